@@ -1,0 +1,106 @@
+"""Checks at the door: each says who complains, which rule, the value seen and the way out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from difflib import get_close_matches
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Array = NDArray[np.float64]
+
+
+def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
+    """`value` as a float64 array of `ndim` dimensions, without empty axes, NaN or infinity."""
+    try:
+        raw = np.asarray(value)
+    except ValueError:
+        raise ValueError(f"{who}: {name} must be a rectangular array, got ragged rows") from None
+    if raw.dtype.kind not in "fiub":
+        kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
+        raise ValueError(f"{who}: {name} must hold real numbers, got {kind or raw.dtype}")
+    if raw.ndim != ndim:
+        raise ValueError(f"{who}: {name} must have {ndim} dimension(s), got shape {raw.shape}")
+    if raw.size == 0:
+        raise ValueError(f"{who}: {name} must not be empty, got shape {raw.shape}")
+    array = np.ascontiguousarray(raw, dtype=np.float64)
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{who}: {name} must be finite, got {array[where]} at index {where}")
+    return array
+
+
+def regression_data(who: str, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    """`X` (samples x features) and `y` (samples), checked and of matching length."""
+    X = finite_array(who, "X", X, ndim=2)
+    y = finite_array(who, "y", y, ndim=1)
+    if len(X) != len(y):
+        raise ValueError(f"{who}: X has {len(X)} rows but y has {len(y)} entries; they must match")
+    return X, y
+
+
+def real(who: str, name: str, value: object, *, rule: str = "a finite number") -> float:
+    """`value` as a finite float."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        raise ValueError(f"{who}: {name} must be {rule}, got {value!r}")
+    return float(value)
+
+
+def positive(who: str, name: str, value: object) -> float:
+    """`value` as a finite float above zero."""
+    number = real(who, name, value, rule="a finite number > 0")
+    if number <= 0:
+        raise ValueError(f"{who}: {name} must be > 0, got {number}")
+    return number
+
+
+def integer(who: str, name: str, value: object, *, least: int) -> int:
+    """`value` as an int of at least `least`; 3.0 counts as 3."""
+    if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
+        value = int(float(value))
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise ValueError(f"{who}: {name} must be an integer >= {least}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{who}: {name} must be at least {least}, got {value}")
+    return int(value)
+
+
+def one_of(who: str, name: str, value: str, known: Iterable[str]) -> str:
+    """`value` if it is known; otherwise an error that offers the nearest names."""
+    known = sorted(known)
+    if value in known:
+        return value
+    near = get_close_matches(str(value).upper(), [k.upper() for k in known], n=3, cutoff=0.4)
+    near = [k for k in known if k.upper() in near]
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
+    raise ValueError(f"{who}: unknown {name} {value!r}; {hint}")
+
+
+def log_scale(who: str, depth: int, alpha: object, log_alpha: object, mu: object) -> float:
+    """log alpha from whichever one of alpha, log_alpha and mu = alpha**depth is given."""
+    given = {"alpha": alpha, "log_alpha": log_alpha, "mu": mu}
+    names = [name for name, value in given.items() if value is not None]
+    if len(names) != 1:
+        seen = " and ".join(names) if names else "none of them"
+        raise ValueError(f"{who}: give exactly one of alpha, log_alpha and mu, got {seen}")
+    if log_alpha is not None:
+        return real(who, "log_alpha", log_alpha)
+    if alpha is not None:
+        return math.log(positive(who, "alpha", alpha))
+    return math.log(positive(who, "mu", mu)) / depth
+
+
+def start_shape(who: str, shape: ArrayLike | None) -> Array | None:
+    """|w0| of a start alpha * w0 without zeros; None stands for all ones."""
+    if shape is None:
+        return None
+    array = np.abs(finite_array(who, "shape", shape, ndim=1))
+    if (array == 0).any():
+        where = int(np.argmin(array))
+        raise ValueError(f"{who}: shape must have no zero entries, got 0.0 at index {where}")
+    return array

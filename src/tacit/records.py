@@ -1,0 +1,82 @@
+"""Frozen records that print as a table in a terminal and in a notebook, and numerical outcomes."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import html
+from typing import Any
+
+import numpy as np
+
+
+class Kind(enum.Enum):
+    """How a computation ended; everything but SOLVED and NOT_UNIQUE is a failure."""
+
+    SOLVED = "solved"
+    NOT_UNIQUE = "not unique"
+    STALLED = "stalled"
+    BUDGET_SPENT = "budget spent"
+    INFEASIBLE = "infeasible"
+    DIVERGED = "diverged"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """The end of a computation: its kind and one sentence that says what happened."""
+
+    kind: Kind
+    sentence: str
+
+    @property
+    def ok(self) -> bool:
+        return self.kind in (Kind.SOLVED, Kind.NOT_UNIQUE)
+
+    def __str__(self) -> str:
+        return f"{self.kind.value}: {self.sentence}"
+
+
+class NumericalError(RuntimeError):
+    """A single call that failed numerically; a sweep records `outcome` and goes on instead."""
+
+    def __init__(self, who: str, outcome: Outcome):
+        super().__init__(f"{who}: {outcome}")
+        self.outcome = outcome
+
+
+def brief(value: Any) -> str:
+    """One short line for any field of a record."""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, np.ndarray):
+        if value.size <= 6:
+            return np.array2string(value, precision=4, separator=", ")
+        return f"array {value.shape}, from {value.min():.4g} to {value.max():.4g}"
+    if isinstance(value, dict):
+        return "; ".join(f"{k}: {brief(v)}" for k, v in value.items())
+    if isinstance(value, tuple | list):
+        return ", ".join(brief(v) for v in value)
+    return str(value)
+
+
+class Record:
+    """Base of frozen dataclasses: `str` gives an aligned table, notebooks get an HTML one."""
+
+    def rows(self) -> list[tuple[str, str]]:
+        """(name, short text) for every field, in order."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return [(f.name, brief(getattr(self, f.name))) for f in fields if f.repr]
+
+    def __str__(self) -> str:
+        rows = self.rows()
+        width = max(len(name) for name, _ in rows)
+        lines = [f"{name:<{width}}  {text}" for name, text in rows]
+        return "\n".join([type(self).__name__, *("  " + line for line in lines)])
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+            for name, text in self.rows()
+        )
+        return f"<table><caption>{type(self).__name__}</caption>{cells}</table>"
