@@ -1,0 +1,57 @@
+"""R: the distance from the start in the parameters, the explicit rival of the implicit Q."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, log_scale, start_shape
+from tacit.bias.pair import SignedPair
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
+class R(SignedPair):
+    """min |w - alpha w0|^2 over w+^2 - w-^2 = beta, W eq. (9).
+
+    In units of alpha w0 Lagrange's conditions give w+ = 1/(1-s), w- = 1/(1+s), hence
+    beta_i/mu_i = (1-s)^-2 - (1+s)^-2 with mu_i = (alpha w0_i)^2. That is h_4: the explicit
+    regularizer of depth 2 is the implicit one of depth 4 at the same mu.
+    """
+
+    log_alpha: float
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        *,
+        log_alpha: float | None = None,
+        mu: float | None = None,
+        shape: ArrayLike | None = None,
+    ) -> None:
+        log_alpha = log_scale("R", 2, alpha, log_alpha, mu)
+        weights = start_shape("R", shape)
+        for name, value in {
+            "log_alpha": log_alpha,
+            "level": 2 * log_alpha,
+            "shape": weights,
+            "dimension": None if weights is None else len(weights),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        shape = "" if self.shape is None else f", shape of {len(self.shape)}"
+        return f"R(log_alpha={self.log_alpha:.6g}{shape})"
+
+    @property
+    def power(self) -> float:
+        return 2.0
+
+    @property
+    def log_weight(self) -> Array:
+        return 2 * np.log(self.weights)
+
+    @property
+    def kappa(self) -> Array:
+        return np.ones(1)

@@ -1,0 +1,237 @@
+"""argmin regularizer(beta) under X beta = y, at one scale or along a whole path of scales."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, regression_data
+from tacit.bias import continuation, power_norm, sparse
+from tacit.bias.constraints import Constraints, reduce
+from tacit.bias.norms import L1, L2, Lp
+from tacit.bias.pair import SignedPair
+from tacit.bias.q import Q
+from tacit.bias.regularizer import Regularizer
+from tacit.bias.solution import Solution, kkt_residual, primal_residual
+from tacit.records import Kind, NumericalError, Outcome, Record
+
+Measured = TypeVar("Measured")
+
+
+def interpolate(
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = True
+) -> Solution:
+    """The predictor that fits y = X beta with the least value of the regularizer.
+
+    Any consistent system is solved, also with dependent rows or more rows than columns. With
+    `throw=False` a numerical failure comes back as the solution's outcome instead of an error.
+    """
+    X, y = regression_data("interpolate", X, y)
+    fits(regularizer, X.shape[1])
+    with one_blas_thread():
+        found = solve(regularizer, reduce("interpolate", X, y))
+        solution = certified(X, y, regularizer, *found)
+    if throw and not solution.outcome.ok:
+        raise NumericalError("interpolate", solution.outcome)
+    return solution
+
+
+def fits(regularizer: Regularizer, dimension: int) -> None:
+    """Checks that the regularizer is one and has room for `dimension` coordinates."""
+    if not isinstance(regularizer, Regularizer):
+        raise ValueError(f"interpolate: expected a regularizer such as Q(...), got {regularizer!r}")
+    if regularizer.dimension not in (None, dimension):
+        raise ValueError(
+            f"interpolate: {regularizer} has {regularizer.dimension} coordinates,"
+            f" but X has {dimension} columns"
+        )
+
+
+def solve(regularizer: Regularizer, at: Constraints) -> tuple[Array, Array, int, Outcome]:
+    """(beta, dual, iterations, outcome) in the original units."""
+    if isinstance(regularizer, Lp) and regularizer.p <= 1:
+        if regularizer.p < 1:
+            raise ValueError(
+                f"interpolate: {regularizer} is not convex, its minimiser is not computed;"
+                " use L1() or p > 1"
+            )
+        regularizer = L1()
+    if isinstance(regularizer, SignedPair):
+        return along_the_path(regularizer, at)
+    if isinstance(regularizer, L1):
+        beta, nu, steps, outcome = sparse.solve(at.X, at.y)
+        return at.scale * beta, at.original_dual(nu), steps, outcome
+    if isinstance(regularizer, L2):
+        beta, nu = least_norm(regularizer, at)
+        return at.scale * beta, at.original_dual(nu) * at.scale, 1, SOLVED
+    if isinstance(regularizer, Lp):
+        beta, nu, steps, outcome = power_norm.solve(regularizer, at.X, at.y)
+        return (
+            at.scale * beta,
+            at.original_dual(nu) * at.scale ** (regularizer.p - 1),
+            steps,
+            outcome,
+        )
+    from tacit.bias import homotopy
+
+    beta, nu, steps, outcome = homotopy.solve(regularizer, at.X, at.scale * at.y)
+    return beta, at.original_dual(nu), steps, outcome
+
+
+SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
+
+
+def along_the_path(pair: SignedPair, at: Constraints) -> tuple[Array, Array, int, Outcome]:
+    (end,) = continuation.follow(pair, at, [pair.level - np.log(at.scale)])
+    return arrived(pair, at, end)
+
+
+def arrived(
+    pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
+) -> tuple[Array, Array, int, Outcome]:
+    """The end of a continuation in the original units, or what can be said without it."""
+    if isinstance(end, continuation.Point):
+        return at.scale * end.beta, at.original_dual(end.nu), end.factorizations, SOLVED
+    if pair.level - np.log(at.scale) < -30 * pair.power and pair.shape is None:
+        # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
+        beta, nu, steps, outcome = sparse.solve(at.X, at.y)
+        if outcome.kind is Kind.SOLVED:
+            return at.scale * beta, at.original_dual(nu), steps, SOLVED
+    return np.full(at.X.shape[1], np.nan), np.full(len(at.back), np.nan), 0, end
+
+
+def least_norm(regularizer: L2, at: Constraints) -> tuple[Array, Array]:
+    """The weighted minimum-norm fit, by a QR factorization of the weighted rows."""
+    root = np.broadcast_to(np.sqrt(1 / regularizer.stiffness), at.X.shape[1])
+    basis, triangle = np.linalg.qr((at.X * root).T)
+    inner = np.linalg.solve(triangle.T, at.y)
+    return root * (basis @ inner), np.linalg.solve(triangle, inner)
+
+
+def certified(
+    X: Array, y: Array, regularizer: Regularizer, beta: Array, dual: Array, steps: int,
+    outcome: Outcome, valued: bool = True,
+) -> Solution:  # fmt: skip
+    """The solution with its certificate, computed from what is returned and the original data."""
+    if not np.isfinite(beta).all():
+        return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
+    residual = primal_residual(X, y, beta)
+    kkt = kkt_residual(regularizer, beta, dual @ X) if beta.any() else 0.0
+    if outcome.kind is Kind.SOLVED and max(residual, kkt) > 1e-6:
+        text = f"relative residual {residual:.2g} and KKT residual {kkt:.2g} are not small"
+        outcome = Outcome(Kind.STALLED, text)
+    value = regularizer(beta) if valued else np.nan
+    return Solution(beta, dual, value, residual, kkt, steps, outcome)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class InterpolationPath(Record):
+    """The minimisers of Q over a list of scales, row by row in the order asked for."""
+
+    depth: int
+    log_alphas: Array
+    beta: Array
+    dual: Array
+    residual: Array
+    kkt: Array
+    iterations: Array
+    outcomes: tuple[Outcome, ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        failed = sum(not outcome.ok for outcome in self.outcomes)
+        return [
+            ("depth", str(self.depth)),
+            ("scales", f"{len(self.log_alphas)}, log alpha from {self.log_alphas.max():.4g}"
+                       f" to {self.log_alphas.min():.4g}"),
+            ("worst residual", f"{np.nanmax(self.residual):.2g}"),
+            ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
+            ("factorizations", str(int(self.iterations.sum()))),
+            ("failed", str(failed)),
+        ]  # fmt: skip
+
+
+@overload
+def interpolate_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = ...,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: None = ...,
+) -> InterpolationPath: ...
+
+
+@overload
+def interpolate_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = ...,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: Callable[[Solution], Measured],
+) -> list[Measured]: ...
+
+
+def interpolate_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = 2,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = None,
+    measure: Callable[[Solution], Any] | None = None,
+) -> InterpolationPath | list[Any]:
+    """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
+
+    With `measure` only its value at each solution is kept and a list of those is returned, so
+    that a long path needs no memory for its endpoints. A scale that fails is recorded in
+    `outcomes` with NaN in its row.
+    """
+    X, y = regression_data("interpolate_path", X, y)
+    scales = finite_array("interpolate_path", "log_alphas", log_alphas, ndim=1)
+    pair = Q(depth, log_alpha=float(scales.max()), shape=shape)
+    fits(pair, X.shape[1])
+    order = np.argsort(-scales)
+    kept: list[Any] = [None] * len(scales)
+    with one_blas_thread():
+        at = reduce("interpolate_path", X, y)
+        levels = pair.depth * scales[order] - np.log(at.scale)
+        for where, end in zip(order, continuation.follow(pair, at, levels), strict=True):
+            q = Q(depth, log_alpha=scales[where], shape=shape)
+            # a path keeps no values, so they are computed only where a measure may ask
+            solution = certified(X, y, q, *arrived(q, at, end), valued=measure is not None)
+            kept[where] = solution if measure is None else measure(solution)
+    return collected(pair.depth, scales, kept) if measure is None else kept
+
+
+def collected(depth: int, scales: Array, solutions: Sequence[Solution]) -> InterpolationPath:
+    return InterpolationPath(
+        depth,
+        scales,
+        np.stack([s.beta for s in solutions]),
+        np.stack([s.dual for s in solutions]),
+        np.array([s.residual for s in solutions]),
+        np.array([s.kkt for s in solutions]),
+        np.array([s.iterations for s in solutions]),
+        tuple(s.outcome for s in solutions),
+    )
+
+
+@functools.cache
+def blas() -> Any:
+    import scipy.linalg  # noqa: F401  (its BLAS must be loaded before it can be limited)
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> Any:
+    """A context with one BLAS thread: matrix-vector work is slower with two."""
+    return blas().limit(limits=1, user_api="blas")

@@ -1,0 +1,71 @@
+"""Regularizers of a signed pair: beta_i = mu_i h(kappa_i s_i), one law h and one scale for all."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.bias import hypentropy, powerlaw
+from tacit.bias.regularizer import Regularizer
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
+class SignedPair(Regularizer):
+    """The regularizer whose inverse gradient is mu_i h(kappa_i s).
+
+    h(s) = (1-s)^-p - (1+s)^-p with p = `power`, or 2 sinh(s) when `power` is infinite. `level` is
+    log mu of a coordinate of weight one, `log_weight` the rest of log mu_i. Solvers follow the
+    minimiser in `level`.
+    """
+
+    level: float
+    shape: Array | None
+
+    @property
+    @abc.abstractmethod
+    def power(self) -> float:
+        """The exponent p of the law, infinite for sinh."""
+
+    @property
+    @abc.abstractmethod
+    def log_weight(self) -> Array:
+        """log mu_i - level, one entry standing for all when there is no shape."""
+
+    @property
+    @abc.abstractmethod
+    def kappa(self) -> Array:
+        """The factor between s and the argument of the law."""
+
+    @property
+    def weights(self) -> Array:
+        """|w0|, one entry standing for all when no shape was given."""
+        return np.ones(1) if self.shape is None else self.shape
+
+    @property
+    def log_mu(self) -> Array:
+        """log of the size of beta_i at which kernel and rich regime meet."""
+        return self.level + self.log_weight
+
+    def terms(self, beta: Array) -> Array:
+        if math.isinf(self.power):
+            return hypentropy.terms(beta, self.log_mu) / self.kappa
+        return powerlaw.terms(beta, self.log_mu, self.power) / self.kappa
+
+    def dual_of(self, beta: Array) -> Array:
+        if math.isinf(self.power):
+            return hypentropy.gradient(beta, self.log_mu) / self.kappa
+        return powerlaw.gradient(beta, self.log_mu, self.power) / self.kappa
+
+    def primal_of(self, s: Array) -> Array:
+        if math.isinf(self.power):
+            return hypentropy.primal(self.kappa * s, self.log_mu)
+        return powerlaw.primal(self.kappa * s, self.log_mu, self.power)
+
+    def slope(self, s: Array) -> Array:
+        if math.isinf(self.power):
+            return self.kappa * hypentropy.slope(self.kappa * s, self.log_mu)
+        return self.kappa * powerlaw.slope(self.kappa * s, self.log_mu, self.power)

@@ -1,0 +1,64 @@
+"""Q: what gradient flow on a diagonal network of any depth, scale and shape minimises."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, integer, log_scale, start_shape
+from tacit.bias.pair import SignedPair
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False)
+class Q(SignedPair):
+    """The implicit regularizer of beta = w+^D - w-^D from w+ = w- = alpha * w0.
+
+    Depth 2 is W Theorem 1 (hypentropy), depth D > 2 is W Theorem 3. Give the scale as alpha, as
+    log_alpha (any finite number) or as mu = alpha**depth; `shape` is w0 (default: all ones).
+
+    With a shape coordinate i is (mu_i/kappa_i) q_D(beta_i/mu_i), where mu_i = (alpha |w0_i|)^D
+    and kappa_i = |w0_i|^(D-2); for D = 2 that is W eq. (5).
+    """
+
+    depth: int
+    log_alpha: float
+
+    def __init__(
+        self,
+        depth: int = 2,
+        alpha: float | None = None,
+        *,
+        log_alpha: float | None = None,
+        mu: float | None = None,
+        shape: ArrayLike | None = None,
+    ) -> None:
+        depth = integer("Q", "depth", depth, least=2)
+        log_alpha = log_scale("Q", depth, alpha, log_alpha, mu)
+        weights = start_shape("Q", shape)
+        for name, value in {
+            "depth": depth,
+            "log_alpha": log_alpha,
+            "level": depth * log_alpha,
+            "shape": weights,
+            "dimension": None if weights is None else len(weights),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    def __str__(self) -> str:
+        shape = "" if self.shape is None else f", shape of {len(self.shape)}"
+        return f"Q(depth={self.depth}, log_alpha={self.log_alpha:.6g}{shape})"
+
+    @property
+    def power(self) -> float:
+        return math.inf if self.depth == 2 else self.depth / (self.depth - 2)
+
+    @property
+    def log_weight(self) -> Array:
+        return self.depth * np.log(self.weights)
+
+    @property
+    def kappa(self) -> Array:
+        return self.weights ** (self.depth - 2)

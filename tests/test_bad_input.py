@@ -1,0 +1,194 @@
+"""What is refused, in one sentence that names the argument, the rule and the value."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tacit import L1, L2, Lp, Q, R, interpolate, interpolate_path
+
+X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
+Y = np.array([1.0, -2.0])
+BETA = np.array([0.3, -0.2, 1.0])
+NAN, INF = float("nan"), float("inf")
+
+
+def with_entry(array, value):
+    """A copy of `array` whose last entry is `value`."""
+    changed = np.array(array, dtype=complex if isinstance(value, complex) else float)
+    changed.flat[-1] = value
+    return changed
+
+
+def assert_refused(call, *fragments: str) -> None:
+    """`call` raises a ValueError of one line that contains every fragment."""
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 (the fragments are the match)
+        call()
+    message = str(caught.value)
+    assert "\n" not in message
+    assert len(message) < 240
+    for fragment in fragments:
+        assert fragment in message, message
+
+
+# what is wrong with an array: (spoil it, the rule, the value seen)
+SPOILED = {
+    "nan": (lambda a: with_entry(a, NAN), "finite", "nan"),
+    "infinite": (lambda a: with_entry(a, -INF), "finite", "-inf"),
+    "complex": (lambda a: with_entry(a, 1j), "real", "complex"),
+    "strings": (lambda a: np.asarray(a).astype(str), "real", "string"),
+    "text": (lambda a: "0.5", "real", "string"),
+    "objects": (lambda a: np.full(np.shape(a), None), "real", "object"),
+    "empty": (lambda a: np.zeros((0,) * np.ndim(a)), "empty", "(0,"),
+    "too many axes": (lambda a: np.asarray(a)[None], "dimension", "(1, "),
+    "scalar": (lambda a: 1.0, "dimension", "()"),
+    "ragged": (lambda a: [[1.0, 2.0], [3.0]], "rectangular", "ragged"),
+}
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+@pytest.mark.parametrize("regularizer", [Q(2, 0.1), L1(), L2(), Lp(1.5), R(0.1)], ids=str)
+def test_data_of_interpolate(kind, regularizer):
+    spoil, rule, seen = SPOILED[kind]
+    who = "interpolate"
+    assert_refused(lambda: interpolate(spoil(X), Y, regularizer), who, "X", rule, seen)
+    assert_refused(lambda: interpolate(X, spoil(Y), regularizer), who, "y", rule, seen)
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+def test_arrays_of_interpolate_path(kind):
+    spoil, rule, seen = SPOILED[kind]
+    scales, shape, who = [-1.0, -2.0], np.ones(3), "interpolate_path"
+
+    def path(X=X, y=Y, log_alphas=scales, shape=None):
+        return lambda: interpolate_path(X, y, 2, log_alphas=log_alphas, shape=shape)
+
+    assert_refused(path(X=spoil(X)), who, "X", rule, seen)
+    assert_refused(path(y=spoil(Y)), who, "y", rule, seen)
+    assert_refused(path(log_alphas=spoil(scales)), who, "log_alphas", rule, seen)
+    assert_refused(path(shape=spoil(shape)), "shape", rule, seen)
+
+
+@pytest.mark.parametrize("kind", SPOILED)
+def test_arrays_of_the_regularizers(kind):
+    spoil, rule, seen = SPOILED[kind]
+    assert_refused(lambda: Q(2, 0.1, shape=spoil(np.ones(3))), "Q", "shape", rule, seen)
+    assert_refused(lambda: R(0.1, shape=spoil(np.ones(3))), "R", "shape", rule, seen)
+    assert_refused(lambda: L2(weights=spoil(np.ones(3))), "L2", "weights", rule, seen)
+    for reg in (Q(2, 0.1), Q(3, 0.1), L1(), L2(), Lp(1.5), R(0.1)):
+        assert_refused(lambda reg=reg: reg(spoil(BETA)), type(reg).__name__, "beta", rule, seen)
+        assert_refused(lambda reg=reg: reg.gradient(spoil(BETA)), "beta", rule, seen)
+        assert_refused(lambda reg=reg: reg.inverse_gradient(spoil(BETA)), "s must", rule, seen)
+
+
+# a scale that is no scale: (arguments, the argument, the value seen)
+BAD_SCALES = [
+    ({"alpha": 0.0}, "alpha", "0.0"),
+    ({"alpha": -1e-3}, "alpha", "-0.001"),
+    ({"alpha": NAN}, "alpha", "nan"),
+    ({"alpha": INF}, "alpha", "inf"),
+    ({"alpha": "0.1"}, "alpha", "'0.1'"),
+    ({"alpha": 1j}, "alpha", "1j"),
+    ({"alpha": [0.1, 0.2]}, "alpha", "[0.1, 0.2]"),
+    ({"alpha": True}, "alpha", "True"),
+    ({"mu": 0.0}, "mu", "0.0"),
+    ({"mu": -2.0}, "mu", "-2.0"),
+    ({"mu": INF}, "mu", "inf"),
+    ({"log_alpha": NAN}, "log_alpha", "nan"),
+    ({"log_alpha": -INF}, "log_alpha", "-inf"),
+    ({"log_alpha": "-3"}, "log_alpha", "'-3'"),
+    ({}, "alpha, log_alpha and mu", "none"),
+    ({"alpha": 0.1, "mu": 0.01}, "exactly one", "alpha and mu"),
+    ({"alpha": 0.1, "log_alpha": -1.0}, "exactly one", "alpha and log_alpha"),
+    ({"log_alpha": -1.0, "mu": 0.1}, "exactly one", "log_alpha and mu"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "name", "seen"), BAD_SCALES, ids=str)
+@pytest.mark.parametrize("build", [Q, R])
+def test_scales(build, arguments, name, seen):
+    assert_refused(lambda: build(**arguments), f"{build.__name__}: ", name, seen)
+
+
+@pytest.mark.parametrize(
+    ("depth", "seen"),
+    [(1, "1"), (0, "0"), (-2, "-2"), (2.5, "2.5"), (NAN, "nan"), (INF, "inf"), ("2", "'2'"),
+     (None, "None"), (True, "True"), (3j, "3j"), ([2], "[2]")],
+)  # fmt: skip
+def test_depths(depth, seen):
+    assert_refused(lambda: Q(depth=depth, alpha=0.1), "Q: ", "depth", seen)
+    assert_refused(lambda: interpolate_path(X, Y, depth, log_alphas=[-1.0]), "depth", seen)
+
+
+def test_a_whole_float_is_a_depth():
+    assert Q(depth=3.0, alpha=0.1).depth == 3
+    assert Q(depth=np.int64(4), alpha=0.1).depth == 4
+
+
+@pytest.mark.parametrize("build", [lambda w: Q(2, 0.1, shape=w), lambda w: R(0.1, shape=w)])
+def test_shapes_with_a_zero(build):
+    assert_refused(lambda: build([1.0, 0.0, 2.0]), "shape", "zero", "index 1")
+    assert_refused(lambda: build([1.0, 2.0, -0.0]), "shape", "zero", "index 2")
+
+
+def test_weights_of_l2_are_positive():
+    assert_refused(lambda: L2(weights=[1.0, 0.0]), "L2: ", "weights", "> 0", "0.0")
+    assert_refused(lambda: L2(weights=[1.0, 2.0, -3.0]), "L2: ", "weights", "> 0", "-3.0")
+
+
+@pytest.mark.parametrize("regularizer", [Q(2, 0.1, shape=[1.0, 2.0]), R(0.1, shape=[1.0, 2.0]),
+                                         L2(weights=[1.0, 2.0])], ids=str)  # fmt: skip
+def test_lengths_that_do_not_match(regularizer):
+    assert_refused(lambda: interpolate(X, Y, regularizer), "interpolate: ", "2", "3", "X")
+    assert_refused(lambda: regularizer(BETA), type(regularizer).__name__, "beta", "2", "3")
+
+
+def test_lengths_on_a_path():
+    assert_refused(
+        lambda: interpolate_path(X, Y, 2, log_alphas=[-1.0], shape=[1.0, 2.0]), "2", "3", "X"
+    )
+
+
+def test_rows_and_targets_must_match():
+    assert_refused(lambda: interpolate(X, [1.0], Q(2, 0.1)), "interpolate: ", "2 rows", "1 entries")
+    assert_refused(
+        lambda: interpolate_path(X, [1.0, 2.0, 3.0], 2, log_alphas=[0.0]), "2 rows", "3 entries"
+    )
+
+
+@pytest.mark.parametrize("regularizer", [None, "Q", 2.0, Q, np.ones(3)], ids=repr)
+def test_what_is_not_a_regularizer(regularizer):
+    assert_refused(lambda: interpolate(X, Y, regularizer), "interpolate: ", "regularizer")
+
+
+@pytest.mark.parametrize(("p", "seen"), [(0.0, "0.0"), (-1.0, "-1.0"), (NAN, "nan"), ("2", "'2'")])
+def test_exponents(p, seen):
+    assert_refused(lambda: Lp(p), "Lp: ", "p must", "> 0", seen)
+
+
+def test_the_nonconvex_norm_has_no_minimiser_to_offer():
+    assert_refused(lambda: interpolate(X, Y, Lp(0.5)), "interpolate: ", "convex", "0.5")
+    assert_refused(lambda: Lp(0.5).inverse_gradient(BETA), "Lp", "p > 1", "0.5")
+
+
+EVERY = [Q(2, log_alpha=-3.0), Q(3, log_alpha=-1.0), Q(5, log_alpha=-0.5), L1(), L2(), Lp(1.5),
+         R(log_alpha=-2.0)]  # fmt: skip
+
+
+@pytest.mark.parametrize("regularizer", EVERY, ids=str)
+@pytest.mark.parametrize(
+    ("rows", "targets"),
+    [
+        ([[1.0, 2.0], [1.0, 2.0]], [1.0, 1.5]),  # two rows that contradict each other
+        ([[1.0, 2.0], [0.0, 0.0]], [1.0, 1e-3]),  # nothing times beta is not 1e-3
+        ([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]], [1.0, 1.0, 3.0]),  # more rows than columns
+        ([[0.0, 0.0]], [1.0]),
+        (1e150 * np.array([[1.0, 2.0], [2.0, 4.0]]), [1e150, 2.001e150]),
+        (1e-150 * np.array([[1.0, 2.0], [2.0, 4.0]]), [1e-150, 2.001e-150]),
+    ],
+)
+def test_targets_out_of_range(regularizer, rows, targets):
+    rule = ("y must", "range of X")
+    assert_refused(lambda: interpolate(rows, targets, regularizer), "interpolate: ", *rule)
+    path = lambda: interpolate_path(rows, targets, 3, log_alphas=[-1.0])  # noqa: E731
+    assert_refused(path, "interpolate_path: ", *rule)
