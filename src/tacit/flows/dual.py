@@ -1,0 +1,121 @@
+"""Gradient flow of diagonal networks by its exact dual form: one variable per sample."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.flows.dual_box import BoxDual
+from tacit.flows.dual_form import dual_form
+from tacit.flows.dual_lazy import LAZY, LazyDual
+from tacit.flows.dual_open import OpenDual
+from tacit.flows.flow import Flow, Progress, separable
+from tacit.flows.march import Limits, Snapshot, check, march
+from tacit.flows.path import Path, label
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.model import Model
+from tacit.problems.regression import Regression
+from tacit.records import Kind, Outcome, Record
+
+WHO = "DualFlow"
+
+Dual = LazyDual | OpenDual | BoxDual
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class DualFlow(Record, Flow):
+    """The exact flow of a signed DiagonalNet with equal starts, of any depth, shape and scale.
+
+    `loss` is the target, relative to the loss of the zero predictor, sum y^2. `rtol` is the
+    accuracy of one step, relative to each coordinate of the predictor. `t_max` is in training
+    time.
+    """
+
+    loss: float = 1e-20
+    t_max: float | None = None
+    points_per_decade: int = 20
+    rtol: float = 1e-10
+    max_steps: int = 300_000
+
+    def __post_init__(self) -> None:
+        check(WHO, self)
+
+    def describe(self) -> dict[str, Any]:
+        return {"flow": WHO, **dataclasses.asdict(self)}
+
+    def run(self, model: Model, problem: Regression, progress: Progress | None = None) -> Path:
+        net, problem = _equal_starts(model, problem)
+        form = dual_form(net, problem)
+        if not form.y.any():
+            return self._at_rest(net, problem)
+        flow: Dual
+        if form.log_reach() < math.log(LAZY):
+            flow = LazyDual(form)
+        else:
+            flow = OpenDual(form) if form.depth == 2 else BoxDual(form)
+        records, outcome = self._march(flow, problem, progress)
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            log_t = np.log([record.t for record in records]) + flow.log_unit
+            recorded = {"t": np.exp(log_t), "log_t": log_t}
+        recorded["predictor"] = np.array([record.predictor for record in records])
+        recorded["dual"] = np.array([flow.dual(record.state) for record in records])
+        final = _parameters(net, problem.dimension, records[-1])
+        return label(problem, net.describe(), self.describe(), outcome, recorded, final)
+
+    def _at_rest(self, net: DiagonalNet, problem: Regression) -> Path:
+        """The path of data that exert no force on a zero predictor."""
+        outcome = Outcome(Kind.SOLVED, "the start already fits the data")
+        if problem.y.any():
+            sentence = "y is orthogonal to every column of X, so nothing moves"
+            outcome = Outcome(Kind.STALLED, sentence)
+        begin = Snapshot(0.0, np.zeros(problem.dimension), np.zeros(problem.samples))
+        recorded = {"t": np.zeros(1), "log_t": np.full(1, -np.inf)}
+        recorded |= {"predictor": begin.predictor[None], "dual": begin.state[None]}
+        final = _parameters(net, problem.dimension, begin)
+        return label(problem, net.describe(), self.describe(), outcome, recorded, final)
+
+    def _march(
+        self, flow: Dual, problem: Regression, progress: Progress | None
+    ) -> tuple[list[Snapshot], Outcome]:
+        t_max = math.inf
+        if self.t_max is not None:
+            with np.errstate(over="ignore", under="ignore"):
+                t_max = max(float(np.exp(math.log(self.t_max) - flow.log_unit)), 1e-300)
+        return march(
+            flow.begin(),
+            flow.steps(self.rtol, t_max),
+            problem,
+            Limits(self.loss, t_max, self.max_steps),
+            first=0.01 * flow.unit(),
+            per_decade=self.points_per_decade,
+            progress=progress,
+            log_unit=flow.log_unit,
+        )
+
+
+def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Regression]:
+    """`model` and `problem` if the dual form covers them."""
+    model, problem = separable(WHO, model, problem)
+    if not isinstance(model, DiagonalNet) or model.biased is not None or not model.signed:
+        raise ValueError(
+            f"{WHO}: the model must be a signed DiagonalNet with equal starts w+ = w-, got "
+            f"{model.describe()['model']} of another kind; use ParameterFlow"
+        )
+    return model, problem
+
+
+def _parameters(net: DiagonalNet, dimension: int, end: Snapshot) -> Array | None:
+    """w+ and w- at the end, or None where float64 cannot hold them."""
+    assert net.log_alpha is not None
+    shape = net.shape_for(dimension)
+    growth = np.zeros((2, dimension)) if end.log_growth is None else end.log_growth
+    if net.depth % 2:  # there a negative pair runs the other way round: w^D has the sign of w
+        growth = np.where(shape < 0, growth[::-1], growth)
+    log_size = net.log_alpha + np.log(np.abs(shape)) + growth
+    if log_size.min() < -700 or log_size.max() > 700:
+        return None
+    return (np.sign(shape) * np.exp(log_size)).ravel()

@@ -1,0 +1,41 @@
+"""The interface of a way to train: run a model on a problem and return the path it took."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+from tacit.flows.path import Path
+from tacit.models.model import Model, Separable
+from tacit.problems.regression import Regression
+
+#: called now and then with the fraction done and a short message
+Progress = Callable[[float, str], None]
+
+
+class Flow(abc.ABC):
+    """A training method with its settings; nothing about one run is kept in it."""
+
+    @abc.abstractmethod
+    def run(self, model: Model, problem: Regression, progress: Progress | None = None) -> Path:
+        """Train `model` on `problem` under the squared loss sum_n (f(x_n) - y_n)^2."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What is needed to build this flow again, as plain JSON values."""
+
+
+def separable(who: str, model: object, problem: object) -> tuple[Separable, Regression]:
+    """`model` and `problem` if they are what a flow of linear predictors can train."""
+    if not isinstance(problem, Regression):
+        raise ValueError(
+            f"{who}: the problem must be a Regression, got {type(problem).__name__}; "
+            "wrap the data as Regression(X, y)"
+        )
+    if not isinstance(model, Separable):
+        raise ValueError(
+            f"{who}: the model must be a separable reparametrization of a linear predictor, such "
+            f"as DiagonalNet or ProductNet, got {type(model).__name__}"
+        )
+    return model, problem

@@ -1,0 +1,210 @@
+"""Following a flow: log-spaced records, and when to stop and what to say then."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array, integer, positive, real
+from tacit.flows.flow import Progress
+from tacit.flows.path import log_sum_of_squares
+from tacit.problems.regression import Regression
+from tacit.records import Kind, Outcome
+
+LOOK = 8  # small steps between two looks at the loss
+SETTLED = 1e-9  # relative change of every variable over a decade of time that counts as none
+
+
+class Snapshot(NamedTuple):
+    """One time of a flow: its predictor, and the variables the flow itself moves.
+
+    A dual flow adds the logarithms of |w+| and |w-| over their start, in two rows.
+    """
+
+    t: float
+    predictor: Array
+    state: Array
+    log_growth: Array | None = None
+
+
+class Step(NamedTuple):
+    """An accepted step of an integrator that ends at `t`; `at` interpolates inside it."""
+
+    t: float
+    at: Callable[[float], Snapshot]
+
+
+class GaveUp(Exception):
+    """The integrator cannot go on; the message says why."""
+
+
+class Limits(NamedTuple):
+    """When to stop: `loss` is relative to the loss of the zero predictor."""
+
+    loss: float
+    t_max: float
+    max_steps: int
+
+
+def check(who: str, flow: Any) -> None:
+    """Refuse settings that no flow can run with."""
+    if real(who, "loss", flow.loss, rule="a finite number >= 0") < 0:
+        raise ValueError(f"{who}: loss must be >= 0, got {flow.loss}")
+    if flow.t_max is not None:
+        positive(who, "t_max", flow.t_max)
+    if not 1e-13 <= positive(who, "rtol", flow.rtol) <= 1e-2:
+        raise ValueError(f"{who}: rtol must be between 1e-13 and 1e-2, got {flow.rtol}")
+    integer(who, "points_per_decade", flow.points_per_decade, least=1)
+    integer(who, "max_steps", flow.max_steps, least=1)
+
+
+def advance(solver: Any) -> bool:
+    """Take one step of a SciPy solver; False if it failed. Its warnings only repeat the status."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", UserWarning)
+        solver.step()
+    return solver.status != "failed" and bool(np.isfinite(solver.y).all())
+
+
+def stiff(
+    velocity: Callable[[float, Array], Array],
+    jacobian: Callable[[float, Array], Array],
+    start: Array,
+    t_max: float,
+    first_step: float,
+    atol: float | Array,
+) -> Any:
+    """SciPy's BDF from t=0 with an absolute tolerance.
+
+    Not LSODA: that opens with a non-stiff method, and cannot recover from a step that overflows.
+    """
+    from scipy.integrate import BDF
+
+    first_step = min(first_step, t_max)
+    solver = BDF(velocity, 0.0, start, t_max, first_step=first_step, rtol=1e-13, atol=atol,
+                 jac=jacobian)  # fmt: skip
+    solver.newton_tol = 1e-3  # what Newton leaves is a floor under the residual of stiff modes
+    return solver
+
+
+def tolerance(rtol: float, residual: Array, y: Array) -> float:
+    """`rtol`, or what rounding leaves of it once the residual is small.
+
+    The velocity of a dual is the residual, known to eps |y|. Where nothing damps the dual, asking
+    more than eps |y| / |residual| of it would chase noise with ever smaller steps.
+    """
+    noise = np.finfo(float).eps * float(np.linalg.norm(y))
+    return max(rtol, noise / max(float(np.linalg.norm(residual)), noise))
+
+
+def march(
+    begin: Snapshot,
+    steps: Iterator[Step],
+    problem: Regression,
+    limits: Limits,
+    first: float,
+    per_decade: int,
+    progress: Progress | None = None,
+    log_unit: float = 0.0,
+) -> tuple[list[Snapshot], Outcome]:
+    """Snapshots at 0, at log-spaced times from `first` on and at the end, and the outcome.
+
+    Times are in the flow's own unit, exp(log_unit) in training time.
+    """
+    log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
+    target = math.log(limits.loss) + log_scale if limits.loss > 0 else -math.inf
+    watch = _Watch(problem, target, progress, log_unit)
+    records, checkpoint, last = [begin], begin, begin
+    if watch.log_loss(begin) <= target:
+        return records, Outcome(Kind.SOLVED, "the start already fits the data")
+    try:
+        for count, step in enumerate(steps, start=1):
+            while (due := first * 10 ** ((len(records) - 1) / per_decade)) < step.t:
+                records.append(step.at(due))
+                watch.report(records[-1])
+            if count % LOOK and step.t < min(1.1 * last.t, limits.t_max):
+                continue
+            last = step.at(step.t)
+            if not np.isfinite(last.predictor).all():
+                return records, Outcome(Kind.DIVERGED, f"not finite at t={watch.time(step.t)}")
+            if watch.log_loss(last) <= target:
+                return [*records, last], watch.fitted(last)
+            if step.t >= 10 * checkpoint.t:
+                if watch.settled(checkpoint, last):
+                    return [*records, last], watch.stalled(last)
+                checkpoint = last
+            if count >= limits.max_steps:
+                sentence = f"{limits.max_steps} integrator steps; raise max_steps"
+                return [*records, last], watch.spent(last, sentence)
+    except GaveUp as reason:
+        last = max(records[-1], last, key=lambda snapshot: snapshot.t)
+        records = records if last is records[-1] else [*records, last]
+        return records, watch.gave_up(last, str(reason))
+    return [*records, last], watch.spent(last, "t_max; raise t_max")
+
+
+class _Watch:
+    """Knows the loss, the target and how to say what happened."""
+
+    def __init__(
+        self, problem: Regression, target: float, progress: Progress | None, log_unit: float
+    ) -> None:
+        self.problem, self.target, self.log_unit = problem, target, log_unit
+        self.progress, self.reported = progress, -1.0
+        self.first_loss: float | None = None
+
+    def log_loss(self, snapshot: Snapshot) -> float:
+        return float(log_sum_of_squares(self.problem.X @ snapshot.predictor - self.problem.y))
+
+    def time(self, t: float) -> str:
+        """Training time in words that survive over- and underflow."""
+        if t == 0:
+            return "0"
+        log_t = (math.log(t) + self.log_unit) / math.log(10)
+        return f"{10**log_t:.4g}" if abs(log_t) < 300 else f"10^{log_t:.1f}"
+
+    def level(self, snapshot: Snapshot) -> str:
+        return f"loss {math.exp(self.log_loss(snapshot)):.3g}"
+
+    def report(self, snapshot: Snapshot) -> None:
+        """Tell `progress` how far the logarithm of the loss has come, at most fifty times."""
+        if self.progress is None:
+            return
+        loss = self.log_loss(snapshot)
+        first = self.first_loss = loss if self.first_loss is None else self.first_loss
+        span = first - self.target
+        done = (first - loss) / span if 0 < span < math.inf else 0.0
+        if done >= self.reported + 0.02:
+            self.reported = done
+            self.progress(min(max(done, 0.0), 1.0), f"t={self.time(snapshot.t)}")
+
+    def settled(self, before: Snapshot, now: Snapshot) -> bool:
+        """True if a decade of time moved no variable and did not halve the loss."""
+        still = np.abs(now.state - before.state) <= SETTLED * np.abs(now.state)
+        return bool(still.all()) and self.log_loss(now) > self.log_loss(before) - math.log(2)
+
+    def fitted(self, now: Snapshot) -> Outcome:
+        sentence = f"the data are fitted at t={self.time(now.t)} with {self.level(now)}"
+        return Outcome(Kind.SOLVED, sentence)
+
+    def stalled(self, now: Snapshot) -> Outcome:
+        best = np.linalg.lstsq(self.problem.X, self.problem.y, rcond=None)[0]
+        floor = float(np.sum((self.problem.X @ best - self.problem.y) ** 2))
+        here = math.exp(self.log_loss(now))
+        why = "the model cannot move further"
+        if floor > 0.5 * here:
+            why = f"no linear predictor fits y, the least-squares loss is {floor:.3g}"
+        sentence = f"at rest since t={self.time(now.t / 10)} with {self.level(now)}: {why}"
+        return Outcome(Kind.STALLED, sentence)
+
+    def spent(self, now: Snapshot, sentence: str) -> Outcome:
+        where = f"t={self.time(now.t)} with {self.level(now)} > {math.exp(self.target):.3g}"
+        return Outcome(Kind.BUDGET_SPENT, f"stopped at {where} by {sentence}")
+
+    def gave_up(self, now: Snapshot, reason: str) -> Outcome:
+        where = f"t={self.time(now.t)} with {self.level(now)}"
+        return Outcome(Kind.STALLED, f"the integrator gave up at {where}: {reason}")

@@ -1,0 +1,138 @@
+"""The path that training took: a labelled dataset, its last point and how it ended."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.problems.regression import Regression
+from tacit.records import Outcome, Record
+
+LABELS = {
+    "t": "training time; 0 or inf where float64 cannot hold it, see log_t",
+    "log_t": "natural logarithm of the training time",
+    "step": "number of descent steps taken",
+    "loss": "training loss, sum over samples of (f(x) - y)^2",
+    "log_loss": "natural logarithm of the training loss",
+    "predictor": "linear predictor beta, f(x) = <beta, x>",
+    "norm_l1": "l1 norm of the predictor",
+    "norm_l2": "Euclidean norm of the predictor",
+    "test_error": "population error |beta - truth|^2, beyond the noise",
+    "dual": "dual variable nu, the part in the range of X",
+    "parameters": "parameters of the model",
+    "final_parameters": "parameters of the model at the last recorded time",
+    "X": "samples, one per row",
+    "y": "labels",
+}
+UNITS = {"log_t": "log(1)", "log_loss": "log(1)", "step": "steps"}
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Path(Record):
+    """Where training went; `dataset` holds everything that was recorded, with labels.
+
+    `predictor` and `parameters` are those of the last recorded time; `parameters` is None where
+    float64 cannot hold them.
+    """
+
+    outcome: Outcome
+    t: float
+    log_loss: float
+    predictor: Array
+    parameters: Array | None
+    dataset: Any = dataclasses.field(repr=False)
+
+
+def log_sum_of_squares(rows: Array) -> Array:
+    """log(sum of squares) along the last axis, also where the squares would underflow."""
+    largest = np.abs(rows).max(axis=-1, keepdims=True)
+    unit = rows / np.where(largest > 0, largest, 1.0)
+    with np.errstate(divide="ignore"):
+        return 2 * np.log(largest[..., 0]) + np.log(np.maximum((unit**2).sum(axis=-1), 1.0))
+
+
+def versions() -> dict[str, str]:
+    """Name -> version of Python and the packages a run depends on, without importing them."""
+    found = {"python": platform.python_version()}
+    for package in ("tacit", "numpy", "scipy", "jax", "xarray"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def label(
+    problem: Regression,
+    model: dict[str, Any],
+    flow: dict[str, Any],
+    outcome: Outcome,
+    recorded: dict[str, Array],
+    final_parameters: Array | None = None,
+) -> Path:
+    """The path of one run, from the arrays it `recorded` (first axis: time).
+
+    `recorded` has t, log_t and predictor, and whatever else the flow knows: step, dual,
+    parameters.
+    """
+    import xarray
+
+    recorded = recorded | _derived(problem, recorded["predictor"])
+    variables = {name: (_dims(name), values) for name, values in recorded.items()}
+    if final_parameters is not None:
+        variables["final_parameters"] = (("parameter",), final_parameters)
+    if problem.recipe is None:  # no recipe to draw the data again: keep the data themselves
+        variables |= {"X": (("sample", "feature"), problem.X), "y": (("sample",), problem.y)}
+    coordinates = {name: variables.pop(name) for name in ("t", "step") if name in variables}
+    dataset = xarray.Dataset(variables, coordinates)
+    for name, variable in dataset.variables.items():
+        variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": LABELS[str(name)]}
+    dataset.attrs = {
+        "description": json.dumps(_description(problem, model, flow)),
+        "outcome": outcome.kind.value,
+        "sentence": outcome.sentence,
+    }
+    return Path(
+        outcome,
+        t=float(recorded["t"][-1]),
+        log_loss=float(recorded["log_loss"][-1]),
+        predictor=recorded["predictor"][-1],
+        parameters=final_parameters,
+        dataset=dataset,
+    )
+
+
+def _derived(problem: Regression, predictor: Array) -> dict[str, Array]:
+    """What follows from the predictors alone."""
+    log_loss = log_sum_of_squares(predictor @ problem.X.T - problem.y)
+    with np.errstate(under="ignore", over="ignore"):
+        found = {
+            "log_loss": log_loss,
+            "loss": np.exp(log_loss),
+            "norm_l1": np.abs(predictor).sum(axis=1),
+            "norm_l2": np.exp(log_sum_of_squares(predictor) / 2),
+        }
+        if problem.truth is not None:
+            found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
+    return found
+
+
+def _dims(name: str) -> tuple[str, ...]:
+    second = {"predictor": "feature", "dual": "sample", "parameters": "parameter"}.get(name)
+    return ("time",) if second is None else ("time", second)
+
+
+def _description(
+    problem: Regression, model: dict[str, Any], flow: dict[str, Any]
+) -> dict[str, Any]:
+    described = {"description": problem.description, "samples": problem.samples,
+                 "dimension": problem.dimension, "recipe": problem.recipe}  # fmt: skip
+    seed = (problem.recipe or {}).get("seed")
+    return {"problem": described, "model": model, "flow": flow, "seed": seed,
+            "versions": versions()}  # fmt: skip

@@ -1,0 +1,165 @@
+"""Diagonal linear networks of any depth, beta = w+^D - w-^D (W eq. 3 and 10)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, integer, log_scale, start_shape
+from tacit.models.model import Separable
+from tacit.records import Record
+
+WHO = "DiagonalNet"
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class DiagonalNet(Record, Separable):
+    """beta = w+^depth - w-^depth from w+ = w- = alpha * shape; `signed=False` is w^depth alone.
+
+    The scale is exactly one of `alpha`, `log_alpha` (natural logarithm, as far from 0 as you
+    like) and `mu` = alpha**depth. `shape` is w0, all ones by default. `start=(w_plus, w_minus)`
+    sets a biased start instead, w+ != w- (W footnote 2), and then there is no scale to give.
+    """
+
+    depth: int
+    alpha: float | None
+    log_alpha: float | None
+    shape: Array | None
+    signed: bool
+    biased: Array | None
+
+    def __init__(
+        self,
+        depth: int = 2,
+        alpha: float | None = None,
+        log_alpha: float | None = None,
+        mu: float | None = None,
+        shape: ArrayLike | None = None,
+        signed: bool = True,
+        start: ArrayLike | None = None,
+    ) -> None:
+        depth = integer(WHO, "depth", depth, least=2)
+        if not isinstance(signed, bool | np.bool_):
+            raise ValueError(f"{WHO}: signed must be True or False, got {signed!r}")
+        fields: dict[str, Any]
+        scales = {"alpha": alpha, "log_alpha": log_alpha, "mu": mu, "shape": shape}
+        if start is None:
+            log_alpha = log_scale(WHO, depth, alpha, log_alpha, mu)
+            with np.errstate(over="ignore", under="ignore"):
+                alpha = float(np.exp(log_alpha)) if alpha is None else float(alpha)
+            fields = {"shape": _shape(shape), "biased": None}
+        else:
+            surplus = [name for name, value in scales.items() if value is not None]
+            if surplus:
+                raise ValueError(
+                    f"{WHO}: start= already sets the scale, got {' and '.join(surplus)} too; "
+                    "give one or the other"
+                )
+            fields = {"shape": None, "biased": _biased(start, copies=2 if signed else 1)}
+        fields |= {"depth": depth, "alpha": alpha, "log_alpha": log_alpha, "signed": bool(signed)}
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def homogeneity(self) -> int:
+        return self.depth
+
+    @property
+    def copies(self) -> int:
+        return 2 if self.signed else 1
+
+    def shape_for(self, dimension: int) -> Array:
+        """w0 with `dimension` entries."""
+        if self.shape is None:
+            return np.ones(dimension)
+        if len(self.shape) != dimension:
+            raise ValueError(
+                f"{WHO}: shape has {len(self.shape)} entries but the data have {dimension} features"
+            )
+        return self.shape
+
+    def start(self, dimension: int) -> Array:
+        if self.biased is not None:
+            if self.biased.shape[1] != dimension:
+                raise ValueError(
+                    f"{WHO}: start has {self.biased.shape[1]} entries per copy but the data have "
+                    f"{dimension} features"
+                )
+            return self.biased.ravel().copy()
+        shape = self.shape_for(dimension)
+        assert self.alpha is not None
+        with np.errstate(over="ignore", under="ignore"):
+            weights = self.alpha * shape
+            smallest, largest = np.abs(weights**self.depth).min(), np.abs(weights**self.depth).max()
+        if smallest < np.finfo(float).tiny or not np.isfinite(largest):
+            raise ValueError(
+                f"{WHO}: parameters at log_alpha={self.log_alpha:g} and depth {self.depth} are "
+                "beyond float64; use DualFlow, which works with logarithms"
+            )
+        return np.tile(weights, self.copies)
+
+    def predictor(self, parameters: Array) -> Array:
+        powers = self.table(parameters) ** self.depth
+        return powers[0] - powers[1] if self.signed else powers[0]
+
+    def change(self, start: Array, displacement: Array) -> Array:
+        # a^D - b^D = (a - b) sum_k a^k b^(D-1-k), with a - b known exactly
+        before, step = self.table(start), self.table(displacement)
+        after, power, total = before + step, before, np.ones_like(before)
+        for _ in range(self.depth - 1):  # total = sum_k after^k before^(m-k) for m = 0, 1, ...
+            total, power = total * after + power, power * before
+        moved = step * total
+        return moved[0] - moved[1] if self.signed else moved[0]
+
+    def slopes(self, parameters: Array) -> Array:
+        slopes = self.depth * self.table(parameters) ** (self.depth - 1)
+        slopes[1:] *= -1
+        return slopes
+
+    def bends(self, parameters: Array) -> Array:
+        second = self.depth * (self.depth - 1) * self.table(parameters) ** (self.depth - 2)
+        second[1:] *= -1
+        bends = np.zeros((self.copies, *second.shape))
+        for k, row in enumerate(second):
+            bends[k, k] = row
+        return bends
+
+    def describe(self) -> dict[str, Any]:
+        scale = {} if self.biased is not None else {"log_alpha": self.log_alpha}
+        if self.alpha and math.isfinite(self.alpha):
+            scale = {"alpha": self.alpha}
+        return {
+            "model": WHO,
+            "depth": self.depth,
+            **scale,
+            "shape": None if self.shape is None else self.shape.tolist(),
+            "signed": self.signed,
+            "start": None if self.biased is None else self.biased.tolist(),
+        }
+
+
+def _shape(shape: ArrayLike | None) -> Array | None:
+    """w0 with its signs, as a vector without zeros: a weight that starts at zero never moves."""
+    if start_shape(WHO, shape) is None:
+        return None
+    return finite_array(WHO, "shape", shape, ndim=1)  # type: ignore[arg-type]
+
+
+def _biased(start: ArrayLike, copies: int) -> Array:
+    """The given start as a (copies x features) table in which every coordinate can move."""
+    rule = "(w_plus, w_minus)" if copies == 2 else "one vector w"
+    single = copies == 1 and np.ndim(start) == 1
+    table = np.atleast_2d(finite_array(WHO, "start", start, ndim=1 if single else 2))
+    if len(table) != copies:
+        raise ValueError(f"{WHO}: start must be {rule}, got {len(table)} vectors")
+    stuck = np.flatnonzero(~table.any(axis=0))
+    if len(stuck):
+        raise ValueError(
+            f"{WHO}: start must not be zero in every copy of a coordinate, got zeros at "
+            f"index {stuck[0]}; such a coordinate never moves"
+        )
+    return table

@@ -1,0 +1,97 @@
+"""Any separable reparametrization the user writes, as a model that can be trained."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.bias.reparametrization import Reparametrization, double_precision
+from tacit.bias.starts import read_starts
+from tacit.models.model import Separable
+from tacit.records import Record
+
+WHO = "Reparametrized"
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class Reparametrized(Record, Separable):
+    """beta_i = map(parameters of coordinate i), with the arguments of `tacit.derive`.
+
+    A map of one argument stands for the pair map(w+) - map(w-) unless `signed=False`.
+    """
+
+    map: Callable[..., Any]
+    signed: bool
+    begin: Array
+    line: Reparametrization = dataclasses.field(repr=False)
+
+    def __init__(self, map: Callable[..., Any], start: Any, signed: bool | None = None) -> None:
+        line = Reparametrization(map)
+        signed = len(line.names) == 1 if signed is None else bool(signed)
+        starts = read_starts(line.names, start, signed)
+        rows = starts.plus if starts.minus is None else np.hstack([starts.plus, starts.minus])
+        for name, value in {"map": map, "signed": signed, "begin": rows.T, "line": line}.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def homogeneity(self) -> int | None:
+        """Unknown: the map may have none."""
+        return None
+
+    @property
+    def copies(self) -> int:
+        return len(self.begin)
+
+    def start(self, dimension: int) -> Array:
+        if self.begin.shape[1] not in (1, dimension):
+            raise ValueError(
+                f"{WHO}: start has {self.begin.shape[1]} entries but the data have"
+                f" {dimension} features"
+            )
+        return np.broadcast_to(self.begin, (self.copies, dimension)).ravel().copy()
+
+    def halves(self, parameters: Array) -> list[tuple[float, Array]]:
+        """(sign, points) for the one line, or the two lines of a signed pair."""
+        table = self.table(parameters)
+        if not self.signed:
+            return [(1.0, table.T)]
+        half = self.copies // 2
+        return [(1.0, table[:half].T), (-1.0, table[half:].T)]
+
+    def predictor(self, parameters: Array) -> Array:
+        values = [sign * self.line.evaluate(points)[0] for sign, points in self.halves(parameters)]
+        return np.sum(values, axis=0)
+
+    def change(self, start: Array, displacement: Array) -> Array:
+        return self.predictor(start + displacement) - self.predictor(start)
+
+    def slopes(self, parameters: Array) -> Array:
+        return np.concatenate(
+            [sign * self.line.evaluate(points)[1].T for sign, points in self.halves(parameters)]
+        )
+
+    def bends(self, parameters: Array) -> Array:
+        table = self.table(parameters)
+        bends = np.zeros((self.copies, *table.shape))
+        with double_precision():
+            for k, (sign, points) in enumerate(self.halves(parameters)):
+                block = sign * np.moveaxis(np.asarray(self.hessian(points)), 0, -1)
+                size = len(block)
+                bends[k * size : (k + 1) * size, k * size : (k + 1) * size] = block
+        return bends
+
+    @functools.cached_property
+    def hessian(self) -> Callable[[Array], Any]:
+        """The compiled second derivatives of the map at the rows of an array."""
+        import jax
+
+        return jax.jit(jax.vmap(jax.hessian(lambda w: self.map(*w))))
+
+    def describe(self) -> dict[str, Any]:
+        name = getattr(self.map, "__name__", str(self.map))
+        return {"model": WHO, "map": name, "signed": self.signed, "start": self.begin.tolist()}

@@ -1,0 +1,97 @@
+"""Tangent kernels (W section 3): of any model, how far one moved, where a frozen one leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, regression_data
+from tacit.bias.reparametrization import double_precision
+from tacit.models.model import Model, Separable
+
+
+def tangent_kernel(
+    model: Model | Callable[[Any, Any], Any], params: Any, x: ArrayLike, x2: ArrayLike | None = None
+) -> Array:
+    """K(x, x2) = <grad_w f(w, x), grad_w f(w, x2)> at w = `params`, one row per sample of `x`.
+
+    `model` is a Model with flat parameters, or any JAX function f(params, x) that returns one
+    number per row of `x`, with a pytree of parameters. `x2` is `x` itself by default.
+    """
+    who = "tangent_kernel"
+    rows = _features(who, model, params, _inputs(who, "x", x))
+    others = rows if x2 is None else _features(who, model, params, _inputs(who, "x2", x2))
+    return rows @ others.T
+
+
+def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
+    """1 - cosine of the angle between two kernels as matrices: 0 if proportional, at most 2."""
+    first, second = _unit_kernel("K0", K0), _unit_kernel("K1", K1)
+    if first.shape != second.shape:
+        raise ValueError(
+            f"kernel_distance: K0 and K1 must have one shape, got {first.shape} and {second.shape}"
+        )
+    # 1 - cos = |a - b|^2 / 2 for unit vectors: exact at zero and never negative
+    return min(float(np.sum((first - second) ** 2)) / 2, 2.0)
+
+
+def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
+    """The beta that fits X beta = y nearest to the start in the RKHS norm of the start's kernel.
+
+    It is where the flow of the model linearised at its start ends. Data that no beta fits are
+    fitted in the least-squares sense.
+    """
+    X, y = regression_data("kernel_predictor", X, y)
+    if not isinstance(model, Separable):
+        raise ValueError(
+            "kernel_predictor: the model must have a linear predictor with separate coordinates, "
+            f"such as DiagonalNet, got {type(model).__name__}"
+        )
+    start = model.start(X.shape[1])
+    beta, slopes = model.predictor(start), model.slopes(start)
+    root = np.sqrt(np.sum((slopes / np.abs(slopes).max()) ** 2, axis=0))
+    # min |delta w| with J delta w = y - f(0), and J = X diag(root) in suitable coordinates
+    return beta + root * np.linalg.lstsq(X * root, y - X @ beta, rcond=None)[0]
+
+
+def _inputs(who: str, name: str, x: ArrayLike) -> Array:
+    array = np.asarray(x)
+    if array.ndim < 1:
+        raise ValueError(f"{who}: {name} must hold one sample per row, got a single number")
+    return finite_array(who, name, x, ndim=array.ndim)
+
+
+def _features(who: str, model: Any, params: Any, x: Array) -> Array:
+    """grad_w f(w, x_n), one flat row per sample."""
+    if isinstance(model, Model):
+        return model.jacobian(finite_array(who, "params", params, ndim=1), x)
+    if not callable(model):
+        raise ValueError(
+            f"{who}: model must be a Model or a JAX function f(params, x), "
+            f"got {type(model).__name__}"
+        )
+    import jax
+
+    with double_precision():
+        outputs = jax.eval_shape(model, params, x)
+        if getattr(outputs, "shape", None) != (len(x),):
+            raise ValueError(
+                f"{who}: f(params, x) must return one number per row of x, "
+                f"got shape {getattr(outputs, 'shape', type(outputs).__name__)} for {len(x)} rows"
+            )
+        leaves = jax.tree.leaves(jax.jacrev(model)(params, x))
+    flat = [np.asarray(leaf, dtype=np.float64).reshape(len(x), -1) for leaf in leaves]
+    return np.concatenate(flat, axis=1)
+
+
+def _unit_kernel(name: str, kernel: ArrayLike) -> Array:
+    """The kernel at Frobenius norm one; scaled by a power of two first, which is exact."""
+    array = finite_array("kernel_distance", name, kernel, ndim=2)
+    exponent = int(np.frexp(np.abs(array).max())[1])
+    array = np.ldexp(array, -exponent)
+    if not array.any():
+        raise ValueError(f"kernel_distance: {name} must not be zero, its direction is undefined")
+    return array / np.linalg.norm(array)

@@ -1,0 +1,425 @@
+"""Flows: two routes along whole paths, plain integrators, orders, conservation, extremes."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.bias.interpolate import interpolate
+from tacit.bias.norms import L2
+from tacit.bias.q import Q
+from tacit.flows import DualFlow, GradientDescent, ParameterFlow
+from tacit.models import DiagonalNet, ProductNet
+from tacit.problems import Regression, sparse_regression
+from tacit.records import Kind
+
+PROBLEM = sparse_regression(4, 12, 2, seed=1)
+SHAPE = np.random.default_rng(5).uniform(0.6, 1.6, 12) * np.tile([1, -1, 1], 4)
+BOTH = pytest.mark.parametrize("flow", [ParameterFlow, DualFlow])
+
+
+def runge_kutta(model, problem, t, steps):
+    """Parameters at time t by the classical fourth-order method on the loss sum r^2."""
+
+    def velocity(w):
+        return -2 * model.pullback(w, problem.X, model.predict(w, problem.X) - problem.y)
+
+    w, h = model.start(problem.dimension), t / steps
+    for _ in range(steps):
+        a = velocity(w)
+        b = velocity(w + h / 2 * a)
+        c = velocity(w + h / 2 * b)
+        d = velocity(w + h * c)
+        w = w + h / 6 * (a + 2 * b + 2 * c + d)
+    return w
+
+
+def gap(a, b):
+    return float(np.abs(a - b).max() / np.abs(b).max())
+
+
+# --- two routes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("depth", [2, 3, 5])
+@pytest.mark.parametrize("alpha", [0.2, 1.0, 30.0])
+def test_dual_and_parameter_flow_take_one_path(depth, alpha):
+    net = DiagonalNet(depth, alpha=alpha, shape=SHAPE)
+    dual, direct = (flow.run(net, PROBLEM) for flow in (DualFlow(), ParameterFlow()))
+    n = min(dual.dataset.sizes["time"], direct.dataset.sizes["time"]) - 1
+    assert n > 40
+    a, b = (path.dataset.predictor.values[:n] for path in (dual, direct))
+    np.testing.assert_allclose(dual.dataset.t[:n], direct.dataset.t[:n], rtol=1e-12)
+    assert np.abs(a - b).max() < 2e-7 * np.abs(b).max()
+    assert gap(dual.predictor, direct.predictor) < 1e-8
+    assert gap(dual.parameters, direct.parameters) < 1e-7
+    other = DualFlow().run(DiagonalNet(depth, alpha=alpha, shape=1.01 * SHAPE[::-1]), PROBLEM)
+    assert gap(other.predictor, direct.predictor) > 1e-3
+
+
+@BOTH
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_flows_agree_with_a_plain_integrator(flow, depth):
+    net, t = DiagonalNet(depth, alpha=0.5, shape=SHAPE), 0.05
+    plain = net.predictor(runge_kutta(net, PROBLEM, t, 1000))
+    path = flow(t_max=t).run(net, PROBLEM)
+    assert path.t == pytest.approx(t, rel=1e-12)
+    assert path.outcome.kind is Kind.BUDGET_SPENT
+    assert gap(path.predictor, plain) < 1e-8
+    slower = net.predictor(runge_kutta(net, PROBLEM, t / 2, 1000))  # a lost factor 2 in the loss
+    assert gap(path.predictor, slower) > 1e-2
+
+
+@pytest.mark.parametrize(
+    "net",
+    [
+        ProductNet(SHAPE, 0.4 * SHAPE[::-1]),
+        DiagonalNet(2, start=(SHAPE, 0.3 * SHAPE)),
+        DiagonalNet(3, alpha=0.8, signed=False),
+    ],
+    ids=["product", "biased", "unsigned"],
+)
+def test_other_starts_agree_with_a_plain_integrator(net):
+    t = 0.03
+    plain = runge_kutta(net, PROBLEM, t, 1000)
+    path = ParameterFlow(t_max=t).run(net, PROBLEM)
+    assert gap(path.parameters, plain) < 1e-8
+    assert gap(path.parameters, runge_kutta(net, PROBLEM, 0.9 * t, 100)) > 1e-3
+
+
+@BOTH
+@pytest.mark.parametrize("depth", [2, 3])
+def test_flows_end_where_the_theory_says(flow, depth):
+    path = flow().run(DiagonalNet(depth, alpha=0.1, shape=SHAPE), PROBLEM)
+    assert path.outcome.kind is Kind.SOLVED
+    selected = interpolate(PROBLEM.X, PROBLEM.y, Q(depth, alpha=0.1, shape=SHAPE)).beta
+    wrong = interpolate(PROBLEM.X, PROBLEM.y, Q(depth, alpha=0.2, shape=SHAPE)).beta
+    assert gap(path.predictor, selected) < 1e-8
+    assert gap(path.predictor, wrong) > 1e-3
+
+
+def test_tighter_steps_are_more_accurate():
+    net, t = DiagonalNet(3, alpha=0.5), 0.05
+    plain = net.predictor(runge_kutta(net, PROBLEM, t, 1000))
+    for flow in (ParameterFlow, DualFlow):
+        loose, tight = (gap(flow(rtol=r, t_max=t).run(net, PROBLEM).predictor, plain)
+                        for r in (1e-4, 1e-11))  # fmt: skip
+        assert tight < 1e-8 < 1e-6 < loose
+
+
+# --- laws of the motion ---------------------------------------------------------------------
+
+
+def test_the_product_of_the_two_weights_is_conserved():
+    path = ParameterFlow().run(DiagonalNet(2, alpha=0.05, shape=SHAPE), PROBLEM)
+    plus, minus = np.split(path.dataset.parameters.values, 2, axis=1)
+    np.testing.assert_allclose(plus * minus, np.tile((0.05 * SHAPE) ** 2, (len(plus), 1)), 1e-7)
+    assert np.ptp(plus / (0.05 * SHAPE)) > 1  # control: the weights themselves did move
+
+
+def test_deeper_nets_conserve_the_sum_of_inverse_powers():
+    path = ParameterFlow().run(DiagonalNet(4, alpha=0.3), PROBLEM)
+    plus, minus = np.split(path.dataset.parameters.values, 2, axis=1)
+    np.testing.assert_allclose(plus**-2 + minus**-2, 2 * 0.3**-2, rtol=1e-7)
+    assert np.ptp(plus * minus) > 1e-2  # control: the law of depth 2 fails at depth 4
+
+
+def test_a_product_net_conserves_its_imbalance():
+    u, v = SHAPE, 0.5 * SHAPE[::-1]
+    path = ParameterFlow().run(ProductNet(u, v), PROBLEM)
+    a, b = np.split(path.dataset.parameters.values, 2, axis=1)
+    np.testing.assert_allclose(a**2 - b**2, np.tile(u**2 - v**2, (len(a), 1)), atol=1e-8)
+    assert np.ptp(a**2 + b**2, axis=0).max() > 0.1
+
+
+def test_the_dual_gives_the_predictor_along_the_whole_path():
+    path = DualFlow().run(DiagonalNet(2, alpha=0.1, shape=SHAPE), PROBLEM)
+    s = path.dataset.dual.values @ PROBLEM.X
+    beta = 2 * (0.1 * SHAPE) ** 2 * np.sinh(s)  # W eq. 17
+    np.testing.assert_allclose(path.dataset.predictor, beta, rtol=1e-9, atol=1e-14)
+    path = DualFlow().run(DiagonalNet(4, alpha=0.3, shape=SHAPE), PROBLEM)
+    s = SHAPE**2 * (path.dataset.dual.values @ PROBLEM.X)
+    beta = (0.3 * SHAPE) ** 4 * ((1 - s) ** -2 - (1 + s) ** -2)  # W eq. 59
+    np.testing.assert_allclose(path.dataset.predictor, beta, rtol=1e-8, atol=1e-12)
+    assert np.abs(s).max() < 1  # W Lemma 8
+    assert np.abs(path.dataset.predictor - 2 * (0.3 * SHAPE) ** 4 * np.sinh(s)).max() > 1e-3
+
+
+@settings(deadline=None, derandomize=True, max_examples=15)
+@given(
+    seed=st.integers(0, 10**6),
+    shape=st.sampled_from([(1, 1), (2, 3), (3, 3), (5, 3), (4, 9)]),
+    depth=st.integers(2, 6),
+    log_alpha=st.floats(-2, 4),
+)
+def test_losses_fall_and_consistent_data_are_fitted(seed, shape, depth, log_alpha):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal(shape)
+    problem = Regression(X, X @ rng.standard_normal(shape[1]))
+    path = DualFlow(rtol=1e-9).run(DiagonalNet(depth, log_alpha=log_alpha), problem)
+    assert path.outcome.kind is Kind.SOLVED
+    log_loss = path.dataset.log_loss.values
+    resolved = log_loss > log_loss[0] + np.log(1e-14)
+    assert (np.diff(log_loss[resolved]) < 1e-6).all()
+    assert gap(X @ path.predictor, problem.y) < 1e-8
+
+
+# --- descent --------------------------------------------------------------------------------
+
+
+def test_descent_approaches_the_flow_at_first_order():
+    net, t = DiagonalNet(3, alpha=0.7), 0.02
+    flow = ParameterFlow(t_max=t).run(net, PROBLEM).predictor
+    later = ParameterFlow(t_max=1.2 * t).run(net, PROBLEM).predictor
+    counts = np.array([200, 400, 800, 1600])
+    ends = [GradientDescent(step=t / n, steps=int(n)).run(net, PROBLEM).predictor for n in counts]
+    slope = np.polyfit(np.log(counts), np.log([gap(end, flow) for end in ends]), 1)[0]
+    assert slope == pytest.approx(-1, abs=0.05)
+    control = np.polyfit(np.log(counts), np.log([gap(end, later) for end in ends]), 1)[0]
+    assert abs(control) < 0.1
+
+
+def test_descent_takes_the_steps_of_a_plain_loop():
+    net, step = DiagonalNet(2, alpha=0.4, shape=SHAPE), 1e-3
+    w = net.start(12)
+    plain = [w]
+    for _ in range(37):
+        residual = net.predict(w, PROBLEM.X) - PROBLEM.y
+        w = w - step * 2 * net.pullback(w, PROBLEM.X, residual)
+        plain.append(w)
+    path = GradientDescent(step=step, steps=37, record=[1, 5, 30]).run(net, PROBLEM)
+    assert path.dataset.step.values.tolist() == [0, 1, 5, 30, 37]
+    np.testing.assert_allclose(path.dataset.t, step * path.dataset.step)
+    expected = np.array(plain)[path.dataset.step.values]
+    np.testing.assert_allclose(path.dataset.parameters, expected, rtol=1e-12)
+    assert path.outcome.ok
+
+
+def test_descent_stops_at_the_first_step_below_its_target():
+    net = DiagonalNet(2, alpha=1.0)
+    path = GradientDescent(step=1e-3, steps=5000, loss=1e-6).run(net, PROBLEM)
+    target = 1e-6 * np.sum(PROBLEM.y**2)
+    last = int(path.dataset.step[-1])
+    before = GradientDescent(step=1e-3, steps=last - 1).run(net, PROBLEM)
+    assert path.outcome.kind is Kind.SOLVED
+    assert path.dataset.loss[-1] <= target < before.dataset.loss[-1]
+    short = GradientDescent(step=1e-3, steps=10, loss=1e-6).run(net, PROBLEM)
+    assert short.outcome.kind is Kind.BUDGET_SPENT
+    assert "raise steps" in short.outcome.sentence
+
+
+def test_divergence_is_said_and_never_recorded():
+    path = GradientDescent(step=5.0, steps=1000).run(DiagonalNet(3, alpha=1.0), PROBLEM)
+    assert path.outcome.kind is Kind.DIVERGED
+    assert "smaller than 5" in path.outcome.sentence
+    assert np.isfinite(path.dataset.predictor).all()
+    assert not path.outcome.ok
+
+
+# --- extremes -------------------------------------------------------------------------------
+
+
+def test_a_start_far_below_float64_reaches_the_rich_limit():
+    log_alpha = -4605.0  # alpha = 10^-2000
+    path = DualFlow().run(DiagonalNet(2, log_alpha=log_alpha), PROBLEM)
+    assert path.outcome.kind is Kind.SOLVED
+    selected = interpolate(PROBLEM.X, PROBLEM.y, Q(2, log_alpha=log_alpha)).beta
+    l2 = interpolate(PROBLEM.X, PROBLEM.y, L2()).beta
+    assert gap(path.predictor, selected) < 1e-7
+    assert gap(path.predictor, l2) > 0.1
+    assert path.parameters is None
+    # until the escape nu = 8 y t, and a coordinate appears when |x_i nu| = 2 |log alpha|
+    escape = -2 * log_alpha / (8 * np.abs(PROBLEM.X.T @ PROBLEM.y).max())
+    loss = path.dataset.loss.values / path.dataset.loss.values[0]
+    t = path.dataset.t.values
+    assert (loss[t < 0.99 * escape] == 1).all()
+    assert loss[t > 1.3 * escape].max() < 0.99
+    assert t[-1] < np.inf
+
+
+@pytest.mark.parametrize("depth", [2, 3, 6])
+def test_a_start_far_above_float64_is_the_kernel_regime(depth):
+    path = DualFlow().run(DiagonalNet(depth, log_alpha=690.0, shape=SHAPE), PROBLEM)
+    assert path.outcome.kind is Kind.SOLVED
+    weights = np.abs(SHAPE) ** (1.0 - depth)  # the kernel is X diag(w0^(2D-2)) X^T
+    weighted = np.linalg.lstsq(PROBLEM.X / weights, PROBLEM.y, rcond=None)[0] / weights
+    assert gap(path.predictor, weighted) < 1e-9
+    assert gap(path.predictor, interpolate(PROBLEM.X, PROBLEM.y, L2()).beta) > 1e-2
+    log_t = path.dataset.log_t.values
+    assert log_t[0] == -np.inf
+    assert np.isfinite(log_t[1:]).all()
+    assert (np.diff(log_t[1:]) > 0).all()
+    assert "10^-" in path.outcome.sentence
+
+
+def test_the_box_is_followed_to_within_the_rounding_of_the_dual():
+    net = DiagonalNet(5, alpha=1e-4)  # active coordinates end 1e-12 away from the wall
+    problem = sparse_regression(2, 5, 1, seed=2)
+    path = DualFlow(rtol=1e-8).run(net, problem)
+    assert path.outcome.kind is Kind.SOLVED
+    selected = interpolate(problem.X, problem.y, Q(5, alpha=1e-4)).beta
+    assert gap(path.predictor, selected) < 1e-7
+    slack = 1 - np.abs(path.dataset.dual.values[-1] @ problem.X).max()
+    assert slack < 1e-11
+
+
+# --- data that are not in general position --------------------------------------------------
+
+
+@BOTH
+@pytest.mark.parametrize("depth", [2, 3])
+def test_duplicate_rows_and_zero_columns_change_nothing(flow, depth):
+    X = np.vstack([PROBLEM.X, PROBLEM.X[1], 2 * PROBLEM.X[0] - PROBLEM.X[2]])
+    y = np.append(PROBLEM.y, [PROBLEM.y[1], 2 * PROBLEM.y[0] - PROBLEM.y[2]])
+    X = np.hstack([X, np.zeros((6, 1))])
+    net = DiagonalNet(depth, alpha=0.3)
+    path = flow().run(net, Regression(X, y))
+    assert path.outcome.kind is Kind.SOLVED
+    selected = interpolate(PROBLEM.X, PROBLEM.y, Q(depth, alpha=0.3)).beta
+    assert gap(path.predictor[:-1], selected) < 1e-8
+    assert path.predictor[-1] == 0
+
+
+@BOTH
+@pytest.mark.parametrize("alpha", [1e-3, 1.0])
+def test_inconsistent_data_end_at_least_squares_and_say_so(flow, alpha):
+    rng = np.random.default_rng(4)
+    problem = Regression(rng.standard_normal((7, 3)), rng.standard_normal(7))
+    path = flow().run(DiagonalNet(2, alpha=alpha), problem)
+    best = np.linalg.lstsq(problem.X, problem.y, rcond=None)[0]
+    assert path.outcome.kind is Kind.STALLED
+    assert "least-squares loss" in path.outcome.sentence
+    assert gap(path.predictor, best) < 1e-7
+
+
+def test_a_model_that_cannot_fit_stalls_above_the_least_squares_loss():
+    problem = Regression(np.eye(2), [1.0, -1.0])
+    path = ParameterFlow().run(DiagonalNet(2, alpha=0.5, signed=False), problem)
+    assert path.outcome.kind is Kind.STALLED
+    assert "cannot move further" in path.outcome.sentence
+    np.testing.assert_allclose(path.predictor, [1, 0], atol=1e-6)
+
+
+@BOTH
+def test_nothing_to_learn_is_learned_at_once(flow):
+    path = flow().run(DiagonalNet(3, alpha=1.0), Regression(np.eye(2), [0.0, 0.0]))
+    assert path.outcome.kind is Kind.SOLVED
+    assert path.dataset.sizes["time"] == 1
+    assert path.log_loss == -np.inf
+
+
+@BOTH
+def test_labels_that_exert_no_force_are_named(flow):
+    problem = Regression([[0.0, 0.0], [1.0, 1.0]], [1.0, 0.0])
+    path = flow().run(DiagonalNet(2, alpha=1.0), problem)
+    assert path.outcome.kind is Kind.STALLED
+    assert "nothing moves" in path.outcome.sentence
+
+
+# --- records, budgets, silence --------------------------------------------------------------
+
+
+def test_budgets_are_said_with_the_way_out():
+    net = DiagonalNet(2, alpha=0.1)
+    short = ParameterFlow(max_steps=20).run(net, PROBLEM)
+    assert short.outcome.kind is Kind.BUDGET_SPENT
+    assert "raise max_steps" in short.outcome.sentence
+    early = DualFlow(t_max=1e-3).run(net, PROBLEM)
+    assert "raise t_max" in early.outcome.sentence
+    assert early.t == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize(
+    "flow", [ParameterFlow(), DualFlow(), GradientDescent(step=1e-3, steps=3000)]
+)
+def test_a_path_is_labelled_and_can_be_repeated(flow, capsys):
+    path = flow.run(DiagonalNet(2, alpha=0.5, shape=SHAPE), PROBLEM)
+    dataset = path.dataset
+    assert dataset.predictor.dims == ("time", "feature")
+    assert dataset.t.dims == ("time",)
+    assert dataset.t[0] == 0
+    for variable in dataset.variables.values():
+        assert set(variable.attrs) == {"units", "long_name"}
+    residual = dataset.predictor.values @ PROBLEM.X.T - PROBLEM.y
+    np.testing.assert_allclose(dataset.loss, (residual**2).sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(dataset.log_loss, np.log(dataset.loss), rtol=1e-12)
+    np.testing.assert_allclose(dataset.norm_l1, np.abs(dataset.predictor).sum("feature"))
+    np.testing.assert_allclose(dataset.norm_l2**2, (dataset.predictor**2).sum("feature"))
+    np.testing.assert_allclose(dataset.test_error[0], 1)
+
+    said = json.loads(dataset.attrs["description"])
+    recipe, model, settings_ = said["problem"]["recipe"], said["model"], said["flow"]
+    assert said["seed"] == 1
+    assert "numpy" in said["versions"]
+    recipe.pop("generator"), model.pop("model"), settings_.pop("flow")
+    again = type(flow)(**settings_).run(DiagonalNet(**model), sparse_regression(**recipe))
+    assert (again.dataset.predictor.values == dataset.predictor.values).all()
+    assert str(path).startswith("Path")
+    assert capsys.readouterr() == ("", "")
+
+
+def test_data_without_a_recipe_travel_with_the_path():
+    problem = Regression(PROBLEM.X, PROBLEM.y)
+    dataset = DualFlow(t_max=0.01).run(DiagonalNet(2, alpha=0.5), problem).dataset
+    assert (dataset.X.values == PROBLEM.X).all()
+    assert (dataset.y.values == PROBLEM.y).all()
+    assert "X" not in DualFlow(t_max=0.01).run(DiagonalNet(2, alpha=0.5), PROBLEM).dataset
+
+
+@pytest.mark.parametrize(
+    "flow", [ParameterFlow(), DualFlow(), GradientDescent(step=1e-3, steps=3000)]
+)
+def test_progress_is_told_rarely_and_rises(flow):
+    heard = []
+    flow.run(DiagonalNet(2, alpha=0.5), PROBLEM, progress=lambda f, m: heard.append((f, m)))
+    fractions = [fraction for fraction, _ in heard]
+    assert 3 < len(heard) < 100
+    assert fractions == sorted(fractions)
+    assert 0 <= fractions[0] < fractions[-1] <= 1
+
+
+def test_recorded_times_are_evenly_spaced_in_the_logarithm():
+    path = ParameterFlow(points_per_decade=7).run(DiagonalNet(2, alpha=0.5), PROBLEM)
+    spacing = np.diff(path.dataset.log_t.values[1:-1])
+    np.testing.assert_allclose(spacing, np.log(10) / 7, rtol=1e-9)
+
+
+# --- what is refused ------------------------------------------------------------------------
+
+NET = DiagonalNet(2, alpha=1.0)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: ParameterFlow(loss=-1), "ParameterFlow: loss must be >= 0, got -1"),
+        (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 1e-2, got 1e-15"),
+        (lambda: ParameterFlow(t_max=0), "t_max must be > 0"),
+        (lambda: DualFlow(points_per_decade=0), "points_per_decade must be at least 1"),
+        (lambda: DualFlow(max_steps=1.5), "max_steps must be an integer"),
+        (lambda: DualFlow(t_max=np.nan), "t_max must be a finite number"),
+        (lambda: GradientDescent(step=0, steps=10), "step must be > 0"),
+        (lambda: GradientDescent(step=1, steps=0), "steps must be at least 1"),
+        (lambda: GradientDescent(step=1, steps=5, record=[7]), "within steps=5, got 7"),
+        (lambda: GradientDescent(step=1, steps=5, loss=-1), "loss must be >= 0"),
+        (lambda: DualFlow().run(NET, (1, 2)), "problem must be a Regression, got tuple"),
+        (lambda: ParameterFlow().run("net", PROBLEM), "model must be a separable .* got str"),
+        (lambda: DualFlow().run(ProductNet(SHAPE, SHAPE), PROBLEM), "use ParameterFlow"),
+        (lambda: DualFlow().run(DiagonalNet(2, alpha=1, signed=False), PROBLEM), "signed"),
+        (lambda: DualFlow().run(DiagonalNet(2, start=(SHAPE, SHAPE)), PROBLEM), "equal starts"),
+        (lambda: ParameterFlow().run(DiagonalNet(2, log_alpha=-4605), PROBLEM), "use DualFlow"),
+        (
+            lambda: GradientDescent(step=1, steps=9).run(DiagonalNet(2, log_alpha=690), PROBLEM),
+            "use DualFlow",
+        ),
+        (lambda: ParameterFlow().run(DiagonalNet(5, alpha=1e-50), PROBLEM), "use DualFlow"),
+        (lambda: DualFlow().run(DiagonalNet(5, log_alpha=-4605), PROBLEM), "interpolate"),
+        (lambda: DualFlow().run(DiagonalNet(2, alpha=1, shape=[1, 2]), PROBLEM), "12 features"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence) as refused:
+        make()
+    assert "\n" not in str(refused.value)

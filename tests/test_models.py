@@ -1,0 +1,169 @@
+"""Models: derivatives against JAX, homogeneity, starts, and what is refused."""
+
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+
+from tacit.bias.reparametrization import double_precision
+from tacit.models import DiagonalNet, ProductNet
+
+D = 5
+rng = np.random.default_rng(0)
+SHAPE = rng.uniform(0.5, 2, D) * rng.choice([-1, 1], D)
+
+# a new model joins every test below by joining this list
+MODELS = {
+    "depth 2": DiagonalNet(2, alpha=0.7),
+    "depth 3 with shape": DiagonalNet(3, alpha=0.7, shape=SHAPE),
+    "depth 5": DiagonalNet(5, mu=0.3),
+    "depth 4 unsigned": DiagonalNet(4, log_alpha=-0.2, signed=False),
+    "biased": DiagonalNet(3, start=(SHAPE, 2 * SHAPE[::-1])),
+    "unsigned biased": DiagonalNet(2, start=SHAPE, signed=False),
+    "product": ProductNet(SHAPE, SHAPE[::-1]),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    return MODELS[request.param]
+
+
+@pytest.fixture
+def point(model):
+    """Parameters in general position, samples and residuals."""
+    local = np.random.default_rng(1)
+    parameters = model.start(D) + 0.3 * local.standard_normal(model.start(D).shape)
+    return parameters, local.standard_normal((4, D)), local.standard_normal(4)
+
+
+def test_pullback_is_the_vector_jacobian_product(model, point):
+    parameters, X, residual = point
+    with double_precision():
+        _, vjp = jax.vjp(lambda w: model.predict(w, X), parameters)
+        expected = np.asarray(vjp(residual)[0])
+    np.testing.assert_allclose(model.pullback(parameters, X, residual), expected, rtol=1e-12)
+    wrong = model.pullback(parameters, X, -residual)
+    assert np.abs(wrong - expected).max() > 1e-3
+
+
+def test_jacobian_and_curvature_are_the_derivatives(model, point):
+    parameters, X, residual = point
+    with double_precision():
+        jacobian = jax.jacrev(lambda w: model.predict(w, X))(parameters)
+        hessian = jax.hessian(lambda w: model.predict(w, X) @ residual)(parameters)
+    np.testing.assert_allclose(model.jacobian(parameters, X), jacobian, rtol=1e-12, atol=1e-14)
+    curvature = model.curvature(parameters, X, residual)
+    np.testing.assert_allclose(curvature, hessian, rtol=1e-12, atol=1e-13)
+    assert np.abs(curvature).max() > 1e-3
+
+
+def test_predictions_are_homogeneous(model, point):
+    parameters, X, _ = point
+    scaled = model.predict(1.7 * parameters, X)
+    np.testing.assert_allclose(
+        scaled, 1.7**model.homogeneity * model.predict(parameters, X), rtol=1e-12
+    )
+    wrong = 1.7 ** (model.homogeneity + 1) * model.predict(parameters, X)
+    assert np.abs(scaled - wrong).max() > 1e-3
+
+
+def test_predictor_and_predict_agree(model, point):
+    parameters, X, _ = point
+    np.testing.assert_allclose(
+        model.predict(parameters, X), X @ model.predictor(parameters), rtol=1e-13
+    )
+
+
+def exact_predictor(model, parameters):
+    """The predictor in rational arithmetic, for the models of the list."""
+    table = [[Fraction(w) for w in row] for row in parameters.reshape(model.copies, -1)]
+    if isinstance(model, ProductNet):
+        return [u * v for u, v in zip(*table, strict=True)]
+    powers = [[w**model.depth for w in row] for row in table]
+    if not model.signed:
+        return powers[0]
+    return [p - m for p, m in zip(*powers, strict=True)]
+
+
+def test_change_does_not_cancel_far_from_zero(model):
+    start = 1e6 * model.start(D)
+    displacement = np.random.default_rng(2).standard_normal(start.shape) * 2.0**-10
+    after = [Fraction(a) + Fraction(b) for a, b in zip(start, displacement, strict=True)]
+    before = exact_predictor(model, start)
+    exact = exact_predictor(model, np.array(after, dtype=object))
+    exact = np.array([float(b - a) for a, b in zip(before, exact, strict=True)])
+    close = np.abs(model.change(start, displacement) - exact).max() / np.abs(exact).max()
+    plain = model.predictor(start + displacement) - model.predictor(start)
+    control = np.abs(plain - exact).max() / np.abs(exact).max()
+    assert close < 1e-13
+    assert control > 100 * close
+
+
+def test_the_signed_net_starts_at_the_zero_predictor():
+    net = DiagonalNet(3, alpha=0.2, shape=SHAPE)
+    assert (net.predictor(net.start(D)) == 0).all()
+    unsigned = DiagonalNet(3, alpha=0.2, shape=SHAPE, signed=False)
+    np.testing.assert_allclose(unsigned.predictor(unsigned.start(D)), (0.2 * SHAPE) ** 3)
+
+
+def test_three_ways_to_give_the_scale():
+    nets = [DiagonalNet(4, alpha=0.3), DiagonalNet(4, log_alpha=np.log(0.3))]
+    nets.append(DiagonalNet(4, mu=0.3**4))
+    for net in nets:
+        np.testing.assert_allclose(net.start(2), 0.3, rtol=1e-15)
+    assert nets[0].start(2)[0] == 0.3  # the given number itself, not exp(log)
+
+
+def test_any_log_alpha_can_be_held_but_not_started_from():
+    for log_alpha in (-4605.0, 690.0):
+        net = DiagonalNet(2, log_alpha=log_alpha)
+        assert net.log_alpha == log_alpha
+        with pytest.raises(ValueError, match="DualFlow"):
+            net.start(3)
+
+
+def test_describe_builds_the_same_model_again(model):
+    described = dict(model.describe())
+    kind = {"DiagonalNet": DiagonalNet, "ProductNet": ProductNet}[described.pop("model")]
+    assert (kind(**described).start(D) == model.start(D)).all()
+
+
+def test_records_print(model):
+    assert type(model).__name__ in str(model)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: DiagonalNet(), "exactly one of alpha, log_alpha and mu, got none"),
+        (lambda: DiagonalNet(2, alpha=0.1, mu=0.1), "exactly one .* got alpha and mu"),
+        (lambda: DiagonalNet(2, alpha=0), "alpha must be > 0, got 0"),
+        (lambda: DiagonalNet(2, alpha=-1.0), "alpha must be > 0, got -1"),
+        (lambda: DiagonalNet(2, alpha=np.nan), "alpha must be a finite number"),
+        (lambda: DiagonalNet(2, alpha="1"), "alpha must be a finite number"),
+        (lambda: DiagonalNet(2, log_alpha=np.inf), "log_alpha must be a finite number"),
+        (lambda: DiagonalNet(2, mu=-3), "mu must be > 0"),
+        (lambda: DiagonalNet(1, alpha=1), "depth must be at least 2, got 1"),
+        (lambda: DiagonalNet(2.5, alpha=1), "depth must be an integer >= 2, got 2.5"),
+        (lambda: DiagonalNet(2, alpha=1, shape=[1, 0, 2]), "shape must have no zero"),
+        (lambda: DiagonalNet(2, alpha=1, shape=[[1.0]]), "shape must have 1 dimension"),
+        (lambda: DiagonalNet(2, alpha=1, shape=[1, np.nan]), "shape must be finite"),
+        (lambda: DiagonalNet(2, alpha=1, shape=[1, 2]).start(3), "2 entries but .* 3 features"),
+        (lambda: DiagonalNet(2, alpha=1, signed="no"), "signed must be True or False"),
+        (lambda: DiagonalNet(2, alpha=1, start=([1], [2])), "start= already sets the scale"),
+        (lambda: DiagonalNet(2, start=([1], [2]), shape=[1]), "start= already .* shape"),
+        (lambda: DiagonalNet(2, start=[[1, 2]]), "start must be .*got 1 vectors"),
+        (lambda: DiagonalNet(2, start=([1, 0], [1, 0])), "zeros at index 1"),
+        (lambda: DiagonalNet(2, start=([1], [2])).start(2), "1 entries per copy .* 2 features"),
+        (lambda: ProductNet([1, 2], [1]), "u has 2 entries but v has 1"),
+        (lambda: ProductNet([1, 0], [1, 0]), "zeros at index 1"),
+        (lambda: ProductNet([1, np.inf], [1, 0]), "u must be finite"),
+        (lambda: ProductNet([1, 2], [1, 2]).start(3), "2 entries but the data have 3"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence) as refused:
+        make()
+    assert "\n" not in str(refused.value)
