@@ -1,0 +1,228 @@
+"""What a claim function returns, and the one place where evidence becomes a status."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from tacit.arguments import one_of
+from tacit.claims.plot import Plot
+from tacit.records import Record, brief
+
+Rule = Literal["error", "at most", "at least"]
+Status = Literal["holds", "holds as corrected", "fails", "inconclusive"]
+
+RELATIONS: dict[Rule, str] = {"error": "≤>", "at most": "≤>", "at least": "≥<"}
+STATUSES: tuple[Status, ...] = ("holds", "holds as corrected", "fails", "inconclusive")
+
+
+def plain(value: Any) -> Any:
+    """`value` with numpy scalars, arrays and tuples turned into what JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _number(check: str, name: str, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        rule = f"{name} must be one real number"
+        raise ValueError(f"Check {check!r}: {rule}, got {type(value).__name__} {value!r}") from None
+
+
+@dataclass(frozen=True)
+class Check(Record):
+    """One measured number against one rule.
+
+    "error" asks |measured - predicted| <= tolerance, "at most" measured <= predicted + tolerance,
+    "at least" measured >= predicted - tolerance. A distance is an error with predicted 0.
+    """
+
+    name: str
+    measured: float
+    predicted: float = 0.0
+    tolerance: float = 0.0
+    kind: Rule = "error"
+
+    def __post_init__(self) -> None:
+        for name in ("measured", "predicted", "tolerance"):
+            object.__setattr__(self, name, _number(self.name, name, getattr(self, name)))
+        if not 0 <= self.tolerance < math.inf:
+            rule = "tolerance must be finite and >= 0"
+            raise ValueError(f"Check {self.name!r}: {rule}, got {self.tolerance}")
+        one_of(f"Check {self.name!r}", "kind", self.kind, ("error", "at most", "at least"))
+
+    @property
+    def excess(self) -> float:
+        """How far `measured` lies beyond the rule: <= 0 inside, > 0 outside, NaN if unknown."""
+        gap = self.measured - self.predicted
+        side = {"error": abs(gap), "at most": gap, "at least": -gap}[self.kind]
+        return side - self.tolerance
+
+    @property
+    def passes(self) -> bool:
+        """True if a finite measurement obeys the rule."""
+        return math.isfinite(self.measured) and self.excess <= 0
+
+    @property
+    def misses(self) -> bool:
+        """True if the measurement certainly breaks the rule; NaN neither passes nor misses."""
+        return self.excess > 0
+
+    @property
+    def rule(self) -> tuple[Rule, float]:
+        return self.kind, self.tolerance
+
+    def control(self, measured: float | None = None, *, predicted: float | None = None) -> Check:
+        """The same check with the number that a wrong theorem gives: it must miss."""
+        return replace(
+            self,
+            measured=self.measured if measured is None else measured,
+            predicted=self.predicted if predicted is None else predicted,
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The comparison in symbols, for example `3.1e-09 ≤ 1e-06`."""
+        if not (self.passes or self.misses):
+            return f"{self.measured:.4g} decides nothing"
+        relation = RELATIONS[self.kind][0 if self.passes else 1]
+        if self.kind == "error":
+            return f"{_gap(self)} {relation} {self.tolerance:.4g}"
+        sign = "+" if self.kind == "at most" else "−"
+        slack = f" {sign} {self.tolerance:.4g}" if self.tolerance else ""
+        return f"{self.measured:.6g} {relation} {self.predicted:.6g}{slack}"
+
+
+def _gap(check: Check) -> str:
+    distance = abs(check.measured - check.predicted)
+    if check.predicted == 0:
+        return f"{distance:.4g}"
+    return f"off by {distance:.4g}"
+
+
+@dataclass(frozen=True)
+class Premise(Record):
+    """Whether an assumption of the claim was met in the run, and the number that says so."""
+
+    holds: bool
+    value: float | str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holds", bool(self.holds))
+        object.__setattr__(self, "value", plain(self.value))
+
+    def __str__(self) -> str:
+        number = f" ({brief(self.value)})" if self.value != "" else ""
+        return f"{'met' if self.holds else 'not met'}{number}"
+
+
+@dataclass(frozen=True)
+class Evidence(Record):
+    """What one run of a claim found.
+
+    `checks` test the statement as printed, `corrected` the statement as `correction` words it.
+    `controls` maps a wrong theorem to the number it gives, measured against the first deciding
+    check, or to `check.control(number)`. Premises may be written as `(holds, value)`.
+    """
+
+    ran: str
+    checks: Sequence[Check] = ()
+    corrected: Sequence[Check] = ()
+    premises: Mapping[str, Any] = field(default_factory=dict)
+    controls: Mapping[str, Any] = field(default_factory=dict)
+    counterexample: str | Mapping[str, Any] | None = None
+    correction: str | None = None
+    findings: Sequence[str] = ()
+    plots: Sequence[Plot] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("checks", "corrected", "plots"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "findings", tuple(str(line) for line in self.findings))
+        object.__setattr__(self, "counterexample", plain(self.counterexample))
+        object.__setattr__(self, "premises", {k: _premise(v) for k, v in self.premises.items()})
+        self._refuse_half_a_correction()
+        self._refuse_equal_names()
+        object.__setattr__(self, "controls", {k: self._control(k) for k in self.controls})
+
+    @property
+    def deciding(self) -> Sequence[Check]:
+        """The corrected checks if the printed statement misses and a correction is offered."""
+        printed_misses = any(check.misses for check in self.checks)
+        return self.corrected if printed_misses and self.corrected else self.checks
+
+    @property
+    def guarded(self) -> bool:
+        """True if some control was held to the rule of a deciding check."""
+        rules = {check.rule for check in self.deciding}
+        return any(control.rule in rules for control in self.controls.values())
+
+    def _control(self, name: str) -> Check:
+        given = self.controls[name]
+        if not isinstance(given, Check):
+            if not self.deciding:
+                raise ValueError(f"Evidence: control {name!r} has no check to be held against")
+            given = self.deciding[0].control(given)
+        # A wrong theorem judged more strictly than the right one would prove nothing.
+        if given.rule not in {check.rule for check in (*self.checks, *self.corrected)}:
+            rule = f"no check has its rule ({given.kind}, tolerance {given.tolerance:g})"
+            raise ValueError(f"Evidence: control {name!r}: {rule}; write check.control(value)")
+        return replace(given, name=name)
+
+    def _refuse_half_a_correction(self) -> None:
+        if bool(self.corrected) != bool(self.correction):
+            rule = "`corrected` (checks) and `correction` (a sentence) go together"
+            missing = "correction" if self.corrected else "corrected"
+            raise ValueError(f"Evidence: {rule}, but {missing} is missing")
+
+    def _refuse_equal_names(self) -> None:
+        for checks in (self.checks, self.corrected):
+            names = [check.name for check in checks]
+            if len(set(names)) < len(names):
+                raise ValueError(f"Evidence: check names must differ, got {', '.join(names)}")
+
+
+def _premise(given: Any) -> Premise:
+    if isinstance(given, Premise):
+        return given
+    return Premise(*given) if isinstance(given, tuple) else Premise(given)
+
+
+def judge(evidence: Evidence) -> tuple[Status, str]:
+    """The status of a claim and the sentence that justifies it; nothing else decides a status."""
+    doubt = _doubt(evidence)
+    if doubt:
+        return "inconclusive", doubt
+    for check in evidence.deciding:
+        if check.misses:
+            return "fails", f"{check.name}: {check.sentence}"
+    for check in evidence.deciding:
+        if not check.passes:
+            return "inconclusive", f"{check.name}: {check.sentence}"
+    if not evidence.guarded:
+        return "inconclusive", "no control shows that a wrong theorem would miss the tolerance"
+    if evidence.deciding is evidence.checks:
+        return "holds", "every check passes and every control misses"
+    return "holds as corrected", "the printed statement misses; the corrected one passes"
+
+
+def _doubt(evidence: Evidence) -> str | None:
+    """Why this evidence cannot decide anything, or None."""
+    for name, premise in evidence.premises.items():
+        if not premise.holds:
+            return f"premise not met: {name} ({brief(premise.value)})"
+    for name, control in evidence.controls.items():
+        if not control.misses:
+            verb = "passes too" if control.passes else "was not measured"
+            return f"the control {verb}: {name}: {control.sentence}"
+    return None if evidence.checks else "nothing was checked"

@@ -1,0 +1,50 @@
+"""Random regression problems for claims: small enough to train, varied enough to disagree."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from tacit.arguments import Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Instance:
+    """One underdetermined problem with a scale and a start shape to try on it."""
+
+    X: Array
+    y: Array
+    alpha: float
+    shape: Array
+
+
+def instances(
+    count: int,
+    seed: int,
+    *,
+    samples: tuple[int, int] = (2, 8),
+    dimension: tuple[int, int] = (10, 25),
+    log10_alpha: tuple[float, float] = (-2.5, 0.5),
+) -> list[Instance]:
+    """`count` Gaussian problems with sparse or dense truths, log-uniform scales, signed shapes."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for k in range(count):
+        rows, columns = rng.integers(*samples), rng.integers(*dimension)
+        X = rng.normal(size=(rows, columns))
+        truth = rng.normal(size=columns) * (rng.random(columns) < (0.2 if k % 2 else 1.0))
+        y = X @ truth + 0.1 * rng.normal(size=rows)
+        shape = rng.uniform(0.5, 2.0, columns) * rng.choice([-1.0, 1.0], columns)
+        found.append(Instance(X, y / np.abs(y).max(), 10 ** rng.uniform(*log10_alpha), shape))
+    return found
+
+
+def distance(one: Array, other: Array) -> float:
+    """max|one - other| relative to max|other|."""
+    return float(np.abs(one - other).max() / np.abs(other).max())
+
+
+def slope(x: Array, y: Array) -> float:
+    """The exponent of the power law y ~ x^slope, by least squares on logarithms."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -1,0 +1,60 @@
+"""A plot as plain data: claims fill it in, the report draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tacit.arguments import one_of
+from tacit.records import Record
+
+Numbers = Sequence[float] | np.ndarray  # stored as a tuple of floats
+Style = Literal["line", "dashed", "points", "steps"]
+Scale = Literal["linear", "log", "symlog"]
+
+
+def _numbers(series: str, name: str, values: Any) -> tuple[float, ...]:
+    array = np.asarray(values)
+    if array.ndim != 1 or array.dtype.kind not in "fiub":
+        rule = f"{name} must be a one-dimensional list of real numbers"
+        raise ValueError(f"Series {series!r}: {rule}, got shape {array.shape} of {array.dtype}")
+    return tuple(array.astype(float).tolist())
+
+
+@dataclass(frozen=True)
+class Series(Record):
+    """One curve or cloud of points; NaN and infinity leave a gap."""
+
+    name: str
+    x: Numbers
+    y: Numbers
+    style: Style = "line"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "x", _numbers(self.name, "x", self.x))
+        object.__setattr__(self, "y", _numbers(self.name, "y", self.y))
+        if len(self.x) != len(self.y):
+            rule = "x and y must be equally long"
+            raise ValueError(f"Series {self.name!r}: {rule}, got {len(self.x)} and {len(self.y)}")
+        one_of(f"Series {self.name!r}", "style", self.style, Style.__args__)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Plot(Record):
+    """Axes with a title, labels that carry units, and series."""
+
+    title: str
+    x_label: str
+    y_label: str
+    series: Sequence[Series]
+    x_scale: Scale = "linear"
+    y_scale: Scale = "linear"
+    caption: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "series", tuple(self.series))
+        for name in ("x_scale", "y_scale"):
+            one_of(f"Plot {self.title!r}", name, getattr(self, name), Scale.__args__)  # type: ignore[attr-defined]

@@ -1,0 +1,84 @@
+"""Verdicts as JSON text and back; NaN and infinity survive in strict JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+from tacit.claims.evidence import Check, Evidence, Premise
+from tacit.claims.plot import Plot, Series
+from tacit.claims.verdict import Verdict, Verdicts
+
+FORMAT = "tacit verdicts 1"
+
+
+def dumps(verdicts: Verdicts) -> str:
+    """The verdicts as JSON text, one evidence a claim, with the status beside it for readers."""
+    entries = [
+        {**asdict(verdict), "status": verdict.status, "reason": verdict.reason}
+        for verdict in verdicts
+    ]
+    content = {"format": FORMAT, "versions": verdicts.versions, "verdicts": entries}
+    return json.dumps(_packed(content), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def loads(text: str, name: str = "verdicts") -> Verdicts:
+    """The verdicts in `text`; text that is cut short, foreign or tampered with is refused."""
+    try:
+        content = _unpacked(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name}: not a whole JSON file ({error}); verify again") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{name}: not a verdict file of tacit (format {FORMAT!r} is missing)")
+    try:
+        items = tuple(_verdict(entry, name) for entry in content["verdicts"])
+        return Verdicts(items, dict(content["versions"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{name}: a damaged verdict file ({error!r}); verify again") from None
+
+
+def _verdict(entry: dict[str, Any], name: str) -> Verdict:
+    status, _ = entry.pop("status"), entry.pop("reason")
+    verdict = Verdict(**{**entry, "evidence": _evidence(**entry["evidence"])})
+    if verdict.status != status:  # the numbers decide, not the word written beside them
+        seen = f"says {verdict.id} {status!r} but its own numbers give {verdict.status!r}"
+        raise ValueError(f"{name}: {seen}; the file was edited, verify again")
+    return verdict
+
+
+def _evidence(**stored: Any) -> Evidence:
+    return Evidence(
+        **{
+            **stored,
+            "checks": [Check(**check) for check in stored["checks"]],
+            "corrected": [Check(**check) for check in stored["corrected"]],
+            "premises": {name: Premise(**seen) for name, seen in stored["premises"].items()},
+            "controls": {name: Check(**seen) for name, seen in stored["controls"].items()},
+            "plots": [_plot(**plot) for plot in stored["plots"]],
+        }
+    )
+
+
+def _plot(series: list[dict[str, Any]], **rest: Any) -> Plot:
+    return Plot(series=[Series(**curve) for curve in series], **rest)
+
+
+def _packed(value: Any) -> Any:
+    """`value` with every NaN and infinity written as {"$float": "nan"}."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": str(value)}
+    if isinstance(value, dict):
+        return {key: _packed(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_packed(entry) for entry in value]
+    return value
+
+
+def _unpacked(value: Any) -> Any:
+    if isinstance(value, dict):
+        if list(value) == ["$float"] and value["$float"] in ("nan", "inf", "-inf"):
+            return float(value["$float"])
+        return {key: _unpacked(entry) for key, entry in value.items()}
+    return [_unpacked(entry) for entry in value] if isinstance(value, list) else value

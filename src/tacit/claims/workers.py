@@ -1,0 +1,98 @@
+"""Worker processes for claims: one pipe each, so that one may die alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from time import perf_counter
+
+from tacit.claims.registry import Claim, told, unfinished
+from tacit.claims.verdict import Size, Verdict
+
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+
+
+def run_in_workers(claims: Sequence[Claim], size: Size, jobs: int) -> Iterator[Verdict]:
+    """Verdicts as they finish; a worker that dies loses only the claim it was running.
+
+    A ready-made pool would lose every pending result when one of its workers is killed.
+    """
+    queue = list(reversed(claims))
+    busy: dict[Connection, _Worker] = {}
+    try:
+        while queue or busy:
+            while queue and len(busy) < jobs:
+                worker = _Worker(size)
+                busy[worker.pipe] = worker
+                worker.give(queue.pop())
+            for pipe in wait(list(busy)):
+                worker = busy[pipe]  # type: ignore[index]
+                verdict = worker.take()
+                if worker.dead or not queue:
+                    del busy[worker.pipe]
+                    worker.stop()
+                else:
+                    worker.give(queue.pop())
+                yield verdict
+    finally:  # also when the caller stops early or presses Ctrl-C
+        for worker in busy.values():
+            worker.stop()
+
+
+class _Worker:
+    """One process and the claim it is running."""
+
+    def __init__(self, size: Size):
+        context = get_context("spawn")  # JAX may hang in a forked process
+        self.pipe, there = context.Pipe()
+        self.process = context.Process(target=_work, args=(there,), daemon=True)
+        self.process.start()
+        there.close()  # so that our end sees the end of the worker
+        self.size = size
+        self.dead = False
+
+    def give(self, claim: Claim) -> None:
+        self.claim, self.start = claim, perf_counter()
+        with suppress(OSError):  # a worker that died is noticed when its answer is taken
+            self.pipe.send((claim, self.size))
+
+    def take(self) -> Verdict:
+        """The answer of the worker, or the verdict that says how it died."""
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, OSError):
+            answer, self.dead = self._obituary(), True
+        if isinstance(answer, Verdict):
+            return answer
+        return self.claim.verdict(unfinished(answer), self.size, perf_counter() - self.start)
+
+    def _obituary(self) -> str:
+        self.process.join(timeout=5)
+        code = self.process.exitcode
+        how = f"was killed by signal {-code}" if code and code < 0 else f"ended with code {code}"
+        return f"the worker process {how} before this claim was finished"
+
+    def stop(self) -> None:
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join()
+
+
+def _work(pipe: Connection) -> None:
+    """Answer claims until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    os.environ.update(dict.fromkeys(THREADS, "1"))  # for libraries that load later
+    while True:
+        try:
+            claim, size = pipe.recv()
+            answer: Verdict | str = claim.run(size)
+        except EOFError:
+            return
+        except Exception as error:  # the claim could not be unpickled here
+            answer = told(error)
+        with suppress(OSError):  # nobody is listening any more; the next recv ends the loop
+            pipe.send(answer)
