@@ -1,0 +1,36 @@
+"""
+Explicit distance against implicit bias
+=======================================
+
+Choosing the interpolating weights nearest to the start (R) is not what gradient flow does (Q):
+R comes close to l1 at moderate scales, Q does not.
+"""
+
+import sys
+
+import numpy as np
+
+import tacit
+from tacit.figures.style import BLUE, RED, sheet, styled
+
+problem = tacit.problems.sparse_regression(samples=15, dimension=50, sparsity=3, seed=0)
+X, y = problem.X, problem.y
+least = np.abs(tacit.interpolate(X, y, tacit.L1()).beta).sum()
+alphas = np.logspace(1, -3, 33)
+
+
+def excess(regularizer):
+    """Relative excess of the l1 norm of the predictor that a regularizer selects."""
+    return np.abs(tacit.interpolate(X, y, regularizer).beta).sum() / least - 1
+
+
+with styled():
+    picture, (axes,) = sheet("Nearest to the start is not where the flow goes")
+    implicit = [excess(tacit.Q(depth=2, alpha=alpha)) for alpha in alphas]
+    explicit = [excess(tacit.R(alpha=alpha)) for alpha in alphas]
+    axes.plot(alphas, implicit, color=BLUE, label="Q: gradient flow")
+    axes.plot(alphas, explicit, color=RED, label="R: least distance from the start")
+    axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$")
+    axes.set_ylabel(r"relative excess of the $\ell_1$ norm")
+    axes.legend(loc="lower right")
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "explicit_and_implicit.png")

@@ -1,0 +1,35 @@
+"""
+The tangent kernel moves, or it does not
+========================================
+
+The cosine distance between the tangent kernels before and after training, for several depths.
+Large starts leave the kernel where it was, small ones turn it towards the data.
+"""
+
+import sys
+
+import numpy as np
+
+import tacit
+from tacit.figures.style import CYCLE, sheet, styled
+
+problem = tacit.problems.sparse_regression(samples=10, dimension=30, sparsity=2, seed=0)
+scales = np.logspace(2, -3, 21)
+
+
+def movement(model):
+    """How far training turns the tangent kernel of a model on the training samples."""
+    path = tacit.ParameterFlow(loss=1e-6, rtol=1e-8).run(model, problem)
+    before = tacit.tangent_kernel(model, model.start(problem.dimension), problem.X)
+    return tacit.kernel_distance(before, tacit.tangent_kernel(model, path.parameters, problem.X))
+
+
+with styled():
+    picture, (axes,) = sheet("Only small starts move the tangent kernel")
+    for colour, depth in zip(CYCLE, (2, 3, 4), strict=False):
+        moved = [movement(tacit.DiagonalNet(depth=depth, mu=mu)) for mu in scales]
+        axes.plot(scales, moved, "o-", color=colour, markersize=4, label=f"depth {depth}")
+    axes.set(xscale="log", xlabel=r"scale of the predictor at the start, $\alpha^D$")
+    axes.set_ylabel(r"kernel distance $1 - \cos(K_0, K_\infty)$")
+    axes.legend(loc="upper right")
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "tangent_kernel_moves.png")
