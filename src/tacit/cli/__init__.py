@@ -1,0 +1,55 @@
+"""The `tacit` command; one file a command."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from tacit.cli.figure import figure
+from tacit.cli.listing import listing
+from tacit.cli.show import show
+from tacit.cli.verify import verify
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("verify")(verify)
+app.command("figure")(figure)
+app.command("list")(listing)
+app.command("show")(show)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from tacit import __version__
+
+        typer.echo(f"tacit {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Check the theory of implicit bias on your own machine: claims, figures, results.
+
+    \b
+    [bold]Start here[/bold]
+      tacit list                what can be checked and drawn
+      tacit verify W-T1         one claim, in seconds
+      tacit verify              all claims; report in tacit-report/index.html
+      tacit figure W-F2         one figure as PNG and SVG, its data beside it
+      tacit show tacit-report   a saved result, in the terminal
+
+    `tacit COMMAND --help` shows more examples.
+    """
+    for stream in (sys.stdout, sys.stderr):  # a terminal without ✓ shows ?, it does not crash
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")

@@ -1,0 +1,82 @@
+"""`tacit show`: what a saved file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tacit.cli.spoken import output, spoken
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@spoken
+def show(
+    result: Annotated[
+        Path, typer.Argument(help="A result (.nc), a verdicts.json, or a report folder.")
+    ],
+) -> None:
+    """Summarise a saved result: sizes, variables with units, and where it came from.
+
+    \b
+    [bold]Examples[/bold]
+      tacit show tacit-report
+      tacit show tacit-figures/W-F2.nc
+
+    A file that is cut short or not ours is refused with its name.
+    """
+    file = result / "verdicts.json" if result.is_dir() else result
+    if not file.exists():
+        raise ValueError(f"show: there is no file {str(file)!r}")
+    if file.suffix == ".json":
+        _show_verdicts(output(), file)
+    else:
+        _show_dataset(output(), file)
+
+
+def _show_verdicts(console: Console, file: Path) -> None:
+    from tacit.cli.table import print_verdicts
+    from tacit.report.write import read_verdicts
+
+    verdicts = read_verdicts(file)
+    print_verdicts(console, verdicts)
+    console.print(", ".join(f"{name} {number}" for name, number in verdicts.versions.items()))
+
+
+def _show_dataset(console: Console, file: Path) -> None:
+    from tacit import store
+
+    dataset: xarray.Dataset = store.load(file)
+    sizes = ", ".join(f"{name} {size}" for name, size in dataset.sizes.items())
+    console.print(Text(f"{file}: {sizes or 'no dimensions'}", style="bold"))
+    console.print(_variables(dataset))
+    for name, value in dataset.attrs.items():
+        console.print(Text.assemble((f"{name}: ", "bold"), str(value)), soft_wrap=True)
+
+
+def _variables(dataset: xarray.Dataset) -> Table:
+    table = Table("variable", "dimensions", "units", "range", "meaning", box=SIMPLE_HEAD)
+    for name, variable in dataset.variables.items():
+        note = variable.attrs
+        meaning = note.get("description") or note.get("long_name") or ""
+        cells = (name, ", ".join(map(str, variable.dims)), note.get("units", ""), _range(variable))
+        table.add_row(*(Text(str(cell)) for cell in (*cells, meaning)))
+    return table
+
+
+def _range(variable: Any) -> str:
+    """Smallest to largest finite value, or what kind of values these are."""
+    import numpy as np
+
+    values = np.asarray(variable.values)
+    if values.dtype.kind not in "fiu":
+        return str(values.dtype)
+    finite = values[np.isfinite(values)]
+    return f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "no finite values"

@@ -1,0 +1,156 @@
+"""One claim on the page: statement, run, numbers, premises, controls, correction, plots."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from tacit.claims.evidence import Check, Status
+from tacit.claims.verdict import SYMBOLS, Verdict
+from tacit.records import brief
+from tacit.report.draw import svg
+from tacit.report.gauge import gauge
+from tacit.report.markup import Markup, joined, tag
+
+
+def section(verdict: Verdict, number: int) -> Markup:
+    """The section of one verdict; `number` keeps the ids inside its plots apart."""
+    return tag(
+        "section",
+        _title(verdict),
+        tag("p", verdict.reason, class_=f"reason {kind(verdict.status)}"),
+        _part("What was run", tag("p", verdict.ran)),
+        _correction(verdict),
+        _checks("Checks of the statement as printed", verdict.evidence.checks),
+        _checks("Checks of the corrected statement", verdict.evidence.corrected),
+        _controls(verdict.evidence.controls),
+        gauge(verdict.evidence),
+        _premises(verdict),
+        _findings(verdict.findings),
+        _plots(verdict, number),
+        _repeat(verdict),
+        id=anchor(verdict),
+    )
+
+
+def anchor(verdict: Verdict) -> str:
+    """The id of the section: letters, digits and dashes only."""
+    return "claim-" + re.sub(r"[^A-Za-z0-9-]", "_", verdict.id)
+
+
+def kind(status: Status) -> str:
+    """The CSS class of a status: holds, corrected, fails or inconclusive."""
+    return status.split()[-1]
+
+
+def badge(status: Status) -> Markup:
+    """The status as symbol and word, so that colour is never alone."""
+    symbol = tag("span", SYMBOLS[status], class_="symbol", aria_hidden="true")
+    return tag("span", symbol, status, class_=f"badge {kind(status)}")
+
+
+def _title(verdict: Verdict) -> Markup:
+    line = tag("p", tag("b", verdict.id), badge(verdict.status), class_="line")
+    return joined(line, tag("h2", verdict.statement), tag("p", verdict.place, class_="place"))
+
+
+def _part(title: str, *content: Markup | None) -> Markup:
+    return joined(tag("h3", title), *content)
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
+    cells = [
+        [tag("td", cell, data_label=name) for name, cell in zip(head, row, strict=True)]
+        for row in rows
+    ]
+    titles = tag("tr", *(tag("th", name, scope="col") for name in head))
+    return tag("table", tag("thead", titles), tag("tbody", *(tag("tr", *row) for row in cells)))
+
+
+RULES = {"error": "within", "at most": "at most", "at least": "at least"}
+
+
+def _numbers(check: Check) -> list[str]:
+    numbers = (check.measured, check.predicted, check.tolerance)
+    return [check.name, *(f"{number:.6g}" for number in numbers), RULES[check.kind]]
+
+
+def _checks(title: str, checks: Sequence[Check]) -> Markup | None:
+    if not checks:
+        return None
+    head = ("check", "measured", "predicted", "tolerance", "rule", "result")
+    return _part(title, _table(head, ([*_numbers(c), _result(c)] for c in checks)))
+
+
+def _result(check: Check) -> str:
+    word = "✓ passes" if check.passes else "✗ misses" if check.misses else "? undecided"
+    return f"{word}: {check.sentence}"
+
+
+def _controls(controls: Mapping[str, Check]) -> Markup:
+    title = "Controls: a wrong theorem must miss the tolerance"
+    if not controls:
+        return _part(title, tag("p", "None was given, so this claim cannot hold."))
+    head = ("wrong theorem", "measured", "predicted", "tolerance", "rule", "result")
+    rows = ([*_numbers(control), _rejected(control)] for control in controls.values())
+    return _part(title, _table(head, rows))
+
+
+def _rejected(control: Check) -> str:
+    word = "✓ rejected" if control.misses else "✗ passes too" if control.passes else "? undecided"
+    return f"{word}: {control.sentence}"
+
+
+def _premises(verdict: Verdict) -> Markup | None:
+    if not verdict.premises:
+        return None
+    rows = (
+        (name, "✓ met" if premise.holds else "✗ not met", brief(premise.value))
+        for name, premise in verdict.premises.items()
+    )
+    return _part("Premises", _table(("premise", "met", "value"), rows))
+
+
+def _correction(verdict: Verdict) -> Markup | None:
+    told = _told(verdict.counterexample)
+    parts = [tag("h3", "Correction"), tag("p", verdict.correction)] if verdict.correction else []
+    parts += [tag("h3", "Counterexample to the printed statement"), told] if told else []
+    return tag("aside", *parts) if parts else None
+
+
+def _told(value: Any) -> Markup | None:
+    """A stored counterexample as text, a list of named values or nothing."""
+    if value is None:
+        return None
+    if not isinstance(value, Mapping):
+        return tag("p", brief(value))
+    pairs = [joined(tag("dt", name), tag("dd", brief(entry))) for name, entry in value.items()]
+    return tag("dl", *pairs)
+
+
+def _findings(findings: Sequence[str]) -> Markup | None:
+    if not findings:
+        return None
+    return _part("Findings", tag("ul", *(tag("li", line) for line in findings)))
+
+
+def _plots(verdict: Verdict, number: int) -> Markup | None:
+    if not verdict.figures:
+        return None
+    figures = [
+        tag(
+            "figure",
+            tag("h4", plot.title),
+            svg(plot, f"c{number}p{place}"),
+            tag("figcaption", plot.caption) if plot.caption else None,
+        )
+        for place, plot in enumerate(verdict.figures)
+    ]
+    return tag("div", *figures, class_="plots")
+
+
+def _repeat(verdict: Verdict) -> Markup:
+    took = tag("span", f"{verdict.seconds:.1f} s")
+    top = tag("a", "back to the table", href="#top")
+    return tag("p", tag("code", verdict.command), took, top, class_="repeat")

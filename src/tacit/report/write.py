@@ -1,0 +1,48 @@
+"""The report on disk: written whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from tacit.claims import saved
+from tacit.claims.verdict import Verdicts
+from tacit.report.page import page
+
+
+def refuse_unwritable(who: str, folder: Path) -> None:
+    """Raise before any work is done if a report cannot be written into `folder`."""
+    here = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not here.is_dir():
+        raise ValueError(f"{who}: {str(folder)!r} must be a directory, but {here} is a file")
+    if not os.access(here, os.W_OK | os.X_OK):
+        raise ValueError(f"{who}: no permission to write into {str(here)!r}; choose another --out")
+
+
+def write_report(verdicts: Verdicts, folder: str | Path) -> tuple[Path, Path]:
+    """The paths of the page and of the JSON file, written into `folder`."""
+    folder = Path(folder)
+    texts = {"index.html": page(verdicts), "verdicts.json": saved.dumps(verdicts)}
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        write_whole(folder / name, text)
+    return folder / "index.html", folder / "verdicts.json"
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Put `text` into `file` in one step, so that no reader ever sees half of it."""
+    temporary = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        temporary.write_text(text, encoding="utf-8", newline="\n")
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def read_verdicts(file: str | Path) -> Verdicts:
+    """The verdicts saved in `file`; anything else is refused with its name."""
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise ValueError(f"{file}: not a text file, so not verdicts of tacit") from None
+    return saved.loads(text, name=str(file))
