@@ -1,0 +1,69 @@
+"""Runs every benchmark in turn; with `--write` the output becomes RESULTS.md beside this file."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).parent
+SCRIPTS = ("regression_path", "large_path", "depth_path", "l1_endpoint", "imports")
+LIBRARIES = ("tacit", "numpy", "scipy", "jax", "cvxpy", "clarabel")
+
+
+def processor() -> str:
+    """The model of the processor and how many cores are in reach."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(
+            line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")
+        )
+    except (OSError, StopIteration):
+        model = platform.processor() or platform.machine()
+    return f"{model}, {os.cpu_count()} cores"
+
+
+def versions() -> str:
+    """Python and the libraries that take part, with their versions."""
+    found = [f"Python {platform.python_version()}"]
+    for name in LIBRARIES:
+        try:
+            found.append(f"{name} {importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"{name} (not installed)")
+    return ", ".join(found)
+
+
+def run(name: str, flags: list[str]) -> str:
+    """The section of one benchmark: its description, its command and its output."""
+    start = time.perf_counter()
+    print(f"... {name}", file=sys.stderr, flush=True)
+    done = subprocess.run([sys.executable, str(HERE / f"{name}.py"), *flags], capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    output = done.stdout.strip() if done.returncode == 0 else f"FAILED\n\n{done.stderr.strip()}"
+    took = time.perf_counter() - start
+    command = " ".join(["python", f"benchmarks/{name}.py", *flags])
+    return f"## {name}\n`{command}` ({took:.0f} s)\n\n{output}\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="small instances, only a smoke test")
+    parser.add_argument("--write", action="store_true", help="write RESULTS.md")
+    chosen = parser.parse_args()
+    flags = ["--quick"] if chosen.quick else []
+    head = f"# Measured\n{processor()}\n\n{versions()}\n"
+    sections = [run(name, flags) for name in SCRIPTS]
+    text = "\n".join([head, *sections])
+    print(text)
+    if chosen.write:
+        (HERE / "RESULTS.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
