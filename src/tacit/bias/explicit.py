@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, log_scale, start_shape
+from tacit.arguments import Array, log_scale
 from tacit.bias.pair import SignedPair
 
 
@@ -20,8 +20,6 @@ class R(SignedPair):
     regularizer of depth 2 is the implicit one of depth 4 at the same mu.
     """
 
-    log_alpha: float
-
     def __init__(
         self,
         alpha: float | None = None,
@@ -30,19 +28,10 @@ class R(SignedPair):
         mu: float | None = None,
         shape: ArrayLike | None = None,
     ) -> None:
-        log_alpha = log_scale("R", 2, alpha, log_alpha, mu)
-        weights = start_shape("R", shape)
-        for name, value in {
-            "log_alpha": log_alpha,
-            "level": 2 * log_alpha,
-            "shape": weights,
-            "dimension": None if weights is None else len(weights),
-        }.items():
-            object.__setattr__(self, name, value)
+        self.fill(2, log_scale("R", 2, alpha, log_alpha, mu), shape)
 
     def __str__(self) -> str:
-        shape = "" if self.shape is None else f", shape of {len(self.shape)}"
-        return f"R(log_alpha={self.log_alpha:.6g}{shape})"
+        return f"R({self.scale_in_words()})"
 
     @property
     def power(self) -> float:

@@ -7,8 +7,9 @@ import dataclasses
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tacit.arguments import Array
+from tacit.arguments import Array, start_shape
 from tacit.bias import hypentropy, powerlaw
 from tacit.bias.regularizer import Regularizer
 
@@ -23,7 +24,20 @@ class SignedPair(Regularizer):
     """
 
     level: float
+    log_alpha: float
     shape: Array | None
+
+    def fill(self, layers: int, log_alpha: float, shape: ArrayLike | None) -> None:
+        """Sets the fields of a pair whose mu is (alpha |w0|)^layers; for use in `__init__`."""
+        weights = start_shape(type(self).__name__, shape)
+        values = {"level": layers * log_alpha, "log_alpha": log_alpha, "shape": weights}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "dimension", None if weights is None else len(weights))
+
+    def scale_in_words(self) -> str:
+        shape = "" if self.shape is None else f", shape of {len(self.shape)}"
+        return f"log_alpha={self.log_alpha:.6g}{shape}"
 
     @property
     @abc.abstractmethod

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, integer, log_scale, start_shape
+from tacit.arguments import Array, integer, log_scale
 from tacit.bias.pair import SignedPair
 
 
@@ -24,7 +24,6 @@ class Q(SignedPair):
     """
 
     depth: int
-    log_alpha: float
 
     def __init__(
         self,
@@ -36,20 +35,11 @@ class Q(SignedPair):
         shape: ArrayLike | None = None,
     ) -> None:
         depth = integer("Q", "depth", depth, least=2)
-        log_alpha = log_scale("Q", depth, alpha, log_alpha, mu)
-        weights = start_shape("Q", shape)
-        for name, value in {
-            "depth": depth,
-            "log_alpha": log_alpha,
-            "level": depth * log_alpha,
-            "shape": weights,
-            "dimension": None if weights is None else len(weights),
-        }.items():
-            object.__setattr__(self, name, value)
+        object.__setattr__(self, "depth", depth)
+        self.fill(depth, log_scale("Q", depth, alpha, log_alpha, mu), shape)
 
     def __str__(self) -> str:
-        shape = "" if self.shape is None else f", shape of {len(self.shape)}"
-        return f"Q(depth={self.depth}, log_alpha={self.log_alpha:.6g}{shape})"
+        return f"Q(depth={self.depth}, {self.scale_in_words()})"
 
     @property
     def power(self) -> float:

@@ -76,20 +76,17 @@ def lemma_5(size: Size) -> Evidence:
             f"slack at the bound: |ratio - 1|/eps is {np.median(at_bound):.3f} at the median and"
             f" {at_bound.max():.3f} at worst"
         ],
-        plots=[
-            Plot(
-                "how much of the allowed eps is used",
-                "eps",
-                "|Q/log(1/alpha²)/|b|₁ − 1| / eps",
-                [
-                    Series("at the bound", eps, at_bound, "points"),
-                    Series("log alpha at 1/20 of it (control)", eps, too_large, "points"),
-                ],
-                x_scale="log",
-                y_scale="log",
-            )
-        ],
+        plots=[shares("|Q/log(1/alpha²)/|b|₁ − 1| / eps", eps, at_bound, too_large)],
     )
+
+
+def shares(label: str, eps: Array, at_bound: Array, control: Array) -> Plot:
+    """How much of the allowed eps is used, at the bound and where it does not hold."""
+    series = [
+        Series("at the bound", eps, at_bound, "points"),
+        Series("outside it (control)", eps, control, "points"),
+    ]
+    return Plot("how much of the allowed eps is used", "eps", label, series, "log", "log")
 
 
 def unit_value(c: float | Array, log_alpha: Array) -> Array:
@@ -178,17 +175,5 @@ def lemma_7(size: Size) -> Evidence:
             f" {at_bound.max():.2g} at worst; eqs. (40) and (41) write a third derivative where"
             " the fourth is meant and used"
         ],
-        plots=[
-            Plot(
-                "how much of the allowed eps is used",
-                "eps",
-                "|4 alpha² Q/|b|₂² − 1| / eps",
-                [
-                    Series("at the bound", eps, at_bound, "points"),
-                    Series("at a tenth of it (control)", eps, below, "points"),
-                ],
-                x_scale="log",
-                y_scale="log",
-            )
-        ],
+        plots=[shares("|4 alpha² Q/|b|₂² − 1| / eps", eps, at_bound, below)],
     )
