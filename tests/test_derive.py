@@ -38,11 +38,12 @@ def power(depth, alpha):
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_powers_reproduce_q_in_value_and_gradient(depth, alpha):
     derived, q = power(depth, alpha), Q(depth=depth, alpha=alpha)
-    np.testing.assert_allclose(derived.gradient(BETA), q.gradient(BETA), rtol=1e-12)
-    np.testing.assert_allclose(derived.terms(BETA), q.terms(BETA), rtol=1e-11)
-    assert derived(BETA) == pytest.approx(q(BETA), rel=1e-12)
+    for beta in (BETA, BETA * alpha**depth):
+        np.testing.assert_allclose(derived.gradient(beta), q.gradient(beta), rtol=1e-12)
+        np.testing.assert_allclose(derived.terms(beta), q.terms(beta), rtol=1e-11)
+        assert derived(beta) == pytest.approx(q(beta), rel=1e-12)
     wrong = Q(depth=depth, alpha=1.001 * alpha)
-    assert np.abs(derived.terms(BETA) / wrong.terms(BETA) - 1).max() > 1e-6
+    assert np.abs(derived.terms(beta) / wrong.terms(beta) - 1).max() > 1e-4
 
 
 @pytest.mark.parametrize(("depth", "factor"), [(2, 4.0), (3, 3 * 0.2), (5, 15 * 0.2**3)])
@@ -63,8 +64,7 @@ def test_powers_select_the_interpolant_of_q(depth, alpha):
     np.testing.assert_allclose(solution.beta, expected, atol=1e-10)
     assert solution.residual < 1e-12
     assert solution.kkt < 1e-12
-    other = interpolate(X, y, Q(depth=depth + 1, alpha=alpha)).beta
-    assert np.abs(solution.beta - other).max() > 1e-7
+    assert np.abs(solution.beta - interpolate(X, y, L2()).beta).max() > 1e-5
 
 
 def test_slacks_far_below_rounding_are_resolved():
@@ -106,7 +106,7 @@ LAWS = {
     "w": (lambda w: w, 0.7, lambda s, a: a + s),
     "w^2": (lambda w: w**2, 0.3, lambda s, a: a**2 * np.exp(4 * s)),
     "w^3": (lambda w: w**3, 0.4, lambda s, a: (1 / a - 3 * s) ** -3.0),
-    "w^5": (lambda w: w**5, 0.8, lambda s, a: (a**-3 - 15 * s) ** (-5 / 3)),
+    "w^5": (lambda w: w**5, 0.5, lambda s, a: (a**-3 - 15 * s) ** (-5 / 3)),
     "sinh": (jnp.sinh, 0.3, gudermann),
     "w+w^3": (lambda w: w + w**3, 0.2, tangent),
     "exp": (lambda w: jnp.exp(w), -0.5, lambda s, a: 1 / (np.exp(-a) - s)),
@@ -321,8 +321,8 @@ def test_outside_the_box_b_is_infinite():
 
 # Closed forms
 
-s, beta, alpha = sympy.symbols("s beta", real=True) + (sympy.Symbol("alpha", positive=True),)
-u0, v0 = sympy.symbols("u0 v0", positive=True)
+s, beta = sympy.symbols("s beta", real=True)
+alpha, u0, v0 = sympy.symbols("alpha u0 v0", positive=True)
 
 
 def test_depth_two_is_recognised():
@@ -360,7 +360,7 @@ def test_closed_forms_agree_with_the_numbers(name):
     derived = derive(map, start, signed=False)
     form = derived.closed_form
     at = 0.1 * derived.unit * np.array([-1.0, 0.3, 1.0])
-    found = sympy.lambdify(sympy.Symbol("s", real=True), form.primal.subs(form.symbols))(at)
+    found = sympy.lambdify(sympy.Symbol("s", real=True), form.primal.subs(form.starts))(at)
     np.testing.assert_allclose(found, derived.inverse_gradient(at), rtol=1e-10)
 
 
@@ -402,16 +402,19 @@ REFUSALS = [
     (lambda: derive(lambda w: np.sinh(w), 1.0), r"jnp\.sinh, not np\.sinh"),
     (lambda: derive(branching, 1.0), "without branching on values"),
     (lambda: derive(lambda w: w @ np.ones(3), 1.0), "one coordinate at a time"),
-    (lambda: derive(lambda w: 2.0, 1.0), "constant 2.0"),
+    (lambda: derive(lambda w: 2.0, 1.0), "does not depend on its parameters"),
     (lambda: derive(lambda w: 0 * w, 1.0), "does not depend on its parameters"),
     (lambda: derive(lambda w: jnp.array([w, w]), 1.0), r"returns shape \(2,\)"),
     (lambda: derive(lambda w: 1j * w, 1.0), "complex128"),
-    (lambda: derive(lambda w: w / w.sum(), np.ones(3)), "not depend|not separable"),
-    (lambda: derive(lambda w: jnp.cumsum(w), np.ones(3)), "single numbers"),
+    (lambda: derive(lambda w: w / w.sum(), np.ones(3)), "not separable|not depend"),
+    (lambda: derive(lambda w: jnp.cumsum(w), np.ones(3)), r"one number, but it returns shape"),
     (lambda: derive(lambda w: w**2 + jnp.sum(w), 1.0), "not separable"),
     (lambda: derive(lambda w: jnp.sum(w**2), 1.0), "not separable"),
-    (lambda: derive(lambda w: w**2, 0.0), r"gradient zero.*at the start w = 0; start elsewhere"),
-    (lambda: derive(lambda u, v: u * v, (0.0, 0.0)), "gradient flow never moves"),
+    (
+        lambda: derive(lambda w: w**2, 0.0),
+        "gradient zero at the start w = 0, so",
+    ),
+    (lambda: derive(lambda u, v: u * v, (0.0, 0.0)), "u = 0, v = 0, so gradient flow never"),
     (lambda: derive(lambda w: jnp.log(w), -1.0), "not finite at the start w = -1"),
     (lambda: derive(lambda w: jnp.sqrt(w), 0.0), "not differentiable at the start"),
     (lambda: derive(lambda w: w**2, 1e-200), "leaves double precision; rescale"),

@@ -87,7 +87,7 @@ def certificate(regularizer, X, y):
     return residual, gap, outcome
 
 
-@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
+@pytest.mark.parametrize("regularizer", REGULARIZERS, ids=lambda r: str(r).split(" object")[0])
 @settings(deadline=None, derandomize=True, max_examples=12)
 @given(
     seed=st.integers(0, 10**6),

@@ -15,7 +15,13 @@ from tacit.bias.lines.line_walk import Graph, LineWalk
 from tacit.bias.lines.orbit import Index
 from tacit.bias.lines.sides import Growth, branches, growth, reachable, start_predictors
 from tacit.bias.regularizer import Regularizer
-from tacit.bias.reparametrization import WHO, Reparametrization, check_start, length
+from tacit.bias.reparametrization import (
+    WHO,
+    Reparametrization,
+    check_moving,
+    check_start,
+    length,
+)
 from tacit.bias.starts import Starts, read_starts
 from tacit.records import brief
 
@@ -43,8 +49,10 @@ def derive(
     line = Reparametrization(map)
     signed = len(line.names) == 1 if signed is None else bool(signed)
     starts = read_starts(line.names, start, signed)
-    check_start(line, starts.pairs.reshape(-1, len(line.names)))
+    points = np.unique(starts.pairs.reshape(-1, len(line.names)), axis=0)
+    check_start(line, points)
     line.check_separable(starts.plus)
+    check_moving(line, points)
     return Derived(line, starts, None if unit is None else positive(WHO, "unit", unit))
 
 

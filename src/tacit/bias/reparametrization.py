@@ -93,12 +93,11 @@ class Reparametrization:
                     " or plain operators, one coordinate at a time and without branching on values"
                 ) from problem
         shape, kind = getattr(traced, "shape", None), getattr(traced, "dtype", None)
-        if shape is None and isinstance(traced, int | float):
-            raise ValueError(f"{WHO}: the map returns the constant {traced!r}, whatever w is")
         if shape != ():
+            seen = repr(traced) if shape is None else f"shape {shape}"
             raise ValueError(
                 f"{WHO}: the map must turn the parameters of one coordinate into one number, but"
-                f" it returns {'shape ' + str(shape) if shape is not None else traced!r}"
+                f" it returns {seen}"
             )
         if not np.issubdtype(kind, np.floating):
             raise ValueError(f"{WHO}: the map must return a real number, but its type is {kind}")
@@ -134,8 +133,8 @@ class Reparametrization:
     def evaluate(self, points: Array) -> tuple[Array, Array]:
         """(F, gradient) at the rows of `points`; shapes (m,) and (m, arguments)."""
         count = len(points)
-        # a power of two: JAX compiles anew for every shape it sees
-        padded = np.empty((1 << max(count - 1, 1).bit_length(), points.shape[1]))
+        # powers of two from 32: JAX compiles anew for every shape it sees
+        padded = np.empty((1 << max(count - 1, 31).bit_length(), points.shape[1]))
         padded[:count], padded[count:] = points, points[0]
         with double_precision():
             value, gradient = self._both(padded)
@@ -143,30 +142,37 @@ class Reparametrization:
 
 
 def check_start(line: Reparametrization, points: Array) -> None:
-    """A sentence when no gradient line leaves one of the starts."""
+    """A sentence when the map is not defined or not differentiable at a start, or constant."""
     value, gradient = line.evaluate(points)
-    speed = length(gradient)
-    for w, f, g, v in zip(points, value, gradient, speed, strict=True):
-        at = ", ".join(f"{name} = {x:.6g}" for name, x in zip(line.names, w, strict=True))
+    elsewhere = np.concatenate([points + shift for shift in (0.0, 0.37, -0.61, 1.93)])
+    if not np.nan_to_num(line.evaluate(elsewhere)[1], nan=1.0).any():
+        raise ValueError(f"{WHO}: the map does not depend on its parameters")
+    for w, f, g in zip(points, value, gradient, strict=True):
         if not np.isfinite(f):
-            raise ValueError(f"{WHO}: the map is not finite at the start {at}: its value is {f}")
+            raise ValueError(
+                f"{WHO}: the map is not finite at the start {place(line, w)}: its value is {f}"
+            )
         if not np.isfinite(g).all():
             raise ValueError(
-                f"{WHO}: the map is not differentiable at the start {at}: gradient {g}"
+                f"{WHO}: the map is not differentiable at the start {place(line, w)}: gradient {g}"
             )
+
+
+def check_moving(line: Reparametrization, points: Array) -> None:
+    """A sentence when no gradient line leaves one of the starts."""
+    for w, v in zip(points, length(line.evaluate(points)[1]), strict=True):
         if v == 0:
-            raise ValueError(f"{WHO}: {stillness(line, points)} at the start {at}; start elsewhere")
+            raise ValueError(
+                f"{WHO}: the map has gradient zero at the start {place(line, w)}, so gradient flow"
+                " never moves and there is no regularizer; start elsewhere"
+            )
         if not SMALL < v < LARGE:
             raise ValueError(
-                f"{WHO}: the gradient of the map at the start {at} has size {v:.3g}, whose square"
-                " leaves double precision; rescale the map or the start"
+                f"{WHO}: the gradient of the map at the start {place(line, w)} has size {v:.3g},"
+                " whose square leaves double precision; rescale the map or the start"
             )
 
 
-def stillness(line: Reparametrization, points: Array) -> str:
-    """Why the gradient of the map is zero."""
-    elsewhere = np.concatenate([points + shift for shift in (0.37, -0.61, 1.93)])
-    _, gradient = line.evaluate(elsewhere)
-    if not np.nan_to_num(gradient, nan=1.0).any():
-        return "the map does not depend on its parameters: its gradient is zero also"
-    return "the map has gradient zero, so gradient flow never moves and there is no regularizer"
+def place(line: Reparametrization, w: Array) -> str:
+    """A parameter vector in words."""
+    return ", ".join(f"{name} = {x:.6g}" for name, x in zip(line.names, w, strict=True))

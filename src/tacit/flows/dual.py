@@ -39,7 +39,7 @@ class DualFlow(Record, Flow):
     t_max: float | None = None
     points_per_decade: int = 20
     rtol: float = 1e-10
-    max_steps: int = 300_000
+    max_steps: int = 100_000
 
     def __post_init__(self) -> None:
         check(WHO, self)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.dual_form import DualForm
+from tacit.flows.dual_form import DualForm, leading_columns
 from tacit.flows.march import GaveUp, Snapshot, Step, advance, stiff, tolerance
 
 CLOSE = 1e-2  # slack around which a coordinate outside the basis should enter it
@@ -44,12 +44,12 @@ class Anchor:
         large = 2 * form.power * np.exp(np.minimum(form.log_amplitude, 50.0)) / form.size
         weight = np.minimum(np.maximum(1 / place.near, large), STEEPEST)
         columns = form.scaled
-        self.basis = _leading_columns(columns * weight)
+        self.basis = leading_columns(columns * weight)
         self.corner = columns[:, self.basis]
         self.combine = np.linalg.solve(self.corner, columns)  # s = combine^T s_basis
         self.combine[:, self.basis] = np.eye(len(form.y))
         self.z = 2 * self.angle(place)[self.basis]
-        self.sharpness = np.minimum(1.0, 1 / large[self.basis])  # of z, for equal errors in beta
+        self.sharpness = 1 / np.maximum(large[self.basis], 1.0)  # of z, for equal errors in beta
         self.limit = np.minimum(place.near, CLOSE) / 10
         self.limit[self.basis] = 0.0
         # no trial step may come closer to the wall than this
@@ -113,13 +113,6 @@ class Anchor:
         nu = np.linalg.solve(self.corner.T, place.s[self.basis])
         growth = np.log([place.below, place.above]) / (2 - self.form.depth)  # W eq. 56
         return Snapshot(t, self.predictor(place), nu, growth)
-
-
-def _leading_columns(matrix: Array) -> Array:
-    """Indices of as many independent columns as there are rows, the largest first."""
-    from scipy.linalg import qr
-
-    return qr(matrix, mode="r", pivoting=True)[1][: len(matrix)]
 
 
 class BoxDual:

@@ -97,3 +97,10 @@ def dual_form(model: DiagonalNet, problem: Regression) -> DualForm:
         rows=S[:rank, None] * Vt[:rank],
         y=basis.T @ problem.y,
     )
+
+
+def leading_columns(matrix: Array) -> Array:
+    """Indices of as many independent columns as there are rows, the largest first."""
+    from scipy.linalg import qr
+
+    return qr(matrix, mode="r", pivoting=True)[1][: len(matrix)]

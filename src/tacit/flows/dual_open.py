@@ -41,7 +41,7 @@ class Anchor:
         return self.form.y - self.form.rows @ self.predictor(*self.moved(state))
 
     def jacobian(self, _: float, state: Array) -> Array:
-        _, up, down = self.moved(state)
+        up, down = self.moved(state)[1:]
         slope = np.exp(np.minimum(up, self.cap)) + np.exp(np.minimum(down, self.cap))
         return -(self.form.rows * slope) @ self.form.rows.T
 
@@ -73,8 +73,8 @@ class OpenDual:
 
     def steps(self, rtol: float, t_max: float) -> Iterator[Step]:
         # an error in s is a relative error of beta: bound it absolutely, however large s is
-        sharpness = min(1.0, self.form.size / np.exp(self.form.log_amplitude.max()))
-        atol = rtol * sharpness / np.linalg.norm(self.form.rows, axis=0).max()
+        excess = np.exp(np.clip(self.form.log_amplitude.max() - np.log(self.form.size), 0.0, 9.0))
+        atol = rtol / excess / np.linalg.norm(self.form.rows, axis=0).max()
         rest, c = np.zeros(len(self.form.y)), self.form.log_amplitude
         anchor, h = Anchor(self.form, 0.0, rest, 0 * c, c, c), 1e-4 * self.unit()
         while anchor.t < t_max:

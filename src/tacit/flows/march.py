@@ -63,10 +63,16 @@ def check(who: str, flow: Any) -> None:
 
 
 def advance(solver: Any) -> bool:
-    """Take one step of a SciPy solver; False if it failed. Its warnings only repeat the status."""
+    """Take one step of a SciPy solver; False if it failed.
+
+    Its warnings only repeat the status, and a ValueError is a trial step that overflowed.
+    """
     with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", UserWarning)
-        solver.step()
+        warnings.simplefilter("ignore")
+        try:
+            solver.step()
+        except ValueError:
+            return False
     return solver.status != "failed" and bool(np.isfinite(solver.y).all())
 
 
@@ -194,10 +200,12 @@ class _Watch:
     def stalled(self, now: Snapshot) -> Outcome:
         best = np.linalg.lstsq(self.problem.X, self.problem.y, rcond=None)[0]
         floor = float(np.sum((self.problem.X @ best - self.problem.y) ** 2))
-        here = math.exp(self.log_loss(now))
+        here, zero = math.exp(self.log_loss(now)), float(np.sum(self.problem.y**2))
         why = "the model cannot move further"
         if floor > 0.5 * here:
             why = f"no linear predictor fits y, the least-squares loss is {floor:.3g}"
+        elif here < 1e-12 * zero:
+            why = f"the steps are not accurate enough for {math.exp(self.target):.3g}; lower rtol"
         sentence = f"at rest since t={self.time(now.t / 10)} with {self.level(now)}: {why}"
         return Outcome(Kind.STALLED, sentence)
 

@@ -59,8 +59,10 @@ def log_sum_of_squares(rows: Array) -> Array:
 
 def versions() -> dict[str, str]:
     """Name -> version of Python and the packages a run depends on, without importing them."""
-    found = {"python": platform.python_version()}
-    for package in ("tacit", "numpy", "scipy", "jax", "xarray"):
+    import tacit
+
+    found = {"tacit": tacit.__version__, "python": platform.python_version()}
+    for package in ("numpy", "scipy", "jax", "xarray"):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

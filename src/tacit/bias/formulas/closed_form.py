@@ -37,14 +37,15 @@ class ClosedForm(Record):
     """Sympy expressions of one coordinate: b(s), its inverse, and the summand of Q.
 
     `gradient` and `value` are None where the inverse has no formula. `name` says it in words when
-    the regularizer is one of those in the sources. `symbols` maps start symbols to numbers.
+    the regularizer is one of those in the sources. `starts` maps the symbols of the start to the
+    numbers of the first coordinate, ready for `primal.subs(starts)`; s and beta are real symbols.
     """
 
     primal: Any
     gradient: Any
     value: Any
     name: str | None
-    symbols: dict[str, float]
+    starts: dict[Any, float]
 
     def rows(self) -> list[tuple[str, str]]:
         rows = [("b(s)", str(self.primal))]
@@ -102,8 +103,7 @@ class Search:
             except NotSymbolic:
                 continue
             if self.agrees(primal, self.s, self.dual_samples, self.samples):
-                starts = {str(name): number for name, number in self.numbers.items()}
-                return ClosedForm(primal, gradient, value, self.name(F), starts)
+                return ClosedForm(primal, gradient, value, self.name(F), self.numbers)
         return None
 
     def by_exponentials(self, raw: Any) -> tuple[Any, Any, Any]:
@@ -112,22 +112,19 @@ class Search:
 
     def by_peeling(self, raw: Any) -> tuple[Any, Any, Any]:
         """b as it came, its inverse if s occurs once in it, and Q from either of them."""
-        import sympy
-        from sympy.integrals.manualintegrate import manualintegrate
-
         primal, gradient, value = tidy(raw), None, None
         with contextlib.suppress(NotSymbolic):
             gradient = self.gradient_or_none(tidy(solve_for(primal, self.s, self.beta)))
         if gradient is not None:
             with contextlib.suppress(NotSymbolic):
                 area = integral(gradient, self.beta)
-                value = self.value_or_none(
-                    tidy(area - area.subs(self.beta, primal.subs(self.s, 0)))
-                )
+                at_start = area.subs(self.beta, primal.subs(self.s, 0))
+                value = self.value_or_none(tidy(area - at_start))
         if gradient is not None and value is None:
-            area = manualintegrate(primal, self.s)  # Legendre: Q(b(s)) = s b(s) - integral of b
-            value = self.beta * gradient - area.subs(self.s, gradient) + area.subs(self.s, 0)
-            value = None if area.has(sympy.Integral) else self.value_or_none(tidy(value))
+            with contextlib.suppress(NotSymbolic):
+                area = integral(primal, self.s)  # Legendre: Q(b(s)) = s b(s) - integral of b
+                value = self.beta * gradient - area.subs(self.s, gradient) + area.subs(self.s, 0)
+                value = self.value_or_none(tidy(value))
         return primal, gradient, value
 
     def gradient_or_none(self, formula: Any) -> Any:
@@ -144,7 +141,7 @@ class Search:
 
         number = self.derived.unit
         if road_unit is not None and self.derived.starts.alike:
-            formula = sympy.simplify(road_unit(self.plus))
+            formula = road_unit(self.plus)
             if abs(complex(formula.subs(self.numbers).evalf()) - number) <= AGREES * number:
                 return formula
         exact = sympy.nsimplify(number, rational=True, tolerance=1e-12)

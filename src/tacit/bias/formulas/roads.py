@@ -106,10 +106,15 @@ def integral(integrand: Any, variable: Any) -> Any:
 def tidy(expression: Any) -> Any:
     """The shortest of a few ways to write an expression, as far as they are found quickly."""
     import sympy
+    from sympy.functions.elementary.trigonometric import (
+        InverseTrigonometricFunction,
+        TrigonometricFunction,
+    )
 
     expression = sympy.powdenest(expression, force=True)
     ways = [expression, sympy.factor(expression)]
-    if expression.count_ops() <= 2 * LONGEST:
+    trigonometric = expression.has(TrigonometricFunction, InverseTrigonometricFunction)
+    if expression.count_ops() <= 2 * LONGEST and not trigonometric:
         ways.append(sympy.simplify(expression))
     best = min(ways, key=lambda way: way.count_ops())
     # (s - 1)^-3 reads better as -(1 - s)^-3

@@ -67,8 +67,8 @@ def operations() -> dict[str, Callable[..., Any]]:
     """The primitives that are known as elementary functions."""
     import sympy
 
-    named = ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt")
-    named += tuple(f"a{name}" for name in named[:6])
+    waves = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+    named = (*waves, *(f"a{name}" for name in waves), "exp", "log", "sqrt")
     table: dict[str, Callable[..., Any]] = {name: getattr(sympy, name) for name in named}
     return table | {
         "add": lambda a, b: a + b, "add_any": lambda a, b: a + b, "sub": lambda a, b: a - b,

@@ -31,9 +31,15 @@ class Orbits:
     """
 
     def __init__(
-        self, line: Reparametrization, starts: Array, uphill: float, absolute: bool
+        self,
+        line: Reparametrization,
+        starts: Array,
+        uphill: float,
+        *,
+        absolute: bool,
+        most: int = PANELS,
     ) -> None:
-        self.line, self.uphill, self.absolute = line, uphill, absolute
+        self.line, self.uphill, self.absolute, self.most = line, uphill, absolute, most
         value, gradient = line.evaluate(starts)
         count, size = len(starts), np.abs(starts).max(axis=1)
         self.point, speed = starts.copy(), length(gradient)
@@ -128,7 +134,7 @@ class Orbits:
         self.tail[lines] = np.maximum(TAIL, np.minimum(self.tail[lines], 20 * new.roughness[taken]))
         self.next_arc[lines] *= self.growth[lines]
         self.growth[lines] = np.minimum(2.0, 1.5 * self.growth[lines])
-        out = (np.abs(after[:SPEED]).max(axis=0) > HUGE) | (self.used[lines] >= PANELS)
+        out = (np.abs(after[:SPEED]).max(axis=0) > HUGE) | (self.used[lines] >= self.most)
         out |= (speed > LARGE) | (speed < SMALL)
         self.finish(lines[out])
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.bias.reparametrization import Reparametrization, length
 
-DEGREE = 20
+DEGREE = 26
 SWEEPS = 30  # Picard sweeps for the curve itself; one is enough for a single parameter
 
 # t in [0, 1] is the fraction of the panel behind us

@@ -93,7 +93,8 @@ def shifted(orbits: Orbits, place: Place, step: Array) -> tuple[Place, Array]:
     orbits.cover_all(line, clock)
     panels = search(orbits, line, lambda k: orbits.knots[k, CLOCK, line] <= clock)
     rest = clock - orbits.knots[panels, CLOCK, line]
-    blurred = np.flatnonzero(orbits.gain[panels, line] < BLURRED * np.abs(clock))
+    now = np.minimum(np.abs(clock), orbits.end(CLOCK, line))
+    blurred = np.flatnonzero(orbits.gain[panels, line] < BLURRED * now)
     if blurred.size:
         part = Place(line[blurred], place.panel[blurred], place.t[blurred])
         panels[blurred], rest[blurred] = strolled(orbits, part, step[blurred])

@@ -8,11 +8,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.bias.lines.branch import Branch, Leg
-from tacit.bias.lines.orbit import Orbits
+from tacit.bias.lines.orbit import PANELS, Orbits
 from tacit.bias.reparametrization import Reparametrization, length
 
 ABOVE, BELOW = 1.0, -1.0
 FAR = (1e15, 1e30, 1e45, 1e60)  # heights, in units of the start, where growth is judged
+ENOUGH = 400  # panels double the arc, so a line that is not there by now never gets there
 
 
 class Growth(NamedTuple):
@@ -22,11 +23,13 @@ class Growth(NamedTuple):
     leader: int
 
 
-def branches(line: Reparametrization, pairs: Array, signed: bool) -> dict[float, Branch]:
+def branches(
+    line: Reparametrization, pairs: Array, signed: bool, most: int = PANELS
+) -> dict[float, Branch]:
     """The branches above and below the start, for every row (plus, minus) of starts."""
     points, index = np.unique(np.vstack(np.hsplit(pairs, 2)), axis=0, return_inverse=True)
     plus, minus = index.reshape(2, -1)
-    up, down = (Orbits(line, points, way, absolute=not signed) for way in (ABOVE, BELOW))
+    up, down = (Orbits(line, points, way, absolute=not signed, most=most) for way in (ABOVE, BELOW))
     if not signed:
         return {ABOVE: Branch((Leg(up, plus),)), BELOW: Branch((Leg(down, plus),))}
     above, below = (Leg(up, plus), Leg(down, minus)), (Leg(down, plus), Leg(up, minus))
@@ -56,7 +59,7 @@ def growth(line: Reparametrization, pairs: Array, signed: bool) -> dict[float, G
     speeds = np.max([length(line.evaluate(half)[1]) for half in np.hsplit(pairs, 2)], axis=0)
     fastest = pairs[[np.argmax(speeds)]]
     scale = speeds.max() * (np.abs(fastest).max() or 1.0)
-    sides = branches(line, fastest, signed)
+    sides = branches(line, fastest, signed, most=ENOUGH)
     return {way: growth_of(branch, scale) for way, branch in sides.items()}
 
 
