@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
@@ -19,6 +18,7 @@ from tacit.bias.q import Q
 from tacit.bias.regularizer import Regularizer
 from tacit.bias.solution import Solution, kkt_residual, primal_residual
 from tacit.records import Kind, NumericalError, Outcome, Record
+from tacit.threads import one_blas_thread
 
 Measured = TypeVar("Measured")
 
@@ -222,16 +222,3 @@ def collected(depth: int, scales: Array, solutions: Sequence[Solution]) -> Inter
         np.array([s.iterations for s in solutions]),
         tuple(s.outcome for s in solutions),
     )
-
-
-@functools.cache
-def blas() -> Any:
-    import scipy.linalg  # noqa: F401  (its BLAS must be loaded before it can be limited)
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
-def one_blas_thread() -> Any:
-    """A context with one BLAS thread: matrix-vector work is slower with two."""
-    return blas().limit(limits=1, user_api="blas")

@@ -6,8 +6,7 @@ import importlib
 import pkgutil
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -16,6 +15,7 @@ from tacit.arguments import one_of
 from tacit.claims.evidence import Evidence, Premise
 from tacit.claims.verdict import Size, Verdict
 from tacit.records import Record
+from tacit.threads import one_blas_thread
 
 Experiment = Callable[[Size], Evidence]
 
@@ -70,16 +70,6 @@ def told(error: Exception) -> str:
 def _with_warnings(evidence: Evidence, seen: list[warnings.WarningMessage]) -> Evidence:
     lines = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in seen)
     return replace(evidence, findings=[*evidence.findings, *lines]) if lines else evidence
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread, so that a claim gives the same numbers alone and beside others."""
-    import scipy.linalg  # noqa: F401  (its BLAS must be loaded before it can be limited)
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):
-        yield
 
 
 class Registry:
