@@ -145,7 +145,7 @@ class BoxDual:
         while anchor.t < t_max:
             length = t_max - anchor.t
             atol = rtol * anchor.sharpness
-            solver = stiff(anchor.velocity, anchor.jacobian, anchor.z, length, h, atol)
+            solver = stiff(anchor.velocity, anchor.jacobian, anchor.z, length, h, atol, 1e-2)
             t, z = yield from _until_crowded(anchor, solver, rtol)
             stuck = stuck + 1 if t == 0 else 0
             if stuck > 25:

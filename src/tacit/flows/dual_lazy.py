@@ -77,7 +77,7 @@ class LazyDual:
 
     def steps(self, rtol: float, t_max: float) -> Iterator[Step]:
         start, h, atol = np.zeros(len(self.form.y)), 1e-4 * self.unit(), rtol * self.form.size
-        solver = stiff(self.velocity, self.jacobian, start, t_max, h, atol)
+        solver = stiff(self.velocity, self.jacobian, start, t_max, h, atol, 1e-3)
         while solver.status == "running":
             if not advance(solver):
                 raise GaveUp("its steps became too small; raise rtol")

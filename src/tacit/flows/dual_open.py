@@ -79,7 +79,7 @@ class OpenDual:
         anchor, h = Anchor(self.form, 0.0, rest, 0 * c, c, c), 1e-4 * self.unit()
         while anchor.t < t_max:
             length = t_max - anchor.t
-            solver = stiff(anchor.velocity, anchor.jacobian, rest, length, h, atol)
+            solver = stiff(anchor.velocity, anchor.jacobian, rest, length, h, atol, 1e-3)
             t, state = yield from _until_far(anchor, solver, rtol)
             plateau = t < 3 * solver.step_size  # nothing but a long way to go: go faster
             h = solver.step_size * (10 if plateau else 1)

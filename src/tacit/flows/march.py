@@ -83,17 +83,19 @@ def stiff(
     t_max: float,
     first_step: float,
     atol: float | Array,
+    newton: float,
 ) -> Any:
-    """SciPy's BDF from t=0 with an absolute tolerance.
+    """SciPy's BDF from t=0 with an absolute tolerance, a fraction `newton` of it for its equations.
 
-    Not LSODA: that opens with a non-stiff method, and cannot recover from a step that overflows.
+    What Newton leaves is a floor under the residual; less than rounding it cannot leave. Not
+    LSODA: that opens with a non-stiff method, and cannot recover from a step that overflows.
     """
     from scipy.integrate import BDF
 
     first_step = min(first_step, t_max)
     solver = BDF(velocity, 0.0, start, t_max, first_step=first_step, rtol=1e-13, atol=atol,
                  jac=jacobian)  # fmt: skip
-    solver.newton_tol = 1e-3  # what Newton leaves is a floor under the residual of stiff modes
+    solver.newton_tol = newton
     return solver
 
 
