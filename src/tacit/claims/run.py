@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tacit.arguments import integer
 from tacit.claims.registry import Claim, Registry, ledger
 from tacit.claims.verdict import Size, Verdict, Verdicts
-from tacit.claims.versions import versions
+from tacit.versions import versions
 
 Progress = Callable[[Verdict], None]
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import platform
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.problems.regression import Regression
 from tacit.records import Outcome, Record
+from tacit.versions import versions
 
 LABELS = {
     "t": "training time; 0 or inf where float64 cannot hold it, see log_t",
@@ -55,19 +54,6 @@ def log_sum_of_squares(rows: Array) -> Array:
     unit = rows / np.where(largest > 0, largest, 1.0)
     with np.errstate(divide="ignore"):
         return 2 * np.log(largest[..., 0]) + np.log(np.maximum((unit**2).sum(axis=-1), 1.0))
-
-
-def versions() -> dict[str, str]:
-    """Name -> version of Python and the packages a run depends on, without importing them."""
-    import tacit
-
-    found = {"tacit": tacit.__version__, "python": platform.python_version()}
-    for package in ("numpy", "scipy", "jax", "xarray"):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def label(

@@ -1,4 +1,4 @@
-"""The versions that a set of verdicts was obtained with."""
+"""The versions that a result was obtained with."""
 
 from __future__ import annotations
 
