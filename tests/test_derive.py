@@ -34,7 +34,7 @@ def power(depth, alpha):
 # The sources' Q, without being told
 
 
-@pytest.mark.parametrize("alpha", [1e-6, 1e-2, 0.3, 1.0, 1e2, 1e6])
+@pytest.mark.parametrize("alpha", [1e-6, 1e-2, 0.7, 1e6])
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_powers_reproduce_q_in_value_and_gradient(depth, alpha):
     derived, q = power(depth, alpha), Q(depth=depth, alpha=alpha)
@@ -54,9 +54,7 @@ def test_the_unit_is_that_of_the_sources(depth, factor):
     np.testing.assert_allclose(factor * raw.gradient(BETA), power(depth, 0.2).gradient(BETA))
 
 
-@pytest.mark.parametrize(
-    ("depth", "alpha"), [(2, 1e-3), (2, 0.5), (3, 1e-3), (3, 0.1), (3, 2.0), (5, 1e-4)]
-)
+@pytest.mark.parametrize(("depth", "alpha"), [(2, 1e-3), (2, 0.7), (3, 1e-3), (3, 0.7), (5, 1e-2)])
 def test_powers_select_the_interpolant_of_q(depth, alpha):
     X, y = regression(4, 12, seed=depth)
     solution = interpolate(X, y, power(depth, alpha))
@@ -184,7 +182,7 @@ def mapped(name):
 
 
 @pytest.mark.parametrize("name", MAPS)
-@settings(deadline=None, derandomize=True, max_examples=10)
+@settings(deadline=None, derandomize=True, max_examples=5)
 @given(logs=st.lists(st.floats(-6, 3), min_size=2, max_size=6), sides=st.integers(0, 63))
 def test_the_gradient_is_increasing_and_has_the_inverse_b(name, logs, sides):
     derived = mapped(name)
@@ -198,12 +196,12 @@ def test_the_gradient_is_increasing_and_has_the_inverse_b(name, logs, sides):
     assert np.all(np.abs(derived.inverse_gradient(s) - beta) <= 1e-10 * np.abs(beta) + rounding)
 
 
-@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("name", ["w+w^3", "w^2 unsigned", "-w^3", "uv+w^3", "leaky"])
 def test_the_value_is_the_integral_of_the_gradient(name):
     derived = mapped(name)
     origin = derived.start_predictor
-    for beta in (0.03, 0.5, 2.0):
-        area, error = quad(lambda b: derived.gradient(np.array([b]))[0], origin, beta, epsrel=1e-10)
+    for beta in (0.03, 2.0):
+        area, error = quad(lambda b: derived.gradient(np.array([b]))[0], origin, beta, epsrel=1e-9)
         assert derived(np.array([beta])) == pytest.approx(area, rel=1e-8, abs=10 * error)
 
 
@@ -268,7 +266,6 @@ def test_gradient_flow_ends_where_the_derived_regularizer_says(name):
         (lambda w: w**2, 0.3, False, 0.0, np.inf),
         (lambda w: (w - 1) ** 2, 1.5, False, 0.0, np.inf),
         (lambda w: 5 - w**4, 0.3, False, -np.inf, 5.0),
-        (lambda w: jnp.exp(w), 0.0, False, 0.0, np.inf),
         (lambda w: jnp.log(w), 0.5, False, -np.inf, np.inf),
         (lambda w: jnp.tan(w), 0.5, None, -np.inf, np.inf),
         (lambda w: w**0.5, 4.0, False, 0.0, np.inf),
@@ -354,7 +351,7 @@ def test_a_product_has_a_closed_form():
     assert form.name is None
 
 
-@pytest.mark.parametrize("name", LAWS)
+@pytest.mark.parametrize("name", ["w^3", "sinh", "w+w^3", "exp", "log", "sin"])
 def test_closed_forms_agree_with_the_numbers(name):
     map, start, _ = LAWS[name]
     derived = derive(map, start, signed=False)
@@ -383,6 +380,8 @@ def test_a_wrong_formula_is_not_accepted():
 def test_it_prints_as_a_table():
     derived = power(2, 0.3)
     assert str(derived) == "derive(lambda w: ..., start=0.3)"
+    assert "w**2, signed pair" in repr(derived)
+    assert "from -inf to inf" in repr(derived)
     assert "2*alpha**2*sinh(s)" in repr(derived)
     assert "Q(depth=2, alpha=0.3)" in derived._repr_html_()
     assert "<table>" in derived._repr_html_()

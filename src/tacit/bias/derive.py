@@ -195,13 +195,12 @@ class Derived(Regularizer):
 
     def rows(self) -> list[tuple[str, str]]:
         """(name, text) of what is worth knowing, closed form included."""
-        kind = "signed pair" if self._signed else "as it stands"
-        low, high = self.range
+        low, high = (brief(float(np.max(e)) if np.min(e) == np.max(e) else e) for e in self.range)
         rows = [
-            ("map", f"{self.map}, {kind}"),
+            ("map", f"{formula(self.map)}{', signed pair' if self._signed else ''}"),
             ("start", str(self.starts)),
             ("start predictor", brief(self.start_predictor)),
-            ("reaches", f"from {brief(low)} to {brief(high)}, ends excluded"),
+            ("reaches", f"from {low} to {high}, ends excluded"),
             ("unit of the dual", brief(self.unit)),
         ]
         if self.closed_form is None:
@@ -220,3 +219,15 @@ class Derived(Regularizer):
             for name, text in self.rows()
         )
         return f"<table><caption>{html.escape(str(self))}</caption>{cells}</table>"
+
+
+def formula(line: Reparametrization) -> str:
+    """The map as an expression in its arguments where it can be read, else its name."""
+    import sympy
+
+    from tacit.bias.formulas.symbolic import NotSymbolic, expression_of
+
+    try:
+        return str(expression_of(line, [sympy.Symbol(name, real=True) for name in line.names]))
+    except NotSymbolic:
+        return str(line)

@@ -17,7 +17,7 @@ from tacit.bias.walk import PlainWalk, Walk
 from tacit.records import Kind, Outcome
 
 EXACT = 1e-13  # relative residual to reach at y
-LOOSE = 1e-6  # and on the way, relative to the way gone so far
+LOOSE = 1e-3  # and on the way, relative to the way gone so far
 NEWTON_STEPS = 3000  # in total
 CORRECTIONS = 8  # for one step of the targets
 FINAL_STEPS = 40
@@ -123,7 +123,7 @@ class Path:
 def begin(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Walk]:
     """A dual vector and its walk where b is smooth: s = 0 if it can be, or along the l2 fit."""
     dimension = X.shape[1]
-    if hasattr(regularizer, "walk"):
+    if hasattr(regularizer, "walk"):  # a regularizer that resolves more than s does
         return np.zeros(len(X)), regularizer.walk(dimension)
     walk = PlainWalk(regularizer, np.zeros(dimension))
     if not y.any() or np.all((walk.slope > 0) & np.isfinite(walk.slope)):

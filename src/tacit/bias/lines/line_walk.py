@@ -38,6 +38,8 @@ class LineWalk(Walk):
         self.beta, self.slope = np.full((2, len(kind)), np.nan)
         for sign, branch in graph.branches.items():
             here = self.on(sign)
+            if not here.size:
+                continue
             clock, height, slope, _ = reading(graph.leader(sign).orbits, self.place(sign, here))
             other = branch.without(graph.leaders[sign]).at_clock(kind[here], clock)
             self.beta[here] = graph.offset[kind[here]] + sign * (height + other.height)
@@ -60,13 +62,20 @@ class LineWalk(Walk):
         way, panel, t = self.way.copy(), self.panel.copy(), self.t.copy()
         for sign in self.graph.branches:
             here = self.on(sign)
+            if not here.size:
+                continue
             step = sign * ds[here] / self.graph.unit
             place, excess = shifted(self.graph.leader(sign).orbits, self.place(sign, here), step)
             panel[here], t[here] = place.panel, np.where(excess > 0, np.nan, place.t)
-            over = here[excess < 0]  # back across the start, to the other branch
-            other = self.graph.leader(-sign)
-            start = Place(other.lines[self.kind[over]], np.zeros_like(over), np.zeros(len(over)))
-            place, past = shifted(other.orbits, start, -excess[excess < 0])
-            way[over], panel[over] = -sign, place.panel
-            t[over] = np.where(past > 0, np.nan, place.t)
+            over = here[excess < 0]
+            if over.size:  # back across the start, to the other branch
+                place, past = self.departed(-sign, over, -excess[excess < 0])
+                way[over], panel[over] = -sign, place.panel
+                t[over] = np.where(past > 0, np.nan, place.t)
         return LineWalk(self.graph, self.kind, way, panel, t)
+
+    def departed(self, sign: float, here: Index, clock: Array) -> tuple[Place, Array]:
+        """(place, excess) of coordinates that left the start along a branch `clock` ago."""
+        leg = self.graph.leader(sign)
+        start = Place(leg.lines[self.kind[here]], np.zeros_like(here), np.zeros(len(here)))
+        return shifted(leg.orbits, start, clock)
