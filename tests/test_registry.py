@@ -306,8 +306,10 @@ def test_claims_run_on_one_blas_thread():
     book = Registry()
     book.claim("T-1", statement="s", place="p")(lambda size: seen.append(blas_threads()))
     with threadpool_limits(2):
+        before = blas_threads()
+        assert 2 in before  # a library built for one thread may stand beside
         verify("T-1", registry=book)
-        assert blas_threads() == {2}
+        assert blas_threads() == before
     assert seen == [{1}]
 
 

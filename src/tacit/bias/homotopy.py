@@ -157,8 +157,10 @@ def searched(
     ds, t = step @ X, 1.0
     for _ in range(halvings + 1):
         after = walk.moved(t * ds)
+        with np.errstate(over="ignore", invalid="ignore"):  # a wild trial step is then refused
+            turned = float((target - X @ after.beta) @ step)
         # the slope of the dual along the step, `gain` at its start, may not turn far beyond zero
-        if np.isfinite(after.beta).all() and (target - X @ after.beta) @ step >= -0.5 * gain:
+        if np.isfinite(after.beta).all() and turned >= -0.5 * gain:
             return t * step, after
         t *= 0.5
     return None
