@@ -122,9 +122,12 @@ def certified(
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     residual = primal_residual(X, y, beta)
     kkt = kkt_residual(regularizer, beta, dual @ X) if beta.any() else 0.0
-    if outcome.kind is Kind.SOLVED and max(residual, kkt) > 1e-6:
+    worst = max(residual, kkt)
+    if outcome.kind is Kind.SOLVED and worst > 1e-8:
         text = f"relative residual {residual:.2g} and KKT residual {kkt:.2g} are not small"
         outcome = Outcome(Kind.STALLED, text)
+    elif outcome.kind is Kind.SOLVED and worst > 1e-10:
+        outcome = Outcome(Kind.SOLVED, f"the optimality conditions hold to {worst:.1g}")
     value = regularizer(beta) if valued else np.nan
     return Solution(beta, dual, value, residual, kkt, steps, outcome)
 
