@@ -6,15 +6,17 @@ import jax
 import numpy as np
 import pytest
 
-from tacit.bias.reparametrization import double_precision
-from tacit.models import DiagonalNet, ProductNet
+from tacit.flows import GradientDescent, ParameterFlow
+from tacit.models import DiagonalNet, ProductNet, Reparametrized
+from tacit.precision import double_precision
+from tacit.problems import sparse_regression
 
 D = 5
 rng = np.random.default_rng(0)
 SHAPE = rng.uniform(0.5, 2, D) * rng.choice([-1, 1], D)
 
 # a new model joins every test below by joining this list
-MODELS = {
+OF_THE_SOURCES = {
     "depth 2": DiagonalNet(2, alpha=0.7),
     "depth 3 with shape": DiagonalNet(3, alpha=0.7, shape=SHAPE),
     "depth 5": DiagonalNet(5, mu=0.3),
@@ -23,11 +25,20 @@ MODELS = {
     "unsigned biased": DiagonalNet(2, start=SHAPE, signed=False),
     "product": ProductNet(SHAPE, SHAPE[::-1]),
 }
+MODELS = OF_THE_SOURCES | {
+    "reparametrized": Reparametrized(lambda w: w + w**3, SHAPE),
+    "reparametrized, two arguments": Reparametrized(lambda u, v: u * v**2, (SHAPE, SHAPE[::-1])),
+}
 
 
 @pytest.fixture(params=MODELS)
 def model(request):
     return MODELS[request.param]
+
+
+@pytest.fixture(params=OF_THE_SOURCES)
+def homogeneous(request):
+    return OF_THE_SOURCES[request.param]
 
 
 @pytest.fixture
@@ -59,8 +70,10 @@ def test_jacobian_and_curvature_are_the_derivatives(model, point):
     assert np.abs(curvature).max() > 1e-3
 
 
-def test_predictions_are_homogeneous(model, point):
-    parameters, X, _ = point
+def test_predictions_are_homogeneous(homogeneous):
+    model, local = homogeneous, np.random.default_rng(1)
+    parameters = model.start(D) + 0.3 * local.standard_normal(model.start(D).shape)
+    X = local.standard_normal((4, D))
     scaled = model.predict(1.7 * parameters, X)
     np.testing.assert_allclose(
         scaled, 1.7**model.homogeneity * model.predict(parameters, X), rtol=1e-12
@@ -87,7 +100,8 @@ def exact_predictor(model, parameters):
     return [p - m for p, m in zip(*powers, strict=True)]
 
 
-def test_change_does_not_cancel_far_from_zero(model):
+def test_change_does_not_cancel_far_from_zero(homogeneous):
+    model = homogeneous
     start = 1e6 * model.start(D)
     displacement = np.random.default_rng(2).standard_normal(start.shape) * 2.0**-10
     after = [Fraction(a) + Fraction(b) for a, b in zip(start, displacement, strict=True)]
@@ -99,6 +113,26 @@ def test_change_does_not_cancel_far_from_zero(model):
     control = np.abs(plain - exact).max() / np.abs(exact).max()
     assert close < 1e-13
     assert control > 100 * close
+
+
+def test_a_reparametrized_model_does_not_cancel_either():
+    model = Reparametrized(lambda w: w + w**3, 1e5 * SHAPE, signed=False)
+    start, step = model.start(D), 2.0**-10 * SHAPE
+    exact = [float(Fraction(b) * (1 + 3 * Fraction(a) ** 2 + 3 * Fraction(a) * Fraction(b)
+             + Fraction(b) ** 2)) for a, b in zip(start, step, strict=True)]  # fmt: skip
+    np.testing.assert_allclose(model.change(start, step), exact, rtol=1e-13)
+    plain = model.predictor(start + step) - model.predictor(start)
+    assert np.abs(plain / exact - 1).max() > 1e-11
+
+
+def test_a_reparametrized_model_is_the_net_it_spells_out():
+    problem = sparse_regression(samples=3, dimension=D, sparsity=2, seed=0)
+    net, spelled = DiagonalNet(2, alpha=0.3), Reparametrized(lambda w: w**2, 0.3)
+    for flow in (ParameterFlow(), GradientDescent(step=1e-3, steps=50)):
+        one, other = flow.run(net, problem).predictor, flow.run(spelled, problem).predictor
+        np.testing.assert_allclose(one, other, atol=1e-9)
+    cubic = GradientDescent(step=1e-3, steps=50).run(Reparametrized(lambda w: w**3, 0.3), problem)
+    assert np.abs(cubic.predictor - other).max() > 1e-3
 
 
 def test_the_signed_net_starts_at_the_zero_predictor():
@@ -124,7 +158,8 @@ def test_any_log_alpha_can_be_held_but_not_started_from():
             net.start(3)
 
 
-def test_describe_builds_the_same_model_again(model):
+def test_describe_builds_the_same_model_again(homogeneous):
+    model = homogeneous
     described = dict(model.describe())
     kind = {"DiagonalNet": DiagonalNet, "ProductNet": ProductNet}[described.pop("model")]
     assert (kind(**described).start(D) == model.start(D)).all()

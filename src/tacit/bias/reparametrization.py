@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -10,20 +9,10 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.precision import double_precision
 
 WHO = "derive"
 SMALL, LARGE = 1e-145, 1e145  # speeds |grad F| whose squares stay in double precision
-
-
-def double_precision() -> contextlib.AbstractContextManager[Any]:
-    """A context in which JAX computes in float64, whatever the global setting is."""
-    import jax
-
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    import jax.experimental  # before JAX 0.8
-
-    return getattr(jax.experimental, "enable_x64")(True)  # noqa: B009
 
 
 def argument_names(function: object) -> list[str]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, integer, positive, real
-from tacit.bias.reparametrization import double_precision
 from tacit.flows.flow import Flow, Progress, separable
 from tacit.flows.path import Path, label
 from tacit.models.model import Model, Separable
+from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.reparametrization import Reparametrization, double_precision
+from tacit.bias.reparametrization import Reparametrization
 from tacit.bias.starts import read_starts
 from tacit.models.model import Separable
+from tacit.precision import double_precision
 from tacit.records import Record
 
 WHO = "Reparametrized"
@@ -64,11 +65,26 @@ class Reparametrized(Record, Separable):
         return [(1.0, table[:half].T), (-1.0, table[half:].T)]
 
     def predictor(self, parameters: Array) -> Array:
+        if not isinstance(parameters, np.ndarray):
+            return self.traced(parameters)
         values = [sign * self.line.evaluate(points)[0] for sign, points in self.halves(parameters)]
         return np.sum(values, axis=0)
 
+    def traced(self, parameters: Any) -> Any:
+        """The predictor on JAX arrays, for automatic differentiation and compiled descent."""
+        import jax
+
+        value = jax.vmap(lambda w: self.map(*w))
+        return sum(sign * value(points) for sign, points in self.halves(parameters))
+
     def change(self, start: Array, displacement: Array) -> Array:
-        return self.predictor(start + displacement) - self.predictor(start)
+        if np.abs(displacement).max() > 0.1 * np.abs(start).max():
+            return self.predictor(start + displacement) - self.predictor(start)
+        # a short way off the difference would cancel; the integral of the slopes does not
+        places, weights = np.polynomial.legendre.leggauss(8)
+        move = self.table(displacement)
+        slopes = np.array([self.slopes(start + 0.5 * (1 + t) * displacement) for t in places])
+        return 0.5 * np.einsum("q,qkf,kf->f", weights, slopes, move)
 
     def slopes(self, parameters: Array) -> Array:
         return np.concatenate(

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, regression_data
-from tacit.bias.reparametrization import double_precision
 from tacit.models.model import Model, Separable
+from tacit.precision import double_precision
 
 
 def tangent_kernel(

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.bias.reparametrization import Reparametrization, double_precision
+from tacit.bias.reparametrization import Reparametrization
+from tacit.precision import double_precision
 
 
 class NotSymbolic(Exception):

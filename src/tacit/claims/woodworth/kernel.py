@@ -113,8 +113,8 @@ def kernel_regime(size: Size) -> Evidence:
         Check("D = 3: exponent of that distance in alpha", rates[3], -6.0, tolerance=0.3),
     ]
     return Evidence(
-        ran="tangent kernels of diagonal nets (D = 2, 3, 5) and a ReLU net of depth 3 by automatic"
-        " differentiation; training in the parameters at five scales for D = 2 and 3",
+        ran="tangent kernels of diagonal nets (D = 2, 3, 5) and, by automatic differentiation, of a"
+        " ReLU net of depth 3; training in the parameters at five scales for D = 2 and 3",
         checks=[*shared, Check("affine model at its start, bias term alpha^D f(w(0),x) as printed",
                                printed, tolerance=1e-10)],
         corrected=[*shared, Check("affine model at its start, bias term alpha^D f(w_0,x)",

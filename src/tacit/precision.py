@@ -1,0 +1,17 @@
+"""JAX in double precision, without touching its global setting."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+
+def double_precision() -> contextlib.AbstractContextManager[Any]:
+    """A context in which JAX computes in float64, whatever the global setting is."""
+    import jax
+
+    if hasattr(jax, "enable_x64"):
+        return jax.enable_x64(True)
+    import jax.experimental  # before JAX 0.8
+
+    return getattr(jax.experimental, "enable_x64")(True)  # noqa: B009
