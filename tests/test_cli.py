@@ -281,12 +281,15 @@ def test_a_real_figure_comes_with_its_data():
 # --- real processes ------------------------------------------------------------------------
 
 SCRIPT = """
+import signal
 import sys
 sys.path[:0] = {folders!r}
 import little_ledger
 import tacit.cli
 
 if __name__ == "__main__":
+    # a shell that starts the tests in the background has them ignore Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.modules["tacit.cli.verify"].ledger = little_ledger.{book}
     tacit.cli.app(prog_name="tacit")
 """
