@@ -59,6 +59,22 @@ def brief(value: Any) -> str:
     return str(value)
 
 
+def text_table(title: str, rows: list[tuple[str, str]]) -> str:
+    """Names and texts in two aligned columns under a title."""
+    width = max(len(name) for name, _ in rows)
+    return "\n".join([title, *(f"  {name:<{width}}  {text}" for name, text in rows)])
+
+
+def html_table(title: str, rows: list[tuple[str, str]]) -> str:
+    """The same for a notebook."""
+    cells = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+        for name, text in rows
+    )
+    return f"<table><caption>{html.escape(title)}</caption>{cells}</table>"
+
+
 class Record:
     """Base of frozen dataclasses: `str` gives an aligned table, notebooks get an HTML one."""
 
@@ -68,15 +84,7 @@ class Record:
         return [(f.name, brief(getattr(self, f.name))) for f in fields if f.repr]
 
     def __str__(self) -> str:
-        rows = self.rows()
-        width = max(len(name) for name, _ in rows)
-        lines = [f"{name:<{width}}  {text}" for name, text in rows]
-        return "\n".join([type(self).__name__, *("  " + line for line in lines)])
+        return text_table(type(self).__name__, self.rows())
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
-        return f"<table><caption>{type(self).__name__}</caption>{cells}</table>"
+        return html_table(type(self).__name__, self.rows())

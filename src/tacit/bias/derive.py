@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,7 @@ from tacit.bias.reparametrization import (
     length,
 )
 from tacit.bias.starts import Starts, read_starts
-from tacit.records import brief
+from tacit.records import brief, html_table, text_table
 
 if TYPE_CHECKING:
     from tacit.bias.formulas.closed_form import ClosedForm
@@ -208,17 +207,10 @@ class Derived(Regularizer):
         return rows + self.closed_form.rows()
 
     def __repr__(self) -> str:
-        rows = self.rows()
-        width = max(len(name) for name, _ in rows)
-        return "\n".join([str(self), *(f"  {name:<{width}}  {text}" for name, text in rows)])
+        return text_table(str(self), self.rows())
 
     def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
-            f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
-            for name, text in self.rows()
-        )
-        return f"<table><caption>{html.escape(str(self))}</caption>{cells}</table>"
+        return html_table(str(self), self.rows())
 
 
 def formula(line: Reparametrization) -> str:

@@ -1,4 +1,4 @@
-"""W-T1 and W-T3: where training ends, at any depth, and the law that beta obeys on the way."""
+"""W-T1: where depth-2 training ends, and the law that beta obeys on the way."""
 
 from __future__ import annotations
 
