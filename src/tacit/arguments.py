@@ -42,6 +42,25 @@ def regression_data(who: str, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]
     return X, y
 
 
+def classification_data(who: str, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    """`X` (samples x features) and labels `y` of -1 and +1, checked and of matching length."""
+    X, y = regression_data(who, X, y)
+    seen = np.unique(y)
+    if 0.0 in seen and np.isin(seen, (0.0, 1.0)).all():
+        raise ValueError(
+            f"{who}: labels must be -1 and +1, got 0 and 1; write 2 * y - 1, so that a margin is "
+            "y * f(x)"
+        )
+    if not np.isin(seen, (-1.0, 1.0)).all():
+        raise ValueError(f"{who}: labels must be -1 and +1, got {_few(seen)}")
+    return X, y
+
+
+def _few(values: Array) -> str:
+    shown = ", ".join(f"{v:g}" for v in values[:4])
+    return shown if len(values) <= 4 else f"{shown} and {len(values) - 4} more"
+
+
 def real(who: str, name: str, value: object, *, rule: str = "a finite number") -> float:
     """`value` as a finite float."""
     if isinstance(value, np.ndarray) and value.ndim == 0:

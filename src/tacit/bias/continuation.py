@@ -95,9 +95,7 @@ class Walker:
     """
 
     def __init__(self, pair: SignedPair, X: Array, y: Array):
-        self.pair, self.X, self.y = pair, X, y
-        self.back: Array | None = None  # from the present basis of nu to the rows of X as given
-        self.curl = 1 / pair.power  # slacks scale like e^(m/p); 0 for depth 2
+        self.stand(pair, X, y)
         weight = np.broadcast_to(np.exp(pair.log_weight) * pair.kappa, X.shape[1])
         self.linear = weight * (2.0 if self.curl == 0 else 2 * pair.power)  # b'(0) / mu
         if weight.max() > 1e3 * weight.min():
@@ -110,12 +108,28 @@ class Walker:
         self.beta0 = self.linear * self.s0
         self.reach = float(np.log(np.abs(pair.kappa * self.s0).max()))  # log max|s| + m
         self.m = self.reach - float(np.log(0.3))
+
+    def stand(self, pair: SignedPair, X: Array, y: Array) -> None:
+        """Sets what every walker carries, before it knows where it is."""
+        self.pair, self.X, self.y = pair, X, y
+        self.back: Array | None = None  # from the present basis of nu to the rows of X as given
+        self.curl = 1 / pair.power  # slacks scale like e^(m/p); 0 for depth 2
         self.error = np.inf
         self.state: DualState | None = None
         self.tangents: list[tuple[float, Array]] = []
         self.stride = 1.0
         # a step must leave slacks, which shrink like e^(step/p), resolved by the predictor
         self.longest = 8 * pair.power
+
+    @classmethod
+    def resumed(
+        cls, pair: SignedPair, X: Array, y: Array, m: float, state: DualState
+    ) -> Walker:  # fmt: skip
+        """A walker put down at a state near the solution at m; `newton` takes it there."""
+        walker = cls.__new__(cls)
+        walker.stand(pair, X, y)
+        walker.m, walker.state = m, state
+        return walker
 
     def at(self, m: float) -> Point:
         """The solution at m, which must not lie above the last one."""

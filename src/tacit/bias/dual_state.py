@@ -114,7 +114,7 @@ class PowerLaw(DualState):
 
     def room(self, ds: Array) -> float:
         step = self.kappa * ds
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             nearest = np.fmin(
                 np.where(step > 0, self.above / step, np.inf),
                 np.where(step < 0, -self.below / step, np.inf),

@@ -1,0 +1,119 @@
+"""Binary classification data, given, drawn, or one of the constructed sets of source M."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, classification_data, finite_array, integer, one_of
+from tacit.problems.regression import frozen
+from tacit.records import Record
+
+LOSSES = ("exp", "logistic")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Classification(Record):
+    """Samples `X` (samples x features) with labels `y` of -1 and +1, and the loss to minimise.
+
+    `loss` is the mean of exp(-y f) ("exp") or of log(1 + exp(-y f)) ("logistic"). `truth` is
+    the direction that made the labels, where known.
+    """
+
+    X: Array
+    y: Array
+    loss: str = "exp"
+    truth: Array | None = None
+    description: str = "classification data given as arrays"
+    recipe: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        X, y = classification_data("Classification", self.X, self.y)
+        one_of("Classification", "loss", self.loss, LOSSES)
+        object.__setattr__(self, "X", frozen(X))
+        object.__setattr__(self, "y", frozen(y))
+        if self.truth is not None:
+            truth = finite_array("Classification", "truth", self.truth, ndim=1)
+            if len(truth) != X.shape[1]:
+                raise ValueError(
+                    f"Classification: truth must have one entry per feature ({X.shape[1]}), "
+                    f"got {len(truth)}"
+                )
+            object.__setattr__(self, "truth", frozen(truth))
+
+    @property
+    def samples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def dimension(self) -> int:
+        return self.X.shape[1]
+
+    @property
+    def signed_rows(self) -> Array:
+        """y_n x_n: a predictor's margins are its products with these rows."""
+        return self.X * self.y[:, None]
+
+
+#: y_n x_n of the three points that stand for each panel of M; the source prints no data, so
+#: these are constructed to show what it describes
+THREE_POINTS = {
+    "M-F3b": ([1.5, 2, -0.5], [1.5, 0.5, 1.5], [2, 1.5, 2]),
+    "M-F3c": ([0, 3, 1], [1, 1, 0.5], [1, 2.5, -1]),
+    "M-F3d": ([1.3, 1.6, 2], [1.6, 0.6, 1.9], [1.9, 0.8, 1.4]),
+    "M-F4a": ([0.7, 1.6, 1.2], [1.6, 1.4, 1.2], [1.8, 1.6, -0.1]),
+    "M-F4b": ([1.3, 0.9, 0.3], [0.5, 0.8, 1.1], [1.5, 0.5, 0.3]),
+}
+
+
+def three_points(name: str, loss: str = "exp") -> Classification:
+    """The three points in R^3 constructed for a panel of M: M-F3b, M-F3c, M-F3d, M-F4a, M-F4b."""
+    rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
+    recipe = {"generator": "three_points", "name": name, "loss": loss}
+    description = f"three constructed points in R^3 for {name}"
+    return Classification(np.array(rows), np.ones(3), loss, None, description, recipe)
+
+
+def separable_points(
+    samples: int, dimension: int, margin: float = 0.0, seed: int = 0, loss: str = "exp"
+) -> Classification:
+    """Gaussian samples labelled by a random unit direction, none closer to it than `margin`.
+
+    Points that fall inside the margin are moved out along the direction.
+    """
+    who = "separable_points"
+    samples = integer(who, "samples", samples, least=1)
+    dimension = integer(who, "dimension", dimension, least=1)
+    rng = np.random.default_rng(integer(who, "seed", seed, least=0))
+    truth = rng.standard_normal(dimension)
+    truth /= np.linalg.norm(truth)
+    X = rng.standard_normal((samples, dimension))
+    height = X @ truth
+    y = np.where(height >= 0, 1.0, -1.0)
+    X += np.outer(y * np.maximum(margin - np.abs(height), 0.0), truth)
+    recipe = {"generator": who, "samples": samples, "dimension": dimension, "margin": margin,
+              "seed": seed, "loss": loss}  # fmt: skip
+    description = f"{samples} Gaussian samples in dimension {dimension} on two sides of a plane"
+    return Classification(X, y, loss, truth, f"{description}, seed {seed}", recipe)
+
+
+def uniform_points(samples: int = 10, dimension: int = 10, seed: int = 0) -> Classification:
+    """M-F8(a): points with all coordinates U(0, 1), all of one class."""
+    X = np.random.default_rng(seed).uniform(0, 1, (samples, dimension))
+    return _one_class(X, "uniform_points", f"{samples} points U(0, 1)^{dimension}", seed)
+
+
+def spiked_points(samples: int = 4, dimension: int = 10, seed: int = 0) -> Classification:
+    """M-F8(b): first coordinate 1, the others U(0, 0.5), all of one class."""
+    X = np.random.default_rng(seed).uniform(0, 0.5, (samples, dimension))
+    X[:, 0] = 1
+    return _one_class(X, "spiked_points", f"{samples} points (1, U(0, 0.5), ...)", seed)
+
+
+def _one_class(X: ArrayLike, generator: str, description: str, seed: int) -> Classification:
+    X = np.asarray(X)
+    recipe = {"generator": generator, "samples": X.shape[0], "dimension": X.shape[1], "seed": seed}
+    return Classification(X, np.ones(len(X)), "exp", None, f"{description}, seed {seed}", recipe)
