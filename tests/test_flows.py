@@ -404,7 +404,7 @@ NET = DiagonalNet(2, alpha=1.0)
         (lambda: GradientDescent(step=1, steps=0), "steps must be at least 1"),
         (lambda: GradientDescent(step=1, steps=5, record=[7]), "within steps=5, got 7"),
         (lambda: GradientDescent(step=1, steps=5, loss=-1), "loss must be >= 0"),
-        (lambda: DualFlow().run(NET, (1, 2)), "problem must be a Regression, got tuple"),
+        (lambda: DualFlow().run(NET, (1, 2)), "a Regression or a Classification, got tuple"),
         (lambda: ParameterFlow().run("net", PROBLEM), "model must be a separable .* got str"),
         (lambda: DualFlow().run(ProductNet(SHAPE, SHAPE), PROBLEM), "use ParameterFlow"),
         (lambda: DualFlow().run(DiagonalNet(2, alpha=1, signed=False), PROBLEM), "signed"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import platform
 
 PACKAGES = ("numpy", "scipy", "jax", "sympy", "xarray")
@@ -9,6 +10,12 @@ PACKAGES = ("numpy", "scipy", "jax", "sympy", "xarray")
 
 def versions() -> dict[str, str]:
     """Name -> version of tacit, Python and the numerical packages, without importing them."""
+    return dict(_read())
+
+
+@functools.cache
+def _read() -> dict[str, str]:
+    """The same, read from disk once: that takes milliseconds."""
     from importlib.metadata import PackageNotFoundError, version
 
     import tacit

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, integer, positive, real
-from tacit.flows.flow import Flow, Progress, separable
+from tacit.flows.flow import Flow, Problem, Progress, regression_only, separable
 from tacit.flows.path import Path, label
 from tacit.models.model import Model, Separable
 from tacit.precision import double_precision
@@ -60,8 +60,9 @@ class GradientDescent(Record, Flow):
         spaced = (round(10 ** (k / self.points_per_decade)) for k in range(count))
         return sorted({0, *spaced, self.steps})
 
-    def run(self, model: Model, problem: Regression, progress: Progress | None = None) -> Path:
+    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         model, problem = separable(WHO, model, problem)
+        problem = regression_only(WHO, problem)
         parameters = model.start(problem.dimension)
         scale = float(np.sum(problem.y**2)) or 1.0
         rows, outcome = [(0, parameters)], None

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.bias.separation import require_separable
 from tacit.flows.dual_box import BoxDual
 from tacit.flows.dual_form import dual_form
 from tacit.flows.dual_lazy import LAZY, LazyDual
+from tacit.flows.dual_margin import MarginDual
 from tacit.flows.dual_open import OpenDual
-from tacit.flows.flow import Flow, Progress, separable
+from tacit.flows.flow import Flow, Problem, Progress, separable
 from tacit.flows.march import Limits, Snapshot, check, march
+from tacit.flows.margin_march import course, march_margin, margin_records
 from tacit.flows.path import Path, label
+from tacit.flows.stopping import Rule, rules, settings
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
+from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
 
@@ -30,9 +36,12 @@ Dual = LazyDual | OpenDual | BoxDual
 class DualFlow(Record, Flow):
     """The exact flow of a signed DiagonalNet with equal starts, of any depth, shape and scale.
 
-    `loss` is the target, relative to the loss of the zero predictor, sum y^2. `rtol` is the
-    accuracy of one step, relative to each coordinate of the predictor. `t_max` is in training
-    time.
+    `loss` is the target, relative to the loss of the zero predictor. `rtol` is the accuracy of
+    one step, relative to each coordinate of the predictor. `t_max` is in training time.
+
+    On a Classification the clock is the smoothed margin, log(1/loss): records are log-spaced in
+    it and at those given in `record`, and `until` is a rule or several (LogLoss, Scale, Near)
+    that replace `loss`; the first that is met stops.
     """
 
     loss: float = 1e-20
@@ -40,15 +49,20 @@ class DualFlow(Record, Flow):
     points_per_decade: int = 20
     rtol: float = 1e-10
     max_steps: int = 100_000
+    until: Rule | Sequence[Rule] | None = None
+    record: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         check(WHO, self)
+        rules(WHO, self.until)
 
     def describe(self) -> dict[str, Any]:
-        return {"flow": WHO, **dataclasses.asdict(self)}
+        return {"flow": WHO, **settings(self)}
 
-    def run(self, model: Model, problem: Regression, progress: Progress | None = None) -> Path:
+    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         net, problem = _equal_starts(model, problem)
+        if isinstance(problem, Classification):
+            return self._classify(net, problem, progress)
         form = dual_form(net, problem)
         if not form.y.any():
             return self._at_rest(net, problem)
@@ -65,6 +79,19 @@ class DualFlow(Record, Flow):
         recorded["dual"] = np.array([flow.dual(record.state) for record in records])
         final = _parameters(net, problem.dimension, records[-1])
         return label(problem, net.describe(), self.describe(), outcome, recorded, final)
+
+    def _classify(
+        self, net: DiagonalNet, problem: Classification, progress: Progress | None
+    ) -> Path:
+        require_separable(WHO, problem.signed_rows)
+        system = MarginDual(net, problem)
+        plan = course(WHO, self, rules(WHO, self.until), net, system.g0)
+        records, outcome = march_margin(system, plan, progress)
+        last = records[-1]
+        end = Snapshot(0.0, last.predictor, last.predictor, last.log_growth)
+        final = _parameters(net, problem.dimension, end)
+        described = net.describe(), self.describe(), outcome
+        return label(problem, *described, margin_records(records), final)
 
     def _at_rest(self, net: DiagonalNet, problem: Regression) -> Path:
         """The path of data that exert no force on a zero predictor."""
@@ -97,7 +124,7 @@ class DualFlow(Record, Flow):
         )
 
 
-def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Regression]:
+def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]:
     """`model` and `problem` if the dual form covers them."""
     model, problem = separable(WHO, model, problem)
     if not isinstance(model, DiagonalNet) or model.biased is not None or not model.signed:

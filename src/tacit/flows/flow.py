@@ -8,7 +8,10 @@ from typing import Any
 
 from tacit.flows.path import Path
 from tacit.models.model import Model, Separable
+from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
+
+Problem = Regression | Classification
 
 #: called now and then with the fraction done and a short message
 Progress = Callable[[float, str], None]
@@ -18,20 +21,24 @@ class Flow(abc.ABC):
     """A training method with its settings; nothing about one run is kept in it."""
 
     @abc.abstractmethod
-    def run(self, model: Model, problem: Regression, progress: Progress | None = None) -> Path:
-        """Train `model` on `problem` under the squared loss sum_n (f(x_n) - y_n)^2."""
+    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
+        """Train `model` on `problem`.
+
+        A Regression has the squared loss sum_n (f(x_n) - y_n)^2, a Classification the mean exp
+        or logistic loss.
+        """
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
         """What is needed to build this flow again, as plain JSON values."""
 
 
-def separable(who: str, model: object, problem: object) -> tuple[Separable, Regression]:
+def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:
     """`model` and `problem` if they are what a flow of linear predictors can train."""
-    if not isinstance(problem, Regression):
+    if not isinstance(problem, Problem):
         raise ValueError(
-            f"{who}: the problem must be a Regression, got {type(problem).__name__}; "
-            "wrap the data as Regression(X, y)"
+            f"{who}: the problem must be a Regression or a Classification, got "
+            f"{type(problem).__name__}; wrap the data as Regression(X, y)"
         )
     if not isinstance(model, Separable):
         raise ValueError(
@@ -39,3 +46,13 @@ def separable(who: str, model: object, problem: object) -> tuple[Separable, Regr
             f"as DiagonalNet or ProductNet, got {type(model).__name__}"
         )
     return model, problem
+
+
+def regression_only(who: str, problem: Problem) -> Regression:
+    """`problem` if it is a Regression."""
+    if not isinstance(problem, Regression):
+        raise ValueError(
+            f"{who}: made for regression, got a Classification; use NormalizedDescent, DualFlow "
+            "or ParameterFlow"
+        )
+    return problem

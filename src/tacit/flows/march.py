@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -67,12 +68,24 @@ def advance(solver: Any) -> bool:
 
     Its warnings only repeat the status, and a ValueError is a trial step that overflowed.
     """
+    with quiet():
+        return try_step(solver)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silences what a solver says of trial steps."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        try:
-            solver.step()
-        except ValueError:
-            return False
+        yield
+
+
+def try_step(solver: Any) -> bool:
+    """`advance` for a caller that is `quiet` already: to enter that at every step takes time."""
+    try:
+        solver.step()
+    except ValueError:
+        return False
     return solver.status != "failed" and bool(np.isfinite(solver.y).all())
 
 

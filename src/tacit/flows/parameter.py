@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array
-from tacit.flows.flow import Flow, Progress, separable
+from tacit.arguments import Array, real
+from tacit.bias.separation import require_separable
+from tacit.flows.flow import Flow, Problem, Progress, separable
 from tacit.flows.march import GaveUp, Limits, Snapshot, Step, advance, check, march
+from tacit.flows.margin_march import course, march_margin, margin_records
+from tacit.flows.parameter_margin import MarginParameters
 from tacit.flows.path import Path, label
+from tacit.flows.stopping import Rule, rules, settings
 from tacit.models.model import Model, Separable
+from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
 
 WHO = "ParameterFlow"
+SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class ParameterFlow(Record, Flow):
     """w' = -grad L(w) by an adaptive stiff integrator (LSODA with the exact Jacobian).
 
-    `loss` is the target, relative to the loss of the zero predictor, sum y^2. `rtol` is the
-    accuracy of one step, relative to each parameter. Time ends at `t_max` where that is given.
+    `loss` is the target, relative to the loss of the zero predictor. `rtol` is the accuracy of
+    one step, relative to each parameter. Time ends at `t_max` where that is given.
+
+    On a Classification the clock is the smoothed margin, log(1/loss), and `loss` is relative to
+    that of the start: records are log-spaced in the clock and at those given in `record`, and
+    `until` is a rule or several (LogLoss, Scale, Near) that replace `loss`; the first that is met
+    stops.
     """
 
     loss: float = 1e-20
@@ -33,20 +44,45 @@ class ParameterFlow(Record, Flow):
     points_per_decade: int = 20
     rtol: float = 1e-11
     max_steps: int = 300_000
+    until: Rule | Sequence[Rule] | None = None
+    record: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         check(WHO, self)
+        rules(WHO, self.until)
+        if self.record is not None:
+            record = tuple(real(WHO, "record", g) for g in self.record)
+            object.__setattr__(self, "record", record)
 
     def describe(self) -> dict[str, Any]:
-        return {"flow": WHO, **dataclasses.asdict(self)}
+        return {"flow": WHO, **settings(self)}
 
-    def run(self, model: Model, problem: Regression, progress: Progress | None = None) -> Path:
+    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         model, problem = separable(WHO, model, problem)
+        if isinstance(problem, Classification):
+            return self._classify(model, problem, progress)
+        return self._regress(model, problem, progress)
+
+    def _classify(
+        self, model: Separable, problem: Classification, progress: Progress | None
+    ) -> Path:
+        require_separable(WHO, problem.signed_rows)
+        system = MarginParameters(model, problem)
+        plan = course(WHO, self, rules(WHO, self.until), model, system.begin_g)
+        if system.stuck:
+            records, outcome = [system.first()], Outcome(Kind.STALLED, SADDLE)
+        else:
+            records, outcome = march_margin(system, plan, progress)
+        if outcome.kind is Kind.STALLED and system.still:
+            outcome = _at_rest(records[-1].smoothed_margin)
+        described = model.describe(), self.describe(), outcome
+        return label(problem, *described, margin_records(records), records[-1].parameters)
+
+    def _regress(self, model: Separable, problem: Regression, progress: Progress | None) -> Path:
         descent = _Descent(model, problem)
         begin = descent.snapshot(0.0, descent.start - descent.origin)
         if descent.stuck:
-            sentence = "the start is a saddle: the gradient vanishes there and nothing moves"
-            records, outcome = [begin], Outcome(Kind.STALLED, sentence)
+            records, outcome = [begin], Outcome(Kind.STALLED, SADDLE)
         else:
             t_max = math.inf if self.t_max is None else self.t_max
             records, outcome = march(
@@ -65,6 +101,14 @@ class ParameterFlow(Record, Flow):
         parameters = np.array([descent.start + record.state for record in records])
         recorded["parameters"] = parameters
         return label(problem, model.describe(), self.describe(), outcome, recorded, parameters[-1])
+
+
+def _at_rest(smoothed_margin: float) -> Outcome:
+    sentence = (
+        f"at rest at smoothed margin {smoothed_margin:.6g}: the model cannot lower the loss "
+        "further, or only past a saddle too flat for float64; take a larger start"
+    )
+    return Outcome(Kind.STALLED, sentence)
 
 
 class _Descent:

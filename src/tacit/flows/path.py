@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.flows.tails import log_mean_loss
+from tacit.models.tangent import kernel_distances
+from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.records import Outcome, Record
 from tacit.versions import versions
@@ -17,18 +20,23 @@ LABELS = {
     "t": "training time; 0 or inf where float64 cannot hold it, see log_t",
     "log_t": "natural logarithm of the training time",
     "step": "number of descent steps taken",
-    "loss": "training loss, sum over samples of (f(x) - y)^2",
+    "loss": "training loss; NaN where float64 cannot hold it, see log_loss",
     "log_loss": "natural logarithm of the training loss",
     "predictor": "linear predictor beta, f(x) = <beta, x>",
     "norm_l1": "l1 norm of the predictor",
     "norm_l2": "Euclidean norm of the predictor",
     "test_error": "population error |beta - truth|^2, beyond the noise",
     "dual": "dual variable nu, the part in the range of X",
+    "smoothed_margin": "smoothed margin, log(1 / loss)",
+    "margin": "smallest margin y f(x)",
+    "margins": "margins y f(x)",
+    "kernel_distance": "1 - cosine between the tangent kernel and that of the first record",
     "parameters": "parameters of the model",
     "final_parameters": "parameters of the model at the last recorded time",
     "X": "samples, one per row",
     "y": "labels",
 }
+LEAST = float(np.log(np.finfo(float).tiny))  # of a loss that float64 holds to all its digits
 UNITS = {"log_t": "log(1)", "log_loss": "log(1)", "step": "steps"}
 
 
@@ -57,7 +65,7 @@ def log_sum_of_squares(rows: Array) -> Array:
 
 
 def label(
-    problem: Regression,
+    problem: Regression | Classification,
     model: dict[str, Any],
     flow: dict[str, Any],
     outcome: Outcome,
@@ -67,11 +75,13 @@ def label(
     """The path of one run, from the arrays it `recorded` (first axis: time).
 
     `recorded` has t, log_t and predictor, and whatever else the flow knows: step, dual,
-    parameters.
+    parameters; on classification data also smoothed_margin and margins, which a predictor
+    cannot tell once they are large, and log_slopes, the logarithms of |dbeta_i/dw|^2.
     """
     import xarray
 
-    recorded = recorded | _derived(problem, recorded["predictor"])
+    recorded = recorded | _derived(problem, recorded)
+    recorded.pop("log_slopes", None)
     variables = {name: (_dims(name), values) for name, values in recorded.items()}
     if final_parameters is not None:
         variables["final_parameters"] = (("parameter",), final_parameters)
@@ -96,31 +106,53 @@ def label(
     )
 
 
-def _derived(problem: Regression, predictor: Array) -> dict[str, Array]:
-    """What follows from the predictors alone."""
-    log_loss = log_sum_of_squares(predictor @ problem.X.T - problem.y)
+def _derived(problem: Regression | Classification, recorded: dict[str, Array]) -> dict[str, Array]:
+    """What follows from the records alone."""
+    predictor = recorded["predictor"]
     with np.errstate(under="ignore", over="ignore"):
         found = {
-            "log_loss": log_loss,
-            "loss": np.exp(log_loss),
             "norm_l1": np.abs(predictor).sum(axis=1),
             "norm_l2": np.exp(log_sum_of_squares(predictor) / 2),
         }
+        if isinstance(problem, Classification):
+            return found | _margins(problem, recorded)
+        log_loss = log_sum_of_squares(predictor @ problem.X.T - problem.y)
+        found |= {"log_loss": log_loss, "loss": np.exp(log_loss)}
         if problem.truth is not None:
             found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
     return found
 
 
+def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, Array]:
+    """Losses and margins on classification data, from the flow's own where it has them."""
+    margins = recorded.get("margins")
+    if margins is None:
+        margins = recorded["predictor"] @ problem.signed_rows.T
+    if "smoothed_margin" in recorded:
+        log_loss = -recorded["smoothed_margin"]
+    else:
+        log_loss = log_mean_loss(problem.loss, margins)
+    found = {"log_loss": log_loss, "smoothed_margin": -log_loss,
+             "loss": np.where(log_loss > LEAST, np.exp(log_loss), np.nan),
+             "margins": margins, "margin": margins.min(axis=1)}  # fmt: skip
+    if "log_slopes" in recorded:
+        found["kernel_distance"] = kernel_distances(problem.signed_rows, recorded["log_slopes"])
+    return found
+
+
 def _dims(name: str) -> tuple[str, ...]:
-    second = {"predictor": "feature", "dual": "sample", "parameters": "parameter"}.get(name)
+    second = {"predictor": "feature", "dual": "sample", "parameters": "parameter",
+              "margins": "sample"}.get(name)  # fmt: skip
     return ("time",) if second is None else ("time", second)
 
 
 def _description(
-    problem: Regression, model: dict[str, Any], flow: dict[str, Any]
+    problem: Regression | Classification, model: dict[str, Any], flow: dict[str, Any]
 ) -> dict[str, Any]:
     described = {"description": problem.description, "samples": problem.samples,
                  "dimension": problem.dimension, "recipe": problem.recipe}  # fmt: skip
+    if isinstance(problem, Classification):
+        described["loss"] = problem.loss
     seed = (problem.recipe or {}).get("seed")
     return {"problem": described, "model": model, "flow": flow, "seed": seed,
             "versions": versions()}  # fmt: skip

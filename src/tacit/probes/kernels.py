@@ -10,7 +10,10 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, regression_data
 from tacit.models.model import Model, Separable
+from tacit.models.tangent import kernel_distance
 from tacit.precision import double_precision
+
+__all__ = ["kernel_distance", "kernel_predictor", "tangent_kernel"]
 
 
 def tangent_kernel(
@@ -25,17 +28,6 @@ def tangent_kernel(
     rows = _features(who, model, params, _inputs(who, "x", x))
     others = rows if x2 is None else _features(who, model, params, _inputs(who, "x2", x2))
     return rows @ others.T
-
-
-def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
-    """1 - cosine of the angle between two kernels as matrices: 0 if proportional, at most 2."""
-    first, second = _unit_kernel("K0", K0), _unit_kernel("K1", K1)
-    if first.shape != second.shape:
-        raise ValueError(
-            f"kernel_distance: K0 and K1 must have one shape, got {first.shape} and {second.shape}"
-        )
-    # 1 - cos = |a - b|^2 / 2 for unit vectors: exact at zero and never negative
-    return min(float(np.sum((first - second) ** 2)) / 2, 2.0)
 
 
 def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
@@ -85,13 +77,3 @@ def _features(who: str, model: Any, params: Any, x: Array) -> Array:
         leaves = jax.tree.leaves(jax.jacrev(model)(params, x))
     flat = [np.asarray(leaf, dtype=np.float64).reshape(len(x), -1) for leaf in leaves]
     return np.concatenate(flat, axis=1)
-
-
-def _unit_kernel(name: str, kernel: ArrayLike) -> Array:
-    """The kernel at Frobenius norm one; scaled by a power of two first, which is exact."""
-    array = finite_array("kernel_distance", name, kernel, ndim=2)
-    exponent = int(np.frexp(np.abs(array).max())[1])
-    array = np.ldexp(array, -exponent)
-    if not array.any():
-        raise ValueError(f"kernel_distance: {name} must not be zero, its direction is undefined")
-    return array / np.linalg.norm(array)

@@ -1,0 +1,93 @@
+"""The linearized twin of a model: its first-order expansion at the start (M Theorem 1)."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.models.model import Separable
+from tacit.records import Record
+
+WHO = "Linearized"
+
+
+class Anchor(NamedTuple):
+    """A start with the predictor and the slopes (copies x features) of the model there."""
+
+    start: Array
+    predictor: Array
+    slopes: Array
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Linearized(Record, Separable):
+    """beta(u) = beta(u0) + sum_k slope_k(u0) (u - u0)_k of `model`, from its own start u0.
+
+    Training it is training with the tangent kernel of the start, held fixed.
+    """
+
+    model: Separable
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Separable):
+            raise ValueError(
+                f"{WHO}: the model must be a separable reparametrization of a linear predictor, "
+                f"such as DiagonalNet or ProductNet, got {type(self.model).__name__}"
+            )
+
+    @property
+    def homogeneity(self) -> None:
+        """None: a constant start plus a linear change has no degree."""
+        return None
+
+    @property
+    def copies(self) -> int:
+        return self.model.copies
+
+    @functools.cached_property
+    def _anchors(self) -> dict[int, Anchor]:
+        return {}
+
+    def anchor(self, dimension: int) -> Anchor:
+        """Where the model is expanded, for data with `dimension` features."""
+        if dimension not in self._anchors:
+            start = self.model.start(dimension)
+            with np.errstate(over="ignore", invalid="ignore"):
+                predictor, slopes = self.model.predictor(start), self.model.slopes(start)
+            if not (np.isfinite(predictor).all() and np.isfinite(slopes).all()):
+                raise ValueError(
+                    f"{WHO}: the predictor or the slopes of this start are beyond float64 "
+                    f"(largest parameter {np.abs(start).max():.3g}); take a smaller start"
+                )
+            self._anchors[dimension] = Anchor(start, predictor, slopes)
+        return self._anchors[dimension]
+
+    def start(self, dimension: int) -> Array:
+        return self.anchor(dimension).start.copy()
+
+    def predictor(self, parameters: Array) -> Array:
+        anchor = self._anchor_of(parameters)
+        return anchor.predictor + self._tilt(anchor, parameters - anchor.start)
+
+    def change(self, start: Array, displacement: Array) -> Array:
+        # the same from every point, so that nothing can cancel
+        return self._tilt(self._anchor_of(start), displacement)
+
+    def slopes(self, parameters: Array) -> Array:
+        return self._anchor_of(parameters).slopes.copy()
+
+    def bends(self, parameters: Array) -> Array:
+        return np.zeros((self.copies, *self.table(parameters).shape))
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": WHO, "of": self.model.describe()}
+
+    def _anchor_of(self, parameters: Array) -> Anchor:
+        return self.anchor(self.table(parameters).shape[1])
+
+    def _tilt(self, anchor: Anchor, displacement: Array) -> Array:
+        return (anchor.slopes * self.table(displacement)).sum(axis=0)

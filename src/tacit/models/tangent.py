@@ -1,0 +1,40 @@
+"""How far a tangent kernel has turned: between two kernels, and along a path."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array
+
+
+def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
+    """1 - cosine of the angle between two kernels as matrices: 0 if proportional, at most 2."""
+    first, second = _unit_kernel("K0", K0), _unit_kernel("K1", K1)
+    if first.shape != second.shape:
+        raise ValueError(
+            f"kernel_distance: K0 and K1 must have one shape, got {first.shape} and {second.shape}"
+        )
+    # 1 - cos = |a - b|^2 / 2 for unit vectors: exact at zero and never negative
+    return min(float(np.sum((first - second) ** 2)) / 2, 2.0)
+
+
+def kernel_distances(X: Array, log_weights: Array) -> Array:
+    """Distances of X diag(weights) X^T from the first of them, one per row of `log_weights`.
+
+    That is the tangent kernel of a separable model whose coordinates have squared slopes
+    `weights`; a common factor does not matter, so logarithms may be as large as they like.
+    """
+    weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
+    first = (X * weights[0]) @ X.T
+    return np.array([kernel_distance(first, (X * row) @ X.T) for row in weights])
+
+
+def _unit_kernel(name: str, kernel: ArrayLike) -> Array:
+    """The kernel at Frobenius norm one; scaled by a power of two first, which is exact."""
+    array = finite_array("kernel_distance", name, kernel, ndim=2)
+    exponent = int(np.frexp(np.abs(array).max())[1])
+    array = np.ldexp(array, -exponent)
+    if not array.any():
+        raise ValueError(f"kernel_distance: {name} must not be zero, its direction is undefined")
+    return array / np.linalg.norm(array)

@@ -1,0 +1,269 @@
+"""The exact flow on classification data against general integrators, closed forms and mpmath."""
+
+import math
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+import tacit
+from tacit.flows.dual_margin import MarginDual
+from tacit.flows.tails import log_mean_loss, tail
+from tacit.problems import Classification, separable_points, three_points
+from tacit.records import Kind
+
+
+def run(problem, depth, until, **options):
+    scale = {k: options.pop(k) for k in ("alpha", "log_alpha", "shape") if k in options}
+    return tacit.DualFlow(until=until, **options).run(
+        tacit.DiagonalNet(depth=depth, **scale), problem
+    )
+
+
+def with_loss(problem, loss):
+    return Classification(problem.X, problem.y, loss)
+
+
+def in_time(problem, depth, alpha, t_end, shape=None):
+    """Predictor and log loss at t_end by a general integrator in the parameters and in t."""
+    Z, N = problem.signed_rows, problem.samples
+    shape = np.ones(Z.shape[1]) if shape is None else np.asarray(shape)
+
+    def velocity(_, u):
+        plus, minus = u.reshape(2, -1)
+        m = Z @ (plus**depth - minus**depth)
+        pull = np.exp(-m) if problem.loss == "exp" else 1 / (1 + np.exp(m))
+        force = pull @ Z / N
+        return np.concatenate([depth * plus ** (depth - 1) * force,
+                               -depth * minus ** (depth - 1) * force])  # fmt: skip
+
+    start = np.tile(alpha * shape, 2)
+    with np.errstate(over="ignore"):  # a trial step may be wild; it is rejected
+        u = solve_ivp(velocity, (0, t_end), start, rtol=1e-12, atol=1e-14, method="DOP853").y[:, -1]
+    plus, minus = u.reshape(2, -1)
+    beta = plus**depth - minus**depth
+    return beta, float(log_mean_loss(problem.loss, Z @ beta))
+
+
+@pytest.mark.parametrize("loss", ["exp", "logistic"])
+@pytest.mark.parametrize(("depth", "alpha"), [(2, 0.3), (2, 2.0), (3, 0.7), (5, 0.9)])
+def test_flow_agrees_with_a_general_integrator_in_time(loss, depth, alpha):
+    problem = with_loss(separable_points(5, 4, margin=0.3, seed=depth), loss)
+    shape = [1.0, 0.6, 1.5, 1.0]
+    path = run(problem, depth, tacit.LogLoss(-4.0), alpha=alpha, shape=shape)
+    beta, log_loss = in_time(problem, depth, alpha, path.t, shape)
+    assert log_loss == pytest.approx(-4.0, abs=1e-7)
+    assert np.abs(path.predictor - beta).max() < 1e-7 * np.abs(beta).max()
+    # control: another start scale does not come to the same place
+    other, _ = in_time(problem, depth, 1.2 * alpha, path.t, shape)
+    assert np.abs(path.predictor - other).max() > 1e-4 * np.abs(beta).max()
+
+
+def one_sample(z, depth, log_alpha, g):
+    """w at smoothed margin g for one sample: s = rho z and <z, w(rho)> = g, by mpmath."""
+    with mpmath.workdps(60 + round(abs(depth * log_alpha))):
+        mu = mpmath.e ** (depth * mpmath.mpf(log_alpha))
+        p = mpmath.mpf(depth) / (depth - 2) if depth > 2 else None
+
+        def w(rho):
+            if p is None:
+                return [2 * mu * mpmath.sinh(rho * z_i) for z_i in z]
+            return [mu * ((1 - rho * z_i) ** -p - (1 + rho * z_i) ** -p) for z_i in z]
+
+        def gap(rho):
+            return mpmath.fsum(a * b for a, b in zip(z, w(rho), strict=True)) - g
+
+        top = max(abs(z_i) for z_i in z)
+        if p is None:
+            low, high = mpmath.mpf(0), (mpmath.asinh(g / (2 * mu * top)) + mpmath.mpf(g) / mu) / top
+            high = min(high, 2 * mpmath.asinh(g / (2 * mu * top)) / top)
+        else:
+            low, high = mpmath.mpf(0), (1 - mpmath.mpf(10) ** (2 - mpmath.mp.dps)) / top
+        for _ in range(mpmath.mp.prec + 50):
+            middle = (low + high) / 2
+            low, high = (low, middle) if gap(middle) > 0 else (middle, high)
+        return np.array([float(x) for x in w((low + high) / 2)])
+
+
+@pytest.mark.parametrize(
+    ("depth", "log_alpha", "g"),
+    [(2, -60.0, 1e7), (2, -7.0, 1e10), (2, 11.5, 1e10), (2, 30.0, 1e3),
+     (3, -7.0, 1e10), (3, 5.0, 1e7), (10, 0.0, 1e10), (10, -1.0, 1e5)],
+)  # fmt: skip
+def test_one_sample_against_mpmath(depth, log_alpha, g):
+    z = np.array([1.0, -0.7, 0.2])
+    problem = Classification(z[None], [1.0])
+    path = run(problem, depth, tacit.LogLoss(-g), log_alpha=log_alpha)
+    exact = one_sample(z, depth, log_alpha, g)
+    assert path.predictor == pytest.approx(exact, rel=3e-7, abs=1e-9 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("loss", ["exp", "logistic"])
+@pytest.mark.parametrize("depth", [2, 3, 6])
+def test_jacobian_is_the_derivative_of_the_velocity(loss, depth):
+    problem = with_loss(three_points("M-F3b"), loss)
+    net = tacit.DiagonalNet(depth=depth, alpha=0.7, shape=[1, 2, 0.5])
+    system = MarginDual(net, problem)
+    state = system.start + np.random.default_rng(depth).uniform(0, 0.3, len(system.start))
+    h, eye = 1e-6, np.eye(len(state))
+    numeric = np.array([
+        (system.velocity(1.3, state + h * e) - system.velocity(1.3, state - h * e)) / (2 * h)
+        for e in eye
+    ]).T  # fmt: skip
+    assert np.abs(system.jacobian(1.3, state) - numeric).max() < 1e-8 * np.abs(numeric).max()
+
+
+def test_tails_agree_with_plain_arithmetic_and_survive_where_it_does_not():
+    gaps, g = np.array([0.2, -0.4, 3.0]), 2.0
+    margins = g + gaps
+    pull = 1 / (1 + np.exp(margins))
+    found = tail("logistic", g, gaps)
+    assert found.weights == pytest.approx(pull / pull.sum(), rel=1e-13)
+    assert found.ratio == pytest.approx(np.log1p(np.exp(-margins)).mean() / pull.mean(), rel=1e-13)
+    assert found.drift == pytest.approx(math.log(np.log1p(np.exp(-margins)).mean()) + g, abs=1e-13)
+    far = tail("logistic", 1e9, gaps)
+    near = tail("exp", 1e9, gaps)
+    assert far.weights == pytest.approx(near.weights, rel=1e-14)
+    assert (far.ratio, far.drift) == pytest.approx((1.0, near.drift), rel=1e-14)
+    assert abs(found.ratio - 1) > 0.01  # control: near the start the two losses differ
+
+
+@given(
+    samples=st.integers(1, 5), dimension=st.integers(2, 5), seed=st.integers(0, 10**6),
+    depth=st.integers(2, 8), log_alpha=st.floats(-3, 8),
+    loss=st.sampled_from(["exp", "logistic"]),
+)  # fmt: skip
+@settings(max_examples=12, deadline=None, derandomize=True)
+def test_what_every_path_satisfies(samples, dimension, seed, depth, log_alpha, loss):
+    problem = with_loss(separable_points(samples, dimension, margin=0.2, seed=seed), loss)
+    path = run(problem, depth, tacit.LogLoss(-1e4), log_alpha=log_alpha, rtol=1e-8)
+    ds = path.dataset
+    g, margins = ds.smoothed_margin.values, ds.margins.values
+    assert path.outcome.kind is Kind.SOLVED
+    assert g[-1] == pytest.approx(1e4)
+    assert (np.diff(g) > 0).all()
+    assert (np.diff(ds.log_t.values) > 0).all()
+    assert (np.diff(ds.dual.values, axis=0) >= -1e-9 * np.abs(ds.dual.values).max()).all()
+    # the margins that were carried along are those of the predictor, M eq. (10) holds of them
+    direct = ds.predictor.values @ problem.signed_rows.T
+    assert (
+        np.abs(margins - direct) < 1e-6 * np.abs(margins).max(axis=1, keepdims=True) + 1e-6
+    ).all()
+    if loss == "exp":
+        assert (ds.margin.values <= g + 1e-6 * g).all()
+        assert (g <= ds.margin.values + math.log(samples) + 1e-6 * g).all()
+    assert ds.kernel_distance.values[0] == 0
+
+
+def test_huge_starts_train_the_kernel_machine():
+    problem = three_points("M-F3b")
+    path = run(problem, 2, tacit.LogLoss(-1e6), log_alpha=5000.0)
+    best = tacit.max_margin(problem.X, problem.y, tacit.L2()).beta
+    assert tacit.angle(path.predictor, best) < 1e-3
+    assert path.dataset.kernel_distance.values[-1] == 0
+    rich = run(problem, 2, tacit.LogLoss(-1e6), log_alpha=0.0)  # control
+    assert tacit.angle(rich.predictor, best) > 10
+
+
+def test_rules_stop_where_they_say():
+    problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=3, alpha=2.0)
+    scale = tacit.DualFlow(until=tacit.Scale(mu=0.01)).run(net, problem)
+    assert -scale.log_loss == pytest.approx(800.0)
+    near = tacit.DualFlow(until=tacit.Near([1, 0, 0], degrees=3.0)).run(net, problem)
+    assert tacit.angle(near.predictor, [1, 0, 0]) == pytest.approx(3.0, abs=1e-6)
+    first = tacit.DualFlow(until=[tacit.Near([1, 0, 0], 3.0), tacit.LogLoss(-5.0)])
+    assert first.run(net, problem).log_loss == pytest.approx(-5.0)
+    never = tacit.DualFlow(until=tacit.Near([0, 0, 1], 1.0), rtol=1e-6).run(net, problem)
+    assert not never.outcome.ok
+    assert never.log_loss < -1e12
+
+
+def test_time_and_step_limits_end_with_a_sentence():
+    problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
+    timed = tacit.DualFlow(until=tacit.LogLoss(-100.0), t_max=5.0).run(net, problem)
+    assert timed.t == pytest.approx(5.0, rel=1e-6)
+    assert timed.outcome.kind is Kind.BUDGET_SPENT
+    short = tacit.DualFlow(until=tacit.LogLoss(-100.0), max_steps=20).run(net, problem)
+    assert short.outcome.kind is Kind.BUDGET_SPENT
+    assert "raise max_steps" in short.outcome.sentence
+
+
+def test_asked_margins_are_recorded_exactly():
+    problem, net = three_points("M-F3d"), tacit.DiagonalNet(depth=2, alpha=3.0)
+    flow = tacit.DualFlow(until=tacit.LogLoss(-1e4), record=[7.0, 123.4])
+    ds = flow.run(net, problem).dataset
+    for g in (7.0, 123.4):
+        at = int(np.argmin(np.abs(ds.smoothed_margin.values - g)))
+        assert ds.smoothed_margin.values[at] == pytest.approx(g, rel=1e-12)
+        alone = run(problem, 2, tacit.LogLoss(-g), alpha=3.0).predictor
+        assert ds.predictor.values[at] == pytest.approx(alone, rel=1e-7)
+
+
+def test_progress_is_reported_in_order():
+    seen = []
+    problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
+    tacit.DualFlow(until=tacit.LogLoss(-1e5)).run(net, problem, lambda f, m: seen.append(f))
+    assert seen
+    assert seen == sorted(seen)
+    assert 0 < seen[0] <= seen[-1] <= 1
+
+
+def test_a_path_is_saved_and_loaded(tmp_path):
+    path = run(three_points("M-F3b"), 2, tacit.LogLoss(-1e7), alpha=100.0)
+    tacit.save(path, tmp_path / "path.nc")
+    again = tacit.load(tmp_path / "path.nc")
+    assert (again.smoothed_margin.values == path.dataset.smoothed_margin.values).all()
+    assert np.isnan(again.loss.values[-1])  # 10^-4,342,945: only its logarithm exists
+    assert "LogLoss" in again.attrs["description"]
+
+
+@pytest.mark.parametrize(
+    ("flow", "match"),
+    [
+        (tacit.DualFlow(until=tacit.LogLoss(0.5)), "below that of the start"),
+        (tacit.DualFlow(loss=0.0), "never reaches 0"),
+        (tacit.DualFlow(loss=2.0), "below that of the start"),
+        (tacit.DualFlow(record=[-1.0]), "record must hold smoothed margins > 0"),
+        (tacit.DualFlow(until=tacit.Scale(1e-310)), "no float64 holds"),
+        (tacit.GradientDescent(step=0.1, steps=5), "made for regression"),
+    ],
+)
+def test_settings_that_cannot_be_met_are_refused(flow, match):
+    with pytest.raises(ValueError, match=match):
+        flow.run(tacit.DiagonalNet(depth=2, alpha=10.0), three_points("M-F3b"))
+
+
+@pytest.mark.parametrize(
+    ("make", "match"),
+    [
+        (lambda: tacit.Scale(mu=0.0), "mu must be > 0"),
+        (lambda: tacit.Near([0, 0], 1.0), "must not be zero"),
+        (lambda: tacit.LogLoss(math.nan), "finite"),
+        (lambda: tacit.DualFlow(until="soon"), "until must be a rule"),
+        (lambda: Classification([[1.0]], [0.0]), "2 \\* y - 1"),
+        (lambda: Classification([[1.0], [2.0]], [0, 1]), "0 and 1"),
+        (lambda: Classification([[1.0]], [3.0]), "labels must be -1 and \\+1, got 3"),
+        (lambda: Classification([[1.0]], [1.0], loss="hinge"), "unknown loss"),
+        (lambda: Classification([[1.0]], [1.0], truth=[1, 2]), "one entry per feature"),
+        (lambda: three_points("M-F3"), "did you mean"),
+    ],
+)
+def test_wrong_input_speaks_at_the_door(make, match):
+    with pytest.raises(ValueError, match=match):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "match"),
+    [
+        ([[1.0, 2], [1, 2]], [1, -1], "DualFlow"),
+        ([[1.0, 2], [0, 0]], [1, 1], "DualFlow"),
+        ([[1.0, 0], [-1, 1], [0, -1]], [1, 1, 1], "DualFlow"),
+    ],
+)
+def test_inseparable_data_are_refused(X, y, match):
+    with pytest.raises(ValueError, match=match):
+        tacit.DualFlow().run(tacit.DiagonalNet(alpha=1.0), Classification(X, y))

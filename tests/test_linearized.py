@@ -1,0 +1,162 @@
+"""The linearized twin: derivatives against JAX, no cancellation, and what its flows must be."""
+
+import json
+from fractions import Fraction
+
+import jax
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from tacit.bias.interpolate import interpolate
+from tacit.bias.norms import L2
+from tacit.flows.descent import GradientDescent
+from tacit.flows.dual import DualFlow
+from tacit.flows.normalized import NormalizedDescent
+from tacit.flows.parameter import ParameterFlow
+from tacit.flows.stopping import LogLoss
+from tacit.models import DiagonalNet, ProductNet, Reparametrized
+from tacit.models.linearized import Linearized
+from tacit.precision import double_precision
+from tacit.problems import sparse_regression
+from tacit.problems.classification import three_points
+
+D = 5
+SHAPE = np.random.default_rng(0).uniform(0.5, 2, D) * np.array([1, -1, 1, 1, -1])
+MODELS = {
+    "depth 3": DiagonalNet(3, alpha=0.7, shape=SHAPE),
+    "unsigned biased": DiagonalNet(4, start=SHAPE, signed=False),
+    "product": ProductNet(SHAPE, SHAPE[::-1]),
+    "reparametrized": Reparametrized(lambda u, v: u * v**2, (SHAPE, SHAPE[::-1])),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request):
+    return MODELS[request.param]
+
+
+def somewhere(model, size=0.3):
+    start = model.start(D)
+    return start, size * np.random.default_rng(1).standard_normal(start.shape)
+
+
+def test_it_is_the_first_order_expansion(model):
+    twin, (start, move) = Linearized(model), somewhere(model)
+    with double_precision():
+        parts = jax.jvp(model.predictor, (jax.numpy.asarray(start),), (jax.numpy.asarray(move),))
+        expected = sum(np.asarray(part) for part in parts)
+    np.testing.assert_allclose(twin.predictor(start + move), expected, rtol=1e-12, atol=1e-13)
+    assert (twin.start(D) == start).all()
+    assert np.abs(model.predictor(start + move) - expected).max() > 1e-3
+
+
+def test_its_error_is_of_second_order(model):
+    sizes = np.array([0.02, 0.01, 0.005])
+    errors = []
+    for size in sizes:
+        start, move = somewhere(model, size)
+        gap = Linearized(model).predictor(start + move) - model.predictor(start + move)
+        errors.append(np.abs(gap).max())
+    assert np.polyfit(np.log(sizes), np.log(errors), 1)[0] == pytest.approx(2, abs=0.1)
+
+
+def test_slopes_are_constant_and_nothing_bends(model):
+    twin, (start, move) = Linearized(model), somewhere(model)
+    np.testing.assert_array_equal(twin.slopes(start + move), model.slopes(start))
+    assert not twin.bends(start + move).any()
+    assert twin.homogeneity is None
+    assert np.abs(model.slopes(start + move) - model.slopes(start)).max() > 1e-3
+
+
+def test_change_does_not_cancel_far_from_zero():
+    start = 1e6 * SHAPE
+    twin = Linearized(DiagonalNet(3, start=start, signed=False))
+    move = 2.0**-10 * np.abs(SHAPE)
+    exact = [float(3 * Fraction(a) ** 2 * Fraction(b)) for a, b in zip(start, move, strict=True)]
+    np.testing.assert_allclose(twin.change(start, move), exact, rtol=1e-13)
+    plain = twin.predictor(start + move) - twin.predictor(start)
+    assert np.abs(plain / exact - 1).max() > 1e-12
+
+
+@pytest.mark.parametrize("flow", [ParameterFlow(), GradientDescent(step=0.005, steps=30_000)])
+def test_on_regression_it_ends_at_the_least_move_in_its_slopes(flow):
+    problem = sparse_regression(samples=3, dimension=D, sparsity=2, seed=0)
+    path = flow.run(Linearized(DiagonalNet(2, alpha=0.5)), problem)
+    least = interpolate(problem.X, problem.y, L2()).beta
+    np.testing.assert_allclose(path.predictor, least, atol=1e-8)
+    itself = ParameterFlow().run(DiagonalNet(2, alpha=0.5), problem)
+    assert np.abs(itself.predictor - least).max() > 1e-2
+
+
+@pytest.mark.parametrize("loss", ["exp", "logistic"])
+@pytest.mark.parametrize("depth", [2, 3])
+def test_its_flow_is_that_of_a_linear_model_with_a_faster_clock(depth, loss):
+    problem, alpha = three_points("M-F3d", loss), 0.7
+    twin = Linearized(DiagonalNet(depth, alpha=alpha))
+    path = ParameterFlow(until=LogLoss(-1e4)).run(twin, problem)
+    linear = Reparametrized(lambda w: w, 0.0, signed=False)
+    plain = ParameterFlow(until=LogLoss(-1e4)).run(linear, problem)
+    at = 2 * (depth * alpha ** (depth - 1)) ** 2  # squared slopes of a coordinate
+    np.testing.assert_allclose(path.predictor, plain.predictor, rtol=1e-8)
+    gap = float(plain.dataset.log_t[-1] - path.dataset.log_t[-1])
+    assert gap == pytest.approx(np.log(at), abs=1e-7)
+    curved = ParameterFlow(until=LogLoss(-1e4)).run(DiagonalNet(depth, alpha=alpha), problem)
+    assert np.abs(curved.predictor / plain.predictor - 1).max() > 1e-2
+
+
+def test_its_flow_is_the_linear_flow_integrated_in_time():
+    problem, t = three_points("M-F3c"), 3.0
+    twin, Z = Linearized(DiagonalNet(2, alpha=0.3)), problem.signed_rows
+    path = ParameterFlow(t_max=t).run(twin, problem)
+    rate = 2 * (2 * 0.3) ** 2 / len(Z)
+    run = solve_ivp(lambda _, b: rate * np.exp(-Z @ b) @ Z, (0, t), np.zeros(3), rtol=1e-11,
+                    atol=1e-12)  # fmt: skip
+    np.testing.assert_allclose(path.predictor, run.y[:, -1], rtol=1e-7)
+    assert np.abs(path.predictor / (0.99 * run.y[:, -1]) - 1).max() > 1e-3
+
+
+def test_normalized_descent_trains_it_too():
+    problem, twin = three_points("M-F3b"), Linearized(DiagonalNet(2, alpha=1.0))
+    flow = ParameterFlow(until=LogLoss(-5)).run(twin, problem).predictor
+    ends = [NormalizedDescent(h, 10**6, LogLoss(-5)).run(twin, problem) for h in (1e-3, 1e-4)]
+    gaps = [np.abs(end.predictor - flow).max() for end in ends]
+    assert gaps[1] < 5e-3
+    assert gaps[0] > 3 * gaps[1]
+
+
+def test_large_starts_follow_their_twin():
+    """M Theorem 1: the relative distance falls like alpha^-4 at depth 2, as s^2 does."""
+    problem, rule, distances = three_points("M-F3b"), LogLoss(-4), []
+    alphas = np.array([3.0, 6.0, 12.0])
+    for alpha in alphas:
+        net = DiagonalNet(2, alpha=alpha)
+        real = DualFlow(until=rule, rtol=1e-12).run(net, problem).predictor
+        twin = ParameterFlow(until=rule).run(Linearized(net), problem).predictor
+        distances.append(np.abs(real - twin).max())
+    slope = np.polyfit(np.log(alphas), np.log(distances), 1)[0]
+    assert slope == pytest.approx(-4, abs=0.2)
+
+
+def test_twins_are_described_and_printed():
+    twin = Linearized(DiagonalNet(2, alpha=0.5))
+    assert json.loads(json.dumps(twin.describe()))["of"]["alpha"] == 0.5
+    assert "Linearized" in str(twin)
+    np.testing.assert_array_equal(
+        Linearized(twin).predictor(np.arange(1.0, 7.0)), twin.predictor(np.arange(1.0, 7.0))
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Linearized("net"), "must be a separable .* got str"),
+        (lambda: Linearized(DiagonalNet(2, log_alpha=690.0)).start(3), "use DualFlow"),
+        (lambda: Linearized(DiagonalNet(2, start=([1e200], [1e200]))).start(1), "beyond float64"),
+        (lambda: Linearized(ProductNet([1, 2], [1, 2])).start(3), "2 entries but .* 3 features"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence) as refused:
+        make()
+    assert "\n" not in str(refused.value)

@@ -1,0 +1,292 @@
+"""max_margin against general solvers, mpmath, its limits and its own symmetries."""
+
+import cvxpy as cp
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from oracle_q import inverse_gradient
+from tacit.bias.derive import derive
+from tacit.bias.explicit import R
+from tacit.bias.max_margin import max_margin
+from tacit.bias.norms import L1, L2, Lp
+from tacit.bias.q import Q
+from tacit.problems.classification import three_points
+from tacit.records import Kind, NumericalError
+
+
+def separable(seed):
+    """(X, y) of a random kind: more points or more features, one class, equal points, a lattice."""
+    rng = np.random.default_rng(seed)
+    samples, dimension = int(rng.integers(1, 25)), int(rng.integers(1, 25))
+    X = rng.normal(size=(samples, dimension))
+    kind = seed % 5
+    if kind == 1:
+        X = np.abs(X)
+        return X, np.ones(samples)
+    if kind == 2:
+        X = np.vstack([X, X[: samples // 2 + 1], (X[:1] + X[-1:]) / 2])
+    if kind == 3:
+        X = X * 10.0 ** rng.uniform(-1, 1, (samples, 1))
+    if kind == 4:
+        X = rng.integers(-2, 3, (2 * samples, dimension)).astype(float)
+        X[~X.any(axis=1)] = 1
+    y = np.where(X @ rng.normal(size=dimension) > 0, 1.0, -1.0)
+    return X, y
+
+
+def quadratic_program(Z):
+    """The least |b| with Z b >= 1 by a general solver, in units of its own value."""
+    rows = Z / np.linalg.norm(Z, axis=1)[:, None]
+    c = 1 / np.linalg.norm(Z, axis=1)
+    b = cp.Variable(Z.shape[1])
+    unit = cp.Parameter(nonneg=True, value=1.0)
+    program = cp.Problem(cp.Minimize(cp.sum_squares(b)), [rows @ b >= unit * c])
+    program.solve(cp.CLARABEL)
+    unit.value = 1 / np.linalg.norm(b.value)  # its tolerances are absolute
+    program.solve(cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
+    return b.value / unit.value
+
+
+def l1_value(Z):
+    """The least |b|_1 by HiGHS, with bounds t >= |b| instead of two parts."""
+    d = Z.shape[1]
+    one = np.eye(d)
+    blocks = np.block([[-Z, np.zeros_like(Z)], [one, -one], [-one, -one]])
+    right = np.concatenate([-np.ones(len(Z)), np.zeros(2 * d)])
+    cost = np.concatenate([np.zeros(d), np.ones(d)])
+    return linprog(cost, A_ub=blocks, b_ub=right, bounds=(None, None)).fun
+
+
+@pytest.mark.parametrize("start", range(0, 200, 50))
+def test_200_random_problems(start):
+    for seed in range(start, start + 50):
+        X, y = separable(seed)
+        Z = X * y[:, None]
+        l2, l1 = max_margin(X, y, L2()), max_margin(X, y, L1())
+        reference = quadratic_program(Z)
+        assert np.linalg.norm(l2.beta - reference) <= 1e-7 * np.linalg.norm(reference), seed
+        assert max(l2.residual, l2.kkt) < 1e-11, seed
+        assert l1.value == pytest.approx(l1_value(Z), rel=1e-9), seed
+        assert max(l1.residual, l1.kkt) < 1e-11, seed
+        rng = np.random.default_rng(seed)
+        q = Q(int(rng.choice([2, 3, 10, 30])), mu=float(10 ** rng.uniform(-8, 8)))
+        found = max_margin(X, y, q)
+        assert max(found.residual, found.kkt) < 1e-9, (seed, str(q))
+        check_optimality(Z, q, found)
+
+
+def check_optimality(Z, q, found):
+    """The optimality conditions, not as the package computes them."""
+    margins = Z @ found.beta
+    assert margins.min() > 1 - 1e-9
+    assert found.dual.min() >= 0
+    assert np.all((margins < 1 + 1e-8) | (found.dual == 0))
+    s = found.dual @ Z
+    size = found.beta / np.exp(q.level)
+    with np.errstate(over="ignore"):
+        if q.depth == 2:
+            there = np.arcsinh(size / 2)
+        else:
+            p, inside = q.depth / (q.depth - 2), np.clip(s, -1 + 1e-16, 1 - 1e-16)
+            there, s = (1 - inside) ** -p - (1 + inside) ** -p, size
+            loose = 1e-14 * p * ((1 - np.abs(inside)) ** (-p - 1))  # rounding of s, amplified
+            assert np.all(np.abs(there - s) <= 1e-7 * np.abs(s).max() + loose)
+            return
+    np.testing.assert_allclose(s, there, rtol=0, atol=1e-8 * np.abs(s).max())
+
+
+def test_the_check_of_optimality_can_fail():
+    X, y = separable(0)
+    Z, q = X * y[:, None], Q(3, mu=0.1)
+    check_optimality(Z, q, max_margin(X, y, q))
+    for wrong in (L2(), Q(3, mu=0.11), Q(4, mu=0.1)):
+        with pytest.raises(AssertionError):
+            check_optimality(Z, q, max_margin(X, y, wrong))
+
+
+def mp_solution(Z, active, nu, depth, log_alpha):
+    """(beta, nu) that solve Z_S beta = 1, beta = b(Z_S^T nu), to 40 digits: Newton from nu."""
+    rows = mp.matrix(Z[active].tolist())
+    dual = mp.matrix([mp.mpf(float(v)) for v in nu[active]])
+    step = mp.mpf(10) ** -20
+    for _ in range(60):
+        s = list(rows.T * dual)
+        low = mp.matrix(inverse_gradient([v - step for v in s], depth, log_alpha))
+        high = mp.matrix(inverse_gradient([v + step for v in s], depth, log_alpha))
+        slope = (high - low) / (2 * step)
+        beta = mp.matrix(inverse_gradient(s, depth, log_alpha))
+        misfit = rows * beta - mp.ones(len(active), 1)
+        hessian = rows * mp.diag(list(slope)) * rows.T
+        move = mp.lu_solve(hessian, misfit)
+        dual -= move
+        if max(abs(v) for v in misfit) < mp.mpf(10) ** -28:
+            return beta, dual
+    raise AssertionError("mpmath found no solution")
+
+
+@pytest.mark.parametrize("depth", [2, 3, 10])
+@pytest.mark.parametrize("log10_mu", [-8, -5, -2, 0, 3, 8])
+def test_mpmath_agrees_to_ten_digits(depth, log10_mu):
+    for X in (three_points("M-F3d").X, np.random.default_rng(log10_mu + 9).uniform(-1, 2, (5, 4))):
+        y = np.where(X.sum(axis=1) > 0, 1.0, -1.0)
+        Z, q = X * y[:, None], Q(depth, mu=10.0**log10_mu)
+        found = max_margin(X, y, q)
+        active = np.flatnonzero(found.dual > 0)
+        with mp.workdps(60):
+            beta, nu = mp_solution(Z, active, found.dual, depth, q.log_alpha)
+            assert min(nu) > 0
+            assert min(mp.matrix(Z.tolist()) * beta) > 1 - mp.mpf(10) ** -20
+        exact = np.array([float(v) for v in beta])
+        assert np.abs(found.beta - exact).max() < 1e-10 * np.abs(exact).max()
+
+
+@pytest.mark.parametrize(("depth", "mu"), [(2, 0.3), (2, 0.01), (4, 0.1)])
+def test_a_conic_solver_agrees_at_moderate_scales(depth, mu):
+    X, y = separable(10)
+    Z, b = X * y[:, None], cp.Variable(X.shape[1])
+    plus, minus = cp.Variable(X.shape[1]), cp.Variable(X.shape[1])
+    limits = [b == plus - minus, Z @ b >= 1]
+    if depth == 2:  # Q is the least relative entropy of a pair with product mu^2
+        cost = cp.sum(-cp.entr(plus) - cp.entr(minus) - (1 + np.log(mu)) * (plus + minus))
+    else:  # and at depth 4 the least squared way of sqrt(plus), sqrt(minus) from sqrt(mu)
+        cost = cp.sum(plus + minus - 2 * np.sqrt(mu) * (cp.sqrt(plus) + cp.sqrt(minus)))
+    cp.Problem(cp.Minimize(cost), limits).solve(
+        cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10
+    )
+    found = max_margin(X, y, Q(depth, mu=mu)).beta
+    assert np.abs(found - b.value).max() < 1e-5 * np.abs(found).max()
+    other = max_margin(X, y, Q(depth, mu=2 * mu)).beta
+    assert np.abs(other - b.value).max() > 1e-3 * np.abs(found).max()  # control
+
+
+def off(first, second):
+    return np.linalg.norm(first / np.linalg.norm(first) - second / np.linalg.norm(second))
+
+
+@pytest.mark.parametrize("depth", [2, 3, 10])
+def test_the_limits_are_l2_and_l1(depth):
+    X, y = separable(5)
+    l2, l1 = max_margin(X, y, L2()).beta, max_margin(X, y, L1()).beta
+    assert off(max_margin(X, y, Q(depth, mu=1e8)).beta, l2) < 1e-8
+    assert off(max_margin(X, y, Q(depth, log_alpha=-400)).beta, l1) < 1e-8
+    middle = max_margin(X, y, Q(depth, mu=0.1)).beta
+    assert min(off(middle, l2), off(middle, l1)) > 1e-3
+    assert off(l2, l1) > 1e-2
+
+
+def test_weights_of_l2_are_a_change_of_units():
+    X, y = separable(7)
+    weights = np.random.default_rng(1).uniform(0.1, 10, X.shape[1])
+    found = max_margin(X, y, L2(weights))
+    scaled = max_margin(X / np.sqrt(weights), y, L2())
+    np.testing.assert_allclose(found.beta, scaled.beta / np.sqrt(weights), rtol=1e-10)
+    assert found.value == pytest.approx(scaled.value)
+    wide = max_margin(X, y, Q(3, mu=1e8, shape=weights ** (-1 / 4)))  # weights 1/w0^(2D-2)
+    np.testing.assert_allclose(wide.beta, found.beta, rtol=1e-6)
+
+
+def test_other_regularizers_join():
+    X, y = separable(12)
+    Z = X * y[:, None]
+    np.testing.assert_allclose(
+        max_margin(X, y, Lp(2)).beta, max_margin(X, y, L2()).beta, rtol=1e-9, atol=1e-12
+    )
+    pair = [max_margin(X, y, reg).beta for reg in (R(mu=0.03), Q(4, mu=0.03))]
+    np.testing.assert_allclose(*pair, rtol=1e-11)  # W: R of depth 2 is Q of depth 4
+    cubic = max_margin(X, y, derive(lambda u: u**3, start=0.5)).beta
+    np.testing.assert_allclose(cubic, max_margin(X, y, Q(3, alpha=0.5)).beta, rtol=1e-7, atol=1e-9)
+    for p in (1.2, 3.0):
+        b = cp.Variable(X.shape[1])
+        cp.Problem(cp.Minimize(cp.pnorm(b, p)), [Z @ b >= 1]).solve(cp.CLARABEL)
+        found = max_margin(X, y, Lp(p))
+        assert found.kkt < 1e-9
+        assert found.value == pytest.approx(np.sum(np.abs(b.value) ** p) / p, rel=1e-6)
+
+
+def test_a_face_of_l1_solutions_is_named_and_its_middle_returned():
+    points = three_points("M-F3c")
+    found = max_margin(points.X, points.y, L1())
+    assert found.outcome.kind is Kind.NOT_UNIQUE
+    np.testing.assert_allclose(found.beta, [0.5, 0.5, 0], atol=1e-12)
+    assert max(found.kkt, found.residual) < 1e-12
+    near = max_margin(points.X, points.y, Q(2, log_alpha=-200)).beta
+    np.testing.assert_allclose(near, found.beta, atol=1e-10)
+    alone = three_points("M-F3d")  # control: a vertex
+    assert max_margin(alone.X, alone.y, L1()).outcome.kind is Kind.SOLVED
+
+
+def test_the_known_points_of_the_three_point_sets():
+    l1 = {"M-F3b": (2 / 3, 0, 0), "M-F3d": (10 / 33, 0, 10 / 33)}
+    for name, beta in l1.items():
+        points = three_points(name)
+        np.testing.assert_allclose(max_margin(points.X, points.y, L1()).beta, beta, atol=1e-14)
+    points = three_points("M-F4a")
+    best = max_margin(points.X, points.y, Lp(2 / 3))
+    np.testing.assert_allclose(best.beta, [0, 1 / 1.4, 0], atol=1e-14)
+    assert "not proven" in best.outcome.sentence
+
+
+REGULARIZERS = {
+    "L2": lambda t: L2(),
+    "L1": lambda t: L1(),
+    "Q2": lambda t: Q(2, mu=0.05 / t),
+    "Q3": lambda t: Q(3, mu=0.001 / t),
+    "Q10": lambda t: Q(10, mu=0.3 / t),
+}
+
+
+@pytest.mark.parametrize("name", REGULARIZERS)
+@settings(deadline=None, derandomize=True, max_examples=12)
+@given(seed=st.integers(0, 2000), power=st.integers(-6, 6))
+def test_symmetries(name, seed, power):
+    X, y = separable(seed)
+    reg, t = REGULARIZERS[name], 10.0**power
+    found = max_margin(X, y, reg(1.0))
+    tolerance = {"rtol": 0, "atol": 1e-8 * np.abs(found.beta).max()}
+    if found.outcome.kind is Kind.NOT_UNIQUE:
+        assert max_margin(t * X, y, reg(t)).value * t == pytest.approx(found.value)
+        return
+    # Q of t beta at t mu is t Q, so points t times as far have the answer 1/t at mu/t
+    np.testing.assert_allclose(t * max_margin(t * X, y, reg(t)).beta, found.beta, **tolerance)
+    order = np.random.default_rng(seed).permutation(len(X))
+    again = np.concatenate([order, order[:3], order[:1]])
+    np.testing.assert_allclose(
+        max_margin(X[again], y[again], reg(1.0)).beta, found.beta, **tolerance
+    )
+    np.testing.assert_allclose(max_margin(-X, -y, reg(1.0)).beta, found.beta, **tolerance)
+    turned = max_margin(-X, y, reg(1.0)).beta
+    np.testing.assert_allclose(turned, -found.beta, **tolerance)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "reg", "sentence"),
+    [
+        ([[1.0, 2.0]], [0], L2(), "labels must be -1 and .1, got 0 and 1"),
+        ([[1.0, 2.0]], [2], L2(), "labels must be"),
+        ([[1.0, 2.0]], [1, 1], L2(), "1 rows but y has 2 entries"),
+        ([[1.0, 2.0]], [1], L2([1, 2, 3]), "3 coordinates, but X has 2 columns"),
+        ([[1.0, 2.0]], [1], "l2", "expected a regularizer"),
+        ([[1.0, 2.0], [0.0, 0.0]], [1, -1], Q(2, mu=1), "row 1 of X is zero"),
+        ([[1.0, 2.0], [2.0, 4.0]], [1, -1], Q(3, mu=1), "rows 0 and 1 are the same point"),
+        ([[1.0], [-1.0]], [1, 1], L1(), "not linearly separable"),
+        ([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]], [1, 1, 1], L2(), "a convex combination of 3"),
+        ([[1.0, 0.0], [-1.0, 1.0], [-1.0, -1.0]], [1, 1, 1], Lp(0.5), "not linearly separable"),
+    ],
+)
+def test_wrong_input(X, y, reg, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        max_margin(X, y, reg)
+
+
+def test_a_numerical_failure_is_raised_or_returned():
+    X, y = [[1.0, 1e-10], [-1.0, 1e-10]], [1, 1]  # HiGHS takes so small an entry for zero
+    with pytest.raises(NumericalError, match="max_margin: stalled"):
+        max_margin(X, y, L1())
+    found = max_margin(X, y, L1(), throw=False)
+    assert not found.outcome.ok
+    assert np.isnan(found.beta).all()
+    assert max_margin(X, y, Q(2, mu=1)).kkt < 1e-12  # which the walk in the scale solves

@@ -1,0 +1,197 @@
+"""Normalized descent: plain loops, exact arithmetic far out, the order of its error, rules."""
+
+import json
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.flows.normalized import NormalizedDescent
+from tacit.flows.parameter import ParameterFlow
+from tacit.flows.stopping import LogLoss, Near, Scale
+from tacit.models import DiagonalNet, ProductNet
+from tacit.problems import sparse_regression
+from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.records import Kind
+
+LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
+NET = DiagonalNet(2, alpha=1.0)
+
+
+def plain_loop(model, problem, step, count):
+    """(parameters, times) of the update with the loss and its gradient as they are written."""
+    Z, u, t = problem.signed_rows, model.start(problem.dimension), 0.0
+    rows = [(u, t)]
+    for _ in range(count):
+        m = Z @ model.predictor(u)
+        if problem.loss == "exp":
+            loss, force = np.exp(-m).mean(), np.exp(-m) / len(m)
+        else:
+            loss, force = np.log(1 + np.exp(-m)).mean(), 1 / (1 + np.exp(m)) / len(m)
+        u, t = u + step * model.pullback(u, Z, force) / loss, t + step / loss
+        rows.append((u, t))
+    return np.array([u for u, _ in rows]), np.array([t for _, t in rows])
+
+
+@LOSSES
+@pytest.mark.parametrize(
+    "model",
+    [NET, DiagonalNet(3, alpha=0.6), ProductNet([1, 2, 1], [1, 0, -1])],
+    ids=["depth 2", "depth 3", "product"],
+)
+def test_it_takes_the_steps_of_a_plain_loop(model, loss):
+    problem = three_points("M-F3d", loss)
+    weights, times = plain_loop(model, problem, 0.002, 40)
+    path = NormalizedDescent(0.002, 40, record=[1, 7, 39]).run(model, problem)
+    at = [0, 1, 7, 39, 40]
+    assert path.dataset.step.values.tolist() == at
+    np.testing.assert_allclose(path.dataset.parameters, weights[at], rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(path.dataset.t, times[at], rtol=1e-12)
+    np.testing.assert_allclose(path.dataset.log_t[1:], np.log(times[at[1:]]), atol=1e-12)
+    assert path.outcome.kind is Kind.SOLVED
+    assert np.abs(path.dataset.parameters.values[-1] - weights[39]).max() > 1e-4
+
+
+@LOSSES
+@settings(deadline=None, derandomize=True, max_examples=6)
+@given(size=st.floats(0, 5), seed=st.integers(0, 10**6))
+def test_one_step_from_anywhere_is_exact(loss, size, seed):
+    """From margins up to 1e5 the loss is far below float64; mpmath holds it."""
+    rng = np.random.default_rng(seed)
+    start = rng.uniform(0.5, 1.5, (2, 3)) * 10 ** (size / 2)
+    problem = three_points("M-F3b", loss)
+    path = NormalizedDescent(0.1, 1).run(DiagonalNet(2, start=start), problem)
+    with mpmath.workdps(60):
+        Z = mpmath.matrix(problem.signed_rows.tolist())
+        beta = mpmath.matrix([mpmath.mpf(a) ** 2 - mpmath.mpf(b) ** 2 for a, b in start.T])
+        tails = [mpmath.exp(-m) for m in Z * beta]
+        if loss == "exp":
+            total, pulls = sum(tails), tails
+        else:
+            total = sum(mpmath.log1p(e) for e in tails)
+            pulls = [e / (1 + e) for e in tails]
+        pull = np.array(
+            [float(sum(pulls[n] * Z[n, i] for n in range(3)) / total) for i in range(3)]
+        )
+        log_t = float(mpmath.log(mpmath.mpf(0.1) * 3 / total))
+    moved, expected = path.parameters - start.ravel(), (0.2 * start * [pull, -pull]).ravel()
+    rounding = 1e-14 * start.max()
+    np.testing.assert_allclose(moved, expected, rtol=1e-9, atol=rounding)
+    assert float(path.dataset.log_t[-1]) == pytest.approx(log_t, rel=1e-12, abs=1e-11)
+    assert np.abs(moved).max() > 1e6 * rounding
+
+
+@LOSSES
+def test_it_approaches_the_flow_at_first_order(loss):
+    problem, net = three_points("M-F3d", loss), DiagonalNet(3, alpha=0.8)
+    steps, errors, times, controls = np.array([8e-4, 4e-4, 2e-4, 1e-4]), [], [], []
+    for step in steps:
+        end = NormalizedDescent(step, 10**6, until=LogLoss(-20)).run(net, problem)
+        flow = ParameterFlow(until=LogLoss(end.log_loss)).run(net, problem)
+        other = ParameterFlow(until=LogLoss(0.9 * end.log_loss)).run(net, problem)
+        errors.append(np.abs(end.predictor - flow.predictor).max())
+        controls.append(np.abs(end.predictor - other.predictor).max())
+        times.append(abs(float(end.dataset.log_t[-1] - flow.dataset.log_t[-1])))
+    for values in (errors, times):
+        assert np.polyfit(np.log(steps), np.log(values), 1)[0] == pytest.approx(1, abs=0.1)
+    assert errors[-1] < 1e-2
+    assert abs(np.polyfit(np.log(steps), np.log(controls), 1)[0]) < 0.1
+
+
+def test_it_goes_where_no_loss_can_be_represented():
+    problem = three_points("M-F3b")
+    path = NormalizedDescent(1e-4, 10**6, until=LogLoss(-1e6)).run(NET, problem)
+    assert path.outcome.kind is Kind.SOLVED
+    flow = ParameterFlow(until=LogLoss(path.log_loss)).run(NET, problem)
+    np.testing.assert_allclose(path.predictor, flow.predictor, atol=1e-3 * path.predictor.max())
+    assert np.isinf(path.t)
+    # the last step but one decides the time of a descent, and steps raise the margin by 590 here
+    assert float(path.dataset.log_t[-1]) == pytest.approx(float(flow.dataset.log_t[-1]), rel=1e-3)
+    assert (np.diff(path.dataset.smoothed_margin) > 0).all()
+
+
+# --- rules ----------------------------------------------------------------------------------
+
+
+def test_it_stops_at_the_first_step_past_a_loss():
+    problem = three_points("M-F3b")
+    path = NormalizedDescent(0.01, 1000, until=LogLoss(-7)).run(NET, problem)
+    last = int(path.dataset.step[-1])
+    before = NormalizedDescent(0.01, last - 1).run(NET, problem)
+    assert path.outcome.kind is Kind.SOLVED
+    assert path.log_loss <= -7 < before.log_loss
+    scale = NormalizedDescent(0.01, 1000, until=Scale(1 / 7)).run(NET, problem)
+    assert int(scale.dataset.step[-1]) == last
+
+
+def test_it_stops_near_a_direction_and_at_the_first_of_several_rules():
+    problem = three_points("M-F3b")
+    rule = Near([1, 0, 0], 20.0)
+    path = NormalizedDescent(1e-3, 10**5, until=[rule, LogLoss(-1e30)]).run(NET, problem)
+    assert path.outcome.kind is Kind.SOLVED
+    assert "20 degrees" in path.outcome.sentence
+    gaps = [rule.gap(beta) for beta in path.dataset.predictor.values[1:]]
+    assert gaps[-1] <= 0 < min(gaps[:-1])
+
+
+def test_a_rule_that_is_never_met_ends_with_an_outcome():
+    problem = three_points("M-F3b")
+    short = NormalizedDescent(1e-3, 100, until=LogLoss(-1e6)).run(NET, problem)
+    away = NormalizedDescent(1e-3, 100, until=Near([0, 0, -1], 1.0)).run(NET, problem)
+    for path, words in ((short, "short of 1e"), (away, "degrees outside its rule")):
+        assert path.outcome.kind is Kind.BUDGET_SPENT
+        assert words in path.outcome.sentence
+        assert "raise steps" in path.outcome.sentence
+
+
+def test_divergence_is_said_and_never_recorded():
+    net = DiagonalNet(5, alpha=10.0)
+    path = NormalizedDescent(1e3, 1000).run(net, three_points("M-F3b"))
+    assert path.outcome.kind is Kind.DIVERGED
+    assert "smaller than 1000" in path.outcome.sentence
+    assert np.isfinite(path.dataset.predictor).all()
+
+
+def test_settings_and_progress_are_told():
+    seen = []
+    flow = NormalizedDescent(0.01, 100, until=[LogLoss(-1e4), Near([1, 0, 0], 1e-3)])
+    path = flow.run(NET, three_points("M-F3b"), lambda share, _: seen.append(share))
+    assert seen == sorted(seen)
+    assert seen[-1] == 1
+    described = json.loads(path.dataset.attrs["description"])["flow"]
+    assert described["step"] == 0.01
+    assert [rule["rule"] for rule in described["until"]] == ["LogLoss", "Near"]
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: NormalizedDescent(0, 10), "step must be > 0"),
+        (lambda: NormalizedDescent(0.1, 0), "steps must be at least 1"),
+        (lambda: NormalizedDescent(0.1, 10, until=["soon"]), "until must be a rule"),
+        (lambda: NormalizedDescent(0.1, 10, record=[11]), "record must stay within steps=10"),
+        (lambda: NormalizedDescent(0.1, 10, points_per_decade=0), "points_per_decade"),
+        (
+            lambda: NormalizedDescent(0.1, 10).run(NET, sparse_regression(3, 5, 1, seed=0)),
+            "made for a Classification, got a Regression; use GradientDescent",
+        ),
+        (
+            lambda: NormalizedDescent(0.1, 10, until=LogLoss(1.0)).run(NET, three_points("M-F3b")),
+            "target log loss 1 must be below that of the start",
+        ),
+        (
+            lambda: NormalizedDescent(0.1, 10).run(NET, Classification([[1.0], [-1.0]], [1, 1])),
+            "not linearly separable",
+        ),
+        (
+            lambda: NormalizedDescent(0.1, 10).run("net", separable_points(3, 2)),
+            "must be a separable reparametrization",
+        ),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence(make, sentence):
+    with pytest.raises(ValueError, match=sentence) as refused:
+        make()
+    assert "\n" not in str(refused.value)
