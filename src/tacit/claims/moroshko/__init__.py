@@ -1,0 +1,27 @@
+"""Source M: implicit bias in deep linear classification, one module per row of claims."""
+
+from tacit.claims.moroshko import (  # noqa: I001  (the order of the paper)
+    kernel_prefix,
+    long_time,
+    lemmas,
+    deep_lemmas,
+    inequalities,
+    regimes,
+    condition,
+    depth,
+    numbers,
+    open_question,
+)
+
+__all__ = [
+    "condition",
+    "deep_lemmas",
+    "depth",
+    "inequalities",
+    "kernel_prefix",
+    "lemmas",
+    "long_time",
+    "numbers",
+    "open_question",
+    "regimes",
+]

@@ -1,0 +1,109 @@
+"""M-T2: trained for ever, the parameters point at a KKT point of the margin problem."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.bias.max_margin import max_margin
+from tacit.bias.norms import L2, Lp
+from tacit.bias.stationary import stationary_points
+from tacit.claims.evidence import Check, Evidence
+from tacit.claims.instances import slope
+from tacit.claims.moroshko.courses import course
+from tacit.claims.plot import Plot, Series
+from tacit.claims.registry import claim
+from tacit.claims.verdict import Size
+from tacit.flows.parameter import ParameterFlow
+from tacit.models.diagonal import DiagonalNet
+from tacit.probes.directions import angle
+from tacit.problems.classification import Classification, three_points
+
+CLOCK = np.geomspace(1e3, 1e8, 6)
+OFF_SUPPORT = 13 / 21  # z of M-F3b, see regimes.py
+
+
+def kkt_defect(problem: Classification, model: DiagonalNet, u: Array) -> float:
+    """How far u, scaled to margin 1, is from u = sum_n lambda_n grad(y_n f_n), lambda >= 0.
+
+    Only samples within 1% of the smallest margin may have a multiplier (complementarity).
+    """
+    from scipy.optimize import nnls
+
+    Z = problem.signed_rows
+    margins = Z @ model.predictor(u)
+    u = u / margins.min() ** (1 / model.depth)
+    gradients = model.jacobian(u, Z)[margins <= 1.01 * margins.min()]
+    return float(nnls(gradients.T, u)[1] / np.linalg.norm(u))
+
+
+def defects(problem: Classification, depth: int, alpha: float) -> tuple[Array, Array]:
+    """KKT defects at CLOCK of a net trained in its parameters, and its last predictor."""
+    model = DiagonalNet(depth, alpha=alpha)
+    path = course(problem, model, CLOCK.tolist(), ParameterFlow)
+    reached = path.dataset.smoothed_margin.values
+    rows = [int(np.abs(reached - g).argmin()) for g in CLOCK]
+    found = [kkt_defect(problem, model, u) for u in path.dataset.parameters.values[rows]]
+    return np.array(found), path.predictor
+
+
+def nearest(problem: Classification, beta: Array) -> tuple[float, Array]:
+    """Degrees to the nearest local minimiser of the l_{2/3} margin problem, and which."""
+    points = stationary_points(problem.X, problem.y, Lp(2 / 3))
+    away = [float(angle(beta, point.beta)) for point in points]
+    best = int(np.argmin(away))
+    return away[best], points[best].beta
+
+
+@claim(
+    "M-T2",
+    statement="for any fixed start, limit points of u/|u| are along KKT points of min |u|_2 with"
+    " margins of at least 1, whose predictors are stationary for the l_{2/D} margin problem",
+    place="section 2, Theorem 2 and eq. (4)",
+    seconds=8,
+)
+def long_time(size: Size) -> Evidence:
+    b, F4a, F4b = (three_points(name) for name in ("M-F3b", "M-F4a", "M-F4b"))
+    alphas = (0.3, 1.0) if size == "quick" else (0.1, 0.3, 1.0, 3.0)
+    runs = {(D, a): defects(b, D, a)[0] for D in (2, 3) for a in alphas}
+    # what is off the support fades: u_2/u_1 ~ g^((z-1)/2) at D = 2, g^(-1/D) at D > 2
+    predicted = {2: -(1 - OFF_SUPPORT) / 2, 3: -1 / 3}
+    worst = {D: max((slope(CLOCK[3:], runs[D, a][3:]) - predicted[D] for a in alphas), key=abs)
+             for D in (2, 3)}  # fmt: skip
+    rates = [Check(f"M-F3b, D = {D}: exponent of the KKT defect in log(1/eps), less"
+                   f" {predicted[D]:.4f}", worst[D], tolerance=0.01) for D in (2, 3)]  # fmt: skip
+    ends = {(name, a): nearest(p, defects(p, 3, a)[1])
+            for name, p, starts in (("M-F4a", F4a, (1.0,)), ("M-F4b", F4b, (0.3, 0.5)))
+            for a in starts}  # fmt: skip
+    far = max(away for away, _ in ends.values())
+    point = Check("D = 3, loss e^-1e8: largest angle to a certified stationary point of l_{2/3},"
+                  " degrees", far, tolerance=0.01)  # fmt: skip
+    two = [ends["M-F4b", a][1] for a in (0.3, 0.5)]
+    differ = float(angle(two[0], two[1]))
+    start = float(runs[2, 1.0][0])
+    l2 = max_margin(F4b.X, F4b.y, L2()).beta
+    return Evidence(
+        ran=f"M-F3b at depths 2 and 3 from alpha = {', '.join(f'{a:g}' for a in alphas)}, M-F4a and"
+        " M-F4b at depth 3, all trained in the parameters to log(1/eps) = 1e8",
+        checks=[*rates, point],
+        premises={"M-F4b ends at two points from two starts": (differ > 10, differ)},
+        controls={
+            "the l2 max margin of M-F4b": point.control(nearest(F4b, l2)[0]),
+            "a defect that stays": rates[0].control(-predicted[2]),
+            "the end of M-F4b from alpha = 0.5 for that from 0.3": point.control(differ),
+        },
+        findings=[
+            f"the approach is slow: at D = 2 the defect of u falls like log(1/eps)^-{4 / 21:.3f}"
+            f" = log(1/eps)^(-(1-z)/2), from {start:.2g} at log(1/eps) = 1e3 to"
+            f" {runs[2, 1.0][-1]:.2g} at 1e8; at D = 3 like log(1/eps)^(-1/3)",
+            "M-F4b at D = 3: alpha = 0.3 ends in the local minimum "
+            f"{np.round(two[0], 3).tolist()}, alpha = 0.5 at {np.round(two[1], 3).tolist()}; the"
+            " theorem promises no more than a KKT point",
+        ],
+        plots=[
+            Plot("M-F3b: KKT defect of the trained parameters", "smoothed margin log(1/eps)",
+                 "relative defect",
+                 [Series(f"D = {D}, alpha = {a:g}", CLOCK, v) for (D, a), v in runs.items()],
+                 x_scale="log", y_scale="log")
+        ],
+    )  # fmt: skip

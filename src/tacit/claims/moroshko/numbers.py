@@ -1,0 +1,230 @@
+"""M-num: the training accuracies that section 5 and appendix H.1 quote, read off trained runs."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.bias.max_margin import max_margin
+from tacit.bias.norms import L1, L2
+from tacit.bias.q import Q
+from tacit.claims.evidence import Check, Evidence
+from tacit.claims.instances import slope
+from tacit.claims.plot import Plot, Series
+from tacit.claims.registry import claim
+from tacit.claims.verdict import Size
+from tacit.flows.dual import DualFlow
+from tacit.flows.normalized import NormalizedDescent
+from tacit.flows.parameter import ParameterFlow
+from tacit.flows.stopping import LogLoss, Scale
+from tacit.models.diagonal import DiagonalNet
+from tacit.probes import directions
+from tacit.problems.classification import Classification, three_points
+
+#: (alpha, mu) -> (digits of precision as printed, half a unit of its last digit)
+PRINTED = {
+    (100.0, 0.5): (8700.0, 50.0),
+    (100.0, 0.001): (4e6, 5e5),
+    (1.0, 0.001): (434.0, 0.5),
+}
+STEPS = {"quick": 4e-5, "full": 4e-6}  # of normalized descent
+AROUND = np.geomspace(0.8, 1.25, 31)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Run:
+    """Trained predictors of one data set from one alpha, by smoothed margin."""
+
+    problem: Classification
+    alpha: float
+    smoothed_margin: Array
+    predictor: Array
+
+    def at(self, g: float) -> Array:
+        """The predictor at the recorded smoothed margin `g`."""
+        k = int(np.abs(self.smoothed_margin / g - 1).argmin())
+        if abs(self.smoothed_margin[k] / g - 1) > 1e-7:  # ten times the rtol of the runs
+            raise RuntimeError(f"numbers: the smoothed margin {g:g} was not recorded")
+        return np.asarray(self.predictor[k])
+
+    def nearest(self, direction: Array) -> tuple[float, float]:
+        """The smoothed margin where the angle to `direction` is least, and that angle."""
+        angles = directions.angle(self.predictor, direction)
+        k = int(angles.argmin())
+        if not 0 < k < len(angles) - 1:
+            raise RuntimeError("numbers: the nearest point is at an end of the run")
+        x, y = np.log(self.smoothed_margin[k - 1 : k + 2]), angles[k - 1 : k + 2] ** 2
+        a, b, _ = np.polyfit(x - x[1], y, 2)
+        return float(np.exp(x[1] - b / (2 * a))), float(angles[k])
+
+
+def trained(
+    problem: Classification, alpha: float, g: list[float], *, end: float | None = None,
+    flow: type[DualFlow] | type[ParameterFlow] = DualFlow,
+) -> Run:  # fmt: skip
+    """Depth 2 from `alpha`, recorded at the smoothed margins `g` and log-spaced up to the last."""
+    stop = LogLoss(-max(g)) if end is None else Scale(end)
+    path = flow(until=stop, record=g, points_per_decade=12, rtol=1e-8).run(
+        DiagonalNet(2, alpha=alpha), problem
+    )
+    if not path.outcome.ok:
+        raise RuntimeError(f"numbers: alpha = {alpha:g}: {path.outcome}")
+    data = path.dataset.isel(time=slice(1, None))
+    found = (np.asarray(data[name].values) for name in ("smoothed_margin", "predictor"))
+    return Run(problem, alpha, *found)
+
+
+def angle(one: Array, other: Array) -> float:
+    """Degrees between two directions."""
+    return float(directions.angle(one, other))
+
+
+def digits(problem: Classification, predictor: Array) -> float:
+    """-log10 of the loss of `predictor`, from its margins alone."""
+    margins = problem.signed_rows @ predictor
+    gap = np.log(np.exp(margins.min() - margins).mean())
+    return float((margins.min() - gap) / np.log(10))
+
+
+def l1_excess(problem: Classification, predictor: Array) -> float:
+    """|w|_1 per unit of margin over the least possible, minus one."""
+    least = np.abs(max_margin(problem.X, problem.y, L1()).beta).sum()
+    margin = (problem.signed_rows @ predictor).min()
+    return float(np.abs(predictor).sum() / margin / least - 1)
+
+
+@claim(
+    "M-num",
+    statement="alpha = 100 leaves the l2 max margin (mu = 0.5) at loss 10^-8700 and comes near the"
+    " l1 one (mu = 0.001) at about 10^-4000000, alpha = 1 at 10^-434; around the l2 predictor"
+    " log(1/loss) is alpha^2; alpha = 100 is close to l1 at exp(-10^8), alpha = 0.001 at exp(-0.1)",
+    place="section 5, text on Figure 3(b); appendix H.1",
+    seconds=4,
+)
+def numbers(size: Size) -> Evidence:
+    b, c = three_points("M-F3b"), three_points("M-F3c")
+    l1, l2 = (max_margin(b.X, b.y, norm).beta for norm in (L1(), L2()))
+    arc = angle(l1, l2)
+    scales = [1e4, *(1e4 / mu * f for mu in (0.5, 0.001) for f in AROUND), 2e4, 1e7]
+    large = trained(b, 100.0, [*scales, 1e7 * AROUND[-1]])
+    small = trained(b, 1.0, [2.0, 1000.0], end=0.001)
+    ends = {key: (large if key[0] == 100 else small).at(key[0] ** 2 / key[1]) for key in PRINTED}
+    read = [
+        Check(f"alpha = {a:g}, mu = {mu:g}: digits of the loss", digits(b, ends[a, mu]), *printed)
+        for (a, mu), printed in PRINTED.items()
+    ]  # fmt: skip
+    squares = {mu: large.nearest(max_margin(b.X, b.y, Q(2, mu=mu)).beta) for mu in (0.5, 0.001)}
+    met = [
+        Check(f"alpha = 100: digits where training is nearest to the square mu = {mu:g}",
+              squares[mu][0] / np.log(10), *PRINTED[100.0, mu]) for mu in squares
+    ]  # fmt: skip
+    removed = Check("alpha = 100, mu = 0.5: share of the arc from l2 to l1",
+                    angle(ends[100.0, 0.5], l2) / arc, 0.02, kind="at most")  # fmt: skip
+    visits = closest(b, l2)
+    passed = [
+        Check(f"alpha = {a:g}: share of the arc from l2 at gtilde = alpha²",
+              angle(run.at(a**2), l2) / arc, 0.02, kind="at most")
+        for a, (run, _, _) in visits.items()
+    ]  # fmt: skip
+    left = Check("alpha = 100: the angle to l2 at mu = 0.5 over the least on the way",
+                 angle(ends[100.0, 0.5], l2) / visits[100.0][2], 10.0, kind="at least")  # fmt: skip
+    rate = Check("exponent in alpha of the gtilde nearest to l2 (ours)", visit_rate(visits),
+                 4 / 3, tolerance=0.05)  # fmt: skip
+    rich = {a: trained(c, a, g) for a, g in ((100.0, [1e4, 1e8]), (0.001, [1e-4, 0.1]))}
+    excess = {(a, g): l1_excess(c, rich[a].at(g)) for a, g in
+              ((100.0, 1e4), (100.0, 1e8), (0.001, 0.1))}  # fmt: skip
+    near_l1 = [
+        Check(f"M-F3c, alpha = {a:g}: excess l1 norm at gtilde = {g:g}", excess[a, g], 0.01,
+              kind="at most") for a, g in ((100.0, 1e8), (0.001, 0.1))
+    ]  # fmt: skip
+    route, steps = descended(b, STEPS[size])
+    twin = angle(trained(b, 100.0, [2e4], flow=ParameterFlow).at(2e4), ends[100.0, 0.5])
+    apart = angle(route, ends[1.0, 0.001])
+    return Evidence(
+        ran="M-F3b and M-F3c (our points) trained at depth 2: alpha = 100 to loss e^-12500000 and"
+        " e^-100000000, alpha = 1, 1000, 10000 and 0.001; the digits from the margins of the"
+        f" trained predictor; alpha = 1 again by {steps} steps of normalized descent",
+        checks=[
+            *read,
+            Check("alpha = 1, mu = 0.001 by normalized descent: digits", digits(b, route),
+                  *PRINTED[1.0, 0.001]),
+            *met, removed, left, *passed, rate, *near_l1,
+        ],
+        premises={
+            "flows in the parameters and in the dual agree at mu = 0.5 (degrees)": (
+                twin < 1e-5, twin),
+            "normalized descent ends where the flow does (degrees)": (
+                apart < 0.05, apart),
+        },
+        controls={
+            "alpha in place of alpha² in the exponent": read[0].control(
+                100 / 0.5 / np.log(10)),
+            "the logarithm taken for digits": read[2].control(float(1000)),
+            "mu = 0.001 just removed from l2": removed.control(
+                angle(ends[100.0, 0.001], l2) / arc),
+            "nearest to l2 at alpha²": rate.control(predicted=2.0),
+            "M-F3c, alpha = 100 at gtilde = 1e4": near_l1[0].control(excess[100.0, 1e4]),
+        },
+        findings=[
+            "exact: " + ", ".join(
+                f"alpha = {a:g} and mu = {mu:g}: 10^-{digits(b, w):.2f}" for (a, mu), w in
+                ends.items()),
+            "alpha = 100 comes nearest to the squares mu = "
+            + " and ".join(f"{mu:g} at 10^-{g / np.log(10):.0f} ({gap:.1e} degrees)"
+                           for mu, (g, gap) in squares.items()),
+            f"at mu = 0.5 the direction is {angle(ends[100.0, 0.5], l2):.3f} degrees from l2 and at"
+            f" mu = 0.001 still {angle(ends[100.0, 0.001], l1):.2f} from l1 (alpha = 1:"
+            f" {angle(ends[1.0, 0.001], l1):.2f}), of {arc:.1f} degrees between the two",
+            visited(visits),
+            "M-F3c: excess l1 norm " + ", ".join(
+                f"{value:.1e} (alpha = {a:g}, gtilde = {g:g})" for (a, g), value in excess.items()),
+        ],
+        plots=[journey(visits, l2)],
+    )  # fmt: skip
+
+
+Visits = dict[float, tuple[Run, float, float]]
+
+
+def closest(problem: Classification, l2: Array) -> Visits:
+    """For each alpha the run up to alpha^2, the smoothed margin nearest to l2, and the angle."""
+    found = {}
+    for alpha in (100.0, 1000.0, 10000.0):
+        run = trained(problem, alpha, [alpha**2])
+        found[alpha] = (run, *run.nearest(l2))
+    return found
+
+
+def visit_rate(visits: Visits) -> float:
+    return slope(np.array(list(visits)), np.array([g for _, g, _ in visits.values()]))
+
+
+def visited(visits: Visits) -> str:
+    """Where the flow is nearest to l2, against the alpha^2 of appendix H.1."""
+    seen = ", ".join(f"{g:.3g} ({apart:.1e} degrees) for alpha = {a:g}"
+                     for a, (_, g, apart) in visits.items())  # fmt: skip
+    return (
+        f"gtilde = alpha² marks where the flow leaves l2; it is nearest to l2 earlier, at {seen}:"
+        f" like alpha^{visit_rate(visits):.2f}, where the remaining 1/gtilde of the linear model"
+        " and the departure (gtilde/alpha²)² balance"
+    )
+
+
+def descended(problem: Classification, step: float) -> tuple[Array, int]:
+    """alpha = 1 to mu = 0.001 by the normalized descent of appendix H.5, and its steps."""
+    flow = NormalizedDescent(step, int(20 / step), until=Scale(0.001), points_per_decade=2)
+    path = flow.run(DiagonalNet(2, alpha=1.0), problem)
+    if not path.outcome.ok:
+        raise RuntimeError(f"numbers: {path.outcome}")
+    return np.asarray(path.predictor), int(path.dataset.step.values[-1])
+
+
+def journey(visits: Visits, l2: Array) -> Plot:
+    series = [
+        Series(f"alpha = {a:g}", run.smoothed_margin, directions.angle(run.predictor, l2))
+        for a, (run, _, _) in visits.items()
+    ]
+    return Plot("M-F3b: the way to the l2 max margin and off it, up to gtilde = alpha²",
+                "smoothed margin", "angle to l2 in degrees", series, "log", "log")  # fmt: skip

@@ -1,0 +1,180 @@
+"""Training on the exp loss for the lemmas of M: in physical time, and to any smoothed margin."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cached_property
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.bias.separation import separation
+from tacit.flows.parameter import ParameterFlow
+from tacit.flows.stopping import LogLoss
+from tacit.models.diagonal import DiagonalNet
+from tacit.problems.classification import Classification, separable_points, three_points
+
+EARLIEST = 1e-3  # the first smoothed margin recorded: before, the steps' errors are seen
+POINT = np.array([[1.0, -2.0, 0.5]])
+PANELS = ("M-F3b", "M-F3c", "M-F3d", "M-F4a", "M-F4b")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Case:
+    """One data set, one depth and one scale, with the constants of M appendix B."""
+
+    name: str
+    problem: Classification
+    depth: int
+    alpha: float
+
+    @cached_property
+    def rows(self) -> Array:
+        """x_n with y_n multiplied in, as appendix B does."""
+        return self.problem.signed_rows
+
+    @cached_property
+    def gamma_2(self) -> float:
+        return separation(self.problem.X, self.problem.y).margin
+
+    @property
+    def x_bar(self) -> float:
+        return float(np.abs(self.rows).sum(axis=0).max())
+
+    @property
+    def x_max(self) -> float:
+        return float(np.linalg.norm(self.rows, axis=1).max())
+
+    @property
+    def mu(self) -> float:
+        return self.alpha**self.depth
+
+    @property
+    def model(self) -> DiagonalNet:
+        return DiagonalNet(self.depth, alpha=self.alpha)
+
+    def __str__(self) -> str:
+        return f"{self.name}, depth {self.depth}, alpha = {self.alpha:.3g}"
+
+
+def single(depth: int, alpha: float) -> Case:
+    """One sample, where all the points are trivially equal."""
+    return Case("one point", Classification(POINT, np.ones(1)), depth, alpha)
+
+
+def cases(count: int, seed: int, depths: tuple[int, ...] = (2,)) -> list[Case]:
+    """Random sets with labels of both signs and panels of M; alpha^D between 0.1 and 100."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for k in range(count):
+        depth = depths[k % len(depths)]
+        alpha = float(10 ** (rng.uniform(-1, 2) / depth))
+        samples, dimension = (int(size) for size in rng.integers((2, 3), (7, 8)))
+        draw = separable_points(samples, dimension, margin=0.3, seed=1000 * seed + k)
+        name = PANELS[int(rng.integers(len(PANELS)))] if k % 3 == 2 else ""
+        data = three_points(name) if name else draw
+        found.append(Case(name or f"seed {1000 * seed + k}", data, depth, alpha))
+    return found
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trace:
+    """Training recorded at steps of the integrator; one row per time.
+
+    `impulse` is int_0^t r, carried along in the integration, `weights` is r(t), and `growth` is
+    dw/dt by the chain rule in the parameters. No closed form of w enters any of them.
+    """
+
+    case: Case
+    t: Array
+    predictor: Array
+    impulse: Array
+    weights: Array
+    growth: Array
+
+    @property
+    def smoothed_margin(self) -> Array:
+        # |r|_1 = exp(-smoothed margin), M appendix B
+        return np.asarray(-np.log(self.weights.sum(axis=1)))
+
+    @property
+    def drive(self) -> Array:
+        """X r in the notation of M."""
+        return np.asarray(self.weights @ self.case.rows)
+
+
+def trace(case: Case, *, goal: float = 25.0, points: int = 60) -> Trace:
+    """u' = -grad L(u) in the time t of M eq. (1), until the smoothed margin is `goal`."""
+    from scipy.integrate import solve_ivp
+
+    model, Z = case.model, case.rows
+    start = model.start(Z.shape[1])
+    n = len(start)
+
+    # the displacement from the start is held: from a large start w is a small difference
+    def weights(moved: Array) -> Array:
+        return np.asarray(np.exp(-Z @ model.change(start, moved)) / len(Z))
+
+    def velocity(_: float, state: Array) -> Array:
+        r = weights(state[:n])
+        return np.concatenate([model.pullback(start + state[:n], Z, r), r])
+
+    def missing(_: float, state: Array) -> float:
+        return goal + float(np.log(weights(state[:n]).sum()))
+
+    missing.terminal = True  # type: ignore[attr-defined]
+    slope = float(np.abs(model.slopes(start)).max())
+    atol = np.full(n + len(Z), 1e-13 * min(case.alpha, 1 / slope))
+    atol[n:] = 1e-13 / (slope * case.x_max) ** 2
+    with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
+        found = solve_ivp(velocity, (0, 1e40), np.zeros(n + len(Z)), method="LSODA",
+                          events=missing, first_step=1e-4 / (slope * case.x_max) ** 2,
+                          rtol=1e-11, atol=atol)  # fmt: skip
+    if found.status != 1:
+        raise RuntimeError(f"trace: {case}: {found.message}")
+    states = found.y.T
+    gone = np.array([missing(0, state) for state in states]) < goal - EARLIEST
+    spread = np.unique(np.linspace(0, gone.sum() - 1, points).astype(int))
+    keep = np.flatnonzero(gone)[spread]
+    return _unfolded(case, start, found.t[keep], states[keep])
+
+
+def _unfolded(case: Case, start: Array, t: Array, states: Array) -> Trace:
+    """What the states of the integration mean."""
+    n, Z, model = len(start), case.rows, case.model
+    predictor = np.array([model.change(start, state[:n]) for state in states])
+    weights = np.exp(-predictor @ Z.T) / len(Z)
+    growth = [
+        (model.slopes(start + state[:n]) * model.table(model.pullback(start + state[:n], Z, r)))
+        .sum(axis=0)
+        for state, r in zip(states, weights, strict=True)
+    ]  # fmt: skip
+    return Trace(case, t, predictor, states[:, n:], weights, np.array(growth))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Course:
+    """Training far beyond what float64 can say of the loss; one row per record."""
+
+    case: Case
+    smoothed_margin: Array
+    log_t: Array
+    predictor: Array
+    margins: Array
+
+    @property
+    def shares(self) -> Array:
+        """r / |r|_1."""
+        shares = np.exp(self.smoothed_margin[:, None] - self.margins) / len(self.case.rows)
+        return np.asarray(shares)
+
+
+def course(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Course:
+    """Gradient flow in the parameters to the smoothed margin `goal`, by ParameterFlow."""
+    flow = ParameterFlow(until=LogLoss(-goal), points_per_decade=8, rtol=rtol)
+    path = flow.run(case.model, case.problem)
+    if not path.outcome.ok:
+        raise RuntimeError(f"course: {case}: {path.outcome}")
+    data = path.dataset.isel(time=slice(1, None))  # the start itself has t = 0 and w = 0
+    names = ("smoothed_margin", "log_t", "predictor", "margins")
+    return Course(case, *(np.asarray(data[name].values) for name in names))
