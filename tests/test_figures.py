@@ -43,7 +43,7 @@ def made():
 
 
 def test_the_registry_lists_every_figure_with_both_presets():
-    assert set(figures()) == set(PARAMETERS)
+    assert set(PARAMETERS) <= set(figures())
     for entry in figures().values():
         assert {"quick", "paper"} <= set(entry.presets)
         assert entry.presets["quick"].keys() == entry.presets["paper"].keys()

@@ -71,7 +71,9 @@ def caption_of(attributes: dict[str, Any]) -> str:
     """The caption line: source and preset, and which parameters were constructed."""
     parts = [f"After {attributes.get('source', 'no source')}."]
     if attributes.get("parameters", "{}") != "{}":
-        parts.append(f"Preset {attributes['preset']}; all quantities without unit.")
+        parts.append(
+            f"Preset {attributes['preset']}; quantities have no unit unless an axis names one."
+        )
     if attributes.get("constructed"):
         parts.append(f"Constructed: {attributes['constructed']}.")
     return " ".join(parts)

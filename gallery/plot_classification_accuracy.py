@@ -1,0 +1,44 @@
+"""
+How accurate must training be?
+==============================
+
+Train a depth-2 net on your own separable data until it points within ten, five and two degrees
+of the l1 margin, and read off the loss. Large starts need zeros in proportion to alpha^2; in small
+ones some weights that l1 needs wake late.
+"""
+
+import sys
+
+import numpy as np
+
+import tacit
+from tacit.figures.style import CYCLE, GREY, sheet, styled
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(20, 30))
+problem = tacit.Classification(X, np.sign(X[:, 0] - X[:, 1]))
+sparse = tacit.max_margin(problem.X, problem.y, tacit.L1()).beta
+alphas = np.logspace(-1, 2, 7)
+
+
+def zeros(alpha, nearness):
+    """How many zeros the loss begins with when the flow first points that near to l1."""
+    flow = tacit.DualFlow(until=tacit.Near(sparse, min(nearness)), rtol=1e-6)
+    path = flow.run(tacit.DiagonalNet(depth=2, alpha=alpha), problem).dataset.isel(
+        time=slice(1, None)
+    )
+    away = tacit.angle(path.predictor, sparse)
+    first = [np.argmax(away <= 1.0001 * degrees) for degrees in nearness]
+    return path.smoothed_margin.values[first] / np.log(10)
+
+
+with styled():
+    picture, (axes,) = sheet("A start neither large nor small comes to l1 soonest")
+    needed = np.array([zeros(alpha, (10, 5, 2)) for alpha in alphas])
+    for colour, degrees, row in zip(CYCLE, (10, 5, 2), needed.T, strict=False):
+        axes.plot(alphas, row, "o-", color=colour, label=f"within {degrees} degrees")
+    axes.plot(alphas, needed[-1, 2] * (alphas / 100) ** 2, "--", color=GREY, label=r"$\alpha^2$")
+    axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$")
+    axes.set_ylabel("zeros of the loss needed")
+    axes.legend(loc="upper center")
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "classification_accuracy.png")

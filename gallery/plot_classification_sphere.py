@@ -1,0 +1,38 @@
+"""
+First the kernel, then the path
+===============================
+
+Gradient flow on three separable points in R^3, by the direction of its predictor. From a large
+start it visits the l2 margin, then walks along the Q margins to l1; from a small one it does not.
+"""
+
+import sys
+
+import numpy as np
+
+import tacit
+from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, end_label, sheet, styled
+
+problem = tacit.problems.three_points("M-F3b")
+X, y = problem.X, problem.y
+margins = tacit.max_margin_path(X, y, depth=2, mus=np.logspace(4, -8, 121))
+ends = {"l2": tacit.max_margin(X, y, tacit.L2()), "l1": tacit.max_margin(X, y, tacit.L1())}
+
+with styled():
+    title = "Large starts pass the kernel, small ones skip it"
+    picture, (axes,) = sheet(title, widths=(6.4,), height=4.4)
+    for alpha, colour in ((100, BLUE), (0.1, SKY)):
+        flow = tacit.DualFlow(until=tacit.Scale(1e-6), rtol=1e-6)
+        path = flow.run(tacit.DiagonalNet(depth=2, alpha=alpha), problem).dataset
+        curve = tacit.azimuth_pitch(path.predictor[1:])
+        axes.plot(*curve, color=colour, linewidth=3, label=rf"flow from $\alpha = {alpha:g}$")
+    axes.plot(*tacit.azimuth_pitch(margins.beta), "--", color=BLACK, label=r"$Q_\mu$ margins")
+    for (name, end), colour, marker in zip(ends.items(), (GREEN, ORANGE), "o*", strict=True):
+        point = tacit.azimuth_pitch(end.beta)
+        axes.plot(*point, marker, color=colour, markersize=12)
+        end_label(axes, *point, rf"$\ell_{name[1]}$", BLACK, xytext=(-8, 10), ha="right")
+    start = tacit.azimuth_pitch(problem.signed_rows.mean(axis=0))
+    end_label(axes, *start, "start", GREY, xytext=(0, 8), ha="center")
+    axes.set(xlabel="azimuth (degrees)", ylabel="pitch (degrees)", ylim=(-2, 28))
+    axes.legend(loc="center left")
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "classification_sphere.png")

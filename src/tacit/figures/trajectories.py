@@ -1,0 +1,143 @@
+"""Training trajectories on separable data: predictors at chosen smoothed margins, as directions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.figures.landmarks import angles, landmarks
+from tacit.figures.registry import Parameters, Progress
+
+if TYPE_CHECKING:
+    import xarray
+
+    from tacit.problems.classification import Classification
+
+BEGIN = 1e-3  # a trajectory is drawn from this part of the scale at which its direction first moves
+
+TEXTS = {
+    "set": "name of the three constructed points",
+    "curve": "number of the trajectory",
+    "curve_set": "set of points that the trajectory is trained on",
+    "alpha": "scale of the initialization",
+    "angle": "azimuth or pitch of a direction",
+    "smoothed_margin": "smoothed margin log(1/loss)",
+    "trajectory": "direction of the predictor at each smoothed margin",
+    "mu": "mu = alpha^D / smoothed margin",
+    "mark": "mu of the marked points and cross-lines",
+    "cross": "direction of the predictor at smoothed margin alpha^D / mark",
+    "power": "smoothed margin of the marks along a trajectory",
+    "at_power": "direction of the predictor at each power of ten of the smoothed margin",
+    "start": "direction of the mean of y_n x_n",
+    "l2": "direction of the l2 max margin",
+    "l1": "directions of the l1 max margins, from one end of the set to the other",
+    "q_path": "direction of the Q_mu max margin",
+    "q_mark": "direction of the Q_mu max margin at the marked mu",
+    "q_change": "where the support vectors of the Q_mu max margin change",
+    "change_mu": "mu at which the support vectors of the Q_mu max margin change",
+    "limit": "limit of the trajectories for alpha to infinity at each mu",
+    "limit_mark": "limit of the trajectories for alpha to infinity at the marked mu",
+    "stationary": "stationary points of the l_{2/D} max margin, best first",
+    "rows": "y_n x_n",
+    "change": "number of the change of support vectors",
+    "place": "number of the stationary point",
+}
+DEGREES = {"trajectory", "cross", "at_power", "start", "l2", "l1", "q_path", "q_mark", "q_change",
+           "limit", "limit_mark", "stationary"}  # fmt: skip
+
+
+def follow(
+    problem: Classification, depth: int, alpha: float, margins: Array, rtol: float
+) -> xarray.Dataset:
+    """The path of gradient flow at exactly these smoothed margins, which must rise."""
+    from tacit.flows.dual import DualFlow
+    from tacit.flows.stopping import LogLoss
+    from tacit.models.diagonal import DiagonalNet
+    from tacit.records import NumericalError
+
+    flow = DualFlow(
+        until=LogLoss(-float(margins[-1])), record=tuple(margins), points_per_decade=1, rtol=rtol
+    )
+    path = flow.run(DiagonalNet(depth=depth, alpha=alpha), problem)
+    if not path.outcome.ok:
+        raise NumericalError(f"flow from alpha = {alpha:g}", path.outcome)
+    reached = path.dataset.smoothed_margin.values
+    return path.dataset.isel(time=[int(np.abs(reached - margin).argmin()) for margin in margins])
+
+
+def rising_margins(depth: int, alpha: float, parameters: Parameters) -> Array:
+    """Smoothed margins from where no direction has moved yet up to `end` times alpha^depth.
+
+    Small starts go on to `least_end`: there the samples part only at smoothed margins near 1.
+    """
+    scale, end, least = alpha**depth, parameters["end"], parameters["least_end"]
+    return np.geomspace(BEGIN * min(1.0, scale), max(scale * end, least), parameters["points"])
+
+
+def trajectories(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
+    """Trajectories of several alphas on several sets of three points, with their landmarks."""
+    import xarray
+
+    from tacit.problems.classification import three_points
+
+    jobs = [(name, alpha) for name, alphas in parameters["alphas"].items() for alpha in alphas]
+    curves: list[xarray.Dataset] = []
+    for name, alpha in jobs:
+        curves.append(_curve(three_points(name), alpha, parameters))
+        if progress:
+            progress(len(curves), len(jobs))
+    names, depth = list(parameters["alphas"]), parameters["depth"]
+    high, low = parameters["log10_mus"]
+    mus, marks = np.logspace(high, low, parameters["q_points"]), parameters["marks"]
+    sets = [landmarks(three_points(name), depth, mus, marks) for name in names]
+    dataset = xarray.merge(
+        [xarray.concat(curves, "curve"), xarray.concat(sets, "set", join="outer")]
+    )
+    coordinates = {
+        "set": names, "curve": range(len(jobs)), "mu": mus, "mark": marks,
+        "angle": ["azimuth", "pitch"], "power": 10.0 ** np.array(parameters["powers"]),
+        "alpha": ("curve", [alpha for _, alpha in jobs]),
+        "curve_set": ("curve", [name for name, _ in jobs]),
+    }  # fmt: skip
+    dataset = dataset.assign_coords(coordinates)
+    return labelled(dataset.drop_dims([dim for dim, size in dataset.sizes.items() if size == 0]))
+
+
+def _curve(problem: Classification, alpha: float, parameters: Parameters) -> xarray.Dataset:
+    """One trajectory: evenly in the logarithm of the smoothed margin, at the marks and powers."""
+    import xarray
+
+    depth = parameters["depth"]
+    evenly = rising_margins(depth, alpha, parameters)
+    cross = alpha**depth / np.array(parameters["marks"])
+    powers = 10.0 ** np.array(parameters["powers"], dtype=float)
+    wanted = np.concatenate([evenly, cross, powers])
+    inside = np.unique(wanted[(wanted >= evenly[0]) & (wanted <= evenly[-1])])
+    path = follow(problem, depth, alpha, inside, parameters["rtol"])
+    reached = angles(path.predictor.values)
+
+    def at(margins: Array) -> Array:
+        found = np.full((len(margins), 2), np.nan)
+        for row, margin in enumerate(margins):
+            if inside[0] <= margin <= inside[-1]:
+                found[row] = reached[np.searchsorted(inside, margin)]
+        return found
+
+    return xarray.Dataset(
+        {
+            "smoothed_margin": ("point", evenly),
+            "trajectory": (("point", "angle"), at(evenly)),
+            "cross": (("mark", "angle"), at(cross)),
+            "at_power": (("power", "angle"), at(powers)),
+        }
+    )
+
+
+def labelled(dataset: xarray.Dataset) -> xarray.Dataset:
+    """The dataset with a name and a unit on every variable."""
+    for name, variable in dataset.variables.items():
+        unit = "degrees" if name in DEGREES else "1"
+        variable.attrs.update(long_name=TEXTS[str(name)], units=unit)
+    return dataset
