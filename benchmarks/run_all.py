@@ -12,7 +12,16 @@ import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
-SCRIPTS = ("regression_path", "large_path", "depth_path", "l1_endpoint", "imports")
+SCRIPTS = (
+    "regression_path",
+    "large_path",
+    "depth_path",
+    "l1_endpoint",
+    "margin_path",
+    "panels",
+    "exp_trajectory",
+    "imports",
+)
 LIBRARIES = ("tacit", "numpy", "scipy", "jax", "cvxpy", "clarabel")
 
 
