@@ -71,20 +71,22 @@ class MarginDual:
         self.log_brake = math.log(float(response.slope @ mean**2)) + response.log_unit
 
     def g(self, sigma: float) -> float:
-        return self.begin_g + self.unit * math.expm1(min(sigma, 700.0))
+        return self.begin_g + self.unit * math.expm1(sigma if sigma < 700.0 else 700.0)
 
     def sigma(self, g: float) -> float:
         return math.log1p((g - self.begin_g) / self.unit)
 
     def stretch(self, sigma: float) -> float:
-        return self.unit * math.exp(min(sigma, 700.0))  # a trial step may be wild
+        return self.unit * math.exp(sigma if sigma < 700.0 else 700.0)  # trial steps may be wild
 
     def log_elapsed(self, sigma: float, time: float) -> float:
         """log of T in units of its first gain; at the start what one unit of g takes."""
-        faded = self.begin_g - self.g(sigma)
         first = math.log(self.unit) if self.past == -math.inf else self.past + self.log_brake
-        since = math.log(time) if time > 0 else -math.inf
-        return float(np.logaddexp(since, first + faded))
+        first += self.begin_g - self.g(sigma)
+        if time <= 0:
+            return first
+        since = math.log(time)
+        return max(since, first) + math.log1p(math.exp(-abs(since - first)))
 
     def atol(self, rtol: float) -> Array:
         """Absolute tolerances of x and rho, of the gaps, and of the time."""
@@ -106,20 +108,19 @@ class MarginDual:
         return own if self.own else rho @ self.Z
 
     def velocity(self, sigma: float, state: Array) -> Array:
-        _, _, gaps, time = self._split(state)
-        pull = tail(self.loss, self.g(sigma), gaps)
-        response = self.law.response(self._x(state))
+        a, b = self.own, self.own + self.samples
+        pull = tail(self.loss, self.g(sigma), state[b:-1])
+        response = self.law.response(state[:a] if a else state[:b] @ self.Z)
         v = pull.weights @ self.Z
         cv = response.slope * v
         speed = pull.ratio / float(cv @ v)
         rates = np.empty_like(state)
-        a, b = self.own, self.own + self.samples
         if a:
             rates[:a] = speed * response.gain * v
         rates[a:b] = speed * math.exp(-response.log_unit) * pull.weights
         # the drift is zero but for rounding, which it keeps from adding up
         rates[b:-1] = speed * (self.Z @ cv) + (pull.drift - 1)
-        rates[-1] = self._time_gain(pull, speed, response) - time
+        rates[-1] = self._time_gain(pull, speed, response) - float(state[-1])
         rates *= self.stretch(sigma)
         return rates
 

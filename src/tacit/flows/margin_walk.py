@@ -80,6 +80,8 @@ class Walk:
         self.system, self.course = system, course
         self.end = system.sigma(course.end)
         self.now, self.tau, self.state = 0.0, 0.0, np.append(system.start, 0.0)
+        self.was = 0.0  # sigma at the beginning of the last step
+        self._curve: Any = None  # the states inside it
         self.steps, self.failed = 0, False
         self.loosened: list[tuple[float, float]] = []  # (rtol, from which smoothed margin on)
         self.solver: Any = None
@@ -104,6 +106,7 @@ class Walk:
                 return
             self.steps += 1
             counted += 1
+            self.was, self._curve = float(self.state[-1]), None
             self.tau, self.state = float(self.solver.t), self.solver.y.copy()
             self.now = min(float(self.state[-1]), self.end)
             yield before, self.now
@@ -115,13 +118,15 @@ class Walk:
     def _make(self, rtol: float) -> Any:
         from scipy.integrate import LSODA
 
+        loose = np.full(len(self.state), rtol)
+        loose[-2] = min(100 * rtol, 1e-2)  # the training time moves nothing
         return LSODA(
             self._velocity,
             self.tau,
             self.state,
             math.inf,
             first_step=1e-6,
-            rtol=rtol,
+            rtol=loose,
             atol=np.append(self.system.atol(rtol), rtol),
             jac=self._jacobian,
         )
@@ -173,14 +178,14 @@ class Walk:
 
     def _inside(self, sigma: float) -> Array:
         """The state at `sigma`, by the secant rule inside the step and bisection where it fails."""
-        curve = self.solver.dense_output()
+        if self._curve is None:
+            self._curve = self.solver.dense_output()
         low, high = float(self.solver.t_old), float(self.solver.t)
-        first, last = curve(low)[-1] - sigma, curve(high)[-1] - sigma
-        state = curve(high)
+        first, last, state = self.was - sigma, float(self.state[-1]) - sigma, self.state
         for k in range(60):
             share = first / (first - last) if k < 8 and first < 0 < last else 0.5
             middle = low + min(max(share, 0.001), 0.999) * (high - low)
-            state = curve(middle)
+            state = self._curve(middle)
             gap = state[-1] - sigma
             if abs(gap) <= 1e-13 * max(1.0, abs(sigma)) or not low < middle < high:
                 break

@@ -27,11 +27,12 @@ class Tail(NamedTuple):
 def tail(loss: str, g: float, gaps: Array) -> Tail:
     """The tail of `loss` at the smoothed margin g; nothing here under- or overflows."""
     if loss == "exp":
-        least = float(gaps.min())
+        # ufuncs and not methods: this runs thousands of times on a handful of numbers
+        least = float(np.minimum.reduce(gaps))
         weights = np.exp(least - gaps)
-        total = float(weights.sum())
-        drift = math.log(total / len(gaps)) - least
-        return Tail(weights / total, 1.0, 1.0, drift)
+        total = float(np.add.reduce(weights))
+        weights /= total
+        return Tail(weights, 1.0, 1.0, math.log(total / len(gaps)) - least)
     margins = g + gaps
     loss_log = -gaps + _log_loss_plus_margin(margins)
     pull_log = -gaps - np.logaddexp(0.0, -margins)

@@ -26,8 +26,15 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
     `weights`; a common factor does not matter, so logarithms may be as large as they like.
     """
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    first = (X * weights[0]) @ X.T
-    return np.array([kernel_distance(first, (X * row) @ X.T) for row in weights])
+    found, unit = np.empty(len(weights)), _unit_kernel("K", (X * weights[0]) @ X.T)
+    block = max(1, 10**7 // len(X) ** 2)  # kernels held at a time
+    for at in range(0, len(weights), block):
+        part = weights[at : at + block]
+        kernels = (X * part[:, None, :]) @ X.T
+        kernels /= np.linalg.norm(kernels, axis=(1, 2), keepdims=True)
+        found[at : at + block] = ((kernels - unit) ** 2).sum(axis=(1, 2)) / 2
+    found[0] = 0.0  # not even by rounding is it away from itself
+    return found
 
 
 def _unit_kernel(name: str, kernel: ArrayLike) -> Array:
