@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arguments import Array, integer, positive, real
 from tacit.flows.flow import Flow, Problem, Progress, regression_only, separable
 from tacit.flows.path import Path, label
+from tacit.flows.schedule import asked_steps, schedule
 from tacit.models.model import Model, Separable
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
@@ -41,24 +42,11 @@ class GradientDescent(Record, Flow):
         integer(WHO, "points_per_decade", self.points_per_decade, least=1)
         if real(WHO, "loss", self.loss, rule="a finite number >= 0") < 0:
             raise ValueError(f"{WHO}: loss must be >= 0, got {self.loss}")
-        if self.record is not None:
-            record = tuple(integer(WHO, "record", k, least=0) for k in self.record)
-            if max(record, default=0) > self.steps:
-                raise ValueError(
-                    f"{WHO}: record must stay within steps={self.steps}, got {max(record)}"
-                )
-            object.__setattr__(self, "record", record)
+        record = asked_steps(WHO, self.record, self.steps)
+        object.__setattr__(self, "record", record)
 
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
-
-    def schedule(self) -> list[int]:
-        """The steps to record, from 0 to the last one."""
-        if self.record is not None:
-            return sorted({0, *self.record, self.steps})
-        count = int(self.points_per_decade * math.log10(self.steps)) + 1
-        spaced = (round(10 ** (k / self.points_per_decade)) for k in range(count))
-        return sorted({0, *spaced, self.steps})
 
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         model, problem = separable(WHO, model, problem)
@@ -68,7 +56,7 @@ class GradientDescent(Record, Flow):
         rows, outcome = [(0, parameters)], None
         with double_precision():
             descend = _compiled(model, problem, self.step, self.loss * scale)
-            for k in self.schedule()[1:]:
+            for k in schedule(self.record, self.steps, self.points_per_decade)[1:]:
                 taken, loss, weights = descend(rows[-1][0], k, rows[-1][1])
                 if not (math.isfinite(loss) and np.isfinite(weights).all()):
                     outcome = self._diverged(rows[-1][0], taken)

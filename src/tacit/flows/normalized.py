@@ -13,6 +13,7 @@ from tacit.arguments import Array, integer, positive
 from tacit.bias.separation import require_separable
 from tacit.flows.flow import Flow, Problem, Progress, separable
 from tacit.flows.path import Path, label
+from tacit.flows.schedule import asked_steps, schedule
 from tacit.flows.stopping import Rule, rules
 from tacit.flows.tails import log_mean_loss
 from tacit.models.model import Model, Separable
@@ -54,26 +55,13 @@ class NormalizedDescent(Record, Flow):
         object.__setattr__(self, "steps", integer(WHO, "steps", self.steps, least=1))
         integer(WHO, "points_per_decade", self.points_per_decade, least=1)
         rules(WHO, self.until)
-        if self.record is not None:
-            record = tuple(integer(WHO, "record", k, least=0) for k in self.record)
-            if max(record, default=0) > self.steps:
-                raise ValueError(
-                    f"{WHO}: record must stay within steps={self.steps}, got {max(record)}"
-                )
-            object.__setattr__(self, "record", record)
+        record = asked_steps(WHO, self.record, self.steps)
+        object.__setattr__(self, "record", record)
 
     def describe(self) -> dict[str, Any]:
         plain = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         plain["until"] = [rule.describe() for rule in rules(WHO, self.until)]
         return {"flow": WHO, **plain}
-
-    def schedule(self) -> list[int]:
-        """The steps to record, from 0 to the last one."""
-        if self.record is not None:
-            return sorted({0, *self.record, self.steps})
-        count = int(self.points_per_decade * math.log10(self.steps)) + 1
-        spaced = (round(10 ** (k / self.points_per_decade)) for k in range(count))
-        return sorted({0, *spaced, self.steps})
 
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         model, problem = separable(WHO, model, problem)
@@ -87,7 +75,7 @@ class NormalizedDescent(Record, Flow):
         target = self._target(model, rows[0].smoothed_margin)
         with double_precision():
             descend = _compiled(model, problem, self.step, target)
-            for k in self.schedule()[1:]:
+            for k in schedule(self.record, self.steps, self.points_per_decade)[1:]:
                 row = descend(rows[-1], k)
                 if not (math.isfinite(row.smoothed_margin) and np.isfinite(row.parameters).all()):
                     return self._label(model, problem, rows, self._diverged(rows[-1], row))

@@ -1,0 +1,27 @@
+"""Which steps of a descent are recorded: log-spaced ones, or those asked for."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from tacit.arguments import integer
+
+
+def asked_steps(who: str, record: Sequence[int] | None, steps: int) -> tuple[int, ...] | None:
+    """The steps asked for, checked; None where none are."""
+    if record is None:
+        return None
+    asked = tuple(integer(who, "record", k, least=0) for k in record)
+    if max(asked, default=0) > steps:
+        raise ValueError(f"{who}: record must stay within steps={steps}, got {max(asked)}")
+    return asked
+
+
+def schedule(record: Sequence[int] | None, steps: int, per_decade: int) -> list[int]:
+    """The steps to record, from 0 to the last one."""
+    if record is not None:
+        return sorted({0, *record, steps})
+    count = int(per_decade * math.log10(steps)) + 1
+    spaced = (round(10 ** (k / per_decade)) for k in range(count))
+    return sorted({0, *spaced, steps})
