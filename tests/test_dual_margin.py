@@ -11,7 +11,7 @@ from scipy.integrate import solve_ivp
 
 import tacit
 from tacit.flows.dual_margin import MarginDual
-from tacit.flows.tails import log_mean_loss, tail
+from tacit.flows.tails import log_mean_loss, rise, tail
 from tacit.problems import Classification, separable_points, three_points
 from tacit.records import Kind
 
@@ -91,7 +91,7 @@ def one_sample(z, depth, log_alpha, g):
 @pytest.mark.parametrize(
     ("depth", "log_alpha", "g"),
     [(2, -60.0, 1e7), (2, -7.0, 1e10), (2, 11.5, 1e10), (2, 30.0, 1e3),
-     (3, -7.0, 1e10), (3, 5.0, 1e7), (10, 0.0, 1e10), (10, -1.0, 1e5)],
+     (3, -7.0, 1e10), (3, 5.0, 1e7), (10, 0.0, 1e10), (10, -1.0, 1e5), (10, -7.0, 1e5)],
 )  # fmt: skip
 def test_one_sample_against_mpmath(depth, log_alpha, g):
     z = np.array([1.0, -0.7, 0.2])
@@ -129,6 +129,19 @@ def test_tails_agree_with_plain_arithmetic_and_survive_where_it_does_not():
     assert far.weights == pytest.approx(near.weights, rel=1e-14)
     assert (far.ratio, far.drift) == pytest.approx((1.0, near.drift), rel=1e-14)
     assert abs(found.ratio - 1) > 0.01  # control: near the start the two losses differ
+
+
+@pytest.mark.parametrize("loss", ["exp", "logistic"])
+@pytest.mark.parametrize("size", [1e-20, 1e-3, 0.4, 3.0, 80.0])
+def test_the_rise_of_the_smoothed_margin_against_mpmath(loss, size):
+    margins = size * np.array([1.0, -0.3, 0.7])
+    with mpmath.workdps(60):
+        terms = [mpmath.exp(-mpmath.mpf(float(m))) for m in margins]
+        if loss == "logistic":
+            terms = [mpmath.log1p(term) for term in terms]
+        start = mpmath.mpf(1) if loss == "exp" else mpmath.log(2)
+        exact = -mpmath.log(mpmath.fsum(terms) / 3 / start)
+    assert rise(loss, margins) == pytest.approx(float(exact), rel=1e-12)
 
 
 @given(
@@ -267,3 +280,47 @@ def test_wrong_input_speaks_at_the_door(make, match):
 def test_inseparable_data_are_refused(X, y, match):
     with pytest.raises(ValueError, match=match):
         tacit.DualFlow().run(tacit.DiagonalNet(alpha=1.0), Classification(X, y))
+
+
+@pytest.mark.parametrize("seed", [1001, 1003, 1008])
+def test_an_escape_from_a_saddle_agrees_with_the_walk_through_it(seed, monkeypatch):
+    problem = separable_points(4, 4, margin=0.2, seed=seed)
+    path = run(problem, 6, tacit.LogLoss(-50.0), alpha=1e-3, record=[0.3, 5.0], rtol=1e-9)
+    monkeypatch.setattr("tacit.flows.dual.opening", lambda system, course: None)
+    walked = run(problem, 6, tacit.LogLoss(-50.0), alpha=1e-3, record=[0.3, 5.0], rtol=1e-9)
+    for g in (0.3, 5.0, 50.0):
+        one, two = (p.dataset.isel(time=int(np.abs(p.dataset.smoothed_margin.values - g).argmin()))
+                    for p in (path, walked))  # fmt: skip
+        assert one.smoothed_margin == pytest.approx(g, rel=1e-7)
+        assert tacit.angle(one.predictor, two.predictor) < 1e-4
+        assert float(one.log_t) == pytest.approx(float(two.log_t), abs=1e-5)
+    # control: this start does rest at a saddle, where time goes on and the loss does not
+    log_t = path.dataset.log_t.values[2:]
+    assert np.diff(log_t).max() > 1
+
+
+@pytest.mark.parametrize(("depth", "alpha"), [(10, 1e-3), (10, 1e-5), (8, 1e-4)])
+@pytest.mark.parametrize("seed", [1001, 1002])
+def test_saddles_deeper_than_rounding_are_left(depth, alpha, seed):
+    problem = separable_points(4, 4, margin=0.2, seed=seed)
+    path = run(problem, depth, tacit.LogLoss(-1e5), alpha=alpha, rtol=1e-8)
+    ds = path.dataset
+    assert path.outcome.kind is Kind.SOLVED
+    assert (np.diff(ds.smoothed_margin.values) > 0).all()
+    assert (np.diff(ds.log_t.values) >= -1e-9).all()  # theta is interpolated inside steps
+    direct = ds.predictor.values @ problem.signed_rows.T
+    size = np.abs(ds.margins.values).max(axis=1, keepdims=True)
+    assert (np.abs(ds.margins.values - direct) < 1e-6 * (1 + size)).all()
+    # where it ends is stationary for the l_{2/D} margin, M theorem 2
+    ends = [p.beta for p in tacit.stationary_points(problem.X, problem.y, tacit.Lp(2 / depth))]
+    assert min(float(tacit.angle(path.predictor, beta)) for beta in ends) < 0.1
+
+
+def test_a_rule_can_stop_an_escape():
+    problem = separable_points(4, 4, margin=0.2, seed=1001)
+    path = run(problem, 10, tacit.LogLoss(-2.0), alpha=1e-3, rtol=1e-8)
+    assert path.log_loss == pytest.approx(-2.0, rel=1e-9)
+    first = path.dataset.predictor.values[5]
+    near = run(problem, 10, tacit.Near(first, 1e-3), alpha=1e-3, rtol=1e-8)
+    assert near.outcome.kind is Kind.SOLVED
+    assert near.log_loss > -0.3

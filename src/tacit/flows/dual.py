@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.bias.separation import require_separable
 from tacit.flows.dual_box import BoxDual
+from tacit.flows.dual_escape import opening
 from tacit.flows.dual_form import dual_form
 from tacit.flows.dual_lazy import LAZY, LazyDual
 from tacit.flows.dual_margin import MarginDual
@@ -86,7 +87,7 @@ class DualFlow(Record, Flow):
         require_separable(WHO, problem.signed_rows)
         system = MarginDual(net, problem)
         plan = course(WHO, self, rules(WHO, self.until), net, system.g0)
-        records, outcome = march_margin(system, plan, progress)
+        records, outcome = march_margin(system, plan, progress, opening(system, plan))
         last = records[-1]
         end = Snapshot(0.0, last.predictor, last.predictor, last.log_growth)
         final = _parameters(net, problem.dimension, end)

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.flows.flow import Progress
 from tacit.flows.march import quiet
-from tacit.flows.margin_walk import END, Course, MarginSnapshot, MarginSystem, Walk
+from tacit.flows.margin_walk import END, Course, MarginSnapshot, MarginSystem, Opening, Walk
 from tacit.flows.stopping import Rule
 from tacit.records import Kind, Outcome
 
@@ -39,18 +39,33 @@ def course(who: str, flow: Any, rules: tuple[Rule, ...], model: Any, start_margi
 
 
 def march_margin(
-    system: MarginSystem, course: Course, progress: Progress | None = None
+    system: MarginSystem,
+    course: Course,
+    progress: Progress | None = None,
+    opening: Opening | None = None,
 ) -> tuple[list[MarginSnapshot], Outcome]:
-    """Snapshots at log-spaced smoothed margins, at those asked for and at the end; the outcome."""
+    """Snapshots at log-spaced smoothed margins, at those asked for and at the end; the outcome.
+
+    An `opening` goes first, and its successor is followed from where it ends.
+    """
+    records = [system.first()]
     with quiet():
-        return _march(system, course, progress)
+        if opening is not None:
+            outcome = _leg(opening, course, records, progress)
+            if outcome is not None:
+                return records, outcome
+            system = opening.successor()
+        walk = Walk(system, course)
+        outcome = _leg(walk, course, records, progress)
+        assert outcome is not None
+        return records, outcome
 
 
-def _march(
-    system: MarginSystem, course: Course, progress: Progress | None
-) -> tuple[list[MarginSnapshot], Outcome]:
-    records, walk = [system.first()], Walk(system, course)
-    stops = iter(_stops(system, course))
+def _leg(
+    walk: Walk | Opening, course: Course, records: list[MarginSnapshot], progress: Progress | None
+) -> Outcome | None:
+    """The records of one part of the way, added to `records`; None if another part follows."""
+    stops = iter(_stops(walk.system, course, walk.end))
     stop = next(stops, math.inf)
     shown = 0.0
     for before, now in walk:
@@ -60,12 +75,16 @@ def _march(
         met = _first_met(walk, course, before, now)
         if met is not None:
             sigma, outcome = met
-            return _finished(records, walk.at(sigma)), outcome
+            records[:] = _finished(records, walk.at(sigma))
+            return outcome
         if progress is not None and now / walk.end >= shown + 0.02:
             shown = now / walk.end
-            progress(min(shown, 1.0), f"smoothed margin {system.g(now):.3g}")
+            progress(min(shown, 1.0), f"smoothed margin {walk.system.g(now):.3g}")
     last = walk.at(walk.now)
-    return _finished(records, last), walk.outcome(last)
+    if walk.passes_on and walk.now >= walk.end:
+        return None
+    records[:] = _finished(records, last)
+    return walk.outcome(last)
 
 
 def _finished(records: list[MarginSnapshot], last: MarginSnapshot) -> list[MarginSnapshot]:
@@ -86,18 +105,17 @@ def margin_records(records: list[MarginSnapshot]) -> dict[str, Array]:
     return found
 
 
-def _stops(system: MarginSystem, course: Course) -> list[float]:
+def _stops(system: MarginSystem, course: Course, end: float) -> list[float]:
     """The sigmas to record, in order."""
-    lowest, end = system.begin_g, system.sigma(course.end)
     step = math.log(10) / course.per_decade
     # sigma is already logarithmic in g but for its first unit
     spaced = list(np.arange(step, end, step))
-    asked = [system.sigma(g) for g in course.record if lowest < g <= course.end]
-    return sorted({*spaced, *asked})
+    asked = [system.sigma(g) for g in course.record if g > system.begin_g]
+    return sorted({*spaced, *(sigma for sigma in asked if sigma <= end)})
 
 
 def _first_met(
-    walk: Walk, course: Course, before: float, now: float
+    walk: Walk | Opening, course: Course, before: float, now: float
 ) -> tuple[float, Outcome] | None:
     """The first moment of the last step at which a rule other than the end is met."""
     if not course.looks:

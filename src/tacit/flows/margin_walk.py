@@ -14,8 +14,9 @@ from tacit.flows.stopping import Rule
 from tacit.records import Kind, Outcome
 
 LOOSER = (1e-8, 1e-6)  # tolerances to fall back to
+AFRESH = 5  # so many steps between two failures are progress
 PATIENCE, CRAWL = 2000, 0.5  # so many steps must bring the clock so far
-END = 1e15  # the smoothed margin at which a direction that is never met is given up
+END = 1e13  # the smoothed margin at which a direction that is never met is given up
 
 
 class MarginSnapshot(NamedTuple):
@@ -52,6 +53,21 @@ class MarginSystem(Protocol):
     def snapshot(self, sigma: float, state: Array) -> MarginSnapshot: ...
 
 
+class Opening(Protocol):
+    """A part of the way that is gone by other means than a Walk, before one."""
+
+    now: float
+    end: float
+    passes_on: bool
+
+    @property
+    def system(self) -> MarginSystem: ...
+    def __iter__(self) -> Iterator[tuple[float, float]]: ...
+    def at(self, sigma: float) -> MarginSnapshot: ...
+    def outcome(self, last: MarginSnapshot) -> Outcome: ...
+    def successor(self) -> MarginSystem: ...
+
+
 class Course(NamedTuple):
     """Where to go: the `end` of the smoothed margin, what to record and what stops earlier."""
 
@@ -76,30 +92,36 @@ class Walk:
     faster: near a saddle the loss stands still while weights grow, and sigma stands still too.
     """
 
+    passes_on = False  # nothing follows
+
     def __init__(self, system: MarginSystem, course: Course) -> None:
         self.system, self.course = system, course
         self.end = system.sigma(course.end)
-        self.now, self.tau, self.state = 0.0, 0.0, np.append(system.start, 0.0)
+        self.now, self.state = 0.0, np.append(system.start, 0.0)
         self.was = 0.0  # sigma at the beginning of the last step
         self._curve: Any = None  # the states inside it
-        self.steps, self.failed = 0, False
+        self.steps, self.failed, self.crawls = 0, False, False
         self.loosened: list[tuple[float, float]] = []  # (rtol, from which smoothed margin on)
         self.solver: Any = None
         self._cache: tuple[float, MarginSnapshot] | None = None
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
         for rtol in sorted({self.course.rtol, *(r for r in LOOSER if r > self.course.rtol)}):
-            if self.tau > 0:
+            if self.steps:
                 self.loosened.append((rtol, self.system.g(self.now)))
-            self.solver = self._make(rtol)
-            yield from self._steps()
-            if self.now >= self.end or self.steps >= self.course.max_steps:
-                return
+            taken, self.crawls = -AFRESH - 1, False
+            # a support vector enters within a step that is rounded off a long clock: the clock is
+            # autonomous, so a failure is first answered by starting it from zero
+            while self.steps > taken + AFRESH and not self.crawls:
+                self.solver, taken = self._make(rtol), self.steps
+                yield from self._steps()
+                if self.now >= self.end or self.steps >= self.course.max_steps:
+                    return
         self.failed = True
 
     def _steps(self) -> Iterator[tuple[float, float]]:
         """Steps until the end, until the integrator fails or hardly moves."""
-        mark, counted = self.tau, 0
+        mark, counted = 0.0, 0
         while self.now < self.end and self.steps < self.course.max_steps:
             before = self.now
             if not try_step(self.solver):
@@ -107,13 +129,14 @@ class Walk:
             self.steps += 1
             counted += 1
             self.was, self._curve = float(self.state[-1]), None
-            self.tau, self.state = float(self.solver.t), self.solver.y.copy()
+            self.state = self.solver.y.copy()
             self.now = min(float(self.state[-1]), self.end)
             yield before, self.now
             if counted % PATIENCE == 0:
-                if self.tau < mark + CRAWL:
+                self.crawls = self.solver.t < mark + CRAWL
+                if self.crawls:
                     return
-                mark = self.tau
+                mark = self.solver.t
 
     def _make(self, rtol: float) -> Any:
         from scipy.integrate import LSODA
@@ -122,10 +145,10 @@ class Walk:
         loose[-2] = min(100 * rtol, 1e-2)  # the training time moves nothing
         return LSODA(
             self._velocity,
-            self.tau,
+            0.0,
             self.state,
             math.inf,
-            first_step=1e-6,
+            first_step=1e-6 if self.steps == 0 else 1e-15,
             rtol=loose,
             atol=np.append(self.system.atol(rtol), rtol),
             jac=self._jacobian,

@@ -58,6 +58,17 @@ def log_mean_loss(loss: str, margins: Array) -> Array:
         return top[..., 0] + np.log(np.exp(logs - top).mean(axis=-1))
 
 
+def rise(loss: str, margins: Array) -> float:
+    """How far the smoothed margin has risen from that of zero margins, also where they are tiny."""
+    if np.abs(margins).max() > 0.5:
+        zero = float(log_mean_loss(loss, np.zeros_like(margins)))
+        return zero - float(log_mean_loss(loss, margins))
+    fall = np.expm1(-margins)
+    if loss == "logistic":
+        fall = np.log1p(fall / 2) / math.log(2)
+    return -math.log1p(float(fall.mean()))
+
+
 def _log_loss_plus_margin(margins: Array) -> Array:
     """log(log(1 + e^-m)) + m, which vanishes in the tail like -e^-m / 2."""
     m = np.minimum(margins, 30.0)

@@ -19,7 +19,7 @@ from tacit.problems.classification import Classification, separable_points
 
 HORIZON = 1.0
 TIMES = np.concatenate([[0.0], np.geomspace(1e-6, HORIZON, 80)])
-ALPHAS = {2: np.array([8.0, 16.0, 32.0, 64.0]), 3: np.array([4.0, 8.0, 16.0, 32.0])}
+ALPHAS = {2: np.array([16.0, 32.0, 64.0, 128.0]), 3: np.array([8.0, 16.0, 32.0, 64.0])}
 
 
 def in_time(model: Separable, problem: Classification) -> Array:

@@ -38,11 +38,14 @@ def kkt_defect(problem: Classification, model: DiagonalNet, u: Array) -> float:
 
 
 def defects(problem: Classification, depth: int, alpha: float) -> tuple[Array, Array]:
-    """KKT defects at CLOCK of a net trained in its parameters, and its last predictor."""
-    model = DiagonalNet(depth, alpha=alpha)
-    path = course(problem, model, CLOCK.tolist(), ParameterFlow)
+    """KKT defects of a net trained in its parameters, and its last predictor.
+
+    The clock counts in units of alpha^D where that is large: what is late depends on the start.
+    """
+    model, clock = DiagonalNet(depth, alpha=alpha), CLOCK * max(1.0, alpha**depth)
+    path = course(problem, model, clock.tolist(), ParameterFlow)
     reached = path.dataset.smoothed_margin.values
-    rows = [int(np.abs(reached - g).argmin()) for g in CLOCK]
+    rows = [int(np.abs(reached - g).argmin()) for g in clock]
     found = [kkt_defect(problem, model, u) for u in path.dataset.parameters.values[rows]]
     return np.array(found), path.predictor
 
