@@ -25,6 +25,7 @@ from tacit.models.linearized import Linearized
 from tacit.models.product import ProductNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.probes.directions import angle, azimuth_pitch
+from tacit.probes.grokking import Grokking, grokking
 from tacit.probes.kernels import kernel_distance, kernel_predictor, tangent_kernel
 from tacit.probes.margins import margins, support_vectors
 from tacit.probes.stability import Stability, stability
@@ -41,6 +42,7 @@ __all__ = [
     "DiagonalNet",
     "DualFlow",
     "GradientDescent",
+    "Grokking",
     "InterpolationPath",
     "Linearized",
     "LogLoss",
@@ -68,6 +70,7 @@ __all__ = [
     "angle",
     "azimuth_pitch",
     "derive",
+    "grokking",
     "interpolate",
     "interpolate_path",
     "kernel_distance",

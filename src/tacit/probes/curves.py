@@ -1,0 +1,92 @@
+"""A noisy curve made smooth: a running median over a fixed share of a decade of time."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arguments import Array
+
+WINDOW = 0.1  # decades to either side
+MOST_RECORDS = 50  # on either side: enough for any noise, and keeps long linear grids cheap
+
+
+@dataclasses.dataclass(frozen=True)
+class Curve:
+    """A smoothed score (minus the error, so that up is better) with its clock and its noise."""
+
+    t: Array
+    origin: float
+    score: Array
+    half: NDArray[np.int64]
+    noise: float
+
+    def at(self, time: float) -> float:
+        """The score at `time`, interpolated as in `between`."""
+        i = int(np.clip(np.searchsorted(self.t, time), 1, len(self.t) - 1))
+        low, high = self.t[i - 1], self.t[i]
+        if self.origin == 0 and low > 0:
+            low, high, time = math.log(low), math.log(high), math.log(time)
+        share = min(max((time - low) / (high - low), 0.0), 1.0)
+        return float(self.score[i - 1] + share * (self.score[i] - self.score[i - 1]))
+
+    def between(self, i: int, value: float) -> float:
+        """When the score passes `value` between records i - 1 and i: linear in log t if t > 0."""
+        low, high = float(self.score[i - 1]), float(self.score[i])
+        share = min(max((value - low) / (high - low), 0.0), 1.0) if high != low else 1.0
+        start, stop = float(self.t[i - 1]), float(self.t[i])
+        if self.origin == 0 and start > 0:
+            return start * (stop / start) ** share
+        return start + share * (stop - start)
+
+    def solved(self, level: float, tolerance: float) -> float:
+        """When the score rises above `level` to stay; inf if never, t[0] if it starts there."""
+        # the standard error of a median of m normal values is about 1.25 / sqrt(m); four of them
+        margin = np.minimum(5 * self.noise / np.sqrt(2 * self.half + 1), tolerance)
+        below = np.flatnonzero(self.score < level - margin - 1e-12 * abs(level))
+        start = int(below[-1]) + 1 if len(below) else 0
+        above = np.flatnonzero(self.score[start:] >= level - 1e-12 * abs(level))
+        if not len(above):
+            return math.inf
+        first = start + int(above[0])
+        return self.between(first, level) if first else float(self.t[0])
+
+
+def smoothed(t: Array, score: Array) -> Curve:
+    """The smoothed curve; times before zero are counted from the first."""
+    origin = min(float(t[0]), 0.0)
+    half = _half_windows(t - origin)
+    smooth = _running_median(score, half)
+    # 90% of normal residuals lie within 1.645 standard deviations; rare spikes have no say
+    noise = float(np.quantile(np.abs(score - smooth), 0.9)) / 1.645
+    return Curve(t, origin, smooth, half, noise)
+
+
+def _half_windows(elapsed: Array) -> NDArray[np.int64]:
+    """Records to either side of each: those within WINDOW decades before it, two at least."""
+    index = np.arange(len(elapsed))
+    # a whisker more than WINDOW, so that rounding does not decide on log-spaced grids
+    reach = np.searchsorted(elapsed, elapsed * 10 ** (-WINDOW * (1 + 1e-9)))
+    return np.minimum(np.clip(index - reach, 2, MOST_RECORDS), index)
+
+
+def _running_median(values: Array, half: NDArray[np.int64]) -> Array:
+    """Medians over index - half ... index + half, cut off at the end of the record.
+
+    The first record stands alone, so that a curve which rises at once is not called solved from
+    the start; the last must be borne out by those before it.
+    """
+    from scipy.ndimage import median_filter
+
+    smooth, count = np.empty_like(values), len(values)
+    whole = np.arange(count) + half < count
+    for width in np.unique(half[whole]):
+        at = np.flatnonzero(whole & (half == width))
+        low, high = at[0] - width, at[-1] + width + 1
+        smooth[at] = median_filter(values[low:high], size=2 * int(width) + 1)[at - low]
+    for i in np.flatnonzero(~whole):
+        smooth[i] = np.median(values[i - half[i] :])
+    return smooth

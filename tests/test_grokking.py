@@ -1,0 +1,402 @@
+"""tacit.grokking: known curves are recovered, and what must not matter does not."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.probes.grokking import Grokking, grokking
+
+LOG_ODDS = math.log(9)  # of the 95% level for a rise from 1/2 to 1: share 0.9, odds 9
+
+
+def rise(t, middle, scale=0.03, low=0.5, high=1.0):
+    """A sigmoid in log10 time, half done at `middle`."""
+    return low + (high - low) / (1 + (middle / np.asarray(t)) ** (1 / (scale * math.log(10))))
+
+
+def crossing(middle, scale=0.03):
+    """Where `rise` from 1/2 to 1 passes 0.95, in closed form."""
+    return middle * 10 ** (scale * LOG_ODDS)
+
+
+def noisy(curve, size, seed):
+    return np.clip(curve + size * np.random.default_rng(seed).standard_normal(len(curve)), 0, 1)
+
+
+def grid(per_decade=50, decades=6):
+    return np.logspace(0, decades, per_decade * decades + 1)
+
+
+def same(a: Grokking, b: Grokking, rtol=1e-9):
+    for field in dataclasses.fields(a):
+        if field.name not in ("reason", "level"):
+            one, two = getattr(a, field.name), getattr(b, field.name)
+            assert (
+                one == two
+                if field.name == "kind"
+                else one == pytest.approx(two, rel=rtol, abs=1e-12, nan_ok=True)
+            )
+
+
+# known curves
+
+
+def test_clean_sigmoids_are_recovered_in_closed_form():
+    t = grid()
+    found = grokking(t, rise(t, 100), rise(t, 3e4))
+    assert found.kind == "grok"
+    assert found.t1 == pytest.approx(crossing(100), rel=5e-3)
+    assert found.t2 == pytest.approx(crossing(3e4), rel=5e-3)
+    assert found.jump == pytest.approx(3e4, rel=5e-3)
+    assert found.delay == found.t2 - found.t1
+    assert found.log_ratio == pytest.approx(math.log10(300), abs=5e-3)
+    # from odds 1/9 to odds 9
+    assert found.sharpness == pytest.approx(0.03 * 2 * LOG_ODDS, rel=0.03)
+    assert (found.plateau, found.final) == pytest.approx((0.5, 1.0), abs=1e-6)
+
+
+@pytest.mark.parametrize(("size", "typical", "most"), [(0.02, 0.02, 0.05), (0.05, 0.06, 0.12)])
+def test_noise_moves_the_times_by_a_few_percent(size, typical, most):
+    t = grid(per_decade=200)
+    misses = []
+    for seed in range(20):
+        train, test = noisy(rise(t, 100), size, seed), noisy(rise(t, 3e4), size, seed + 100)
+        found = grokking(t, train, test)
+        assert found.kind == "grok"
+        misses += [found.t1 / crossing(100) - 1, found.t2 / crossing(3e4) - 1]
+        assert found.jump == pytest.approx(3e4, rel=0.05)
+    # the level is one (0.05) or two and a half (0.02) standard deviations below the plateau
+    assert np.median(np.abs(misses)) < typical
+    assert np.quantile(np.abs(misses), 0.9) < most
+
+
+def test_a_sharper_transition_is_called_sharper():
+    t = grid()
+    widths = [grokking(t, rise(t, 100), rise(t, 3e4, s)).sharpness for s in (0.02, 0.05, 0.1)]
+    assert widths == pytest.approx([2 * LOG_ODDS * s for s in (0.02, 0.05, 0.1)], rel=0.04)
+
+
+@pytest.mark.parametrize("size", [0.0, 0.02, 0.05])
+def test_each_kind_on_its_curve(size):
+    t = grid()
+    train = noisy(rise(t, 50), size, 1)
+    curves = {
+        "grok": rise(t, 2e4),
+        "mirage": rise(t, 2e4, high=0.8),
+        "misgrok": 0.47 + rise(t, 50) - rise(t, 2e4, low=0.5, high=0.75),
+        "none": rise(t, 55),
+    }
+    seen = {kind: grokking(t, train, noisy(test, size, 2)) for kind, test in curves.items()}
+    assert [found.kind for found in seen.values()] == list(curves)
+    for kind in ("grok", "mirage", "misgrok"):
+        assert seen[kind].jump == pytest.approx(2e4, rel=0.08)
+    assert math.isinf(seen["mirage"].t2)
+    assert math.isinf(seen["misgrok"].t2)
+    assert math.isnan(seen["none"].jump)
+
+
+def test_a_fall_from_below_the_level_is_misgrokking_too():
+    t = grid()
+    test = 0.35 + rise(t, 50) - rise(t, 2e4, low=0.5, high=0.75)
+    found = grokking(t, rise(t, 50), test)
+    assert (found.kind, found.t2) == ("misgrok", math.inf)
+    assert "better" in found.reason
+    # control: the same fall before training is solved is plain overfitting
+    assert grokking(t, rise(t, 4e4), test).kind == "none"
+
+
+def test_what_comes_and_goes_is_judged_by_its_end():
+    t = grid()
+    train = rise(t, 50)
+    visit = rise(t, 1e3) - rise(t, 1e5, low=0.0, high=0.5)
+    assert grokking(t, train, visit).kind == "misgrok"
+    dip = rise(t, 50) - rise(t, 1e3, low=0.0, high=0.4) + rise(t, 1e5, low=0.0, high=0.4)
+    found = grokking(t, train, dip)
+    assert found.kind == "none"
+    assert found.t2 > 1e5
+
+
+def test_spikes_are_ignored_and_long_losses_are_not():
+    t = grid()
+    train, test = rise(t, 100), rise(t, 3e4)
+    clean = grokking(t, train, test)
+    spiked = train.copy()
+    spiked[[150, 200, 201, 260]] = 0.1
+    same(grokking(t, spiked, test), clean)
+    lost = train.copy()
+    lost[150:190] = 0.1
+    assert grokking(t, lost, test).t1 == pytest.approx(t[190], rel=0.05)
+    # control: a lone good record is not a solved task
+    lucky = np.full(len(t), 0.5)
+    lucky[200] = 1.0
+    assert math.isinf(grokking(t, train, lucky).t2)
+
+
+def test_crossings_are_linear_in_log_time():
+    step = [0.0, 0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    t = np.logspace(0, 7, 8)
+    assert grokking(t, step, step).t1 == pytest.approx(10**2.95)
+    # no logarithm of the first interval when the record starts at zero
+    early = [0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    assert grokking([0, *t[:-1]], early, early).t1 == pytest.approx(0.95)
+
+
+def test_a_dip_shorter_than_the_window_vanishes_however_fine_the_grid():
+    t = grid(per_decade=200)
+    train, dipped = rise(t, 100), rise(t, 100)
+    dipped[800:816] = 0.2
+    same(grokking(t, dipped, train), grokking(t, train, train))
+
+
+def test_a_plateau_just_above_the_level_stays_solved_under_noise():
+    t = grid()
+    times = [
+        grokking(t, c, c).t1 for c in (noisy(rise(t, 100), 0.05, s) * 0.985 for s in range(20))
+    ]
+    assert np.median(times) == pytest.approx(100, rel=0.5)
+    assert max(times) < 1e3
+
+
+def test_a_rise_that_sags_a_little_is_still_a_rise():
+    t = grid()
+    sag = rise(t, 1e3, low=0.3, high=0.8) - rise(t, 1e5, low=0.0, high=0.15)
+    assert grokking(t, rise(t, 50), sag).kind == "mirage"
+    # control: the same sag without the rise
+    flat = 0.8 - rise(t, 1e5, low=0.0, high=0.15)
+    assert grokking(t, rise(t, 50), flat).kind == "misgrok"
+
+
+# edges of the record
+
+
+def test_curves_that_start_solved_and_curves_never_solved():
+    t, ones = grid(), np.ones(301)
+    found = grokking(t, ones, rise(t, 3e4))
+    assert (found.kind, found.t1) == ("grok", 1.0)
+    assert grokking(t, ones, ones).kind == "none"
+    assert grokking(t, ones, ones, level=1.0).kind == "none"
+    never = grokking(t, 0.5 * ones, rise(t, 3e4))
+    assert (never.kind, never.t1) == ("none", math.inf)
+    assert math.isnan(never.delay)
+    assert "never" in never.reason
+    lost = grokking(t, 1.5 - rise(t, 1e5), rise(t, 3e4))
+    assert lost.kind == "none"
+    assert "lost" in lost.reason
+    silent = grokking(t, rise(t, 100), 0.5 * ones)
+    assert (silent.kind, silent.t2, silent.delay) == ("none", math.inf, math.inf)
+
+
+def test_a_record_that_ends_too_early_says_so():
+    t = grid()
+    found = grokking(t, rise(t, 6e5), rise(t, 3e4))
+    assert found.kind == "none"
+    assert "too early" in found.reason
+    assert grokking([1.0, 2.0], [1.0, 1.0], [0.0, 1.0]).kind in ("grok", "none")
+
+
+def test_times_from_zero_and_before_zero():
+    steps = np.arange(4000.0)
+    train, test = np.minimum(1, steps / 50), np.where(steps < 2000, 0.5, 1.0)
+    found = grokking(steps, train, test)
+    assert found.kind == "grok"
+    assert found.t1 == pytest.approx(47.5, abs=0.02)
+    assert 1999 <= found.t2 <= 2000
+    early = grokking(steps - 10, train, test)
+    assert (early.kind, early.t1) == ("grok", pytest.approx(37.5, abs=1e-9))
+    assert math.isnan(early.log_ratio)
+    assert grokking(steps, np.ones(4000), test).log_ratio == math.inf
+
+
+# floor and norm
+
+
+def test_a_rise_that_ends_on_the_floor_is_a_mirage_even_past_the_level():
+    t = grid()
+    train, test = 1 - rise(t, 100, low=0.0), 1 - rise(t, 3e4, low=0.0, high=0.8)
+    assert grokking(t, train, test, 0.25, error=True).kind == "grok"
+    found = grokking(t, train, test, 0.25, floor=0.2, error=True)
+    assert found.kind == "mirage"
+    assert "floor 0.2" in found.reason
+    # control: a floor that the curve leaves behind explains nothing
+    assert grokking(t, train, test, 0.25, floor=0.24, error=True).kind == "grok"
+    assert grokking(t, train, test, 0.25, floor=0.0, error=True).kind == "grok"
+
+
+def test_a_rise_that_only_follows_the_norm_is_a_mirage():
+    t = grid()
+    train = 1 - rise(t, 100, low=0.0)
+    norm = 0.02 + 10 / (1 + (t / 3e4) ** 4)
+    test = 0.1 * norm
+    assert grokking(t, train, test, 0.05, error=True).kind == "grok"
+    found = grokking(t, train, test, 0.05, norm=norm, error=True)
+    assert found.kind == "mirage"
+    assert "norm" in found.reason
+    # controls: a norm that stays, one that falls at another time, an error that falls further
+    for other in (np.ones(301), 0.02 + 10 / (1 + (t / 1e3) ** 4), norm**0.25):
+        assert grokking(t, train, test, 0.05, norm=other, error=True).kind == "grok"
+
+
+def test_grokking_without_understanding_from_ridge_descent():
+    """N theorem 3.6: l2 decay makes the error fall late, down to the part no sample sees."""
+    rng = np.random.default_rng(0)
+    n, samples, step, decay = 100, 30, 0.1, 1e-5
+    X = rng.standard_normal((samples, n)) / math.sqrt(samples)
+    truth = np.zeros(n)
+    truth[:5] = 1 / math.sqrt(5)
+    start = rng.standard_normal(n)
+    start *= 10 / np.linalg.norm(start)
+    values, basis = np.linalg.eigh(X.T @ X)
+    steps = np.unique(np.round(np.logspace(0, 7.5, 400)))
+    # gradient descent on |Xa - y|^2 / 2 + decay |a|^2 / 2, one geometric series per direction
+    ridge = basis.T @ np.linalg.solve(X.T @ X + decay * np.eye(n), X.T @ X @ truth)
+    shrink = (1 - step * (values + decay)) ** steps[:, None]
+    path = (ridge + shrink * (basis.T @ start - ridge)) @ basis.T
+    test = ((path - truth) ** 2).sum(1)
+    train = ((path @ X.T - X @ truth) ** 2).mean(1)
+    unseen = truth - np.linalg.pinv(X) @ X @ truth
+    found = grokking(steps, train, test, 0.01, floor=float(unseen @ unseen), error=True)
+    assert found.kind == "mirage"
+    assert "floor" in found.reason
+    # |a|^2 decays as exp(-2 step decay steps), so it is half done at log 2 / 2 of that
+    assert found.jump == pytest.approx(math.log(2) / 2 / (step * decay), rel=0.03)
+    assert found.final == pytest.approx(float(unseen @ unseen), rel=0.01)
+
+
+# what must not matter
+
+cases = st.tuples(
+    st.floats(1.2, 2.5),  # log10 t1
+    st.floats(0.8, 2.5),  # decades from t1 to t2
+    st.sampled_from([0.02, 0.05, 0.1]),
+    st.sampled_from([0.65, 0.8, 1.0]),
+    st.sampled_from([0.0, 0.02]),
+    st.integers(0, 1000),
+)
+often = settings(max_examples=40, deadline=None, derandomize=True)
+
+
+def curves(case, t):
+    first, decades, scale, high, size, seed = case
+    train, test = rise(t, 10**first, 0.03), rise(t, 10 ** (first + decades), scale, high=high)
+    return noisy(train, size, seed), noisy(test, size, seed + 1)
+
+
+@given(cases, st.floats(1e-6, 1e6))
+@often
+def test_scaling_time_scales_the_times(case, factor):
+    t = grid()
+    train, test = curves(case, t)
+    one, two = grokking(t, train, test), grokking(factor * t, train, test)
+    names = ("t1", "t2", "delay", "begins", "jump", "ends")
+    same(dataclasses.replace(one, **{n: factor * getattr(one, n) for n in names}), two)
+
+
+@given(cases)
+@often
+def test_errors_give_the_same_answer_as_accuracies(case):
+    t = grid()
+    train, test = curves(case, t)
+    one, two = grokking(t, train, test), grokking(t, 1 - train, 1 - test, 0.05, error=True)
+    same(one, dataclasses.replace(two, plateau=1 - two.plateau, final=1 - two.final), rtol=1e-6)
+
+
+@given(cases, st.integers(17, 120))
+@often
+def test_resampling_moves_the_times_by_less_than_the_spacing(case, per_decade):
+    case = (*case[:4], 0.0, 0)
+    fine, coarse = grid(200), grid(per_decade)
+    one, two = grokking(fine, *curves(case, fine)), grokking(coarse, *curves(case, coarse))
+    assert one.kind == two.kind == ("grok" if case[3] == 1.0 else "mirage")
+    for name in ("t1", "t2", "jump"):
+        a, b = getattr(one, name), getattr(two, name)
+        assert a == b or abs(math.log10(a / b)) < 1 / per_decade
+
+
+@given(cases, st.integers(1, 200))
+@often
+def test_a_longer_last_plateau_changes_nothing(case, extra):
+    t = grid(decades=9)
+    train, test = curves((*case[:4], 0.0, 0), t)
+    more = np.concatenate([t, t[-1] * np.logspace(0.02, 2, 200)[:extra]])
+    longer = [np.concatenate([c, np.full(extra, c[-1])]) for c in (train, test)]
+    same(grokking(t, train, test), grokking(more, *longer), rtol=1e-6)
+
+
+@given(cases)
+@often
+def test_swapped_curves_never_grok(case):
+    t = grid()
+    train, test = curves(case, t)
+    found = grokking(t, train, test)
+    assert found.kind == ("grok" if case[3] == 1.0 else "mirage")
+    assert found.delay > 0
+    assert grokking(t, test, train).kind == "none"
+
+
+@given(st.integers(0, 10**6), st.floats(0.1, 0.9), st.sampled_from([0.01, 0.05, 0.2]))
+@often
+def test_noise_alone_is_nothing(seed, mean, size):
+    t = grid()
+    train, test = noisy(np.full(301, mean), size, seed), noisy(np.full(301, mean), size, seed + 1)
+    assert grokking(t, train, test).kind == "none"
+    assert grokking(t, rise(t, 30), test).kind == "none"
+
+
+@given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=2, max_size=30))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_any_curve_gets_an_ordered_answer(rows):
+    train, test = np.array(rows).T
+    for t in (np.arange(len(rows)) - 1.0, np.arange(len(rows)) + 0.0, 2.0 ** np.arange(len(rows))):
+        found = grokking(t, train, test, level=0.5)
+        assert found.reason
+        for time in (found.t1, found.t2):
+            assert math.isinf(time) or t[0] <= time <= t[-1]
+        if found.kind == "none":
+            assert math.isnan(found.jump)
+        else:
+            assert found.t1 <= found.begins <= found.jump <= found.ends <= t[-1]
+        if found.kind == "grok":
+            assert found.delay > 0
+        if found.kind == "misgrok":
+            assert found.final < found.plateau
+
+
+# wrong input
+
+good = {"t": [1.0, 2.0, 3.0], "train": [0.1, 0.9, 1.0], "test": [0.1, 0.2, 0.3]}
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"t": [1.0, 3.0, 2.0]}, r"t must increase, but it falls at index 2 \(3, then 2\); sort"),
+        ({"t": [1.0, 2.0, 2.0]}, r"t must increase, but it repeats at index 2"),
+        ({"t": [1.0, math.nan, 2.0]}, r"t must be finite, got nan at index \(1,\)"),
+        ({"t": []}, "t must not be empty"),
+        ({"t": [1.0], "train": [1.0], "test": [1.0]}, "t must hold at least 2 times"),
+        ({"t": [[1.0, 2.0]]}, r"t must have 1 dimension\(s\)"),
+        ({"train": [0.1, 0.2]}, r"train must have one value per time \(3\), got 2"),
+        ({"test": [0.1, math.nan, 0.2]}, "test must be finite, got nan"),
+        ({"test": [10.0, 50.0, 90.0]}, "test must hold accuracies between 0 and 1, got 10; pass"),
+        ({"train": [-0.1, 0.5, 1.0]}, r"train must hold accuracies between 0 and 1, got -0\.1"),
+        ({"train": [-0.1, 0.5, 1.0], "error": True}, r"train must hold errors >= 0, got -0\.1"),
+        ({"level": 95}, "level must be an accuracy of at most 1, got 95"),
+        ({"level": 0.0}, "level must be > 0"),
+        ({"level": math.nan}, "level must be a finite number"),
+        ({"floor": -0.1}, r"floor must be an error >= 0, got -0\.1"),
+        ({"norm": [1.0, 2.0]}, r"norm must have one value per time \(3\), got 2"),
+        ({"norm": [1.0, 0.0, 1.0]}, "norm must be > 0 at every time, got 0"),
+        ({"norm": [1.0, math.inf, 1.0]}, "norm must be finite"),
+    ],
+)
+def test_wrong_input_is_refused_in_one_sentence(changes, sentence):
+    with pytest.raises(ValueError, match="^grokking: " + sentence) as caught:
+        grokking(**{**good, **changes})
+    assert "\n" not in str(caught.value)
+    assert grokking(**good).kind in ("none", "mirage")
