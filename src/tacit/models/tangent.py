@@ -27,7 +27,7 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
     """
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     found, unit = np.empty(len(weights)), _unit_kernel("K", (X * weights[0]) @ X.T)
-    block = max(1, 10**7 // len(X) ** 2)  # kernels held at a time
+    block = max(1, 10**6 // (len(X) * max(X.shape)))  # kernels held at a time
     for at in range(0, len(weights), block):
         part = weights[at : at + block]
         kernels = (X * part[:, None, :]) @ X.T
