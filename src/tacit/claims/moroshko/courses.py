@@ -48,6 +48,17 @@ def predictors(
     return np.asarray(path.dataset.predictor.values[rows])
 
 
+def off_support(problem: Classification) -> float:
+    """z = |X^T nu| of M-F3b's two coordinates off its l1 point, where 1 is that of its support.
+
+    Its first two points are support vectors all along, which keeps w_2 : w_3 fixed, so both grow
+    at one rate: (Z^T nu)_2 = (Z^T nu)_3 = z with (Z^T nu)_1 = 1 (13/21 by hand).
+    """
+    Z = problem.signed_rows[:2]
+    nu = np.linalg.solve(np.array([Z[:, 0], Z[:, 1] - Z[:, 2]]), [1.0, 0.0])
+    return float(nu @ Z[:, 1])
+
+
 def angles(
     problem: Classification,
     depth: int,

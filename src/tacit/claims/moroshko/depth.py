@@ -10,7 +10,7 @@ from tacit.bias.norms import L1
 from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
-from tacit.claims.moroshko.courses import predictors
+from tacit.claims.moroshko.courses import off_support, predictors
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
@@ -71,7 +71,7 @@ def depth(size: Size) -> Evidence:
     found = {D: [worst_tie(D, mu) for mu in MUS] for D in DEPTHS}
     deltas = {D: np.array([delta for delta, _ in rows]) for D, rows in found.items()}
     bits = np.log(1 / MUS)
-    constant = largest_share()
+    constant, z = largest_share(), off_support(three_points("M-F3b"))
     two = Check("worst near tie, D = 2, mu = 1e-12: delta log(1/mu)", deltas[2][-1] * bits[-1],
                 constant, tolerance=0.01)  # fmt: skip
     deep = [Check(f"worst near tie, D = {D}: exponent of delta in mu", slope(MUS, deltas[D]),
@@ -96,14 +96,14 @@ def depth(size: Size) -> Evidence:
         " a given data set whose l1 max margin is unique needs only a power of 1/delta, at depth 2"
         " too",
         counterexample={"M-F3b, D = 2: exponent of delta in mu": slope(MUS, panel[2]),
-                        "1 - z = 8/21": 8 / 21},
+                        "1 - z": 1 - z},
         controls={
             "depth 3 at mu = 1e-12: delta log(1/mu)": two.control(deltas[3][-1] * bits[-1]),
             "exponent 1 at D = 3": deep[0].control(predicted=1.0),
         },
         findings=[
-            f"M-F3b, D = 2: delta falls like mu^{slope(MUS, panel[2]):.4f} (1 - z = 8/21 ="
-            f" {8 / 21:.4f}), D = 3 like mu^{slope(MUS, panel[3]):.4f}: polynomially in both cases",
+            f"M-F3b, D = 2: delta falls like mu^{slope(MUS, panel[2]):.4f} (1 - z ="
+            f" {1 - z:.4f}), D = 3 like mu^{slope(MUS, panel[3]):.4f}: polynomially in both cases",
             "on the worst data set depth shortens the training needed for delta = 0.01 from"
             f" log(1/eps) = alpha^2 e^{constant / 0.01:.0f} to alpha^3 times about"
             f" {(deltas[3][0] / MUS[0] ** (1 / 3) / 0.01) ** 3:.2g} at depth 3",

@@ -10,7 +10,7 @@ from tacit.bias.norms import L2, Lp
 from tacit.bias.stationary import stationary_points
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
-from tacit.claims.moroshko.courses import course
+from tacit.claims.moroshko.courses import course, off_support
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
@@ -20,7 +20,6 @@ from tacit.probes.directions import angle
 from tacit.problems.classification import Classification, three_points
 
 CLOCK = np.geomspace(1e3, 1e8, 6)
-OFF_SUPPORT = 13 / 21  # z of M-F3b, see regimes.py
 
 
 def kkt_defect(problem: Classification, model: DiagonalNet, u: Array) -> float:
@@ -70,7 +69,7 @@ def long_time(size: Size) -> Evidence:
     alphas = (0.3, 1.0) if size == "quick" else (0.1, 0.3, 1.0, 3.0)
     runs = {(D, a): defects(b, D, a)[0] for D in (2, 3) for a in alphas}
     # what is off the support fades: u_2/u_1 ~ g^((z-1)/2) at D = 2, g^(-1/D) at D > 2
-    predicted = {2: -(1 - OFF_SUPPORT) / 2, 3: -1 / 3}
+    predicted = {2: -(1 - off_support(b)) / 2, 3: -1 / 3}
     worst = {D: max((slope(CLOCK[3:], runs[D, a][3:]) - predicted[D] for a in alphas), key=abs)
              for D in (2, 3)}  # fmt: skip
     rates = [Check(f"M-F3b, D = {D}: exponent of the KKT defect in log(1/eps), less"
@@ -96,8 +95,8 @@ def long_time(size: Size) -> Evidence:
             "the end of M-F4b from alpha = 0.5 for that from 0.3": point.control(differ),
         },
         findings=[
-            f"the approach is slow: at D = 2 the defect of u falls like log(1/eps)^-{4 / 21:.3f}"
-            f" = log(1/eps)^(-(1-z)/2), from {start:.2g} at log(1/eps) = 1e3 to"
+            "the approach is slow: at D = 2 the defect of u falls like log(1/eps)^"
+            f"{predicted[2]:.3f} = log(1/eps)^(-(1-z)/2), from {start:.2g} at log(1/eps) = 1e3 to"
             f" {runs[2, 1.0][-1]:.2g} at 1e8; at D = 3 like log(1/eps)^(-1/3)",
             "M-F4b at D = 3: alpha = 0.3 ends in the local minimum "
             f"{np.round(two[0], 3).tolist()}, alpha = 0.5 at {np.round(two[1], 3).tolist()}; the"
