@@ -10,33 +10,6 @@ import tacit
 from tacit.claims.moroshko import deep_lemmas, inequalities, lemmas, numbers, traces
 from tacit.problems.classification import three_points
 
-EXPECTED = {
-    "M-L3": "holds",
-    "M-L10": "holds",
-    "M-L11": "holds",
-    "M-L12": "holds",
-    "M-L13": "holds as corrected",
-    "M-I": "holds",
-    "M-num": "holds",
-}
-every_claim = pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
-
-
-@every_claim
-def test_status(id, status):
-    verdict = tacit.verify(id)
-    assert verdict.status == status, str(verdict)
-    assert verdict.controls
-    assert all(control.misses for control in verdict.evidence.controls.values())
-    assert not any("Warning" in line for line in verdict.evidence.findings)
-
-
-@pytest.mark.slow
-@every_claim
-def test_status_at_full_size(id, status):
-    verdict = tacit.verify(id, full=True)
-    assert verdict.status == status, str(verdict)
-
 
 @pytest.fixture
 def few(monkeypatch):

@@ -20,12 +20,6 @@ def test_the_claim_holds_and_its_controls_miss():
     assert len(verdict.evidence.plots) == 2
 
 
-@pytest.mark.slow
-def test_the_claim_holds_at_full_size():
-    verdict = tacit.verify("M-open", full=True)
-    assert verdict.status == "holds", str(verdict)
-
-
 def test_a_wrong_limit_path_is_refuted(monkeypatch):
     """A ratchet in which weights may fall again is the Q path, and the flow is not there."""
     monkeypatch.setattr(study, "SEEDS", {"quick": range(51, 54)})

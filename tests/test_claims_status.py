@@ -1,0 +1,60 @@
+"""Every row of every source: its status, quick and at full size, and that its controls miss.
+
+Whether a wrong theory would be caught is tested source by source, in the files beside this one.
+"""
+
+import pytest
+
+import tacit
+from tacit.claims.registry import ledger
+
+EXPECTED = {
+    "W-K": "holds as corrected",
+    "W-T1": "holds as corrected",
+    "W-GA": "holds",
+    "W-T2": "holds",
+    "W-L5": "holds",
+    "W-L6": "holds as corrected",
+    "W-L7": "holds",
+    "W-A": "holds as corrected",
+    "W-R": "holds as corrected",
+    "W-T3": "holds as corrected",
+    "W-L8": "holds",
+    "W-C": "holds as corrected",
+    "M-T1": "holds",
+    "M-T2": "holds",
+    "M-T4": "holds",
+    "M-C5": "holds",
+    "M-T6": "holds",
+    "M-T7": "holds",
+    "M-depth": "holds as corrected",
+    "M-L3": "holds",
+    "M-L10": "holds",
+    "M-L11": "holds",
+    "M-L12": "holds",
+    "M-L13": "holds as corrected",
+    "M-I": "holds",
+    "M-num": "holds",
+    "M-open": "holds",
+}
+every_claim = pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
+
+
+@every_claim
+def test_status(id, status):
+    verdict = tacit.verify(id)
+    assert verdict.status == status, str(verdict)
+    assert verdict.controls
+    assert all(control.misses for control in verdict.evidence.controls.values())
+    assert not any("Warning" in line for line in verdict.evidence.findings)
+
+
+@pytest.mark.slow
+@every_claim
+def test_status_at_full_size(id, status):
+    verdict = tacit.verify(id, full=True)
+    assert verdict.status == status, str(verdict)
+
+
+def test_the_ledger_lists_every_row():
+    assert {claim.id for claim in ledger.claims()} == set(EXPECTED)
