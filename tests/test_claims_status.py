@@ -36,6 +36,19 @@ EXPECTED = {
     "M-I": "holds",
     "M-num": "holds",
     "M-open": "holds",
+    "W-T4": "holds as corrected",
+    "W-T9": "holds",
+    "W-C10": "holds as corrected",
+    "W-L11": "holds as corrected",
+    "W-L12": "holds as corrected",
+    "W-L13": "holds",
+    "L-T1": "holds",
+    "L-T2": "holds",
+    "L-sharp": "holds",
+    "L-sweep": "holds",
+    "L-table": "holds",
+    "L-clock": "holds",
+    "L-forecast": "holds",
 }
 every_claim = pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
 

@@ -226,12 +226,18 @@ def little_figures(monkeypatch):
     class Entry:
         title, source, presets = "a title", "a source", {"quick": {}, "paper": {}}
 
-    def write(id, preset, folder, formats, progress):
-        asked.append((id, preset, str(folder), tuple(formats)))
+    class Data:
+        def __init__(self, preset):
+            self.preset = preset
+            self.attrs = {"summary": "in short"} if preset == "paper" else {}
+
+    def save(id, dataset, folder, formats):
+        asked.append((id, dataset.preset, str(folder), tuple(formats)))
         return [Path(folder) / f"{id}.{name}" for name in formats]
 
     monkeypatch.setattr(figures, "figures", lambda: {"W-F1": Entry, "W-F2": Entry})
-    monkeypatch.setattr(figures, "write", write)
+    monkeypatch.setattr(figures, "make", lambda id, preset, progress: Data(preset))
+    monkeypatch.setattr(figures, "save", save)
     return asked
 
 
@@ -242,7 +248,8 @@ def test_figure_asks_for_what_was_named(little_figures):
         *("--format", "pdf", "--format", "png"),
     )
     assert code == 0
-    assert printed == f"W-F1: {Path('here/W-F1.pdf')}, {Path('here/W-F1.png')}\n"
+    files = f"{Path('here/W-F1.pdf')}, {Path('here/W-F1.png')}"
+    assert printed == f"W-F1: {files}\nin short\n"
     tacit_command("figure", "--all")
     both = ("png", "svg")
     assert little_figures == [

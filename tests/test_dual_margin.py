@@ -254,7 +254,6 @@ def test_a_path_is_saved_and_loaded(tmp_path):
         (tacit.DualFlow(loss=2.0), "below that of the start"),
         (tacit.DualFlow(record=[-1.0]), "record must hold smoothed margins > 0"),
         (tacit.DualFlow(until=tacit.Scale(1e-310)), "no float64 holds"),
-        (tacit.GradientDescent(step=0.1, steps=5), "made for regression"),
     ],
 )
 def test_settings_that_cannot_be_met_are_refused(flow, match):

@@ -15,6 +15,7 @@ from tacit.bias.max_margin import max_margin
 from tacit.bias.norms import L1, L2, Lp
 from tacit.bias.q import Q
 from tacit.problems.classification import three_points
+from tacit.problems.grokking import majority, wide_margin
 from tacit.records import Kind, NumericalError
 
 
@@ -228,6 +229,102 @@ def test_the_known_points_of_the_three_point_sets():
     best = max_margin(points.X, points.y, Lp(2 / 3))
     np.testing.assert_allclose(best.beta, [0, 1 / 1.4, 0], atol=1e-14)
     assert "not proven" in best.outcome.sentence
+
+
+# ---- many more features than points ----
+
+
+def wide(seed):
+    """(X, y) with 5 to 30 features for each point: Gaussian, +-1, small integers, copies."""
+    rng = np.random.default_rng(seed)
+    samples = int(rng.integers(2, 30))
+    shape = samples, samples * int(rng.integers(5, 30))
+    kind = seed % 4
+    X = rng.normal(size=shape) if kind in (0, 3) else rng.choice([-1.0, 1.0], shape)
+    if kind == 2:
+        X = rng.integers(-2, 3, shape).astype(float)
+    if kind == 3:
+        X = np.hstack([X, X[:, ::-1], 0 * X])
+    truth = np.where(np.arange(X.shape[1]) < 3, 1.0, 0.0)  # an odd number: no tie at zero
+    y = np.where(X @ truth > 0, 1.0, -1.0)
+    return X, y
+
+
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(seed=st.integers(0, 10**6))
+def test_wide_l1_against_one_program_on_all_columns(seed):
+    X, y = wide(seed)
+    Z = X * y[:, None]
+    found = max_margin(X, y, L1())
+    whole = linprog(np.ones(2 * Z.shape[1]), A_ub=np.hstack([-Z, Z]), b_ub=-np.ones(len(Z)))
+    assert found.value == pytest.approx(whole.fun, rel=1e-9)
+    assert max(found.residual, found.kkt) < 1e-9
+    # the same from scratch: a margin, and a dual vector that proves the value necessary
+    assert (Z @ found.beta).min() > 1 - 1e-9
+    assert np.abs(found.dual @ Z).max() < 1 + 1e-9
+    assert found.dual.min() >= 0
+    assert found.dual.sum() == pytest.approx(found.value, rel=1e-9)
+
+
+@pytest.mark.parametrize("task", ["majority", "few", "wide"])
+def test_the_first_columns_alone_do_not_do(task):
+    problem = {"majority": majority(40, 400), "few": majority(14, 400, seed=1),
+               "wide": wide_margin(20, 400, 3.0)}[task]  # fmt: skip
+    X, y = problem.X, problem.y
+    best = max_margin(X, y, L1())
+    assert best.value == pytest.approx(l1_value(problem.signed_rows), rel=1e-9)
+    first = np.argsort(-np.abs(y @ X))[: 2 * problem.samples]  # the control: one round
+    assert max_margin(X[:, first], y, L1()).value > best.value * (1 + 1e-3)
+
+
+def test_where_margins_tie_the_dual_is_the_shortest():
+    problem = majority(60, 600)
+    Z = problem.signed_rows
+    found = max_margin(problem.X, problem.y, L1())
+    np.testing.assert_allclose(found.beta[:3], 1.0, rtol=1e-12)
+    assert np.count_nonzero(found.beta) == 3
+    assert np.sum(np.abs(found.dual @ Z) > 1 - 1e-9) > 3  # some columns had to be held
+    nu = cp.Variable(60, nonneg=True)
+    limits = [Z[:, :3].T @ nu == 1, cp.abs(Z.T @ nu) <= 1, nu[Z @ found.beta > 2] == 0]
+    cp.Problem(cp.Minimize(cp.sum_squares(nu)), limits).solve(cp.CLARABEL)
+    np.testing.assert_allclose(found.dual, nu.value, rtol=0, atol=1e-6)
+    whole = linprog(np.ones(1200), A_ub=np.hstack([-Z, Z]), b_ub=-np.ones(60), method="highs-ds")
+    assert np.linalg.norm(whole.ineqlin.marginals) > 1.001 * np.linalg.norm(found.dual)  # control
+
+
+def test_wide_columns_that_span_nothing_at_first():
+    X = np.zeros((3, 40))
+    X[:, :30] = np.array([[9.0], [-9.0], [9.0]])  # the longest columns, all alike
+    X[[0, 1, 2], [37, 38, 39]] = 1.0
+    found = max_margin(X, np.ones(3), L1())
+    assert found.value == pytest.approx(19 / 9, rel=1e-12)  # 1/9 of the copies, and 2 against them
+    assert found.outcome.kind is Kind.NOT_UNIQUE
+    np.testing.assert_allclose(found.beta[:30], found.beta[0], rtol=1e-9)  # the middle is even
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@settings(deadline=None, derandomize=True, max_examples=40)
+@given(seed=st.integers(0, 10**6))
+def test_wide_l2_against_its_gram_matrix(weighted, seed):
+    X, y = wide(seed)
+    rng = np.random.default_rng(seed)
+    weights = rng.uniform(0.01, 100, X.shape[1]) if weighted else np.ones(X.shape[1])
+    found = max_margin(X, y, L2(weights) if weighted else L2())
+    Z = X * y[:, None]
+    assert max(found.residual, found.kkt) < 1e-12
+    assert (Z @ found.beta).min() > 1 - 1e-12
+    np.testing.assert_allclose(
+        found.beta, (found.dual @ Z) / weights, rtol=0, atol=1e-12 * np.abs(found.beta).max()
+    )
+    K = (Z / weights) @ Z.T  # the dual: max sum(nu) - nu K nu / 2 over nu >= 0
+    nu = cp.Variable(len(Z), nonneg=True)
+    root = np.linalg.qr((Z / np.sqrt(weights)).T, mode="r")
+    unit = 1 / np.diag(K).max()
+    dual = cp.sum(nu) - cp.sum_squares(np.sqrt(unit) * root @ nu) / 2
+    best = cp.Problem(cp.Maximize(dual)).solve(cp.CLARABEL) * unit
+    assert found.dual.sum() / 2 == pytest.approx(best, rel=1e-6)
+    other = max_margin(X, y, L2(weights + np.arange(len(weights)))).beta  # the control
+    assert np.abs(other - found.beta).max() > 1e-3 * np.abs(found.beta).max()
 
 
 REGULARIZERS = {

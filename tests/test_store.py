@@ -132,7 +132,7 @@ def test_files_of_others_are_refused_by_name(tmp_path):
 
 
 def test_only_results_can_be_saved(tmp_path):
-    with pytest.raises(ValueError, match=r"save: can write a Path or an xarray\.Dataset, got list"):
+    with pytest.raises(ValueError, match=r"save: can write a path or an xarray\.Dataset, got list"):
         save([1, 2], tmp_path / "a.nc")
     with pytest.raises(ValueError, match="is a folder"):
         save(mixed(), tmp_path)

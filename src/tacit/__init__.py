@@ -4,6 +4,8 @@ from tacit.bias.derive import Derived, derive
 from tacit.bias.explicit import R
 from tacit.bias.interpolate import InterpolationPath, interpolate, interpolate_path
 from tacit.bias.margin_path import MarginPath, max_margin_path
+from tacit.bias.matrix_interpolate import interpolate_matrix
+from tacit.bias.matrix_solution import MatrixSolution
 from tacit.bias.max_margin import max_margin
 from tacit.bias.norms import L1, L2, Lp
 from tacit.bias.q import Q
@@ -11,25 +13,52 @@ from tacit.bias.ratchet import RatchetPath, ratchet_path
 from tacit.bias.regularizer import Regularizer
 from tacit.bias.separation import Separation, separation
 from tacit.bias.solution import Solution
+from tacit.bias.spectral import Frobenius, Nuclear, Schatten
 from tacit.bias.stationary import stationary_points
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
+from tacit.flows.class_descent import ClassDescent
+from tacit.flows.decay import WeightDecay
 from tacit.flows.descent import GradientDescent
 from tacit.flows.dual import DualFlow
+from tacit.flows.matrix import MatrixFlow
 from tacit.flows.normalized import NormalizedDescent
 from tacit.flows.parameter import ParameterFlow
 from tacit.flows.path import Path
 from tacit.flows.stopping import LogLoss, Near, Scale
+from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
+from tacit.models.difference import Difference
+from tacit.models.factorization import (
+    DifferenceFactorization,
+    Factorization,
+    SymmetricFactorization,
+)
+from tacit.models.function import FunctionModel
 from tacit.models.linearized import Linearized
+from tacit.models.network import two_layer
 from tacit.models.product import ProductNet
 from tacit.models.reparametrized import Reparametrized
+from tacit.models.two_token_net import TwoTokenNet
+from tacit.models.unbiased import Unbiased
+from tacit.probes.assumptions import Assumptions, assumptions
 from tacit.probes.directions import angle, azimuth_pitch
+from tacit.probes.forecast import Forecast, forecast, forecast_run, transition_time
 from tacit.probes.grokking import Grokking, grokking
+from tacit.probes.kernel_machines import KernelMachine, kernel_interpolant, kernel_svm
 from tacit.probes.kernels import kernel_distance, kernel_predictor, tangent_kernel
 from tacit.probes.margins import margins, support_vectors
 from tacit.probes.stability import Stability, stability
+from tacit.problems.arithmetic import modular_addition
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.problems.grokking import majority, wide_margin
+from tacit.problems.matrices import (
+    commuting_sensing,
+    gaussian_sensing,
+    low_rank_completion,
+    multiplication_table,
+)
+from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import NumericalError, Outcome
 from tacit.store import load, save
@@ -37,19 +66,33 @@ from tacit.store import load, save
 __all__ = [
     "L1",
     "L2",
+    "Assumptions",
+    "ClassDescent",
     "Classification",
+    "Completion",
+    "DeepFactorization",
     "Derived",
     "DiagonalNet",
+    "Difference",
+    "DifferenceFactorization",
     "DualFlow",
+    "Factorization",
+    "Forecast",
+    "Frobenius",
+    "FunctionModel",
     "GradientDescent",
     "Grokking",
     "InterpolationPath",
+    "KernelMachine",
     "Linearized",
     "LogLoss",
     "Lp",
     "MarginPath",
+    "MatrixFlow",
+    "MatrixSolution",
     "Near",
     "NormalizedDescent",
+    "Nuclear",
     "NumericalError",
     "Outcome",
     "ParameterFlow",
@@ -62,23 +105,41 @@ __all__ = [
     "Regularizer",
     "Reparametrized",
     "Scale",
+    "Schatten",
+    "Sensing",
     "Separation",
     "Solution",
     "Stability",
+    "SymmetricFactorization",
+    "TwoTokenNet",
+    "Unbiased",
     "Verdict",
     "Verdicts",
+    "WeightDecay",
     "angle",
+    "assumptions",
     "azimuth_pitch",
+    "commuting_sensing",
     "derive",
+    "forecast",
+    "forecast_run",
+    "gaussian_sensing",
     "grokking",
     "interpolate",
+    "interpolate_matrix",
     "interpolate_path",
     "kernel_distance",
+    "kernel_interpolant",
     "kernel_predictor",
+    "kernel_svm",
     "load",
+    "low_rank_completion",
+    "majority",
     "margins",
     "max_margin",
     "max_margin_path",
+    "modular_addition",
+    "multiplication_table",
     "ratchet_path",
     "save",
     "separable_points",
@@ -89,6 +150,9 @@ __all__ = [
     "support_vectors",
     "tangent_kernel",
     "three_points",
+    "transition_time",
+    "two_layer",
     "verify",
+    "wide_margin",
 ]
 __version__ = "0.1.0"

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from tacit.flows.path import Path
-
 MARK = "tacit_format"
 VERSION = 1
 ATTRIBUTES = "tacit_attributes"
@@ -19,17 +17,17 @@ LOST = "tacit_dtype"
 
 
 def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
-    """Write an xarray.Dataset, or the dataset of a Path, to `file`, and return its path.
+    """Write an xarray.Dataset, or the dataset of a path, to `file`, and return its path.
 
     The file appears whole or not at all: it is written beside its destination under another name
     and then moved there, so that a failure leaves an older file as it was.
     """
     import xarray
 
-    dataset = result.dataset if isinstance(result, Path) else result
+    dataset = getattr(result, "dataset", result)
     if not isinstance(dataset, xarray.Dataset):
         raise ValueError(
-            f"save: can write a Path or an xarray.Dataset, got {type(result).__name__}"
+            f"save: can write a path or an xarray.Dataset, got {type(result).__name__}"
         )
     target = FilePath(file)
     if target.is_dir() or not target.parent.is_dir():

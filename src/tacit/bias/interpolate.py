@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,20 +17,47 @@ from tacit.bias.pair import SignedPair
 from tacit.bias.q import Q
 from tacit.bias.regularizer import Regularizer
 from tacit.bias.solution import Solution, kkt_residual, primal_residual
+from tacit.bias.spectral import Spectral, shape_of
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from tacit.bias.matrix_solution import MatrixSolution
 
 Measured = TypeVar("Measured")
 
 
+@overload
 def interpolate(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = True
-) -> Solution:
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def interpolate(
+    X: ArrayLike, y: ArrayLike, regularizer: Spectral, *, throw: bool = ...
+) -> MatrixSolution: ...
+
+
+def interpolate(
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer | Spectral, *, throw: bool = True
+) -> Solution | MatrixSolution:
     """The predictor that fits y = X beta with the least value of the regularizer.
 
     Any consistent system is solved, also with dependent rows or more rows than columns. With
     `throw=False` a numerical failure comes back as the solution's outcome instead of an error.
+    With measurement matrices X (samples, d1, d2) and a regularizer of singular values such as
+    Nuclear() the predictor is a matrix.
     """
+    if isinstance(regularizer, Spectral):
+        from tacit.bias.matrix_interpolate import interpolate_measured
+
+        return interpolate_measured(X, y, regularizer, throw=throw)
+    if isinstance(regularizer, Regularizer) and len(shape := shape_of(X)) == 3:
+        raise ValueError(
+            f"interpolate: X must have 2 dimensions for {regularizer}, got shape {shape};"
+            " for measurement matrices use Nuclear(), Frobenius() or Schatten(Q(...))"
+        )
     X, y = regression_data("interpolate", X, y)
     fits(regularizer, X.shape[1])
     with one_blas_thread():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
+import scipy
 
 from tacit.arguments import Array
 from tacit.bias import interpolate
@@ -63,10 +66,46 @@ def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
 
     Raises `Unbounded` with the weights of a combination at zero where there is no margin.
     """
+    if len(rows.c) < rows.A.shape[1]:
+        return in_span(rows, softness)
     weighted = rows.A * np.sqrt(softness)
     nu = nonnegative(weighted, rows.c)
     start = Iterate(nu, np.zeros(weighted.shape[1]))
     return settle(LeastSquares(rows, softness), independent_rows(weighted, nu), start)
+
+
+def in_span(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
+    """The same with one coordinate for each row: the answer is a combination of the rows.
+
+    Householder's factorization turns the rows into those of a triangle, with all products kept
+    to rounding; the Gram matrix would square their condition.
+    """
+    span = Span(rows.A * np.sqrt(softness))
+    inner = dataclasses.replace(rows, A=span.rows)
+    active, found, steps = least_squares(inner, np.ones(len(rows.c)))
+    b = np.sqrt(softness) * span.out(found.b)
+    # one step of refinement, with the margins of the rows themselves
+    missing = rows.c[active] - rows.A[active] @ b
+    b = b + np.sqrt(softness) * span.out(least_norm(span.rows[active], missing)[1])
+    return active, Iterate(found.nu, b), steps
+
+
+class Span:
+    """The rows in an orthonormal basis of their own; overwrites the matrix it is given."""
+
+    def __init__(self, matrix: Array):
+        count = len(matrix)
+        self.reflectors, self.tau, _, _ = scipy.linalg.lapack.dgeqrf(
+            matrix.T, lwork=64 * count, overwrite_a=1
+        )
+        self.rows = np.ascontiguousarray(np.triu(self.reflectors[:count]).T)
+
+    def out(self, inner: Array) -> Array:
+        """The vector with these coordinates in the basis."""
+        vector = np.zeros((len(self.reflectors), 1))
+        vector[: len(inner), 0] = inner
+        turned, _, _ = scipy.linalg.lapack.dormqr("L", "N", self.reflectors, self.tau, vector, 64)
+        return np.asarray(turned[:, 0])
 
 
 def nonnegative(A: Array, c: Array) -> Array:

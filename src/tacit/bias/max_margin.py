@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
-from tacit.bias import margin_l1
+from tacit.bias import margin_face
 from tacit.bias.continuation import Failed
 from tacit.bias.margin_least import ByInterpolation, least_squares
 from tacit.bias.margin_rows import Rows, scaled_rows
@@ -90,7 +90,7 @@ def by_least_squares(norm: L2, rows: Rows) -> Found:
 
 
 def by_linear_program(rows: Rows) -> Found:
-    b, nu, steps, outcome = margin_l1.solve(rows)
+    b, nu, steps, outcome = margin_face.solve(rows)
     return rows.scale * b, rows.factors * nu, steps, outcome
 
 

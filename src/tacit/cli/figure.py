@@ -49,8 +49,11 @@ def figure(
     refuse_unwritable("figure", out)
     for name in names:
         with meter(name, chatter()) as progress:
-            written = registry.write(name, preset, out, formats, progress)
+            dataset = registry.make(name, preset, progress)
+            written = registry.save(name, dataset, out, formats)
         typer.echo(f"{name}: {', '.join(str(path) for path in written)}")
+        if "summary" in dataset.attrs:
+            typer.echo(dataset.attrs["summary"])
 
 
 _BOTH = ("png", "svg")

@@ -1,6 +1,12 @@
 """Figures as data first, drawings second: `figures`, `make`, `draw`, `write`."""
 
 from tacit.figures import (
+    lyu_f1,
+    lyu_f2,
+    lyu_f3_addition,
+    lyu_f3_table,
+    lyu_no_decay,
+    lyu_sweep,
     moroshko_f1,
     moroshko_f2,
     moroshko_f3,
@@ -14,6 +20,7 @@ from tacit.figures import (
     woodworth_f2,
     woodworth_f3,
     woodworth_f4,
+    woodworth_f5,
     woodworth_f9,
 )
 from tacit.figures.registry import Entry, draw, figure, figures, make, write
@@ -23,6 +30,12 @@ __all__ = [
     "draw",
     "figure",
     "figures",
+    "lyu_f1",
+    "lyu_f2",
+    "lyu_f3_addition",
+    "lyu_f3_table",
+    "lyu_no_decay",
+    "lyu_sweep",
     "make",
     "moroshko_f1",
     "moroshko_f2",
@@ -37,6 +50,7 @@ __all__ = [
     "woodworth_f2",
     "woodworth_f3",
     "woodworth_f4",
+    "woodworth_f5",
     "woodworth_f9",
     "write",
 ]

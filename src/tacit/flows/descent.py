@@ -10,12 +10,15 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, integer, positive, real
-from tacit.flows.flow import Flow, Problem, Progress, regression_only, separable
-from tacit.flows.path import Path, label
+from tacit.flows.decay import decay_rate
+from tacit.flows.flow import Flow, Problem, Progress, decayed
 from tacit.flows.schedule import asked_steps, schedule
-from tacit.models.model import Model, Separable
+from tacit.flows.tangent_loss import SquaredLoss, finite
+from tacit.flows.tangent_march import Moment
+from tacit.flows.tangent_path import labelled
+from tacit.flows.tangent_task import Task, task
+from tacit.models.model import Model
 from tacit.precision import double_precision
-from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
 
 WHO = "GradientDescent"
@@ -25,9 +28,9 @@ WHO = "GradientDescent"
 class GradientDescent(Record, Flow):
     """w <- w - step * grad L(w), `steps` times or until the loss is below its target.
 
-    `loss` is relative to the loss of the zero predictor, sum y^2; 0 takes all the steps. Records
-    are log-spaced, or at the steps given in `record`. The time of step k is t = k * step, so
-    that paths of descent and of flow share an axis.
+    `loss` is relative to the loss of the zero predictor, sum y^2, and on a Classification to that
+    of the start; 0 takes all the steps. Records are log-spaced, or at the steps given in `record`.
+    The time of step k is t = k * step, so that paths of descent and of flow share an axis.
     """
 
     step: float
@@ -48,14 +51,22 @@ class GradientDescent(Record, Flow):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
-    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
-        model, problem = separable(WHO, model, problem)
-        problem = regression_only(WHO, problem)
-        parameters = model.start(problem.dimension)
-        scale = float(np.sum(problem.y**2)) or 1.0
-        rows, outcome = [(0, parameters)], None
+    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
+        """A Path of a separable model, a TangentPath of any other."""
+        return self._run(model, problem, 0.0, progress)
+
+    def run_decayed(
+        self, model: Model, problem: Problem, rate: float, progress: Progress | None = None
+    ) -> Any:
+        """w <- (1 - step * rate) w - step * grad L(w)."""
+        return self._run(model, problem, decay_rate(WHO, rate), progress)
+
+    def _run(self, model: Model, problem: Problem, rate: float, progress: Progress | None) -> Any:
+        job = task(WHO, model, problem)
+        scale = _scale(job)
+        rows, outcome = [(0, job.start)], None
         with double_precision():
-            descend = _compiled(model, problem, self.step, self.loss * scale)
+            descend = _compiled(job, self.step, rate, self.loss * scale)
             for k in schedule(self.record, self.steps, self.points_per_decade)[1:]:
                 taken, loss, weights = descend(rows[-1][0], k, rows[-1][1])
                 if not (math.isfinite(loss) and np.isfinite(weights).all()):
@@ -69,7 +80,7 @@ class GradientDescent(Record, Flow):
                     sentence = f"loss {loss:.3g} after {taken} steps"
                     outcome = Outcome(Kind.SOLVED, sentence)
                     break
-        return self._label(model, problem, rows, outcome or self._ended(loss))
+        return self._label(job, rate, rows, outcome or self._ended(loss))
 
     def _diverged(self, good: int, bad: int) -> Outcome:
         sentence = (
@@ -84,19 +95,29 @@ class GradientDescent(Record, Flow):
         return Outcome(Kind.BUDGET_SPENT, sentence)
 
     def _label(
-        self, model: Separable, problem: Regression, rows: list[tuple[int, Array]], end: Outcome
-    ) -> Path:
-        steps = np.array([k for k, _ in rows])
-        parameters = np.array([weights for _, weights in rows])
-        with np.errstate(divide="ignore"):
-            recorded = {"t": steps * self.step, "log_t": np.log(steps * self.step)}
-        recorded |= {"step": steps, "parameters": parameters}
-        recorded["predictor"] = np.array([model.predictor(weights) for weights in parameters])
-        return label(problem, model.describe(), self.describe(), end, recorded, parameters[-1])
+        self, job: Task, rate: float, rows: list[tuple[int, Array]], outcome: Outcome
+    ) -> Any:
+        described = decayed(self, rate) if rate else self.describe()
+        moments = [Moment(k * self.step, w, job.samples.predict(w)) for k, w in rows]
+        steps = {"step": np.array([k for k, _ in rows])}
+        return labelled(job, rate, described, outcome, moments, steps)
+
+
+def _scale(job: Task) -> float:
+    """The loss that the target is relative to."""
+    with np.errstate(over="ignore", under="ignore"):
+        predictions = job.samples.predict(job.start)
+        held = finite(job.loss, predictions)
+    if not held:
+        raise ValueError(
+            f"{WHO}: the gradients of this start are beyond float64 (its largest prediction is "
+            f"{np.abs(predictions).max():.3g}); take a smaller start"
+        )
+    return math.exp(job.loss.log_unit(predictions))
 
 
 def _compiled(
-    model: Separable, problem: Regression, step: float, target: float
+    job: Task, step: float, rate: float, target: float
 ) -> Callable[[int, int, Array], tuple[int, float, Array]]:
     """A function (from step, to step, parameters) -> (step reached, loss, parameters).
 
@@ -105,11 +126,17 @@ def _compiled(
     import jax
     import jax.numpy as jnp
 
-    X: Any = jnp.asarray(problem.X)
-    y: Any = jnp.asarray(problem.y)
+    X: Any = jnp.asarray(job.rows)
+    y: Any = jnp.asarray(job.problem.y)
+    kept = 1 - step * rate
 
     def loss(weights: Any) -> Any:
-        return jnp.sum((model.predict(weights, X) - y) ** 2)
+        outputs = job.model.predict(weights, X)
+        if isinstance(job.loss, SquaredLoss):
+            return jnp.sum((outputs - y) ** 2)
+        if job.loss.name == "exp":
+            return jnp.mean(jnp.exp(-y * outputs))
+        return jnp.mean(jnp.logaddexp(0.0, -y * outputs))
 
     value_and_gradient = jax.value_and_grad(loss)
 
@@ -119,7 +146,7 @@ def _compiled(
 
     def one_step(carry: Any) -> Any:
         k, until, _, gradient, weights = carry
-        weights = weights - step * gradient
+        weights = kept * weights - step * gradient
         return k + 1, until, *value_and_gradient(weights), weights
 
     @jax.jit

@@ -9,15 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array
+from tacit.arguments import Array, positive
 from tacit.bias.separation import require_separable
+from tacit.flows.decay_march import asked_times, follow, last_time, record_times, recorded
 from tacit.flows.dual_box import BoxDual
+from tacit.flows.dual_decay import MarginDecay, SquareDecay
 from tacit.flows.dual_escape import opening
 from tacit.flows.dual_form import dual_form
 from tacit.flows.dual_lazy import LAZY, LazyDual
 from tacit.flows.dual_margin import MarginDual
 from tacit.flows.dual_open import OpenDual
-from tacit.flows.flow import Flow, Problem, Progress, separable
+from tacit.flows.flow import Flow, Problem, Progress, decayed, separable
 from tacit.flows.march import Limits, Snapshot, check, march
 from tacit.flows.margin_march import course, march_margin, margin_records
 from tacit.flows.path import Path, label
@@ -93,6 +95,33 @@ class DualFlow(Record, Flow):
         final = _parameters(net, problem.dimension, end)
         described = net.describe(), self.describe(), outcome
         return label(problem, *described, margin_records(records), final)
+
+    def run_decayed(
+        self, model: Model, problem: Problem, rate: float, progress: Progress | None = None
+    ) -> Path:
+        """The exact flow under weight decay, to `t_max`, recorded over time.
+
+        By default `t_max` is 8/rate after the start has decayed to size one. `record` holds times
+        here. Inseparable labels are fine: the decay bounds the parameters.
+        """
+        net, problem = _equal_starts(model, problem)
+        dual: MarginDecay | SquareDecay
+        if isinstance(problem, Classification):
+            dual = MarginDecay(net, problem, rate)
+        else:
+            dual = SquareDecay(net, problem, rate)
+        asked = self.t_max
+        if asked is None and self.record is not None:
+            asked = max(positive(WHO, "record", t) for t in self.record)
+        t_max = last_time(rate, dual.law.log_alpha + dual.law.top, asked)
+        if self.record is None:
+            first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
+            log_times = record_times(first, t_max, self.points_per_decade)
+        else:
+            log_times = asked_times(WHO, self.record, t_max)
+        log_t, states, outcome = follow(dual, log_times, self.rtol, self.max_steps, progress)
+        described = net.describe(), decayed(self, rate), outcome
+        return label(problem, *described, recorded(dual, log_t, states))
 
     def _at_rest(self, net: DiagonalNet, problem: Regression) -> Path:
         """The path of data that exert no force on a zero predictor."""

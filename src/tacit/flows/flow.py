@@ -28,9 +28,23 @@ class Flow(abc.ABC):
         or logistic loss.
         """
 
+    def run_decayed(
+        self, model: Model, problem: Problem, rate: float, progress: Progress | None = None
+    ) -> Path:
+        """The same on loss + (rate/2) |parameters|^2; see `WeightDecay`, which calls this."""
+        raise ValueError(
+            f"WeightDecay: {type(self).__name__} has no weight decay; wrap DualFlow (exact, "
+            "diagonal nets), ParameterFlow (any model) or GradientDescent"
+        )
+
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
         """What is needed to build this flow again, as plain JSON values."""
+
+
+def decayed(flow: Flow, rate: float) -> dict[str, Any]:
+    """The description of `flow` under weight decay."""
+    return {"flow": "WeightDecay", "rate": rate, "of": flow.describe()}
 
 
 def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:
@@ -46,13 +60,3 @@ def separable(who: str, model: object, problem: object) -> tuple[Separable, Prob
             f"as DiagonalNet or ProductNet, got {type(model).__name__}"
         )
     return model, problem
-
-
-def regression_only(who: str, problem: Problem) -> Regression:
-    """`problem` if it is a Regression."""
-    if not isinstance(problem, Regression):
-        raise ValueError(
-            f"{who}: made for regression, got a Classification; use NormalizedDescent, DualFlow "
-            "or ParameterFlow"
-        )
-    return problem

@@ -33,11 +33,18 @@ LABELS = {
     "kernel_distance": "1 - cosine between the tangent kernel and that of the first record",
     "parameters": "parameters of the model",
     "final_parameters": "parameters of the model at the last recorded time",
+    "predictions": "outputs of the model",
+    "parameter_norm": "Euclidean norm of the parameters",
+    "turn": "angle between the parameters and their start",
+    "margin_l1": "smallest margin over the l1 norm of the predictor",
+    "margin_l2": "smallest margin over the Euclidean norm of the predictor",
+    "train_accuracy": "share of the samples with a positive margin",
+    "test_accuracy": "expected accuracy on new samples",
     "X": "samples, one per row",
     "y": "labels",
 }
 LEAST = float(np.log(np.finfo(float).tiny))  # of a loss that float64 holds to all its digits
-UNITS = {"log_t": "log(1)", "log_loss": "log(1)", "step": "steps"}
+UNITS = {"log_t": "log(1)", "log_loss": "log(1)", "step": "steps", "turn": "degrees"}
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -115,12 +122,19 @@ def _derived(problem: Regression | Classification, recorded: dict[str, Array]) -
             "norm_l2": np.exp(log_sum_of_squares(predictor) / 2),
         }
         if isinstance(problem, Classification):
-            return found | _margins(problem, recorded)
+            found |= _margins(problem, recorded)
+            return found | {f"margin_{p}": _over(found["margin"], found[f"norm_{p}"])
+                            for p in ("l1", "l2")}  # fmt: skip
         log_loss = log_sum_of_squares(predictor @ problem.X.T - problem.y)
         found |= {"log_loss": log_loss, "loss": np.exp(log_loss)}
         if problem.truth is not None:
             found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
     return found
+
+
+def _over(margin: Array, norm: Array) -> Array:
+    """margin / norm; NaN at a zero predictor, which has no direction."""
+    return margin / np.where(norm > 0, norm, np.nan)
 
 
 def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, Array]:
@@ -134,7 +148,11 @@ def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, A
         log_loss = log_mean_loss(problem.loss, margins)
     found = {"log_loss": log_loss, "smoothed_margin": -log_loss,
              "loss": np.where(log_loss > LEAST, np.exp(log_loss), np.nan),
-             "margins": margins, "margin": margins.min(axis=1)}  # fmt: skip
+             "margins": margins, "margin": margins.min(axis=1),
+             "train_accuracy": (margins > 0).mean(axis=1)}  # fmt: skip
+    if problem.population is not None:
+        accuracy = [problem.population.accuracy(beta) for beta in recorded["predictor"]]
+        found["test_accuracy"] = np.array(accuracy)
     if "log_slopes" in recorded:
         found["kernel_distance"] = kernel_distances(problem.signed_rows, recorded["log_slopes"])
     return found

@@ -7,6 +7,9 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array
 
+LARGE = 10**9  # products in one kernel beyond which a part of the samples must do
+SAMPLES = 64
+
 
 def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
     """1 - cosine of the angle between two kernels as matrices: 0 if proportional, at most 2."""
@@ -23,14 +26,22 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
     """Distances of X diag(weights) X^T from the first of them, one per row of `log_weights`.
 
     That is the tangent kernel of a separable model whose coordinates have squared slopes
-    `weights`; a common factor does not matter, so logarithms may be as large as they like.
+    `weights`; a common factor does not matter, so logarithms may be as large as they like. Of
+    large data the first samples alone are looked at: a cosine needs no more of them.
     """
+    size = float(np.abs(X).max())
+    if size == 0:
+        return np.zeros(len(log_weights))  # a kernel that is zero throughout has not turned
+    if X.shape[0] ** 2 * X.shape[1] > LARGE:
+        X = X[:SAMPLES]
+    X = X / size
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
     found, unit = np.empty(len(weights)), _unit_kernel("K", (X * weights[0]) @ X.T)
     block = max(1, 10**6 // (len(X) * max(X.shape)))  # kernels held at a time
+    scaled = np.empty((block, *X.shape))  # one buffer: fresh pages cost more than the product
     for at in range(0, len(weights), block):
         part = weights[at : at + block]
-        kernels = (X * part[:, None, :]) @ X.T
+        kernels = np.multiply(X, part[:, None, :], out=scaled[: len(part)]) @ X.T
         kernels /= np.linalg.norm(kernels, axis=(1, 2), keepdims=True)
         found[at : at + block] = ((kernels - unit) ** 2).sum(axis=(1, 2)) / 2
     found[0] = 0.0  # not even by rounding is it away from itself

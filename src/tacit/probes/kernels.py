@@ -12,6 +12,7 @@ from tacit.arguments import Array, finite_array, regression_data
 from tacit.models.model import Model, Separable
 from tacit.models.tangent import kernel_distance
 from tacit.precision import double_precision
+from tacit.probes.kernel_machines import kernel_interpolant
 
 __all__ = ["kernel_distance", "kernel_predictor", "tangent_kernel"]
 
@@ -42,11 +43,9 @@ def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
             "kernel_predictor: the model must have a linear predictor with separate coordinates, "
             f"such as DiagonalNet, got {type(model).__name__}"
         )
-    start = model.start(X.shape[1])
-    beta, slopes = model.predictor(start), model.slopes(start)
-    root = np.sqrt(np.sum((slopes / np.abs(slopes).max()) ** 2, axis=0))
-    # min |delta w| with J delta w = y - f(0), and J = X diag(root) in suitable coordinates
-    return beta + root * np.linalg.lstsq(X * root, y - X @ beta, rcond=None)[0]
+    beta = kernel_interpolant(model, X, y).predictor
+    assert beta is not None
+    return beta
 
 
 def _inputs(who: str, name: str, x: ArrayLike) -> Array:

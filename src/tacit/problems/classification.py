@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, classification_data, finite_array, integer, one_of
 from tacit.problems.regression import frozen
 from tacit.records import Record
+
+if TYPE_CHECKING:
+    from tacit.problems.population import Population
 
 LOSSES = ("exp", "logistic")
 
@@ -20,7 +23,8 @@ class Classification(Record):
     """Samples `X` (samples x features) with labels `y` of -1 and +1, and the loss to minimise.
 
     `loss` is the mean of exp(-y f) ("exp") or of log(1 + exp(-y f)) ("logistic"). `truth` is
-    the direction that made the labels, where known.
+    the direction that made the labels, and `population` what new samples are drawn from, where
+    they are known.
     """
 
     X: Array
@@ -29,6 +33,7 @@ class Classification(Record):
     truth: Array | None = None
     description: str = "classification data given as arrays"
     recipe: dict[str, Any] | None = None
+    population: Population | None = None
 
     def __post_init__(self) -> None:
         X, y = classification_data("Classification", self.X, self.y)

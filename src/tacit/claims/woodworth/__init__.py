@@ -9,7 +9,11 @@ from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
     asymptotics,
     explicit,
     theorem_3,
+    width,
     balance,
+    kernel_bounds,
+    kernel_corollary,
+    kernel_lemmas,
 )
 
 __all__ = [
@@ -18,8 +22,12 @@ __all__ = [
     "explicit",
     "general_approach",
     "kernel",
+    "kernel_bounds",
+    "kernel_corollary",
+    "kernel_lemmas",
     "lemmas",
     "theorem_1",
     "theorem_2",
     "theorem_3",
+    "width",
 ]

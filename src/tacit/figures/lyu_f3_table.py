@@ -1,0 +1,129 @@
+"""L-F3a: a multiplication table completed by U U^T - V V^T, memorized at once, understood late."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.figures.registry import Parameters, figure
+from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
+from tacit.figures.table_completion import completed
+from tacit.figures.transition import LEGEND, rows
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PRESETS: dict[str, Parameters] = {
+    "quick": {"dimension": 40, "fraction": 0.15, "seed": 0, "alpha": 10.0, "decays": [1e-4, 1e-6],
+              "step": 0.1, "end": 25.0, "records": 200, "rtol": 1e-6, "level": 0.02},
+    "paper": {"dimension": 97, "fraction": 0.05, "seed": 0, "alpha": 10.0, "decays": [1e-4, 1e-6],
+              "step": 0.1, "end": 25.0, "records": 200, "rtol": 1e-6, "level": 0.02},
+}  # fmt: skip
+HEIGHTS = (2.4, 1.2, 1.2, 0.9, 0.9, 0.9)
+
+
+@figure(
+    "L-F3a",
+    title="Multiplication table: memorized at once, understood after the decay",
+    source="Lyu et al. 2023, poster, completing multiplication tables",
+    data=completed,
+    presets=PRESETS,
+    constructed="the table is i j/d^2; entries are drawn one by one, and a symmetric matrix then "
+    "knows (j, i) too; the seed is one whose least nuclear norm is the table's (18 of 20 seeds in "
+    "preset quick, 5 of 10 in preset paper); the second decay, because the last error is "
+    "proportional to the decay; in preset quick also d and the share seen",
+)
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Errors, distances, nuclear norm, parameter norm, turn and kernel distance over one time."""
+    picture, axes = rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
+    _foreseen(axes, dataset)
+    for number, colour in enumerate(_colours(dataset)):
+        run = dataset.isel(decay=number)
+        _draw_run(axes, run.isel(record=run.t.values > 0), colour)
+    _furnish(axes, dataset)
+    picture.align_ylabels(axes)
+    return picture
+
+
+def _colours(dataset: xarray.Dataset) -> list[str]:
+    count = dataset.sizes["decay"]
+    return [RED, BLUE] if count == 2 else [CYCLE[k % len(CYCLE)] for k in range(count)]
+
+
+def _draw_run(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
+    error, distance, nuclear, norm, turn, kernel = axes
+    name = rf"$\lambda$ = {_power(float(run.decay))}"
+    error.plot(run.t, run.test_error, color=colour, linewidth=3, label=f"test, {name}")
+    error.plot(run.t, run.train_error, "--", color=colour, linewidth=1.4, label=f"training, {name}")
+    distance.plot(run.t, run.from_kernel, "-.", color=colour, linewidth=1.4)
+    distance.plot(run.t, run.from_nuclear, color=colour)
+    nuclear.plot(run.t, run.norm_nuclear, color=colour)
+    norm.plot(run.t, run.parameter_norm, color=colour)
+    turn.plot(run.t, run.turn, color=colour)
+    kernel.plot(run.t, run.kernel_distance, color=colour)
+
+
+def _foreseen(axes: Sequence[Axes], dataset: xarray.Dataset) -> None:
+    """What was known before training: the forecasts and (1/lambda) log alpha."""
+    for number, colour in enumerate(_colours(dataset)):
+        run = dataset.isel(decay=number)
+        for one in axes:
+            one.axvspan(float(run.forecast_low), float(run.forecast_high), color=colour, alpha=0.13,
+                        linewidth=0, zorder=0)  # fmt: skip
+            one.axvline(float(run.forecast), color=BLACK, linestyle="--", linewidth=1.2, zorder=2)
+            one.axvline(float(run.theory), color=GREY, linestyle=":", linewidth=1.2, zorder=2)
+
+
+def _furnish(axes: Sequence[Axes], dataset: xarray.Dataset) -> None:
+    error, distance, nuclear, norm, turn, kernel = axes
+    error.set(ylabel="root mean\nsquare error", xscale="log", yscale="log")
+    times = dataset.t.values[dataset.t.values > 0]
+    error.set_xlim(times.min(), times.max())
+    error.plot([], [], "--", color=BLACK, linewidth=1.2, label="forecast before training")
+    error.plot([], [], color=GREY, linewidth=8, alpha=0.3, label="its interval")
+    error.plot([], [], ":", color=GREY, linewidth=1.2, label=r"$(1/\lambda)\,\log\alpha$")
+    distance.plot([], [], "-.", color=BLACK, linewidth=1.4, label="kernel interpolant")
+    distance.plot([], [], color=BLACK, label="least nuclear norm")
+    distance.set(ylabel="relative\ndistance to", yscale="log")
+    nuclear.axhline(1, color=BLACK, linewidth=0.9, label="least that fits\nthe data")
+    nuclear.set(ylabel="nuclear norm\nover least", ylim=(0, None))
+    norm.set(ylabel="parameter\nnorm", yscale="log")
+    turn.set(ylabel="turn from\nstart (deg)", ylim=(0, 92), yticks=(0, 45, 90))
+    kernel.set(ylabel="kernel\ndistance", ylim=(-0.03, None), xlabel="training time $t$")
+    for one in (error, distance, nuclear):
+        one.legend(**LEGEND)
+    _above(error, dataset)
+
+
+def _above(axes: Axes, dataset: xarray.Dataset) -> None:
+    """Descent steps on top, and what happened in a line for every run."""
+    step = float(dataset.attrs["step"])
+    above = axes.secondary_xaxis(
+        "top", functions=(lambda t: np.asarray(t) / step, lambda s: np.asarray(s) * step)
+    )
+    above.set_xlabel(f"descent steps at learning rate {step:g}")
+    above.tick_params(labelsize=8)
+    axes.set_title(_summary(dataset), fontsize=9)
+
+
+def _summary(dataset: xarray.Dataset) -> str:
+    lines = []
+    for number in range(dataset.sizes["decay"]):
+        run = dataset.isel(decay=number)
+        times = (_power(float(run[name]) / dataset.attrs["step"]) for name in ("jump", "forecast"))
+        lines.append(
+            rf"$\lambda$ = {_power(float(run.decay))}: half of the fall by step {next(times)}, "
+            f"foreseen {next(times)}; last error {_power(float(run.test_error[-1]))}"
+        )
+    return "\n".join(lines)
+
+
+def _power(value: float) -> str:
+    """A number as digits times a power of ten, in TeX."""
+    digits, exponent = f"{value:.1e}".split("e")
+    front = "" if digits == "1.0" else rf"{digits} \times "
+    return rf"${front}10^{{{int(exponent)}}}$"

@@ -1,0 +1,197 @@
+"""Following a flow under weight decay: records over training time, and how it ended."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array, positive
+from tacit.flows.dual_decay import LAZY, DecayDual, MarginDecay, SquareDecay
+from tacit.flows.flow import Progress
+from tacit.flows.march import quiet, try_step
+from tacit.records import Kind, Outcome
+
+LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
+LONGEST = 1000.0  # times 1/rate: long before, nothing moves any more
+AFTER = 8.0  # how many times 1/rate to follow beyond the moment when the start has decayed to 1
+MOST = 400  # log-spaced records: a start of 1e300 begins at a time of 1e-600
+STRIDE = 5.0  # of the clock in one step: a longer one extrapolates beyond float64
+
+
+def last_time(rate: float, log_alpha: float, t_max: float | None) -> float:
+    """`t_max`, or by default a time at which any transition has long happened."""
+    if rate < 1e-300:
+        raise ValueError(f"WeightDecay: rate must be 0 or at least 1e-300, got {rate:g}")
+    if t_max is None:
+        return (max(log_alpha, 0.0) + AFTER) / rate
+    if not 1e-300 <= t_max <= (LONGEST + 2 * abs(log_alpha)) / rate:
+        raise ValueError(
+            f"WeightDecay: times must lie between 1e-300 and {LONGEST:g}/rate (plus twice log "
+            f"alpha/rate), got {t_max:g} at rate {rate:g}; the decay ends all motion long before"
+        )
+    return t_max
+
+
+def record_times(log_first: float, t_max: float, per_decade: int) -> Array:
+    """Logarithms of the times to record: log-spaced ones, and evenly spaced ones up to t_max.
+
+    The transition sits late in the run, where log-spaced times are few.
+    """
+    step = max(math.log(10) / per_decade, (math.log(t_max) - log_first) / MOST)
+    spaced = np.arange(log_first, math.log(t_max), step)
+    even = np.log(t_max * np.arange(1, 4 * per_decade + 1) / (4 * per_decade))
+    return np.unique(np.concatenate([spaced, even]))
+
+
+def asked_times(who: str, record: Sequence[float], t_max: float) -> Array:
+    """Logarithms of the times asked for, all of them up to t_max."""
+    times = [positive(who, "record", t) for t in sorted(record)]
+    if times[-1] > t_max:
+        raise ValueError(f"{who}: record must stay within t_max = {t_max:g}, got {times[-1]:g}")
+    return np.log(times)
+
+
+def follow(
+    dual: DecayDual,
+    log_times: Array,
+    rtol: float,
+    max_steps: int,
+    progress: Progress | None = None,
+) -> tuple[Array, list[Array], Outcome]:
+    """(log t, x) at the start and at every time reached, and the outcome."""
+    found_t, found_x = [-math.inf], [np.zeros(len(dual.rows))]
+    taus = [dual.tau(log_t) for log_t in log_times]
+    begin, x = 0.0, found_x[0]
+    if isinstance(dual, SquareDecay):
+        begin = _lazy_until(dual)
+        for log_t, tau in zip(log_times, taus, strict=True):
+            if tau < begin:
+                found_t.append(float(log_t))
+                found_x.append(dual.lazy(tau))
+        x = dual.lazy(begin) if begin > 0 else x
+    due = [(float(t), tau) for t, tau in zip(log_times, taus, strict=True) if tau >= begin]
+    with quiet():
+        outcome = _integrate(dual, begin, x, due, rtol, max_steps, progress, found_t, found_x)
+    return np.array(found_t), found_x, outcome
+
+
+def _lazy_until(dual: SquareDecay) -> float:
+    """The clock up to which the kernel's closed form is exact to rounding; 0 if never."""
+    law = dual.law
+    excess = law.log_amplitude(0.0) - LAZY
+    return dual.tau(math.log(excess / (law.depth * law.rate))) if excess > 0 else 0.0
+
+
+def _integrate(
+    dual: DecayDual,
+    begin: float,
+    x: Array,
+    due: list[tuple[float, float]],
+    rtol: float,
+    max_steps: int,
+    progress: Progress | None,
+    found_t: list[float],
+    found_x: list[Array],
+) -> Outcome:
+    if not due:
+        return Outcome(Kind.SOLVED, "followed to the end of the time asked for")
+    end = due[-1][1]
+    rtol = max(rtol / dual.law.sensitivity(math.exp(due[-1][0])), 1e-12)
+    solvers = _solvers(dual, begin, x, end, rtol)
+    solver = next(solvers)
+    place, shown = 0, 0.0
+    for _ in range(max_steps):
+        while not try_step(solver):
+            successor = solvers.send(solver)
+            if successor is None:
+                return _gave_up(dual, solver.t)
+            solver = successor
+        inside = solver.dense_output()
+        while place < len(due) and due[place][1] <= solver.t:
+            found_t.append(due[place][0])
+            found_x.append(inside(due[place][1]))
+            place += 1
+        if place < len(due) and dual.slack(solver.t, solver.y) < LEAST:
+            return _gave_up(dual, solver.t)
+        if place == len(due):
+            return Outcome(Kind.SOLVED, f"followed to t={math.exp(due[-1][0]):.6g}")
+        if progress is not None and (done := dual.time(solver.t) / dual.time(end)) >= shown + 0.02:
+            shown = done
+            progress(min(done, 1.0), f"t={dual.time(solver.t):.4g}")
+    sentence = f"stopped at t={dual.time(solver.t):.4g} by {max_steps} steps; raise max_steps"
+    return Outcome(Kind.BUDGET_SPENT, sentence)
+
+
+def _solvers(
+    dual: DecayDual, begin: float, x: Array, end: float, rtol: float
+) -> Generator[Any, Any, None]:
+    """BDF, the cheapest; where it fails Radau goes on from there, and None says that it failed."""
+    from scipy.integrate import BDF, Radau
+
+    settings: Any = {"rtol": rtol, "atol": rtol * _size(dual), "jac": dual.jacobian,
+                     "max_step": STRIDE}  # fmt: skip
+    failed = yield BDF(dual.velocity, begin, x, end, first_step=min(1e-3, end - begin), **settings)
+    failed = yield Radau(dual.velocity, failed.t, failed.y, end, **settings)
+    yield None
+
+
+def _size(dual: DecayDual) -> float:
+    """A small entry of x: what a tenth of a unit of time R does to it."""
+    speed = np.abs(dual.velocity(0.0, np.zeros(len(dual.rows))))
+    return min(0.01 * float(speed.max()), 0.01) or 1.0
+
+
+def _gave_up(dual: DecayDual, tau: float) -> Outcome:
+    why = "the integrator cannot go on at this accuracy; raise rtol"
+    if dual.law.depth > 2:
+        why = "1 - |s| is below what float64 resolves at this depth; ParameterFlow may go further"
+    return Outcome(Kind.STALLED, f"gave up at t={dual.time(tau):.4g}: {why}")
+
+
+def recorded(dual: DecayDual, log_t: Array, duals: list[Array]) -> dict[str, Array]:
+    """What the flow knows at the recorded times, ready to be labelled."""
+    names = "predictor", "log_slopes", "parameter_norm", "turn"
+    rows: dict[str, list[Any]] = {name: [] for name in names}
+    law = dual.law
+    with np.errstate(over="ignore", under="ignore"):
+        t = np.exp(log_t)
+        for time, x in zip(t, duals, strict=True):
+            now, pull = law.at(float(time)), dual.pull(x)
+            rows["predictor"].append(law.predictor(now, pull))
+            rows["log_slopes"].append(law.log_slopes(now, pull) + np.zeros_like(pull))
+            norm, turn = _norm_and_turn(dual, float(time), law.log_growth(now, pull))
+            rows["parameter_norm"].append(norm)
+            rows["turn"].append(turn)
+    found = {name: np.array(values) for name, values in rows.items()}
+    found |= {"t": t, "log_t": log_t, "dual": _dual(dual, duals)}
+    if isinstance(dual, MarginDecay):
+        found["margins"] = found["predictor"] @ dual.rows.T
+    return found
+
+
+def _dual(dual: DecayDual, duals: list[Array]) -> Array:
+    table = np.array(duals)
+    return table @ dual.basis.T if isinstance(dual, SquareDecay) else table
+
+
+def _norm_and_turn(dual: DecayDual, t: float, growth: Array) -> tuple[float, float]:
+    """|theta| and the angle in degrees between theta and its start, however small.
+
+    theta is the decayed start plus expm1(growth) of it; the part of that across the start turns.
+    """
+    law = dual.law
+    log_start = np.broadcast_to(law.log_start, growth.shape)
+    top, most = float(log_start.max()), max(float(growth.max()), 0.0)
+    start, unit = np.exp(log_start - top), math.exp(-most)
+    moved = start * (np.expm1(growth) if most < 1 else np.exp(growth - most) - unit)
+    unit = 1.0 if most < 1 else unit
+    most = 0.0 if most < 1 else most
+    size = float(np.linalg.norm(start))
+    along = float((moved * start).sum()) / size**2
+    across = float(np.linalg.norm(moved - along * start))
+    ahead = (unit + along) * size
+    norm = float(np.exp(top - law.rate * t + most) * math.hypot(across, ahead))
+    return norm, math.degrees(math.atan2(across, ahead))

@@ -1,0 +1,78 @@
+"""The losses as functions of predictions: value, slope and bend of every sample's part."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.flows.path import log_sum_of_squares
+from tacit.flows.tails import log_mean_loss
+
+
+class SquaredLoss(NamedTuple):
+    """sum_n (f_n - y_n)^2."""
+
+    y: Array
+
+    def log_loss(self, predictions: Array) -> Array:
+        """log of the loss along the last axis."""
+        return log_sum_of_squares(predictions - self.y)
+
+    def slopes(self, predictions: Array) -> Array:
+        return 2 * (predictions - self.y)
+
+    def bends(self, predictions: Array) -> Array:
+        return np.full(len(self.y), 2.0)
+
+    def wanted(self, predictions: Array) -> Array:
+        """The change of the predictions that training is after."""
+        return self.y - predictions
+
+    def log_unit(self, start: Array) -> float:
+        """log of the loss that targets are relative to: here of the zero predictor."""
+        return float(log_sum_of_squares(self.y)) if self.y.any() else 0.0
+
+
+class MarginLoss(NamedTuple):
+    """The mean of exp(-y f) ("exp") or log(1 + exp(-y f)) ("logistic")."""
+
+    y: Array
+    name: str
+
+    def log_loss(self, predictions: Array) -> Array:
+        return log_mean_loss(self.name, predictions * self.y)
+
+    def slopes(self, predictions: Array) -> Array:
+        return -self.y * self._pull(predictions * self.y) / len(self.y)
+
+    def bends(self, predictions: Array) -> Array:
+        margins = predictions * self.y
+        pull = self._pull(margins)
+        if self.name == "logistic":
+            pull = pull * self._pull(-margins)
+        return pull / len(self.y)
+
+    def wanted(self, predictions: Array) -> Array:
+        """A margin of one more, for margins grow without end."""
+        return self.y.copy()
+
+    def log_unit(self, start: Array) -> float:
+        """That of the predictions at the start."""
+        return float(self.log_loss(start))
+
+    def _pull(self, margins: Array) -> Array:
+        """-dl/dm."""
+        with np.errstate(over="ignore", under="ignore"):
+            if self.name == "exp":
+                return np.exp(-margins)
+            return np.exp(-np.logaddexp(0.0, margins))
+
+
+Loss = SquaredLoss | MarginLoss
+
+
+def finite(loss: Loss, predictions: Array) -> bool:
+    """True if float64 holds the slopes of the loss."""
+    return bool(np.isfinite(predictions).all() and np.isfinite(loss.slopes(predictions)).all())

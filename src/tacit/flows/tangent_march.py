@@ -1,0 +1,190 @@
+"""Following theta' = -grad L(theta) - rate theta of any model with few samples, however stiff.
+
+A large start under a small decay has time scales far apart: the loss is fitted within
+1 / |start|^2, and the decay takes 1 / rate. Steps grow to the scale of what still moves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.flows.flow import Progress
+from tacit.flows.march import SETTLED, GaveUp, quiet
+from tacit.flows.tangent_bdf import Backward
+from tacit.flows.tangent_loss import Loss, finite
+from tacit.flows.tangent_newton import GaussNewton
+from tacit.flows.tangent_samples import Derivative, Samples
+from tacit.flows.tangent_system import LAZY, Decayed, Displaced
+from tacit.records import Kind, Outcome
+
+
+class Moment(NamedTuple):
+    """One time of the flow."""
+
+    t: float
+    parameters: Array
+    predictions: Array
+    displacement: Array | None = None  # of e^(rate t) parameters from the start, while small
+
+
+class Course(NamedTuple):
+    """When to stop: `log_loss` is a target, and `endless` says that only time ends training."""
+
+    t_max: float
+    log_loss: float
+    max_steps: int
+    endless: bool
+
+
+class TangentMarch:
+    """The flow of one model on one problem from `start`, to accuracy `rtol` in each step."""
+
+    def __init__(
+        self,
+        who: str,
+        samples: Samples,
+        loss: Loss,
+        start: Array,
+        rate: float,
+        rtol: float,
+        separable: bool = False,
+    ) -> None:
+        self.samples, self.loss, self.start, self.rate = samples, loss, start, rate
+        self.plain = Decayed(samples, loss, rate, rtol, separable)
+        self.rtol = rtol
+        with np.errstate(over="ignore", under="ignore"):
+            predictions = samples.predict(start)
+            velocity = self.plain.velocity(0.0, start)
+        if not (finite(loss, predictions) and np.isfinite(velocity).all()):
+            raise ValueError(
+                f"{who}: the gradients of this start are beyond float64 (its largest prediction "
+                f"is {np.abs(predictions).max():.3g}); take a smaller start"
+            )
+        self.begin = Moment(0.0, start, predictions, np.zeros_like(start))
+        self.stuck = not velocity.any() and bool(loss.slopes(predictions).any())
+        self._measure(samples.derivative(start), velocity)
+        self.first = self._first(velocity)
+
+    def _measure(self, derivative: Derivative, velocity: Array) -> None:
+        """The shortest time at the start, and whether the flow stays near it for long."""
+        bends = self.loss.bends(self.begin.predictions)
+        tangent = GaussNewton(derivative, bends, self.rate)
+        largest = float(np.abs(self.start).max())
+        # a small start leaves at the speed of its curvature, long before its kernel matters
+        escape = float(np.abs(velocity).max()) / largest if largest else 0.0
+        stiffest = float(np.linalg.norm(tangent.kernel, 2)) + self.rate
+        self.unit = 0.5 / (max(stiffest, escape) or 1.0)
+        wanted = self.loss.wanted(self.begin.predictions)
+        aim = np.asarray(np.linalg.lstsq(derivative.kernel(), wanted, rcond=1e-12)[0], dtype=float)
+        move = float(np.abs(derivative.pull(aim)).max())  # of the linearised flow
+        self.lazy = 0 < move < LAZY * largest
+        self.displaced = Displaced(self.samples, self.loss, self.rate, self.rtol, self.start, move)
+        self.plain.least = 0.0 if largest else move
+
+    def _first(self, velocity: Array) -> float:
+        """A first step of order one that meets the tolerance."""
+        system, state = self._system(), np.zeros_like(self.start) if self.lazy else self.start
+        speed = float(np.abs(velocity * (self.rtol / system.weights(state))).max())
+        return min(1e-3 * self.unit, math.sqrt(self.rtol) / speed if speed else math.inf)
+
+    def _system(self) -> Decayed | Displaced:
+        """The form that the flow starts in."""
+        return self.displaced if self.lazy else self.plain
+
+    def run(
+        self, times: Iterable[float], course: Course, progress: Progress | None = None
+    ) -> tuple[list[Moment], Outcome]:
+        """The moments at 0, at the increasing `times` and at the end, and how it ended."""
+        records = [self.begin]
+        if not course.endless and self._log_loss(self.begin) <= course.log_loss:
+            return records, Outcome(Kind.SOLVED, "the start already fits the data")
+        with quiet():
+            outcome = self._follow(records, iter(times), course, progress)
+        return records, outcome
+
+    def _follow(
+        self,
+        records: list[Moment],
+        times: Iterator[float],
+        course: Course,
+        progress: Progress | None,
+    ) -> Outcome:
+        due, shown, checkpoint = next(times, math.inf), 0.0, self.begin
+        try:
+            solver = self._solver(course.t_max)
+            while True:
+                solver.step()
+                while due <= min(solver.t, course.t_max):
+                    records.append(self._moment(solver, due))
+                    due = next(times, math.inf)
+                now = self._moment(solver, min(solver.t, course.t_max))
+                if (end := self._ended(now, checkpoint, course, solver.taken)) is not None:
+                    if now.t > records[-1].t:
+                        records.append(now)
+                    return end
+                if now.t >= 10 * checkpoint.t:
+                    checkpoint = now
+                if progress is not None and (done := self._done(now, course)) >= shown + 0.02:
+                    shown = done
+                    progress(min(done, 1.0), f"t={now.t:.4g}")
+                self._leave(solver)
+        except GaveUp as reason:
+            now = self._moment(solver, solver.t)
+            if now.t > records[-1].t:
+                records.append(now)
+            return Outcome(Kind.STALLED, f"the integrator gave up at {self._place(now)}: {reason}")
+
+    def _solver(self, t_max: float) -> Backward:
+        state = np.zeros_like(self.start) if self.lazy else self.start
+        return Backward(self._system(), 0.0, state, min(self.first, t_max))
+
+    def _leave(self, solver: Backward) -> None:
+        """Turn to the parameters themselves once they have moved far from their start."""
+        if solver.system is self.displaced and not self.displaced.lazy(solver.t, solver.table[0]):
+            solver.change(self.plain, self.displaced.parameters)
+
+    def _moment(self, solver: Backward, t: float) -> Moment:
+        state = solver.state if t == solver.t else solver.at(t)
+        system = self.displaced if solver.system is self.displaced else self.plain
+        displacement = state if solver.system is self.displaced else None
+        return Moment(t, system.parameters(t, state), system.predictions(t, state), displacement)
+
+    def _log_loss(self, moment: Moment) -> float:
+        return float(self.loss.log_loss(moment.predictions))
+
+    def _ended(self, now: Moment, before: Moment, course: Course, taken: int) -> Outcome | None:
+        if not np.isfinite(now.parameters).all():
+            return Outcome(Kind.DIVERGED, f"not finite at t={now.t:.4g}")
+        if not course.endless and self._log_loss(now) <= course.log_loss:
+            return Outcome(Kind.SOLVED, f"the target is met at {self._place(now)}")
+        if now.t >= course.t_max:
+            if course.endless:
+                return Outcome(Kind.SOLVED, f"followed to {self._place(now)}")
+            return Outcome(Kind.BUDGET_SPENT, f"stopped at {self._place(now)} by t_max; raise it")
+        if taken >= course.max_steps:
+            sentence = f"{course.max_steps} integrator steps; raise max_steps or rtol"
+            return Outcome(Kind.BUDGET_SPENT, f"stopped at {self._place(now)} by {sentence}")
+        if not course.endless and now.t >= 10 * before.t > 0 and self._settled(before, now):
+            sentence = f"at rest since t={now.t / 10:.4g} with {self._place(now)}"
+            return Outcome(Kind.STALLED, f"{sentence}: the model cannot move further")
+        return None
+
+    def _settled(self, before: Moment, now: Moment) -> bool:
+        """True if a decade of time moved no parameter and did not halve the loss."""
+        moved = np.abs(now.parameters - before.parameters) > SETTLED * np.abs(now.parameters)
+        return not moved.any() and self._log_loss(now) > self._log_loss(before) - math.log(2)
+
+    def _place(self, now: Moment) -> str:
+        return f"t={now.t:.4g} with loss {math.exp(self._log_loss(now)):.3g}"
+
+    def _done(self, now: Moment, course: Course) -> float:
+        if course.t_max < math.inf:
+            return math.log1p(now.t / self.unit) / math.log1p(course.t_max / self.unit)
+        first = self._log_loss(self.begin)
+        span = first - course.log_loss
+        return (first - self._log_loss(now)) / span if 0 < span < math.inf else 0.0

@@ -1,0 +1,209 @@
+"""The labelled path of a model that need not have a linear predictor."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.flows.path import LABELS, LEAST, UNITS, label, log_sum_of_squares
+from tacit.flows.tangent_march import Moment
+from tacit.flows.tangent_matrix import TwoFactorSamples
+from tacit.flows.tangent_samples import HomogeneousSamples
+from tacit.flows.tangent_task import Task
+from tacit.models.matrix import MatrixModel
+from tacit.models.model import Separable
+from tacit.models.tangent import kernel_distance, kernel_distances
+from tacit.problems.classification import Classification
+from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.records import Outcome, Record
+from tacit.versions import versions
+
+FEW = 2000  # parameters that are recorded at every time, with their tangent kernels
+DIMS = {"predictions": ("sample",), "margins": ("sample",), "parameters": ("parameter",),
+        "predictor": ("row", "column")}  # fmt: skip
+MATRIX_LABELS = {
+    "predictor": "the matrix M of the linear predictor, f(X) = <M, X>",
+    "norm_nuclear": "nuclear norm of the matrix",
+    "norm_frobenius": "Frobenius norm of the matrix",
+    "test_error": "root mean square error of the matrix over its hidden entries",
+    "entries": "row and column of every observed entry",
+}
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TangentPath(Record):
+    """Where training went; `dataset` holds everything that was recorded, with labels.
+
+    `predictions` and `parameters` are those of the last recorded time.
+    """
+
+    outcome: Outcome
+    t: float
+    log_loss: float
+    predictions: Array
+    parameters: Array
+    dataset: Any = dataclasses.field(repr=False)
+
+    @property
+    def matrix(self) -> Array:
+        """The last matrix of a matrix model."""
+        if "predictor" not in self.dataset:
+            raise ValueError("TangentPath.matrix: the model has no matrix; see `predictions`")
+        return np.asarray(self.dataset.predictor.values[-1])
+
+
+def turn(start: Array, now: Array) -> float:
+    """The angle between two vectors in degrees; NaN where one of them is zero."""
+    sizes = [float(np.abs(vector).max()) for vector in (start, now)]
+    if not min(sizes) > 0:
+        return math.nan
+    a, b = start / sizes[0], now / sizes[1]
+    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
+    # 2 atan2(|a - b|, |a + b|): accurate for the smallest angles, where arccos is not
+    angle = 2 * math.atan2(float(np.linalg.norm(a - b)), float(np.linalg.norm(a + b)))
+    return math.degrees(angle)
+
+
+def measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
+    """t, log_t, parameter_norm and turn, and parameters where they are few."""
+    t = np.array([moment.t for moment in moments])
+    with np.errstate(divide="ignore", under="ignore"):
+        found = {"t": t, "log_t": np.log(t)}
+        found["parameter_norm"] = np.array([np.linalg.norm(m.parameters) for m in moments])
+        # a displacement from the start tells angles that the parameters have rounded away
+        now = [m.parameters if m.displacement is None else task.start + m.displacement
+               for m in moments]  # fmt: skip
+        found["turn"] = np.array([turn(task.start, vector) for vector in now])
+    if task.start.size <= FEW or isinstance(task.model, Separable):
+        found["parameters"] = np.array([moment.parameters for moment in moments])
+    return found
+
+
+def labelled(
+    task: Task,
+    rate: float,
+    flow: dict[str, Any],
+    outcome: Outcome,
+    moments: Sequence[Moment],
+    extra: dict[str, Array] | None = None,
+) -> Any:
+    """A Path of a separable model, a TangentPath of any other."""
+    recorded = measured(task, moments) | (extra or {})
+    if isinstance(task.model, Separable):
+        recorded |= _linear(task, task.model, rate, moments)
+        described = task.model.describe(), flow, outcome
+        return label(task.problem, *described, recorded, moments[-1].parameters)
+    recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
+    if isinstance(task.problem, MatrixProblem):
+        recorded |= _matrices(task, rate, moments)
+    if task.start.size <= FEW:
+        recorded |= _kernels(task, moments)
+    dataset = _dataset(task, recorded, moments[-1].parameters)
+    dataset.attrs = {
+        "description": json.dumps(_description(task, flow)),
+        "outcome": outcome.kind.value,
+        "sentence": outcome.sentence,
+    }
+    last, log_loss = moments[-1], float(recorded["log_loss"][-1])
+    return TangentPath(outcome, last.t, log_loss, last.predictions, last.parameters, dataset)
+
+
+def _linear(
+    task: Task, model: Separable, rate: float, moments: Sequence[Moment]
+) -> dict[str, Array]:
+    """The predictor of a separable model, and how far its tangent kernel has turned."""
+    exact = task.samples if isinstance(task.samples, HomogeneousSamples) else None
+    predictor, slopes = [], []
+    for moment in moments:
+        if exact is not None and moment.displacement is not None:
+            predictor.append(exact.predictor(moment.displacement, -rate * moment.t))
+        else:
+            predictor.append(model.predictor(moment.parameters))
+        slopes.append(log_sum_of_squares(model.slopes(moment.parameters).T))
+    found = {"predictor": np.array(predictor)}
+    if np.isfinite(np.max(slopes, axis=1)).all():
+        with np.errstate(under="ignore"):
+            found["kernel_distance"] = kernel_distances(task.rows, np.array(slopes))
+    return found
+
+
+def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
+    log_loss = task.loss.log_loss(predictions)
+    with np.errstate(under="ignore"):
+        loss = np.where(log_loss > LEAST, np.exp(log_loss), np.nan)
+        loss = np.where(np.isneginf(log_loss), 0.0, loss)
+    found = {"predictions": predictions, "log_loss": log_loss, "loss": loss}
+    if isinstance(task.problem, Classification):
+        margins = predictions * task.problem.y
+        found |= {"margins": margins, "margin": margins.min(axis=1), "smoothed_margin": -log_loss,
+                  "train_accuracy": (margins > 0).mean(axis=1)}  # fmt: skip
+    return found
+
+
+def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> dict[str, Array]:
+    exact = task.samples if isinstance(task.samples, TwoFactorSamples) else None
+    matrices = []
+    for moment in moments:
+        if exact is not None and moment.displacement is not None:
+            matrices.append(exact.matrix(moment.displacement, -rate * moment.t))
+        else:
+            assert isinstance(task.model, MatrixModel)
+            matrices.append(task.model.matrix(moment.parameters))
+    stack = np.array(matrices)
+    found = {"predictor": stack, "norm_frobenius": np.linalg.norm(stack, axis=(1, 2)),
+             "norm_nuclear": np.linalg.svd(stack, compute_uv=False).sum(axis=1)}  # fmt: skip
+    if task.problem.truth is not None:
+        found["test_error"] = np.array([task.problem.test_error(matrix) for matrix in stack])
+    return found
+
+
+def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
+    """Distances of the tangent kernels from the first one, where none of them vanishes."""
+    first = task.samples.derivative(moments[0].parameters).kernel()
+    found = [0.0]
+    for moment in moments[1:]:
+        kernel = task.samples.derivative(moment.parameters).kernel()
+        if not (first.any() and kernel.any()):
+            return {}
+        found.append(kernel_distance(first, kernel))
+    return {"kernel_distance": np.array(found)}
+
+
+def _dataset(task: Task, recorded: dict[str, Array], final: Array) -> Any:
+    import xarray
+
+    variables: dict[str, Any] = {
+        name: (("time", *DIMS.get(name, ())), values) for name, values in recorded.items()
+    }
+    variables["final_parameters"] = ("parameter",), final
+    if task.problem.recipe is None:  # no recipe to draw the data again: keep the data themselves
+        variables["y"] = ("sample",), task.problem.y
+        if isinstance(task.problem, Completion):
+            variables["entries"] = ("sample", "index"), task.problem.entries
+        else:
+            variables["X"] = ("sample", "feature"), task.rows
+    coordinates = {name: variables.pop(name) for name in ("t", "step") if name in variables}
+    dataset = xarray.Dataset(variables, coordinates)
+    labels = LABELS | (MATRIX_LABELS if isinstance(task.problem, MatrixProblem) else {})
+    for name, variable in dataset.variables.items():
+        variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": labels[str(name)]}
+    return dataset
+
+
+def _description(task: Task, flow: dict[str, Any]) -> dict[str, Any]:
+    problem = task.problem
+    described = {"description": problem.description, "samples": problem.samples,
+                 "dimension": problem.dimension, "recipe": problem.recipe}  # fmt: skip
+    if isinstance(problem, Classification):
+        described["loss"] = problem.loss
+    if isinstance(problem, MatrixProblem):
+        described["shape"] = list(problem.shape)
+    seed = (problem.recipe or {}).get("seed")
+    return {"problem": described, "model": task.model.describe(), "flow": flow, "seed": seed,
+            "versions": versions()}  # fmt: skip

@@ -1,0 +1,274 @@
+"""Matrices as products of two factors: U V^T, W W^T and U U^T - V V^T (W section 6)."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, integer
+from tacit.models.matrix import MatrixModel, Shape, checked_shape, scale
+from tacit.records import Record
+
+
+class TwoFactors(MatrixModel):
+    """A matrix quadratic in a stack W of factors, all of the same number of columns.
+
+    The gradient of <G, M> in W is lift(G) W with a symmetric lift(G), so the flow only ever
+    multiplies W from the left; and M is a linear part of the lifted matrix W W^T.
+    """
+
+    @property
+    def homogeneity(self) -> int:
+        return 2
+
+    @abc.abstractmethod
+    def stack(self, parameters: Array) -> Array:
+        """W: the factors on top of each other, one column per unit of width."""
+
+    @abc.abstractmethod
+    def lift(self, weights: Array) -> Array:
+        """The symmetric matrix S with d<weights, M>/dW = S W; also for a stack of weights."""
+
+    @abc.abstractmethod
+    def part(self, lifted: Array) -> Array:
+        """M as a part of the lifted matrix W W^T."""
+
+    def slope(self, parameters: Array, weights: Array) -> Array:
+        return (self.lift(weights) @ self.stack(parameters)).reshape(-1)
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class Factorization(Record, TwoFactors):
+    """M = U V^T with U and V of `width` columns and i.i.d. N(0, alpha^2) entries at the start.
+
+    The scale is `alpha` or `log_alpha`. `factors=(U, V)` gives the start itself instead. The
+    matrix is square unless `shape` says otherwise.
+    """
+
+    width: int
+    alpha: float | None
+    log_alpha: float | None
+    seed: int | None
+    shape: Shape | None
+    factors: tuple[Array, ...] | None
+
+    def __init__(
+        self,
+        width: int | None = None,
+        alpha: float | None = None,
+        log_alpha: float | None = None,
+        seed: int = 0,
+        shape: Shape | None = None,
+        factors: tuple[ArrayLike, ArrayLike] | None = None,
+    ) -> None:
+        who = "Factorization"
+        if factors is None:
+            _gaussian(self, who, width, alpha, log_alpha, seed, checked_shape(who, shape))
+            return
+        _given(self, who, factors, ("U", "V"), (width, alpha, log_alpha))
+        assert self.factors is not None
+        object.__setattr__(self, "shape", (len(self.factors[0]), len(self.factors[1])))
+
+    def start(self, dimension: int) -> Array:
+        shape = self.shape_for(dimension)
+        if self.factors is not None:
+            return np.concatenate(self.factors).ravel()
+        assert self.alpha is not None
+        rng = np.random.default_rng(self.seed)
+        return self.alpha * rng.standard_normal(sum(shape) * self.width)
+
+    def matrix(self, parameters: Array) -> Array:
+        W = self.stack(parameters)
+        rows = W.shape[0] // 2 if self.shape is None else self.shape[0]
+        return W[:rows] @ W[rows:].T
+
+    def stack(self, parameters: Array) -> Array:
+        return parameters.reshape(-1, self.width)
+
+    def lift(self, weights: Array) -> Array:
+        rows, columns = weights.shape[-2:]
+        # W section 6 halves the blocks of its measurements: <M, X> appears twice in the lifted one
+        lifted = np.zeros((*weights.shape[:-2], rows + columns, rows + columns))
+        lifted[..., :rows, rows:] = weights
+        lifted[..., rows:, :rows] = np.swapaxes(weights, -1, -2)
+        return lifted
+
+    def part(self, lifted: Array) -> Array:
+        rows = len(lifted) // 2 if self.shape is None else self.shape[0]
+        return lifted[:rows, rows:]
+
+    def describe(self) -> dict[str, Any]:
+        return _described(self) | {"shape": None if self.shape is None else list(self.shape)}
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class SymmetricFactorization(Record, TwoFactors):
+    """M = W W^T with `width` columns and i.i.d. N(0, alpha^2) entries at the start.
+
+    `factors=(W,)` gives the start itself instead.
+    """
+
+    width: int
+    alpha: float | None
+    log_alpha: float | None
+    seed: int | None
+    factors: tuple[Array, ...] | None
+    shape: Shape | None
+
+    def __init__(
+        self,
+        width: int | None = None,
+        alpha: float | None = None,
+        log_alpha: float | None = None,
+        seed: int = 0,
+        factors: tuple[ArrayLike] | None = None,
+    ) -> None:
+        who = "SymmetricFactorization"
+        if factors is None:
+            _gaussian(self, who, width, alpha, log_alpha, seed, None)
+            return
+        _given(self, who, factors, ("W",), (width, alpha, log_alpha))
+        assert self.factors is not None
+        object.__setattr__(self, "shape", 2 * (len(self.factors[0]),))
+
+    def start(self, dimension: int) -> Array:
+        side, _ = self.shape_for(dimension)
+        if self.factors is not None:
+            return self.factors[0].ravel()
+        assert self.alpha is not None
+        return self.alpha * np.random.default_rng(self.seed).standard_normal(side * self.width)
+
+    def matrix(self, parameters: Array) -> Array:
+        W = self.stack(parameters)
+        return W @ W.T
+
+    def stack(self, parameters: Array) -> Array:
+        return parameters.reshape(-1, self.width)
+
+    def lift(self, weights: Array) -> Array:
+        return weights + np.swapaxes(weights, -1, -2)
+
+    def part(self, lifted: Array) -> Array:
+        return lifted
+
+    def describe(self) -> dict[str, Any]:
+        return _described(self)
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class DifferenceFactorization(Record, TwoFactors):
+    """M = U U^T - V V^T from U = V, so that M starts at zero: U = V = alpha I by default.
+
+    With a `seed` the entries of U = V are i.i.d. N(0, alpha^2) instead, and `width` may be given.
+    """
+
+    alpha: float
+    log_alpha: float
+    width: int | None
+    seed: int | None
+    shape: Shape | None
+
+    def __init__(
+        self,
+        alpha: float | None = None,
+        log_alpha: float | None = None,
+        width: int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        who = "DifferenceFactorization"
+        alpha, log_alpha = scale(who, alpha, log_alpha)
+        if width is not None:
+            width = integer(who, "width", width, least=1)
+        if seed is not None:
+            seed = integer(who, "seed", seed, least=0)
+        fields = {"alpha": alpha, "log_alpha": log_alpha, "width": width, "seed": seed,
+                  "shape": None}  # fmt: skip
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    def start(self, dimension: int) -> Array:
+        side, _ = self.shape_for(dimension)
+        width = side if self.width is None else self.width
+        if self.seed is not None:
+            half = self.alpha * np.random.default_rng(self.seed).standard_normal((side, width))
+        elif width == side:
+            half = self.alpha * np.eye(side)
+        else:
+            raise ValueError(
+                f"DifferenceFactorization: a start at the identity has width {side} here, got "
+                f"{width}; give seed= for a Gaussian one"
+            )
+        return np.concatenate([half, half]).ravel()
+
+    def matrix(self, parameters: Array) -> Array:
+        W = self.stack(parameters)
+        side = W.shape[0] // 2
+        return W[:side] @ W[:side].T - W[side:] @ W[side:].T
+
+    def stack(self, parameters: Array) -> Array:
+        if self.width is not None:
+            return parameters.reshape(-1, self.width)
+        return parameters.reshape(-1, round((parameters.size / 2) ** 0.5))
+
+    def lift(self, weights: Array) -> Array:
+        side, both = weights.shape[-1], weights + np.swapaxes(weights, -1, -2)
+        lifted = np.zeros((*weights.shape[:-2], 2 * side, 2 * side))
+        lifted[..., :side, :side] = both
+        lifted[..., side:, side:] = -both
+        return lifted
+
+    def part(self, lifted: Array) -> Array:
+        side = len(lifted) // 2
+        return lifted[:side, :side] - lifted[side:, side:]
+
+    def describe(self) -> dict[str, Any]:
+        names = ("alpha", "log_alpha", "width", "seed")
+        return {"model": "DifferenceFactorization"} | {n: getattr(self, n) for n in names}
+
+
+def _gaussian(
+    model: object, who: str, width: object, alpha: object, log_alpha: object, seed: object,
+    shape: Shape | None,
+) -> None:  # fmt: skip
+    """Fill in the fields of a model with a Gaussian start."""
+    alpha, log_alpha = scale(who, alpha, log_alpha)
+    fields = {"width": integer(who, "width", width, least=1), "alpha": alpha,
+              "log_alpha": log_alpha, "seed": integer(who, "seed", seed, least=0),
+              "shape": shape, "factors": None}  # fmt: skip
+    for name, value in fields.items():
+        object.__setattr__(model, name, value)
+
+
+def _given(
+    model: object, who: str, factors: Any, names: tuple[str, ...], scales: tuple[object, ...]
+) -> None:
+    """Fill in the fields of a model with a given start."""
+    if any(value is not None for value in scales):
+        raise ValueError(
+            f"{who}: factors= already sets width and scale; leave out width, alpha and log_alpha"
+        )
+    if not isinstance(factors, tuple | list) or len(factors) != len(names):
+        raise ValueError(f"{who}: factors must be the {len(names)} array(s) {', '.join(names)}")
+    checked = tuple(
+        finite_array(who, name, factor, ndim=2) for name, factor in zip(names, factors, strict=True)
+    )
+    widths = {factor.shape[1] for factor in checked}
+    if len(widths) > 1:
+        raise ValueError(f"{who}: the factors must have the same width, got {sorted(widths)}")
+    fields = {"width": widths.pop(), "alpha": None, "log_alpha": None, "seed": None,
+              "shape": None, "factors": checked}  # fmt: skip
+    for name, value in fields.items():
+        object.__setattr__(model, name, value)
+
+
+def _described(model: Any) -> dict[str, Any]:
+    """What builds a Gaussian or given start again."""
+    if model.factors is not None:
+        factors = [factor.tolist() for factor in model.factors]
+        return {"model": type(model).__name__, "factors": factors}
+    names = ("width", "alpha", "log_alpha", "seed")
+    return {"model": type(model).__name__} | {name: getattr(model, name) for name in names}

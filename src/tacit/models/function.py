@@ -1,0 +1,138 @@
+"""Any function written in JAX as a model: predictions, gradients and Jacobians in float64."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, real
+from tacit.models.model import Model
+from tacit.precision import double_precision
+from tacit.records import Record
+
+WHO = "FunctionModel"
+SHOWN = 1000  # entries of a start that a description lists in full
+
+Start = Array | Callable[[int], Array]
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class FunctionModel(Record, Model):
+    """f(parameters, X) -> one number per row of X, for any `function` that JAX can trace.
+
+    `start` is the flat parameters training starts from, or a function of the number of features
+    that returns them. `homogeneity` is the degree you claim; `tacit.assumptions` measures it.
+    `details` are plain values that a description should carry besides the name.
+    """
+
+    function: Callable[[Any, Any], Any]
+    begin: Start
+    degree: float | None
+    name: str
+    details: Mapping[str, Any] | None
+
+    def __init__(
+        self,
+        function: Callable[[Any, Any], Any],
+        start: ArrayLike | Callable[[int], ArrayLike],
+        homogeneity: float | None = None,
+        name: str | None = None,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not callable(function):
+            raise ValueError(
+                f"{WHO}: function must be a JAX function f(parameters, X), got "
+                f"{type(function).__name__}"
+            )
+        if homogeneity is not None:
+            homogeneity = _plain(real(WHO, "homogeneity", homogeneity))
+        begin = start if callable(start) else finite_array(WHO, "start", start, ndim=1)
+        called = name or str(getattr(function, "__name__", type(function).__name__))
+        fields = {"function": function, "begin": begin, "degree": homogeneity, "name": called}
+        for field, value in {**fields, "details": details}.items():
+            object.__setattr__(self, field, value)
+
+    @property
+    def homogeneity(self) -> int | None:
+        return self.degree  # type: ignore[return-value]  # of a user's function it may be 1.5
+
+    def start(self, dimension: int) -> Array:
+        if callable(self.begin):
+            return finite_array(WHO, f"start({dimension})", self.begin(dimension), ndim=1)
+        return self.begin.copy()
+
+    def predict(self, parameters: Array, X: Array) -> Array:
+        if not (isinstance(parameters, np.ndarray) and isinstance(X, np.ndarray)):
+            return self.function(parameters, X)  # inside somebody else's trace
+        return self._call("outputs", parameters, X)
+
+    def pullback(self, parameters: Array, X: Array, residual: Array) -> Array:
+        return self._call("pullback", parameters, X, residual)
+
+    def jacobian(self, parameters: Array, X: Array) -> Array:
+        return self._call("jacobian", parameters, X)
+
+    def describe(self) -> dict[str, Any]:
+        degree = {"homogeneity": self.degree}
+        described = {"model": WHO, "name": self.name, **degree, **(self.details or {})}
+        return described if callable(self.begin) else described | _shown(self.begin)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields alone: compiled functions cannot be sent to another process."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def _call(self, which: str, *arrays: Array) -> Array:
+        import jax
+
+        with double_precision():
+            try:
+                return np.array(self._compiled[which](*arrays), dtype=np.float64)
+            except jax.errors.TracerArrayConversionError:
+                raise ValueError(
+                    f"{WHO}: {self.name} must be written with jax.numpy, but it turns its "
+                    "arguments into numpy arrays"
+                ) from None
+
+    @functools.cached_property
+    def _compiled(self) -> dict[str, Callable[..., Any]]:
+        import jax
+
+        def pullback(parameters: Any, X: Any, residual: Any) -> Any:
+            return jax.vjp(lambda w: self._outputs(w, X), parameters)[1](residual)[0]
+
+        return {
+            "outputs": jax.jit(self._outputs),
+            "jacobian": jax.jit(jax.jacrev(self._outputs)),
+            "pullback": jax.jit(pullback),
+        }
+
+    def _outputs(self, parameters: Any, X: Any) -> Any:
+        """f, checked while it is traced: once per shape of its arguments."""
+        outputs = self.function(parameters, X)
+        if getattr(outputs, "shape", None) != (len(X),):
+            seen = getattr(outputs, "shape", type(outputs).__name__)
+            raise ValueError(
+                f"{WHO}: {self.name}(parameters, X) must return one number per row of X, got "
+                f"shape {seen} for {len(X)} rows"
+            )
+        return outputs
+
+
+def _plain(degree: float) -> float:
+    return int(degree) if degree.is_integer() else degree
+
+
+def _shown(start: Array) -> dict[str, Any]:
+    """The start for a description: in full, or as its size and fingerprint."""
+    if start.size <= SHOWN:
+        return {"start": start.tolist()}
+    return {"start": hashlib.sha256(start.tobytes()).hexdigest()[:16], "parameters": start.size}

@@ -1,0 +1,157 @@
+"""The tangent features grad f(start, x) of any model, in units in which float64 holds them."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from tacit.arguments import Array, finite_array
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.difference import Difference
+from tacit.models.model import Model, Separable
+
+BLOCK = 10**7  # numbers of a Jacobian held at a time
+PLAIN = 1e60  # features and their inverses below this size keep their own unit
+
+
+@dataclasses.dataclass(frozen=True)
+class Tangent:
+    """The features F = factor * grad f(start, x) of `model`; grad f of the model asked about is
+    exp(log_unit) F. `log_output` is the logarithm of the same ratio for f(start, x) itself.
+    """
+
+    model: Model
+    start: Array
+    factor: float
+    log_unit: float
+    log_output: float
+
+    def output(self, who: str, X: Array) -> Array:
+        """f(start, x) of the model asked about."""
+        if isinstance(self.model, Separable):
+            return X @ self.constant(who)
+        return self._in_full(who, self.model.predict(self.start, X))
+
+    def constant(self, who: str) -> Array:
+        """The linear predictor at the start, of a separable model."""
+        assert isinstance(self.model, Separable)
+        return self._in_full(who, self.model.predictor(self.start))
+
+    def _in_full(self, who: str, found: Array) -> Array:
+        if self.log_output == 0.0 or not found.any():
+            return found
+        with np.errstate(over="ignore", under="ignore"):
+            found = found * np.exp(self.log_output)
+        if not np.isfinite(found).all():
+            raise ValueError(
+                f"{who}: the output at the start is beyond float64 (e^{self.log_output:.0f} times "
+                "that of the unit start); wrap the model in Difference, whose output starts at zero"
+            )
+        return found
+
+    def rows(self, X: Array) -> Array:
+        """Features of every sample; for separable models in one coordinate per input feature."""
+        if isinstance(self.model, Separable):
+            return X * self._root
+        return self.factor * self.model.jacobian(self.start, X)
+
+    def expand(self, coordinates: Array) -> Array:
+        """The flat displacement in the span of the features that `coordinates` of `rows` are."""
+        if not isinstance(self.model, Separable):
+            return coordinates
+        slopes, root = self.factor * self.model.slopes(self.start), self._root
+        share = np.divide(slopes, root, out=np.zeros_like(slopes), where=root > 0)
+        return (share * coordinates).ravel()
+
+    def kernel(self, X: Array) -> Array:
+        """F F^T without holding all of F."""
+        if isinstance(self.model, Separable):
+            return (X * self._root**2) @ X.T
+        K = np.empty((len(X), len(X)))
+        for at in self._blocks(X):
+            left = self.rows(X[at])
+            for other in self._blocks(X):
+                if other.start >= at.start:
+                    right = left if other == at else self.rows(X[other])
+                    K[at, other] = left @ right.T
+                    K[other, at] = K[at, other].T
+        return K
+
+    def pull(self, X: Array, dual: Array) -> Array:
+        """F^T dual, flat."""
+        return self.factor * self.model.pullback(self.start, X, dual)
+
+    def push(self, X: Array, displacement: Array) -> Array:
+        """F displacement, one number per sample."""
+        if isinstance(self.model, Separable):
+            return X @ self.tilt(displacement)
+        return np.concatenate([self.rows(X[at]) @ displacement for at in self._blocks(X)])
+
+    def tilt(self, displacement: Array) -> Array:
+        """The change of the linear predictor of a separable model."""
+        assert isinstance(self.model, Separable)
+        slopes = self.factor * self.model.slopes(self.start)
+        return (slopes * self.model.table(displacement)).sum(axis=0)
+
+    @property
+    def _root(self) -> Array:
+        """Lengths of the columns (d beta_i / d w_ki)_k: J = X diag(root) in suitable coordinates"""
+        assert isinstance(self.model, Separable)
+        return np.sqrt(np.sum((self.factor * self.model.slopes(self.start)) ** 2, axis=0))
+
+    def _blocks(self, X: Array) -> Iterator[slice]:
+        size = max(1, BLOCK // len(self.start))
+        return (slice(at, at + size) for at in range(0, len(X), size))
+
+
+def tangent(who: str, model: Model, X: Array, start: Array | None = None) -> Tangent:
+    """The tangent features of `model` at its start, or at the parameters given instead."""
+    if not isinstance(model, Model):
+        raise ValueError(f"{who}: expected a Model, got {type(model).__name__}")
+    if start is not None:
+        return scaled(who, model, X, finite_array(who, "start", start, ndim=1))
+    try:
+        begin = model.start(X.shape[1])
+    except ValueError:
+        if (twin := unit_twin(model)) is None:
+            raise
+        at_one, log_alpha, depth = twin
+        found = scaled(who, at_one, X, at_one.start(X.shape[1]))
+        # grad f(alpha w0) = alpha^(D-1) grad f(w0), W section 3
+        log_unit = found.log_unit + (depth - 1) * log_alpha
+        return dataclasses.replace(found, log_unit=log_unit, log_output=depth * log_alpha)
+    return scaled(who, model, X, begin)
+
+
+def unit_twin(model: Model) -> tuple[Model, float, int] | None:
+    """The same model from alpha = 1, with log alpha and the depth; None where it has no alpha."""
+    if isinstance(model, DiagonalNet) and model.log_alpha is not None:
+        net = DiagonalNet(model.depth, alpha=1.0, shape=model.shape, signed=model.signed)
+        return net, model.log_alpha, model.depth
+    if isinstance(model, Difference) and (inner := unit_twin(model.model)) is not None:
+        return Difference(inner[0]), *inner[1:]
+    return None
+
+
+def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
+    """The features at `start`, divided by a power of two where their squares could be lost."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        if isinstance(model, Separable):
+            size = float(np.abs(model.slopes(start)).max())
+        else:
+            rows = X[: max(1, BLOCK // len(start))]
+            size = float(np.abs(model.jacobian(start, rows)).max())
+    if not math.isfinite(size):
+        raise ValueError(
+            f"{who}: the gradients of this start are beyond float64; take a smaller one"
+        )
+    if size == 0:
+        raise ValueError(
+            f"{who}: the gradients vanish at this start, so it has no tangent kernel; take "
+            "another start"
+        )
+    exponent = 0 if 1 / PLAIN < size < PLAIN else math.frexp(size)[1]
+    return Tangent(model, start, math.ldexp(1.0, -exponent), exponent * math.log(2.0), 0.0)

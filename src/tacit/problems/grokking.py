@@ -1,0 +1,68 @@
+"""The two classification tasks of source L: the late classifier is the better one, or the worse."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.arguments import integer
+from tacit.problems.classification import Classification
+from tacit.problems.population import MajorityCube, WideMargin
+
+
+def majority(
+    samples: int, dimension: int, seed: int = 0, relevant: int = 3, loss: str = "logistic"
+) -> Classification:
+    """L-F1: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
+
+    The label has a sparse classifier, which the l1 margin finds and the l2 margin does not.
+    """
+    who = "majority"
+    samples, dimension, rng = _drawn(who, samples, dimension, seed)
+    population = MajorityCube(dimension, relevant)
+    relevant = integer(who, "relevant", relevant, least=1)
+    X = rng.integers(0, 2, (samples, dimension), dtype=np.int8).astype(np.float64)
+    X *= 2
+    X -= 1
+    y = np.sign(X[:, :relevant].sum(axis=1))
+    truth = np.zeros(dimension)
+    truth[:relevant] = 1 / np.sqrt(relevant)
+    recipe = {"generator": who, "samples": samples, "dimension": dimension, "seed": seed,
+              "relevant": relevant, "loss": loss}  # fmt: skip
+    description = (
+        f"{samples} corners of the cube {{-1, 1}}^{dimension} with the majority of "
+        f"{relevant} signs, seed {seed}"
+    )
+    return Classification(X, y, loss, truth, description, recipe, population)
+
+
+def wide_margin(
+    samples: int, dimension: int, gamma: float, seed: int = 0, loss: str = "logistic"
+) -> Classification:
+    """L-F2: Gaussian points on two sides of a plane in general position, a gap `gamma` apart.
+
+    The label has a dense classifier of large l2 margin, which the l1 margin deserts.
+    """
+    who = "wide_margin"
+    samples, dimension, rng = _drawn(who, samples, dimension, seed)
+    population = WideMargin(rng.standard_normal(dimension), gamma)
+    truth = population.direction
+    X = rng.standard_normal((samples, dimension))
+    y = np.where(X @ truth >= 0, 1.0, -1.0)
+    push = population.gamma / 2 * truth
+    for row, label in zip(X, y, strict=True):  # an outer product would be as large as X
+        row += label * push
+    recipe = {"generator": who, "samples": samples, "dimension": dimension,
+              "gamma": population.gamma, "seed": seed, "loss": loss}  # fmt: skip
+    description = (
+        f"{samples} Gaussian points in dimension {dimension} on two sides of a plane, "
+        f"gap {population.gamma:g}, seed {seed}"
+    )
+    return Classification(X, y, loss, truth, description, recipe, population)
+
+
+def _drawn(
+    who: str, samples: int, dimension: int, seed: int
+) -> tuple[int, int, np.random.Generator]:
+    samples = integer(who, "samples", samples, least=1)
+    dimension = integer(who, "dimension", dimension, least=1)
+    return samples, dimension, np.random.default_rng(integer(who, "seed", seed, least=0))

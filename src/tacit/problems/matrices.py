@@ -1,0 +1,140 @@
+"""Generators of matrix problems: low-rank, commuting measurements, multiplication tables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array, integer, positive, real
+from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
+
+__all__ = [
+    "Completion",
+    "MatrixProblem",
+    "Sensing",
+    "commuting_sensing",
+    "gaussian_sensing",
+    "low_rank_completion",
+    "multiplication_table",
+]
+
+
+def low_rank_completion(dimension: int, rank: int, samples: int, seed: int = 0) -> Completion:
+    """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
+
+    W Appendix A, Figure 5, has dimension=10, rank=1, samples=60.
+    """
+    who = "low_rank_completion"
+    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    if recipe["samples"] > dimension**2:
+        raise ValueError(
+            f"{who}: samples must be at most dimension^2 = {dimension**2}, the number of entries, "
+            f"got {samples}"
+        )
+    truth = _low_rank(rng, recipe)
+    places = np.sort(rng.choice(truth.size, recipe["samples"], replace=False))
+    entries = np.stack(np.unravel_index(places, truth.shape), axis=1)
+    description = (
+        f"{samples} entries of a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
+    )
+    values = truth.ravel()[places]
+    return Completion(truth.shape, entries, values, truth, False, description, recipe)
+
+
+def gaussian_sensing(dimension: int, rank: int, samples: int, seed: int = 0) -> Sensing:
+    """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix."""
+    who = "gaussian_sensing"
+    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    truth = _low_rank(rng, recipe)
+    measurements = rng.standard_normal((recipe["samples"], *truth.shape)) / recipe["dimension"]
+    y = measurements.reshape(len(measurements), -1) @ truth.ravel()
+    description = (
+        f"{samples} Gaussian measurements of a {dimension} x {dimension} matrix of rank {rank}, "
+        f"seed {seed}"
+    )
+    return Sensing(measurements, y, truth, description, recipe)
+
+
+def commuting_sensing(
+    dimension: int, samples: int, seed: int = 0, rank: int = 1, rotated: bool = True
+) -> Sensing:
+    """Measurements B diag(x_n) B^T that all commute, of a truth of `rank` in the same basis.
+
+    x_n ~ N(0, I / dimension); the spectrum of the truth has `rank` entries of either sign and
+    squares of sum one. B is a random orthogonal basis, or the identity with rotated=False.
+    """
+    who = "commuting_sensing"
+    if not isinstance(rotated, bool | np.bool_):
+        raise ValueError(f"{who}: rotated must be True or False, got {rotated!r}")
+    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe["rotated"] = bool(rotated)
+    d = recipe["dimension"]
+    spectra = rng.standard_normal((recipe["samples"], d)) / np.sqrt(d)
+    spectrum = np.zeros(d)
+    spectrum[: recipe["rank"]] = rng.choice([-1.0, 1.0], recipe["rank"]) / np.sqrt(recipe["rank"])
+    basis = np.linalg.qr(rng.standard_normal((d, d)))[0] if rotated else np.eye(d)
+    measurements = (basis * spectra[:, None, :]) @ basis.T
+    truth = (basis * spectrum) @ basis.T
+    kind = "commuting" if rotated else "diagonal"
+    description = (
+        f"{samples} {kind} measurements of a {dimension} x {dimension} matrix of rank {rank}, "
+        f"seed {seed}"
+    )
+    return Sensing(measurements, spectra @ spectrum, truth, description, recipe)
+
+
+def multiplication_table(
+    dimension: int, fraction: float, seed: int = 0, mirrored: bool = True
+) -> Completion:
+    """A share of the entries of the table i * j / dimension^2 for i, j = 1 .. dimension.
+
+    The table has rank one and its largest entry is 1. The seen share is drawn among the unordered
+    pairs {i, j}, because for a symmetric model (i, j) determines (j, i); with `mirrored` both
+    entries of a seen pair are data, without it only the one with i <= j. Either way the test error
+    is over the pairs of which neither entry was seen.
+    """
+    who = "multiplication_table"
+    dimension = integer(who, "dimension", dimension, least=2)
+    seed = integer(who, "seed", seed, least=0)
+    fraction = positive(who, "fraction", fraction)
+    if fraction > 1:
+        raise ValueError(f"{who}: fraction must be at most 1, got {fraction}")
+    if not isinstance(mirrored, bool | np.bool_):
+        raise ValueError(f"{who}: mirrored must be True or False, got {mirrored!r}")
+    steps = np.arange(1.0, dimension + 1)
+    truth = np.outer(steps, steps) / dimension**2
+    pairs = np.stack(np.triu_indices(dimension), axis=1)
+    count = max(1, round(real(who, "fraction", fraction) * len(pairs)))
+    seen = pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))]
+    if mirrored:
+        seen = np.concatenate([seen, seen[seen[:, 0] < seen[:, 1]][:, ::-1]])
+    recipe = {"generator": who, "dimension": dimension, "fraction": fraction, "seed": seed,
+              "mirrored": bool(mirrored)}  # fmt: skip
+    description = (
+        f"{count} of {len(pairs)} products in the {dimension} x {dimension} multiplication table "
+        f"over {dimension}^2, seed {seed}"
+    )
+    values = truth[seen[:, 0], seen[:, 1]]
+    return Completion(truth.shape, seen, values, truth, True, description, recipe)
+
+
+def _recipe(
+    who: str, dimension: int, rank: int, samples: int, seed: int
+) -> tuple[dict[str, Any], np.random.Generator]:
+    """The checked arguments and the generator they seed."""
+    dimension = integer(who, "dimension", dimension, least=1)
+    rank = integer(who, "rank", rank, least=1)
+    samples = integer(who, "samples", samples, least=1)
+    seed = integer(who, "seed", seed, least=0)
+    if rank > dimension:
+        raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
+    recipe = {"generator": who, "dimension": dimension, "rank": rank, "samples": samples,
+              "seed": seed}  # fmt: skip
+    return recipe, np.random.default_rng(seed)
+
+
+def _low_rank(rng: np.random.Generator, recipe: dict[str, Any]) -> Array:
+    """u v^T with Gaussian factors."""
+    u, v = rng.standard_normal((2, recipe["dimension"], recipe["rank"]))
+    return u @ v.T

@@ -1,0 +1,224 @@
+"""Linear measurements of an unknown matrix: single entries, or inner products (W section 6)."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tacit.arguments import Array, finite_array, integer
+from tacit.problems.regression import Regression, frozen
+from tacit.records import Record
+
+Shape = tuple[int, int]
+
+
+class MatrixProblem(Record, abc.ABC):
+    """Numbers y_n = <X_n, M> of an unknown matrix M of `shape`, and the `truth` where known."""
+
+    shape: Shape
+    y: Array
+    truth: Array | None
+    description: str
+    recipe: dict[str, Any] | None
+
+    @abc.abstractmethod
+    def apply(self, matrix: Array) -> Array:
+        """<X_n, matrix> for every measurement."""
+
+    @abc.abstractmethod
+    def adjoint(self, weights: Array) -> Array:
+        """sum_n weights_n X_n."""
+
+    @property
+    @abc.abstractmethod
+    def design(self) -> Array:
+        """The measurements as rows, entries in C order: design @ M.ravel() is apply(M)."""
+
+    @property
+    @abc.abstractmethod
+    def hidden(self) -> NDArray[np.bool_]:
+        """True for the entries of M that a test error is taken over."""
+
+    @property
+    def samples(self) -> int:
+        return len(self.y)
+
+    @property
+    def dimension(self) -> int:
+        """The number of entries of M: features, seen as linear regression."""
+        return self.shape[0] * self.shape[1]
+
+    def test_error(self, matrix: Array) -> float:
+        """The root mean square of matrix - truth over the hidden entries; NaN if there are none."""
+        if self.truth is None:
+            raise ValueError(
+                f"{type(self).__name__}.test_error: the truth is not known; give truth="
+            )
+        missed = (matrix - self.truth)[self.hidden]
+        return float(np.sqrt(np.mean(missed**2))) if missed.size else float("nan")
+
+    def regression(self) -> Regression:
+        """The same data as linear regression on vec(M), for flows that know vectors only."""
+        truth = None if self.truth is None else self.truth.ravel()
+        return Regression(self.design, self.y, truth, description=self.description)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Completion(MatrixProblem):
+    """The `values` of single `entries` (one row and column index each) of a matrix of `shape`.
+
+    An entry listed twice with the same value is kept once. With `symmetric` the matrix is known
+    to equal its transpose: seeing (i, j) then also gives away (j, i), which is not `hidden`.
+    """
+
+    shape: Shape
+    entries: NDArray[np.int64]
+    values: Array
+    truth: Array | None = None
+    symmetric: bool = False
+    description: str = "matrix entries given as arrays"
+    recipe: dict[str, Any] | None = None
+    y: Array = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        shape = _shape("Completion", self.shape)
+        values = finite_array("Completion", "values", self.values, ndim=1)
+        entries = _entries(self.entries, shape)
+        if len(entries) != len(values):
+            raise ValueError(
+                f"Completion: there are {len(entries)} entries but {len(values)} values; "
+                "they must match"
+            )
+        if self.symmetric and shape[0] != shape[1]:
+            raise ValueError(f"Completion: a symmetric matrix must be square, got shape {shape}")
+        entries, values = _once(entries, values, shape)
+        entries.setflags(write=False)
+        fields = {"shape": shape, "entries": entries, "values": frozen(values), "y": frozen(values)}
+        fields["truth"] = _truth("Completion", self.truth, shape)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def observed(self) -> NDArray[np.bool_]:
+        """True where an entry was seen."""
+        mask = np.zeros(self.shape, dtype=bool)
+        mask[self.entries[:, 0], self.entries[:, 1]] = True
+        return mask
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        seen = self.observed
+        return ~(seen | seen.T) if self.symmetric else ~seen
+
+    def apply(self, matrix: Array) -> Array:
+        return matrix[self.entries[:, 0], self.entries[:, 1]]
+
+    def adjoint(self, weights: Array) -> Array:
+        matrix = np.zeros(self.shape)
+        matrix[self.entries[:, 0], self.entries[:, 1]] = weights
+        return matrix
+
+    @property
+    def design(self) -> Array:
+        rows = np.zeros((self.samples, self.dimension))
+        rows[np.arange(self.samples), self.entries @ np.array([self.shape[1], 1])] = 1.0
+        return rows
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Sensing(MatrixProblem):
+    """y_n = <measurements_n, M> for a stack of measurement matrices; every entry is `hidden`."""
+
+    measurements: Array
+    y: Array
+    truth: Array | None = None
+    description: str = "matrix measurements given as arrays"
+    recipe: dict[str, Any] | None = None
+    shape: Shape = dataclasses.field(init=False)
+
+    def __post_init__(self) -> None:
+        measurements = finite_array("Sensing", "measurements", self.measurements, ndim=3)
+        y = finite_array("Sensing", "y", self.y, ndim=1)
+        if len(measurements) != len(y):
+            raise ValueError(
+                f"Sensing: there are {len(measurements)} measurements but y has {len(y)} entries; "
+                "they must match"
+            )
+        shape = measurements.shape[1], measurements.shape[2]
+        fields = {"measurements": frozen(measurements), "y": frozen(y), "shape": shape}
+        fields["truth"] = _truth("Sensing", self.truth, shape)
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def hidden(self) -> NDArray[np.bool_]:
+        return np.ones(self.shape, dtype=bool)
+
+    def apply(self, matrix: Array) -> Array:
+        return self.design @ matrix.ravel()
+
+    def adjoint(self, weights: Array) -> Array:
+        return (weights @ self.design).reshape(self.shape)
+
+    @property
+    def design(self) -> Array:
+        return self.measurements.reshape(self.samples, -1)
+
+
+def _shape(who: str, shape: object) -> Shape:
+    """(rows, columns) as integers of at least 1."""
+    if not isinstance(shape, tuple | list) or len(shape) != 2:
+        raise ValueError(f"{who}: shape must be (rows, columns), got {shape!r}")
+    rows, columns = (integer(who, "shape", side, least=1) for side in shape)
+    return rows, columns
+
+
+def _entries(entries: ArrayLike, shape: Shape) -> NDArray[np.int64]:
+    """An (observations x 2) table of indices inside `shape`."""
+    table = finite_array("Completion", "entries", entries, ndim=2)
+    if table.shape[1] != 2:
+        raise ValueError(
+            f"Completion: entries must be pairs (row, column), got {table.shape[1]} columns"
+        )
+    if (table != np.rint(table)).any():
+        raise ValueError("Completion: entries must be integers, got a fraction; indices start at 0")
+    outside = np.flatnonzero(((table < 0) | (table >= np.array(shape))).any(axis=1))
+    if len(outside):
+        i, j = table[outside[0]].astype(int)
+        raise ValueError(
+            f"Completion: observation {outside[0]} is entry ({i}, {j}), outside a matrix of shape "
+            f"{shape}; indices start at 0"
+        )
+    return table.astype(np.int64)
+
+
+def _once(
+    entries: NDArray[np.int64], values: Array, shape: Shape
+) -> tuple[NDArray[np.int64], Array]:
+    """Every entry once, in the order given; two different values for one entry are refused."""
+    places = entries @ np.array([shape[1], 1])
+    _, first, group = np.unique(places, return_index=True, return_inverse=True)
+    clash = np.flatnonzero(values != values[first][group])
+    if len(clash):
+        n = clash[0]
+        i, j = entries[n]
+        raise ValueError(
+            f"Completion: entry ({i}, {j}) is observed twice with two values, "
+            f"{values[first][group][n]:g} and {values[n]:g}; keep one of them"
+        )
+    keep = np.sort(first)
+    return entries[keep], values[keep]
+
+
+def _truth(who: str, truth: ArrayLike | None, shape: Shape) -> Array | None:
+    """The truth as a frozen matrix of `shape`, or None."""
+    if truth is None:
+        return None
+    matrix = finite_array(who, "truth", truth, ndim=2)
+    if matrix.shape != shape:
+        raise ValueError(f"{who}: truth must have shape {shape}, got {matrix.shape}")
+    return frozen(matrix)

@@ -1,0 +1,333 @@
+"""MatrixFlow against gradient descent, SciPy's solvers, the lifted flow and a closed form."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import solve_ivp
+
+from tacit.flows.dual import DualFlow
+from tacit.flows.matrix import MatrixFlow
+from tacit.flows.matrix_step import extrapolated
+from tacit.flows.matrix_system import FactorSystem
+from tacit.models.deep_factorization import DeepFactorization
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.factorization import (
+    DifferenceFactorization,
+    Factorization,
+    SymmetricFactorization,
+)
+from tacit.problems.matrices import (
+    Completion,
+    Sensing,
+    commuting_sensing,
+    gaussian_sensing,
+    low_rank_completion,
+    multiplication_table,
+)
+from tacit.problems.regression import Regression
+from tacit.records import Kind
+
+SMALL = low_rank_completion(5, 1, 14, seed=1)
+CASES = {
+    "product": (Factorization(9, alpha=0.3, seed=2), SMALL),
+    "narrow": (Factorization(3, alpha=0.3, seed=2), SMALL),
+    "sensing": (Factorization(9, alpha=0.3, seed=2), gaussian_sensing(4, 1, 8, seed=0)),
+    "symmetric": (SymmetricFactorization(9, alpha=0.3, seed=2), multiplication_table(5, 0.4)),
+    "difference": (DifferenceFactorization(alpha=0.5), multiplication_table(5, 0.4)),
+    "unequal": (DifferenceFactorization(alpha=0.4, width=7, seed=3), multiplication_table(5, 0.4)),
+}
+everyone = pytest.mark.parametrize("name", CASES)
+
+
+def gradient(model, problem, parameters, rate=0.0):
+    """The gradient of the loss from the model's own interface, at full width."""
+    residual = model.predict(parameters, problem.design) - problem.y
+    return 2 * model.pullback(parameters, problem.design, residual) + rate * parameters
+
+
+def general(model, problem, t, rate=0.0, method="LSODA"):
+    """The parameters at time t by a general solver at full width."""
+    done = solve_ivp(
+        lambda _, w: -gradient(model, problem, w, rate), (0, t), model.start(problem.dimension),
+        method=method, rtol=1e-11, atol=1e-13,
+    )  # fmt: skip
+    return done.y[:, -1]
+
+
+def descend(model, problem, step, count):
+    w = model.start(problem.dimension)
+    for _ in range(count):
+        w = w - step * gradient(model, problem, w)
+    return model.matrix(w)
+
+
+@everyone
+def test_the_reduction_is_exact_also_for_gradient_descent(name):
+    model, problem = CASES[name]
+    system, step = FactorSystem(model, problem), 0.01
+    Z = system.start
+    for _ in range(200):
+        Z = Z + step * system.velocity(Z)
+    full = descend(model, problem, step, 200)
+    assert np.abs(system.matrix(Z) - full).max() < 1e-14 * max(1.0, np.abs(full).max()) * 10
+    # the control: two columns are not enough
+    Z = system.start[:, :2]
+    for _ in range(200):
+        Z = Z + step * system.velocity(Z)
+    assert np.abs(system.matrix(Z) - full).max() > 1e-6
+
+
+def test_the_reduction_does_not_grow_with_the_width():
+    for width, columns in ((3, 3), (10, 10), (5000, 10)):
+        system = FactorSystem(Factorization(width, alpha=0.01), SMALL)
+        assert system.start.shape == (10, columns)
+
+
+@everyone
+def test_against_a_general_solver_at_full_width(name):
+    model, problem = CASES[name]
+    path = MatrixFlow(t_max=1.5).run(model, problem)
+    w = general(model, problem, 1.5)
+    np.testing.assert_allclose(path.matrix, model.matrix(w), rtol=0, atol=2e-7)
+    np.testing.assert_allclose(path.parameters, w, rtol=0, atol=2e-7)
+    np.testing.assert_allclose(path.dataset.parameter_norm[-1], np.linalg.norm(w), rtol=1e-7)
+    elsewhere = MatrixFlow(t_max=0.3).run(model, problem).matrix
+    assert np.abs(elsewhere - path.matrix).max() > 1e-5
+
+
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(
+    rows=st.integers(1, 5), columns=st.integers(1, 5), width=st.integers(1, 12),
+    seed=st.integers(0, 999), log_alpha=st.floats(-5, 1),
+)  # fmt: skip
+def test_any_shape_width_and_scale(rows, columns, width, seed, log_alpha):
+    rng = np.random.default_rng(seed)
+    seen = rng.random((rows, columns)) < 0.6
+    seen[0, 0] = True
+    problem = Completion((rows, columns), np.argwhere(seen), rng.standard_normal(seen.sum()))
+    model = Factorization(width, log_alpha=log_alpha, seed=seed, shape=(rows, columns))
+    path = MatrixFlow(t_max=2.0, loss=0, points_per_decade=3).run(model, problem)
+    np.testing.assert_allclose(
+        path.matrix, model.matrix(general(model, problem, path.t)), rtol=0, atol=3e-7
+    )
+
+
+def test_gradient_descent_tends_to_the_flow_in_first_order():
+    model, problem = CASES["product"]
+    end = MatrixFlow(t_max=1.0, rtol=1e-11).run(model, problem).matrix
+    steps = np.array([0.01, 0.005, 0.0025, 0.00125])
+    errors = [np.abs(descend(model, problem, h, round(1 / h)) - end).max() for h in steps]
+    slope = np.polyfit(np.log(steps), np.log(errors), 1)[0]
+    assert abs(slope - 1) < 0.05
+
+
+@everyone
+def test_lifted_against_factors(name):
+    model, problem = CASES[name]
+    factors = MatrixFlow(rtol=1e-10).run(model, problem)
+    lifted = MatrixFlow(rtol=1e-11, form="lifted").run(model, problem)
+    assert factors.outcome.kind is lifted.outcome.kind is Kind.SOLVED
+    np.testing.assert_allclose(factors.matrix, lifted.matrix, rtol=0, atol=1e-8)
+    other = MatrixFlow(rtol=1e-10, loss=1e-4).run(model, problem)
+    assert np.abs(other.matrix - lifted.matrix).max() > 1e-5
+
+
+@pytest.mark.parametrize("alpha", [2.0, 0.3, 1e-2, 1e-3])
+def test_the_end_game_keeps_the_accuracy(alpha):
+    model = Factorization(8, alpha=alpha, seed=4)
+    loose, tight = (MatrixFlow(rtol=r).run(model, SMALL) for r in (1e-6, 1e-11))
+    assert loose.outcome.ok
+    assert tight.outcome.ok
+    assert loose.log_loss <= np.log(1e-20 * np.sum(SMALL.y**2)) + 1e-9
+    scale = np.abs(tight.matrix).max()
+    assert np.abs(loose.matrix - tight.matrix).max() < 1e-5 * scale
+    assert np.abs(MatrixFlow().run(model, SMALL).matrix - tight.matrix).max() < 1e-7 * scale
+    assert abs(loose.t / tight.t - 1) < 0.05
+
+
+def test_the_conserved_difference():
+    model, problem = CASES["product"]
+    path = MatrixFlow(rtol=1e-10).run(model, problem)
+
+    def difference(parameters):
+        W = model.stack(parameters)
+        return W[:5].T @ W[:5] - W[5:].T @ W[5:]
+
+    before = difference(model.start(25))
+    np.testing.assert_allclose(difference(path.parameters), before, rtol=0, atol=1e-9)
+    assert np.abs(difference(descend_parameters(model, problem)) - before).max() > 1e-5
+
+
+def descend_parameters(model, problem):
+    """Long steps of descent, which do not conserve what the flow does."""
+    w = model.start(problem.dimension)
+    for _ in range(300):
+        w = w - 0.02 * gradient(model, problem, w)
+    return w
+
+
+@pytest.mark.parametrize("mu", [0.05, 0.5, 2.0])
+def test_commuting_measurements_against_the_dual_flow_of_a_diagonal_net(mu):
+    # W eq. (67): from a lifted matrix 2 mu^2 I the spectrum is that of a depth-2 diagonal net
+    problem = commuting_sensing(6, 3, seed=2, rank=2)
+    side, zero = np.sqrt(2) * mu * np.eye(6), np.zeros((6, 6))
+    model = Factorization(factors=(np.hstack([side, zero]), np.hstack([zero, side])))
+    path = MatrixFlow(rtol=1e-10).run(model, problem)
+    basis = np.linalg.eigh(np.tensordot([1.0, 0.7, 0.3], problem.measurements, 1))[1]
+    spectra = np.einsum("ia,nij,ja->na", basis, problem.measurements, basis)
+    net = DualFlow().run(DiagonalNet(alpha=mu), Regression(spectra, problem.y))
+    np.testing.assert_allclose(path.matrix, (basis * net.predictor) @ basis.T, rtol=0, atol=1e-8)
+    other = DualFlow().run(DiagonalNet(alpha=1.2 * mu), Regression(spectra, problem.y)).predictor
+    assert np.abs(other - net.predictor).max() > 1e-5
+
+
+def test_decayed_training_follows_time_or_comes_to_rest():
+    model, problem = CASES["difference"]
+    assert (
+        "followed to t=2" in MatrixFlow(t_max=2.0).run_decayed(model, problem, 0.1).outcome.sentence
+    )
+    model, problem = DifferenceFactorization(alpha=1.0), MINUS
+    rest = MatrixFlow(rtol=1e-10, points_per_decade=2).run_decayed(model, problem, 0.5)
+    assert "held by weight decay" in rest.outcome.sentence
+    assert np.abs(gradient(model, problem, rest.parameters, rate=0.5)).max() < 1e-6
+    assert np.abs(gradient(model, problem, rest.parameters)).max() > 1e-2
+
+
+def test_two_layers_are_a_factorization():
+    deep = DeepFactorization(2, 6, alpha=0.3, seed=1)
+    first, second = deep.layers(deep.start(25))
+    pair = Factorization(factors=(first, second.T))
+    by_layers = MatrixFlow(rtol=1e-10, t_max=3.0).run(deep, SMALL)
+    by_factors = MatrixFlow(rtol=1e-10, t_max=3.0).run(pair, SMALL)
+    np.testing.assert_allclose(by_layers.matrix, by_factors.matrix, rtol=0, atol=1e-8)
+
+
+def test_three_layers_against_a_general_solver():
+    deep = DeepFactorization(3, 4, alpha=0.5, seed=1)
+    path = MatrixFlow(rtol=1e-10, t_max=2.0).run(deep, SMALL)
+    w = general(deep, SMALL, 2.0)
+    np.testing.assert_allclose(path.matrix, deep.matrix(w), rtol=0, atol=1e-7)
+
+
+@everyone
+def test_weight_decay_against_a_general_solver(name):
+    model, problem = CASES[name]
+    path = MatrixFlow(t_max=4.0).run_decayed(model, problem, 0.1)
+    w = general(model, problem, 4.0, rate=0.1)
+    np.testing.assert_allclose(path.parameters, w, rtol=0, atol=1e-6)
+    start = model.start(problem.dimension)
+    cosine = w @ start / np.linalg.norm(w) / np.linalg.norm(start)
+    np.testing.assert_allclose(path.dataset.turn[-1], np.degrees(np.arccos(cosine)), atol=1e-4)
+    lifted = MatrixFlow(t_max=4.0, form="lifted", rtol=1e-10).run_decayed(model, problem, 0.1)
+    np.testing.assert_allclose(lifted.matrix, model.matrix(w), rtol=0, atol=1e-6)
+    assert np.abs(MatrixFlow(t_max=4.0).run(model, problem).parameters - w).max() > 1e-3
+
+
+@everyone
+def test_the_tangent_kernel_against_the_jacobian(name):
+    model, problem = CASES[name]
+    system = FactorSystem(model, problem)
+    J = model.jacobian(model.start(problem.dimension), problem.design)
+    modes = system.modes(system.start)
+    kernel = (modes.basis * modes.rates) @ modes.basis.T
+    np.testing.assert_allclose(kernel, J @ J.T, rtol=0, atol=1e-12)
+    direction = np.random.default_rng(0).standard_normal(system.start.shape)
+    pushed = J @ system.parameters(direction)
+    np.testing.assert_allclose(system.push(direction, system.start), pushed, atol=1e-12)
+
+
+@pytest.mark.parametrize("order", [3, 4, 5])
+def test_every_extrapolation_adds_an_order(order):
+    system = FactorSystem(*CASES["product"])
+
+    def error(count):
+        W = system.start
+        for _ in range(count):
+            W, _ = extrapolated(system, W, 0.4 / count, system.modes(W), order)
+        return np.abs(system.matrix(W) - exact).max()
+
+    exact = MatrixFlow(rtol=1e-11, t_max=0.4).run(*CASES["product"]).matrix
+    assert abs(np.log2(error(24) / error(48)) - order) < 0.35
+
+
+def test_a_tiny_start_of_a_rank_one_truth_recovers_it():
+    problem = low_rank_completion(5, 1, 20, seed=3)
+    path = MatrixFlow(points_per_decade=2).run(Factorization(20, log_alpha=-60.0), problem)
+    assert path.outcome.ok
+    assert path.dataset.test_error[-1] < 1e-8
+    # its escape along the leading direction of S takes log(1 / alpha) / (2 sigma)
+    sigma = np.linalg.norm(problem.adjoint(problem.y), 2)
+    half = np.searchsorted(path.dataset.loss.values[::-1], 0.5 * path.dataset.loss.values[0])
+    about = path.t if half == 0 else path.dataset.t.values[::-1][half - 1]
+    assert 0.5 < about / (60 / (2 * sigma)) < 4
+
+
+def test_labels_and_records():
+    model, problem = CASES["product"]
+    data = MatrixFlow().run(model, problem).dataset
+    assert data.predictor.dims == ("time", "row", "column")
+    assert (np.diff(data.t) > 0).all()
+    assert (np.diff(data.log_loss) < 0).all()
+    np.testing.assert_allclose(data.norm_nuclear[-1], np.linalg.norm(data.predictor[-1], "nuc"))
+    np.testing.assert_allclose(data.norm_frobenius[-1], np.linalg.norm(data.predictor[-1]))
+    np.testing.assert_allclose(data.test_error[-1], problem.test_error(data.predictor[-1].values))
+    assert all(v.attrs["units"] and v.attrs["long_name"] for v in data.variables.values())
+    given_data = Completion((5, 5), problem.entries, problem.y)
+    kept = MatrixFlow(t_max=0.1).run(model, given_data).dataset
+    np.testing.assert_array_equal(kept.y, problem.y)
+    assert "test_error" not in kept
+
+
+def test_progress_is_told():
+    told = []
+    MatrixFlow().run(*CASES["product"], progress=lambda done, text: told.append(done))
+    assert told == sorted(told)
+    assert len(told) > 3
+
+
+ZERO = Factorization(factors=(np.zeros((5, 2)), np.zeros((5, 2))))
+TWICE = Sensing(np.ones((2, 3, 3)), [1.0, 2.0])
+MINUS = Completion((2, 2), [[0, 0], [1, 1]], [-1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("flow", "model", "problem", "kind", "words"),
+    [
+        (MatrixFlow(), ZERO, SMALL, Kind.STALLED, "a saddle"),
+        (MatrixFlow(form="lifted"), ZERO, SMALL, Kind.STALLED, "a saddle"),
+        (MatrixFlow(t_max=0.1), *CASES["product"], Kind.BUDGET_SPENT, "raise t_max"),
+        (MatrixFlow(max_steps=2), *CASES["product"], Kind.BUDGET_SPENT, "raise max_steps"),
+        (MatrixFlow(), Factorization(4, alpha=0.5), TWICE, Kind.STALLED, "no matrix fits y"),
+        (MatrixFlow(), SymmetricFactorization(3, alpha=0.5), MINUS, Kind.STALLED, "cannot fit y"),
+        (MatrixFlow(max_steps=9), DeepFactorization(3, 4, alpha=2), SMALL, Kind.BUDGET_SPENT,
+         "maybe because the flow is stiff"),
+        (MatrixFlow(loss=1), DifferenceFactorization(alpha=1), MINUS, Kind.SOLVED, "already fits"),
+        (MatrixFlow(), Factorization(9, alpha=1e4), SMALL, Kind.SOLVED, "rounding allows"),
+    ],
+)  # fmt: skip
+def test_outcomes_are_sentences(flow, model, problem, kind, words):
+    outcome = flow.run(model, problem).outcome
+    assert outcome.kind is kind, outcome
+    assert words in outcome.sentence
+
+
+@pytest.mark.parametrize(
+    ("run", "words"),
+    [
+        (lambda: MatrixFlow(form="raw"), "unknown form"),
+        (lambda: MatrixFlow(rtol=1), "rtol must be between"),
+        (lambda: MatrixFlow(rtol=1e-12), "rtol must be at least 1e-11"),
+        (lambda: MatrixFlow(t_max=-1), "t_max must be > 0"),
+        (lambda: MatrixFlow().run(DiagonalNet(alpha=1), SMALL), "must be a matrix model"),
+        (lambda: MatrixFlow().run(ZERO, Regression([[1.0]], [1.0])), "a Completion or a Sensing"),
+        (lambda: MatrixFlow(form="lifted").run(DeepFactorization(3, 2, alpha=1), SMALL),
+         "needs a model of two factors"),
+        (lambda: MatrixFlow().run_decayed(*CASES["product"], -1), "rate must be >= 0"),
+        (lambda: MatrixFlow().run(Factorization(3, alpha=1, shape=(2, 3)), SMALL), "6 entries"),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_one_sentence(run, words):
+    with pytest.raises(ValueError, match=words) as caught:
+        run()
+    assert "\n" not in str(caught.value)
