@@ -20,6 +20,8 @@ SCRIPTS = (
     "margin_path",
     "panels",
     "exp_trajectory",
+    "heatmap",
+    "weight_decay",
     "imports",
 )
 LIBRARIES = ("tacit", "numpy", "scipy", "jax", "cvxpy", "clarabel")

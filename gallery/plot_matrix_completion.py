@@ -1,0 +1,39 @@
+"""
+Width is a scale, too
+=====================
+
+Sixty entries of a 10 x 10 matrix of rank one are seen, and U V^T with random Gaussian factors is
+trained on them. Small starts end near the least nuclear norm. Large ones do not, and wide factors
+are large already at a smaller alpha: what counts is alpha^2 times the width k.
+"""
+
+import sys
+
+import numpy as np
+
+import tacit
+from tacit.figures.style import BLUE, GREY, RED, sheet, styled
+
+problem = tacit.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
+least = tacit.interpolate_matrix(problem, tacit.Nuclear()).value
+seen = np.linalg.norm(np.where(problem.observed, problem.truth, 0), "nuc")
+scales = np.logspace(-3, 1.5, 10)  # alpha^2 k
+flow = tacit.MatrixFlow(loss=1e-8, rtol=1e-4, points_per_decade=1)
+
+with styled():
+    title = "The wider the factors, the sooner the kernel regime"
+    picture, panels = sheet(title, widths=(4.4, 4.4), height=3.8)
+    for width, colour, marker in ((100, BLUE, "o"), (10_000, RED, "s")):
+        alphas = np.sqrt(scales / width)
+        nets = [tacit.Factorization(width, alpha=alpha) for alpha in alphas]
+        norms = [np.linalg.norm(flow.run(net, problem).matrix, "nuc") for net in nets]
+        for axes, scale in zip(panels, (alphas, scales), strict=True):
+            excess = np.array(norms) / least - 1
+            axes.plot(scale, excess, f"{marker}-", color=colour, label=f"width {width}")
+    names = r"standard deviation $\alpha$ of an entry", r"$\alpha^2 k$"
+    for axes, name in zip(panels, names, strict=True):
+        axes.axhline(seen / least - 1, color=GREY, linestyle="--", label="seen entries alone")
+        axes.set(xscale="log", xlabel=name, ylim=(-0.03, 0.75))
+    panels[0].set_ylabel("excess of the nuclear norm")
+    panels[0].legend(loc="upper left")
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "matrix_completion.png")

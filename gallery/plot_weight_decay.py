@@ -1,0 +1,35 @@
+"""
+Grokking, foreseen
+==================
+
+Sixty corners of a cube, labelled by the majority of three of their 300 signs. Under weight decay
+a large start first fits the samples, and much later finds the majority. One kernel machine at the
+start foretells when.
+"""
+
+import sys
+
+import tacit
+from tacit.figures.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
+
+problem = tacit.majority(samples=60, dimension=300, seed=3)
+net, rate = tacit.DiagonalNet(depth=2, alpha=20.0), 1e-4
+foreseen = tacit.forecast(net, problem, rate)  # before training
+flow = tacit.WeightDecay(tacit.DualFlow(rtol=1e-6), rate)
+path = flow.run(net, problem).dataset.isel(time=slice(1, None))  # at t = 0 nothing is predicted
+
+with styled():
+    title = "First the kernel's classifier, then a better one"
+    picture, (axes,) = sheet(title, widths=(6.6,), height=3.8)
+    for norm, line in ((tacit.L2(), "--"), (tacit.L1(), ":")):
+        level = problem.population.accuracy(tacit.max_margin(problem.X, problem.y, norm).beta)
+        name = rf"$\ell_{type(norm).__name__[1]}$ max margin, new samples"
+        axes.axhline(level, color=BLACK, linestyle=line, linewidth=1, zorder=5, label=name)
+    axes.axvspan(foreseen.low, foreseen.high, color=PALE, zorder=0)
+    axes.axvline(foreseen.t2, color=GREEN, linewidth=1.5, label="forecast before training")
+    axes.plot(path.t, path.train_accuracy, color=BLUE, label="training samples")
+    axes.plot(path.t, path.test_accuracy, color=RED, label="new samples")
+    axes.set(xscale="log", xlabel="training time", ylabel="accuracy", ylim=(0.5, 1.03))
+    axes.set(xlim=(1e-2, float(path.t[-1])))
+    axes.legend(loc="center left", bbox_to_anchor=(0, 0.56))
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "weight_decay.png")
