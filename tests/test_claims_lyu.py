@@ -88,8 +88,9 @@ _agreement = kept(lambda problem, depth: agreement(problem, 2), key=lambda *_: 2
 @pytest.fixture
 def kernel(monkeypatch, one_set):
     """L-T1 at fewer starts, and every part of it computed once."""
-    monkeypatch.setattr(kernel_phase, "LOG_ALPHAS", np.array([40.0, 160.0]))
-    monkeypatch.setattr(kernel_phase, "SQUARES", np.array([8.0, 14.0]))
+    monkeypatch.setattr(kernel_phase, "LOG_ALPHAS", np.array([40.0, 160.0, 320.0, 640.0]))
+    monkeypatch.setattr(kernel_phase, "TURNED", slice(0, 2))
+    monkeypatch.setattr(kernel_phase, "LAST", slice(1, 4))
     monkeypatch.setattr(networks, "LOG_ALPHAS", (2.0, 6.0))
     monkeypatch.setattr(networks, "_one", _net)
     for name, part in (("early", _early), ("squares", _squares), ("_agreement", _agreement)):
@@ -108,7 +109,7 @@ def test_the_rich_limit_in_place_of_the_kernel_svm_is_refuted(monkeypatch, kerne
 def test_the_svm_of_another_kernel_is_refuted(monkeypatch, kernel):
     points = lambda p: (kernel_phase.random_kernel_svm(p), runs.margin_points(p)[1])  # noqa: E731
     monkeypatch.setattr(kernel_phase, "margin_points", points)
-    assert refuted("L-T1", "angle's exponent")
+    assert refuted("L-T1", "slope of 1/tan(angle)")
 
 
 @pytest.mark.parametrize(
@@ -196,7 +197,7 @@ def test_the_time_before_the_jump_is_refuted(monkeypatch, rich):
 )
 def test_the_kkt_residual_of_other_parameters_is_refuted(monkeypatch, rich, wrong):
     monkeypatch.setattr(rich_phase, "parameters_of", wrong)
-    assert refuted("L-T2", "KKT residual's exponent")
+    assert refuted("L-T2", "exponent of the KKT residual")
 
 
 def test_parameters_trained_for_too_short_are_refuted(monkeypatch, rich):
@@ -290,7 +291,7 @@ _path = kept(clock.exact, key=lambda problem, a, rate, z: a)
 @pytest.fixture
 def walk(monkeypatch, one_set):
     monkeypatch.setattr(clock, "RATES", np.array([1e-3, 1e-5]))
-    monkeypatch.setattr(clock, "LOG_ALPHAS", np.array([20.0, 160.0]))
+    monkeypatch.setattr(clock, "LOG_ALPHAS", np.array([20.0, 640.0]))
     monkeypatch.setattr(clock, "in_parameters", _walk)
     monkeypatch.setattr(clock, "exact", _path)
 

@@ -23,7 +23,7 @@ from tacit.problems.regression import Regression, sparse_regression
 START = 2.0  # log alpha
 Z = np.array([0.5, 1.5, 2.5, 3.5])  # rate t, through the transition
 RATES = np.array([1e-3, 1e-4, 1e-5])
-LOG_ALPHAS = np.array([20.0, 40.0, 80.0, 160.0])
+LOG_ALPHAS = np.array([20.0, 80.0, 320.0, 640.0])
 
 
 def fitted(problem: Regression, depth: int, rates: Array, shift: float = 0.0) -> Array:
@@ -74,8 +74,8 @@ def clock(size: Size) -> Evidence:
     near = Check("largest relative distance to argmin Q at rate 1e-5", least, tolerance=1e-3)
     first = Check("largest deviation of that distance's exponent in the rate from 1", order,
                   tolerance=0.1)  # fmt: skip
-    direction = Check("largest angle to the Q_mu path at rate e^-160 over that at e^-20", closing,
-                      1 / 3, kind="at most")  # fmt: skip
+    direction = Check("largest angle to the Q_mu path at rate e^-640 over that at e^-20", closing,
+                      1 / 8, kind="at most")  # fmt: skip
     return Evidence(
         ran=f"{count} regressions (4 samples, 9 features, depths 2 and 3) trained in the parameters"
         f" from alpha = e^2 at three rates; {len(sets)} data sets of 4 points in R^8 by the exact"
@@ -91,7 +91,7 @@ def clock(size: Size) -> Evidence:
             "so weight decay walks down W's kernel-to-rich path by itself, and a finite-size"
             " transition is where that path turns for the data at hand, not at alpha e^(-rate t)"
             " = 1; in classification the approach is only 1/log(1/rate), angles in degrees at rate"
-            " e^-20, e^-40, e^-80, e^-160: " + "; ".join(
+            " e^-20, e^-80, e^-320, e^-640: " + "; ".join(
                 ", ".join(f"{v:.2g}" for v in row) for row in turns[:2]),
         ],
         plots=[Plot("distance to the Q path of the decayed start", "rate", "relative distance",

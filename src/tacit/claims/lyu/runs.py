@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 
 import numpy as np
@@ -15,7 +16,10 @@ from tacit.flows.dual import DualFlow
 from tacit.flows.flow import Problem
 from tacit.flows.parameter import ParameterFlow
 from tacit.models.diagonal import DiagonalNet
+from tacit.probes.directions import angle
 from tacit.problems.classification import Classification, separable_points
+
+APART = 30.0  # degrees between the kernel and the rich limit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,8 +79,10 @@ def _moments(
 
 
 def data_sets(count: int, loss: str = "logistic") -> list[Classification]:
-    """Four points in R^8 each, on two sides of a plane with room between them."""
-    return [separable_points(4, 8, margin=0.3, seed=s, loss=loss) for s in range(count)]
+    """Four points in R^8 each, whose l2 and l1 max margin predictors are APART or more."""
+    drawn = (separable_points(4, 8, margin=0.3, seed=s, loss=loss) for s in itertools.count())
+    told_apart = (p for p in drawn if float(angle(*margin_points(p))) >= APART)
+    return list(itertools.islice(told_apart, count))
 
 
 def margin_points(problem: Classification) -> tuple[Array, Array]:

@@ -54,7 +54,7 @@ def _curves(dataset: object) -> Grokking:
 )
 def sweep(size: Size) -> Evidence:
     seeds = (3,) if size == "quick" else range(3, 8)
-    problems = [majority(60, 300, seed=s) for s in seeds]
+    problems = [majority(80, 300, seed=s) for s in seeds]
     grids = [[[seen(p, a, r) for r in RATES] for a in ALPHAS] for p in problems]
     delays = np.array([[[g.delay for g in row] for row in grid] for grid in grids])
     kinds = [g.kind for grid in grids for row in grid for g in row]
@@ -70,7 +70,7 @@ def sweep(size: Size) -> Evidence:
     none = Check("share of runs without decay, or from alpha = 0.001, that grok",
                  _share([*endless, *small]), 0.0, kind="at most")  # fmt: skip
     return Evidence(
-        ran=f"{len(problems)} problems (60 of 300-dimensional cubes' corners, labels the majority"
+        ran=f"{len(problems)} problems (80 of 300-dimensional cubes' corners, labels the majority"
         " of three coordinates), depth 2, logistic loss, 4 starts x 4 rates; no decay up to"
         f" t = {longest:.2g}; level {LEVEL}",
         checks=[groks, order, none],
