@@ -49,6 +49,16 @@ EXPECTED = {
     "L-table": "holds",
     "L-clock": "holds",
     "L-forecast": "holds",
+    "N-LU": "holds as corrected",
+    "N-GWU": "holds as corrected",
+    "N-T21": "holds as corrected",
+    "N-PL": "holds as corrected",
+    "N-T31": "holds",
+    "N-T33": "holds as corrected",
+    "N-T34": "holds",
+    "N-T35": "holds as corrected",
+    "N-F-data": "holds",
+    "N-F-depth": "holds",
 }
 every_claim = pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
 

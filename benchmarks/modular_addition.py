@@ -1,0 +1,220 @@
+"""N-F1: steps per second against eager PyTorch and the matrix-multiplication bound, and t1, t2.
+
+Both sides may use all cores, and train the same net on the same pairs from the same start; the
+largest difference of their losses stands beside the speeds. PyTorch runs in a process of its own,
+by the interpreter that the environment variable TORCH_PYTHON names (this one if it names none),
+with one thread and with one per core, and its better time counts. The bound is the time of the six
+matrix products of a step and nothing else, over the pairs our step computes (mirrored pairs are
+one input), by XLA or by NumPy's BLAS on one thread, whichever is faster: the column of the cores
+in use (processor time over time) shows that XLA's loops keep to one. BLAS on all cores is printed
+beside it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+RATE, BETA = 1e-3, 1e-6
+PRINTED = 540, 9150  # t1 and t2 of the source
+SIZES = {"modulus": 97, "fraction": 0.4}
+LOSSES = 200  # steps over which the losses are compared
+
+
+def eager(file: str, steps: int, repeats: int, threads: int) -> dict[str, Any]:
+    """Seconds per step of PyTorch, and its losses; needs only NumPy and PyTorch."""
+    import torch
+
+    torch.set_num_threads(threads)
+    given = np.load(file)
+    left, right, labels = (torch.tensor(given[name]) for name in ("left", "right", "labels"))
+    names = ("embedding", "inner", "inner_bias", "outer", "outer_bias")
+
+    def trainer() -> Callable[[], Any]:
+        parts = [torch.tensor(given[name], dtype=torch.float32, requires_grad=True)
+                 for name in names]  # fmt: skip
+        optimizer = torch.optim.Adam(parts, lr=RATE, weight_decay=2 * BETA)  # the slope of b |x|^2
+
+        def step() -> Any:
+            embedding, inner, inner_bias, outer, outer_bias = parts
+            code = embedding[left] * embedding[right]
+            hidden = torch.relu(torch.nn.functional.linear(code, inner, inner_bias))
+            scores = torch.nn.functional.linear(hidden, outer, outer_bias)
+            loss = torch.nn.functional.cross_entropy(scores, labels)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        return step
+
+    step = trainer()
+    losses = [float(step()) for _ in range(LOSSES)]
+    return {"seconds": fastest(lambda: [step() for _ in range(steps)], repeats) / steps,
+            "losses": losses}  # fmt: skip
+
+
+def fastest(run: Callable[[], Any], repeats: int) -> float:
+    """Seconds of the fastest of several calls."""
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def rival(problem: Any, net: Any, steps: int, repeats: int) -> dict[int, dict[str, Any]]:
+    """What `eager` measured for one thread and for one per core; empty without PyTorch."""
+    left, right = problem.pairs[problem.train].T
+    arrays = {"left": left, "right": right, "labels": problem.labels[problem.train]}
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "given.npz"
+        np.savez(file, **arrays, **net.start(problem).present())
+        for threads in sorted({1, os.cpu_count() or 1}):
+            python = os.environ.get("TORCH_PYTHON", sys.executable)
+            call = [python, __file__, "--eager", file, steps, repeats, threads]
+            done = subprocess.run([str(c) for c in call], capture_output=True, text=True)
+            if done.returncode:
+                print(f"PyTorch did not run: {done.stderr.strip().splitlines()[-1]}")
+                break
+            found[threads] = json.loads(done.stdout)
+    return found
+
+
+def ours(problem: Any, net: Any, steps: int) -> tuple[Callable[[], Any], list[float]]:
+    """A function that takes `steps` compiled steps, and our losses over the first ones."""
+    import jax
+
+    from tacit.flows.token_adam import TokenAdam, begin, compiled
+    from tacit.precision import double_precision
+
+    with double_precision():
+        advance = compiled(TokenAdam(RATE, steps, beta=BETA), net, problem)
+        state = jax.block_until_ready(advance(begin(net.start(problem), np.float32), 1))
+    path = TokenAdam(RATE, LOSSES, beta=BETA, record=range(LOSSES)).run(net, problem)
+
+    def run() -> None:
+        with double_precision():
+            jax.block_until_ready(advance(state, steps))
+
+    return run, path.dataset.loss.values[:LOSSES].tolist()
+
+
+def products(problem: Any, net: Any, steps: int) -> dict[str, Callable[[], Any]]:
+    """Functions that take the six products of `steps` steps, by XLA and by NumPy's BLAS."""
+    import jax
+    from threadpoolctl import threadpool_limits
+
+    from tacit.flows.token_loss import distinct
+
+    start = net.start(problem)
+    rng = np.random.default_rng(0)
+    count = len(distinct(net, problem)[0])
+    data = [np.float32(a) for a in (rng.normal(size=(count, net.embedding)), start.inner,
+                                    start.outer)]  # fmt: skip
+
+    def six(codes: Any, inner: Any, outer: Any) -> tuple[Any, Any, Any]:
+        hidden = codes @ inner.T
+        scores = hidden @ outer.T
+        back = scores @ outer
+        return back @ inner, back.T @ codes, scores.T @ hidden
+
+    def body(_: Any, carry: Any) -> Any:  # a little of each goes on, so that none is left out
+        return tuple(a + 1e-9 * b for a, b in zip(carry, six(*carry), strict=True))
+
+    def blas(threads: int | None) -> None:
+        with threadpool_limits(limits=threads):
+            for _ in range(steps):
+                six(*data)
+
+    loop = jax.jit(lambda carry: jax.lax.fori_loop(0, steps, body, carry))
+    jax.block_until_ready(loop(tuple(data)))
+    return {"XLA": lambda: jax.block_until_ready(loop(tuple(data))),
+            "BLAS on one thread": lambda: blas(1), "BLAS": lambda: blas(None)}  # fmt: skip
+
+
+def speeds(problem: Any, net: Any, steps: int, repeats: int, judged: bool) -> None:
+    """Prints steps per second of all sides and both ratios."""
+    from clock import ratio, table
+
+    run, losses = ours(problem, net, steps)
+    parts = {"ours": run} | products(problem, net, steps)
+    times, cores = dict.fromkeys(parts, float("inf")), {}
+    for _ in range(repeats):  # in turns, so that all meet the same load
+        for name, part in parts.items():
+            before = time.process_time()
+            took = fastest(part, 1)
+            if took / steps < times[name]:
+                times[name], cores[name] = took / steps, (time.process_time() - before) / took
+    names = {name: name if name == "ours" else f"products alone, {name}" for name in parts}
+    rows = [[names[k], f"{1 / times[k]:.0f}", f"{cores[k]:.1f}", ""] for k in parts]
+    torch = rival(problem, net, steps, repeats)
+    for threads, found in torch.items():
+        apart = np.max(np.abs(np.array(found["losses"]) - losses))
+        name = f"eager PyTorch, {threads} thread(s)"
+        rows.append([name, f"{1 / found['seconds']:.0f}", "", f"{apart:.1e}"])
+    table(["", "steps per second", "cores in use", "largest difference of losses"], rows)
+    if torch:
+        best = min(found["seconds"] for found in torch.values())
+        ratio("ours / eager PyTorch, steps per second", best / times["ours"], ">= 1.4",
+              judged=judged)  # fmt: skip
+    bound = min(times["XLA"], times["BLAS on one thread"])
+    ratio("share of the matrix-multiplication bound", bound / times["ours"], ">= 0.8",
+          judged=judged)  # fmt: skip
+
+
+def transition(seeds: int, judged: bool) -> None:
+    """Prints t1 and t2 of several seeds beside the printed ones, and the time to t2."""
+    from clock import ratio, seconds, table
+
+    from tacit.flows.token_adam import TokenAdam
+    from tacit.models.token_mlp import TokenMLP
+    from tacit.problems.operations import modular_arithmetic
+
+    rows, took = [], []
+    for seed in range(seeds):
+        problem, begin = modular_arithmetic("+", **SIZES, seed=seed), time.perf_counter()
+        path = TokenAdam(RATE, beta=BETA, until=0.99).run(TokenMLP(seed=seed), problem)
+        took.append(time.perf_counter() - begin)
+        run, share = path.dataset, problem.twins.sum() / problem.test.sum()
+        first = int(run.step[int(np.argmax(run.train_accuracy.values == 1))])
+        middle = int(np.searchsorted(run.step, np.sqrt(first * path.steps)))
+        plateau, novel = (f"{float(run[name][middle]):.3f}"
+                          for name in ("test_accuracy", "novel_accuracy"))  # fmt: skip
+        rows.append([seed, first, path.steps, seconds(took[-1]), plateau, novel, f"{share:.3f}"])
+    rows.append(["source", *PRINTED, "", "", "", ""])
+    print("\nt1 (training accuracy 1) and t2 (validation accuracy 0.99):")
+    table(["seed", "t1", "t2", "time to t2", "plateau", "without twins", "share of twins"], rows)
+    ratio("slowest run to t2 / 90 s", max(took) / 90, "<= 1", judged=judged)
+
+
+def main() -> None:
+    from clock import arguments
+
+    from tacit.models.token_mlp import TokenMLP
+    from tacit.problems.operations import modular_arithmetic
+
+    quick = arguments(__doc__ or "").quick
+    problem, net = modular_arithmetic("+", **SIZES), TokenMLP()
+    print(f"{problem.description}; embedding 64, hidden 64, full batch, {os.cpu_count()} cores\n")
+    speeds(problem, net, *((30, 2) if quick else (200, 7)), judged=not quick)
+    if not quick:
+        transition(3, judged=True)
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--eager"]:
+        print(json.dumps(eager(sys.argv[2], *map(int, sys.argv[3:6]))))
+    else:
+        main()

@@ -1,0 +1,117 @@
+"""Low-rank recovery with the nuclear norm: problems, runs and the slow phase of source N."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.bias.delay import least_squares_limit
+from tacit.bias.interpolate import interpolate
+from tacit.bias.spectral import Nuclear
+from tacit.flows.penalties import NuclearNorm
+from tacit.flows.proximal import Proximal
+from tacit.flows.subgradient import Subgradient
+from tacit.models.linear import LinearMatrix
+from tacit.problems.matrices import MatrixProblem, gaussian_sensing, low_rank_completion
+
+START, SOLVED, LEVEL = 1e-6, 1e-4, 0.1  # start per entry, loss at t1, relative error at t2
+EULER = 1e-3  # of the slow flow, in units of the distance it has to go
+QUIET = 1000  # Euler steps that must lower the norm by more than a part STILL of it
+STILL = 1e-7
+
+
+def small() -> list[MatrixProblem]:
+    """6 x 6 of rank 1 from 24 entries, and from 24 Gaussian measurements."""
+    return [low_rank_completion(6, 1, 24, seed=2), gaussian_sensing(6, 1, 24, seed=0)]
+
+
+def printed() -> list[MatrixProblem]:
+    """N's size, 10 x 10 of rank 2 from 70 numbers, where the nuclear norm finds the truth."""
+    return [low_rank_completion(10, 2, 70, seed=2), gaussian_sensing(10, 2, 70, seed=0)]
+
+
+def more() -> list[MatrixProblem]:
+    return [low_rank_completion(6, 1, 24, seed=1), gaussian_sensing(10, 2, 70, seed=1)]
+
+
+def truth(problem: MatrixProblem) -> Array:
+    """The truth, which every generated problem has."""
+    assert problem.truth is not None
+    return problem.truth
+
+
+def memorized(problem: MatrixProblem) -> Array:
+    """A_hat, the least squares point from zero."""
+    point = least_squares_limit(problem.design, problem.y, 1e-3).point
+    return np.asarray(point.reshape(problem.shape))
+
+
+def nuclear_run(problem: MatrixProblem, step: float, beta: float, record: Sequence[int]) -> Any:
+    """The dataset of subgradient descent with the nuclear norm, at these steps and 0."""
+    method = Subgradient(step, max(record), NuclearNorm(problem.shape), beta, record=record)
+    return method.run(LinearMatrix(problem.shape, START), problem).dataset
+
+
+def penalized(problem: MatrixProblem, beta: float, steps: int = 6000) -> Array:
+    """A_beta, the minimiser of the objective, by accelerated proximal descent."""
+    step = 0.5 * least_squares_limit(problem.design, problem.y, 1e-3).step_bound
+    method = Proximal(step, steps, NuclearNorm(problem.shape), beta, accelerated=True,
+                      record=[steps])  # fmt: skip
+    run = method.run(LinearMatrix(problem.shape, 0.0), problem).dataset
+    return np.asarray(run.predictor.values[-1])
+
+
+@functools.lru_cache(maxsize=32)
+def slow_time(problem: MatrixProblem, level: float = LEVEL) -> float:
+    """tau at which steepest descent of |A|_* on {X A = y} from A_hat has this relative error.
+
+    Explicit Euler steps dA = -dtau P(U V^T), P the projection on the kernel of X; inf if the
+    flow ends elsewhere.
+    """
+    matrix, goal = memorized(problem), truth(problem)
+    aim = level * float(np.linalg.norm(goal))
+    rows = np.linalg.svd(problem.design, full_matrices=False)[2]
+    size = float(np.linalg.norm(matrix - goal, 2))
+    before, tau = math.inf, 0.0
+    lowest, quiet = math.inf, 0
+    while quiet < QUIET:
+        gap = float(np.linalg.norm(matrix - goal))
+        if gap <= aim:
+            return tau - EULER * size * (aim - gap) / (before - gap) if tau else 0.0
+        u, s, v = np.linalg.svd(matrix, full_matrices=False)
+        pull = ((u * (s > 1e-12 * s[0])) @ v).ravel()
+        matrix = matrix - EULER * size * (pull - rows.T @ (rows @ pull)).reshape(matrix.shape)
+        before, tau = gap, tau + EULER * size
+        lower = s.sum() < (1 - STILL) * lowest
+        lowest, quiet = (float(s.sum()), 0) if lower else (lowest, quiet + 1)
+    return math.inf
+
+
+def corner(a: float, b: float, c: float, until: float) -> float:
+    """tau at which the unknown entry x of [[a, b], [c, x]] has come from 0 to `until`, exactly.
+
+    For 0 <= until <= bc/a < a, where |A|_* = sqrt((a - x)^2 + (b + c)^2) falls in x.
+    """
+    w = b + c
+
+    def antiderivative(u: float) -> float:  # of sqrt(u^2 + w^2)/u = 1/speed with u = a - x
+        return math.hypot(u, w) - w * math.asinh(w / u)
+
+    return antiderivative(a) - antiderivative(a - until)
+
+
+def step_of(problem: MatrixProblem) -> float:
+    """Three quarters of the step that would no longer converge: N's 1.5 for completion."""
+    return 0.75 * least_squares_limit(problem.design, problem.y, 1e-3).step_bound
+
+
+def recovered(problem: MatrixProblem) -> float:
+    """The relative distance of the interpolator of least nuclear norm from the truth."""
+    X = problem.design.reshape(-1, *problem.shape)
+    found = interpolate(X, problem.y, Nuclear()).matrix
+    return float(np.linalg.norm(found - truth(problem)) / np.linalg.norm(truth(problem)))

@@ -1,0 +1,114 @@
+"""Runs that several claims of source N share."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.bias.delay import least_squares_limit
+from tacit.bias.slow_flow import SlowFlow, slow_flow
+from tacit.flows.penalties import AbsoluteSum
+from tacit.flows.proximal import Proximal
+from tacit.flows.subgradient import Subgradient
+from tacit.models.linear import LinearPredictor
+from tacit.precision import double_precision
+from tacit.problems.recovery import sparse_recovery
+from tacit.problems.regression import Regression
+
+# N: (n, s, N, step, beta) of its sparse recovery, and the error |a - a*|^2 that counts as t2
+STEP, BETA, START, SOLVED = 0.1, 1e-5, 1e-6, 1e-4
+
+
+def recovery(seed: int, snr: float = math.inf) -> Regression:
+    """N's sparse recovery: 30 samples, 100 features, 5 of them in the truth."""
+    return sparse_recovery(30, 100, 5, seed=seed, snr=snr)
+
+
+def truth(problem: Regression) -> Array:
+    """The truth, which every sparse recovery has."""
+    assert problem.truth is not None
+    return problem.truth
+
+
+def slow_phase(problem: Regression) -> SlowFlow:
+    """The exact path from the least squares point, in tau = step beta steps."""
+    return slow_flow(problem.X, least_squares_limit(problem.X, problem.y, 1e-3).point)
+
+
+def sparse_run(problem: Regression, step: float, beta: float, record: Sequence[int]) -> Any:
+    """The dataset of N's subgradient descent with the l1 penalty, at these steps and 0."""
+    method = Subgradient(step, max(record), AbsoluteSum(), beta, record=record)
+    return method.run(LinearPredictor(START), problem).dataset
+
+
+def lasso(problem: Regression, beta: float, steps: int = 4000) -> Array:
+    """The minimiser of (1/2)|X a - y|^2 + beta |a|_1, by accelerated proximal descent."""
+    step = 0.5 * least_squares_limit(problem.X, problem.y, 1e-3).step_bound
+    method = Proximal(step, steps, AbsoluteSum(), beta, accelerated=True, record=[steps])
+    return np.asarray(method.run(LinearPredictor(0.0), problem).dataset.predictor.values[-1])
+
+
+def crossing(steps: Array, values: Array, level: float) -> float:
+    """The step at which `values` first come down to the level, in logarithms between records."""
+    below = np.flatnonzero(values <= level)
+    if not len(below):
+        return math.inf
+    k = int(below[0])
+    if k == 0:
+        return float(steps[0])
+    logs = np.log(values[k - 1 : k + 1])
+    share = (logs[0] - math.log(level)) / (logs[0] - logs[1])
+    return float(steps[k - 1] + share * (steps[k] - steps[k - 1]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Objective:
+    """g + beta h on few parameters: JAX functions for g and H in dh, and the start."""
+
+    name: str
+    g: Callable[[Any], Any]
+    h: Callable[[Any], Any]
+    H: Callable[[Any], Any]
+    start: tuple[float, ...]
+
+
+@functools.lru_cache(maxsize=16)
+def _march(objective: Objective) -> Any:
+    """Compiled once: `count` steps x <- x - step (G + beta H)."""
+    import jax
+
+    slope = jax.grad(objective.g)
+
+    def march(x: Any, count: Any, step: Any, beta: Any) -> Any:
+        def body(_: Any, x: Any) -> Any:
+            return x - step * (slope(x) + beta * objective.H(x))
+
+        return jax.lax.fori_loop(0, count, body, x)
+
+    return jax.jit(march)
+
+
+def descend(objective: Objective, step: float, beta: float, at: Sequence[int]) -> Array:
+    """x after so many steps of subgradient descent, one row per entry of `at`."""
+    march, counts = _march(objective), np.diff(at, prepend=0)
+    with double_precision():
+        x, rows = np.array(objective.start), []
+        for count in counts.tolist():
+            x = march(x, count, step, beta)
+            rows.append(np.asarray(x))
+    return np.array(rows)
+
+
+def values(objective: Objective, points: Array) -> tuple[Array, Array]:
+    """g and h at the rows of `points`."""
+    import jax
+
+    with double_precision():
+        g, h = (jax.vmap(part)(points) for part in (objective.g, objective.h))
+    return np.asarray(g), np.asarray(h)

@@ -1,0 +1,344 @@
+"""Subgradient and proximal descent against loops written by hand, closed forms and CVXPY."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tacit.flows.descent import GradientDescent
+from tacit.flows.penalties import (
+    AbsoluteSum,
+    EuclideanNorm,
+    NuclearNorm,
+    SquaredSum,
+    UserPenalty,
+)
+from tacit.flows.proximal import Proximal
+from tacit.flows.subgradient import Subgradient
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.linear import LinearMatrix, LinearPredictor
+from tacit.problems.classification import separable_points
+from tacit.problems.matrices import Completion, Sensing, low_rank_completion
+from tacit.problems.regression import Regression
+from tacit.records import Kind
+
+
+def data(samples=6, dimension=10, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((samples, dimension)) / np.sqrt(samples)
+    truth = np.zeros(dimension)
+    truth[:2] = 0.3, -0.2
+    return Regression(X, X @ truth, truth)
+
+
+PROBLEM = data()
+TOP = float(np.linalg.eigvalsh(PROBLEM.X @ PROBLEM.X.T)[-1])  # sigma_max(X^T X) by another route
+
+
+def by_hand(X, y, a, step, steps, beta, slope):
+    for _ in range(steps):
+        a = a - step * (X.T @ (X @ a - y) + beta * slope(a))
+    return a
+
+
+def compact(shape):
+    def slope(a):
+        u, s, v = np.linalg.svd(a.reshape(shape))
+        rank = int((s > 1e-14 * max(s[0], 1e-300)).sum())
+        return (u[:, :rank] @ v[:rank]).ravel()
+
+    return slope
+
+
+SLOPES = [
+    (AbsoluteSum(), np.sign),
+    (SquaredSum(), lambda a: 2 * a),
+    (EuclideanNorm(), lambda a: a / np.linalg.norm(a)),
+    (NuclearNorm((2, 5)), compact((2, 5))),
+]
+
+
+@pytest.mark.parametrize(("penalty", "slope"), SLOPES, ids=lambda p: type(p).__name__)
+def test_subgradient_descent_is_the_loop_written_by_hand(penalty, slope):
+    path = Subgradient(0.1, 300, penalty, 1e-2).run(LinearPredictor(0.1), PROBLEM)
+    wanted = by_hand(PROBLEM.X, PROBLEM.y, np.full(10, 0.1), 0.1, 300, 1e-2, slope)
+    np.testing.assert_allclose(path.predictor, wanted, atol=1e-12)
+    other = by_hand(PROBLEM.X, PROBLEM.y, np.full(10, 0.1), 0.1, 301, 1e-2, slope)
+    assert np.abs(path.predictor - other).max() > 1e-9  # one step more can be told
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(seed=st.integers(0, 10**6), share=st.floats(0.05, 0.95), beta=st.floats(0, 0.3))
+def test_any_data_step_and_beta_give_the_loop_written_by_hand(seed, share, beta):
+    problem = data(seed=seed)
+    step = share * 2 / np.linalg.norm(problem.X, 2) ** 2
+    method = Subgradient(step, 50, AbsoluteSum(), beta, record=(50,))
+    start = np.random.default_rng(seed).standard_normal(10)
+    path = method.run(LinearPredictor(start), problem)
+    wanted = by_hand(problem.X, problem.y, start, step, 50, beta, np.sign)
+    assert np.abs(path.predictor - wanted).max() < 1e-11
+
+
+@pytest.mark.parametrize("kind", ["completion", "sensing"])
+def test_matrix_problems_are_the_same_loop_on_their_design(kind):
+    problem = low_rank_completion(4, 1, 11, seed=1)
+    if kind == "sensing":
+        stack = problem.design.reshape(-1, 4, 4)
+        problem = Sensing(stack, problem.y, problem.truth)
+    start = np.arange(16.0).reshape(4, 4) / 50
+    path = Subgradient(0.5, 200, NuclearNorm((4, 4)), 1e-2).run(LinearMatrix(start=start), problem)
+    wanted = by_hand(problem.design, problem.y, start.ravel(), 0.5, 200, 1e-2, compact((4, 4)))
+    np.testing.assert_allclose(path.predictor.ravel(), wanted, atol=1e-12)
+    last = path.dataset.isel(time=-1)
+    apart = path.predictor - problem.truth
+    assert last.test_error == pytest.approx((apart**2).sum())
+    relative = np.linalg.norm(apart) / np.linalg.norm(problem.truth)
+    assert last.relative_error == pytest.approx(relative)
+    assert last.norm_nuclear == pytest.approx(np.linalg.norm(path.predictor, "nuc"))
+    assert last.norm_l2 == pytest.approx(np.linalg.norm(path.predictor))
+
+
+def test_the_records_are_what_their_names_say():
+    beta = 1e-2
+    path = Subgradient(0.1, 200, AbsoluteSum(), beta).run(LinearPredictor(0.1), PROBLEM)
+    found = path.dataset
+    assert list(found.step.values[:4]) == [0, 1, 2, 3]
+    assert found.step[-1] == 200
+    np.testing.assert_allclose(found.t, 0.1 * found.step)
+    for row in (0, 5, -1):
+        now = found.isel(time=row)
+        a = now.predictor.values
+        r = PROBLEM.X @ a - PROBLEM.y
+        assert now.loss == pytest.approx(0.5 * r @ r)
+        assert np.exp(now.log_loss) == pytest.approx(float(now.loss))
+        assert now.penalty == pytest.approx(np.abs(a).sum()) == pytest.approx(float(now.norm_l1))
+        assert now.objective == pytest.approx(0.5 * r @ r + beta * np.abs(a).sum())
+        assert now.gradient_norm == pytest.approx(np.linalg.norm(PROBLEM.X.T @ r))
+        size = np.sqrt(np.count_nonzero(a))
+        assert now.penalty_gradient_norm == pytest.approx(beta * size)
+        assert now.test_error == pytest.approx(((a - PROBLEM.truth) ** 2).sum())
+        assert now.relative_error == pytest.approx(np.sqrt(now.test_error / (0.09 + 0.04)))
+    description = json.loads(found.attrs["description"])
+    assert description["flow"]["penalty"] == {"penalty": "AbsoluteSum"}
+    assert all(variable.attrs["long_name"] for variable in found.variables.values())
+
+
+def test_records_can_be_asked_for_and_do_not_change_the_run():
+    method = Subgradient(0.1, 50, AbsoluteSum(), 1e-2, record=(7, 31))
+    path = method.run(LinearPredictor(0.1), PROBLEM)
+    assert list(path.dataset.step) == [0, 7, 31, 50]
+    wanted = Subgradient(0.1, 50, AbsoluteSum(), 1e-2).run(LinearPredictor(0.1), PROBLEM)
+    np.testing.assert_array_equal(path.predictor, wanted.predictor)
+
+
+def test_until_stops_at_the_first_record_that_is_good_enough():
+    whole = Subgradient(0.1, 3000, AbsoluteSum(), 1e-3).run(LinearPredictor(), PROBLEM)
+    level = float(whole.dataset.loss[20])
+    method = Subgradient(0.1, 3000, AbsoluteSum(), 1e-3, until={"loss": level})
+    path = method.run(LinearPredictor(), PROBLEM)
+    assert path.outcome.kind is Kind.SOLVED
+    assert path.steps == int(whole.dataset.step[20])
+    np.testing.assert_array_equal(path.dataset.loss, whole.dataset.loss[:21])
+    hard = Subgradient(0.1, 30, until={"test_error": 1e-9}).run(LinearPredictor(), PROBLEM)
+    assert hard.outcome.kind is Kind.BUDGET_SPENT
+    assert "raise steps" in hard.outcome.sentence
+
+
+def test_ridge_ends_where_the_gradient_vanishes_and_not_at_the_source_s_point():
+    beta, gram = 0.1, PROBLEM.X.T @ PROBLEM.X
+    path = Subgradient(0.2, 3000, SquaredSum(), beta).run(LinearPredictor(1.0), PROBLEM)
+    ridge = np.linalg.solve(gram + 2 * beta * np.eye(10), PROBLEM.X.T @ PROBLEM.y)
+    np.testing.assert_allclose(path.predictor, ridge, atol=1e-12)
+    # N prints X^T X + beta I for f = g + beta |a|^2, whose gradient has 2 beta
+    printed = np.linalg.solve(gram + beta * np.eye(10), PROBLEM.X.T @ PROBLEM.y)
+    assert np.abs(path.predictor - printed).max() > 1e-3
+
+
+def test_a_step_beyond_the_bound_is_refused_and_the_bound_is_named():
+    with pytest.raises(ValueError, match=rf"2/sigma_max\(X\^T X\) = {2 / TOP:.6g}.*check=False"):
+        Subgradient(2.01 / TOP, 10).run(LinearPredictor(1.0), PROBLEM)
+    below = Subgradient(1.99 / TOP, 3000).run(LinearPredictor(1.0), PROBLEM)
+    assert below.outcome.ok
+    assert below.log_loss < -40
+
+
+def test_the_ridge_bound_counts_two_betas():
+    # between 2/(sigma_max + 2 beta) and N's printed 2/(sigma_max + beta) descent diverges
+    beta = TOP
+    with pytest.raises(ValueError, match=r"sigma_max\(X\^T X\) \+ 2 beta"):
+        Subgradient(2.02 / (3 * TOP), 10, SquaredSum(), beta).run(LinearPredictor(1.0), PROBLEM)
+    printed = 1.9 / (TOP + beta)
+    run = Subgradient(printed, 20_000, SquaredSum(), beta, check=False)
+    path = run.run(LinearPredictor(1.0), PROBLEM)
+    assert path.outcome.kind is Kind.DIVERGED
+    held = Subgradient(1.98 / (3 * TOP), 3000, SquaredSum(), beta).run(LinearPredictor(), PROBLEM)
+    assert held.outcome.ok
+
+
+def test_a_run_that_diverges_keeps_what_it_recorded_and_names_the_step():
+    step = 2.5 / TOP
+    path = Subgradient(step, 10_000, check=False).run(LinearPredictor(1.0), PROBLEM)
+    assert path.outcome.kind is Kind.DIVERGED
+    assert not path.outcome.ok
+    assert np.isfinite(path.predictor).all()
+    assert 1 < path.steps < 10_000
+    bad = int(path.outcome.sentence.split()[3])
+    early = Subgradient(step, bad - 1, check=False).run(LinearPredictor(1.0), PROBLEM)
+    assert early.outcome.ok  # one step before, everything is finite
+    assert path.dataset.attrs["outcome"] == "diverged"
+
+
+def test_a_penalty_that_returns_nan_is_named_with_the_step():
+    import jax.numpy as jnp
+
+    def cut(a):  # undefined below -0.05 in its first coordinate
+        return jnp.where(a[0] < -0.05, jnp.nan, 1.0) * jnp.sum(a)
+
+    a, good = np.zeros(10), 0
+    while a[0] >= -0.05:
+        a, good = by_hand(PROBLEM.X, PROBLEM.y, a, 0.1, 1, 0.05, np.ones_like), good + 1
+    method = Subgradient(0.1, 1000, UserPenalty(cut), 0.05, record=(1000,))
+    with pytest.raises(ValueError, match=f"Subgradient: .* penalty is nan at step {good},"):
+        method.run(LinearPredictor(), PROBLEM)
+    broken = UserPenalty(lambda a: jnp.sum(a), prox=lambda a, w: a + jnp.nan)
+    with pytest.raises(ValueError, match=r"Proximal: the proximal map .* at step 0"):
+        Proximal(0.1, 10, broken, 0.05).run(LinearPredictor(), PROBLEM)
+    silent = UserPenalty(lambda a: jnp.sum(a) * jnp.nan, subgradient=jnp.sign)
+    with pytest.raises(ValueError, match="value of the penalty is nan at step 0"):
+        Subgradient(0.1, 10, silent, 0.05).run(LinearPredictor(), PROBLEM)
+
+
+def test_any_model_trains_as_in_gradient_descent_with_twice_the_step():
+    # half the sum of squares here, the sum there
+    net = DiagonalNet(depth=3, alpha=0.5)
+    found = Subgradient(0.02, 300).run(net, PROBLEM)
+    wanted = GradientDescent(0.01, 300).run(net, PROBLEM)
+    np.testing.assert_allclose(found.parameters, wanted.parameters, atol=1e-13)
+    np.testing.assert_allclose(2 * found.dataset.loss, wanted.dataset.loss, rtol=1e-9)
+    assert "parameters" in found.dataset
+    assert found.predictor.shape == (10,)
+
+
+def test_a_classification_trains_on_its_mean_loss():
+    problem = separable_points(12, 3, seed=2, loss="logistic")
+    found = Subgradient(0.1, 200).run(LinearPredictor(0.2), problem)
+    wanted = GradientDescent(0.1, 200).run(LinearPredictor(0.2), problem)
+    np.testing.assert_allclose(found.predictor, wanted.predictor, atol=1e-13)
+    np.testing.assert_allclose(found.dataset.loss, wanted.dataset.loss, rtol=1e-12)
+    assert found.dataset.train_accuracy[-1] == wanted.dataset.train_accuracy[-1]
+
+
+def test_an_orthogonal_design_has_the_soft_threshold_as_its_lasso():
+    Q = np.linalg.qr(np.random.default_rng(3).standard_normal((8, 5)))[0]
+    y = np.random.default_rng(4).standard_normal(8)
+    path = Proximal(1.0, 1, AbsoluteSum(), 0.3).run(LinearPredictor(2.0), Regression(Q, y))
+    z = Q.T @ y
+    np.testing.assert_allclose(path.predictor, np.sign(z) * np.maximum(np.abs(z) - 0.3, 0))
+
+
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_the_lasso_has_cvxpy_s_objective(accelerated):
+    import cvxpy
+
+    a = cvxpy.Variable(10)
+    cost = 0.5 * cvxpy.sum_squares(PROBLEM.X @ a - PROBLEM.y) + 0.02 * cvxpy.norm1(a)
+    wanted = cvxpy.Problem(cvxpy.Minimize(cost)).solve(solver="CLARABEL")
+    method = Proximal(1 / TOP, 4000, AbsoluteSum(), 0.02, accelerated)
+    path = method.run(LinearPredictor(1.0), PROBLEM)
+    assert float(path.dataset.objective[-1]) == pytest.approx(wanted, abs=1e-8)
+    assert float(path.dataset.objective[10]) > wanted + 1e-5  # it was not there from the start
+    np.testing.assert_allclose(path.predictor, a.value, atol=1e-4)
+
+
+def test_nuclear_completion_has_cvxpy_s_objective():
+    import cvxpy
+
+    problem = low_rank_completion(4, 1, 11, seed=1)
+    M = cvxpy.Variable((4, 4))
+    residual = problem.design @ cvxpy.vec(M, order="C") - problem.y
+    cost = 0.5 * cvxpy.sum_squares(residual) + 0.1 * cvxpy.normNuc(M)
+    wanted = cvxpy.Problem(cvxpy.Minimize(cost)).solve(solver="CLARABEL")
+    method = Proximal(1.0, 3000, NuclearNorm((4, 4)), 0.1, accelerated=True)
+    path = method.run(LinearMatrix(), problem)
+    assert float(path.dataset.objective[-1]) == pytest.approx(wanted, abs=1e-7)
+
+
+def test_acceleration_and_plain_steps_are_the_loops_written_by_hand():
+    X, y, step, weight = PROBLEM.X, PROBLEM.y, 0.9 / TOP, 0.02
+
+    def near(z):
+        z = z - step * X.T @ (X @ z - y)
+        return np.sign(z) * np.maximum(np.abs(z) - step * weight, 0)
+
+    plain = a = z = np.ones(10)
+    t = 1.0
+    for _ in range(60):
+        plain = near(plain)
+        new, grown = near(z), (1 + np.sqrt(1 + 4 * t * t)) / 2
+        a, z, t = new, new + (t - 1) / grown * (new - a), grown
+    for accelerated, wanted in ((False, plain), (True, a)):
+        method = Proximal(step, 60, AbsoluteSum(), weight, accelerated)
+        path = method.run(LinearPredictor(1.0), PROBLEM)
+        np.testing.assert_allclose(path.predictor, wanted, atol=1e-13)
+    assert np.abs(plain - a).max() > 1e-3
+
+
+def test_the_proximal_bounds_are_those_of_the_two_methods():
+    with pytest.raises(ValueError, match=r"at most 1/sigma_max\(X\^T X\) ="):
+        Proximal(1.01 / TOP, 9, AbsoluteSum(), 0.1, True).run(LinearPredictor(), PROBLEM)
+    with pytest.raises(ValueError, match=r"below 2/sigma_max\(X\^T X\) ="):
+        Proximal(2.01 / TOP, 9, AbsoluteSum(), 0.1).run(LinearPredictor(), PROBLEM)
+    assert Proximal(1.9 / TOP, 9, SquaredSum(), 50.0).run(LinearPredictor(), PROBLEM).outcome.ok
+
+
+def test_linear_models_start_where_they_are_told():
+    np.testing.assert_array_equal(LinearPredictor().start(3), np.zeros(3))
+    np.testing.assert_array_equal(LinearPredictor(0.5).start(3), [0.5] * 3)
+    np.testing.assert_array_equal(LinearPredictor([1, 2]).start(2), [1, 2])
+    matrix = LinearMatrix((2, 3), start=2.0)
+    assert matrix.matrix(matrix.start(6)).shape == (2, 3)
+    with pytest.raises(ValueError, match=r"LinearPredictor: start must have shape \(3,\)"):
+        LinearPredictor([1, 2]).start(3)
+    with pytest.raises(ValueError, match=r"LinearMatrix: start must have shape \(2, 3\)"):
+        LinearMatrix((2, 3), start=np.ones((3, 2)))
+
+
+@pytest.mark.parametrize("model", [LinearPredictor(), LinearMatrix((2, 5))])
+def test_linear_models_have_the_data_as_their_jacobian(model):
+    theta, residual = np.arange(10.0), np.arange(6.0)
+    np.testing.assert_allclose(model.predict(theta, PROBLEM.X), PROBLEM.X @ theta)
+    np.testing.assert_allclose(model.jacobian(theta, PROBLEM.X), PROBLEM.X)
+    wanted = model.jacobian(theta, PROBLEM.X).T @ residual
+    np.testing.assert_allclose(model.pullback(theta, PROBLEM.X, residual), wanted)
+    json.dumps(model.describe())
+
+
+def test_wrong_input_speaks():
+    plain = Regression(PROBLEM.X, PROBLEM.y)
+    cases = [
+        (lambda: Subgradient(0, 10), "step must be > 0"),
+        (lambda: Subgradient(0.1, 10, AbsoluteSum(), -1.0), "beta must be >= 0, got -1"),
+        (lambda: Subgradient(0.1, 10, beta=0.1), "has no penalty to weigh"),
+        (lambda: Subgradient(0.1, 10, "l1", 0.1), "must be a Penalty such as AbsoluteSum"),
+        (lambda: Subgradient(0.1, 10, until={"accuracy": 1}), "until must map one of loss"),
+        (lambda: Subgradient(0.1, 10, record=(11,)), "within steps=10"),
+        (lambda: Subgradient(0.1, 9, until={"test_error": 0.1}).run(LinearPredictor(), plain),
+         "needs a problem with a known truth"),
+        (lambda: Subgradient(0.1, 9).run(LinearPredictor(), 3), "got int; wrap the data"),
+        (lambda: Subgradient(0.1, 9).run(3, plain), "must be a Model"),
+        (lambda: Subgradient(0.1, 9, UserPenalty(abs), 0.1).run(LinearPredictor(), plain),
+         r"value must have shape \(\), got \(10,\)"),
+        (lambda: Proximal(0.1, 9, UserPenalty(abs), 0.1), "needs a proximal map, got UserPenalty"),
+    ]  # fmt: skip
+    for call, sentence in cases:
+        with pytest.raises(ValueError, match=sentence):
+            call()
+
+
+def test_completion_steps_through_its_entries_as_through_its_design():
+    problem = Completion((2, 2), np.array([[0, 0], [1, 1]]), np.array([1.0, 2.0]))
+    found = Subgradient(0.5, 20, AbsoluteSum(), 0.1).run(LinearMatrix(), problem)
+    wanted = Subgradient(0.5, 20, AbsoluteSum(), 0.1).run(LinearPredictor(), problem.regression())
+    np.testing.assert_array_equal(found.predictor.ravel(), wanted.predictor)
