@@ -81,3 +81,24 @@ def test_the_ci_calls_the_readme_s_test_command():
 def test_the_tools_are_content(tool):
     run = subprocess.run([sys.executable, "-m", *tool], cwd=ROOT, capture_output=True, text=True)
     assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_every_public_name_of_the_stub_is_there():
+    import tacit
+
+    listed = ast.parse((SOURCE / "__init__.pyi").read_text()).body
+    names = next(node.value for node in listed if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(names)) == tacit.__all__
+    for name in tacit.__all__:
+        assert getattr(tacit, name).__module__.startswith("tacit."), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        tacit.nothing  # noqa: B018
+    assert tacit.store.load is tacit.load
+
+
+def test_importing_tacit_loads_no_room():
+    probe = "import sys, tacit; print([m for m in sys.modules if m.startswith('tacit.')])"
+    found = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"

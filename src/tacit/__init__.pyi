@@ -1,0 +1,207 @@
+"""The public names of tacit, each with its home; `__init__.py` reads this file."""
+
+from tacit.bias.delay import Delay, predicted_delay
+from tacit.bias.derive import Derived, derive
+from tacit.bias.explicit import R
+from tacit.bias.interpolate import InterpolationPath, interpolate, interpolate_path
+from tacit.bias.margin_path import MarginPath, max_margin_path
+from tacit.bias.matrix_interpolate import interpolate_matrix
+from tacit.bias.matrix_solution import MatrixSolution
+from tacit.bias.max_margin import max_margin
+from tacit.bias.norms import L1, L2, Lp
+from tacit.bias.q import Q
+from tacit.bias.ratchet import RatchetPath, ratchet_path
+from tacit.bias.regularizer import Regularizer
+from tacit.bias.separation import Separation, separation
+from tacit.bias.slow_flow import SlowFlow, slow_flow
+from tacit.bias.solution import Solution
+from tacit.bias.spectral import Frobenius, Nuclear, Schatten
+from tacit.bias.stationary import stationary_points
+from tacit.claims.run import verify
+from tacit.claims.verdict import Verdict, Verdicts
+from tacit.flows.adam import Adam
+from tacit.flows.class_descent import ClassDescent
+from tacit.flows.decay import WeightDecay
+from tacit.flows.descent import GradientDescent
+from tacit.flows.dual import DualFlow
+from tacit.flows.matrix import MatrixFlow
+from tacit.flows.normalized import NormalizedDescent
+from tacit.flows.parameter import ParameterFlow
+from tacit.flows.path import Path
+from tacit.flows.penalized_derivatives import DerivativeMatch
+from tacit.flows.penalties import (
+    AbsoluteSum,
+    Blocks,
+    EuclideanNorm,
+    NuclearNorm,
+    SquaredSum,
+    UserPenalty,
+)
+from tacit.flows.proximal import Proximal
+from tacit.flows.sgd import SGD
+from tacit.flows.stopping import LogLoss, Near, Scale
+from tacit.flows.subgradient import Subgradient
+from tacit.flows.token_adam import TokenAdam
+from tacit.models.deep_factorization import DeepFactorization
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.difference import Difference
+from tacit.models.factorization import (
+    DifferenceFactorization,
+    Factorization,
+    SymmetricFactorization,
+)
+from tacit.models.function import FunctionModel
+from tacit.models.linear import LinearMatrix, LinearPredictor
+from tacit.models.linearized import Linearized
+from tacit.models.network import two_layer
+from tacit.models.product import ProductNet
+from tacit.models.reparametrized import Reparametrized
+from tacit.models.token_mlp import TokenMLP
+from tacit.models.two_token_net import TwoTokenNet
+from tacit.models.unbiased import Unbiased
+from tacit.probes.assumptions import Assumptions, assumptions
+from tacit.probes.directions import angle, azimuth_pitch
+from tacit.probes.forecast import Forecast, forecast, forecast_run, transition_time
+from tacit.probes.grokking import Grokking, grokking
+from tacit.probes.kernel_machines import KernelMachine, kernel_interpolant, kernel_svm
+from tacit.probes.kernels import kernel_distance, kernel_predictor, tangent_kernel
+from tacit.probes.lojasiewicz import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
+from tacit.probes.margins import margins, support_vectors
+from tacit.probes.stability import Stability, stability
+from tacit.problems.arithmetic import modular_addition
+from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.problems.coherence import coherent_completion
+from tacit.problems.grokking import majority, wide_margin
+from tacit.problems.groups import permutation_group
+from tacit.problems.matrices import (
+    commuting_sensing,
+    gaussian_sensing,
+    low_rank_completion,
+    multiplication_table,
+)
+from tacit.problems.matrix_problem import Completion, Sensing
+from tacit.problems.operations import modular_arithmetic
+from tacit.problems.recovery import sparse_recovery
+from tacit.problems.regression import Regression, sparse_regression
+from tacit.records import NumericalError, Outcome
+from tacit.store import load, save
+
+__all__ = [
+    "L1",
+    "L2",
+    "SGD",
+    "AbsoluteSum",
+    "Adam",
+    "Assumptions",
+    "Blocks",
+    "ClassDescent",
+    "Classification",
+    "Completion",
+    "DeepFactorization",
+    "Delay",
+    "DerivativeMatch",
+    "Derived",
+    "DiagonalNet",
+    "Difference",
+    "DifferenceFactorization",
+    "DualFlow",
+    "EuclideanNorm",
+    "Factorization",
+    "Forecast",
+    "Frobenius",
+    "FunctionModel",
+    "GradientDescent",
+    "Grokking",
+    "InterpolationPath",
+    "KernelMachine",
+    "LinearMatrix",
+    "LinearPredictor",
+    "Linearized",
+    "LogLoss",
+    "Lojasiewicz",
+    "Lp",
+    "MarginPath",
+    "MatrixFlow",
+    "MatrixSolution",
+    "Near",
+    "NormalizedDescent",
+    "Nuclear",
+    "NuclearNorm",
+    "NumericalError",
+    "Outcome",
+    "ParameterFlow",
+    "Path",
+    "ProductNet",
+    "Proximal",
+    "Q",
+    "R",
+    "RatchetPath",
+    "Regression",
+    "Regularizer",
+    "Reparametrized",
+    "Scale",
+    "Schatten",
+    "Sensing",
+    "Separation",
+    "SlowFlow",
+    "Solution",
+    "SquaredSum",
+    "Stability",
+    "Subgradient",
+    "SymmetricFactorization",
+    "TokenAdam",
+    "TokenMLP",
+    "TwoTokenNet",
+    "Unbiased",
+    "UserPenalty",
+    "Verdict",
+    "Verdicts",
+    "WeightDecay",
+    "angle",
+    "assumptions",
+    "azimuth_pitch",
+    "coherent_completion",
+    "commuting_sensing",
+    "derive",
+    "forecast",
+    "forecast_run",
+    "gaussian_sensing",
+    "grokking",
+    "interpolate",
+    "interpolate_matrix",
+    "interpolate_path",
+    "kernel_distance",
+    "kernel_interpolant",
+    "kernel_predictor",
+    "kernel_svm",
+    "load",
+    "lojasiewicz",
+    "lojasiewicz_quadratic",
+    "low_rank_completion",
+    "majority",
+    "margins",
+    "max_margin",
+    "max_margin_path",
+    "modular_addition",
+    "modular_arithmetic",
+    "multiplication_table",
+    "permutation_group",
+    "predicted_delay",
+    "ratchet_path",
+    "save",
+    "separable_points",
+    "separation",
+    "slow_flow",
+    "sparse_recovery",
+    "sparse_regression",
+    "stability",
+    "stationary_points",
+    "support_vectors",
+    "tangent_kernel",
+    "three_points",
+    "transition_time",
+    "two_layer",
+    "verify",
+    "wide_margin",
+]
+__version__: str
