@@ -43,6 +43,7 @@ class Result:
     naive: float  # log alpha
     total: float  # log of the norm of all parameters
     inside: bool
+    naive_inside: bool  # log alpha, in an interval as wide around it
 
     def __str__(self) -> str:
         return f"{self.name}: {self.measured:.2f}, {self.start - self.measured:+.2f} from the" \
@@ -83,7 +84,9 @@ def one(name: str, problem: Problem, net: DiagonalNet, rate: float) -> Result | 
     total = math.log(float(np.linalg.norm(net.start(problem.dimension))))
     assert net.log_alpha is not None
     inside = expected.low <= seen.jump <= expected.high
-    return Result(name, seen.jump * rate, z, later.t2 * rate, net.log_alpha, total, inside)
+    measured = seen.jump * rate
+    near = abs(net.log_alpha - measured) <= math.log(SPREAD) / net.depth
+    return Result(name, measured, z, later.t2 * rate, net.log_alpha, total, inside, near)
 
 
 def by_turn() -> list[str]:
@@ -129,16 +132,20 @@ def forecasts(size: Size) -> Evidence:
     run = Check("median |forecast from the run so far - measured| times rate", medians["run"],
                 tolerance=WIDTH)  # fmt: skip
     covered = sum(r.inside for r in results) / len(results)
+    holds = Check("share of the runs that jump inside the declared interval", covered, 2 / 3,
+                  kind="at least")  # fmt: skip
     measured = np.array([r.measured for r in results])
     return Evidence(
         ran=f"{len(tried)} runs: majority, wide margin and regression problems, depths 2 and 3, two"
         " starts, two rates; measured is the middle of the late change of the test curve",
-        checks=[start, run],
+        checks=[start, run, holds],
         premises={"most runs show a clear late change": (len(results) > 0.7 * len(tried),
                                                          f"{len(results)} of {len(tried)}")},
         controls={
             "(1/rate) log alpha": start.control(medians["naive"]),
             "(1/rate) log of the total norm": start.control(medians["total"]),
+            "an interval as wide around (1/rate) log alpha": holds.control(
+                sum(r.naive_inside for r in results) / len(results)),
         },
         findings=[
             f"the declared interval holds the measured time in {covered:.0%} of the runs; the worst"

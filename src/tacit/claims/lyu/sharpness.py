@@ -98,7 +98,8 @@ def sharp(size: Size) -> Evidence:
             "no term (1/L) log g": gap.control(without),
             "a width proportional to log alpha": sharpens.control(closing + 1),
             "a norm that does not depend on the rate": norm.control(power - 0.5),
-            "(1/rate) log of the squared scale": sits.control(1.0),
+            "(1/rate) log of the squared scale": sits.control(
+                min(abs(row[-1].half / (2 * row[-1].log_alpha) - 1) for row in jumps)),
         },
         findings=[
             "at finite size the jump is at (1/rate)(log alpha + (1/L) log(|theta0|/(g |delta0|)))"
