@@ -7,6 +7,7 @@ import pytest
 import xarray
 
 import tacit.store
+from figure_checks import assert_axes_named, assert_captioned
 from tacit.bias.q import Q
 from tacit.figures import draw, figure, figures, make, recovery, registry, write
 from tacit.figures.style import styled
@@ -255,15 +256,8 @@ def test_recovery_is_easier_with_more_samples_and_more_depth(made):
 @pytest.mark.parametrize("id", sorted(PARAMETERS))
 def test_a_drawing_has_a_title_a_caption_names_and_a_legend(made, id):
     picture = draw(id, made[id])
-    assert picture.get_suptitle().replace("\n", " ") == figures()[id].title
-    caption = picture._supxlabel.get_text().replace("\n", " ")
-    assert figures()[id].source in caption
-    assert figures()[id].constructed in caption
-    assert any(axes.get_legend() for axes in picture.axes)
-    for axes in picture.axes:
-        if axes.axison:
-            assert axes.get_xlabel()
-            assert axes.get_ylabel()
+    assert_captioned(id, picture)
+    assert_axes_named(picture)
 
 
 def covered(picture):

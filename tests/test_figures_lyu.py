@@ -1,13 +1,11 @@
 """The figures of source L: grokking and misgrokking, the sweep, and training without decay."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import linprog, nnls
 
-import tacit.store
+from figure_checks import assert_captioned, assert_data_speak
 from tacit.bias.margin_path import max_margin_path
 from tacit.figures import lyu_f1, lyu_f2, lyu_no_decay, lyu_sweep
 from tacit.figures.registry import draw, figures, make
@@ -82,24 +80,13 @@ def test_every_figure_is_registered_with_both_presets():
 
 def test_every_dataset_says_what_its_numbers_are(made, tmp_path):
     for id, dataset in made.items():
-        for name, variable in dataset.variables.items():
-            assert variable.attrs.get("long_name"), (id, name)
-            assert variable.attrs.get("units"), (id, name)
-        keys = json.loads(dataset.attrs["parameters"]).keys()
-        assert keys == figures()[id].presets["quick"].keys()
-        assert "seed" in dataset.attrs["constructed"]
-        tacit.store.save(dataset, tmp_path / f"{id}.nc")
-        assert tacit.store.load(tmp_path / f"{id}.nc").equals(dataset)
+        assert_data_speak(id, dataset, tmp_path, "seed")
 
 
 @pytest.mark.parametrize("id", sorted(PARAMETERS))
 def test_a_drawing_has_a_title_a_caption_names_and_a_legend(drawn, id):
     picture = drawn[id]
-    assert picture.get_suptitle().replace("\n", " ") == figures()[id].title
-    caption = picture._supxlabel.get_text().replace("\n", " ")
-    assert figures()[id].source in caption
-    assert figures()[id].constructed in caption
-    assert any(axes.get_legend() for axes in picture.axes)
+    assert_captioned(id, picture)
     assert all(axes.get_ylabel() for axes in picture.axes)
     assert picture.axes[-1].get_xlabel() or picture.axes[1].get_xlabel()
 

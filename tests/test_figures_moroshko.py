@@ -1,13 +1,12 @@
 """The figures of source M: their numbers by a second route, their drawings readable."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import linprog, minimize
 
 import tacit.store
+from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
 from tacit.figures import draw, figures, make
 from tacit.figures.accuracy import POINTS
 from tacit.figures.excess import norm, relative_excess
@@ -64,29 +63,14 @@ def test_every_figure_of_m_is_registered_with_both_presets():
 
 def test_every_dataset_says_what_its_numbers_are(made, tmp_path):
     for id, dataset in made.items():
-        for name, variable in dataset.variables.items():
-            assert variable.attrs.get("long_name"), (id, name)
-            assert variable.attrs.get("units"), (id, name)
-        assert (
-            json.loads(dataset.attrs["parameters"]).keys() == figures()[id].presets["quick"].keys()
-        )
-        assert "points" in dataset.attrs["constructed"]
-        tacit.store.save(dataset, tmp_path / f"{id}.nc")
-        assert tacit.store.load(tmp_path / f"{id}.nc").equals(dataset)
+        assert_data_speak(id, dataset, tmp_path, "points")
 
 
 @pytest.mark.parametrize("id", sorted(PARAMETERS))
 def test_a_drawing_has_a_title_a_caption_names_and_a_legend(made, id):
     picture = draw(id, made[id])
-    assert picture.get_suptitle().replace("\n", " ") == figures()[id].title
-    caption = picture._supxlabel.get_text().replace("\n", " ")
-    assert figures()[id].source in caption
-    assert figures()[id].constructed in caption
-    assert any(axes.get_legend() for axes in picture.axes)
-    for axes in picture.axes:
-        if axes.axison:
-            assert axes.get_xlabel()
-            assert axes.get_ylabel()
+    assert_captioned(id, picture)
+    assert_axes_named(picture)
 
 
 @pytest.mark.parametrize("id", ["M-F3", "M-F4", "M-F7", "M-F8", "M-F9"])

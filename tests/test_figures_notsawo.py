@@ -1,13 +1,11 @@
 """The sparse recovery figures of source N, and its rescaled nets, against loops by hand."""
 
-import json
-
 import numpy as np
 import pytest
 from scipy.linalg import null_space
 from scipy.optimize import minimize, minimize_scalar
 
-import tacit.store
+from figure_checks import assert_captioned, assert_data_speak
 from tacit.figures import (
     notsawo_dominance,
     notsawo_mirage,
@@ -78,24 +76,13 @@ def test_every_figure_is_registered_with_both_presets():
 
 def test_every_dataset_says_what_its_numbers_are(made, tmp_path):
     for id, dataset in made.items():
-        for name, variable in dataset.variables.items():
-            assert variable.attrs.get("long_name"), (id, name)
-            assert variable.attrs.get("units"), (id, name)
-        keys = json.loads(dataset.attrs["parameters"]).keys()
-        assert keys == figures()[id].presets["quick"].keys()
-        assert "seed" in dataset.attrs["constructed"]
-        tacit.store.save(dataset, tmp_path / f"{id}.nc")
-        assert tacit.store.load(tmp_path / f"{id}.nc").equals(dataset)
+        assert_data_speak(id, dataset, tmp_path, "seed")
 
 
 @pytest.mark.parametrize("id", sorted(MODULES))
 def test_a_drawing_has_a_title_a_caption_names_and_a_legend(drawn, id):
     picture = drawn[id]
-    assert picture.get_suptitle().replace("\n", " ") == figures()[id].title
-    caption = picture._supxlabel.get_text().replace("\n", " ")
-    assert figures()[id].source in caption
-    assert figures()[id].constructed in caption
-    assert any(axes.get_legend() for axes in picture.axes)
+    assert_captioned(id, picture)
     assert picture.axes[0].get_ylabel()
     assert picture.axes[-1].get_xlabel()
 
