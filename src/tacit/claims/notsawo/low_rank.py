@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -10,7 +9,14 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.bias.delay import descent_points, error_floor, memorization_steps
 from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
+from tacit.claims.notsawo.delays import (
+    Names,
+    Scaling,
+    delay_checks,
+    delay_plots,
+    per_pace,
+    spread,
+)
 from tacit.claims.notsawo.nuclear_runs import (
     LEVEL,
     SOLVED,
@@ -27,7 +33,6 @@ from tacit.claims.notsawo.nuclear_runs import (
     truth,
 )
 from tacit.claims.notsawo.runs import crossing
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.probes.grokking import Grokking, grokking
@@ -36,26 +41,8 @@ from tacit.problems.matrices import MatrixProblem
 BETAS = np.array([1e-2, 1e-3, 1e-4, 1e-5])
 LEFT = np.array([3e-2, 1e-2, 3e-3, 1e-3])  # beta of the runs whose last error is measured
 STEPS = np.array([0.5, 0.15, 0.05, 0.015])  # and their steps
-
-
-@dataclasses.dataclass(frozen=True)
-class Scaling:
-    """The delay t2 - t1 of one problem for each beta, and what theory says."""
-
-    pace: Array  # step beta
-    delay: Array
-    tau: float
-    operator: float  # |A_hat - A*|_op
-    frobenius: float
-
-    @property
-    def exponent(self) -> float:
-        return slope(self.pace, self.delay)
-
-    @property
-    def scaled(self) -> float:
-        """(t2 - t1) step beta at the smallest step beta."""
-        return float(self.delay[-1] * self.pace[-1])
+NAMES = Names("|A_hat - A*|_op", "tau the time of the slow phase", "|A - A*|_*", "|A - A_beta|_*",
+              "A_beta the minimiser")  # fmt: skip
 
 
 def scaling(problem: MatrixProblem, betas: Array) -> Scaling:
@@ -117,42 +104,28 @@ def theorem_3_5(size: Size) -> Evidence:
     widely, once = (small(), printed()) if size == "quick" else (small() + printed(), more())
     laws = [scaling(p, BETAS) for p in widely]
     every = laws + [scaling(p, BETAS[1:2]) for p in once]
-    ratios = np.array([law.scaled / law.operator for law in every])
+    ratios = np.array([law.scaled / law.gap for law in every])
     plain = np.array([law.scaled / law.frobenius for law in every])
-    exact = max(abs(law.scaled / law.tau - 1) for law in every)
-    power = max((law.exponent + 1 for law in laws), key=abs)
     problem, beta = small()[0], 1e-2
     by_beta = [apart(left(problem, 0.5, float(b)), truth(problem)) for b in LEFT]
     ends = [left(problem, float(s), beta) for s in STEPS]
-    goals = {"truth": truth(problem), "penalized": penalized(problem, beta)}
+    goals = {"truth": truth(problem), "point": penalized(problem, beta)}
     by_step = {name: np.array([apart(end, goal) for end in ends]) for name, goal in goals.items()}
     kinds = {name: [judged(p, 1e-3, name) for p in small()] for name in ("nuclear", "l2")}
-    law = Check("largest deviation of the exponent of t2 - t1 in step beta from -1", power,
-                tolerance=0.1)  # fmt: skip
-    operator = Check("largest |(t2 - t1) step beta/|A_hat - A*|_op - 1|", np.abs(ratios - 1).max(),
-                     tolerance=0.05)  # fmt: skip
-    slow = dataclasses.replace(operator.control(exact), name="largest |(t2 - t1) step beta/tau - 1|"
-                               ", tau the time of the slow phase")  # fmt: skip
-    in_beta = Check("deviation of the exponent of |A - A*|_* in beta from 1",
-                    slope(LEFT, np.array(by_beta)) - 1, tolerance=0.1)  # fmt: skip
-    in_step = Check("deviation of the exponent of |A - A*|_* in the step from 1",
-                    slope(STEPS, by_step["truth"]) - 1, tolerance=0.1)  # fmt: skip
-    to_point = dataclasses.replace(
-        in_step.control(slope(STEPS, by_step["penalized"]) - 1),
-        name="deviation of the exponent of |A - A_beta|_* in the step from 1, A_beta the minimiser",
+    found = delay_checks(
+        NAMES, laws, every, (LEFT, np.array(by_beta)), (STEPS, by_step), (0.1, 0.1)
     )
     grok = Check("nuclear runs not called a grok",
                  sum(g.kind != "grok" for g in kinds["nuclear"]))  # fmt: skip
     worst = max(recovered(p) for p in (*widely, *once))
-    spread = np.ptp(ratios) / (ratios.max() + ratios.min())
     tight = corner(1.001, 1.0, 1.0, 1 / 1.001)
     return Evidence(
         ran=f"{len(every)} completions and Gaussian sensings, 6 x 6 of rank 1 from 24 and 10 x 10"
         f" of rank 2 from 70: exponents on {len(laws)}, beta 1e-2 to 1e-5; t2 at a relative error"
         " of 0.1; what is left after the slow phase over beta and over the step",
         premises={"suitable X: the nuclear norm finds the truth": (worst < 1e-6, worst)},
-        checks=[law, operator, in_beta, in_step, grok],
-        corrected=[law, slow, in_beta, to_point, grok],
+        checks=[found.law, found.gap, found.in_beta, found.in_step, grok],
+        corrected=[found.law, found.slow, found.in_beta, found.to_point, grok],
         correction="t2 = t1 + tau/(step beta), tau the time that steepest descent of |A|_* on {X A"
         " = y} takes from A_hat to the error asked for; |A_hat - A*|_op is of its order in these"
         f" experiments, too short in {(ratios > 1).sum()} of {len(ratios)}. |A - A*|_* goes to"
@@ -163,23 +136,24 @@ def theorem_3_5(size: Size) -> Evidence:
             "no constant": "[[a, 1], [1, x]] with x unknown, a = 1.001, A* of rank 1 and least"
             f" nuclear norm: tau = {tight:.4g} = {tight * 1.001:.3g} |A_hat - A*|_op exactly, and"
             " it grows like 2 log(1/(a - 1))",
-            "error": f"beta = {beta:g}: |A - A*|_*/(step beta) = " + ", ".join(
-                f"{e / (s * beta):.0f}" for s, e in zip(STEPS, by_step["truth"], strict=True))
-            + " at the steps " + ", ".join(f"{s:g}" for s in STEPS),
+            "error": f"beta = {beta:g}: |A - A*|_*/(step beta) = "
+            + per_pace(STEPS, beta, by_step["truth"]) + " at the steps "
+            + ", ".join(f"{s:g}" for s in STEPS),
         },
         controls={
-            "an exponent off by another 0.2": law.control(power - 0.2 * math.copysign(1, -power)),
-            "|A_hat - A*|_op": slow.control(np.abs(ratios - 1).max()),
-            "|A_hat - A*|_op, best constant": slow.control(spread),
-            "|A_hat - A*|_F, best constant": slow.control(
-                np.ptp(plain) / (plain.max() + plain.min())),
-            "an error that does not feel beta": in_beta.control(in_beta.measured - 1),
-            "the truth for A_beta": to_point.control(in_step.measured),
+            "an exponent off by another 0.2": found.law.control(
+                found.law.measured + math.copysign(0.2, found.law.measured)),
+            "|A_hat - A*|_op": found.slow.control(found.gap.measured),
+            "|A_hat - A*|_op, best constant": found.slow.control(spread(ratios)),
+            "|A_hat - A*|_F, best constant": found.slow.control(spread(plain)),
+            "an error that does not feel beta": found.in_beta.control(found.in_beta.measured - 1),
+            "the truth for A_beta": found.to_point.control(found.in_step.measured),
             "the l2^2 penalty as a grok": grok.control(
                 sum(g.kind != "grok" for g in kinds["l2"])),
         },
         findings=[
-            f"tau predicts t2 to {exact:.1e} with no fitted constant; the exponents are "
+            f"tau predicts t2 to {found.slow.measured:.1e} with no fitted constant; the exponents"
+            " are "
             + ", ".join(f"{law.exponent:.3f}" for law in laws),
             f"the l2^2 penalty from 10 per entry: {kinds['l2'][0].kind},"
             f" {kinds['l2'][0].reason}; the nuclear norm: {kinds['nuclear'][0].reason}",
@@ -187,14 +161,5 @@ def theorem_3_5(size: Size) -> Evidence:
             f" tau to them spread over {ratios.min():.2f} to {ratios.max():.2f} and"
             f" {plain.min():.2f} to {plain.max():.2f}",
         ],
-        plots=[
-            Plot("time to recover", "step beta", "t2 - t1",
-                 [Series("measured", laws[0].pace, laws[0].delay, "points"),
-                  Series("tau/(step beta)", laws[0].pace, laws[0].tau / laws[0].pace),
-                  Series("|A_hat - A*|_op/(step beta)", laws[0].pace,
-                         laws[0].operator / laws[0].pace, "dashed")], "log", "log"),
-            Plot("what is left", "step", "nuclear distance",
-                 [Series("to the truth", STEPS, by_step["truth"]),
-                  Series("to A_beta", STEPS, by_step["penalized"])], "log", "log"),
-        ],
+        plots=delay_plots(NAMES, laws[0], STEPS, by_step, "nuclear distance"),
     )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
 import numpy as np
@@ -10,8 +9,15 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.bias.delay import memorization_steps
 from tacit.bias.slow_flow import slow_flow
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
+from tacit.claims.evidence import Evidence
+from tacit.claims.notsawo.delays import (
+    Names,
+    Scaling,
+    delay_checks,
+    delay_plots,
+    per_pace,
+    spread,
+)
 from tacit.claims.notsawo.runs import (
     SOLVED,
     STEP,
@@ -22,7 +28,6 @@ from tacit.claims.notsawo.runs import (
     sparse_run,
     truth,
 )
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.regression import Regression
@@ -32,25 +37,8 @@ ERROR = math.sqrt(SOLVED)  # |a - a*|_2 at t2
 SETTLED = 300.0  # step times steps that a run is given to come to rest after the slow phase
 SPARSE = {"quick": (4,), "full": (1, 2, 4)}  # seeds whose slow phase is short
 SEEDS = {"quick": (0, 3, 4, 6), "full": tuple(range(10))}
-
-
-@dataclasses.dataclass(frozen=True)
-class Scaling:
-    """The delay t2 - t1 of one problem for each beta, and what theory says."""
-
-    pace: Array  # step beta
-    delay: Array
-    tau: float  # of the exact slow phase, to the same error
-    distance: float  # |a_hat - a*|_inf
-
-    @property
-    def exponent(self) -> float:
-        return slope(self.pace, self.delay)
-
-    @property
-    def miss(self) -> float:
-        """How far the delay at the smallest step beta is from the exact slow phase."""
-        return float(abs(self.delay[-1] * self.pace[-1] / self.tau - 1))
+NAMES = Names("|a_hat - a*|_inf", "tau the time of the exact slow phase", "|a - a*|_1",
+              "|a - a_beta|_1", "a_beta the lasso")  # fmt: skip
 
 
 def scaling(problem: Regression, betas: Array, step: float = STEP) -> Scaling:
@@ -101,35 +89,21 @@ def corner(epsilon: float) -> tuple[float, float]:
 def theorem_3_3(size: Size) -> Evidence:
     laws = [scaling(recovery(seed), BETAS) for seed in SPARSE[size]]
     some = [scaling(recovery(seed), BETAS[2:3]) for seed in SEEDS[size]]
-    ratios = np.array([law.delay[-1] * law.pace[-1] / law.distance for law in some])
+    ratios = np.array([law.scaled / law.gap for law in some])
     problem, steps = recovery(1), np.array([0.1, 0.03, 0.01, 0.003])
     by_beta = [apart(left(problem, STEP, float(b)), truth(problem)) for b in BETAS]
     ends = [left(problem, float(s), 1e-4) for s in steps]
-    goals = {"truth": truth(problem), "lasso": lasso(problem, 1e-4)}
+    goals = {"truth": truth(problem), "point": lasso(problem, 1e-4)}
     by_step = {name: np.array([apart(end, goal) for end in ends]) for name, goal in goals.items()}
-    power = max((law.exponent + 1 for law in laws), key=abs)
-    exact = max(law.miss for law in (*laws, *some))
-    law = Check("largest deviation of the exponent of t2 - t1 in step beta from -1", power,
-                tolerance=0.05)  # fmt: skip
-    sup = Check("largest |(t2 - t1) step beta/|a_hat - a*|_inf - 1|", np.abs(ratios - 1).max(),
-                tolerance=0.05)  # fmt: skip
-    slow = dataclasses.replace(sup.control(exact), name="largest |(t2 - t1) step beta/tau - 1|, tau"
-                               " the time of the exact slow phase")  # fmt: skip
-    in_beta = Check("deviation of the exponent of |a - a*|_1 in beta from 1",
-                    slope(BETAS, np.array(by_beta)) - 1, tolerance=0.15)  # fmt: skip
-    in_step = Check("deviation of the exponent of |a - a*|_1 in the step from 1",
-                    slope(steps, by_step["truth"]) - 1, tolerance=0.15)  # fmt: skip
-    to_lasso = dataclasses.replace(
-        in_step.control(slope(steps, by_step["lasso"]) - 1),
-        name="deviation of the exponent of |a - a_beta|_1 in the step from 1, a_beta the lasso",
-    )
+    found = delay_checks(NAMES, laws, [*laws, *some], (BETAS, np.array(by_beta)), (steps, by_step),
+                         (0.05, 0.15))  # fmt: skip
     tau, gap = corner(0.01)
     return Evidence(
         ran=f"sparse recovery (100, 5, 30) without noise: exponents on {len(laws)} problem(s), step"
         f" 0.1, beta 1e-3 to 1e-6; the numerator on {len(some)} at beta 1e-5; what is left"
         " after the slow phase for beta 1e-3 to 1e-6 and for steps 0.1 to 0.003",
-        checks=[law, sup, in_beta, in_step],
-        corrected=[law, slow, in_beta, to_lasso],
+        checks=[found.law, found.gap, found.in_beta, found.in_step],
+        corrected=[found.law, found.slow, found.in_beta, found.to_point],
         correction="t2 = t1 + tau/(step beta), tau the time that steepest descent of |a|_1 on {X a"
         " = y} takes from a_hat to the error asked for (tacit.bias.slow_flow); |a_hat - a*|_inf has"
         " its order in N's experiment and nothing more. |a - a*|_1 goes to that of the lasso"
@@ -140,34 +114,23 @@ def theorem_3_3(size: Size) -> Evidence:
             + ", above and below 1: neither direction of the equivalence holds",
             "no constant": f"X = (1, -0.99), y = -1, a* = (-1, 0): tau = {tau:.4g} ="
             f" {tau / gap:.0f} |a_hat - a*|_inf, and it grows like 2/eps for X = (1, eps - 1)",
-            "error": "beta = 1e-4: |a - a*|_1/(step beta) = " + ", ".join(
-                f"{e / (s * 1e-4):.0f}" for s, e in zip(steps, by_step["truth"], strict=True))
-            + " at the steps 0.1, 0.03, 0.01, 0.003",
+            "error": "beta = 1e-4: |a - a*|_1/(step beta) = "
+            + per_pace(steps, 1e-4, by_step["truth"]) + " at the steps 0.1, 0.03, 0.01, 0.003",
         },
         controls={
-            "an exponent of -1.1": law.control(power - 0.1),
-            "|a_hat - a*|_inf": slow.control(np.abs(ratios - 1).max()),
-            "|a_hat - a*|_inf, best constant": slow.control(
-                np.ptp(ratios) / (ratios.max() + ratios.min())),
-            "an error that does not feel beta": in_beta.control(in_beta.measured - 1),
-            "the truth for the lasso point": to_lasso.control(in_step.measured),
+            "an exponent of -1.1": found.law.control(found.law.measured - 0.1),
+            "|a_hat - a*|_inf": found.slow.control(found.gap.measured),
+            "|a_hat - a*|_inf, best constant": found.slow.control(spread(ratios)),
+            "an error that does not feel beta": found.in_beta.control(found.in_beta.measured - 1),
+            "the truth for the lasso point": found.to_point.control(found.in_step.measured),
         },
         findings=[
             f"the exponent of t2 - t1 is {laws[0].exponent:.4f} over three decades of step beta",
-            f"tau predicts t2 to {exact:.1e} with no fitted constant",
+            f"tau predicts t2 to {found.slow.measured:.1e} with no fitted constant",
             "largest |a|_2 on the slow path is its end: the l2 norm rises from"
             f" {norms(problem)[0]:.4f} to {norms(problem)[1]:.4f} while the error falls",
         ],
-        plots=[
-            Plot("time to recover", "step beta", "t2 - t1",
-                 [Series("measured", laws[0].pace, laws[0].delay, "points"),
-                  Series("tau/(step beta)", laws[0].pace, laws[0].tau / laws[0].pace),
-                  Series("|a_hat - a*|_inf/(step beta)", laws[0].pace,
-                         laws[0].distance / laws[0].pace, "dashed")], "log", "log"),
-            Plot("what is left", "step", "l1 distance",
-                 [Series("to the truth", steps, by_step["truth"]),
-                  Series("to the lasso point", steps, by_step["lasso"])], "log", "log"),
-        ],
+        plots=delay_plots(NAMES, laws[0], steps, by_step, "l1 distance"),
     )  # fmt: skip
 
 
