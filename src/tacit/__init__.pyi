@@ -73,6 +73,7 @@ from tacit.problems.classification import Classification, separable_points, thre
 from tacit.problems.coherence import coherent_completion
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.groups import permutation_group
+from tacit.problems.images import Images, import_images, load_images
 from tacit.problems.matrices import (
     commuting_sensing,
     gaussian_sensing,
@@ -112,6 +113,7 @@ __all__ = [
     "FunctionModel",
     "GradientDescent",
     "Grokking",
+    "Images",
     "InterpolationPath",
     "KernelMachine",
     "LinearMatrix",
@@ -167,6 +169,7 @@ __all__ = [
     "forecast_run",
     "gaussian_sensing",
     "grokking",
+    "import_images",
     "interpolate",
     "interpolate_matrix",
     "interpolate_path",
@@ -175,6 +178,7 @@ __all__ = [
     "kernel_predictor",
     "kernel_svm",
     "load",
+    "load_images",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "low_rank_completion",

