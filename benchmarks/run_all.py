@@ -1,9 +1,13 @@
-"""Runs every benchmark in turn; with `--write` the output becomes RESULTS.md beside this file."""
+"""Runs every benchmark in turn; with `--write` the output becomes RESULTS.md beside this file.
+
+Those against PyTorch run where torch is installed.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib.metadata
+import importlib.util
 import os
 import platform
 import subprocess
@@ -24,7 +28,8 @@ SCRIPTS = (
     "weight_decay",
     "imports",
 )
-LIBRARIES = ("tacit", "numpy", "scipy", "jax", "cvxpy", "clarabel")
+WITH_TORCH = ("sparse_recovery", "modular_addition", "tangent_kernel")
+LIBRARIES = ("tacit", "numpy", "scipy", "jax", "cvxpy", "clarabel", "torch")
 
 
 def processor() -> str:
@@ -69,7 +74,8 @@ def main() -> None:
     chosen = parser.parse_args()
     flags = ["--quick"] if chosen.quick else []
     head = f"# Measured\n{processor()}\n\n{versions()}\n"
-    sections = [run(name, flags) for name in SCRIPTS]
+    scripts = [*SCRIPTS, *(WITH_TORCH if importlib.util.find_spec("torch") else ())]
+    sections = [run(name, flags) for name in scripts]
     text = "\n".join([head, *sections])
     print(text)
     if chosen.write:

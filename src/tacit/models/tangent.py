@@ -1,4 +1,4 @@
-"""How far a tangent kernel has turned: between two kernels, and along a path."""
+"""How far tangent kernels and gradients have turned: between two of them, and along a path."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ SAMPLES = 64
 
 def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
     """1 - cosine of the angle between two kernels as matrices: 0 if proportional, at most 2."""
-    first, second = _unit_kernel("K0", K0), _unit_kernel("K1", K1)
-    if first.shape != second.shape:
-        raise ValueError(
-            f"kernel_distance: K0 and K1 must have one shape, got {first.shape} and {second.shape}"
-        )
-    # 1 - cos = |a - b|^2 / 2 for unit vectors: exact at zero and never negative
-    return min(float(np.sum((first - second) ** 2)) / 2, 2.0)
+    return _distance("kernel_distance", {"K0": K0, "K1": K1}, ndim=2)
+
+
+def gradient_distance(F0: ArrayLike, F1: ArrayLike) -> float:
+    """1 - cosine of the angle between two arrays of gradients, over samples and parameters.
+
+    That is the 'grad distance' of W-F6b, where F0 and F1 hold grad f(w, x_n) at the start and at
+    the end. Kernels only see how gradients lie to one another: a rotation of all of them leaves
+    the kernel distance at zero, and not this one.
+    """
+    return _distance("gradient_distance", {"F0": F0, "F1": F1}, ndim=None)
 
 
 def kernel_distances(X: Array, log_weights: Array) -> Array:
@@ -36,7 +40,10 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
         X = X[:SAMPLES]
     X = X / size
     weights = np.exp(log_weights - log_weights.max(axis=1, keepdims=True))
-    found, unit = np.empty(len(weights)), _unit_kernel("K", (X * weights[0]) @ X.T)
+    found, unit = (
+        np.empty(len(weights)),
+        _unit("kernel_distances", "K", (X * weights[0]) @ X.T, ndim=2),
+    )
     block = max(1, 10**6 // (len(X) * max(X.shape)))  # kernels held at a time
     scaled = np.empty((block, *X.shape))  # one buffer: fresh pages cost more than the product
     for at in range(0, len(weights), block):
@@ -48,11 +55,22 @@ def kernel_distances(X: Array, log_weights: Array) -> Array:
     return found
 
 
-def _unit_kernel(name: str, kernel: ArrayLike) -> Array:
-    """The kernel at Frobenius norm one; scaled by a power of two first, which is exact."""
-    array = finite_array("kernel_distance", name, kernel, ndim=2)
+def _distance(who: str, pair: dict[str, ArrayLike], ndim: int | None) -> float:
+    first, second = (_unit(who, name, array, ndim) for name, array in pair.items())
+    if first.shape != second.shape:
+        names = " and ".join(pair)
+        raise ValueError(
+            f"{who}: {names} must have one shape, got {first.shape} and {second.shape}"
+        )
+    # 1 - cos = |a - b|^2 / 2 for unit vectors: exact at zero and never negative
+    return min(float(np.sum((first - second) ** 2)) / 2, 2.0)
+
+
+def _unit(who: str, name: str, given: ArrayLike, ndim: int | None) -> Array:
+    """`given` at Euclidean norm one; scaled by a power of two first, which is exact."""
+    array = finite_array(who, name, given, ndim=np.ndim(given) if ndim is None else ndim)
     exponent = int(np.frexp(np.abs(array).max())[1])
     array = np.ldexp(array, -exponent)
     if not array.any():
-        raise ValueError(f"kernel_distance: {name} must not be zero, its direction is undefined")
+        raise ValueError(f"{who}: {name} must not be zero, its direction is undefined")
     return array / np.linalg.norm(array)

@@ -8,27 +8,82 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, regression_data
+from tacit.arguments import Array, positive, regression_data
 from tacit.models.model import Model, Separable
-from tacit.models.tangent import kernel_distance
-from tacit.precision import double_precision
+from tacit.models.tangent import gradient_distance, kernel_distance
+from tacit.probes.blocked_kernels import blocked_kernel, blocked_lengths, plan
+from tacit.probes.kernel_arguments import MEMORY, alike, gradients_of, samples
 from tacit.probes.kernel_machines import kernel_interpolant
+from tacit.records import Kind, NumericalError, Outcome
 
-__all__ = ["kernel_distance", "kernel_predictor", "tangent_kernel"]
+__all__ = [
+    "gradient_distance",
+    "gradient_turn",
+    "kernel_distance",
+    "kernel_predictor",
+    "tangent_kernel",
+]
 
 
 def tangent_kernel(
-    model: Model | Callable[[Any, Any], Any], params: Any, x: ArrayLike, x2: ArrayLike | None = None
+    model: Model | Callable[[Any, Any], Any],
+    params: Any,
+    x: ArrayLike,
+    x2: ArrayLike | None = None,
+    *,
+    outputs: str | int | None = None,
+    memory: float = MEMORY,
+    precision: str | None = None,
 ) -> Array:
     """K(x, x2) = <grad_w f(w, x), grad_w f(w, x2)> at w = `params`, one row per sample of `x`.
 
-    `model` is a Model with flat parameters, or any JAX function f(params, x) that returns one
-    number per row of `x`, with a pytree of parameters. `x2` is `x` itself by default.
+    `model` is a Model with flat parameters, or any JAX function f(params, x) with a pytree of
+    parameters whose rows of `x` do not influence one another. `x2` is `x` itself by default.
+
+    A function may return one number per row, or C of them; then `outputs` says what is asked for:
+    "mean" is (1/C) sum_c <grad f_c(x), grad f_c(x2)>, an index one of these c alone, and "full"
+    all pairs of outputs, in an array (N, C, N2, C).
+
+    `memory` is the number of bytes that the kernel and all that it is made from may take (see
+    `tacit.probes.blocked_kernels`). `precision` is "single" or "double", by default that of the
+    parameters; the kernel is summed in float64 either way.
     """
     who = "tangent_kernel"
-    rows = _features(who, model, params, _inputs(who, "x", x))
-    others = rows if x2 is None else _features(who, model, params, _inputs(who, "x2", x2))
-    return rows @ others.T
+    memory = positive(who, "memory", memory)
+    rows = samples(who, "x", x, model)
+    others = None if x2 is None else alike(who, rows, samples(who, "x2", x2, model))
+    gradients = gradients_of(who, model, params, rows, outputs, precision)
+    return blocked_kernel(who, gradients, rows, others, outputs == "full", memory)
+
+
+def gradient_turn(
+    model: Model | Callable[[Any, Any], Any],
+    start: Any,
+    end: Any,
+    x: ArrayLike,
+    *,
+    outputs: str | int | None = None,
+    memory: float = MEMORY,
+    precision: str | None = None,
+) -> float:
+    """`gradient_distance` of grad f(start, x) and grad f(end, x), without holding all of either.
+
+    Samples, outputs and parameters all count; arguments are as in `tangent_kernel`.
+    """
+    who = "gradient_turn"
+    memory = positive(who, "memory", memory)
+    rows = samples(who, "x", x, model)
+    gradients = gradients_of(who, model, start, rows, outputs, precision, factored=False)
+    spare = memory - 8 * gradients.held  # four copies of one sample in float64
+    size = plan(who, gradients, len(rows), 1, 1, spare).size
+    first, second, apart = blocked_lengths(gradients, start, end, rows, size)
+    if not np.isfinite(first + second) or first * second == 0:
+        kind = "zero" if first * second == 0 else "not finite"
+        text = f"the gradients are {kind}, so their direction is undefined; take other parameters"
+        raise NumericalError(who, Outcome(Kind.DIVERGED, text))
+    # 2 |a| |b| (1 - cos) = |a - b|^2 - (|a| - |b|)^2, which keeps the digits of small angles
+    found = (apart**2 - (first - second) ** 2) / (2 * first * second)
+    return float(min(max(found, 0.0), 2.0))
 
 
 def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
@@ -46,33 +101,3 @@ def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
     beta = kernel_interpolant(model, X, y).predictor
     assert beta is not None
     return beta
-
-
-def _inputs(who: str, name: str, x: ArrayLike) -> Array:
-    array = np.asarray(x)
-    if array.ndim < 1:
-        raise ValueError(f"{who}: {name} must hold one sample per row, got a single number")
-    return finite_array(who, name, x, ndim=array.ndim)
-
-
-def _features(who: str, model: Any, params: Any, x: Array) -> Array:
-    """grad_w f(w, x_n), one flat row per sample."""
-    if isinstance(model, Model):
-        return model.jacobian(finite_array(who, "params", params, ndim=1), x)
-    if not callable(model):
-        raise ValueError(
-            f"{who}: model must be a Model or a JAX function f(params, x), "
-            f"got {type(model).__name__}"
-        )
-    import jax
-
-    with double_precision():
-        outputs = jax.eval_shape(model, params, x)
-        if getattr(outputs, "shape", None) != (len(x),):
-            raise ValueError(
-                f"{who}: f(params, x) must return one number per row of x, "
-                f"got shape {getattr(outputs, 'shape', type(outputs).__name__)} for {len(x)} rows"
-            )
-        leaves = jax.tree.leaves(jax.jacrev(model)(params, x))
-    flat = [np.asarray(leaf, dtype=np.float64).reshape(len(x), -1) for leaf in leaves]
-    return np.concatenate(flat, axis=1)

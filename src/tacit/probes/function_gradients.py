@@ -1,0 +1,233 @@
+"""Gradients of any JAX function with a pytree of parameters, compiled for blocks of samples."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array, one_of
+from tacit.precision import double_precision
+from tacit.probes.blocked_kernels import LARGEST, Gradients
+from tacit.probes.tangent_factors import Factors, factors
+
+PRECISIONS = ("double", "single")
+ALONE = 1e-3  # the outputs of a row alone and in company differ by less than this share of them
+
+
+class FunctionGradients(Gradients):
+    """Gradients of f(params, x) in all floating-point arrays among the leaves of `params`.
+
+    `outputs` is None for a function with one output, the index of one of several, or "mean" or
+    "full" for all of them; `factored=False` keeps every gradient whole. Leaves that are no
+    floating-point arrays are handed to f as they are. `move` goes to other parameters of the same
+    structure without compiling again.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        function: Callable[[Any, Any], Any],
+        params: Any,
+        x: Any,
+        *,
+        outputs: str | int | None = None,
+        precision: str | None = None,
+        factored: bool = True,
+    ):
+        import jax
+
+        self.who, self.function, self.asked = who, function, outputs
+        leaves, tree = jax.tree.flatten(params)
+        self.tree: Any = tree
+        self.learned = [i for i, leaf in enumerate(leaves) if _is_learned(who, leaf)]
+        if not self.learned:
+            raise ValueError(f"{who}: params hold no floating-point array to differentiate in")
+        self.double = _is_double([leaves[i] for i in self.learned], precision, who)
+        self.compiled: dict[int, Any] = {}
+        self.move(params)
+        with self._speaking():
+            self._check_rows(x)
+            sample = jax.ShapeDtypeStruct(x.shape[1:], self._inputs(x[:1]).dtype)
+            learned = [self.places.index(i) for i in self.learned]
+            self.run = factors(self._sample, self.arrays, learned, sample, factored)
+            self._measure(sample)
+
+    def move(self, params: Any) -> None:
+        """From now on the gradients are those at `params`."""
+        import jax
+
+        leaves, tree = jax.tree.flatten(params)
+        if tree != self.tree:
+            raise ValueError(f"{self.who}: params have another structure than before: {tree}")
+        old = getattr(self, "leaves", leaves)
+        if any(a is not b and a != b for a, b in zip(old, leaves, strict=True) if not _is_array(b)):
+            raise ValueError(f"{self.who}: leaves of params that are no arrays have changed")
+        self.leaves = leaves
+        self.places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
+        self.arrays = [self._cast(i, leaves[i]) for i in self.places]
+        shapes = [array.shape for array in self.arrays]
+        if getattr(self, "shapes", shapes) != shapes:
+            raise ValueError(f"{self.who}: params have other shapes than before: {shapes}")
+        self.shapes = shapes
+        self.fixed = sum(array.nbytes for array in self.arrays)
+
+    def work(self, size: int) -> int:
+        told = self._compile(size).memory_analysis()
+        # some backends do not tell; XLA's rearranging copies are at most as large as the result
+        return size * self.held if told is None else int(told.temp_size_in_bytes)
+
+    def block(self, x: Any, size: int) -> Factors:
+        import jax
+
+        short = size - len(x)
+        padded = np.concatenate([x, np.repeat(x[-1:], short, axis=0)]) if short else x
+        with self._speaking():
+            found = self._compile(size)(self.arrays, self._inputs(padded))
+            return jax.tree.map(lambda array: np.asarray(array)[: len(x)], found)
+
+    def values(self, x: Any) -> Array:
+        import jax
+
+        parts = []
+        with self._speaking():
+            run = jax.jit(self._outputs)
+            for at in range(0, len(x), LARGEST):
+                part = self._inputs(x[at : at + LARGEST])
+                found = np.asarray(run(self.arrays, part), dtype=np.float64)
+                parts.append(found.reshape(len(part), -1))
+        whole = np.concatenate(parts)
+        return whole[:, [self.asked]] if isinstance(self.asked, int) else whole
+
+    def _compile(self, size: int) -> Any:
+        import jax
+
+        if size not in self.compiled:
+            with self._speaking():
+                many = jax.ShapeDtypeStruct((size, *self.sample.shape), self.sample.dtype)
+                self.compiled[size] = jax.jit(self.run).lower(self.arrays, many).compile()
+        return self.compiled[size]
+
+    def _measure(self, sample: Any) -> None:
+        """Notes the outputs of one sample, the bytes of its gradients and the uses of a layer."""
+        import jax
+
+        self.sample = sample
+        one = jax.ShapeDtypeStruct((1, *sample.shape), sample.dtype)
+        found = jax.eval_shape(self.run, self.arrays, one)
+        arrays = jax.tree.leaves(found)
+        self.held = sum(math.prod(a.shape) * a.dtype.itemsize for a in arrays)
+        self.times = max((h.shape[1] for h, _ in found.layers), default=1)
+        self.outputs = found.rows[0].shape[1] if found.rows else found.layers[0][1].shape[2]
+
+    def _sample(self, arrays: list[Any], x: Any) -> Any:
+        """The outputs of a single sample, as one axis."""
+        found = self._outputs(arrays, x[None]).reshape(-1)
+        return found[self.asked : self.asked + 1] if isinstance(self.asked, int) else found
+
+    def _outputs(self, arrays: list[Any], x: Any) -> Any:
+        import jax
+
+        leaves = list(self.leaves)
+        for place, array in zip(self.places, arrays, strict=True):
+            leaves[place] = array
+        return self.function(jax.tree.unflatten(self.tree, leaves), x)
+
+    def _check_rows(self, x: Any) -> None:
+        """Each row has its own outputs, and they do not depend on the other rows."""
+        import jax
+
+        found = jax.eval_shape(self._outputs, self.arrays, jax.ShapeDtypeStruct(x.shape, x.dtype))
+        check_outputs(self.who, found, len(x), self.asked)
+        if len(x) < 2:
+            return
+
+        def both(arrays: list[Any], pair: Any) -> Any:
+            return self._outputs(arrays, pair)[0], self._outputs(arrays, pair[:1]).reshape(-1)
+
+        found = jax.jit(both)(self.arrays, self._inputs(x[[0, -1]]))
+        together, alone = (np.asarray(part, dtype=np.float64).reshape(-1) for part in found)
+        apart = np.abs(together - alone).max()
+        if np.isfinite(together).all() and not apart <= ALONE * np.abs(together).max():
+            raise ValueError(
+                f"{self.who}: the outputs of a row of x must not depend on the other rows (batch "
+                f"normalization or dropout in training mode?), but they differ by {apart:.3g}"
+            )
+
+    def _cast(self, place: int, leaf: Any) -> Any:
+        if place not in self.learned:
+            return leaf if hasattr(leaf, "nbytes") else np.asarray(leaf)
+        found = np.asarray(leaf, dtype=self._dtype)
+        if not np.isfinite(found).all():
+            raise ValueError(f"{self.who}: params must be finite in {self._dtype}")
+        return found
+
+    def _inputs(self, x: Any) -> Any:
+        """Numbers in the precision of the gradients; integers, such as tokens, as they are."""
+        return x.astype(self._dtype, copy=False) if x.dtype.kind == "f" else x
+
+    @property
+    def _dtype(self) -> str:
+        return "float64" if self.double else "float32"
+
+    @contextlib.contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """JAX in the chosen precision; a function that it cannot trace is told so."""
+        import jax
+
+        with double_precision() if self.double else contextlib.nullcontext():
+            try:
+                yield
+            except jax.errors.JAXTypeError as reason:
+                first = str(reason).splitlines()[0]
+                raise ValueError(
+                    f"{self.who}: f(params, x) must be written with jax.numpy: {first}"
+                ) from None
+
+
+def check_outputs(who: str, found: Any, rows: int, asked: str | int | None) -> None:
+    """Complains unless `found` has one number per row, or several and some are asked for."""
+    shape = getattr(found, "shape", None)
+    if shape is None or not _floats(found.dtype):
+        raise ValueError(f"{who}: f(params, x) must return real numbers per row of x, got {found}")
+    if (
+        len(shape) not in (1, 2)
+        or shape[0] != rows
+        or (asked is None and shape[1:] not in ((), (1,)))
+    ):
+        raise ValueError(
+            f"{who}: f(params, x) must return one number per row of x, got shape {shape} for "
+            f"{rows} rows; several outputs on a second axis need outputs='mean', 'full' or an index"
+        )
+    count = shape[1] if len(shape) == 2 else 1
+    if isinstance(asked, int) and not 0 <= asked < count:
+        raise ValueError(f"{who}: outputs must be below {count}, the number of them, got {asked}")
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") or isinstance(leaf, float | int)
+
+
+def _floats(dtype: Any) -> bool:
+    import jax.numpy as jnp
+
+    return bool(jnp.issubdtype(dtype, jnp.floating))
+
+
+def _is_learned(who: str, leaf: Any) -> bool:
+    if not _is_array(leaf):
+        return False
+    kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+    if getattr(kind, "kind", "") == "c":
+        raise ValueError(f"{who}: params must be real, got an array of {kind}")
+    return _floats(kind)
+
+
+def _is_double(learned: list[Any], precision: str | None, who: str) -> bool:
+    """Double where asked, or where some parameter has float64 (as a Python float has)."""
+    if precision is not None:
+        return one_of(who, "precision", precision, PRECISIONS) == "double"
+    return any(np.dtype(getattr(leaf, "dtype", float)) == np.float64 for leaf in learned)
