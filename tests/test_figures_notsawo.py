@@ -100,6 +100,21 @@ def test_no_legend_covers_a_curve(drawn, id):
     assert seen > 6
 
 
+def test_the_summaries_say_the_measured_numbers(made):
+    run = made["N-F-dominance"]
+    told = run.attrs["summary"]
+    for name in ("t1", "t1_foreseen", "t2", "t2_exact", "t2_source"):
+        assert notsawo_runs.count(run[name]) in told, name
+    never = run.assign(t2=run.t2 * np.nan)
+    assert "t2 = never" in notsawo_dominance.summary(never)
+    run = made["N-F-scaling"]
+    assert f"exponent of t2 - t1 in step beta {float(run.slope_t2):.3f}" in run.attrs["summary"]
+    assert f"foreseen {float(run.tau):.3g} by the slow phase" in run.attrs["summary"]
+    assert "never measured" in notsawo_scaling.summary(run.assign(t2=run.t2 * np.nan))
+    lines = made["N-F-mirage"].attrs["summary"].splitlines()
+    assert [line[:6] for line in lines] == ["l2: mi", "l1: gr"]
+
+
 @pytest.mark.parametrize("id", sorted(MODULES))
 def test_progress_reaches_the_whole(id):
     calls = []
@@ -186,8 +201,8 @@ def test_the_l1_norm_falls_to_the_truth_while_the_l2_norm_rises(made):
     slow = (steps > float(run.takeover)) & (steps < float(run.t2))
     assert (np.diff(run.norm_l1.values[slow]) < 0).all()
     assert (np.diff(run.norm_l2.values[slow]) > 0).all()
-    assert float(run.norm_l1[-1] / run.truth_l1) == pytest.approx(1, abs=0.01)
-    assert float(run.norm_l1.values[slow][0] / run.truth_l1) > 1.5  # the control: not before
+    assert float(run.norm_l1[-1] / run.truth_norm) == pytest.approx(1, abs=0.01)
+    assert float(run.norm_l1.values[slow][0] / run.truth_norm) > 1.5  # the control: not before
 
 
 def test_t2_is_foreseen_by_the_slow_phase_and_only_in_order_by_the_source(made):
@@ -216,7 +231,7 @@ def test_a_cell_of_the_sweep_against_a_loop_by_hand():
     own = {**TINY, "steps": [0.1], "betas": [1e-3], "settle": 50.0, "last": 20}
     found = make("N-F-scaling", own).isel(alpha=0, beta=0)
     problem = sparse_recovery(**TINY)
-    slow = notsawo_runs.slow_phase(problem, 1e-6)
+    slow = notsawo_runs.SparseRecovery(problem).slow(1e-6)
     end = int(np.ceil(1.5 * slow.time / 1e-4 + 500))
     points = descend(problem, 0.1, 1e-3, 1e-6, end, "l1")
     errors = np.sum((points - problem.truth) ** 2, axis=1)
@@ -261,8 +276,8 @@ def test_the_error_left_goes_with_beta_and_hardly_with_the_step(made):
     one, other = float(run.error[0, 1]), float(run.error[1, 0])
     assert run.pace.values[0, 1] == pytest.approx(run.pace.values[1, 0])
     assert one > 2 * other
-    assert (run.error.values >= run.lasso_error.values).all()
-    assert float(run.error[0, 2] / run.lasso_error[2]) == pytest.approx(1, abs=0.25)
+    assert (run.error.values >= run.penalized_error.values).all()
+    assert float(run.error[0, 2] / run.penalized_error[2]) == pytest.approx(1, abs=0.25)
 
 
 def test_the_lasso_point_against_a_general_solver():
@@ -277,22 +292,25 @@ def test_the_lasso_point_against_a_general_solver():
     options = {"ftol": 1e-15, "gtol": 1e-12, "maxiter": 5000}
     z = minimize(objective, np.full(2 * d, 0.1), jac=True, bounds=[(0, None)] * (2 * d),
                  method="L-BFGS-B", options=options).x  # fmt: skip
-    start = notsawo_runs.slow_phase(problem, 0.0).end
-    found = notsawo_scaling.lasso(problem, beta, start)
+    case = notsawo_runs.SparseRecovery(problem)
+    start = case.slow(0.0).end
+    found = notsawo_scaling.penalized(case, beta, start)
     assert found == pytest.approx(z[:d] - z[d:], abs=1e-6)
-    other = notsawo_scaling.lasso(problem, 2 * beta, start)
+    other = notsawo_scaling.penalized(case, 2 * beta, start)
     assert np.abs(other - found).max() > 1e-3  # the control
 
 
 @pytest.mark.parametrize("beta", [1e-6, 1e-4, 1e-1])
 def test_the_lasso_point_is_optimal_at_every_strength(beta):
     problem = quick_problem()
-    start = notsawo_runs.slow_phase(problem, 1e-6).end
-    a = notsawo_scaling.lasso(problem, beta, start)
+    case = notsawo_runs.SparseRecovery(problem)
+    start = case.slow(1e-6).end
+    assert case.least() == pytest.approx(start, abs=1e-9)
+    a = notsawo_scaling.penalized(case, beta, start)
     pull = problem.X.T @ (problem.X @ a - problem.y) / beta
     assert np.abs(pull).max() < 1 + 1e-4
     assert -pull[a != 0] == pytest.approx(np.sign(a[a != 0]), abs=1e-4)
-    early = notsawo_scaling.lasso(problem, beta, np.zeros(100), steps=3)  # the control
+    early = notsawo_scaling.penalized(case, beta, np.zeros(100), steps=3)  # the control
     pull = problem.X.T @ (problem.X @ early - problem.y) / beta
     assert np.abs(pull).max() > 1.01
 
@@ -347,6 +365,24 @@ def test_without_floor_a_loose_level_takes_the_mirage_for_grokking(made):
         blind = grokking(one.step, curves["loss"], curves["test_error"], level, error=True)
         assert blind.kind == "grok"
         assert notsawo_mirage.judged(one.step, curves, floor, level).kind == told
+
+
+def test_the_ends_of_both_falls_are_foreseen_and_marked(made, drawn):
+    run, problem = made["N-F-mirage"], quick_problem()
+    kernel = null_space(problem.X)
+    ratio = np.linalg.norm(kernel.T @ problem.truth) / np.linalg.norm(kernel.sum(axis=0))
+    l2, l1 = (float(run.foreseen.sel(penalty=name)) for name in ("l2", "l1"))
+    assert (1 - 2e-5) ** l2 == pytest.approx(ratio, rel=1e-6)
+    # there the error has fallen from thousands of floors to at most (1 + 1)^2 of them
+    there = np.interp(l2, run.step, run.test_error.sel(penalty="l2") / run.floor)
+    assert 1 < there < 4
+    assert np.interp(l2 / 2, run.step, run.test_error.sel(penalty="l2") / run.floor) > 20
+    assert l1 / float(run.t2.sel(penalty="l1")) == pytest.approx(1, abs=0.01)
+    for column, name in enumerate(("l2", "l1")):
+        for axes in drawn["N-F-mirage"].axes[column::2]:
+            ends = {line.get_xdata()[0] for line in axes.lines if len(line.get_xdata()) == 2}
+            times = [float(run[t].sel(penalty=name)) for t in ("t1", "t2", "foreseen")]
+            assert ends >= {t for t in times if np.isfinite(t)}
 
 
 def test_the_verdicts_stand_over_the_panels(made, drawn):

@@ -7,7 +7,8 @@ import pytest
 import xarray
 
 from tacit import store
-from tacit.figures.notsawo_f1 import SUMMARY, summary
+from tacit.claims.notsawo.addition import landmarks
+from tacit.figures.notsawo_f1 import SUMMARY
 from tacit.figures.registry import draw, figures, make, save
 from tacit.flows.token_adam import TokenAdam
 from tacit.models.token_mlp import TokenMLP
@@ -49,19 +50,30 @@ def test_the_plateau_is_the_share_of_the_twins_once_training_is_solved(made):
         np.testing.assert_allclose(solved.test_accuracy, expected, rtol=1e-12)
 
 
+def test_what_is_printed_has_a_line_for_every_seed_and_one_for_the_source(made):
+    dataset, _ = made
+    *lines, source = dataset.attrs["summary"].splitlines()
+    assert source == "source: t1 = 77"
+    for number, line in enumerate(lines):
+        assert f"seed {SMALL['seeds'][number]}: " in line
+        assert f"{float(dataset.t1[number]):.0f}" in line
+        assert "$" not in line
+    assert len(lines) == 2
+
+
 def test_the_summary_reads_t1_t2_and_what_lies_between():
     steps = np.array([0, 1, 10, 100, 1000, 10000])
     curves = {"train_accuracy": [0, 0.5, 1, 1, 1, 1], "test_accuracy": [0, 0, 0.3, 0.4, 0.9, 0.99],
               "novel_accuracy": [0, 0, 0, 0.01, 0.8, 0.98]}  # fmt: skip
     run = xarray.Dataset({name: ("record", values) for name, values in curves.items()},
                          {"step": ("record", steps)})  # fmt: skip
-    found = summary(run, 0.99)
+    found = landmarks(run, 0.99)
     assert (found["t1"], found["t2"]) == (10, 10000)
     assert (found["plateau"], found["novel_plateau"]) == (0.9, 0.8)
-    never = summary(run, 0.995)
+    never = landmarks(run, 0.995)
     assert math.isnan(never["t2"])
     assert math.isnan(never["plateau"])
-    assert summary(run, 0.9)["plateau"] == 0.4
+    assert landmarks(run, 0.9)["plateau"] == 0.4
 
 
 def test_the_drawing_has_curves_marks_and_the_share_of_the_twins(made):

@@ -184,9 +184,11 @@ def test_a_run_that_diverges_keeps_what_it_recorded_and_names_the_step():
     assert not path.outcome.ok
     assert np.isfinite(path.predictor).all()
     assert 1 < path.steps < 10_000
-    bad = int(path.outcome.sentence.split()[3])
-    early = Subgradient(step, bad - 1, check=False).run(LinearPredictor(1.0), PROBLEM)
-    assert early.outcome.ok  # one step before, everything is finite
+    bad = int(path.outcome.sentence.split()[6])
+    assert path.steps < bad
+    for steps, good in ((path.steps, True), (bad, False)):
+        again = Subgradient(step, steps, check=False).run(LinearPredictor(1.0), PROBLEM)
+        assert again.outcome.ok is good
     assert path.dataset.attrs["outcome"] == "diverged"
 
 

@@ -1,14 +1,16 @@
 """The MLP of N on token pairs: its formula, gradients, penalties, and Adam against NumPy."""
 
+import dataclasses
 import json
 import math
 
 import numpy as np
 import pytest
 
-from tacit.flows.token_adam import TokenAdam, begin, compiled
+from tacit.flows.token_adam import TokenAdam
 from tacit.flows.token_loss import distinct, incidence, training_loss
 from tacit.flows.token_penalties import PENALTIES, norms, tensor_penalty
+from tacit.flows.token_steps import begin
 from tacit.models.token_mlp import Tensors, TokenMLP
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
@@ -165,10 +167,17 @@ def test_only_a_symmetric_net_sees_mirrored_pairs_as_one():
 def test_the_incidence_lists_every_pair_at_both_tokens():
     pairs = np.array([[0, 1], [2, 2], [1, 3], [1, 0]])
     places, others = incidence(pairs, 5)
-    found = [{(int(k), int(o)) for k, o in zip(row, other, strict=True) if k < 4}
-             for row, other in zip(places, others, strict=True)]  # fmt: skip
+    found = [{(int(k), int(o)) for k, o in zip(row.flat, other.flat, strict=True) if o < 5}
+             for row, other in zip(places.T, others.T, strict=True)]  # fmt: skip
     assert found == [{(0, 1), (3, 1)}, {(0, 0), (2, 3), (3, 0)}, {(1, 2)}, {(2, 1)}, set()]
-    assert (places[2] == 1).sum() == 2
+    assert (others[..., 2] == 2).sum() == 2
+
+
+def test_a_token_with_many_pairs_has_them_in_several_blocks():
+    pairs = np.column_stack([np.zeros(100, int), np.arange(100)])
+    places, others = incidence(pairs, 100)
+    assert places.shape == others.shape == (3, 34, 100)  # (0, 0) counts twice
+    assert sorted(places[..., 0][others[..., 0] < 100]) == sorted([0, *range(100)])
 
 
 def test_batches_visit_every_pair_once_per_epoch_in_a_new_order():
@@ -293,10 +302,86 @@ def test_single_precision_takes_the_same_first_steps():
 def test_the_number_of_compiled_spans_does_not_matter():
     adam = TokenAdam(0.01, 30, precision="double", batch=12)
     with double_precision():
-        advance = compiled(adam, SOURCE, PROBLEM)
+        advance = adam.compiled(SOURCE, PROBLEM)
         whole = advance(begin(SOURCE.start(PROBLEM), np.float64), 30)
     same(adam.run(SOURCE, PROBLEM).tensors, whole[0], rtol=1e-10, atol=1e-12)
     assert int(whole[3]) == 30
+
+
+@pytest.mark.parametrize("options", [{}, {"batch": 12}], ids=["all pairs", "batches"])
+def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(options):
+    """29 pairs in batches of 12 make epochs of 3 steps: 13 steps end within an epoch."""
+    asked = {"step": 0.01, "penalty": "l1", "beta": 1e-3, **options}
+    whole = TokenAdam(steps=30, record=[3, 13, 20], **asked).run(SOURCE, PROBLEM)
+    early = TokenAdam(steps=13, record=[3], **asked).run(SOURCE, PROBLEM)
+
+    def rest(path):
+        adam = TokenAdam(steps=30, record=[3, 13, 20], **asked)
+        return adam.run(SOURCE, PROBLEM, resume=path)
+
+    late = rest(early)
+    assert late.steps == whole.steps == 30
+    assert late.dataset.identical(whole.dataset)
+    for ours, theirs in zip((late.tensors, *late.moments), (whole.tensors, *whole.moments),
+                            strict=True):  # fmt: skip
+        assert ours.inner.dtype == np.float32
+        same(ours, theirs, rtol=0)
+    zeros = tuple(early.tensors._replace(**{k: 0 * x for k, x in early.tensors.present().items()})
+                  for _ in range(2))  # fmt: skip
+    forgot = {"steps": 12} if options else {"moments": zeros}
+    assert not rest(dataclasses.replace(early, **forgot)).dataset.equals(whole.dataset)
+
+
+def test_only_the_same_run_can_be_resumed():
+    early = TokenAdam(0.01, 5).run(SOURCE, PROBLEM)
+    other = TokenPairs(7, 7, PROBLEM.pairs, PROBLEM.labels, ~PROBLEM.train, PROBLEM.description,
+                       PROBLEM.recipe)  # fmt: skip
+    for adam, net, problem, message in [
+        (TokenAdam(0.01, 5), SOURCE, PROBLEM, "taken 5 steps already, which steps=5 must exceed"),
+        (TokenAdam(0.02, 9), SOURCE, PROBLEM, "same flow, but its step was 0.01 and now is 0.02"),
+        (TokenAdam(0.01, 9), CODE, PROBLEM, "same model, but its variant was source and now is"),
+        (TokenAdam(0.01, 9), SOURCE, other, "same problem, but its fingerprint was"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            adam.run(net, problem, resume=early)
+    with pytest.raises(ValueError, match="resume must be a TokenPath, got int"):
+        TokenAdam(0.01, 9).run(SOURCE, PROBLEM, resume=3)
+
+
+# ---- any net ----
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrapped:
+    """The MLP behind a dict, for which TokenAdam knows no gradient."""
+
+    net: TokenMLP
+
+    @property
+    def symmetric(self):
+        return self.net.symmetric
+
+    def describe(self):
+        return {"model": "Wrapped"}
+
+    def start(self, problem):
+        return self.net.start(problem).present()
+
+    def logits(self, parameters, pairs):
+        tensors = Tensors(*(parameters.get(name) for name in Tensors._fields))
+        return self.net.logits(tensors, pairs)
+
+
+@pytest.mark.parametrize(("net", "penalty"), [(SOURCE, "nuclear"), (CODE, "l2")])
+def test_any_net_is_trained_by_autodiff(net, penalty):
+    adam = TokenAdam(0.01, 20, penalty, 0.01, precision="double")
+    ours, theirs = adam.run(net, PROBLEM), adam.run(Wrapped(net), PROBLEM)
+    assert isinstance(theirs.tensors, dict)
+    for name, part in ours.tensors.present().items():
+        np.testing.assert_allclose(theirs.tensors[name], part, rtol=1e-9, atol=1e-12)
+    for name in ("loss", "penalty", "norm_nuclear", "novel_accuracy"):
+        np.testing.assert_allclose(theirs.dataset[name], ours.dataset[name], rtol=1e-9)
+    assert float(ours.dataset.loss[-1]) < 0.99 * float(ours.dataset.loss[0])  # they moved
 
 
 # ---- runs ----
@@ -415,7 +500,7 @@ def test_a_problem_without_twins_has_no_accuracy_on_them():
         (lambda: TokenAdam(until=1.5), "until must be an accuracy of at most 1, got 1.5"),
         (lambda: TokenAdam(1.0, beta=0.6, decoupled=True), r"step \* beta below 1/2, got 0.6"),
         (lambda: TokenAdam(steps=5, record=[9]), "record must stay within steps=5, got 9"),
-        (lambda: TokenAdam().run(3, PROBLEM), "must be a TokenMLP, got int"),
+        (lambda: TokenAdam().run(3, PROBLEM), "must be a net on token pairs, got int"),
         (lambda: TokenAdam().run(SOURCE, TokenPairs), "must be TokenPairs, got type"),
     ],
 )

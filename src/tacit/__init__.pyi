@@ -9,6 +9,7 @@ from tacit.bias.matrix_interpolate import interpolate_matrix
 from tacit.bias.matrix_solution import MatrixSolution
 from tacit.bias.max_margin import max_margin
 from tacit.bias.norms import L1, L2, Lp
+from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
 from tacit.bias.q import Q
 from tacit.bias.ratchet import RatchetPath, ratchet_path
 from tacit.bias.regularizer import Regularizer
@@ -24,6 +25,8 @@ from tacit.flows.class_descent import ClassDescent
 from tacit.flows.decay import WeightDecay
 from tacit.flows.descent import GradientDescent
 from tacit.flows.dual import DualFlow
+from tacit.flows.held_norm import HeldNorm
+from tacit.flows.held_sweep import HeldSweep, held_sweep
 from tacit.flows.matrix import MatrixFlow
 from tacit.flows.normalized import NormalizedDescent
 from tacit.flows.parameter import ParameterFlow
@@ -56,7 +59,11 @@ from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
 from tacit.models.product import ProductNet
 from tacit.models.reparametrized import Reparametrized
+from tacit.models.student import student
 from tacit.models.token_mlp import TokenMLP
+from tacit.models.token_net import TokenNet
+from tacit.models.token_quadratic import TokenQuadratic
+from tacit.models.token_transformer import TokenTransformer
 from tacit.models.two_token_net import TwoTokenNet
 from tacit.models.unbiased import Unbiased
 from tacit.probes.assumptions import Assumptions, assumptions
@@ -64,7 +71,15 @@ from tacit.probes.directions import angle, azimuth_pitch
 from tacit.probes.forecast import Forecast, forecast, forecast_run, transition_time
 from tacit.probes.grokking import Grokking, grokking
 from tacit.probes.kernel_machines import KernelMachine, kernel_interpolant, kernel_svm
-from tacit.probes.kernels import kernel_distance, kernel_predictor, tangent_kernel
+from tacit.probes.kernel_measures import effective_rank, kernel_alignment, participation_ratio
+from tacit.probes.kernel_regression import KernelRegression, kernel_regression
+from tacit.probes.kernels import (
+    gradient_distance,
+    gradient_turn,
+    kernel_distance,
+    kernel_predictor,
+    tangent_kernel,
+)
 from tacit.probes.lojasiewicz import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
 from tacit.probes.margins import margins, support_vectors
 from tacit.probes.stability import Stability, stability
@@ -84,6 +99,7 @@ from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.problems.operations import modular_arithmetic
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
 from tacit.store import load, save
 
@@ -113,9 +129,12 @@ __all__ = [
     "FunctionModel",
     "GradientDescent",
     "Grokking",
+    "HeldNorm",
+    "HeldSweep",
     "Images",
     "InterpolationPath",
     "KernelMachine",
+    "KernelRegression",
     "LinearMatrix",
     "LinearPredictor",
     "Linearized",
@@ -151,8 +170,12 @@ __all__ = [
     "Stability",
     "Subgradient",
     "SymmetricFactorization",
+    "TeacherStudent",
     "TokenAdam",
     "TokenMLP",
+    "TokenNet",
+    "TokenQuadratic",
+    "TokenTransformer",
     "TwoTokenNet",
     "Unbiased",
     "UserPenalty",
@@ -165,17 +188,23 @@ __all__ = [
     "coherent_completion",
     "commuting_sensing",
     "derive",
+    "effective_rank",
     "forecast",
     "forecast_run",
     "gaussian_sensing",
+    "gradient_distance",
+    "gradient_turn",
     "grokking",
+    "held_sweep",
     "import_images",
     "interpolate",
     "interpolate_matrix",
     "interpolate_path",
+    "kernel_alignment",
     "kernel_distance",
     "kernel_interpolant",
     "kernel_predictor",
+    "kernel_regression",
     "kernel_svm",
     "load",
     "load_images",
@@ -189,6 +218,8 @@ __all__ = [
     "modular_addition",
     "modular_arithmetic",
     "multiplication_table",
+    "nuclear_slow_flow",
+    "participation_ratio",
     "permutation_group",
     "predicted_delay",
     "ratchet_path",
@@ -200,8 +231,10 @@ __all__ = [
     "sparse_regression",
     "stability",
     "stationary_points",
+    "student",
     "support_vectors",
     "tangent_kernel",
+    "teacher_student",
     "three_points",
     "transition_time",
     "two_layer",

@@ -1,4 +1,4 @@
-"""N-F-dominance: the loss rules until memorization, the l1 penalty from there to recovery."""
+"""N-F-dominance: the loss rules until memorization, the penalty from there to recovery."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.figures.notsawo_runs import (
-    about,
-    count,
-    crossing,
-    l1_run,
-    log_steps,
-    recovery_problem,
-    slow_phase,
-    truth_of,
-)
+from tacit.figures.notsawo_runs import Recovery, about, count, crossing, log_steps, recovery
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
 from tacit.figures.transition import LEGEND, mark, rows
@@ -34,36 +25,56 @@ PRESETS: dict[str, Parameters] = {
               "beta": 1e-5, "start": 1e-6, "steps": 1_000_000, "level": 1e-4,
               "points_per_decade": 60},
 }  # fmt: skip
-KEPT = ("gradient_norm", "penalty_gradient_norm", "loss", "test_error", "norm_l1", "norm_l2")
+NUCLEAR: dict[str, Parameters] = {
+    "quick": {"samples": 70, "dimension": 10, "rank": 2, "seed": 2, "step": 0.1, "beta": 1e-3,
+              "start": 1e-6, "steps": 150_000, "level": 1e-2, "points_per_decade": 30},
+    "paper": {"samples": 70, "dimension": 10, "rank": 2, "seed": 2, "step": 0.1, "beta": 1e-4,
+              "start": 1e-6, "steps": 1_500_000, "level": 1e-2, "points_per_decade": 60},
+}  # fmt: skip
+KEPT = ("gradient_norm", "penalty_gradient_norm", "loss", "test_error", "norm_l2")
 TIMES = {
     "t1": "step at which the training loss comes down to the level",
     "t1_foreseen": "the same without a penalty, in closed form",
     "takeover": "first recorded step with beta |H| >= |G|",
     "t2": "step at which the squared error |a - a*|^2 comes down to the level",
-    "t2_source": "t1_foreseen + |a_hat - a*|_inf / (step beta), the source's order of t2",
-    "t2_exact": "t1_foreseen + tau / (step beta), tau by the exact slow flow to the level",
+    "t2_source": "t1_foreseen + |a_hat - a*| / (step beta) in the dual norm, the source's order",
+    "t2_exact": "t1_foreseen + tau / (step beta), tau of the slow flow down to the level",
+}
+# how a drawing writes the predictor, the norm of the penalty, the error and the source's numerator
+SYMBOLS = {
+    "l1": ("a", r"\|a\|_1", r"\|a\|_2", r"\|a - a^*\|_2^2", r"\|\hat a - a^*\|_\infty"),
+    "nuclear": ("A", r"\|A\|_*", r"\|A\|_F", r"\|A - A^*\|_F^2", r"\|\hat A - A^*\|_{op}"),
 }
 HEIGHTS = (1.7, 1.9, 1.5)  # gradients, errors, norms
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
     """The run over its recorded steps, and t1 and t2 measured and foreseen."""
-    problem = recovery_problem(parameters)
-    truth = truth_of(problem)
+    case = recovery(parameters)
     record = log_steps(parameters["steps"], parameters["points_per_decade"])
     step, beta, start = (parameters[name] for name in ("step", "beta", "start"))
-    run = l1_run(problem, step, beta, start, record)[list(KEPT)]
-    scalars = {**measured(run, parameters["level"]), **foreseen(parameters)}
+    run = case.run(step, beta, start, record)[[*KEPT, f"norm_{case.norm}"]]
+    scalars = {**measured(run, parameters["level"]), **foreseen(case, parameters)}
     found = run.assign({name: ((), scalars[name], about(text, "steps"))
                         for name, text in TIMES.items()})  # fmt: skip
     found = found.assign(
-        truth_l1=((), np.abs(truth).sum(), about("sum of the absolute entries of the truth")),
-        truth_l2=((), np.linalg.norm(truth), about("Euclidean norm of the truth")),
+        truth_norm=((), case.sizes(case.truth[None])[0], about("the penalty's norm of the truth")),
+        truth_l2=((), np.linalg.norm(case.truth), about("Euclidean norm of the truth")),
         level=((), parameters["level"], about("loss and squared error that count as solved")),
     )
     if progress:
         progress(1, 1)
-    return found
+    return found.assign_attrs(norm=case.norm, summary=summary(found))
+
+
+def summary(run: xarray.Dataset) -> str:
+    """t1 and t2, measured and foreseen."""
+    told = {name: count(run[name]) if np.isfinite(run[name]) else "never" for name in TIMES}
+    return (
+        f"t1 = {told['t1']} (foreseen {told['t1_foreseen']}), the penalty takes over at "
+        f"{told['takeover']}, t2 = {told['t2']} (foreseen {told['t2_exact']} by the slow phase, "
+        f"{told['t2_source']} by the source's order)"
+    )
 
 
 def measured(run: xarray.Dataset, level: float) -> dict[str, float]:
@@ -77,14 +88,14 @@ def measured(run: xarray.Dataset, level: float) -> dict[str, float]:
     }
 
 
-def foreseen(parameters: Parameters) -> dict[str, float]:
-    """t1 and t2 before training: the source's order and the exact slow phase."""
+def foreseen(case: Recovery, parameters: Parameters) -> dict[str, float]:
+    """t1 and t2 before training: the source's order and the slow phase."""
     from tacit.bias.delay import predicted_delay
 
-    problem, level = recovery_problem(parameters), parameters["level"]
-    step, beta, truth = parameters["step"], parameters["beta"], truth_of(problem)
-    order = predicted_delay(problem.X, problem.y, truth, step, beta, level=level)
-    tau = slow_phase(problem, parameters["start"]).reaches(truth, math.sqrt(level))
+    step, beta, level = (parameters[name] for name in ("step", "beta", "level"))
+    truth = case.problem.truth
+    order = predicted_delay(case.X, case.problem.y, truth, step, beta, case.norm, level)
+    tau = case.slow(parameters["start"]).reaches(case.truth, math.sqrt(level))
     exact = order.t1 + tau / (step * beta)
     return {"t1_foreseen": float(order.t1), "t2_source": order.t2, "t2_exact": exact}
 
@@ -96,6 +107,14 @@ def foreseen(parameters: Parameters) -> dict[str, float]:
     data=data,
     presets=PRESETS,
     constructed="the seed; in preset quick also beta and the number of steps",
+)
+@figure(
+    "N-F-dominance-nuclear",
+    title="Completion: the loss memorizes the entries, then the nuclear norm finds the low rank",
+    source="Notsawo et al. 2025, the second Figure 5, matrix completion",
+    data=data,
+    presets=NUCLEAR,
+    constructed="the seed, the level and the number of steps; in preset quick also beta",
 )
 def draw(dataset: xarray.Dataset) -> Figure:
     """Gradient norms, errors and norms over the number of steps, with t1 and t2."""
@@ -132,18 +151,21 @@ def _draw_gradients(axes: Axes, run: xarray.Dataset) -> None:
 
 
 def _draw_errors(axes: Axes, run: xarray.Dataset) -> None:
+    error = SYMBOLS[run.norm][3]
     axes.plot(run.step, run.loss, "--", color=BLUE, label=r"training loss $g$")
-    axes.plot(run.step, run.test_error, color=RED, linewidth=3,
-              label=r"test error $\|a - a^*\|_2^2$")  # fmt: skip
+    axes.plot(run.step, run.test_error, color=RED, linewidth=3, label=f"test error ${error}$")
     axes.axhline(float(run.level), color=GREY, linewidth=0.9, label=f"level {float(run.level):g}")
     axes.set(ylabel="loss and error", yscale="log")
 
 
 def _draw_norms(axes: Axes, run: xarray.Dataset) -> None:
-    axes.plot(run.step, run.norm_l1 / run.truth_l1, color=GREEN,
-              label=r"$\|a\|_1 / \|a^*\|_1$")  # fmt: skip
-    axes.plot(run.step, run.norm_l2 / run.truth_l2, "--", color=PURPLE,
-              label=r"$\|a\|_2 / \|a^*\|_2$")  # fmt: skip
+    a, h, l2, *_ = SYMBOLS[run.norm]
+    for values, text, colour, line in (
+        (run[f"norm_{run.norm}"] / run.truth_norm, h, GREEN, "-"),
+        (run.norm_l2 / run.truth_l2, l2, PURPLE, "--"),
+    ):
+        of_truth = text.replace(a, f"{a}^*")
+        axes.plot(run.step, values, line, color=colour, label=f"${text} / {of_truth}$")
     axes.axhline(1.0, color=BLACK, linewidth=0.9, linestyle=":", label="the truth")
     axes.set(ylabel="norm, share\nof the truth's", xlabel="steps of subgradient descent",
              ylim=(0, None))  # fmt: skip
@@ -155,8 +177,8 @@ def _marks(axes: list[Axes], dataset: xarray.Dataset) -> None:
         ("t1", "$t_1$ = ", BLUE, "-."),
         ("t1_foreseen", "$t_1$ foreseen: ", BLACK, ":"),
         ("t2", "$t_2$ = ", RED, "-."),
-        ("t2_exact", r"$t_2$ foreseen, exact slow phase: ", BLACK, ":"),
-        ("t2_source", r"$t_2$ foreseen, source's order: ", ORANGE, "--"),
+        ("t2_exact", r"$t_2$ foreseen, slow phase: ", BLACK, ":"),
+        ("t2_source", rf"$t_2$ by ${SYMBOLS[dataset.norm][4]}/(\alpha\beta)$: ", ORANGE, "--"),
     )
     for name, text, colour, line in lines:
         place = float(dataset[name])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.claims.notsawo.addition import landmarks
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
 from tacit.figures.transition import LEGEND, mark, rows
@@ -50,7 +51,8 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     seed = ("seed", np.array(seeds), _about("seed of split and start"))
     attributes = {f"printed_{t}": parameters[f"printed_{t}"] for t in ("t1", "t2")}
     printed = {name: value for name, value in attributes.items() if value is not None}
-    return found.assign_coords(seed=seed).assign_attrs(level=parameters["level"], **printed)
+    found = found.assign_coords(seed=seed).assign_attrs(level=parameters["level"], **printed)
+    return found.assign_attrs(summary="\n".join(_told(found)))
 
 
 def _run(seed: int, parameters: Parameters) -> xarray.Dataset:
@@ -68,27 +70,9 @@ def _run(seed: int, parameters: Parameters) -> xarray.Dataset:
     if not path.outcome.ok:
         raise NumericalError("N-F1", path.outcome)
     run = path.dataset.drop_attrs(deep=False).rename(time="record")
-    times = summary(run, parameters["level"])
+    times = landmarks(run, parameters["level"])
     times["twins"] = problem.twins.sum() / problem.test.sum()
     return run.assign({name: ((), times[name], _about(text)) for name, text in SUMMARY.items()})
-
-
-def summary(run: Any, level: float) -> dict[str, float]:
-    """t1, t2 (nan where they are not reached) and both validation accuracies between them."""
-    steps = run.step.values.astype(float)
-    t1 = _first(steps, run.train_accuracy.values, 1.0)
-    t2 = _first(steps, run.test_accuracy.values, level)
-    found = {"t1": t1, "t2": t2, "plateau": math.nan, "novel_plateau": math.nan}
-    if 0 < t1 < t2:
-        middle = int(np.searchsorted(steps, math.sqrt(t1 * t2)))
-        found["plateau"] = float(run.test_accuracy[middle])
-        found["novel_plateau"] = float(run.novel_accuracy[middle])
-    return found
-
-
-def _first(steps: Any, curve: Any, level: float) -> float:
-    there = np.flatnonzero(curve >= level)
-    return float(steps[there[0]]) if len(there) else math.nan
 
 
 def _about(text: str) -> dict[str, str]:
@@ -177,3 +161,11 @@ def _lines(dataset: xarray.Dataset) -> list[str]:
             f"{plateau:.3f}, without twins {novel:.3f}; twins {float(run.twins):.3f}"
         )
     return lines
+
+
+def _told(dataset: xarray.Dataset) -> list[str]:
+    """The same without mathematics, and what the source reads off its own figure."""
+    lines = [line.replace("$", "").replace("_", "") for line in _lines(dataset)]
+    printed = [f"{t} = {dataset.attrs[f'printed_{t}']}" for t in ("t1", "t2")
+               if f"printed_{t}" in dataset.attrs]  # fmt: skip
+    return [*lines, f"source: {', '.join(printed)}"] if printed else lines

@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.figures.notsawo_runs import about, count, l1_run, log_steps, recovery_problem, truth_of
+from tacit.figures.notsawo_runs import Recovery, about, count, log_steps, recovery
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREY, RED, caption_of, sheet
+from tacit.figures.transition import mark
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from tacit.problems.regression import Regression
 
 PRESETS: dict[str, Parameters] = {
     "quick": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8, "step": 0.1,
@@ -36,6 +35,9 @@ TEXTS = {
     "t1": "step from which the training loss is below the level",
     "t2": "step from which the test error is below the level; inf if it is not",
     "plateau": "test error when the late fall begins",
+    "foreseen": "where theory ends the late fall: for l1 t2 by the exact slow phase, for l2 the "
+    "step at which what the data do not see of the start has shrunk to what they do not see of the "
+    "truth",
     "floor": "|(I - X^+ X) a*|^2, which no point in the row space of X can pass",
     "level": "loss and squared error that count as solved",
 }
@@ -47,11 +49,11 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.bias.delay import error_floor
 
-    problem, steps = recovery_problem(parameters), recorded(parameters)
-    floor = error_floor(problem.X, truth_of(problem))
+    case, steps = recovery(parameters), recorded(parameters)
+    floor = error_floor(case.X, case.truth)
     runs = []
     for done, points in enumerate((_l2_points, _l1_points), start=1):
-        runs.append(curves(problem, points(problem, steps, parameters)))
+        runs.append(curves(case, points(case, steps, parameters)))
         if progress:
             progress(done, len(PENALTIES))
     found = {name: np.array([run[name] for run in runs]) for name in runs[0]}
@@ -59,16 +61,19 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     variables: dict[str, Any] = {n: (("penalty", "record"), v) for n, v in found.items()}
     for name in ("t1", "t2", "plateau"):
         variables[name] = "penalty", [getattr(one, name) for one in seen]
+    variables["foreseen"] = "penalty", foreseen(case, parameters)
     variables |= {"floor": ((), floor), "level": ((), parameters["level"])}
     dataset = xarray.Dataset(
         variables, coords={"penalty": list(PENALTIES), "step": ("record", steps)}
     )
     for key, variable in dataset.variables.items():
-        units = "steps" if key in ("step", "t1", "t2") else "1"
+        units = "steps" if key in ("step", "t1", "t2", "foreseen") else "1"
         variable.attrs = about(TEXTS[str(key)], units)
     for name, one in zip(PENALTIES, seen, strict=True):
         dataset.attrs |= {f"kind_{name}": one.kind, f"reason_{name}": one.reason}
-    return dataset
+    told = [f"{name}: {one.kind}, {one.reason}; end of the fall foreseen at {count(end)}"
+            for name, one, end in zip(PENALTIES, seen, dataset.foreseen, strict=True)]  # fmt: skip
+    return dataset.assign_attrs(summary="\n".join(told))
 
 
 def recorded(parameters: Parameters) -> Array:
@@ -78,29 +83,40 @@ def recorded(parameters: Parameters) -> Array:
     return np.unique(np.round(np.append(log_steps(last, parameters["points_per_decade"]), even)))
 
 
-def _l2_points(problem: Regression, steps: Array, parameters: Parameters) -> Array:
+def _l2_points(case: Recovery, steps: Array, parameters: Parameters) -> Array:
     """The iterates with beta |a|_2^2, which have a closed form."""
     from tacit.bias.delay import descent_points
 
-    start = np.full(problem.dimension, parameters["start"])
-    return descent_points(problem.X, problem.y, parameters["step"], parameters["beta"], start,
-                          steps)  # fmt: skip
+    step, beta = parameters["step"], parameters["beta"]
+    start = np.full(len(case.truth), parameters["start"])
+    return descent_points(case.X, case.problem.y, step, beta, start, steps)
 
 
-def _l1_points(problem: Regression, steps: Array, parameters: Parameters) -> Array:
+def _l1_points(case: Recovery, steps: Array, parameters: Parameters) -> Array:
     """The iterates of descent with beta |a|_1 from the same start."""
     step, beta, start = (parameters[name] for name in ("step", "beta", "start"))
-    return np.asarray(l1_run(problem, step, beta, start, steps).predictor.values)
+    return np.asarray(case.run(step, beta, start, steps).predictor.values)
 
 
-def curves(problem: Regression, points: Array) -> dict[str, Array]:
+def curves(case: Recovery, points: Array) -> dict[str, Array]:
     """Training loss, test error and norm of the iterates, one row each."""
-    residuals, gaps = points @ problem.X.T - problem.y, points - truth_of(problem)
+    residuals, gaps = points @ case.X.T - case.problem.y, points - case.truth
     return {
         "loss": 0.5 * np.sum(residuals**2, axis=1),
         "test_error": np.sum(gaps**2, axis=1),
         "norm_l2": np.linalg.norm(points, axis=1),
     }
+
+
+def foreseen(case: Recovery, parameters: Parameters) -> list[float]:
+    """The steps at which the late falls end, before training, in the order of PENALTIES."""
+    step, beta, level = (parameters[name] for name in ("step", "beta", "level"))
+    start = np.full(len(case.truth), parameters["start"])
+    unseen = np.eye(len(start)) - np.linalg.pinv(case.X) @ case.X
+    share = np.linalg.norm(unseen @ case.truth) / np.linalg.norm(unseen @ start)
+    tau = case.slow(parameters["start"]).reaches(case.truth, np.sqrt(level))
+    # a direction that X does not see shrinks by 1 - 2 step beta; memorization takes no time beside
+    return [float(np.log(share) / np.log1p(-2 * step * beta)), tau / (step * beta)]
 
 
 def judged(steps: Array, run: dict[str, Array], floor: float, level: float) -> Any:
@@ -124,7 +140,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """For both penalties: the error as it looks, then its logarithm over log and linear time."""
     caption = (
         f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not see, "
-        f"{float(dataset.floor):.3g}. Solved: loss or squared error <= {float(dataset.level):g}. "
+        f"{float(dataset.floor):.3g}. Foreseen: t2 by the slow phase (l1), or "
+        "where the unseen part of the start is as small as that of the truth (l2). Solved: loss or "
+        f"squared error <= {float(dataset.level):g}. "
         f"Detector on l2: {dataset.attrs['reason_l2']}; on l1: {dataset.attrs['reason_l1']}."
     )
     picture, grid = _panels(dataset.title, caption)
@@ -134,7 +152,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
         for row, shown in enumerate((later, later, run)):
             _draw_run(grid[row][column], shown)
         _furnish([line[column] for line in grid], dataset, name)
-    grid[0][0].legend(loc="center left")
+        _marks([line[column] for line in grid], run)
+    _legends(grid)
     picture.align_ylabels([line[0] for line in grid])
     return picture
 
@@ -160,6 +179,23 @@ def _draw_run(axes: Axes, run: xarray.Dataset) -> None:
     axes.axhline(float(run.floor), color=BLACK, linestyle=":", linewidth=1.4,
                  label="floor of the error")  # fmt: skip
     axes.axhline(float(run.level), color=GREY, linewidth=0.9, label="level that counts as solved")
+
+
+def _legends(grid: list[list[Axes]]) -> None:
+    """Curves below on the left and times below on the right, where the panels are empty."""
+    handles, labels = grid[0][1].get_legend_handles_labels()
+    place: Any = {"loc": "center right", "bbox_to_anchor": (1.0, 0.28)}
+    grid[2][0].legend(handles[:4], labels[:4], **place)
+    grid[2][1].legend(handles[4:], labels[4:], loc="upper right")
+
+
+def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
+    """t1 and t2 of the detector, and the end that theory foresees."""
+    lines = (("t1", "$t_1$", BLUE, "-."), ("t2", "$t_2$", RED, "-."),
+             ("foreseen", "end of the fall foreseen", BLACK, ":"))  # fmt: skip
+    for name, text, colour, line in lines:
+        if np.isfinite(run[name]):
+            mark(axes, float(run[name]), text, colour, line)
 
 
 def _furnish(axes: list[Axes], dataset: xarray.Dataset, name: str) -> None:

@@ -1,7 +1,9 @@
-"""Sparse recovery by subgradient descent, as the figures of source N run and time it."""
+"""Recovery by subgradient descent, as the figures of source N run and time it."""
 
 from __future__ import annotations
 
+import abc
+import dataclasses
 import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -15,50 +17,130 @@ if TYPE_CHECKING:
     import xarray
 
     from tacit.bias.slow_flow import SlowFlow
+    from tacit.flows.penalties import Penalty
+    from tacit.models.model import Model
     from tacit.problems.regression import Regression
 
 
-def recovery_problem(parameters: Parameters) -> Regression:
-    """The sparse recovery that the parameters name."""
+class Recovery(abc.ABC):
+    """A problem and the norm that recovers it: all that the l1 and nuclear figures differ in.
+
+    Points are flat, also those that stand for a matrix. `norm` is the penalty's name.
+    """
+
+    norm: str
+    problem: Any
+
+    @property
+    @abc.abstractmethod
+    def X(self) -> Array:
+        """One row per sample."""
+
+    @property
+    @abc.abstractmethod
+    def penalty(self) -> Penalty: ...
+
+    @abc.abstractmethod
+    def model(self, start: float | Array) -> Model:
+        """The linear predictor that starts here."""
+
+    @abc.abstractmethod
+    def slow(self, start: float) -> SlowFlow:
+        """The path after memorization, in tau = step beta steps."""
+
+    @abc.abstractmethod
+    def least(self) -> Array:
+        """The interpolator of least norm."""
+
+    @abc.abstractmethod
+    def sizes(self, points: Array) -> Array:
+        """The norm of every row."""
+
+    @abc.abstractmethod
+    def dual(self, point: Array) -> float:
+        """The dual norm, the source's numerator of t2 - t1."""
+
+    @property
+    def truth(self) -> Array:
+        """The truth, which every generated problem has."""
+        assert self.problem.truth is not None
+        return np.asarray(self.problem.truth).ravel()
+
+    def memorized(self, start: float) -> Array:
+        """The least squares point nearest to `start` per entry."""
+        from tacit.bias.delay import least_squares_limit
+
+        # the point does not depend on the step, which only has to be stable
+        safe = 1 / float(np.linalg.norm(self.X, 2)) ** 2
+        begin = np.full(self.X.shape[1], start)
+        return least_squares_limit(self.X, self.problem.y, safe, begin).point
+
+    def run(
+        self, step: float, beta: float, start: float, record: Iterable[float]
+    ) -> xarray.Dataset:
+        """The dataset of N's descent with the penalty, at step 0 and the steps in `record`."""
+        from tacit.flows.subgradient import Subgradient
+        from tacit.records import NumericalError
+
+        steps = sorted({round(k) for k in record})
+        method = Subgradient(step, steps[-1], self.penalty, beta, record=steps)
+        path = method.run(self.model(start), self.problem)
+        if not path.outcome.ok:
+            raise NumericalError(f"descent with step {step:g} and beta {beta:g}", path.outcome)
+        found: xarray.Dataset = path.dataset.drop_attrs(deep=False).rename(time="record")
+        return found
+
+
+@dataclasses.dataclass(frozen=True)
+class SparseRecovery(Recovery):
+    """A vector, with the l1 norm."""
+
+    problem: Regression
+    norm: str = "l1"
+
+    @property
+    def X(self) -> Array:
+        return self.problem.X
+
+    @property
+    def penalty(self) -> Penalty:
+        from tacit.flows.penalties import AbsoluteSum
+
+        return AbsoluteSum()
+
+    def model(self, start: float | Array) -> Model:
+        from tacit.models.linear import LinearPredictor
+
+        return LinearPredictor(start)
+
+    def slow(self, start: float) -> SlowFlow:
+        from tacit.bias.slow_flow import slow_flow
+
+        return slow_flow(self.X, self.memorized(start))
+
+    def least(self) -> Array:
+        from tacit.bias.interpolate import interpolate
+        from tacit.bias.norms import L1
+
+        return interpolate(self.X, self.problem.y, L1()).beta
+
+    def sizes(self, points: Array) -> Array:
+        return np.asarray(np.abs(points).sum(axis=1))
+
+    def dual(self, point: Array) -> float:
+        return float(np.abs(point).max())
+
+
+def recovery(parameters: Parameters) -> Recovery:
+    """The recovery that the parameters name: of a sparse vector, or with a `rank` of a matrix."""
+    if "rank" in parameters:
+        from tacit.figures.notsawo_low_rank import low_rank_recovery
+
+        return low_rank_recovery(parameters)
     from tacit.problems.recovery import sparse_recovery
 
     names = ("samples", "dimension", "sparsity", "seed", "snr")
-    return sparse_recovery(**{name: parameters[name] for name in names})
-
-
-def truth_of(problem: Regression) -> Array:
-    """The truth, which every sparse recovery has."""
-    assert problem.truth is not None
-    return problem.truth
-
-
-def l1_run(
-    problem: Regression, step: float, beta: float, start: float, record: Iterable[float]
-) -> xarray.Dataset:
-    """The dataset of N's descent with the l1 penalty, at step 0 and the steps in `record`."""
-    from tacit.flows.penalties import AbsoluteSum
-    from tacit.flows.subgradient import Subgradient
-    from tacit.models.linear import LinearPredictor
-    from tacit.records import NumericalError
-
-    steps = sorted({round(k) for k in record})
-    method = Subgradient(step, steps[-1], AbsoluteSum(), beta, record=steps)
-    path = method.run(LinearPredictor(start), problem)
-    if not path.outcome.ok:
-        raise NumericalError(f"descent with step {step:g} and beta {beta:g}", path.outcome)
-    found: xarray.Dataset = path.dataset.drop_attrs(deep=False).rename(time="record")
-    return found
-
-
-def slow_phase(problem: Regression, start: float) -> SlowFlow:
-    """The exact slow path, from the least squares point nearest to `start`, in step beta steps."""
-    from tacit.bias.delay import least_squares_limit
-    from tacit.bias.slow_flow import slow_flow
-
-    begin = np.full(problem.dimension, start)
-    # the point does not depend on the step, which only has to be stable
-    safe = 1 / float(np.linalg.norm(problem.X, 2)) ** 2
-    return slow_flow(problem.X, least_squares_limit(problem.X, problem.y, safe, begin).point)
+    return SparseRecovery(sparse_recovery(**{name: parameters[name] for name in names}))
 
 
 def log_steps(last: float, per_decade: int) -> Array:

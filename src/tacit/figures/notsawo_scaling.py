@@ -1,4 +1,4 @@
-"""N-F-scaling: how t2 and the error that is left depend on step and beta with an l1 penalty."""
+"""N-F-scaling: how t2 and the error that is left depend on step and beta, for l1 and nuclear."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.figures.notsawo_runs import (
-    about,
-    crossing,
-    l1_run,
-    log_steps,
-    recovery_problem,
-    slow_phase,
-    truth_of,
-)
+from tacit.figures.notsawo_runs import Recovery, about, crossing, log_steps, recovery
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
 
@@ -26,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tacit.bias.slow_flow import SlowFlow
-    from tacit.problems.regression import Regression
 
 PRESETS: dict[str, Parameters] = {
     "quick": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8,
@@ -38,24 +29,38 @@ PRESETS: dict[str, Parameters] = {
               "betas": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1], "points_per_decade": 30,
               "settle": 300.0, "last": 100},
 }  # fmt: skip
+NUCLEAR: dict[str, Parameters] = {
+    "quick": {"samples": 70, "dimension": 10, "rank": 2, "seed": 2, "start": 1e-6, "level": 1e-2,
+              "steps": [0.1, 0.4, 1.5], "betas": [1e-3, 3e-3, 1e-2, 1e-1],
+              "points_per_decade": 20, "settle": 300.0, "last": 100},
+    "paper": {"samples": 70, "dimension": 10, "rank": 2, "seed": 2, "start": 1e-6, "level": 1e-2,
+              "steps": [0.08, 0.35, 1.5], "betas": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
+              "points_per_decade": 30, "settle": 300.0, "last": 100},
+}  # fmt: skip
 MARKERS = "os^Dv*"
+ROUNDING = 1e-10  # of the truth: an error that is smaller is no noise
 TEXTS = {
     "alpha": "step size (the source's alpha)",
-    "beta": "strength of the l1 penalty",
+    "beta": "strength of the penalty h",
     "pace": "step size times beta",
     "t1": "step at which the training loss comes down to the level; nan if it does not",
     "t2": "step at which |a - a*|^2 comes down to the level; nan if it does not",
-    "error": "|a - a*|_1 of the run at rest, mean over its last steps",
-    "lasso_error": "|a_beta - a*|_1 of the exact minimiser of loss + beta |a|_1",
-    "tau": "time of the exact slow phase down to the level, in step beta steps",
-    "distance": "|a_hat - a*|_inf, the source's numerator of t2 - t1",
-    "noise_error": "|a - a*|_1 of the interpolator of least l1 norm: what noise leaves at beta 0",
-    "truth_l1": "sum of the absolute entries of the truth",
+    "error": "h(a - a*) of the run at rest, mean over its last steps",
+    "penalized_error": "h(a_beta - a*) of the exact minimiser of loss + beta h(a)",
+    "tau": "time of the slow phase down to the level, in step beta steps",
+    "distance": "|a_hat - a*| in the dual norm of h, the source's numerator of t2 - t1",
+    "noise_error": "h(a - a*) of the interpolator of least h: what noise leaves at beta 0",
+    "truth_norm": "h of the truth",
     "level": "loss and squared error that count as solved",
     "slope_t2": "fitted exponent of t2 - t1 in step beta",
     "slope_beta": "fitted exponent of the error in beta, step fixed; errors between three times "
-    "noise_error and half of truth_l1",
+    "noise_error and half of truth_norm",
     "slope_step": "fitted exponent of the error in the step, beta fixed; the same errors",
+}
+# how a drawing writes the penalty, the error left and the source's numerator
+SYMBOLS = {
+    "l1": (r"\|a\|_1", r"\|a - a^*\|_1", r"\|\hat a - a^*\|_\infty"),
+    "nuclear": (r"\|A\|_*", r"\|A - A^*\|_*", r"\|\hat A - A^*\|_{op}"),
 }
 
 
@@ -63,68 +68,79 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     """t1, t2 and the error left at every step size and beta, with what theory foresees."""
     import xarray
 
-    problem = recovery_problem(parameters)
-    truth, slow = truth_of(problem), slow_phase(problem, parameters["start"])
+    case = recovery(parameters)
+    slow, least = case.slow(parameters["start"]), case.least()
     sizes, betas = parameters["steps"], parameters["betas"]
     found = {name: np.full((len(sizes), len(betas)), np.nan) for name in ("t1", "t2", "error")}
     for done, (i, j) in enumerate(np.ndindex(len(sizes), len(betas)), start=1):
-        cell = _cell(problem, slow, sizes[i], betas[j], parameters)
-        for name, value in cell.items():
+        for name, value in _cell(case, slow, sizes[i], betas[j], parameters).items():
             found[name][i, j] = value
         if progress:
             progress(done, len(sizes) * len(betas))
-    left = [np.abs(lasso(problem, beta, slow.end) - truth).sum() for beta in betas]
-    scalars = {"tau": slow.reaches(truth, math.sqrt(parameters["level"])),
-               "distance": np.abs(slow.points[0] - truth).max(),
-               "noise_error": np.abs(slow.end - truth).sum(), "truth_l1": np.abs(truth).sum(),
+    points = np.array([least, *(penalized(case, beta, least) for beta in betas)])
+    noise, *left = case.sizes(points - case.truth)
+    scalars = {"tau": slow.reaches(case.truth, math.sqrt(parameters["level"])),
+               "distance": case.dual(slow.points[0] - case.truth), "noise_error": noise,
+               "truth_norm": case.sizes(case.truth[None])[0],
                "level": parameters["level"]}  # fmt: skip
     pace = np.outer(sizes, betas)
     variables: dict[str, Any] = {name: (("alpha", "beta"), v) for name, v in found.items()}
-    variables |= {"pace": (("alpha", "beta"), pace), "lasso_error": ("beta", left)}
-    within = 3 * float(scalars["noise_error"]), float(scalars["truth_l1"]) / 2
+    variables |= {"pace": (("alpha", "beta"), pace), "penalized_error": ("beta", left)}
+    within = 3 * float(noise), float(scalars["truth_norm"]) / 2
     scalars |= fits(found, pace, within)
     variables |= {name: ((), value) for name, value in scalars.items()}
-    dataset = xarray.Dataset(variables, coords={"alpha": sizes, "beta": betas})
+    dataset = xarray.Dataset(variables, {"alpha": sizes, "beta": betas}, {"norm": case.norm})
     for key, variable in dataset.variables.items():
         variable.attrs = about(TEXTS[str(key)], "steps" if key in ("t1", "t2") else "1")
-    return dataset
+    return dataset.assign_attrs(summary=summary(dataset))
+
+
+def summary(dataset: xarray.Dataset) -> str:
+    """The fitted exponents and the constant of the delay."""
+    scaled = ((dataset.t2 - dataset.t1) * dataset.pace).values
+    kept = scaled[np.isfinite(scaled)]
+    reach = f"{kept.min():.3g} to {kept.max():.3g}" if len(kept) else "never measured"
+    return (
+        f"exponent of t2 - t1 in step beta {float(dataset.slope_t2):.3f}; (t2 - t1) step beta "
+        f"{reach}, foreseen {float(dataset.tau):.3g} by the slow phase and "
+        f"{float(dataset.distance):.3g} by the source; exponent of the error in beta "
+        f"{float(dataset.slope_beta):.2f}, in the step {float(dataset.slope_step):.2f}"
+    )
 
 
 def _cell(
-    problem: Regression, slow: SlowFlow, step: float, beta: float, parameters: Parameters
+    case: Recovery, slow: SlowFlow, step: float, beta: float, parameters: Parameters
 ) -> dict[str, float]:
     """One run to half as long again as its slow phase, and a while to settle."""
     pace, level = step * beta, parameters["level"]
-    tau = slow.reaches(truth_of(problem), math.sqrt(level))
+    tau = slow.reaches(case.truth, math.sqrt(level))
     end = math.ceil(1.5 * slow.time / pace + parameters["settle"] / step)
     near = np.linspace(0.8, 1.3, 41) * tau / pace if math.isfinite(tau) else np.zeros(1)
     rest = np.arange(end - parameters["last"] + 1, end + 1)
     log = log_steps(end, parameters["points_per_decade"])
-    run = l1_run(problem, step, beta, parameters["start"], np.concatenate([log, near, rest]))
+    run = case.run(step, beta, parameters["start"], np.concatenate([log, near, rest]))
     steps = run.step.values.astype(float)
     # the iterates keep hopping over zero: a single one would be a matter of luck
-    gaps = np.abs(run.predictor.values[-parameters["last"] :] - truth_of(problem)).sum(axis=1)
+    last = run.predictor.values[-parameters["last"] :].reshape(parameters["last"], -1)
     return {
         "t1": crossing(steps, run.loss.values, level),
         "t2": crossing(steps, run.test_error.values, level),
-        "error": float(gaps.mean()),
+        "error": float(case.sizes(last - case.truth).mean()),
     }
 
 
-def lasso(problem: Regression, beta: float, start: Array, steps: int = 4000) -> Array:
-    """The minimiser of (1/2)|X a - y|^2 + beta |a|_1, by accelerated proximal descent.
+def penalized(case: Recovery, beta: float, start: Array, steps: int = 4000) -> Array:
+    """The minimiser of (1/2)|X a - y|^2 + beta h(a), by accelerated proximal descent.
 
-    From the interpolator of least l1 norm it is near even for tiny beta, from zero it is far.
+    From the interpolator of least norm it is near even for tiny beta, from zero it is far.
     """
-    from tacit.flows.penalties import AbsoluteSum
     from tacit.flows.proximal import Proximal
-    from tacit.models.linear import LinearPredictor
 
-    step = 0.99 / float(np.linalg.norm(problem.X, 2)) ** 2
-    method = Proximal(step, steps, AbsoluteSum(), beta, accelerated=True, record=[steps])
-    predictor = method.run(LinearPredictor(start), problem).predictor
+    step = 0.99 / float(np.linalg.norm(case.X, 2)) ** 2
+    method = Proximal(step, steps, case.penalty, beta, accelerated=True, record=[steps])
+    predictor = method.run(case.model(start), case.problem).predictor
     assert predictor is not None
-    return predictor
+    return predictor.ravel()
 
 
 def fits(found: dict[str, Array], pace: Array, within: tuple[float, float]) -> dict[str, float]:
@@ -164,6 +180,15 @@ def _slope(x: Array, y: Array) -> float:
     presets=PRESETS,
     constructed="the seed, the grid within the source's ranges and when a run is at rest",
 )
+@figure(
+    "N-F-scaling-nuclear",
+    title="Nuclear norm: the time to recover goes like 1/(step beta), the error left like beta",
+    source="Notsawo et al. 2025, the second Figure 6, matrix completion with a nuclear penalty",
+    data=data,
+    presets=NUCLEAR,
+    constructed="the seed, the level, the grid within the source's ranges and when a run is at "
+    "rest",
+)
 def draw(dataset: xarray.Dataset) -> Figure:
     """t2 - t1 over step beta, and the error left over step beta and over beta."""
     caption = (
@@ -184,9 +209,9 @@ def _draw_times(axes: Axes, dataset: xarray.Dataset) -> None:
     reach = dataset.pace.values[np.isfinite(delay)]
     ends = np.array([reach.min() / 2, reach.max() * 2]) if len(reach) else np.ones(2)
     axes.plot(ends, float(dataset.tau) / ends, color=BLACK, linewidth=1.4, zorder=1,
-              label=rf"exact slow phase, {float(dataset.tau):.3g}/$(\alpha\beta)$")  # fmt: skip
+              label=rf"slow phase, {float(dataset.tau):.3g}/$(\alpha\beta)$")  # fmt: skip
     axes.plot(ends, float(dataset.distance) / ends, "--", color=ORANGE, zorder=1,
-              label=r"source, $\|\hat a - a^*\|_\infty/(\alpha\beta)$")  # fmt: skip
+              label=rf"source, ${SYMBOLS[dataset.norm][2]}/(\alpha\beta)$")  # fmt: skip
     axes.set(xscale="log", yscale="log", xlabel=r"step times beta, $\alpha\beta$",
              ylabel="delay $t_2 - t_1$ (steps)")  # fmt: skip
     axes.set_title(f"fitted exponent {float(dataset.slope_t2):.3f} (source: $-1$)")
@@ -195,18 +220,20 @@ def _draw_times(axes: Axes, dataset: xarray.Dataset) -> None:
 
 def _draw_errors(axes: list[Axes], dataset: xarray.Dataset) -> None:
     over_pace, over_beta = axes
+    penalty, left, _ = SYMBOLS[dataset.norm]
     beta = np.broadcast_to(dataset.beta.values, dataset.error.shape)
     _points(over_pace, dataset, dataset.pace.values, dataset.error.values, "-")
     _points(over_beta, dataset, beta, dataset.error.values)
-    over_beta.plot(dataset.beta, dataset.lasso_error, color=BLACK, linewidth=1.4, zorder=1,
-                   label=r"exact minimiser of $g + \beta\|a\|_1$")  # fmt: skip
-    over_pace.set(xlabel=r"step times beta, $\alpha\beta$", ylabel=r"error left $\|a - a^*\|_1$")
-    over_beta.set(xlabel=r"beta, $\beta$", ylabel=r"error left $\|a - a^*\|_1$")
+    over_beta.plot(dataset.beta, dataset.penalized_error, color=BLACK, linewidth=1.4, zorder=1,
+                   label=rf"exact minimiser of $g + \beta{penalty}$")  # fmt: skip
+    over_pace.set(xlabel=r"step times beta, $\alpha\beta$", ylabel=f"error left ${left}$")
+    over_beta.set(xlabel=r"beta, $\beta$", ylabel=f"error left ${left}$")
     over_pace.set_title(f"exponent in the step {float(dataset.slope_step):.2f} (source: 1)")
     over_beta.set_title(f"exponent in beta {float(dataset.slope_beta):.2f} (source: 1)")
     for one in axes:
-        one.axhline(float(dataset.noise_error), color=GREY, linestyle=":", linewidth=1.2,
-                    label=r"limit $\beta \to 0$ (noise)")  # fmt: skip
+        if float(dataset.noise_error) > ROUNDING * float(dataset.truth_norm):
+            one.axhline(float(dataset.noise_error), color=GREY, linestyle=":", linewidth=1.2,
+                        label=r"limit $\beta \to 0$ (noise)")  # fmt: skip
         one.set(xscale="log", yscale="log")
         one.legend(loc="upper left")
 

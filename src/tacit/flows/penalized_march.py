@@ -53,8 +53,11 @@ def march(
                 _blame(who, job, update, numbers, last, state)
                 sentence = f"not finite after {last + 1} steps; take a smaller step"
                 return rows, Outcome(Kind.DIVERGED, sentence)
-            state = moved
-            rows.append(row(who, job, end, theta))
+            state, found = moved, row(who, job, end, theta)
+            if _beyond(found, rows[0]):
+                sentence = f"the loss is beyond float64 after {end} steps; take a smaller step"
+                return rows, Outcome(Kind.DIVERGED, sentence)
+            rows.append(found)
             if progress is not None:
                 progress(end / steps[-1], f"step {end} of {steps[-1]}")
             if (met := _met(rows[-1], until)) is not None:
@@ -97,6 +100,12 @@ def _blame(
     for name, (point, value) in update.of_penalty(numbers, job.data, state).items():
         if np.isfinite(np.asarray(point)).all() and np.isnan(np.asarray(value)).any():
             raise ValueError(penalty_is_nan(who, name, step, np.asarray(point)))
+
+
+def _beyond(found: Row, first: Row) -> bool:
+    """Whether the loss has grown out of float64, though the parameters are still inside."""
+    grown = not found.numbers["log_loss"] <= first.numbers["log_loss"]
+    return grown and not np.isfinite(found.numbers["loss"])
 
 
 def _met(last: Row, until: Mapping[str, float] | None) -> str | None:

@@ -37,6 +37,10 @@ OWN_LABELS = LABELS | {
     "test_error": "|predictor - truth|^2, over all entries",
     "relative_error": "|predictor - truth| / |truth|",
     "parameter_norm_l1": "sum of the absolute parameters",
+    "test_loss": "the loss g of the test samples",
+    "test_accuracy": "share of the test samples on the right side",
+    "X_test": "test samples, one row per sample",
+    "y_test": "test labels",
 }
 DIMS = {"parameters": ("parameter",), "predictions": ("sample",)}
 
@@ -79,7 +83,13 @@ def levels(
     needed = [name for name in until if name.endswith("_error")]
     if problem is not None and needed and _truth(problem) is None:
         raise ValueError(f"{who}: until {needed[0]!r} needs a problem with a known truth")
-    return {name: real(who, f"until[{name!r}]", level) for name, level in until.items()}
+    found = {name: real(who, f"until[{name!r}]", level) for name, level in until.items()}
+    for name, level in found.items():
+        if level < 0:
+            raise ValueError(
+                f"{who}: until[{name!r}] must be >= 0, or it is never met, got {level}"
+            )
+    return found
 
 
 def row(who: str, job: Job, step: int, theta: Array) -> Row:
@@ -88,11 +98,12 @@ def row(who: str, job: Job, step: int, theta: Array) -> Row:
         predictor = job.predictor(theta)
         predictions = np.asarray(job.model.predict(theta, job.rows))
         gradient, value, pull = _gauge(job.slope, job.penalty)(job.data, theta)
-        numbers = _losses(job, predictions) | _penalty(who, job, step, theta, value, pull)
+        numbers = _losses(job.problem, predictions) | _penalty(who, job, step, theta, value, pull)
         numbers["objective"] = numbers["loss"] + job.beta * numbers["penalty"]
         numbers["gradient_norm"] = float(np.linalg.norm(gradient))
         numbers["parameter_norm"] = float(np.linalg.norm(theta))
         numbers["parameter_norm_l1"] = float(np.abs(theta).sum())
+        numbers |= _tested(job, theta)
         arrays = {} if predictor is None else {"predictor": predictor}
         if predictor is None:
             arrays["predictions"] = predictions
@@ -120,6 +131,9 @@ def labelled(
     if job.problem.recipe is None:  # no recipe to draw the data again: keep the data themselves
         entries = "entry" if isinstance(job.problem, MatrixProblem) else "feature"
         variables |= {"X": (("sample", entries), job.rows), "y": ("sample", job.problem.y)}
+    if job.test is not None and job.test.recipe is None:
+        tested = "test_sample"
+        variables |= {"X_test": ((tested, "feature"), job.test.X), "y_test": (tested, job.test.y)}
     dataset = xarray.Dataset(variables, {"t": ("time", step * steps), "step": ("time", steps)})
     for label, variable in dataset.variables.items():
         units = {"step": "steps", "log_loss": "log(1)"}.get(str(label), "1")
@@ -132,14 +146,23 @@ def labelled(
                          dataset)  # fmt: skip
 
 
-def _losses(job: Job, predictions: Array) -> dict[str, float]:
-    if isinstance(job.problem, Classification):
-        margins = predictions * job.problem.y
-        log_loss = float(log_mean_loss(job.problem.loss, margins[None])[0])
+def _losses(problem: Any, predictions: Array) -> dict[str, float]:
+    if isinstance(problem, Classification):
+        margins = predictions * problem.y
+        log_loss = float(log_mean_loss(problem.loss, margins[None])[0])
         accuracy = float((margins > 0).mean())
         return {"loss": float(np.exp(log_loss)), "log_loss": log_loss, "train_accuracy": accuracy}
-    log_loss = float(log_sum_of_squares(predictions - job.problem.y) - np.log(2))
+    log_loss = float(log_sum_of_squares(predictions - problem.y) - np.log(2))
     return {"loss": float(np.exp(log_loss)), "log_loss": log_loss}
+
+
+def _tested(job: Job, theta: Array) -> dict[str, float]:
+    """The loss of the test samples, if there are any, and the accuracy on labels."""
+    if job.test is None:
+        return {}
+    found = _losses(job.test, np.asarray(job.model.predict(theta, job.test.X)))
+    names = {"loss": "test_loss", "train_accuracy": "test_accuracy"}
+    return {names[name]: value for name, value in found.items() if name in names}
 
 
 @functools.lru_cache(maxsize=32)
@@ -200,6 +223,9 @@ def _description(job: Job, flow: dict[str, Any]) -> dict[str, Any]:
                  "dimension": problem.dimension, "recipe": problem.recipe}  # fmt: skip
     if isinstance(problem, MatrixProblem):
         described["shape"] = list(problem.shape)
+    if job.test is not None:
+        described["test"] = {"description": job.test.description, "samples": job.test.samples,
+                             "recipe": job.test.recipe}  # fmt: skip
     seed = (problem.recipe or {}).get("seed")
     return {"problem": described, "model": job.model.describe(), "flow": flow, "seed": seed,
             "versions": versions()}  # fmt: skip

@@ -87,6 +87,7 @@ class Job(NamedTuple):
     start: Array
     slope: Slope
     data: Data
+    test: Any = None  # samples like those of the problem, which only records see
 
     @property
     def rows(self) -> Array:
@@ -120,7 +121,14 @@ class Job(NamedTuple):
         return float(np.linalg.norm(self.rows, 2) ** 2)
 
 
-def job(who: str, model: object, problem: object, penalty: Penalty | None, beta: float) -> Job:
+def job(
+    who: str,
+    model: object,
+    problem: object,
+    penalty: Penalty | None,
+    beta: float,
+    test: object = None,
+) -> Job:
     """`model`, `problem` and `penalty` as one objective; otherwise an error that says why."""
     if not isinstance(problem, Regression | Classification | MatrixProblem):
         raise ValueError(
@@ -134,10 +142,27 @@ def job(who: str, model: object, problem: object, penalty: Penalty | None, beta:
         )
     start = model.start(problem.dimension)
     slope, data = _slope(model, problem)
-    made = Job(model, problem, penalty, beta, start, slope, data)
+    made = Job(model, problem, penalty, beta, start, slope, data, held_out(who, problem, test))
     if penalty is not None:
         _try(who, penalty, start)
     return made
+
+
+def held_out(who: str, problem: Any, test: Any) -> Any:
+    """Test samples of the kind and dimension of the problem; None where none are given."""
+    if test is None:
+        return None
+    if isinstance(problem, MatrixProblem) or type(test) is not type(problem):
+        raise ValueError(
+            f"{who}: test must be a Regression or a Classification as the problem is, which is a "
+            f"{type(problem).__name__}, got {type(test).__name__}"
+        )
+    if test.dimension != problem.dimension:
+        raise ValueError(
+            f"{who}: test must have the {problem.dimension} features of the problem, got "
+            f"{test.dimension}"
+        )
+    return test
 
 
 def checked_penalty(who: str, penalty: object, beta: object) -> float:
@@ -189,8 +214,18 @@ def _try(who: str, penalty: Penalty, start: Array) -> None:
 
     from tacit.precision import double_precision
 
+    shapes: dict[str, tuple[int, ...]] = {"value": (), "subgradient": start.shape}
+    if penalty.has_prox:
+        shapes["prox"] = start.shape
     with double_precision():
-        for name, shape in (("value", ()), ("subgradient", start.shape)):
-            seen = getattr(jax.eval_shape(getattr(penalty, name), start), "shape", None)
-            if seen != shape:
+        for name, shape in shapes.items():
+            arguments = (start, 1.0) if name == "prox" else (start,)
+            try:
+                made = jax.eval_shape(getattr(penalty, name), *arguments)
+            except TypeError as reason:  # among them: NumPy functions on what JAX traces
+                told = str(reason).splitlines()[0].rstrip(".")
+                takes = "(theta, weight)" if name == "prox" else "theta"
+                rule = f"must be a function of {takes} in jax.numpy"
+                raise ValueError(f"{who}: the penalty's {name} {rule}, got: {told}") from reason
+            if (seen := getattr(made, "shape", None)) != shape:
                 raise ValueError(f"{who}: the penalty's {name} must have shape {shape}, got {seen}")

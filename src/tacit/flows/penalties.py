@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tacit.arguments import integer
 from tacit.models.matrix import checked_shape
 from tacit.records import Record
 
@@ -150,7 +151,7 @@ class Blocks(Penalty):
     parts: tuple[tuple[Penalty | None, int], ...]
 
     def __init__(self, parts: Sequence[tuple[Penalty | None, int]]) -> None:
-        object.__setattr__(self, "parts", tuple((part, int(size)) for part, size in parts))
+        object.__setattr__(self, "parts", _checked_parts(parts))
 
     @property
     def has_prox(self) -> bool:
@@ -184,6 +185,20 @@ class Blocks(Penalty):
         ends = np.cumsum([size for _, size in self.parts])
         return [(part, theta[end - size : end])
                 for (part, size), end in zip(self.parts, ends, strict=True)]  # fmt: skip
+
+
+def _checked_parts(parts: Any) -> tuple[tuple[Penalty | None, int], ...]:
+    """The parts of Blocks; otherwise an error that says what a part is."""
+    rule = "Blocks: parts must be pairs (penalty or None, number of parameters)"
+    try:
+        pairs = [(part, size) for part, size in parts]
+    except (TypeError, ValueError):
+        raise ValueError(f"{rule}, got {parts!r}") from None
+    for part, _ in pairs:
+        if not (part is None or isinstance(part, Penalty)):
+            raise ValueError(f"{rule}, got {part!r} for a penalty")
+    sizes = [integer("Blocks", "the number of parameters", size, least=0) for _, size in pairs]
+    return tuple((part, size) for (part, _), size in zip(pairs, sizes, strict=True))
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False)

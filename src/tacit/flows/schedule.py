@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from tacit.arguments import integer
 
@@ -12,6 +12,8 @@ def asked_steps(who: str, record: Sequence[int] | None, steps: int) -> tuple[int
     """The steps asked for, checked; None where none are."""
     if record is None:
         return None
+    if isinstance(record, str) or not isinstance(record, Iterable):
+        raise ValueError(f"{who}: record must list the steps to record, got {record!r}")
     asked = tuple(integer(who, "record", k, least=0) for k in record)
     if max(asked, default=0) > steps:
         raise ValueError(f"{who}: record must stay within steps={steps}, got {max(asked)}")

@@ -82,9 +82,14 @@ class SGD(Record):
     def describe(self) -> dict[str, Any]:
         return describe(WHO, self)
 
-    def run(self, model: Model, problem: Any, progress: Progress | None = None) -> PenalizedPath:
-        """Train `model` on a Regression, a matrix problem or a Classification."""
-        made = job(WHO, model, problem, self.penalty, self.beta)
+    def run(
+        self, model: Model, problem: Any, progress: Progress | None = None, test: Any = None
+    ) -> PenalizedPath:
+        """Train `model` on a Regression, a matrix problem or a Classification.
+
+        The loss of `test`, samples like those of a Regression or a Classification, is recorded.
+        """
+        made = job(WHO, model, problem, self.penalty, self.beta, test)
         until = levels(WHO, self.until, problem)
         if self.check and made.linear and self.batch is None:
             curvature = 0.0 if self.penalty is None else self.beta * self.penalty.curvature

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,29 +14,15 @@ from tacit.flows.flow import Progress
 from tacit.flows.schedule import asked_steps, schedule
 from tacit.flows.token_loss import training_loss
 from tacit.flows.token_measures import TokenGauge
-from tacit.flows.token_penalties import PENALTIES, tensor_penalty
-from tacit.models.token_mlp import Tensors, TokenMLP
+from tacit.flows.token_path import TokenPath, check_resume, story
+from tacit.flows.token_penalties import PENALTIES
+from tacit.flows.token_steps import DTYPES, State, again, begin, compiled
+from tacit.models.token_net import TokenNet, present
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Kind, Outcome, Record
-from tacit.versions import versions
 
 WHO = "TokenAdam"
-DTYPES: dict[str, Any] = {"single": np.float32, "double": np.float64}
-MOMENTS = 0.9, 0.999
-EPSILON = 1e-8
-
-State = tuple[Tensors, Tensors, Tensors, Any]  # tensors, both moments, steps taken
-
-
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class TokenPath(Record):
-    """Where training went; `dataset` holds what was recorded, `tensors` are the last ones."""
-
-    outcome: Outcome
-    steps: int
-    tensors: Tensors = dataclasses.field(repr=False)
-    dataset: Any = dataclasses.field(repr=False)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -93,31 +78,63 @@ class TokenAdam(Record):
         return {"flow": WHO, **dataclasses.asdict(self)}
 
     def run(
-        self, net: TokenMLP, problem: TokenPairs, progress: Progress | None = None
+        self,
+        net: TokenNet,
+        problem: TokenPairs,
+        progress: Progress | None = None,
+        resume: TokenPath | None = None,
     ) -> TokenPath:
-        """Train `net` on the training pairs of `problem`, and watch its validation pairs."""
+        """Train `net` on the training pairs of `problem`, and watch its validation pairs.
+
+        With `resume`, a path of the same net, problem and settings, training goes on where that
+        one ended, to the bit as if it had never stopped; `steps` counts from the first start.
+        """
+        import jax
+
         _known(net, problem)
+        told = story(net, problem, self.describe())
         gauge = TokenGauge(net, problem, self.penalty, self.beta)
-        tensors, taken, outcome = net.start(problem), 0, None
+        if resume is not None:
+            check_resume(WHO, resume, told, self.steps)
+            gauge.recall(resume.dataset)
         with double_precision():
-            advance = compiled(self, net, problem)
-            state = begin(tensors, DTYPES[self.precision])
-            for target in schedule(self.record, self.steps, self.points_per_decade):
-                state = advance(state, target - taken)
-                moved = Tensors(*(None if x is None else np.asarray(x) for x in state[0]))
-                if not all(np.isfinite(x).all() for x in moved.present().values()):
-                    sentence = f"not finite after step {taken}; take a smaller step"
-                    outcome = Outcome(Kind.DIVERGED, sentence)
-                    break
-                tensors, taken = moved, target
-                reached = gauge.read(self.step * taken, taken, tensors)["test_accuracy"]
-                if progress is not None:
-                    progress(taken / self.steps, f"step {taken}")
-                if self.until is not None and reached >= self.until:
-                    break
-        outcome = outcome or self._end(taken, gauge.rows[-1]["test_accuracy"])
-        dataset = gauge.dataset().assign_attrs(self._attributes(net, problem, outcome))
-        return TokenPath(outcome, taken, tensors, dataset)
+            state = again(resume) if resume else begin(net.start(problem), DTYPES[self.precision])
+            state, outcome = self._train(self.compiled(net, problem), state, gauge, progress)
+            tensors, mean, square = jax.tree.map(np.asarray, state[:3])
+        attributes = {"description": json.dumps(told), "outcome": outcome.kind.value,
+                      "sentence": outcome.sentence}  # fmt: skip
+        dataset = gauge.dataset().assign_attrs(attributes)
+        return TokenPath(outcome, int(state.taken), tensors, (mean, square), dataset)
+
+    def compiled(self, net: TokenNet, problem: TokenPairs) -> Callable[[State, int], State]:
+        """A function (state, number of steps) -> state after them."""
+        dtype = DTYPES[self.precision]
+        return compiled(self, training_loss(net, problem, dtype, self.batch, self.seed))
+
+    def _train(
+        self,
+        advance: Callable[[State, int], State],
+        state: State,
+        gauge: TokenGauge,
+        progress: Progress | None,
+    ) -> tuple[State, Outcome]:
+        """The last finite state, and how training ended."""
+        done = int(gauge.rows[-1]["step"]) if gauge.rows else -1
+        targets = schedule(self.record, self.steps, self.points_per_decade)
+        reached = 0.0
+        for target in (step for step in targets if step > done):
+            moved = advance(state, target - int(state.taken))
+            parts = {name: np.asarray(x) for name, x in present(moved.tensors).items()}
+            if not all(np.isfinite(part).all() for part in parts.values()):
+                sentence = f"not finite after step {int(state.taken)}; take a smaller step"
+                return state, Outcome(Kind.DIVERGED, sentence)
+            state = moved
+            reached = gauge.read(self.step * target, target, state.tensors)["test_accuracy"]
+            if progress is not None:
+                progress(target / self.steps, f"step {target}")
+            if self.until is not None and reached >= self.until:
+                break
+        return state, self._end(int(state.taken), reached)
 
     def _end(self, taken: int, accuracy: float) -> Outcome:
         if self.until is None or accuracy >= self.until:
@@ -129,67 +146,13 @@ class TokenAdam(Record):
         )
         return Outcome(Kind.BUDGET_SPENT, sentence)
 
-    def _attributes(self, net: TokenMLP, problem: TokenPairs, outcome: Outcome) -> dict[str, str]:
-        described = {"description": problem.description, "recipe": problem.recipe}
-        description = {"problem": described, "model": net.describe(), "flow": self.describe(),
-                       "versions": versions()}  # fmt: skip
-        return {"description": json.dumps(description), "outcome": outcome.kind.value,
-                "sentence": outcome.sentence}  # fmt: skip
-
-
-def begin(tensors: Tensors, dtype: Any) -> State:
-    """The state before the first step: moments of zero."""
-    import jax
-    import jax.numpy as jnp
-
-    first = jax.tree.map(lambda part: jnp.asarray(part, dtype), tensors)
-    zeros = jax.tree.map(jnp.zeros_like, first)
-    return first, zeros, zeros, jnp.int32(0)
-
-
-def compiled(adam: TokenAdam, net: TokenMLP, problem: TokenPairs) -> Callable[[State, int], State]:
-    """A function (state, number of steps) -> state after them."""
-    import jax
-    import jax.numpy as jnp
-
-    dtype = DTYPES[adam.precision]
-    loss = training_loss(net, problem, dtype, adam.batch, adam.seed)
-    penalty = tensor_penalty(adam.penalty)
-
-    def pull(tensors: Tensors) -> Tensors:
-        """beta times the subgradient of the penalty."""
-        found = penalty.subgradient(tensors.present())
-        pulled = {name: adam.beta * part for name, part in found.items()}
-        return tensors._replace(**pulled)
-
-    def one_step(_: Any, state: State) -> State:
-        tensors, mean, square, taken = state
-        slope = jax.grad(loss)(tensors, taken)
-        if adam.beta and not adam.decoupled:
-            slope = jax.tree.map(jnp.add, slope, pull(tensors))
-        (a, b), count = MOMENTS, (taken + 1).astype(dtype)
-        mean = jax.tree.map(lambda m, g: a * m + (1 - a) * g, mean, slope)
-        square = jax.tree.map(lambda v, g: b * v + (1 - b) * g * g, square, slope)
-        # 1 - a^k without the cancellation of small k in float32
-        first, second = (-jnp.expm1(count * math.log(moment)) for moment in (a, b))
-        moved = jax.tree.map(
-            lambda x, m, v: x - adam.step * (m / first) / (jnp.sqrt(v / second) + EPSILON),
-            tensors, mean, square,
-        )  # fmt: skip
-        if adam.beta and adam.decoupled:
-            moved = jax.tree.map(lambda x, p: x - adam.step * p, moved, pull(tensors))
-        return moved, mean, square, taken + 1
-
-    @jax.jit
-    def advance(state: State, count: Any) -> State:
-        return jax.lax.fori_loop(0, count, one_step, state)
-
-    return advance
-
 
 def _known(net: object, problem: object) -> None:
-    if not isinstance(net, TokenMLP):
-        raise ValueError(f"{WHO}: the model must be a TokenMLP, got {type(net).__name__}")
+    if not isinstance(net, TokenNet) or isinstance(net, type):
+        raise ValueError(
+            f"{WHO}: the model must be a net on token pairs, got {type(net).__name__}; use "
+            "TokenMLP() or any TokenNet: symmetric, describe(), start() and logits()"
+        )
     if not isinstance(problem, TokenPairs):
         raise ValueError(
             f"{WHO}: the problem must be TokenPairs, got {type(problem).__name__}; "

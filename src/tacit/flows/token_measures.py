@@ -10,7 +10,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.flows.class_measures import cross_entropies
 from tacit.flows.token_penalties import norms
-from tacit.models.token_mlp import Tensors, TokenMLP
+from tacit.models.token_net import TokenNet, present, with_parts
 from tacit.problems.arithmetic import Mask, TokenPairs
 
 LABELS = {
@@ -34,27 +34,33 @@ LABELS = {
 class TokenGauge:
     """Rows of measurements of one run."""
 
-    def __init__(self, net: TokenMLP, problem: TokenPairs, penalty: str, beta: float):
+    def __init__(self, net: TokenNet, problem: TokenPairs, penalty: str, beta: float):
         self.net, self.problem, self.penalty, self.beta = net, problem, penalty, beta
         self.masks = {"train": problem.train, "test": problem.test, "twin": problem.twins,
                       "novel": problem.novel}  # fmt: skip
         self.rows: list[dict[str, float]] = []
 
-    def read(self, t: float, steps: int, tensors: Tensors) -> dict[str, float]:
+    def read(self, t: float, steps: int, tensors: Any) -> dict[str, float]:
         """The new row of measurements."""
-        tensors = Tensors(*(None if x is None else np.asarray(x, np.float64) for x in tensors))
-        logits = self.net.logits(tensors, self.problem.pairs)
+        parts = {name: np.asarray(x, np.float64) for name, x in present(tensors).items()}
+        logits = np.asarray(self.net.logits(with_parts(tensors, parts), self.problem.pairs))
         losses = cross_entropies(logits, self.problem.labels)
         right = logits.argmax(axis=1) == self.problem.labels
         row = {"t": t, "step": steps, "loss": _mean(losses, self.problem.train),
                "test_loss": _mean(losses, self.problem.test)}  # fmt: skip
         row |= {f"{name}_accuracy": _mean(right, mask) for name, mask in self.masks.items()}
-        sizes = norms(tensors.present())
+        sizes = norms(parts)
         row |= {f"norm_{name}": size for name, size in sizes.items()}
-        row["penalty"] = penalty_value(self.penalty, tensors, sizes)
+        row["penalty"] = penalty_value(self.penalty, parts, sizes)
         row["objective"] = row["loss"] + self.beta * row["penalty"]
         self.rows.append(row)
         return row
+
+    def recall(self, dataset: Any) -> None:
+        """Puts the rows of an earlier dataset before those to come."""
+        columns = {name: dataset[name].values.tolist() for name in LABELS if name != "log_loss"}
+        self.rows += [dict(zip(columns, row, strict=True))
+                      for row in zip(*columns.values(), strict=True)]  # fmt: skip
 
     def dataset(self) -> Any:
         """All rows as a labelled dataset."""
@@ -71,10 +77,10 @@ class TokenGauge:
         return xarray.Dataset(variables, coordinates)
 
 
-def penalty_value(name: str, tensors: Tensors, sizes: dict[str, float]) -> float:
+def penalty_value(name: str, tensors: dict[str, Any], sizes: dict[str, float]) -> float:
     """h of NumPy tensors, from the norms already known where that is possible."""
     if name == "l2":
-        return float(sum(np.linalg.norm(part) for part in tensors.present().values()))
+        return float(sum(np.linalg.norm(part) for part in tensors.values()))
     known = {"l1": sizes["l1"], "l2^2": sizes["l2"] ** 2, "l2 over all": sizes["l2"],
              "nuclear": sizes["nuclear"]}  # fmt: skip
     return known[name]

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.flows.penalties import AbsoluteSum, EuclideanNorm, Penalty, SquaredSum
+
 FAINT = 1e-6  # singular values below this share of the largest count as zero in float32
 
 
@@ -19,7 +21,7 @@ class TensorPenalty(NamedTuple):
 
 def tensor_penalty(name: str) -> TensorPenalty:
     """The penalty of this name; subgradients are 0 where a norm has a corner."""
-    return PENALTIES[name]()
+    return PENALTIES[name]
 
 
 def norms(tensors: dict[str, Any]) -> dict[str, float]:
@@ -35,80 +37,59 @@ def _singular_values(part: Any) -> Any:
     return np.linalg.svd(matrix, compute_uv=False)
 
 
-def _per_tensor(
-    value: Callable[[Any], Any], subgradient: Callable[[Any], Any]
-) -> Callable[[], TensorPenalty]:
+def _per_tensor(value: Callable[[Any], Any], subgradient: Callable[[Any], Any]) -> TensorPenalty:
     """A penalty that is a sum over the tensors."""
-    return lambda: TensorPenalty(
+    return TensorPenalty(
         lambda tensors: sum(value(part) for part in tensors.values()),
         lambda tensors: {name: subgradient(part) for name, part in tensors.items()},
     )
 
 
-def _absolute() -> TensorPenalty:
-    import jax.numpy as jnp
-
-    return _per_tensor(lambda part: jnp.sum(jnp.abs(part)), jnp.sign)()
+def _each(penalty: Penalty) -> TensorPenalty:
+    return _per_tensor(penalty.value, penalty.subgradient)
 
 
-def _squared() -> TensorPenalty:
-    import jax.numpy as jnp
+def _over_all(penalty: Penalty) -> TensorPenalty:
+    """A penalty of all entries together."""
 
-    # N writes beta |theta|_2^2 without a half: its gradient is 2 beta theta
-    return _per_tensor(lambda part: jnp.sum(part**2), lambda part: 2 * part)()
+    def flat(tensors: dict[str, Any]) -> Any:
+        import jax.numpy as jnp
 
-
-def _length(part: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.sqrt(jnp.sum(part**2))
-
-
-def _unit(part: Any, length: Any) -> Any:
-    import jax.numpy as jnp
-
-    return jnp.where(length > 0, part / jnp.where(length > 0, length, 1), 0)
-
-
-def _euclidean() -> TensorPenalty:
-    return _per_tensor(_length, lambda part: _unit(part, _length(part)))()
-
-
-def _euclidean_over_all() -> TensorPenalty:
-    import jax.numpy as jnp
-
-    def value(tensors: dict[str, Any]) -> Any:
-        return jnp.sqrt(sum(jnp.sum(part**2) for part in tensors.values()))
+        return jnp.concatenate([part.reshape(-1) for part in tensors.values()])
 
     def subgradient(tensors: dict[str, Any]) -> dict[str, Any]:
-        length = value(tensors)
-        return {name: _unit(part, length) for name, part in tensors.items()}
+        import jax.numpy as jnp
 
-    return TensorPenalty(value, subgradient)
+        ends = np.cumsum([part.size for part in tensors.values()])[:-1].tolist()
+        parts = jnp.split(penalty.subgradient(flat(tensors)), ends)
+        shapes = zip(tensors.items(), parts, strict=True)
+        return {name: part.reshape(old.shape) for (name, old), part in shapes}
+
+    return TensorPenalty(lambda tensors: penalty.value(flat(tensors)), subgradient)
 
 
-def _nuclear() -> TensorPenalty:
+def _nuclear_norm(part: Any) -> Any:
     import jax.numpy as jnp
 
-    def value(part: Any) -> Any:
-        if part.ndim == 1:  # a vector is a matrix with one column
-            return _length(part)
-        return jnp.sum(jnp.linalg.svd(part, compute_uv=False))
-
-    def subgradient(part: Any) -> Any:
-        if part.ndim == 1:
-            return _unit(part, _length(part))
-        left, singular, right = jnp.linalg.svd(part, full_matrices=False)
-        there = (singular > FAINT * singular[0]).astype(part.dtype)
-        return (left * there) @ right  # U V^T
-
-    return _per_tensor(value, subgradient)()
+    if part.ndim == 1:  # a vector is a matrix with one column
+        return EuclideanNorm().value(part)
+    return jnp.sum(jnp.linalg.svd(part, compute_uv=False))
 
 
-PENALTIES: dict[str, Callable[[], TensorPenalty]] = {
-    "l1": _absolute,
-    "l2^2": _squared,
-    "l2": _euclidean,
-    "l2 over all": _euclidean_over_all,
-    "nuclear": _nuclear,
+def _nuclear_slope(part: Any) -> Any:
+    import jax.numpy as jnp
+
+    if part.ndim == 1:
+        return EuclideanNorm().subgradient(part)
+    left, singular, right = jnp.linalg.svd(part, full_matrices=False)
+    there = (singular > FAINT * singular[0]).astype(part.dtype)
+    return (left * there) @ right  # U V^T
+
+
+PENALTIES: dict[str, TensorPenalty] = {
+    "l1": _each(AbsoluteSum()),
+    "l2^2": _each(SquaredSum()),  # N writes beta |theta|_2^2 without a half
+    "l2": _each(EuclideanNorm()),
+    "l2 over all": _over_all(EuclideanNorm()),
+    "nuclear": _per_tensor(_nuclear_norm, _nuclear_slope),
 }

@@ -108,7 +108,7 @@ class TokenMLP(Record):
         before = codes @ tensors.inner.T
         if tensors.inner_bias is not None:
             before = before + tensors.inner_bias
-        return before * (before > 0)
+        return before.clip(0)
 
     def scores(self, tensors: Tensors, hidden: Any) -> Any:
         """b2 + W2 hidden, one row of logits for every row of hidden units."""

@@ -46,6 +46,8 @@ def coherent_completion(
     tau = real(who, "tau", tau)
     if not 0 <= tau <= 1:
         raise ValueError(f"{who}: tau must be between 0 and 1, got {tau:g}; it is a share")
+    if not isinstance(least, bool | np.bool_):
+        raise ValueError(f"{who}: least must be True or False, got {least!r}")
     rng = np.random.default_rng(integer(who, "seed", seed, least=0))
     chosen = np.sort(_chosen(truth, samples, round(tau * samples), rng, least))
     entries = np.stack(np.unravel_index(chosen, truth.shape), axis=1)

@@ -1,7 +1,10 @@
 """Source N: grokking beyond the Euclidean norm, one module per row of claims."""
 
 from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
+    addition,
     rescaling,
+    goldilocks,
+    regularizers,
     understanding,
     memorization,
     contraction,
@@ -9,19 +12,26 @@ from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
     sparsity,
     low_rank_memory,
     low_rank,
+    arithmetic,
+    teacher,
     selection,
     depth,
 )
 
 __all__ = [
+    "addition",
+    "arithmetic",
     "contraction",
     "depth",
+    "goldilocks",
     "least_squares",
     "low_rank",
     "low_rank_memory",
     "memorization",
+    "regularizers",
     "rescaling",
     "selection",
     "sparsity",
+    "teacher",
     "understanding",
 ]

@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.bias.delay import least_squares_limit
 from tacit.bias.interpolate import interpolate
+from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
 from tacit.bias.spectral import Nuclear
 from tacit.flows.penalties import NuclearNorm
 from tacit.flows.proximal import Proximal
@@ -21,8 +22,6 @@ from tacit.problems.matrices import MatrixProblem, gaussian_sensing, low_rank_co
 
 START, SOLVED, LEVEL = 1e-6, 1e-4, 0.1  # start per entry, loss at t1, relative error at t2
 EULER = 1e-3  # of the slow flow, in units of the distance it has to go
-QUIET = 1000  # Euler steps that must lower the norm by more than a part STILL of it
-STILL = 1e-7
 
 
 def small() -> list[MatrixProblem]:
@@ -70,26 +69,13 @@ def penalized(problem: MatrixProblem, beta: float, steps: int = 6000) -> Array:
 def slow_time(problem: MatrixProblem, level: float = LEVEL) -> float:
     """tau at which steepest descent of |A|_* on {X A = y} from A_hat has this relative error.
 
-    Explicit Euler steps dA = -dtau P(U V^T), P the projection on the kernel of X; inf if the
-    flow ends elsewhere.
+    It is inf if the flow ends elsewhere.
     """
-    matrix, goal = memorized(problem), truth(problem)
+    begin, goal = memorized(problem), truth(problem)
     aim = level * float(np.linalg.norm(goal))
-    rows = np.linalg.svd(problem.design, full_matrices=False)[2]
-    size = float(np.linalg.norm(matrix - goal, 2))
-    before, tau = math.inf, 0.0
-    lowest, quiet = math.inf, 0
-    while quiet < QUIET:
-        gap = float(np.linalg.norm(matrix - goal))
-        if gap <= aim:
-            return tau - EULER * size * (aim - gap) / (before - gap) if tau else 0.0
-        u, s, v = np.linalg.svd(matrix, full_matrices=False)
-        pull = ((u * (s > 1e-12 * s[0])) @ v).ravel()
-        matrix = matrix - EULER * size * (pull - rows.T @ (rows @ pull)).reshape(matrix.shape)
-        before, tau = gap, tau + EULER * size
-        lower = s.sum() < (1 - STILL) * lowest
-        lowest, quiet = (float(s.sum()), 0) if lower else (lowest, quiet + 1)
-    return math.inf
+    pace = EULER * float(np.linalg.norm(begin - goal, 2))
+    path = nuclear_slow_flow(problem.design, begin, pace, goal, aim)
+    return path.reaches(goal.ravel(), aim)
 
 
 def corner(a: float, b: float, c: float, until: float) -> float:

@@ -1,0 +1,47 @@
+"""
+A grok and a mirage
+===================
+
+Thirty measurements of a vector with five entries that are not zero, out of a hundred. The l1
+penalty finds it late, at a time known beforehand; three penalties, three times. The squared l2
+penalty from a large start shows a late fall of the error too, but to a floor that no point in the
+span of the measurements can pass.
+"""
+
+import sys
+
+import numpy as np
+
+import tacit
+from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
+
+problem, step, level = tacit.sparse_recovery(30, 100, 5, seed=4, snr=np.inf), 0.1, 1e-4
+size = np.sum(problem.truth**2)
+slow = tacit.slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)  # no training
+tau = slow.reaches(problem.truth, np.sqrt(level * size))
+floor = np.sum((problem.truth - slow.points[0]) ** 2) / size
+
+
+def curves(penalty, beta, start, steps):
+    run = tacit.Subgradient(step, steps, penalty, beta).run(tacit.LinearPredictor(start), problem)
+    data = run.dataset.isel(time=slice(1, None))
+    return data.step, data.loss, data.test_error / size
+
+
+with styled():
+    picture, (left, right) = sheet("A grok and a mirage", widths=(5, 4), height=3.6)
+    for beta, colour in zip((1e-3, 1e-4, 1e-5), CYCLE, strict=False):
+        t, loss, error = curves(tacit.AbsoluteSum(), beta, 1e-6, int(3 * tau / (step * beta)))
+        left.plot(t, error, color=colour, label=rf"$\beta = 10^{{{np.log10(beta):.0f}}}$")
+        left.axvline(tau / (step * beta), color=colour, linestyle=":", linewidth=1.5)
+    t_2, loss_2, error_2 = curves(tacit.SquaredSum(), 1e-4, 10.0, 10**6)
+    left.plot([], [], ":", color=GREY, label="foretold")
+    right.plot(t_2, error_2, color=RED, label="new data")
+    right.plot(t_2, loss_2, "--", color=BLUE, label="training loss")
+    right.axhline(floor, color=BLACK, linewidth=1, label="floor")
+    for axes, shown in ((left, (t, loss, error)), (right, (t_2, loss_2, error_2))):
+        kind = tacit.grokking(*shown, level, floor=floor, error=True).kind
+        axes.set(xscale="log", yscale="log", xlabel="step", title=f"`tacit.grokking`: {kind}")
+        axes.legend()
+    left.set_ylabel(r"$|a - a^*|^2 / |a^*|^2$")
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "any_regularizer.png")

@@ -1,0 +1,39 @@
+"""
+Which network groks?
+====================
+
+Addition mod 31 from 60% of the pairs: all three networks know the training pairs long before the
+others. A twin has its mirror (b, a) in training. For the MLP, which multiplies both embeddings,
+twins come with training. A transformer learns the mirror first and the sum later; a net with
+squares learns both at once.
+"""
+
+import sys
+
+import tacit
+from tacit.figures.style import BLUE, GREY, ORANGE, RED, sheet, styled
+
+problem = tacit.modular_arithmetic("+", 31, fraction=0.6)
+adam = tacit.TokenAdam(5e-3, 3000, "l2^2", 1.0, decoupled=True, until=0.99, points_per_decade=20)
+nets = {
+    "MLP": tacit.TokenMLP(embedding=64, hidden=64),
+    "squares": tacit.TokenQuadratic(width=256),
+    "transformer": tacit.TokenTransformer(width=64, heads=4, hidden=64),
+}
+
+with styled():
+    picture, panels = sheet("Three networks grok, each in its way", widths=(3.3,) * 3, height=3.5)
+    for axes, (name, net) in zip(panels, nets.items(), strict=True):
+        path = adam.run(net, problem).dataset.isel(time=slice(1, None))
+        seen = tacit.grokking(path.step, path.train_accuracy, path.test_accuracy)
+        print(f"{name}: {seen.kind}, t1 = {seen.t1:.0f}, t2 = {seen.t2:.0f} steps")
+        for place in (seen.t1, seen.t2):
+            axes.axvline(place, color=GREY, linewidth=1)
+        axes.plot(path.step, path.train_accuracy, "--", color=BLUE, label="training")
+        axes.plot(path.step, path.test_accuracy, color=RED, label="validation")
+        axes.plot(path.step, path.twin_accuracy, ":", color=ORANGE, label="twins")
+        axes.set_title(f"{name}: $t_1$ = {seen.t1:.0f}, $t_2$ = {seen.t2:.0f}")
+        axes.set(xscale="log", xlabel="step of Adam", xlim=(10, 3000), ylim=(-0.02, 1.03))
+    panels[0].set_ylabel("accuracy")
+    panels[1].legend(loc="center right")
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "which_network_groks.png")

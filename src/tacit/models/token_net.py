@@ -1,0 +1,39 @@
+"""What a net on pairs of tokens must offer to be trained by TokenAdam."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+from tacit.problems.arithmetic import TokenPairs
+
+
+@runtime_checkable
+class TokenNet(Protocol):
+    """A net that maps pairs of tokens to one logit per class.
+
+    Its parameters are a dict of arrays by name, each a vector or a matrix, or a NamedTuple of
+    them with a method `present()` that gives this dict.
+    """
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether (a, b) and (b, a) always have the same logits."""
+
+    def describe(self) -> dict[str, Any]:
+        """What is needed to build this net again, as plain JSON values."""
+
+    def start(self, problem: TokenPairs) -> Any:
+        """The parameters before training, as NumPy arrays."""
+
+    def logits(self, parameters: Any, pairs: Any) -> Any:
+        """One row of class scores per pair, for NumPy and JAX arrays alike."""
+
+
+def present(parameters: Any) -> dict[str, Any]:
+    """The parameters by name."""
+    return parameters if isinstance(parameters, dict) else parameters.present()
+
+
+def with_parts(parameters: Any, parts: dict[str, Any]) -> Any:
+    """Parameters of the same kind with these arrays in place of the present ones."""
+    return parts if isinstance(parameters, dict) else parameters._replace(**parts)

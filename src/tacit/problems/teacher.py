@@ -1,0 +1,144 @@
+"""Data from a two-layer ReLU teacher y = B relu(A x), with its derivatives and held-out samples.
+
+Several outputs become several samples: a row (x, k) asks for output k of x, so that everything
+made for one number per sample can be trained on them. With one output a row is x itself.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, integer
+from tacit.problems.regression import Regression, frozen
+from tacit.records import Record
+
+WHO = "teacher_student"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TeacherStudent(Record):
+    """Training and test samples of one teacher, and the teacher's weights A and B.
+
+    `slopes` are the teacher's derivatives in x at the rows of `training`, for DerivativeMatch.
+    """
+
+    training: Regression
+    test: Regression
+    A: Array
+    B: Array
+    slopes: Array
+    description: str
+    recipe: dict[str, Any]
+
+    @property
+    def outputs(self) -> int:
+        return len(self.B)
+
+    @property
+    def variance(self) -> float:
+        """The mean variance of an output over the test samples."""
+        return float(self.test.y.reshape(-1, self.outputs).var(axis=0).mean())
+
+    def share(self, loss: ArrayLike, part: Regression) -> Array:
+        """Half a sum of squares over `part` as a mean square in units of the variance.
+
+        0 is perfect, and 1 is what the best constant answer has.
+        """
+        return np.asarray(2 * np.asarray(loss) / (part.samples * self.variance))
+
+    def outputs_at(self, X: ArrayLike) -> Array:
+        """B relu(A x), one row for every row x of `X`."""
+        return outputs_of(self.A, self.B, finite_array(WHO, "X", X, ndim=2))
+
+
+def teacher_student(
+    samples: int,
+    inputs: int = 100,
+    hidden: int = 500,
+    outputs: int = 2,
+    units: int | None = None,
+    reads: int | None = None,
+    seed: int = 0,
+    test: int = 500,
+    standard: bool = False,
+) -> TeacherStudent:
+    """Samples of y = B relu(A x) with x ~ N(0, 1), A ~ N(0, 1) and B ~ N(0, 1/units^2).
+
+    The defaults are N's dense teacher, 100-500-2 without biases, B of standard deviation 1/500.
+    A sparse one uses only `units` of the hidden units, and each of these reads only `reads` of
+    the inputs; all other weights are zero. `test` samples are held out; `standard` divides B by
+    one number that gives their labels the variance 1, so that a beta means the same for all.
+    """
+    samples, test = integer(WHO, "samples", samples, least=1), integer(WHO, "test", test, least=2)
+    sizes = {name: integer(WHO, name, value, least=1) for name, value in
+             (("inputs", inputs), ("hidden", hidden), ("outputs", outputs))}  # fmt: skip
+    units = _some(units, "units", sizes, "hidden")
+    reads = _some(reads, "reads", sizes, "inputs")
+    seed = integer(WHO, "seed", seed, least=0)
+    rng = np.random.default_rng(seed)
+    A, B = _weights(rng, sizes, units, reads)
+    X, Z = (rng.standard_normal((count, sizes["inputs"])) for count in (samples, test))
+    if standard:
+        B = B / np.sqrt(outputs_of(A, B, Z).var(axis=0).mean())
+    recipe = {"generator": WHO, "samples": samples, **sizes, "units": units, "reads": reads,
+              "seed": seed, "test": test, "standard": bool(standard)}  # fmt: skip
+    description = (
+        f"ReLU teacher {sizes['inputs']}-{sizes['hidden']}-{sizes['outputs']}, {units} units that "
+        f"read {reads} inputs each, seed {seed}"
+    )
+    training, held = (_asked(A, B, at, description, recipe) for at in (X, Z))
+    slopes = frozen(slopes_of(A, B, X))
+    return TeacherStudent(training, held, frozen(A), frozen(B), slopes, description, recipe)
+
+
+def outputs_of(A: Array, B: Array, X: Array) -> Array:
+    """B relu(A x), one row for every row x of `X`."""
+    return np.asarray(np.maximum(X @ A.T, 0) @ B.T)
+
+
+def slopes_of(A: Array, B: Array, X: Array) -> Array:
+    """The derivatives of every output in x, shaped like `questions`; nothing changes with k."""
+    active = (X @ A.T > 0).astype(float)
+    slopes = np.einsum("nj,kj,ji->nki", active, B, A, optimize=True).reshape(-1, A.shape[1])
+    return slopes if len(B) == 1 else np.pad(slopes, ((0, 0), (0, 1)))
+
+
+def questions(X: Array, outputs: int) -> Array:
+    """The rows (x, 0), (x, 1), ... for every row x of `X`; only x where there is one output."""
+    if outputs == 1:
+        return X
+    which = np.tile(np.arange(outputs), len(X))
+    return np.column_stack([np.repeat(X, outputs, axis=0), which])
+
+
+def _some(value: object, name: str, sizes: dict[str, int], whole: str) -> int:
+    """A number between 1 and the size `whole`, which None stands for."""
+    some = sizes[whole] if value is None else integer(WHO, name, value, least=1)
+    if some > sizes[whole]:
+        raise ValueError(
+            f"{WHO}: {name} must be at most {whole}={sizes[whole]}, got {some}; lower it, or leave "
+            "it out for a dense teacher"
+        )
+    return some
+
+
+def _weights(
+    rng: np.random.Generator, sizes: dict[str, int], units: int, reads: int
+) -> tuple[Array, Array]:
+    """A and B; zero wherever the teacher does not use a unit or an input."""
+    hidden, inputs = sizes["hidden"], sizes["inputs"]
+    used = rng.permuted(np.tile(np.arange(inputs) < reads, (hidden, 1)), axis=1)
+    alive = np.arange(hidden) < units  # the first ones: units have no order
+    A = rng.standard_normal((hidden, inputs)) * used * alive[:, None]
+    B = rng.standard_normal((sizes["outputs"], hidden)) * alive / units
+    return A, B
+
+
+def _asked(A: Array, B: Array, X: Array, about: str, recipe: dict[str, Any]) -> Regression:
+    """The teacher's answers as samples of one number each."""
+    rows, answers = questions(X, len(B)), outputs_of(A, B, X).ravel()
+    return Regression(rows, answers, noise=0.0, description=about, recipe=recipe)
