@@ -65,10 +65,18 @@ EXPECTED = {
     "N-F-data": "holds",
     "N-F-depth": "holds",
 }
+LONG = {"N-F1", "N-F3", "N-F-alg"}  # nets that take 20 s each; their checks are tested on fakes too
 every_claim = pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
+every_short_claim = pytest.mark.parametrize(
+    ("id", "status"),
+    [
+        pytest.param(id, status, id=id, marks=[pytest.mark.slow] if id in LONG else [])
+        for id, status in EXPECTED.items()
+    ],
+)
 
 
-@every_claim
+@every_short_claim
 def test_status(id, status):
     verdict = tacit.verify(id)
     assert verdict.status == status, str(verdict)
