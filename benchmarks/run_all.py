@@ -67,18 +67,30 @@ def run(name: str, flags: list[str]) -> str:
     return f"## {name}\n`{command}` ({took:.0f} s)\n\n{output}\n"
 
 
+def kept() -> dict[str, str]:
+    """The sections of RESULTS.md by the name of their benchmark."""
+    file = HERE / "RESULTS.md"
+    parts = file.read_text(encoding="utf-8").split("\n## ")[1:] if file.exists() else []
+    return {part.split("\n", 1)[0]: f"## {part.strip()}\n" for part in parts}
+
+
 def main() -> None:
+    known = [*SCRIPTS, *WITH_TORCH]
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help="some benchmarks only; others keep their section")
     parser.add_argument("--quick", action="store_true", help="small instances, only a smoke test")
     parser.add_argument("--write", action="store_true", help="write RESULTS.md")
     chosen = parser.parse_args()
+    if wrong := set(chosen.names) - set(known):
+        parser.error(f"unknown benchmark {min(wrong)!r}; known: {', '.join(known)}")
     flags = ["--quick"] if chosen.quick else []
+    torch = WITH_TORCH if importlib.util.find_spec("torch") else ()
+    sections = {name: run(name, flags) for name in chosen.names or (*SCRIPTS, *torch)}
+    found = kept() | sections
     head = f"# Measured\n{processor()}\n\n{versions()}\n"
-    scripts = [*SCRIPTS, *(WITH_TORCH if importlib.util.find_spec("torch") else ())]
-    sections = [run(name, flags) for name in scripts]
-    text = "\n".join([head, *sections])
-    print(text)
+    print("\n".join(sections.values()))
     if chosen.write:
+        text = "\n".join([head, *(found[name] for name in known if name in found)])
         (HERE / "RESULTS.md").write_text(text, encoding="utf-8")
 
 
