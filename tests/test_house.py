@@ -12,7 +12,9 @@ ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "tacit"
 
 # a room may import rooms above it in this list, itself, and the files beside the rooms
-ROOMS = ["bias", "problems", "models", "flows", "probes", "claims", "figures", "report", "cli"]
+ROOMS = [
+    "bias", "problems", "models", "flows", "probes", "watch", "claims", "figures", "report", "cli"
+]  # fmt: skip
 SILENT = ROOMS[: ROOMS.index("claims")]
 EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}
 

@@ -487,3 +487,18 @@ def test_other_parameters_of_one_structure_need_no_new_compilation():
         gradients.move(other[:1])
     with pytest.raises(ValueError, match="other shapes"):
         gradients.move(mlp_params(1, (4, 2, 2)))
+
+
+def test_an_unbiased_start_whose_outputs_cancel_is_no_mixing_of_rows():
+    import jax.numpy as jnp
+
+    rng = np.random.default_rng(0)
+    half = {"w": rng.normal(size=(5, 40)), "v": rng.normal(size=40)}
+    params = {"plus": half, "minus": {name: part.copy() for name, part in half.items()}}
+    x = rng.normal(size=(4, 5))
+
+    def net(part, x):
+        return jnp.tanh(x @ part["w"]) @ part["v"]
+
+    kernel = tangent_kernel(lambda p, x: net(p["plus"], x) - net(p["minus"], x), params, x)
+    np.testing.assert_allclose(kernel, 2 * tangent_kernel(net, half, x), rtol=1e-12)

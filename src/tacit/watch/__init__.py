@@ -1,0 +1,88 @@
+"""The probe for the user's own training loop, of a PyTorch module or a JAX function.
+
+    watch = tacit.watch(model, probe_inputs, labels=labels, weight_decay=1e-4)
+    for step, batch in enumerate(loader):
+        ...
+        watch(step, train_loss=loss, test_accuracy=accuracy)
+
+It is light: metrics are kept at every call (a number on an accelerator is waited for), looks at
+the model are log-spaced in the steps and at most 5% of the training time (tacit.watch.schedule).
+
+What it cannot do. The model must take one array with a sample per row, and return one number or
+one row of numbers per sample that does not depend on the other samples; wrap it otherwise. Of a
+torch module the forward hooks are run, and what a forward pass changes outside of parameters and
+buffers (a Python counter) is not undone; parameters spread over processes are not gathered. Of a
+JAX function every floating-point leaf of params counts as trained: close over batch statistics.
+Nuclear norms of matrices with more than 2048 rows and columns are left out.
+
+This room has the name of its function, and calling one is calling the other.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from tacit.arguments import integer, positive, real
+from tacit.watch.backend import WHO, backend_for
+from tacit.watch.measures import Labels, read_labels
+from tacit.watch.record import load
+from tacit.watch.watcher import Watch
+
+__all__ = ["Watch", "load", "watch"]
+
+
+def watch(
+    model: Any,
+    probe_inputs: Any,
+    *,
+    params: Any = None,
+    labels: Any = None,
+    weight_decay: float = 0.0,
+    outputs: str | int = "mean",
+    budget: float | None = 0.05,
+    points_per_decade: int = 8,
+    step: float = 0,
+    raise_errors: bool = False,
+) -> Watch:
+    """A Watch of `model`, to be called in its training loop; the model as it is now is the start.
+
+    `model` is a torch.nn.Module, or a JAX function apply(params, x) with `params` given here and
+    at every call. `probe_inputs` is a batch of 10 to 200 fixed inputs as the model gets them; all
+    kernels are looked at on it. `labels` of these inputs (classes, signs -1 and +1, or numbers to
+    fit) add alignment and margin. The tangent kernel is the mean over the outputs, or that of one
+    output by its index. Looks take at most `budget` of the training time, None is no limit; the
+    set-up (compilation and the first kernel) comes on top and is stated in `setup_seconds`. `step`
+    is the step at which the watch is made, for a run that is resumed.
+    """
+    if labels is not None and hasattr(labels, "detach"):
+        labels = labels.detach().cpu()
+    decay = real(WHO, "weight_decay", weight_decay)
+    if decay < 0:
+        raise ValueError(f"{WHO}: weight_decay must be >= 0, got {decay:g}")
+    if isinstance(outputs, str) and outputs != "mean":
+        raise ValueError(f"{WHO}: outputs must be 'mean' or an index, got {outputs!r}")
+
+    def read(samples: int, count: int) -> Labels | None:
+        return None if labels is None else read_labels(labels, samples, count)
+
+    return Watch(
+        backend_for(model, probe_inputs, params, outputs),
+        params,
+        read,
+        weight_decay=decay,
+        budget=None if budget is None else positive(WHO, "budget", budget),
+        points_per_decade=integer(WHO, "points_per_decade", points_per_decade, least=1),
+        step=real(WHO, "step", step),
+        raise_errors=bool(raise_errors),
+    )
+
+
+class _Room(types.ModuleType):
+    """A room that can be called: once imported it hides the function of the same name."""
+
+    __call__ = staticmethod(watch)
+
+
+sys.modules[__name__].__class__ = _Room

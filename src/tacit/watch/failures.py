@@ -1,0 +1,62 @@
+"""What went wrong during a run: one sentence of every kind, with its first step and its count."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+from collections.abc import Iterator
+
+from tacit.watch.backend import WHO
+
+MOST = 50  # different failures that are kept
+NUMBER = re.compile(r"[\d.]+(e[+-]?\d+)?")
+
+
+@dataclasses.dataclass(frozen=True)
+class Failure:
+    """The first failure of its kind, and how many there were."""
+
+    kind: str
+    step: float
+    sentence: str
+    count: int = 1
+
+
+class Failures:
+    """A book of failures; with `raising` it keeps none and lets every error through."""
+
+    def __init__(self, raising: bool):
+        self.raising = raising
+        self.book: dict[str, Failure] = {}
+
+    @contextlib.contextmanager
+    def kept(self, kind: str, step: float) -> Iterator[None]:
+        """Errors of the block are entered under `kind`, and do not leave it."""
+        try:
+            yield
+        except Exception as reason:
+            if self.raising:
+                raise
+            self._enter(kind, step, _sentence(kind, reason))
+
+    def _enter(self, kind: str, step: float, sentence: str) -> None:
+        key = NUMBER.sub("#", f"{kind} {sentence}")  # the same but for its numbers is the same
+        if key in self.book:
+            first = self.book[key]
+            self.book[key] = dataclasses.replace(first, count=first.count + 1)
+        elif len(self.book) < MOST:
+            self.book[key] = Failure(kind, step, sentence)
+
+    def __iter__(self) -> Iterator[Failure]:
+        return iter(self.book.values())
+
+    def __len__(self) -> int:
+        return len(self.book)
+
+
+def _sentence(kind: str, reason: Exception) -> str:
+    text = (str(reason) or type(reason).__name__).strip().splitlines()[0]
+    if text.startswith(f"{WHO}:"):
+        return text
+    return f"{WHO}: the {kind} could not be read ({type(reason).__name__}: {text})"

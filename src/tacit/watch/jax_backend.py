@@ -1,0 +1,120 @@
+"""A JAX function apply(params, x) under watch: every floating-point leaf of params is trained."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.precision import double_precision
+from tacit.probes.blocked_kernels import blocked_kernel
+from tacit.probes.function_gradients import FunctionGradients
+from tacit.probes.kernel_arguments import MEMORY, asked_for, samples
+from tacit.watch.backend import WHO
+
+
+class JaxBackend:
+    """`apply` at the parameters of each call; all is compiled once, at the first use.
+
+    It computes in float64 if some parameter is float64 and in float32 otherwise; lower
+    precisions are raised to float32. Leaves that are no floating-point arrays are constants.
+    """
+
+    out_axis = -1
+
+    def __init__(self, apply: Callable[[Any, Any], Any], params: Any, x: Any, outputs: str | int):
+        import jax
+
+        asked = asked_for(WHO, outputs)
+        self.x = samples(WHO, "probe_inputs", x, apply)
+        self.gradients = FunctionGradients(WHO, apply, params, self.x, outputs=asked)
+        self.tree: Any = jax.tree.structure(params)
+        self.names = self._names(params)
+        self.notes: tuple[str, ...] = ()
+        self.apply = apply
+        self.start = [array.copy() for array in self._trained(params)]
+        self.frozen = list(self.gradients.leaves)
+        self._values, self._slope = jax.jit(self._run), jax.jit(self._tangent)
+
+    def check(self, params: Any) -> None:
+        import jax
+
+        if params is None:
+            raise ValueError(
+                f"{WHO}: the parameters are missing at this call; pass them after the step, "
+                "watch(step, params, ...)"
+            )
+        tree: Any = jax.tree.structure(params)
+        if tree != self.tree:
+            raise ValueError(
+                f"{WHO}: the parameters have another structure than at the start ({tree} instead "
+                f"of {self.tree}); start a new watch for a changed model"
+            )
+        shapes = [np.shape(jax.tree.leaves(params)[i]) for i in self.gradients.learned]
+        for name, now, before in zip(self.names, shapes, self.start, strict=True):
+            if now != before.shape:
+                raise ValueError(
+                    f"{WHO}: parameter {name} has shape {now} instead of {before.shape} as at the "
+                    "start; start a new watch for a changed model"
+                )
+
+    def arrays(self, params: Any) -> dict[str, Any]:
+        return dict(zip(self.names, self._trained(params), strict=True))
+
+    def outputs(self, params: Any) -> Array:
+        with self._precision():
+            found = np.asarray(self._values(self._trained(params)), dtype=np.float64)
+        return found.reshape(len(self.x), -1)
+
+    def kernel(self, params: Any) -> Array:
+        self.gradients.move(params)
+        return blocked_kernel(WHO, self.gradients, self.x, None, False, MEMORY)
+
+    def linearized(self, params: Any) -> Array:
+        change = [now - old for now, old in zip(self._trained(params), self.start, strict=True)]
+        with self._precision():
+            f0, slope = self._slope(self.start, change)
+            found = np.asarray(f0, dtype=np.float64) + np.asarray(slope, dtype=np.float64)
+        return found.reshape(len(self.x), -1)
+
+    def _trained(self, params: Any) -> list[Any]:
+        import jax
+
+        leaves = jax.tree.leaves(params)
+        return [np.asarray(leaves[i], dtype=self._dtype) for i in self.gradients.learned]
+
+    def _run(self, trained: list[Any]) -> Any:
+        import jax
+
+        leaves = list(self.frozen)
+        for place, array in zip(self.gradients.learned, trained, strict=True):
+            leaves[place] = array
+        x = self.x if self.x.dtype.kind != "f" else self.x.astype(self._dtype)
+        return self.apply(jax.tree.unflatten(self.tree, leaves), x)
+
+    def _tangent(self, start: list[Any], change: list[Any]) -> Any:
+        import jax
+
+        return jax.jvp(self._run, (start,), (change,))
+
+    def _names(self, params: Any) -> tuple[str, ...]:
+        import jax
+
+        paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
+        return tuple(_spoken(jax.tree_util.keystr(paths[i])) for i in self.gradients.learned)
+
+    @property
+    def _dtype(self) -> Any:
+        return np.float64 if self.gradients.double else np.float32
+
+    def _precision(self) -> contextlib.AbstractContextManager[Any]:
+        return double_precision() if self.gradients.double else contextlib.nullcontext()
+
+
+def _spoken(path: str) -> str:
+    """['layer']['w'][0] as layer.w.0."""
+    bare = path.replace("['", ".").replace("']", "").replace("[", ".").replace("]", "")
+    return bare.strip(".") or "params"

@@ -1,0 +1,158 @@
+"""What the curves of a record say: grokked or not, and when the transition is to be expected."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.probes.forecast import forecast_run
+from tacit.probes.grokking import grokking
+from tacit.records import Record
+
+TRAIN = ("train", "training")
+TEST = ("test", "val", "valid", "validation", "eval")
+ACCURACIES = ("accuracy", "acc")
+ERRORS = ("error", "err", "loss", "mse")
+LEVEL = 0.95  # an accuracy that counts as solved
+SOLVED = 0.05  # and so does a loss below this share of the first training loss
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Verdict(Record):
+    """`kind` is "grok", "misgrok", "mirage", "none" (as in tacit.grokking) or "unknown".
+
+    `t1` and `t2` are the steps from which the training and the test curve are solved, `jump` the
+    step at which the late change is half done; NaN where there is no such thing.
+    """
+
+    kind: str
+    sentence: str
+    t1: float = math.nan
+    t2: float = math.nan
+    jump: float = math.nan
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Transition(Record):
+    """The step at which the run leaves the kernel regime, between `low` and `high`; or why not.
+
+    All three are NaN where there is no forecast; `rate` is the decay of the norm per step.
+    """
+
+    step: float
+    low: float
+    high: float
+    rate: float
+    sentence: str
+
+    @property
+    def known(self) -> bool:
+        return math.isfinite(self.step)
+
+
+class Curves(NamedTuple):
+    """Training and test curve at the steps where both are known, and how to read them."""
+
+    t: Array
+    train: Array
+    test: Array
+    level: float
+    error: bool
+    source: str
+
+
+def verdict(dataset: Any) -> Verdict:
+    """Whether the run has grokked, misgrokked or shows a mirage, by the metrics of the record.
+
+    It takes the first pair there is of train and test accuracies, train and test losses (solved
+    at 5% of the first training loss), or a train loss with a test accuracy. In the last case
+    loss / log 2 stands for the training error, which it bounds if it is a mean cross-entropy.
+    """
+    try:
+        curves = find_curves(dataset)
+        found = grokking(
+            curves.t,
+            curves.train,
+            curves.test,
+            curves.level,
+            error=curves.error,
+            norm=_norms(dataset, curves.t),
+        )
+    except ValueError as reason:
+        return Verdict("unknown", str(reason))
+    sentence = f"{found.reason} (by {curves.source})"
+    return Verdict(found.kind, sentence, found.t1, found.t2, found.jump)
+
+
+def transition(dataset: Any) -> Transition:
+    """When the run leaves the kernel regime under weight decay, from its norms and directions."""
+    decay = dataset.attrs["weight_decay"]
+    if not decay > 0:
+        return _unknown(
+            "there is no weight decay (weight_decay=0), so the norm of the start does not shrink "
+            "and no transition is due at a known time"
+        )
+    start = dataset.attrs["start_step"]
+    t = dataset["glance_step"].values - start
+    norm, turn = dataset["glance_norm"].values, dataset["glance_turn"].values
+    known = np.isfinite(norm) & np.isfinite(turn)
+    if np.count_nonzero(known) < 2:
+        return _unknown("the record is too short for a forecast; record more of the run")
+    try:
+        found = forecast_run(t[known], norm[known], turn[known])
+    except ValueError as reason:
+        return _unknown(str(reason))
+    step, low, high = (start + value for value in (found.t2, found.low, found.high))
+    sentence = f"{found.sentence} steps, between {low:.4g} and {high:.4g}"
+    return Transition(step, low, high, found.rate, sentence)
+
+
+def find_curves(dataset: Any) -> Curves:
+    """The pair of curves that tells most; a ValueError says which metrics are missing."""
+    for kinds in (ACCURACIES, *((kind,) for kind in ERRORS)):
+        train, test = _metric(dataset, TRAIN, kinds), _metric(dataset, TEST, kinds)
+        if train and test:
+            return _pair(dataset, train, test, error=kinds is not ACCURACIES)
+    train, test = _metric(dataset, TRAIN, ERRORS), _metric(dataset, TEST, ACCURACIES)
+    if train and test:
+        found = _pair(dataset, train, test, error=False)
+        bound = 1 - np.minimum(found.train / math.log(2), 1.0)
+        return found._replace(train=bound, source=f"{train} / log 2 and {test}")
+    raise ValueError(
+        "there are no training and test curves; pass train_accuracy= and test_accuracy= (or "
+        "train_loss= and test_loss=) to the calls"
+    )
+
+
+def _pair(dataset: Any, train: str, test: str, error: bool) -> Curves:
+    t, first, second = (dataset[name].values for name in ("call_step", train, test))
+    known = np.isfinite(first) & np.isfinite(second)
+    if np.count_nonzero(known) < 2:
+        raise ValueError(f"{train} and {test} are known together at fewer than 2 calls")
+    first, second = first[known], second[known]
+    level = SOLVED * float(first[0]) if error else LEVEL
+    if error and not level > 0:
+        raise ValueError(f"{train} starts at {first[0]:g}; a loss must start above zero")
+    return Curves(t[known], first, second, level, error, f"{train} and {test}")
+
+
+def _metric(dataset: Any, sides: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:
+    names = (f"{side}_{kind}" for side in sides for kind in kinds)
+    return next((name for name in names if name in dataset), None)
+
+
+def _norms(dataset: Any, t: Array) -> Array | None:
+    """The parameter norm at the calls, between the glances linear in log norm."""
+    steps, norms = dataset["glance_step"].values, dataset["glance_norm"].values
+    known = np.isfinite(norms) & (norms > 0)
+    if np.count_nonzero(known) < 2:
+        return None
+    return np.exp(np.interp(t, steps[known], np.log(norms[known])))
+
+
+def _unknown(sentence: str) -> Transition:
+    return Transition(math.nan, math.nan, math.nan, math.nan, sentence)

@@ -1,0 +1,202 @@
+"""What a watch has seen: kept while the run goes on, labelled once, written whole or not at all."""
+
+from __future__ import annotations
+
+import array
+import json
+import math
+import os
+import uuid
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit import store
+from tacit.arguments import Array
+from tacit.watch.backend import WHO
+
+MARK = "tacit watch"
+NUMBERS = {
+    "kernel_distance": "1 - cosine of the tangent kernel and that of the start",
+    "kernel_alignment": "centred cosine of the tangent kernel and the kernel of the labels",
+    "effective_rank": "exp of the entropy of the eigenvalues of the tangent kernel",
+    "norm_l1": "sum of absolute parameters",
+    "norm_l2": "Euclidean norm of all parameters",
+    "norm_nuclear": "sum of the singular values of all weight matrices",
+    "margin": "smallest margin of the labelled probe inputs",
+    "direction_change": "angle of the parameters to the start in degrees",
+    "relative_move": "distance of the parameters from the start over the norm of the start",
+    "output_change": "root mean square change of the outputs since the start",
+    "linearized_error": "|f - f_lin| / |f - f0|, f_lin being linearized at the start",
+    "look_seconds": "time that the look took",
+}
+LAYERS = {
+    "layer_l1": "sum of absolute entries",
+    "layer_l2": "Euclidean norm",
+    "layer_nuclear": "sum of singular values",
+}
+OUTPUTS = {
+    "output": "the outputs of the model on the probe inputs",
+    "linearized_output": "those of the model linearized at the start, at the same parameters",
+}
+GLANCES = {"glance_norm": NUMBERS["norm_l2"], "glance_turn": NUMBERS["direction_change"]}
+TAKEN = {*NUMBERS, *LAYERS, *OUTPUTS, *GLANCES, "step", "call_step", "glance_step", "layer"}
+
+
+class Log:
+    """Metrics of all calls, rows of all looks and glances, in the order of their steps."""
+
+    def __init__(self, names: tuple[str, ...]):
+        self.names = names
+        self.steps = array.array("d")
+        self.metrics: dict[str, tuple[array.array[int], array.array[float]]] = {}
+        self.rows: list[dict[str, Any]] = []
+        self.glances: list[tuple[float, float, float]] = []
+
+    def call(self, step: float) -> None:
+        """Opens the call at `step`; a second call at the same step adds to the first."""
+        if self.steps and step < self.steps[-1]:
+            raise ValueError(
+                f"{WHO}: the step fell from {self.steps[-1]:g} to {step:g}; count the steps "
+                "through all epochs"
+            )
+        if not self.steps or step > self.steps[-1]:
+            self.steps.append(step)
+
+    def metric(self, name: str, value: Any) -> None:
+        """Keeps one number under `name` at the open call."""
+        if name in TAKEN:
+            raise ValueError(f"{WHO}: the watch records {name} itself; give it another name")
+        found = number(name, value)
+        places, values = self.metrics.setdefault(name, (array.array("q"), array.array("d")))
+        places.append(len(self.steps) - 1)
+        values.append(found)
+
+    def glance(self, step: float, row: dict[str, Any]) -> None:
+        """Keeps norm and direction, where they are known."""
+        if "norm_l2" in row:
+            self.glances.append((step, row["norm_l2"], row["direction_change"]))
+
+    def curve(self, name: str) -> Array:
+        """A metric at every call, NaN where it was not given."""
+        places, values = self.metrics[name]
+        curve = np.full(len(self.steps), math.nan)
+        curve[np.asarray(places, dtype=np.int64)] = values
+        return curve
+
+    def dataset(self, attributes: dict[str, Any]) -> Any:
+        """Everything as an xarray.Dataset."""
+        import xarray
+
+        variables: dict[str, Any] = {name: ("call", self.curve(name)) for name in self.metrics}
+        for name, text in NUMBERS.items():
+            column = [row.get(name, math.nan) for row in self.rows]
+            variables[name] = ("time", np.array(column, dtype=np.float64), {"long_name": text})
+        for name, text in LAYERS.items():
+            stacked = self._stacked(name, (len(self.names),))
+            variables[name] = (("time", "layer"), stacked, {"long_name": text})
+        for name, text in OUTPUTS.items():
+            stacked = self._stacked(name, self.rows[0]["output"].shape)
+            variables[name] = (("time", "sample", "component"), stacked, {"long_name": text})
+        glances = np.array(self.glances, dtype=np.float64).reshape(-1, 3)
+        for place, (name, text) in enumerate(GLANCES.items(), start=1):
+            variables[name] = ("glance", glances[:, place].copy(), {"long_name": text})
+        coordinates = {
+            "step": ("time", np.array([row["step"] for row in self.rows], dtype=np.float64)),
+            "call_step": ("call", np.array(self.steps, dtype=np.float64)),
+            "glance_step": ("glance", glances[:, 0].copy()),
+            "layer": ("layer", np.array(self.names, dtype=str)),
+        }
+        return xarray.Dataset(variables, coordinates, {"kind": MARK, **attributes})
+
+    def _stacked(self, name: str, shape: tuple[int, ...]) -> Array:
+        missing = np.full(shape, math.nan)
+        return np.array([row.get(name, missing) for row in self.rows], dtype=np.float64)
+
+
+def number(name: str, value: Any) -> float:
+    """A metric as a float: a number, or an array or tensor that holds a single one."""
+    bare = value.detach() if hasattr(value, "detach") else value
+    size = math.prod(getattr(bare, "shape", ()))
+    try:
+        if size == 1:
+            return float(bare.item() if hasattr(bare, "item") else bare)
+    except (TypeError, ValueError, RuntimeError):
+        pass
+    seen = f"shape {tuple(bare.shape)}" if size != 1 else type(value).__name__
+    raise ValueError(f"{WHO}: the metric {name} must be a single real number, got {seen}")
+
+
+def save(dataset: Any, file: str | os.PathLike[str]) -> Path:
+    """Write the dataset of a watch to `file` by its suffix, .nc or .json, and return its path."""
+    target = Path(file)
+    if target.suffix == ".nc":
+        return store.save(dataset, target)
+    if target.suffix != ".json":
+        raise ValueError(f"{WHO}: a record is written as .nc or .json, got {target.name!r}")
+    if target.is_dir() or not target.parent.is_dir():
+        where = "is a folder" if target.is_dir() else f"lies in no existing folder: {target.parent}"
+        raise ValueError(f"{WHO}: {target} {where}; give the name of a file")
+    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
+    try:
+        draft.write_text(json.dumps(_plain(_listed(dataset)), allow_nan=False), encoding="utf-8")
+        os.replace(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+    return target
+
+
+def load(file: str | os.PathLike[str]) -> Any:
+    """The dataset that `save` wrote to `file`, .nc or .json."""
+    target = Path(file)
+    dataset = _from_json(target) if target.suffix == ".json" else store.load(target)
+    if dataset.attrs.get("kind") != MARK:
+        raise ValueError(f"{WHO}: {target} is not the record of a watch")
+    return dataset
+
+
+def _listed(dataset: Any) -> dict[str, Any]:
+    """The dataset as plain lists, with the dtypes and shapes that lists do not tell."""
+    parts = {
+        str(name): {
+            "dims": list(variable.dims),
+            "dtype": variable.dtype.str,
+            "shape": list(variable.shape),
+            "attrs": variable.attrs,
+            "data": variable.values.tolist(),
+        }
+        for name, variable in dataset.variables.items()
+    }
+    return {"attrs": dataset.attrs, "coords": list(dataset.coords), "variables": parts}
+
+
+def _from_json(target: Path) -> Any:
+    import xarray
+
+    if not target.exists():
+        raise FileNotFoundError(f"{WHO}: there is no file {target}")
+    try:
+        held = json.loads(target.read_text(encoding="utf-8"))
+        variables = {name: _variable(part) for name, part in held["variables"].items()}
+        coordinates = {name: variables.pop(name) for name in held["coords"]}
+        return xarray.Dataset(variables, coordinates, held["attrs"])
+    except (ValueError, KeyError, TypeError, AttributeError) as reason:
+        first = (str(reason) or type(reason).__name__).splitlines()[0]
+        raise ValueError(f"{WHO}: {target} is no record in JSON ({first})") from None
+
+
+def _variable(part: dict[str, Any]) -> tuple[Any, ...]:
+    data = np.array(part["data"], dtype=part["dtype"]).reshape(part["shape"])
+    return part["dims"], data, part["attrs"]
+
+
+def _plain(value: Any) -> Any:
+    """The same with null for NaN and words for infinities, which JSON does not have."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value

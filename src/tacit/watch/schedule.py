@@ -1,0 +1,94 @@
+"""When a look is due: at log-spaced steps, and only while looking stays a small share of the time.
+
+The promise: the time spent in looks is at most `share` of the training time, which is all time
+since the set-up ended that was not spent in looks. A look is taken only if the last ones say that
+it will fit, with a margin; one that does not fit waits, and is taken late. What matters less than
+the tangent kernel has a part of the budget only: norms with directions (glances), nuclear norms.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator
+
+PARTS = {"look": 1.0, "glance": 0.2, "nuclear": 0.3}
+RECENT = 3  # the next look is expected to cost as much as the dearest of these
+DOUBT = 2.0  # and there must be room for this many times as much
+
+
+class Steps:
+    """Steps start + 1, ..., with about `per_decade` of them in every decade from `start`."""
+
+    def __init__(self, start: float, per_decade: int):
+        self.start, self.per_decade = start, per_decade
+        self.next = start + 1.0
+
+    def due(self, step: float) -> bool:
+        return step >= self.next
+
+    def taken(self, step: float) -> None:
+        """The next due step is the first of the grid after `step`."""
+        passed = step - self.start
+        if passed < 1:
+            return
+        place = math.floor(self.per_decade * math.log10(passed)) + 1
+        # rounding up makes steps of whole numbers; several places may give the same one
+        while (ahead := math.ceil(10 ** (place / self.per_decade) - 1e-9)) <= passed:
+            place += 1
+        self.next = self.start + ahead
+
+
+class Budget:
+    """Seconds spent in looks, held below a share of the training time; None is no limit."""
+
+    def __init__(self, share: float | None, clock: Callable[[], float] = time.perf_counter):
+        self.share, self.clock = share, clock
+        self.by_kind = dict.fromkeys(PARTS, 0.0)
+        self.recent: dict[str, list[float]] = {}
+        self.began = self.until = clock()
+
+    def restart(self) -> None:
+        """Training begins now; what was spent before counts no longer, what it cost is kept."""
+        self.by_kind = dict.fromkeys(PARTS, 0.0)
+        self.began = self.until = self.clock()
+
+    def seen(self) -> None:
+        """Training has come as far as now; time after the last call is nobody's."""
+        self.until = self.clock()
+
+    @property
+    def spent(self) -> float:
+        """Seconds in looks of all kinds since training began."""
+        return sum(self.by_kind.values())
+
+    @property
+    def training(self) -> float:
+        """Seconds from the beginning to the last call that were not spent in looks."""
+        return max(self.until - self.began - self.spent, 0.0)
+
+    @property
+    def overhead(self) -> float:
+        """Seconds spent in looks as a share of the training time, NaN before there is any."""
+        return self.spent / self.training if self.training > 0 else math.nan
+
+    def allows(self, kind: str) -> bool:
+        """Whether one more look of this kind is expected to keep the promise."""
+        if self.share is None:
+            return True
+        room = self.share * self.training
+        expected = DOUBT * max(self.recent.get(kind, [0.0]))
+        own = self.by_kind[kind] + expected <= PARTS[kind] * room
+        return own and self.spent + expected <= room
+
+    @contextlib.contextmanager
+    def charged(self, kind: str) -> Iterator[None]:
+        """Counts the time of the block, also if it fails."""
+        begun = self.clock()
+        try:
+            yield
+        finally:
+            cost = self.clock() - begun
+            self.by_kind[kind] += cost
+            self.recent[kind] = [*self.recent.get(kind, []), cost][-RECENT:]

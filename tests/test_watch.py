@@ -1,0 +1,684 @@
+"""The watch on JAX functions: its numbers, its regimes, its budget; and it never stops a run"""
+
+import functools
+import json
+import math
+import re
+import subprocess
+import sys
+
+import hypothesis.strategies as st
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import tacit
+from tacit.precision import double_precision
+from tacit.watch import load, watch
+from tacit.watch.jax_backend import JaxBackend
+from tacit.watch.measures import nuclear, read_labels
+from tacit.watch.prediction import transition, verdict
+from tacit.watch.record import Log, save
+from tacit.watch.regime import KERNEL, RICH, regime
+from tacit.watch.schedule import DOUBT, Budget, Steps
+from tacit.watch.watcher import Watch
+
+ALWAYS = {"budget": None, "raise_errors": True}
+
+
+def network(params, x):
+    return jnp.tanh(x @ params["inner"] + params["shift"]) @ params["outer"]
+
+
+def start(rng, inputs=4, width=6, outputs=3, dtype=np.float64):
+    draw = rng.standard_normal
+    made = {
+        "inner": draw((inputs, width)),
+        "shift": draw(width),
+        "outer": draw((width, outputs)),
+    }
+    return {name: value.astype(dtype) for name, value in made.items()}
+
+
+def moved(params, rng, size=0.3):
+    return {n: v + size * rng.standard_normal(v.shape).astype(v.dtype) for n, v in params.items()}
+
+
+def jacobian(params, x):
+    """(samples, outputs, parameters) of `network`, by reverse differentiation of everything."""
+    with double_precision():
+        parts = jax.jacrev(network)(params, x)
+    return np.concatenate(
+        [np.array(parts[name]).reshape(*parts[name].shape[:2], -1) for name in params], axis=2
+    )
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@functools.cache
+def compiled(outputs="mean"):
+    """A backend of `network` with its start, compiled once for many watches."""
+    rng = np.random.default_rng(0)
+    x, params = rng.standard_normal((7, 4)), start(rng)
+    return JaxBackend(network, params, x, outputs), x, params
+
+
+def made(labels=None, outputs="mean", wrapped=lambda backend: backend, **options):
+    """A watch on the compiled backend, and its inputs and start."""
+    backend, x, params = compiled(outputs)
+    given = {"weight_decay": 0.0, "points_per_decade": 8, "step": 0}
+    seen = Watch(
+        wrapped(backend),
+        params,
+        lambda *shape: None if labels is None else read_labels(labels, *shape),
+        **(given | ALWAYS | options),
+    )
+    return seen, x, params
+
+
+def looked(rng, **options):
+    """A watch after one look away from the start, with its ingredients."""
+    seen, x, params = made(**options)
+    later = moved(params, rng)
+    seen(5, later)
+    return seen, x, params, later
+
+
+def test_every_number_by_a_second_route(rng):
+    labels = rng.integers(3, size=7)
+    seen, x, params, later = looked(rng, labels=labels)
+    row = seen.dataset.isel(time=1)
+    J0, J1 = jacobian(params, x), jacobian(later, x)
+    K0, K1 = (np.einsum("ncp,mcp->nm", J, J) / 3 for J in (J0, J1))
+    cosine = np.sum(K0 * K1) / np.linalg.norm(K0) / np.linalg.norm(K1)
+    assert row.kernel_distance == pytest.approx(1 - cosine, abs=1e-12)
+    shares = np.linalg.eigvalsh(K1) / np.trace(K1)
+    assert row.effective_rank == pytest.approx(np.prod(shares**-shares), rel=1e-9)
+    centre = np.eye(7) - 1 / 7
+    hot = centre @ np.eye(3)[labels]
+    Kc, Y = centre @ K1 @ centre, hot @ hot.T
+    aligned = np.sum(Kc * Y) / np.linalg.norm(Kc) / np.linalg.norm(Y)
+    assert row.kernel_alignment == pytest.approx(aligned, rel=1e-9)
+    flat0, flat1 = (np.concatenate([np.ravel(p[n]) for n in p]) for p in (params, later))
+    f0, f1 = (np.tanh(x @ p["inner"] + p["shift"]) @ p["outer"] for p in (params, later))
+    np.testing.assert_allclose(row.output, f1, rtol=1e-12)
+    np.testing.assert_allclose(row.linearized_output, f0 + J0 @ (flat1 - flat0), rtol=1e-10)
+    missed = np.linalg.norm(f1 - f0 - J0 @ (flat1 - flat0)) / np.linalg.norm(f1 - f0)
+    assert row.linearized_error == pytest.approx(missed, rel=1e-9)
+    assert row.output_change == pytest.approx(np.sqrt(np.mean((f1 - f0) ** 2)))
+    assert row.norm_l1 == pytest.approx(np.abs(flat1).sum())
+    assert row.norm_l2 == pytest.approx(math.sqrt(flat1 @ flat1))
+    cosine = flat0 @ flat1 / np.linalg.norm(flat0) / np.linalg.norm(flat1)
+    assert row.direction_change == pytest.approx(math.degrees(math.acos(cosine)))
+    assert row.relative_move == pytest.approx(math.dist(flat0, flat1) / np.linalg.norm(flat0))
+    singular = [np.linalg.norm(later[name], "nuc") for name in ("inner", "outer")]
+    assert row.norm_nuclear == pytest.approx(sum(singular))
+    assert list(row.layer.values) == ["inner", "outer", "shift"]
+    np.testing.assert_allclose(row.layer_nuclear, [*singular, np.nan])
+    margins = [f[c] - max(np.delete(f, c)) for f, c in zip(f1, labels, strict=True)]
+    assert row.margin == pytest.approx(min(margins))
+
+
+def test_at_the_start_nothing_has_moved(rng):
+    seen, *_ = looked(rng)
+    row = seen.dataset.isel(time=0)
+    assert row.step == row.kernel_distance == row.direction_change == row.relative_move == 0
+    assert math.isnan(row.linearized_error)
+    assert np.array_equal(row.output, row.linearized_output)
+
+
+def test_one_output_by_its_index(rng):
+    _, x, params = compiled()
+    later, found = moved(params, rng), []
+    for outputs in (1, 2, "mean"):
+        seen, *_ = made(outputs=outputs)
+        seen(1, later)
+        found.append(float(seen.dataset.kernel_distance[1]))
+    J0, J1 = jacobian(params, x), jacobian(later, x)
+    for c in (1, 2):
+        K0, K1 = J0[:, c] @ J0[:, c].T, J1[:, c] @ J1[:, c].T
+        cosine = np.sum(K0 * K1) / np.linalg.norm(K0) / np.linalg.norm(K1)
+        assert found[c - 1] == pytest.approx(1 - cosine, abs=1e-12)
+    assert len({round(value, 6) for value in found}) == 3
+
+
+def test_integers_and_low_precision(rng):
+    """Tokens stay integers; bfloat16 beside float32 is raised, and integer leaves are constants."""
+
+    def tokens(params, x):
+        return jnp.mean(params["table"][x], axis=1) @ params["head"].astype(jnp.float32)
+
+    params = {
+        "table": rng.standard_normal((5, 4)).astype(np.float32),
+        "head": jnp.asarray(rng.standard_normal((4, 2)), dtype=jnp.bfloat16),
+        "count": np.int32(3),
+    }
+    x = rng.integers(5, size=(6, 3))
+    seen = watch(tokens, x, params=params, **ALWAYS)
+    assert list(seen.dataset.layer.values) == ["head", "table"]
+    h = params["table"].astype(np.float64)[x].mean(axis=1)
+    head = np.asarray(params["head"], dtype=np.float64)
+    counts = np.array([np.bincount(row, minlength=5) / 3 for row in x])
+    K = h @ h.T + counts @ counts.T * np.sum(head**2) / 2
+    np.testing.assert_allclose(seen.start.kernel, K, rtol=1e-5)
+    seen(1, {**params, "count": np.int32(4)})
+    assert seen.dataset.kernel_distance[1] == 0
+
+
+def test_an_unbiased_start_whose_outputs_are_rounding(rng):
+    inner, outer = rng.standard_normal((4, 6)), rng.standard_normal((6, 1))
+    params = {
+        "inner": np.hstack([inner, inner]),
+        "shift": np.zeros(12),
+        "outer": np.vstack([outer, -outer]),
+    }
+    seen = watch(network, rng.standard_normal((30, 4)), params=params, **ALWAYS)
+    assert np.abs(seen.start.outputs).max() < 1e-13
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (200, 150), (150, 200)])
+def test_nuclear_norm(rng, shape):
+    matrix = rng.standard_normal(shape) @ np.diag(np.logspace(0, -12, shape[1]))
+    assert nuclear(matrix, 0) == pytest.approx(np.linalg.norm(matrix, "nuc"), rel=1e-6)
+    tall = matrix.reshape(*shape, 1)
+    assert nuclear(tall, 0) == pytest.approx(nuclear(matrix, 0))
+    assert nuclear(tall, -1) == pytest.approx(np.linalg.norm(matrix))  # a single row
+    assert math.isnan(nuclear(matrix[0], 0))
+
+
+def test_labels():
+    signs = read_labels([0, 1, 1], 3, 1)
+    assert signs.signs.tolist() == [-1, 1, 1]
+    assert read_labels([0.5, 1, 1], 3, 1).signs is None
+    assert read_labels([[0, 1], [1, 0]], 2, 2).classes.tolist() == [1, 0]
+    assert read_labels([[0.5, 1], [1, 0]], 2, 2).classes is None
+    for labels, rule in (
+        ([1, 2], "3 probe inputs need as many labels, got 2"),
+        ([1, 2, 3], "classes from 0 to 1 or rows of 2 numbers, got 1 to 3"),
+        (np.eye(3), "2 outputs per row but the labels 3"),
+    ):
+        with pytest.raises(ValueError, match=rule):
+            read_labels(labels, 3, 2)
+
+
+# regimes: models whose regime the theory knows
+
+
+def descend(f, params, X, y, rate, steps, decay=0.0):
+    """Descent on the sum of squares; parameters at a few log-spaced steps."""
+    w, done = np.asarray(params), 0
+    for step in steps:
+        with double_precision():
+            w, done = np.array(_descent(f, w, X, y, rate, decay, step - done)), step
+        yield step, w
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _descent(f, w, X, y, rate, decay, count):
+    def loss(w):
+        return jnp.sum((f(w, X) - y) ** 2) + decay / 2 * jnp.sum(w**2)
+
+    return jax.lax.fori_loop(0, count, lambda _, w: w - rate * jax.grad(loss)(w), w)
+
+
+def diagonal(w, x):
+    half = len(w) // 2
+    return x @ (w[:half] ** 2 - w[half:] ** 2)
+
+
+def unbiased_relu(w, x):
+    half = len(w) // 2
+    return _relu(w[:half], x) - _relu(w[half:], x)
+
+
+def _relu(w, x):
+    inner, outer = w[: 50 * 10].reshape(50, 10), w[50 * 10 :]
+    return jax.nn.relu(x @ inner.T) @ outer
+
+
+def sparse_data():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 100))
+    return X, X[:, :5].sum(axis=1) / math.sqrt(5)
+
+
+def relu_data():
+    rng = np.random.default_rng(0)
+    X, teacher = rng.standard_normal((30, 10)), rng.standard_normal((3, 10)) / math.sqrt(10)
+    half = np.concatenate([rng.standard_normal(500) / math.sqrt(10), rng.standard_normal(50) / 10])
+    return X, np.maximum(X @ teacher.T, 0).sum(axis=1) - 0.5, np.concatenate([half, half])
+
+
+def diagonal_regime(alpha):
+    X, y = sparse_data()
+    seen = watch(diagonal, X, params=np.full(200, alpha), **ALWAYS)
+    rate = 1 / (4480 * max(alpha, 1.0) ** 2)
+    for step, w in descend(diagonal, np.full(200, alpha), X, y, rate, (100, 1000, 6000)):
+        seen(step, w)
+    return seen.regime
+
+
+def relu_regime(alpha):
+    X, y, unit = relu_data()
+    seen = watch(unbiased_relu, X, params=alpha * unit, **ALWAYS)
+    rate = 1 / 6000 / max(alpha**2 / 2, 1.0)
+    for step, w in descend(unbiased_relu, alpha * unit, X, y, rate, (100, 1000, 6000)):
+        seen(step, w)
+    return seen.regime
+
+
+@pytest.mark.parametrize(
+    ("alpha", "kind"), [(3.0, "kernel"), (0.3, "kernel"), (0.1, "leaving"), (0.01, "rich")]
+)
+def test_the_regime_of_a_diagonal_net(alpha, kind):
+    found = diagonal_regime(alpha)
+    assert found.kind == kind, found
+    assert math.isnan(found.left) == (kind == "kernel")
+    if kind == "kernel":
+        assert found.kernel_distance < KERNEL / 5  # the limit is not tuned to the case
+        assert found.linearized_error < 0.1
+    if kind == "rich":
+        assert found.kernel_distance > 1.5 * RICH
+        assert found.linearized_error > 0.8
+
+
+@pytest.mark.parametrize(("alpha", "kind"), [(2.0, "kernel"), (0.4, "leaving"), (0.03, "rich")])
+def test_the_regime_of_an_unbiased_network(alpha, kind):
+    found = relu_regime(alpha)
+    assert found.kind == kind, found
+    assert f"at step 6000 the tangent kernel is {found.kernel_distance:.2g} away" in found.evidence
+
+
+def test_a_linear_model_never_leaves_the_kernel_regime(rng):
+    """Control: however far its parameters go, its kernel is the same."""
+    seen = watch(lambda w, x: x @ w, rng.standard_normal((6, 4)), params=np.ones(4), **ALWAYS)
+    seen(1, rng.standard_normal(4) * 1e6)
+    assert seen.regime.kind == "kernel"
+    assert seen.dataset.relative_move[1] > 1e5
+    assert seen.regime.linearized_error < 1e-12
+
+
+def test_a_regime_needs_a_look_and_a_move():
+    seen, _, params = made()
+    assert seen.regime.kind == "unknown"
+    assert "no look" in seen.regime.evidence
+    seen(1, params)
+    assert seen.regime.kind == "unknown"
+    assert "not moved" in seen.regime.evidence
+
+
+def test_under_decay_the_distance_decides_alone(rng):
+    """Shrinking the parameters of a homogeneous model leaves the direction of its kernel."""
+    X, _, unit = relu_data()
+    kinds = []
+    for decay in (0.0, 1e-4):
+        seen = watch(unbiased_relu, X, params=unit, weight_decay=decay, **ALWAYS)
+        small = 0.2 * (unit + 1e-3 * np.sin(np.arange(len(unit))))
+        seen(1, small)
+        assert seen.regime.linearized_error > 0.5
+        kinds.append(seen.regime.kind)
+    assert kinds == ["leaving", "kernel"]
+
+
+# schedule and budget
+
+
+@given(start=st.integers(0, 1000), per_decade=st.integers(1, 40), stride=st.integers(1, 50))
+@settings(deadline=None, derandomize=True, max_examples=30)
+def test_steps_are_log_spaced(start, per_decade, stride):
+    steps, taken = Steps(start, per_decade), []
+    for step in range(start, start + 20000, stride):
+        if steps.due(step):
+            taken.append(step - start)
+            steps.taken(step)
+    assert 0 not in taken
+    for low in (100, 1000):
+        count = sum(low < step <= 10 * low for step in taken)
+        assert count <= per_decade + 1
+        if stride == 1 or low == 1000:
+            assert count >= min(per_decade, 9 * low // stride) / 2
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+@given(
+    share=st.floats(0.01, 0.5),
+    costs=st.lists(st.floats(0.01, 1.0), min_size=1, max_size=40),
+    step=st.floats(0.001, 1.0),
+)
+@settings(deadline=None, derandomize=True, max_examples=30)
+def test_looks_stay_in_the_budget(share, costs, step):
+    """What is spent exceeds the share only by what a look costs more than twice the last ones."""
+    clock = Clock()
+    budget, taken = Budget(share, clock), 0
+    with budget.charged("look"):
+        clock.now += costs[0]
+    budget.restart()
+    for _ in range(500):
+        clock.now += step
+        budget.seen()
+        while budget.allows("look"):
+            with budget.charged("look"):
+                clock.now += costs[taken % len(costs)]
+            budget.seen()
+            taken += 1
+    surprise = max(max(costs) - DOUBT * min(costs), 0.0)
+    assert budget.spent <= share * budget.training + surprise + 1e-9
+    # and the budget is used, not only kept
+    assert budget.spent + (DOUBT + 1) * max(costs) + step >= share * budget.training
+
+
+def test_less_important_looks_have_a_part_of_the_budget():
+    clock = Clock()
+    budget = Budget(0.1, clock)
+    for _ in range(1000):
+        clock.now += 1.0
+        budget.seen()
+        for kind in ("glance", "nuclear", "look"):
+            if budget.allows(kind):
+                with budget.charged(kind):
+                    clock.now += 0.5
+    room = 0.1 * budget.training
+    assert 0.15 * room < budget.by_kind["glance"] <= 0.2 * room
+    assert 0.25 * room < budget.by_kind["nuclear"] <= 0.3 * room
+    assert 0.45 * room < budget.by_kind["look"] <= room
+
+
+class Slow:
+    """A backend whose kernel takes a given time on the clock of the test."""
+
+    def __init__(self, inner, clock, cost):
+        self.inner, self.clock, self.cost = inner, clock, cost
+
+    def __getattr__(self, name):
+        return getattr(self.inner, name)
+
+    def kernel(self, params):
+        self.clock.now += self.cost
+        return self.inner.kernel(params)
+
+
+def slow_watch(cost):
+    clock = Clock()
+    seen, _, params = made(wrapped=lambda b: Slow(b, clock, cost), budget=0.05, clock=clock)
+    return seen, clock, params
+
+
+def test_slow_looks_are_rare_and_the_overhead_is_stated():
+    counts = {}
+    for cost in (1e-6, 0.5):
+        seen, clock, params = slow_watch(cost)
+        assert seen.setup_seconds == pytest.approx(2 * cost)
+        for step in range(1, 1001):
+            clock.now += 0.1
+            seen(step, params, train_loss=1.0)
+        assert seen.overhead <= 0.05
+        attributes = seen.dataset.attrs
+        assert attributes["training_seconds"] == pytest.approx(100)
+        assert attributes["look_seconds"] == pytest.approx((len(seen.log.rows) - 1) * cost)
+        counts[cost] = len(seen.log.rows) - 1
+    assert counts == {1e-6: 24, 0.5: 7}
+    assert len(seen.log.glances) > 60  # norms are cheap, and not held up
+    clock.now += 1e6  # after the last call
+    assert seen.dataset.attrs["training_seconds"] == pytest.approx(100)
+
+
+def test_a_last_look_is_taken_when_asked_for():
+    seen, clock, params = slow_watch(1.0)
+    clock.now += 0.1
+    seen(17, params)
+    assert len(seen.log.rows) == 1
+    seen.look(params)
+    seen.look(params)
+    assert seen.dataset.step.values.tolist() == [0, 17]
+    assert seen.overhead == pytest.approx(10)
+
+
+# the run goes on
+
+
+def broken(params, name):
+    if name == "missing":
+        return None
+    if name == "structure":
+        return {**params, "more": np.ones(1)}
+    if name == "shape":
+        return {**params, "shift": np.ones(9)}
+    return {**params, "shift": np.full(6, np.nan)}
+
+
+BROKEN = {
+    "missing": "the parameters are missing at this call",
+    "structure": "another structure than at the start",
+    "shape": r"parameter shift has shape \(9,\) instead of \(6,\)",
+    "nan": "not finite any more; training has diverged",
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_call_is_recorded_and_the_run_goes_on(rng, name):
+    seen, _, params = made(raise_errors=False)
+    for step in range(1, 4):
+        seen(step, broken(params, name), train_loss=step)
+    seen(4, moved(params, rng), train_loss=4)
+    assert seen.dataset.train_loss.values.tolist() == [1, 2, 3, 4]
+    assert math.isfinite(seen.dataset.kernel_distance[-1])
+    assert seen.dataset.step[-1] == 4
+    assert any(re.search(BROKEN[name], f.sentence) and f.count == 3 for f in seen.failures)
+    assert all(f.sentence.startswith("watch: ") and f.step == 1 for f in seen.failures)
+    json.dumps(seen.dataset.attrs["failures"])
+    loud, *_ = made()
+    with pytest.raises(ValueError, match=BROKEN[name]):
+        loud(1, broken(params, name))
+
+
+def test_broken_metrics_and_steps_are_recorded():
+    seen, _, params = made(step=100, raise_errors=False)
+    seen(101, params, train_loss=jnp.float32(2.5), rate=np.array([3.0]), good=True)
+    seen(102, params, train_loss=np.ones(3), margin=1.0, rate=None, good=math.nan)
+    seen(101, params, train_loss=7)
+    seen(99, params)
+    seen("now", params)
+    seen(103, params, train_loss=math.inf)
+    found = seen.dataset
+    assert found.call_step.values.tolist() == [101, 102, 103]
+    np.testing.assert_array_equal(found.train_loss, [2.5, np.nan, np.inf])
+    np.testing.assert_array_equal(found.rate, [3, np.nan, np.nan])
+    sentences = [failure.sentence for failure in seen.failures]
+    expected = (
+        "train_loss must be a single real number, got shape (3,)",
+        "the watch records margin itself",
+        "rate must be a single real number, got NoneType",
+        "the step fell from 102 to 101",
+        "step 99 is before the start, step 100",
+        "step must be a single real number, got str",
+    )
+    for text in expected:
+        assert sum(text in sentence for sentence in sentences) == 1, text
+    assert len(sentences) == len(expected)
+
+
+def test_calls_at_one_step_are_one():
+    seen, _, params = made()
+    seen(1, params, train_loss=1)
+    seen(1, params, test_loss=2)
+    assert seen.dataset.sizes["call"] == 1
+    assert seen.dataset.test_loss[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"params": None}, "needs its parameters"),
+        ({"params": {"inner": np.arange(3)}}, "no floating-point array"),
+        ({"model": 3}, r"torch.nn.Module \(which needs torch: pip install 'tacit\[torch\]'\)"),
+        ({"probe_inputs": np.full((2, 4), np.nan)}, "probe_inputs must be finite"),
+        ({"weight_decay": -1}, "weight_decay must be >= 0"),
+        ({"budget": 0}, "budget must be > 0"),
+        ({"outputs": "full"}, "'mean' or an index, got 'full'"),
+        ({"outputs": 3}, "outputs must be below 3"),
+        ({"points_per_decade": 0}, "points_per_decade must be at least 1"),
+        ({"labels": [1, 2]}, "need as many labels"),
+        ({"model": lambda p, x: (x - x.mean(axis=0)) @ p["inner"]}, "depend on the other rows"),
+    ],
+)
+def test_bad_input_speaks_at_the_door(rng, change, rule):
+    given = {"model": network, "probe_inputs": rng.standard_normal((5, 4)), "params": start(rng)}
+    with pytest.raises(ValueError, match=rule):
+        watch(**(given | change))
+
+
+# verdicts
+
+
+def curves(**metrics):
+    """The dataset of a record with these metrics and nothing to look at."""
+    log = Log(("w",))
+    shape = {"output": np.zeros((1, 1)), "linearized_output": np.zeros((1, 1))}
+    log.rows.append({"step": 0.0, **shape})
+    for step in range(1, 1 + len(next(iter(metrics.values())))):
+        log.call(step)
+        for name, values in metrics.items():
+            log.metric(name, values[step - 1])
+    return log.dataset({"weight_decay": 0.0, "start_step": 0.0})
+
+
+T = np.arange(1, 1001)
+EARLY, LATE = (1 / (1 + (T / t) ** -6.0) for t in (20, 300))
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "kind"),
+    [
+        (EARLY, LATE, "grok"),
+        (EARLY, 0.5 * LATE, "mirage"),
+        (EARLY, EARLY - 0.7 * LATE, "misgrok"),
+        (EARLY, EARLY, "none"),
+    ],
+)
+def test_verdicts_on_curves(train, test, kind):
+    test = np.clip(test, 0, 1)
+    for names in (("train_accuracy", "test_accuracy"), ("training_acc", "val_acc")):
+        found = verdict(curves(**dict(zip(names, (train, test), strict=True))))
+        assert found.kind == kind, found
+        assert f"by {names[0]} and {names[1]}" in found.sentence
+    losses = verdict(curves(train_loss=3 * (1 - train), test_loss=3 * (1 - test)))
+    assert losses.kind == kind
+    mixed = verdict(curves(train_loss=math.log(2) * (1 - train), test_accuracy=test))
+    assert mixed.kind == kind
+    assert "train_loss / log 2" in mixed.sentence
+    if kind == "grok":
+        assert found.t1 < 50 < 300 < found.t2
+        assert 250 < found.jump < 350
+
+
+def test_without_curves_there_is_no_verdict():
+    for metrics in (
+        {"train_loss": T},
+        {"test_accuracy": EARLY},
+        {"train_error": T, "test_loss": T},
+    ):
+        assert verdict(curves(**metrics)).kind == "unknown"
+    percent = verdict(curves(train_accuracy=100 * EARLY, test_accuracy=100 * LATE))
+    assert percent.kind == "unknown"
+    assert "divide percentages by 100" in percent.sentence
+    gaps = [math.nan] * 1000
+    assert "fewer than 2 calls" in verdict(curves(train_loss=T, test_loss=gaps)).sentence
+
+
+def decaying_run(until):
+    """An unbiased net from a large start under decay, watched until the given step."""
+    X, y, unit = relu_data()
+    seen = watch(unbiased_relu, X, params=4 * unit, weight_decay=2.0, **ALWAYS)
+    steps, turns = sorted({round(10 ** (k / 40)) for k in range(186)}), {}
+    for step, w in descend(unbiased_relu, 4 * unit, X, y, 5e-5, steps, decay=2.0):
+        cosine = w @ unit / np.linalg.norm(w) / np.linalg.norm(unit)
+        turns[step] = math.degrees(math.acos(min(cosine, 1.0)))
+        if step <= until:
+            seen(step, w)
+    return seen, turns
+
+
+def test_the_forecast_of_a_run_under_decay():
+    """Made before half of the time, with the parameters turned by 8 degrees, it holds the step at
+    which they are at 45: where displacement and decayed start are equal.
+    """
+    seen, turns = decaying_run(until=16_000)
+    assert max(turn for step, turn in turns.items() if step <= 16_000) < 8
+    when = next(step for step, turn in turns.items() if turn > 45)
+    found = seen.forecast
+    assert found.known, found
+    assert 1.2 * 16_000 < found.low < when < found.high < 2 * when, (found, when)
+    assert found.rate == pytest.approx(2.0 * 5e-5, rel=0.05)
+    assert seen.regime.kind == "kernel"
+    assert f"between {found.low:.4g} and {found.high:.4g}" in found.sentence
+
+
+def test_no_forecast_without_decay(rng):
+    seen, *_ = looked(rng)
+    assert not seen.forecast.known
+    assert "no weight decay" in seen.forecast.sentence
+    seen, *_ = looked(rng, weight_decay=0.1)
+    assert "second half of the record" in seen.forecast.sentence
+
+
+# records
+
+
+@pytest.mark.parametrize("suffix", [".nc", ".json"])
+def test_a_record_comes_back(rng, tmp_path, suffix):
+    seen, *_ = looked(rng, labels=rng.integers(3, size=7))
+    held = seen.dataset
+    file = seen.save(tmp_path / f"run{suffix}")
+    again = load(file)
+    assert again.identical(held)
+    assert regime(again).rows() == seen.regime.rows()
+    assert verdict(again).rows() == seen.verdict.rows()
+    assert transition(again).rows() == seen.forecast.rows()
+    assert [entry.name for entry in tmp_path.iterdir()] == [file.name]
+
+
+def test_infinite_metrics_survive_json(tmp_path):
+    held = curves(train_loss=[1.0, math.inf, -math.inf, math.nan])
+    file = save(held, tmp_path / "run.json")
+    json.loads(file.read_text(), parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+    assert load(file).identical(held)
+
+
+def test_other_files_are_refused(rng, tmp_path):
+    seen, *_ = looked(rng)
+    with pytest.raises(ValueError, match=r"as \.nc or \.json, got 'run.txt'"):
+        seen.save(tmp_path / "run.txt")
+    with pytest.raises(ValueError, match="no existing folder"):
+        seen.save(tmp_path / "none" / "run.json")
+    with pytest.raises(FileNotFoundError, match="there is no file"):
+        load(tmp_path / "run.json")
+    for text in ("{", "[]", '{"attrs": {}, "coords": [], "variables": {}}'):
+        (tmp_path / "bad.json").write_text(text)
+        with pytest.raises(ValueError, match=r"is no record in JSON|is not the record of a watch"):
+            load(tmp_path / "bad.json")
+    tacit.save(seen.dataset.assign_attrs(kind="path"), tmp_path / "other.nc")
+    with pytest.raises(ValueError, match="is not the record of a watch"):
+        load(tmp_path / "other.nc")
+
+
+def test_the_room_can_be_called_and_is_light():
+    probe = (
+        "import sys, tacit, tacit.watch; from tacit.watch import watch; "
+        "heavy = {'jax', 'torch', 'xarray', 'matplotlib'} & set(sys.modules); "
+        "assert not heavy, heavy; "
+        "tacit.watch(3, 4)"
+    )
+    found = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    assert found.stderr.splitlines()[-1].startswith("ValueError: watch: model must be")
