@@ -28,7 +28,7 @@ SCRIPTS = (
     "weight_decay",
     "imports",
 )
-WITH_TORCH = ("sparse_recovery", "modular_addition", "tangent_kernel")
+WITH_TORCH = ("sparse_recovery", "modular_addition", "tangent_kernel", "relu_nets")
 LIBRARIES = ("tacit", "numpy", "scipy", "jax", "cvxpy", "clarabel", "torch")
 
 

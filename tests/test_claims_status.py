@@ -42,6 +42,8 @@ EXPECTED = {
     "W-L11": "holds as corrected",
     "W-L12": "holds as corrected",
     "W-L13": "holds",
+    "W-F6ab": "holds",
+    "W-F7": "holds as corrected",
     "L-T1": "holds",
     "L-T2": "holds",
     "L-sharp": "holds",
@@ -65,7 +67,12 @@ EXPECTED = {
     "N-F-data": "holds",
     "N-F-depth": "holds",
 }
-LONG = {"N-F1", "N-F3", "N-F-alg"}  # nets that take 20 s each; their checks are tested on fakes too
+LONG = {
+    "W-F6ab",
+    "N-F1",
+    "N-F3",
+    "N-F-alg",
+}  # nets that take 20 s each; their checks are tested on fakes too
 every_claim = pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
 every_short_claim = pytest.mark.parametrize(
     ("id", "status"),

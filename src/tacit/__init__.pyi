@@ -25,6 +25,7 @@ from tacit.flows.class_descent import ClassDescent
 from tacit.flows.decay import WeightDecay
 from tacit.flows.descent import GradientDescent
 from tacit.flows.dual import DualFlow
+from tacit.flows.exponential import TangentFlow
 from tacit.flows.held_norm import HeldNorm
 from tacit.flows.held_sweep import HeldSweep, held_sweep
 from tacit.flows.matrix import MatrixFlow
@@ -58,6 +59,7 @@ from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
 from tacit.models.product import ProductNet
+from tacit.models.relu_net import relu_net
 from tacit.models.reparametrized import Reparametrized
 from tacit.models.student import student
 from tacit.models.token_mlp import TokenMLP
@@ -66,6 +68,7 @@ from tacit.models.token_quadratic import TokenQuadratic
 from tacit.models.token_transformer import TokenTransformer
 from tacit.models.two_token_net import TwoTokenNet
 from tacit.models.unbiased import Unbiased
+from tacit.models.univariate import univariate_relu
 from tacit.probes.assumptions import Assumptions, assumptions
 from tacit.probes.directions import angle, azimuth_pitch
 from tacit.probes.forecast import Forecast, forecast, forecast_run, transition_time
@@ -84,6 +87,7 @@ from tacit.probes.lojasiewicz import Lojasiewicz, lojasiewicz, lojasiewicz_quadr
 from tacit.probes.margins import margins, support_vectors
 from tacit.probes.stability import Stability, stability
 from tacit.problems.arithmetic import modular_addition
+from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.problems.coherence import coherent_completion
 from tacit.problems.grokking import majority, wide_margin
@@ -102,6 +106,7 @@ from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
 from tacit.store import load, save
+from tacit.watch import Watch, watch
 
 __all__ = [
     "L1",
@@ -111,6 +116,7 @@ __all__ = [
     "Adam",
     "Assumptions",
     "Blocks",
+    "CircleTeacher",
     "ClassDescent",
     "Classification",
     "Completion",
@@ -170,6 +176,7 @@ __all__ = [
     "Stability",
     "Subgradient",
     "SymmetricFactorization",
+    "TangentFlow",
     "TeacherStudent",
     "TokenAdam",
     "TokenMLP",
@@ -181,10 +188,12 @@ __all__ = [
     "UserPenalty",
     "Verdict",
     "Verdicts",
+    "Watch",
     "WeightDecay",
     "angle",
     "assumptions",
     "azimuth_pitch",
+    "circle_teacher",
     "coherent_completion",
     "commuting_sensing",
     "derive",
@@ -223,6 +232,7 @@ __all__ = [
     "permutation_group",
     "predicted_delay",
     "ratchet_path",
+    "relu_net",
     "save",
     "separable_points",
     "separation",
@@ -238,7 +248,9 @@ __all__ = [
     "three_points",
     "transition_time",
     "two_layer",
+    "univariate_relu",
     "verify",
+    "watch",
     "wide_margin",
 ]
 __version__: str

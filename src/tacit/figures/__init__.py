@@ -32,6 +32,8 @@ from tacit.figures import (
     woodworth_f3,
     woodworth_f4,
     woodworth_f5,
+    woodworth_f6,
+    woodworth_f7,
     woodworth_f9,
 )
 from tacit.figures.registry import Entry, draw, figure, figures, make, write
@@ -73,6 +75,8 @@ __all__ = [
     "woodworth_f3",
     "woodworth_f4",
     "woodworth_f5",
+    "woodworth_f6",
+    "woodworth_f7",
     "woodworth_f9",
     "write",
 ]

@@ -1,0 +1,138 @@
+"""ReLU nets on the circle as W-F6 trains them: one run, and what its two panels measure."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.flows.exponential import End, TangentFlow
+from tacit.models.function import FunctionModel
+from tacit.models.relu_net import relu_net
+from tacit.models.tangent import gradient_distance
+from tacit.precision import double_precision
+from tacit.probes.kernel_machines import kernel_interpolant
+from tacit.problems.circle import CircleTeacher, circle_teacher
+from tacit.problems.regression import Regression
+from tacit.records import NumericalError
+
+DEPTHS, WIDTH = (2, 3, 5), 30
+RTOL, LOSS = 1e-2, 1e-9
+
+
+class Trained(NamedTuple):
+    """One trained net: mean squares over the circle, in units of that of the teacher.
+
+    `kernel_error` is the test error of the kernel predictor of the start, `apart` the root mean
+    square of the trained net minus that predictor.
+    """
+
+    test_error: float
+    grad_distance: float
+    kernel_error: float
+    apart: float
+    steps: int
+
+
+@functools.lru_cache(maxsize=64)
+def data(seed: int) -> CircleTeacher:
+    return circle_teacher(seed=seed)
+
+
+@functools.lru_cache(maxsize=16)
+def net(depth: int, unbiased: bool) -> FunctionModel:
+    """One model for all starts, so that its derivatives are compiled once."""
+    return relu_net(depth, WIDTH, 1.0, unbiased=unbiased)
+
+
+def start(depth: int, scale: float, seed: int, unbiased: bool = True) -> FunctionModel:
+    """The net of W-F6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`."""
+    return relu_net(depth, WIDTH, scale ** (1 / depth), seed=seed, unbiased=unbiased)
+
+
+@functools.cache
+def tilted() -> Callable[..., Any]:
+    """A compiled (function, parameters, direction, X) -> (f, its derivative in that direction)."""
+    import jax
+
+    def outputs(function: Any, parameters: Any, direction: Any, X: Any) -> Any:
+        return jax.jvp(lambda w: function(w, X), (parameters,), (direction,))
+
+    return jax.jit(outputs, static_argnums=0)
+
+
+def on_circle(model: FunctionModel, at: Array, direction: Array, X: Array) -> tuple[Array, Array]:
+    with double_precision():
+        values, slopes = tilted()(model.function, at, direction, X)
+    return np.asarray(values), np.asarray(slopes)
+
+
+@functools.lru_cache(maxsize=1024)
+def kernel_outputs(
+    depth: int, scale: float, seed: int, unbiased: bool = True, drawn: int | None = None
+) -> Array:
+    """The outputs on the test grid of the kernel interpolant at the start.
+
+    `drawn` is the seed of the start, that of the data by default.
+    """
+    problem = data(seed)
+    begin = start(depth, scale, seed if drawn is None else drawn, unbiased).start(2)
+    X, y = problem.training.X, problem.training.y
+    machine = kernel_interpolant(net(depth, unbiased), X, y, start=begin)
+    model, direction = net(depth, unbiased), machine.displacement * np.exp(-machine.log_unit)
+    outputs, tilt = on_circle(model, begin, direction, problem.test.X)
+    return outputs + tilt
+
+
+def ended(
+    depth: int,
+    scale: float,
+    seed: int,
+    task: Regression,
+    unbiased: bool = True,
+    rtol: float = RTOL,
+    loss: float = LOSS,
+) -> End:
+    """The flow of one start to a sum of squares `loss`; raises where it does not get there.
+
+    A long step may jump over the kink of a unit that was about to slide along it, and come to rest
+    where the flow would not: then the run is made again with a tolerance ten times smaller.
+    """
+    share = loss / (float(np.sum(task.y**2)) or 1.0)
+    model = start(depth, scale, seed, unbiased)
+    end = TangentFlow(loss=share, rtol=rtol).end(model, task)
+    if not end.outcome.ok:
+        end = TangentFlow(loss=share, rtol=rtol / 10).end(model, task)
+    if not end.outcome.ok:
+        raise NumericalError(f"depth {depth}, alpha^D = {scale:g}, seed {seed}", end.outcome)
+    return end
+
+
+def turned(depth: int, scale: float, seed: int, end: Array, unbiased: bool = True) -> float:
+    """The grad distance of W-F6b: between the features of the start and those of the end."""
+    begin, X = start(depth, scale, seed, unbiased).start(2), data(seed).training.X
+    return gradient_distance(*(net(depth, unbiased).jacobian(w, X) for w in (begin, end)))
+
+
+def trained(
+    depth: int,
+    scale: float,
+    seed: int,
+    unbiased: bool = True,
+    rtol: float = RTOL,
+    loss: float = LOSS,
+) -> Trained:
+    """What the panels show of one start, trained to a loss of 1e-9 as W does."""
+    problem = data(seed)
+    end = ended(depth, scale, seed, problem.training, unbiased, rtol, loss)
+    still = np.zeros_like(end.parameters)
+    outputs, _ = on_circle(net(depth, unbiased), end.parameters, still, problem.test.X)
+    # K is only multiplied by a number as alpha grows: an output of zero leaves no trace of it
+    kernel = kernel_outputs(depth, 1.0 if unbiased else scale, seed, unbiased)
+    apart = float(np.sqrt(np.mean((outputs - kernel) ** 2)))
+    distance = turned(depth, scale, seed, end.parameters, unbiased)
+    errors = problem.test_error(outputs), problem.test_error(kernel)
+    return Trained(errors[0], distance, errors[1], apart, end.steps)

@@ -1,0 +1,104 @@
+"""W's univariate ReLU net of appendix B.1 with its subtracted copy, and its mean tangent kernel."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, integer, log_scale, positive
+from tacit.models.function import FunctionModel
+
+WHO = "univariate_relu"
+
+
+class Layers(NamedTuple):
+    """Both copies as one net sum_j v_j relu(w_j x + b_j) + c: the second has its sign in v."""
+
+    w: Array
+    v: Array
+    b: Array
+    c: float
+
+
+def univariate_relu(
+    width: int,
+    alpha: float | None = None,
+    scaling: float = 1.0,
+    seed: int = 0,
+    log_alpha: float | None = None,
+) -> FunctionModel:
+    """f(x) = w2 relu(w1 x + b1) + b2 minus a copy of itself, from alpha times a Gaussian start.
+
+    W appendix B.1: w1, b1 ~ N(0, 1) and w2 of standard deviation sqrt(2 / width). `scaling`
+    multiplies w1 and b1 and divides w2, which changes no output; the copy (Chizat's unbiasing)
+    makes all outputs zero at the start. The layers are balanced at scaling (2 / width)^(1/4).
+    The flat parameters are (w1, w2, b1, b2) of the net, then of its copy.
+    """
+    width, seed = integer(WHO, "width", width, least=1), integer(WHO, "seed", seed, least=0)
+    scaling = positive(WHO, "scaling", scaling)
+    scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha, None)))
+    details: dict[str, Any] = {"width": width, "alpha": scale, "scaling": scaling, "seed": seed}
+    begin = functools.partial(_start, **details)
+    return FunctionModel(_doubled, begin, name=WHO, details=details)
+
+
+def layers(parameters: Array) -> Layers:
+    """The flat parameters, or a displacement of them, as the layers of one net."""
+    first, second = np.split(np.asarray(parameters), 2)
+    (w, v, b), (copy_w, copy_v, copy_b) = (part[:-1].reshape(3, -1) for part in (first, second))
+    join = np.concatenate
+    return Layers(join([w, copy_w]), join([v, -copy_v]), join([b, copy_b]), first[-1] - second[-1])
+
+
+def kernel_move(net: Layers, x: Array, y: Array) -> Layers:
+    """The shortest displacement with which the net, linearised at `net`, changes by y_n at x_n.
+
+    By hand what `kernel_interpolant` does for any model; nothing is compiled for each new start.
+    """
+    z = np.outer(x, net.w) + net.b
+    active, gated = np.maximum(z, 0.0), (z > 0) * net.v
+    K = active @ active.T + (gated @ gated.T) * (1 + np.outer(x, x)) + 2  # both output biases
+    dual = np.asarray(np.linalg.solve(K, y), dtype=np.float64)
+    return Layers((dual * x) @ gated, dual @ active, dual @ gated, 2 * float(dual.sum()))
+
+
+def mean_kernel(
+    x: ArrayLike, other: ArrayLike, width: int, alpha: float, scaling: float = 1.0
+) -> Array:
+    """The tangent kernel of `univariate_relu` at its start, averaged over the seeds exactly.
+
+    For Gaussian (w, b) and the angle t between (x, 1) and (x', 1), two units are both on with
+    probability (pi - t) / (2 pi), and E relu relu = |.| |.'| (sin t + (pi - t) cos t) / (2 pi).
+    """
+    x, other = (finite_array("mean_kernel", "x", points, ndim=1)[:, None] for points in (x, other))
+    other = other.T
+    angle = np.abs(np.arctan(x) - np.arctan(other))
+    lengths = np.sqrt((1 + x**2) * (1 + other**2))
+    outer = lengths * (np.sin(angle) + (np.pi - angle) * np.cos(angle)) / (2 * np.pi)
+    inner = (1 + x * other) * (np.pi - angle) / (2 * np.pi)
+    # two copies; both output biases add one each, whatever alpha
+    one = alpha**2 * (width * scaling**2 * outer + 2 / scaling**2 * inner) + 1
+    return np.asarray(2 * one)
+
+
+def _start(dimension: int, *, width: int, alpha: float, scaling: float, seed: int) -> Array:
+    if dimension != 1:
+        raise ValueError(f"{WHO}: the data must have one feature, got {dimension}; use two_layer()")
+    w, b, v = alpha * np.random.default_rng(seed).standard_normal((3, width))
+    one = np.concatenate([scaling * w, v * np.sqrt(2 / width) / scaling, scaling * b, [0.0]])
+    return np.tile(one, 2)
+
+
+def _doubled(parameters: Any, X: Any) -> Any:
+    half = len(parameters) // 2
+    return _net(parameters[:half], X) - _net(parameters[half:], X)
+
+
+def _net(parameters: Any, X: Any) -> Any:
+    import jax
+
+    w, v, b = parameters[:-1].reshape(3, -1)
+    return jax.nn.relu(X * w + b) @ v + parameters[-1]

@@ -1,0 +1,91 @@
+"""Points on the unit circle labelled by a small ReLU teacher: the synthetic data of W-F6."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, integer
+from tacit.problems.regression import Regression, frozen
+from tacit.records import Record
+
+WHO = "circle_teacher"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class CircleTeacher(Record):
+    """Training samples of one teacher g(x) = sum_j b_j relu(<a_j, x>), with an even test grid.
+
+    `angles` are those of the training samples, `A` holds the a_j as rows. The mean square of g
+    over the circle is one.
+    """
+
+    training: Regression
+    test: Regression
+    angles: Array
+    A: Array
+    b: Array
+    description: str
+    recipe: dict[str, Any]
+
+    def outputs_at(self, X: ArrayLike) -> Array:
+        """g(x) for every row x of `X`."""
+        return _outputs(self.A, self.b, finite_array(WHO, "X", X, ndim=2))
+
+    def test_error(self, outputs: ArrayLike) -> float:
+        """The mean square of f - g over the circle, from the outputs of f at the test grid.
+
+        0 is perfect, and 1 is what the answer zero has.
+        """
+        given = finite_array(WHO, "outputs", outputs, ndim=1)
+        if len(given) != self.test.samples:
+            raise ValueError(
+                f"{WHO}: outputs must have one number per test point ({self.test.samples}), got "
+                f"{len(given)}; predict at test.X"
+            )
+        return float(np.mean((given - self.test.y) ** 2))
+
+
+def circle_teacher(
+    samples: int = 10, units: int = 3, seed: int = 0, test: int = 1000
+) -> CircleTeacher:
+    """`samples` uniform points of the unit circle, labelled by a teacher with `units` ReLU units.
+
+    The defaults are W's. The teacher's weights are Gaussian, and all its outputs are divided by
+    one number that makes their mean square over the circle one. `test` is the number of points of
+    the even grid over the circle; an integral over it is exact to order 1/test^2.
+    """
+    samples, units = (integer(WHO, "samples", samples, least=1),
+                      integer(WHO, "units", units, least=1))  # fmt: skip
+    seed, test = integer(WHO, "seed", seed, least=0), integer(WHO, "test", test, least=2)
+    rng = np.random.default_rng(seed)
+    angles = rng.uniform(0, 2 * np.pi, samples)
+    A, b = rng.standard_normal((units, 2)), rng.standard_normal(units)
+    b = b / np.sqrt(mean_square(A, b))
+    recipe = {"generator": WHO, "samples": samples, "units": units, "seed": seed, "test": test}
+    about = f"{samples} points on the circle, ReLU teacher of {units} units, seed {seed}"
+    grid = 2 * np.pi * np.arange(test) / test
+    training, held = (Regression(X, _outputs(A, b, X), noise=0.0, description=about, recipe=recipe)
+                      for X in map(_points, (angles, grid)))  # fmt: skip
+    return CircleTeacher(training, held, frozen(angles), frozen(A), frozen(b), about, recipe)
+
+
+def mean_square(A: Array, b: Array) -> float:
+    """The mean of (sum_j b_j relu(<a_j, x>))^2 over the unit circle, exactly."""
+    lengths = np.linalg.norm(A, axis=1)
+    cosines = np.clip(A @ A.T / np.outer(lengths, lengths), -1, 1)
+    apart = np.arccos(cosines)
+    # the arc-cosine kernel of order 1 in the plane: 1/4 at angle zero, 0 at pi
+    pairs = (np.sin(apart) + (np.pi - apart) * cosines) / (4 * np.pi)
+    return float((b * lengths) @ pairs @ (b * lengths))
+
+
+def _points(angles: Array) -> Array:
+    return np.column_stack([np.cos(angles), np.sin(angles)])
+
+
+def _outputs(A: Array, b: Array, X: Array) -> Array:
+    return np.asarray(np.maximum(X @ A.T, 0) @ b)
