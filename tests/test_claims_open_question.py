@@ -10,10 +10,9 @@ from tacit.claims.moroshko import open_question as study
 from tacit.claims.moroshko import open_question_cases as cases
 
 
-def test_the_claim_holds_and_its_controls_miss():
+@pytest.mark.slow
+def test_the_claim_tells_what_happens_where():
     verdict = tacit.verify("M-open")
-    assert verdict.status == "holds", str(verdict)
-    assert all(control.misses for control in verdict.evidence.controls.values())
     told = " ".join(verdict.evidence.findings)
     assert "sample 0 reaches the margin at mu = 0.03651" in told
     assert "seed 10 at depth 3 is off it" in told

@@ -67,23 +67,19 @@ EXPECTED = {
     "N-F-data": "holds",
     "N-F-depth": "holds",
 }
-LONG = {
-    "W-F6ab",
-    "N-F1",
-    "N-F3",
-    "N-F-alg",
-}  # nets that take 20 s each; their checks are tested on fakes too
 every_claim = pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
-every_short_claim = pytest.mark.parametrize(
+
+
+def marks(id):
+    """Claims of 20 s or more are for the slow tests; those beside this file test their checks."""
+    (claim,) = ledger.select(id)
+    return [pytest.mark.slow] if claim.seconds >= 20 else []
+
+
+@pytest.mark.parametrize(
     ("id", "status"),
-    [
-        pytest.param(id, status, id=id, marks=[pytest.mark.slow] if id in LONG else [])
-        for id, status in EXPECTED.items()
-    ],
+    [pytest.param(id, status, id=id, marks=marks(id)) for id, status in EXPECTED.items()],
 )
-
-
-@every_short_claim
 def test_status(id, status):
     verdict = tacit.verify(id)
     assert verdict.status == status, str(verdict)

@@ -70,7 +70,7 @@ def _crossing(z: Array, share: Array, part: float) -> float:
     " takes only o((1/rate) log(1/rate)); it begins once the norm has decayed to the order of"
     " (log 1/rate)^(1/L)",
     place="Main results (the time t_q) and Key insights, rich regime",
-    seconds=20,
+    seconds=10,
 )
 def sharp(size: Size) -> Evidence:
     problems = data_sets(2 if size == "quick" else 8)

@@ -129,7 +129,7 @@ def errors(case: Case, runs: list[Trained], name: str) -> Array:
     " transition the matrix is the kernel interpolant of its start, after it the one of least"
     " nuclear norm, which completes a multiplication table",
     place="Example: completing multiplication tables",
-    seconds=20,
+    seconds=10,
 )
 def completion(size: Size) -> Evidence:
     tables = cases(size)

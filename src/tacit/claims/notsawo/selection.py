@@ -93,7 +93,7 @@ def harmed(seeds: int) -> list[str]:
     " coherence are seen first and the rest at random, the nuclear norm completes a 10 x 10 matrix"
     " of rank 2 from fewer entries and sooner than from random entries alone",
     place="Data Selection",
-    seconds=15,
+    seconds=20,
 )
 def data_selection(size: Size) -> Evidence:
     seeds = 8 if size == "quick" else 30

@@ -131,7 +131,7 @@ def crossing(sweep: Sweep, level: float = 0.1) -> Array:
     " when the start is large (their tangent features do not turn), leave it as alpha^D becomes"
     " small, and have a smaller test error there",
     place="appendix B, Figure 6 (a) and (b)",
-    seconds=15,
+    seconds=20,
 )
 def circle_nets(size: Size) -> Evidence:
     sweep = Sweep(SCALES[size], SEEDS[size])

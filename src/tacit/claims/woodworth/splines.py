@@ -101,7 +101,7 @@ def norms(problem: Regression) -> tuple[float, float]:
     " whatever the relative scaling of its layers; from large ones what the tangent kernel of the"
     " start interpolates, which depends on that scaling",
     place="appendix B.1, Figure 7",
-    seconds=20,
+    seconds=10,
 )
 def figure_7(size: Size) -> Evidence:
     width, small = WIDTH[size], SMALL[size]
