@@ -5,8 +5,8 @@ import pytest
 
 from tacit.claims.evidence import judge
 from tacit.claims.notsawo import teacher, teacher_runs
+from tacit.claims.notsawo.courses import Course
 from tacit.flows.penalties import SquaredSum
-from tacit.probes.courses import Course
 
 
 def refuted(size="quick"):

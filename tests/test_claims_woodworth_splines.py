@@ -7,8 +7,8 @@ import pytest
 
 import tacit
 from tacit.claims.woodworth import splines
+from tacit.claims.woodworth.spline_runs import Learned, cubic_spline
 from tacit.models.univariate import kernel_move, mean_kernel
-from tacit.probes.splines import Learned, cubic_spline
 from tacit.problems.univariate import plateau, zigzag
 
 REFUTED = ("fails", "inconclusive")
@@ -92,7 +92,7 @@ def test_a_cubic_spline_for_the_linear_one_is_refuted(monkeypatch, small):
         return np.union1d(real(self, *functions), np.linspace(-1, 1, 201))
 
     monkeypatch.setattr(Learned, "_breaks", finer)
-    monkeypatch.setattr("tacit.probes.splines.linear_spline", cubic_spline)
+    monkeypatch.setattr("tacit.claims.woodworth.spline_runs.linear_spline", cubic_spline)
     assert tacit.verify("W-F7").status in REFUTED
 
 

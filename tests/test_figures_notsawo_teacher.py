@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
+from tacit.claims.notsawo.courses import Course
 from tacit.figures import notsawo_teacher
 from tacit.figures.notsawo_lessons import derivatives, fitted, lesson, times
 from tacit.figures.registry import draw, figures, make
 from tacit.flows.adam import Adam
 from tacit.flows.penalties import AbsoluteSum
 from tacit.models.student import student
-from tacit.probes.courses import Course
 from tacit.problems.teacher import teacher_student
 
 SMALL = {"samples": 20, "sizes": [6, 8, 2], "units": 1, "reads": 1, "sobolev_samples": 12,

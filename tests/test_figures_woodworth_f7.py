@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
+from tacit.claims.woodworth.spline_runs import learn
 from tacit.figures import woodworth_f7
 from tacit.figures.registry import draw, make
-from tacit.probes.splines import learn
 from tacit.problems.univariate import plateau, zigzag
 
 SMALL = {"width": 120, "alphas": [0.1, 1.0, 100.0], "points": 201}

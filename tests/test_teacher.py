@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.claims.notsawo.courses import course, exponent
 from tacit.flows.adam import Adam
 from tacit.flows.penalized_derivatives import DerivativeMatch
 from tacit.flows.penalties import AbsoluteSum, SquaredSum
@@ -14,7 +15,6 @@ from tacit.flows.sgd import SGD
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.student import student
-from tacit.probes.courses import course, exponent
 from tacit.problems.classification import separable_points
 from tacit.problems.matrices import low_rank_completion
 from tacit.problems.regression import Regression

@@ -12,9 +12,9 @@ from tacit.arguments import Array
 from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
+    from tacit.claims.notsawo.courses import Course
     from tacit.flows.penalties import Penalty
     from tacit.models.function import FunctionModel
-    from tacit.probes.courses import Course
     from tacit.problems.teacher import TeacherStudent
 
 
@@ -28,8 +28,8 @@ class Lesson:
 
     def adam(self, penalty: Penalty | None, beta: float, step: float | None = None) -> Course:
         """The course under Adam; with another step it has as much time."""
+        from tacit.claims.notsawo.courses import course
         from tacit.flows.adam import Adam
-        from tacit.probes.courses import course
 
         p = self.parameters
         size = step or p["step"]
@@ -38,8 +38,8 @@ class Lesson:
         return course(self.data, self.model, method, p["level"])
 
     def descent(self, penalty: Penalty, beta: float, step: float) -> Course:
+        from tacit.claims.notsawo.courses import course
         from tacit.flows.sgd import SGD
-        from tacit.probes.courses import course
 
         steps = round(self.parameters["reach"] / (step * beta))
         method = SGD(step, steps, penalty, beta, points_per_decade=40)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.probes.splines import Learned
+    from tacit.claims.woodworth.spline_runs import Learned
 
 PRESETS: dict[str, Parameters] = {
     "quick": {
@@ -65,7 +65,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 
 def _run(parameters: Parameters, problem: Any, alpha: float, c: float) -> Learned:
-    from tacit.probes.splines import learn
+    from tacit.claims.woodworth.spline_runs import learn
     from tacit.records import NumericalError
 
     run = learn(problem, parameters["width"], alpha, c, parameters["seed"], parameters["rtol"])
@@ -77,7 +77,7 @@ def _run(parameters: Parameters, problem: Any, alpha: float, c: float) -> Learne
 def _labelled(parameters: Parameters, found: list[Learned]) -> xarray.Dataset:
     import xarray
 
-    from tacit.probes.splines import linear_spline
+    from tacit.claims.woodworth.spline_runs import linear_spline
     from tacit.problems.univariate import plateau, zigzag
 
     alphas, scalings = (np.array(parameters[name]) for name in ("alphas", "scalings"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.claims.evidence import Check, Evidence
+from tacit.claims.notsawo.courses import Course, course, exponent
 from tacit.claims.notsawo.teacher_runs import (
     BETAS,
     DESCENT,
@@ -31,7 +32,6 @@ from tacit.claims.verdict import Size
 from tacit.flows.adam import Adam
 from tacit.flows.penalties import SquaredSum
 from tacit.models.student import student
-from tacit.probes.courses import Course, course, exponent
 from tacit.problems.teacher import teacher_student
 
 

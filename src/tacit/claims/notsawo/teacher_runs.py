@@ -8,13 +8,13 @@ import itertools
 
 import numpy as np
 
+from tacit.claims.notsawo.courses import Course, course, exponent
 from tacit.flows.adam import Adam
 from tacit.flows.penalized_derivatives import DerivativeMatch
 from tacit.flows.penalties import AbsoluteSum, Penalty, SquaredSum
 from tacit.flows.sgd import SGD
 from tacit.models.function import FunctionModel
 from tacit.models.student import student
-from tacit.probes.courses import Course, course, exponent
 from tacit.problems.teacher import TeacherStudent, teacher_student
 
 LEVEL = 0.05  # of the variance of the labels: what counts as solved

@@ -13,9 +13,15 @@ from tacit.claims.instances import slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
+from tacit.claims.woodworth.spline_runs import (
+    Learned,
+    cubic_spline,
+    learn,
+    least_norm,
+    linear_spline,
+)
 from tacit.models.hinges import sup_distance
 from tacit.models.univariate import mean_kernel
-from tacit.probes.splines import Learned, cubic_spline, learn, least_norm, linear_spline
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import plateau, zigzag
 

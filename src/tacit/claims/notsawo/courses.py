@@ -8,6 +8,7 @@ import functools
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.claims.instances import slope
 from tacit.flows.adam import Adam
 from tacit.flows.sgd import SGD
 from tacit.models.model import Model
@@ -52,6 +53,4 @@ def course(data: TeacherStudent, model: Model, method: Adam | SGD, level: float 
 
 def exponent(x: Array, t2: Array) -> float:
     """The slope of log t2 over log x; nan unless every t2 was reached."""
-    if not np.isfinite(t2).all():
-        return float("nan")
-    return float(np.polyfit(np.log(x), np.log(t2), 1)[0])
+    return slope(x, t2) if np.isfinite(t2).all() else float("nan")
