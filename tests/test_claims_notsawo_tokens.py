@@ -1,5 +1,7 @@
 """Source N, modular addition: that wrong curves would be caught, and the clock of Adam."""
 
+import dataclasses
+import functools
 import math
 
 import numpy as np
@@ -77,6 +79,29 @@ def test_the_law_of_gradient_descent_is_refuted(monkeypatch):
     assert status in ("fails", "inconclusive")
 
 
+def test_seeds_that_miss_the_law_on_both_sides_are_refuted_though_their_mean_does_not(monkeypatch):
+    """c ~ pace^-+0.3 for the two seeds: exponents of -1.3 and -0.7, and a mean of -1."""
+    first = arithmetic.QUICK.tasks[0]
+    both = [first, dataclasses.replace(first, seed=1)]
+    plan = dataclasses.replace(arithmetic.QUICK, tasks=both)
+    monkeypatch.setattr(arithmetic, "QUICK", plan)
+
+    def run(task, training, tilt=0.3):
+        power = tilt if task.seed else -tilt
+
+        def law(pace, c):
+            return adam_delay(pace, c * (pace / 1e-6) ** power)
+
+        return curves(dataclasses.replace(training, steps=10 * training.steps), law=law)
+
+    monkeypatch.setattr(arithmetic, "token_run", run)
+    evidence = arithmetic.arithmetic("quick")
+    assert ["single seed" in check.name for check in evidence.checks if not check.passes] == [True]
+    assert judge(evidence)[0] in ("fails", "inconclusive")
+    monkeypatch.setattr(arithmetic, "token_run", functools.partial(run, tilt=0.0))
+    assert judge(arithmetic.arithmetic("quick"))[0] == "holds"
+
+
 def test_the_measures_of_a_norm_after_t2():
     steps = np.array([1, 10, 100, 1000])
     values = {"train_accuracy": [0, 1, 1, 1], "test_accuracy": [0, 0.5, 1, 1],
@@ -126,9 +151,9 @@ def test_the_clock_turns_the_delay_into_a_power_law():
     pace = np.geomspace(1e-9, 1e-3, 40)
     delays = adam_delay(pace, 2e-3)
     np.testing.assert_allclose(adam_clock(delays), 2e-3 / pace, rtol=1e-9)
-    assert arithmetic.exponent(pace, adam_clock(delays)) == pytest.approx(-1, abs=1e-9)
-    assert arithmetic.exponent(pace[:10], delays[:10]) > -0.2  # in steps it is a logarithm
-    assert arithmetic.exponent(pace[-10:], delays[-10:]) == pytest.approx(-1, abs=0.01)
+    assert arithmetic.slope(pace, adam_clock(delays)) == pytest.approx(-1, abs=1e-9)
+    assert arithmetic.slope(pace[:10], delays[:10]) > -0.2  # in steps it is a logarithm
+    assert arithmetic.slope(pace[-10:], delays[-10:]) == pytest.approx(-1, abs=0.01)
     decade = float(adam_delay(1e-12, 2e-3) - adam_delay(1e-11, 2e-3))
     assert decade == pytest.approx(MEMORY * math.log(10), rel=1e-4)
     assert pytest.approx(2000, rel=1e-3) == MEMORY
