@@ -28,6 +28,8 @@ from tacit.flows.dual import DualFlow
 from tacit.flows.exponential import TangentFlow
 from tacit.flows.held_norm import HeldNorm
 from tacit.flows.held_sweep import HeldSweep, held_sweep
+from tacit.flows.image_path import ImagePath, load_image_path
+from tacit.flows.image_training import ImageTraining
 from tacit.flows.matrix import MatrixFlow
 from tacit.flows.normalized import NormalizedDescent
 from tacit.flows.parameter import ParameterFlow
@@ -55,6 +57,7 @@ from tacit.models.factorization import (
     SymmetricFactorization,
 )
 from tacit.models.function import FunctionModel
+from tacit.models.image_net import ImageNet, conv_net, dense_net
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
@@ -137,6 +140,9 @@ __all__ = [
     "Grokking",
     "HeldNorm",
     "HeldSweep",
+    "ImageNet",
+    "ImagePath",
+    "ImageTraining",
     "Images",
     "InterpolationPath",
     "KernelMachine",
@@ -196,6 +202,8 @@ __all__ = [
     "circle_teacher",
     "coherent_completion",
     "commuting_sensing",
+    "conv_net",
+    "dense_net",
     "derive",
     "effective_rank",
     "forecast",
@@ -216,6 +224,7 @@ __all__ = [
     "kernel_regression",
     "kernel_svm",
     "load",
+    "load_image_path",
     "load_images",
     "lojasiewicz",
     "lojasiewicz_quadratic",

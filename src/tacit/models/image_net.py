@@ -1,0 +1,177 @@
+"""ReLU nets on images, dense or convolutional, without biases: W-m5, the nets of W appendix B.2."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arguments import integer, log_scale, one_of, positive
+from tacit.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
+from tacit.problems.images.arrays import Images
+from tacit.records import Record
+
+STARTS = ("gaussian", "he_uniform")
+VGG = "64-M-128-M-256-256-M-512-512-M-512-M-FC"
+SMALLEST, LARGEST = 1e-30, 1e30  # what float32 can hold with room for the weights
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class ImageNet(Record):
+    """A net on images and where it starts: alpha times weights of variance 2/inputs.
+
+    `function` is what it computes, `drawn` how the weights of the start are distributed, `layers`
+    a factor per layer. An `unbiased` net has the outputs of its start subtracted, so that it
+    begins at zero. `dense_net` and `conv_net` make one.
+    """
+
+    name: str
+    function: ImageFunction
+    alpha: float
+    drawn: str
+    seed: int
+    layers: tuple[float, ...]
+    unbiased: bool
+
+    @property
+    def homogeneity(self) -> int:
+        """The number of weight layers: c times the weights give c to this power the outputs."""
+        return self.function.depth
+
+    def start(self, images: Images) -> dict[str, NDArray[np.float32]]:
+        """The first weights on these images, layer by layer."""
+        if not isinstance(images, Images):
+            raise ValueError(
+                f"{self.name}: the problem must be Images, got {type(images).__name__}; "
+                "use load_images()"
+            )
+        pixels, classes = images.train_images.shape[1:], len(images.classes)
+        return dict(_start(self, tuple(self.function.shapes(self.name, pixels, classes))))
+
+    def logits(self, params: Params, X: Any, origin: Params | None = None) -> Any:
+        """The outputs for rows of images, one column per class; a JAX function.
+
+        An unbiased net subtracts those at `origin`, its start, which it draws anew if none is
+        given; a compiled function then holds it as a constant.
+        """
+        outputs = self.function(params, X)
+        if not self.unbiased:
+            return outputs
+        if origin is None:
+            origin = _start(self, tuple(part.shape for part in in_order(params).values()))
+        return outputs - self.function(origin, X)
+
+    def describe(self) -> dict[str, Any]:
+        plan = "-".join(str(part) for part in self.function.plan)
+        rest = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)[2:]}
+        return {"model": self.name, "plan": plan, **rest, "layers": list(self.layers)}
+
+
+def dense_net(
+    hidden: Sequence[int] = (5000,),
+    alpha: float | None = None,
+    *,
+    log_alpha: float | None = None,
+    start: str = "gaussian",
+    seed: int = 0,
+    layers: Sequence[float] | None = None,
+    unbiased: bool = False,
+) -> ImageNet:
+    """A fully connected ReLU net on images as vectors, with one output per class.
+
+    `hidden` lists the units of its hidden layers. It starts from alpha (1 if not given) times
+    weights of variance 2/inputs of their layer; `layers` multiplies each layer by a number more.
+    """
+    who = "dense_net"
+    sizes: list[Any] = [hidden] if np.ndim(hidden) == 0 else list(hidden)
+    plan: tuple[int | str, ...] = (
+        *(integer(who, "hidden", units, least=1) for units in sizes),
+        LAST,
+    )
+    function = ImageFunction(plan, convolutions=False)
+    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased)
+
+
+def conv_net(
+    plan: str = VGG,
+    alpha: float | None = None,
+    *,
+    log_alpha: float | None = None,
+    start: str = "he_uniform",
+    seed: int = 0,
+    layers: Sequence[float] | None = None,
+    unbiased: bool = False,
+    slimmer: int = 1,
+) -> ImageNet:
+    """A convolutional ReLU net on images, with one output per class.
+
+    In `plan` a number stands for a 3x3 convolution with so many channels, followed by a ReLU, M
+    for 2x2 max-pooling and FC for the dense layer at the end. `slimmer` divides the numbers of
+    channels. It starts like `dense_net`; a convolution has 9 inputs per channel.
+    """
+    who = "conv_net"
+    parts = read_plan(who, plan, integer(who, "slimmer", slimmer, least=1))
+    function = ImageFunction(parts, convolutions=True)
+    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased)
+
+
+def _net(
+    who: str,
+    function: ImageFunction,
+    alpha: float | None,
+    log_alpha: float | None,
+    start: str,
+    seed: int,
+    layers: Sequence[float] | None,
+    unbiased: bool,
+) -> ImageNet:
+    one_of(who, "start", start, STARTS)
+    seed = integer(who, "seed", seed, least=0)
+    given = 1.0 if alpha is None and log_alpha is None else alpha
+    log_scaled = log_scale(who, function.depth, given, log_alpha, None)
+    factors = _factors(who, function.depth, layers)
+    for factor in factors:
+        size = log_scaled + math.log(factor)
+        if not math.log(SMALLEST) <= size <= math.log(LARGEST):
+            raise ValueError(
+                f"{who}: alpha must be between {SMALLEST:g} and {LARGEST:g}, or float32 cannot "
+                f"hold the weights, got exp({size:.4g}) in a layer"
+            )
+    scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
+    return ImageNet(who, function, scale, start, seed, factors, bool(unbiased))
+
+
+def _factors(who: str, depth: int, layers: Sequence[float] | None) -> tuple[float, ...]:
+    """One positive factor per layer; ones by default."""
+    if layers is None:
+        return (1.0,) * depth
+    factors = tuple(positive(who, "layers", factor) for factor in np.atleast_1d(layers).tolist())
+    if len(factors) != depth:
+        raise ValueError(
+            f"{who}: layers must have one factor per layer ({depth}), got {len(factors)}"
+        )
+    return factors
+
+
+@functools.lru_cache(maxsize=4)
+def _start(
+    net: ImageNet, shapes: tuple[tuple[int, ...], ...]
+) -> dict[str, NDArray[np.float32]]:  # fmt: skip
+    """The weights that a net starts from, read-only."""
+    rng = np.random.default_rng(net.seed)
+    found = {}
+    for layer, (shape, factor) in enumerate(zip(shapes, net.layers, strict=True), 1):
+        inputs = math.prod(shape[:-1])
+        if net.drawn == "gaussian":
+            drawn = rng.normal(0.0, math.sqrt(2 / inputs), shape)
+        else:  # He's uniform start: variance a^2 / 3 = 2 / inputs
+            bound = math.sqrt(6 / inputs)
+            drawn = rng.uniform(-bound, bound, shape)
+        found[name_of(layer)] = (net.alpha * factor * drawn).astype(np.float32)
+        found[name_of(layer)].setflags(write=False)
+    return found
