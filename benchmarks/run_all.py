@@ -28,7 +28,14 @@ SCRIPTS = (
     "weight_decay",
     "imports",
 )
-WITH_TORCH = ("sparse_recovery", "modular_addition", "tangent_kernel", "relu_nets")
+WITH_TORCH = (
+    "sparse_recovery",
+    "modular_addition",
+    "tangent_kernel",
+    "relu_nets",
+    "mnist",
+    "watch",
+)
 LIBRARIES = ("tacit", "numpy", "scipy", "jax", "cvxpy", "clarabel", "torch")
 
 

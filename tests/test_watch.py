@@ -20,7 +20,7 @@ from tacit.watch import load, watch
 from tacit.watch.jax_backend import JaxBackend
 from tacit.watch.measures import nuclear, read_labels
 from tacit.watch.prediction import transition, verdict
-from tacit.watch.record import Log, save
+from tacit.watch.record import ATTRIBUTES, Log, save
 from tacit.watch.regime import KERNEL, RICH, regime
 from tacit.watch.schedule import DOUBT, Budget, Steps
 from tacit.watch.watcher import Watch
@@ -455,6 +455,12 @@ def broken(params, name):
         return {**params, "more": np.ones(1)}
     if name == "shape":
         return {**params, "shift": np.ones(9)}
+    if name == "integers":
+        return {**params, "shift": np.ones(6, int)}
+    if name == "deleted":
+        gone = jnp.asarray(params["shift"])
+        gone.delete()
+        return {**params, "shift": gone}
     return {**params, "shift": np.full(6, np.nan)}
 
 
@@ -462,6 +468,8 @@ BROKEN = {
     "missing": "the parameters are missing at this call",
     "structure": "another structure than at the start",
     "shape": r"parameter shift has shape \(9,\) instead of \(6,\)",
+    "integers": "parameter shift has dtype int64, and was a real at the start",
+    "deleted": "Array has been deleted",
     "nan": "not finite any more; training has diverged",
 }
 
@@ -479,8 +487,55 @@ def test_a_broken_call_is_recorded_and_the_run_goes_on(rng, name):
     assert all(f.sentence.startswith("watch: ") and f.step == 1 for f in seen.failures)
     json.dumps(seen.dataset.attrs["failures"])
     loud, *_ = made()
-    with pytest.raises(ValueError, match=BROKEN[name]):
+    with pytest.raises((ValueError, RuntimeError), match=BROKEN[name]):
         loud(1, broken(params, name))
+
+
+def test_a_call_inside_a_compiled_function_is_recorded():
+    seen, _, params = made(raise_errors=False)
+
+    @jax.jit
+    def step(params):
+        seen(1, params, train_loss=jnp.sum(params["shift"]))
+        return params
+
+    step(params)
+    sentences = [failure.sentence for failure in seen.failures]
+    assert "train_loss must be a single real number, got DynamicJaxprTracer" in sentences[0]
+    assert "which was traced (inside jax.jit, grad or scan)" in sentences[1]
+    assert len(sentences) == 2
+
+
+class Failing:
+    """A backend whose part of a given name fails."""
+
+    def __init__(self, inner, name, error):
+        self.inner, self.name, self.error = inner, name, error
+
+    def __getattr__(self, name):
+        if name == self.name and self.error:
+            raise self.error
+        return getattr(self.inner, name)
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("out of memory"), StopIteration()])
+@pytest.mark.parametrize("part", ["kernel", "outputs", "linearized", "arrays", "check"])
+def test_no_error_of_the_model_ends_the_training(rng, part, error):
+    """The other parts of a look stand, and the next look is whole again."""
+    seen, _, params = made(wrapped=lambda b: Failing(b, part, None), raise_errors=False)
+    seen.backend.error = error
+    seen(1, moved(params, rng), train_loss=1.0)
+    seen.backend.error = None
+    seen(2, moved(params, rng), train_loss=2.0)
+    found = seen.dataset
+    assert found.train_loss.values.tolist() == [1, 2]
+    assert np.isfinite(
+        found.isel(time=-1)[["kernel_distance", "norm_l2", "linearized_error"]]
+    ).all()
+    assert type(error).__name__ in seen.failures[0].sentence
+    stands = {"kernel": "norm_l2", "outputs": "kernel_distance", "linearized": "kernel_distance"}
+    if part in stands:
+        assert math.isfinite(found[stands[part]][1])
 
 
 def test_broken_metrics_and_steps_are_recorded():
@@ -521,7 +576,20 @@ def test_calls_at_one_step_are_one():
     ("change", "rule"),
     [
         ({"params": None}, "needs its parameters"),
-        ({"params": {"inner": np.arange(3)}}, "no floating-point array"),
+        (
+            {"params": {"inner": np.ones((4, 2), int)}, "model": lambda p, x: x @ p["inner"]},
+            "no floating-point array",
+        ),
+        ({"params": {"inner": np.ones(4)}}, r"does not run as apply\(params, probe_inputs\) \(Key"),
+        (
+            {"probe_inputs": np.ones((5, 3))},
+            r"does not run as apply\(params, probe_inputs\) \(Type",
+        ),
+        ({"probe_inputs": np.ones((5, 4)) + 1j}, "must hold real numbers, got complex"),
+        ({"probe_inputs": (np.ones(4), np.ones(4))}, "must be one array .* got a tuple"),
+        ({"probe_inputs": {"x": np.ones((5, 4))}}, "must be one array .* got a dict"),
+        ({"model": lambda p, x: (network(p, x), 1)}, "one row of numbers per probe input, got tup"),
+        ({"model": lambda p, x: network(p, x)[None]}, r"got shape \(1, 5, 3\) for 5 inputs"),
         ({"model": 3}, r"torch.nn.Module \(which needs torch: pip install 'tacit\[torch\]'\)"),
         ({"probe_inputs": np.full((2, 4), np.nan)}, "probe_inputs must be finite"),
         ({"weight_decay": -1}, "weight_decay must be >= 0"),
@@ -551,7 +619,8 @@ def curves(**metrics):
         log.call(step)
         for name, values in metrics.items():
             log.metric(name, values[step - 1])
-    return log.dataset({"weight_decay": 0.0, "start_step": 0.0})
+    known = {"weight_decay": 0.0, "start_step": 0.0, "notes": [], "failures": []}
+    return log.dataset(dict.fromkeys(ATTRIBUTES, 1.0) | known)
 
 
 T = np.arange(1, 1001)
@@ -597,32 +666,70 @@ def test_without_curves_there_is_no_verdict():
     assert "fewer than 2 calls" in verdict(curves(train_loss=T, test_loss=gaps)).sentence
 
 
-def decaying_run(until):
-    """An unbiased net from a large start under decay, watched until the given step."""
+@functools.cache
+def decaying_run():
+    """The record of an unbiased net from a large start under decay, and when it has turned by 45
+    degrees, where displacement and decayed start are equal.
+    """
     X, y, unit = relu_data()
     seen = watch(unbiased_relu, X, params=4 * unit, weight_decay=2.0, **ALWAYS)
-    steps, turns = sorted({round(10 ** (k / 40)) for k in range(186)}), {}
+    steps = sorted({round(10 ** (k / 40)) for k in range(186)})
+    when = math.inf
     for step, w in descend(unbiased_relu, 4 * unit, X, y, 5e-5, steps, decay=2.0):
         cosine = w @ unit / np.linalg.norm(w) / np.linalg.norm(unit)
-        turns[step] = math.degrees(math.acos(min(cosine, 1.0)))
-        if step <= until:
-            seen(step, w)
-    return seen, turns
+        when = min(when, step) if cosine < math.cos(math.pi / 4) else when
+        seen(step, w)
+    return seen.dataset, when
+
+
+def until(dataset, step):
+    """The record as it was at a step."""
+    times, glances = dataset.step.values <= step, dataset.glance_step.values <= step
+    return dataset.isel(time=times, glance=glances)
 
 
 def test_the_forecast_of_a_run_under_decay():
-    """Made before half of the time, with the parameters turned by 8 degrees, it holds the step at
-    which they are at 45: where displacement and decayed start are equal.
-    """
-    seen, turns = decaying_run(until=16_000)
-    assert max(turn for step, turn in turns.items() if step <= 16_000) < 8
-    when = next(step for step, turn in turns.items() if turn > 45)
-    found = seen.forecast
+    """Made before half of the time, with the parameters turned by 8 degrees, it holds the truth."""
+    dataset, when = decaying_run()
+    early = until(dataset, 16_000)
+    assert early.glance_turn.max() < 8
+    found = transition(early)
     assert found.known, found
     assert 1.2 * 16_000 < found.low < when < found.high < 2 * when, (found, when)
     assert found.rate == pytest.approx(2.0 * 5e-5, rel=0.05)
-    assert seen.regime.kind == "kernel"
+    assert regime(early).kind == "kernel"
     assert f"between {found.low:.4g} and {found.high:.4g}" in found.sentence
+
+
+def test_the_interval_holds_the_truth_from_early_on():
+    """Asked at any time of the kernel phase; the straight line of forecast_run comes too early."""
+    dataset, when = decaying_run()
+    misses = 0
+    for share in (0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.95):
+        early = until(dataset, share * when)
+        found = transition(early)
+        assert found.low < when < found.high < 1.7 * when, (share, found)
+        assert abs(found.step - when) < 0.1 * when
+        parts = (early[name].values for name in ("glance_step", "glance_norm", "glance_turn"))
+        plain = tacit.forecast_run(*parts)
+        misses += not plain.low < when < plain.high
+    assert misses >= 3
+
+
+def test_a_transition_that_has_happened_and_one_too_early_to_tell():
+    dataset, when = decaying_run()
+    whole = transition(dataset)
+    assert "has happened" in whole.sentence
+    assert when / 10 ** (1 / 40) <= whole.step <= when
+    assert whole.low < whole.step < whole.high
+    for share, sentence in (
+        (0.0001, "at least 4 times"),
+        (0.001, "too early for a forecast: weight decay has taken 0.3"),
+        (0.01, "too early for a forecast: weight decay has taken 3."),
+    ):
+        early = transition(until(dataset, share * when))
+        assert not early.known
+        assert sentence in early.sentence, early
 
 
 def test_no_forecast_without_decay(rng):

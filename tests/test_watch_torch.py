@@ -15,7 +15,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 from tacit.models.tangent import kernel_distance  # noqa: E402
-from tacit.watch import watch  # noqa: E402
+from tacit.watch import load, watch  # noqa: E402
 from tacit.watch.jax_backend import JaxBackend  # noqa: E402
 from tacit.watch.torch_backend import TorchBackend  # noqa: E402
 
@@ -454,7 +454,12 @@ class Flat(Loose):
         (lambda: perceptron().requires_grad_(False), {}, "no parameter of the model requires"),
         (perceptron, {"probe_inputs": torch.ones(8, 6, device="meta")}, "on meta but the model is"),
         (perceptron, {"probe_inputs": torch.ones(8, 6).double()}, r"float64 but the parameters"),
+        (perceptron, {"probe_inputs": torch.ones(8, 6).half()}, r"float16 but the parameters"),
+        (perceptron, {"probe_inputs": torch.ones(8, 6).int()}, "does not run on probe_inputs"),
+        (perceptron, {"probe_inputs": (torch.ones(8, 6),)}, "must be one array .* got a tuple"),
         (perceptron, {"probe_inputs": torch.ones(8, 5)}, "does not run on probe_inputs"),
+        (Tied, {"probe_inputs": torch.ones(8, 4)}, "does not run on probe_inputs"),
+        (lambda: nn.Linear(6, 3, dtype=torch.complex64), {}, "must be real numbers, got torch.com"),
         (perceptron, {"probe_inputs": torch.ones(0, 6)}, "one sample per row"),
         (perceptron, {"probe_inputs": torch.full((2, 6), math.nan)}, "must be finite"),
         (perceptron, {"params": {}}, "read from the torch module itself"),
@@ -501,6 +506,10 @@ def spoiled(module):
     change(module, math.nan)
 
 
+def emptied(module):
+    module.to("meta")
+
+
 @pytest.mark.parametrize(
     ("spoil", "rule"),
     [
@@ -509,6 +518,7 @@ def spoiled(module):
         (resized, r"parameter 0.weight has shape torch.Size\(\[10, 6\]\) instead of"),
         (grown, r"different: 3.bias, 3.weight"),
         (spoiled, "not finite any more"),
+        (emptied, r"parameter 0.weight has no numbers \(device meta\)"),
     ],
 )
 def test_a_changed_model_is_recorded_and_the_run_goes_on(spoil, rule):
@@ -531,3 +541,55 @@ def test_parameters_and_odd_metrics_are_refused_in_a_sentence():
     sentences = sorted(failure.sentence for failure in seen.failures)
     assert "must be a single real number, got shape (3,)" in sentences[0]
     assert "the parameters are read from the torch module itself" in sentences[1]
+
+
+class Moody(nn.Module):
+    """A module whose forward pass fails when told to."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear, self.drop, self.mood = nn.Linear(6, 3), nn.Dropout(0.5), None
+
+    def forward(self, x):
+        if self.mood:
+            raise self.mood
+        return self.drop(self.linear(x))
+
+
+@pytest.mark.parametrize("mood", [RuntimeError("out of memory"), MemoryError(), KeyError("x")])
+def test_a_forward_pass_that_fails_leaves_training_as_it_was(mood):
+    module = Moody().train()
+    seen = watch(module, torch.randn(8, 6), budget=None)
+    module.mood, before = mood, states(module)
+    seen(1, train_loss=1.0)
+    after = states(module)
+    assert {key for key in before if not same(before[key], after[key])} == set()
+    module.mood = None
+    change(module)
+    seen(2, train_loss=2.0)
+    assert seen.dataset.train_loss.values.tolist() == [1, 2]
+    assert np.isnan(seen.dataset.kernel_distance[1])
+    assert seen.dataset.kernel_distance[2] >= 0
+    assert {f.kind for f in seen.failures} == {"outputs", "tangent kernel"}
+    assert all(type(mood).__name__ in f.sentence for f in seen.failures)
+
+
+def test_a_training_loop_in_three_lines(tmp_path, capsys):
+    """As in the README: made before the loop, called in it, asked for its report at the end."""
+    module, x = perceptron(), torch.randn(60, 6)
+    labels = (x[:, 0] > 0).long()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    seen = watch(module, x[:20], labels=labels[:20], budget=None)
+    for step in range(1, 41):
+        optimizer.zero_grad()
+        loss = functional.cross_entropy(module(x), labels)
+        loss.backward()
+        optimizer.step()
+        accuracy = (module(x).argmax(dim=1) == labels).float().mean()
+        seen(step, train_loss=loss, train_accuracy=accuracy, test_accuracy=accuracy)
+    found = seen.report(tmp_path / "run.nc")
+    assert not seen.failures
+    assert found.regime.kind == "leaving"
+    out = " ".join(capsys.readouterr().out.split())
+    assert f"regime leaving: {seen.regime.evidence}" in out
+    assert load(tmp_path / "run.nc").identical(seen.dataset)

@@ -12,6 +12,7 @@ from tacit.cli.figure import figure
 from tacit.cli.listing import listing
 from tacit.cli.show import show
 from tacit.cli.verify import verify
+from tacit.cli.watch import watch
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -24,6 +25,7 @@ app.command("figure")(figure)
 app.command("list")(listing)
 app.command("show")(show)
 app.command("data")(data)
+app.command("watch")(watch)
 
 
 def _version(asked: bool) -> None:
@@ -50,6 +52,7 @@ def main(
       tacit figure W-F2         one figure as PNG and SVG, its data beside it
       tacit show tacit-report   a saved result, in the terminal
       tacit data                image sets, and where to get them
+      tacit watch run.nc        the record of your own training run
 
     `tacit COMMAND --help` shows more examples.
     """

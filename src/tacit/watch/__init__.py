@@ -4,6 +4,7 @@
     for step, batch in enumerate(loader):
         ...
         watch(step, train_loss=loss, test_accuracy=accuracy)
+    watch.report("run.nc", "run.png")
 
 It is light: metrics are kept at every call (a number on an accelerator is waited for), looks at
 the model are log-spaced in the steps and at most 5% of the training time (tacit.watch.schedule).
@@ -28,9 +29,10 @@ from tacit.arguments import integer, positive, real
 from tacit.watch.backend import WHO, backend_for
 from tacit.watch.measures import Labels, read_labels
 from tacit.watch.record import load
+from tacit.watch.reporting import report
 from tacit.watch.watcher import Watch
 
-__all__ = ["Watch", "load", "watch"]
+__all__ = ["Watch", "load", "report", "watch"]
 
 
 def watch(

@@ -39,6 +39,11 @@ class Backend(Protocol):
 
 def backend_for(model: Any, probe_inputs: Any, params: Any, outputs: str | int) -> Backend:
     """The backend of a torch.nn.Module, or of a JAX function apply(params, x)."""
+    if isinstance(probe_inputs, dict | tuple | set):
+        raise ValueError(
+            f"{WHO}: probe_inputs must be one array with a sample per row, got a "
+            f"{type(probe_inputs).__name__}; wrap the model in one that takes a single array"
+        )
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
         from tacit.watch.torch_backend import TorchBackend

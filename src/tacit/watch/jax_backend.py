@@ -29,7 +29,8 @@ class JaxBackend:
         import jax
 
         asked = asked_for(WHO, outputs)
-        self.x = samples(WHO, "probe_inputs", x, apply)
+        self.x = samples(WHO, "probe_inputs", _raised(x), apply)
+        _require_rows(apply, params, self.x)
         self.gradients = FunctionGradients(WHO, apply, params, self.x, outputs=asked)
         self.tree: Any = jax.tree.structure(params)
         self.names = self._names(params)
@@ -53,13 +54,9 @@ class JaxBackend:
                 f"{WHO}: the parameters have another structure than at the start ({tree} instead "
                 f"of {self.tree}); start a new watch for a changed model"
             )
-        shapes = [np.shape(jax.tree.leaves(params)[i]) for i in self.gradients.learned]
-        for name, now, before in zip(self.names, shapes, self.start, strict=True):
-            if now != before.shape:
-                raise ValueError(
-                    f"{WHO}: parameter {name} has shape {now} instead of {before.shape} as at the "
-                    "start; start a new watch for a changed model"
-                )
+        leaves = jax.tree.leaves(params)
+        for name, place, before in zip(self.names, self.gradients.learned, self.start, strict=True):
+            _require_alike(name, leaves[place], before)
 
     def arrays(self, params: Any) -> dict[str, Any]:
         return dict(zip(self.names, self._trained(params), strict=True))
@@ -112,6 +109,59 @@ class JaxBackend:
 
     def _precision(self) -> contextlib.AbstractContextManager[Any]:
         return double_precision() if self.gradients.double else contextlib.nullcontext()
+
+
+def _require_alike(name: str, now: Any, before: Any) -> None:
+    """Complains unless a parameter has numbers, and as many as at the start."""
+    import jax
+
+    if isinstance(now, jax.core.Tracer):
+        raise ValueError(
+            f"{WHO}: parameter {name} has no numbers at this call, which was traced (inside "
+            "jax.jit, grad or scan); call the watch in the Python loop around it"
+        )
+    if np.shape(now) != before.shape:
+        raise ValueError(
+            f"{WHO}: parameter {name} has shape {np.shape(now)} instead of {before.shape} as at "
+            "the start; start a new watch for a changed model"
+        )
+    kind = np.dtype(getattr(now, "dtype", float))
+    if kind.kind in "iub":
+        raise ValueError(f"{WHO}: parameter {name} has dtype {kind}, and was a real at the start")
+
+
+def _require_rows(apply: Callable[[Any, Any], Any], params: Any, x: Any) -> None:
+    """Complains unless the function runs on the inputs and returns numbers in one row of each."""
+    import jax
+
+    leaves, tree = jax.tree.flatten(params)
+    arrays = {place: leaf for place, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
+
+    def run(arrays: dict[int, Any], x: Any) -> Any:
+        every = [arrays.get(place, leaf) for place, leaf in enumerate(leaves)]
+        return apply(jax.tree.unflatten(tree, every), x)
+
+    try:
+        found = jax.eval_shape(run, arrays, x)
+    except Exception as reason:
+        first = (str(reason) or type(reason).__name__).splitlines()[0]
+        raise ValueError(
+            f"{WHO}: the model does not run as apply(params, probe_inputs) "
+            f"({type(reason).__name__}: {first}); give a batch as it gets it in training"
+        ) from None
+    shape = getattr(found, "shape", None)
+    if shape is None or len(shape) not in (1, 2) or shape[0] != len(x):
+        seen = type(found).__name__ if shape is None else f"shape {shape}"
+        raise ValueError(
+            f"{WHO}: the model must return one row of numbers per probe input, got {seen} for "
+            f"{len(x)} inputs; wrap it in a function that picks what to look at"
+        )
+
+
+def _raised(x: Any) -> Any:
+    """Inputs of less than single precision, which NumPy does not know, as float32."""
+    low = str(getattr(x, "dtype", "")) in ("bfloat16", "float16")
+    return np.asarray(x).astype(np.float32) if low else x
 
 
 def _spoken(path: str) -> str:

@@ -41,6 +41,8 @@ OUTPUTS = {
     "linearized_output": "those of the model linearized at the start, at the same parameters",
 }
 GLANCES = {"glance_norm": NUMBERS["norm_l2"], "glance_turn": NUMBERS["direction_change"]}
+ATTRIBUTES = ("weight_decay", "start_step", "parameters", "setup_seconds", "look_seconds",
+              "training_seconds", "budget", "notes", "failures")  # fmt: skip
 TAKEN = {*NUMBERS, *LAYERS, *OUTPUTS, *GLANCES, "step", "call_step", "glance_step", "layer"}
 
 
@@ -153,6 +155,11 @@ def load(file: str | os.PathLike[str]) -> Any:
     dataset = _from_json(target) if target.suffix == ".json" else store.load(target)
     if dataset.attrs.get("kind") != MARK:
         raise ValueError(f"{WHO}: {target} is not the record of a watch")
+    missing = [name for name in sorted(TAKEN) if name not in dataset.variables]
+    missing += [name for name in ATTRIBUTES if name not in dataset.attrs]
+    if missing or not dataset.sizes["time"]:
+        what = ", ".join(missing[:3]) or "looks"
+        raise ValueError(f"{WHO}: {target} is an incomplete record (without {what})")
     return dataset
 
 
@@ -176,6 +183,8 @@ def _from_json(target: Path) -> Any:
 
     if not target.exists():
         raise FileNotFoundError(f"{WHO}: there is no file {target}")
+    if target.is_dir():
+        raise ValueError(f"{WHO}: {target} is a folder; give the name of a file")
     try:
         held = json.loads(target.read_text(encoding="utf-8"))
         variables = {name: _variable(part) for name, part in held["variables"].items()}

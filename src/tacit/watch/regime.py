@@ -69,6 +69,19 @@ def regime(dataset: Any) -> Regime:
     return Regime(kind, _evidence(step[last], now, error, decay), step[last], now, error, left)
 
 
+def regimes(dataset: Any) -> list[str]:
+    """The kind of regime at every look, "unknown" where there is no kernel or nothing has moved."""
+    decay = dataset.attrs["weight_decay"] > 0
+    names = ("kernel_distance", "linearized_error", "output_change")
+    rows = zip(*(dataset[name].values for name in names), strict=True)
+    return [
+        _kind(distance, math.nan if decay else missed)
+        if math.isfinite(distance) and change > 0
+        else "unknown"
+        for distance, missed, change in rows
+    ]
+
+
 def _kind(distance: float, missed: float) -> str:
     if distance > RICH:
         return "rich"

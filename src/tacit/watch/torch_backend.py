@@ -199,6 +199,8 @@ def _inputs(x: Any, params: dict[str, Any]) -> Any:
 
     first = next(iter(params.values()))
     kinds = {value.dtype for value in params.values()}
+    if odd := [kind for kind in kinds if not kind.is_floating_point]:
+        raise ValueError(f"{WHO}: the trained parameters must be real numbers, got {odd[0]}")
     if not isinstance(x, torch.Tensor):
         raw = np.asarray(x)
         if raw.dtype.kind not in "iub":

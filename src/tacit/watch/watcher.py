@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from tacit.watch.measures import (
 from tacit.watch.prediction import Transition, Verdict, transition, verdict
 from tacit.watch.record import Log, number, save
 from tacit.watch.regime import Regime, regime
+from tacit.watch.reporting import Report, deliver, read
 from tacit.watch.schedule import Budget, Steps
 
 GLANCES = 32  # per decade: norm and direction alone, as many as the forecast needs
@@ -120,6 +122,22 @@ class Watch:
     def forecast(self) -> Transition:
         """When the run leaves the kernel regime, if weight decay makes it."""
         return transition(self.dataset)
+
+    def report(self, *files: str | os.PathLike[str], to: str | None = None) -> Report:
+        """Prints table and verdicts, writes them to `files`, hands them on; returns the report.
+
+        A file is a record (.nc, .json) or the figure (.png, .svg). `to` is "wandb" or "mlflow",
+        whose run must be open, or "tensorboard" with a log folder: report("runs/name",
+        to="tensorboard"). What goes wrong is told in the table and kept in `failures`, like at a
+        call: a report within a training loop does not end it.
+        """
+        step = self.log.steps[-1] if self.log.steps else self.first
+        guard = functools.partial(self._failures.kept, "report", step)
+        written = deliver(self.dataset, files, to, guard)
+        found = read(self.dataset, written)
+        with guard():
+            found.print()
+        return found
 
     def save(self, file: str | os.PathLike[str]) -> Path:
         """Write the record to `file`, .nc or .json; `from tacit.watch import load` opens it."""
