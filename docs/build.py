@@ -1,8 +1,13 @@
-"""Build the pictures of the docs: `python docs/build.py [FOLDER]` fills docs/pictures/."""
+"""Build the pictures of the docs: `python docs/build.py [FOLDER [NAME ...]]` fills docs/pictures/.
+
+With names, `W-F9` or `when_will_it_grok`, only these. Two pictures need more than the package:
+is_my_network_lazy the extra torch, what_does_alpha_do Fashion-MNIST (`tacit data fashion-mnist`).
+"""
 
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
 from tacit.figures import draw, make
@@ -19,18 +24,31 @@ def gallery_pictures() -> dict[str, Path]:
     return {f"{script.stem.removeprefix('plot_')}.png": script for script in scripts}
 
 
-def build(folder: Path) -> list[Path]:
-    """The pictures written: one per gallery script, one per diagram; all of them or none."""
+def build(folder: Path, names: Collection[str] = ()) -> list[Path]:
+    """The pictures written, those called `names` or all there are; if one fails, none is."""
+    known = {*DIAGRAMS, *(name.removesuffix(".png") for name in gallery_pictures())}
+    if strange := sorted({*names} - known):
+        raise SystemExit(
+            f"there is no picture {strange[0]}; choose from {', '.join(sorted(known))}"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as stage:
-        for name, script in gallery_pictures().items():
-            subprocess.run([sys.executable, str(script), str(Path(stage) / name)], check=True)
-        for id in DIAGRAMS:
-            with styled():
-                draw(id, make(id)).savefig(Path(stage) / f"{id}.png", dpi=100)
+        for name in names or known:
+            _draw(name, Path(stage) / f"{name}.png")
         return [file.replace(folder / file.name) for file in sorted(Path(stage).iterdir())]
 
 
+def _draw(name: str, file: Path) -> None:
+    if name in DIAGRAMS:
+        with styled():
+            draw(name, make(name)).savefig(file, dpi=100)
+        return
+    script = gallery_pictures()[file.name]
+    if subprocess.run([sys.executable, str(script), str(file)]).returncode:
+        raise SystemExit(f"{script.name} failed, so no picture was written")
+
+
 if __name__ == "__main__":
-    for picture in build(Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "pictures"):
+    place = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "pictures"
+    for picture in build(place, sys.argv[2:]):
         print(picture)
