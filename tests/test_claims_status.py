@@ -43,6 +43,7 @@ EXPECTED = {
     "W-L12": "holds as corrected",
     "W-L13": "holds",
     "W-F6ab": "holds",
+    "W-F6c": "holds as corrected",
     "W-F7": "holds as corrected",
     "L-T1": "holds",
     "L-T2": "holds",

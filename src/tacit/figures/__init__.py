@@ -33,6 +33,7 @@ from tacit.figures import (
     woodworth_f4,
     woodworth_f5,
     woodworth_f6,
+    woodworth_f6c,
     woodworth_f7,
     woodworth_f9,
 )
@@ -76,6 +77,7 @@ __all__ = [
     "woodworth_f4",
     "woodworth_f5",
     "woodworth_f6",
+    "woodworth_f6c",
     "woodworth_f7",
     "woodworth_f9",
     "write",

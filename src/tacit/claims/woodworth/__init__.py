@@ -11,6 +11,7 @@ from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
     theorem_3,
     width,
     networks,
+    wide_nets,
     splines,
     balance,
     kernel_bounds,
@@ -33,5 +34,6 @@ __all__ = [
     "theorem_1",
     "theorem_2",
     "theorem_3",
+    "wide_nets",
     "width",
 ]

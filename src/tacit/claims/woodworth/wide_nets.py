@@ -1,0 +1,242 @@
+"""W-F6c: a wide ReLU net on digits errs more from large starts, but is no kernel machine there."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.claims.evidence import Check, Evidence
+from tacit.claims.plot import Plot, Series
+from tacit.claims.registry import claim
+from tacit.claims.verdict import Size
+from tacit.claims.woodworth.wide_net_runs import (
+    EARLY,
+    Course,
+    Scene,
+    Trained,
+    kernel_course,
+    trained,
+)
+
+SMALL, LARGE, LARGER = 1.0, 50.0, 200.0  # alpha
+SCENES = {"quick": Scene("digits", 512, 300, 64), "full": Scene("mnist", 0, 5000, 256)}
+SEEDS = {"quick": 5, "full": 1}
+FAST = 0.5  # the step at alpha = 1, and of the kernel machine in its units
+STEPS = {"quick": (0.5, 0.1, 0.05), "full": (0.5, 0.1)}  # searched at the large start
+LAST_LAYER = {"quick": 0.5, "full": 0.1}  # step where the output layer alone is trained
+EPOCHS = {"quick": 300, "full": 80}
+PRINTED = {"small": 0.014, "large": 0.024, "output": 0.027}  # W B.2
+NAMES = {"digits": "512 of the 8x8 digits", "mnist": "all of MNIST"}
+STILL = 1e-3  # features that turn by less than 2.6 degrees have not turned
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Runs:
+    """Runs by name, one per seed; `step` is the best of the steps of the large start.
+
+    small, large: as printed. kernel: large, its outputs subtracted, tiny steps. output: the last
+    layer alone. steps: as large, its outputs subtracted. larger, larger kernel: two epochs only.
+    """
+
+    scene: Scene
+    images: int  # of the test
+    step: float
+    named: Mapping[str, tuple[Trained, ...]]
+
+    def field(self, name: str, field: str) -> Array:
+        return np.array([getattr(run, field) for run in self.named[name]])
+
+    def error(self, name: str) -> float:
+        return float(self.field(name, "error").mean())
+
+    def spread(self, *names: str) -> float:
+        """Standard error of the mean error of one name, or of the difference of two."""
+        errors = [self.field(name, "error") for name in names]
+        if len(errors[0]) > 1:
+            found = errors[0] - errors[1] if len(errors) > 1 else errors[0]
+            return float(found.std(ddof=1) / len(found) ** 0.5)
+        # one run: as if every test image were drawn anew
+        return float(sum(e[0] * (1 - e[0]) / self.images for e in errors) ** 0.5)
+
+    def share(self, name: str) -> float:
+        """The part of the gap between small and large starts at which a mean error lies."""
+        gap = self.error("large") - self.error("small")
+        return (self.error(name) - self.error("small")) / gap
+
+    def exponent(self, name: str, larger: str) -> float:
+        """Of the relative move of the weights in alpha, after the first epochs."""
+        ratio = self.field(larger, "early").mean() / self.field(name, "early").mean()
+        return float(np.log(ratio) / np.log(LARGER / LARGE))
+
+
+def courses(size: Size, step: float) -> dict[str, Course]:
+    """Everything but the large start as printed, which takes its best step."""
+    epochs = EPOCHS[size]
+    found = {
+        "small": Course(SMALL, FAST, epochs=epochs),
+        "kernel": kernel_course(LARGE, FAST, epochs),
+        "output": Course(SMALL, LAST_LAYER[size], output=True, epochs=epochs),
+        "larger": Course(LARGER, step, epochs=EARLY),
+        "larger kernel": kernel_course(LARGER, FAST, EARLY),
+    }
+    if size == "quick":  # what the steps do alone
+        found["steps"] = Course(LARGE, step, unbiased=True, epochs=epochs)
+    return found
+
+
+def ran(size: Size) -> Runs:
+    scene, seeds = SCENES[size], range(SEEDS[size])
+    tried = {
+        step: tuple(trained(scene, Course(LARGE, step, epochs=EPOCHS[size]), s) for s in seeds)
+        for step in STEPS[size]
+    }
+    step = best(tried)
+    named = {name: tuple(trained(scene, course, s) for s in seeds)
+             for name, course in courses(size, step).items()}  # fmt: skip
+    return Runs(scene, len(scene.load(0).test_labels), step, {"large": tried[step], **named})
+
+
+def best(tried: Mapping[float, tuple[Trained, ...]]) -> float:
+    """The step of the least mean test error among those that fit everything, if there is one."""
+    whole = [step for step, runs in tried.items() if all(r.train_accuracy == 1 for r in runs)]
+    return min(whole or tried, key=lambda step: np.mean([r.error for r in tried[step]]))
+
+
+@claim(
+    "W-F6c",
+    statement="a depth-2 ReLU net of 5000 units on MNIST, trained by SGD to 100% training accuracy,"
+    " errs on 1.4% of the test images for alpha <= 2 and on 2.4% for alpha >= 50, where it is in"
+    " the kernel regime and no better than a linear model on random features (2.7%)",
+    place="appendix B.2, Figure 6 (c)",
+    seconds=15,
+)
+def wide_nets(size: Size) -> Evidence:
+    return evidence(ran(size))
+
+
+def evidence(runs: Runs) -> Evidence:
+    """What the runs say of the statement as printed and as corrected."""
+    found = checks(runs)
+    return Evidence(
+        ran=f"{runs.scene.width} units on {NAMES[runs.scene.images]}, tested on {runs.images};"
+        f" starts and draws: {len(runs.named['small'])}; batch {runs.scene.batch}, trained until"
+        f" all training images are right; steps {FAST:g} at alpha = {SMALL:g} and"
+        f" {runs.step:g} (the best of those tried) at {LARGE:g}; kernel machine: alpha = {LARGE:g},"
+        f" outputs of the start subtracted, step {FAST:g}/alpha^2",
+        checks=[found[name] for name in ("worse", "proxy", "level", "still", "falls")],
+        corrected=[found[name] for name in ("worse", "proxy", "rich", "machine", "less", "free",
+                                            "law")],
+        correction="large starts do err more, but as printed they are not in the kernel regime:"
+        " under cross-entropy a net that starts with outputs of size alpha^2 is a perceptron on"
+        " f(w/alpha), whose course and whose turned features no longer depend on alpha, and it"
+        " keeps its random outputs where there are no data. The kernel machine of the same start,"
+        " outputs subtracted and steps divided by alpha^2, errs less",
+        counterexample={f"test error, {name}": runs.error(name)
+                        for name in ("small", "kernel", "output", "large")},
+        premises=premises(runs),
+        controls=controls(runs, found),
+        findings=findings(runs),
+        plots=[plot(runs)],
+    )  # fmt: skip
+
+
+def checks(runs: Runs) -> dict[str, Check]:
+    """Every check, of the printed statement and of the corrected one."""
+    moves = runs.exponent("large", "larger")
+    return {
+        "worse": Check("test error of the small start over that of the large one, printed 0.58",
+                       runs.error("small") / runs.error("large"), 0.8, kind="at most"),
+        "proxy": Check("test error of the small start over that of the output layer alone, printed"
+                       " 0.52", runs.error("small") / runs.error("output"), 1.0, kind="at most"),
+        "level": Check("test error of the large start over that of the output layer alone, printed"
+                       " 0.89", runs.error("large") / runs.error("output"), 0.8, kind="at least"),
+        "still": Check("largest grad distance of the large start: it stays in the kernel regime",
+                       runs.field("large", "turned").max(), tolerance=STILL),
+        "falls": Check(f"exponent in alpha of its relative move after {EARLY} epochs; -2 in the"
+                       " kernel regime", moves, -1.0, kind="at most"),
+        "rich": Check("least grad distance of the small start, which leaves the kernel regime",
+                      runs.field("small", "turned").min(), 10 * STILL, kind="at least"),
+        "machine": Check("largest grad distance of the kernel machine",
+                         runs.field("kernel", "turned").max(), tolerance=STILL),
+        "less": Check("test error of the kernel machine over that of the large start",
+                      runs.error("kernel") / runs.error("large"), 1.0, kind="at most"),
+        "free": Check(f"exponent in alpha of the large start's relative move after {EARLY} epochs",
+                      moves, 0.0, tolerance=0.1),
+        "law": Check("the same of the kernel machine",
+                     runs.exponent("kernel", "larger kernel"), -2.0, tolerance=0.1),
+    }  # fmt: skip
+
+
+def controls(runs: Runs, found: Mapping[str, Check]) -> dict[str, Check]:
+    """Wrong readings of the runs, whatever the right one is."""
+
+    def exchanged(name: str) -> Check:
+        return found[name].control(1 / found[name].measured)
+
+    return {
+        "small and large start exchanged": exchanged("worse"),
+        "small start and output layer exchanged": exchanged("proxy"),
+        "large start and kernel machine exchanged": exchanged("less"),
+        "the small start for the kernel machine": found["machine"].control(
+            runs.field("small", "turned").min()),
+        "the kernel machine for the small start": found["rich"].control(
+            runs.field("kernel", "turned").max()),
+        "exponent -1 for the large start": found["free"].control(predicted=-1.0),
+        "exponent -1 for the kernel machine": found["law"].control(predicted=-1.0),
+    }  # fmt: skip
+
+
+def premises(runs: Runs) -> dict[str, tuple[bool, float]]:
+    least = {name: float(runs.field(name, "train_accuracy").min()) for name in runs.named}
+    as_printed = min(least["small"], least["large"])
+    return {
+        "small and large starts reach 100% training accuracy": (as_printed == 1, as_printed),
+        "the kernel machine at least 99.9%": (least["kernel"] >= 0.999, least["kernel"]),
+    }
+
+
+def findings(runs: Runs) -> list[str]:
+    """What the runs say beyond the checks."""
+    told = [
+        f"test error {told_error(runs, name)} (W prints {PRINTED[name]:.1%} on MNIST), training"
+        f" accuracy {runs.field(name, 'train_accuracy').min():.3%}: {what}"
+        for name, what in (("small", f"alpha = {SMALL:g}"), ("large", f"alpha = {LARGE:g}"),
+                           ("output", "output layer alone"))
+    ]  # fmt: skip
+    told.append(
+        f"test error {told_error(runs, 'kernel')}, training accuracy"
+        f" {runs.field('kernel', 'train_accuracy').min():.3%}: kernel machine of the large start,"
+        f" not in W; it has {runs.share('kernel'):.0%} of the gap, the output layer alone, which W"
+        f" takes for it, {runs.share('output'):.0%}"
+    )
+    turned = ", ".join(f"{runs.field(name, 'turned').mean():.2g} ({name})"
+                       for name in ("small", "large", "kernel"))  # fmt: skip
+    told.append(f"grad distance between start and end, mean: {turned}")
+    return told + (parts(runs) if "steps" in runs.named else [])
+
+
+def parts(runs: Runs) -> list[str]:
+    """The gap between large and small starts, cut by runs that differ in one thing each."""
+    cuts = {"the outputs of the start": ("large", "steps"),
+            "steps not divided by alpha^2, a perceptron's": ("steps", "kernel"),
+            "the kernel regime itself": ("kernel", "small")}  # fmt: skip
+    told = ", ".join(
+        f"{what} {runs.error(more) - runs.error(less):+.2%} ± {runs.spread(more, less):.2%}"
+        for what, (more, less) in cuts.items()
+    )
+    return [f"what the large start errs more than the small one: {told}"]
+
+
+def told_error(runs: Runs, name: str) -> str:
+    return f"{runs.error(name):.2%} ± {runs.spread(name):.2%}"
+
+
+def plot(runs: Runs) -> Plot:
+    """Test errors of single runs: how many images they leave on either side of the gap."""
+    names = [name for name in ("small", "kernel", "output", "steps", "large") if name in runs.named]
+    series = [Series(name, np.full(len(runs.named[name]), float(place)), runs.field(name, "error"),
+                     "points") for place, name in enumerate(names)]  # fmt: skip
+    return Plot("test error by seed", "run: " + ", ".join(names), "share of test images", series)
