@@ -44,6 +44,8 @@ EXPECTED = {
     "W-L13": "holds",
     "W-F6ab": "holds",
     "W-F6c": "holds as corrected",
+    "W-F6d": "holds as corrected",
+    "W-F8": "holds",
     "W-F7": "holds as corrected",
     "L-T1": "holds",
     "L-T2": "holds",

@@ -34,7 +34,9 @@ from tacit.figures import (
     woodworth_f5,
     woodworth_f6,
     woodworth_f6c,
+    woodworth_f6d,
     woodworth_f7,
+    woodworth_f8,
     woodworth_f9,
 )
 from tacit.figures.registry import Entry, draw, figure, figures, make, write
@@ -78,7 +80,9 @@ __all__ = [
     "woodworth_f5",
     "woodworth_f6",
     "woodworth_f6c",
+    "woodworth_f6d",
     "woodworth_f7",
+    "woodworth_f8",
     "woodworth_f9",
     "write",
 ]

@@ -12,6 +12,8 @@ from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
     width,
     networks,
     wide_nets,
+    conv_nets,
+    conv_curves,
     splines,
     balance,
     kernel_bounds,
@@ -22,6 +24,8 @@ from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
 __all__ = [
     "asymptotics",
     "balance",
+    "conv_curves",
+    "conv_nets",
     "explicit",
     "general_approach",
     "kernel",
