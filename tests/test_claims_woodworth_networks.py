@@ -8,7 +8,7 @@ from tacit.claims.woodworth import network_runs, networks
 from tacit.claims.woodworth.network_runs import Trained, data, kernel_outputs, net, start, trained
 from tacit.models.tangent import gradient_distance
 from tacit.probes.kernel_machines import kernel_interpolant
-from tacit.records import NumericalError
+from tacit.records import Kind, NumericalError, Outcome
 
 REFUTED = ("fails", "inconclusive")
 CLAIM = Claim("W-F6ab", "statement", "place", networks.circle_nets)
@@ -83,12 +83,41 @@ def test_nets_with_an_output_at_the_start_are_refuted(monkeypatch, runs):
     assert CLAIM.run("quick").status in REFUTED
 
 
-def test_a_run_that_fails_makes_it_inconclusive(monkeypatch):
-    def short(*arguments, **named):
-        raise NumericalError("flow", network_runs.ended(2, 1.0, 0, data(0).training).outcome)
+def failing(runs, seeds, scale=1.0):
+    """Runs that come to rest in some draws."""
 
-    monkeypatch.setattr(networks, "trained", short)
-    assert CLAIM.run("quick").status == "inconclusive"
+    def run(depth, at, seed, loss=1e-9):
+        if seed in seeds and at == scale:
+            raise NumericalError("flow", Outcome(Kind.STALLED, f"seed {seed} at rest"))
+        return runs(depth, at, seed, loss)
+
+    return run
+
+
+@pytest.mark.parametrize("seeds", [{2}, set(range(5))], ids=["one of five", "all"])
+def test_runs_that_fail_make_it_inconclusive(monkeypatch, runs, seeds):
+    monkeypatch.setattr(networks, "trained", failing(runs, seeds))
+    verdict = CLAIM.run("quick")
+    assert verdict.status == "inconclusive"
+    assert "at rest" in " ".join(verdict.evidence.findings)
+
+
+def test_a_draw_with_a_failed_run_is_left_out_and_named(monkeypatch, runs):
+    monkeypatch.setattr(networks, "trained", failing(runs, {1}))
+    sweep = networks.swept((1.0, 1e3), (0, 1, 2))
+    assert sweep.draws == (0, 2)
+    assert sweep.runs.shape == (1, 2, 2, len(Trained._fields))
+    np.testing.assert_array_equal(sweep.runs[0, :, 1], [runs(2, s, 2) for s in (1.0, 1e3)])
+    assert any("draw 1 is left out, for" in line and "at rest" in line
+               for line in networks.left_out(sweep))  # fmt: skip
+
+
+def test_one_draw_in_ten_may_come_to_rest(monkeypatch, runs):
+    """Of ten draws: with one left out it holds, with two it does not say."""
+    monkeypatch.setitem(networks.DRAWS, "quick", 10)
+    for seeds, status in (({3}, "holds"), ({3, 7}, "inconclusive")):
+        monkeypatch.setattr(networks, "trained", failing(runs, seeds))
+        assert CLAIM.run("quick").status == status
 
 
 def test_kernel_outputs_are_those_of_the_interpolant():
@@ -101,6 +130,72 @@ def test_kernel_outputs_are_those_of_the_interpolant():
     np.testing.assert_allclose(kernel_outputs(2, 9.0, 1), slow, atol=1e-9)  # whatever alpha
     other = kernel_outputs(2, 1.0, 1, drawn=2)
     assert np.abs(other - slow).max() > 1e-3
+
+
+def features(depth, seed):
+    return net(depth, True).jacobian(start(depth, 1.0, seed).start(2), data(seed).training.X)
+
+
+def test_a_start_whose_features_miss_the_labels_is_found():
+    """By least squares, and by three points of which no unit of the start sees a kink between."""
+    task, J = data(19).training, features(2, 19)
+    miss = task.y - J @ np.linalg.lstsq(J, task.y, rcond=1e-12)[0]
+    assert network_runs.floor(2, 19) == pytest.approx(miss @ miss, rel=1e-6)
+    first = start(2, 1.0, 19).start(2)[: 2 * network_runs.WIDTH].reshape(-1, 2)
+    patterns, groups = np.unique(task.X @ first.T > 0, axis=0, return_inverse=True)
+    three = np.flatnonzero(groups.ravel() == np.bincount(groups.ravel()).argmax())
+    assert (len(patterns), len(three)) == (8, 3)
+    # the net is linear on the three: one combination of their features is zero
+    null = np.cross(*task.X[three].T)
+    assert network_runs.floor(2, 19) == pytest.approx((null @ task.y[three]) ** 2 / (null @ null))
+    assert not network_runs.fits(19, (2,))
+    assert network_runs.fits(19, (5,))  # more kinks
+    assert not network_runs.fits(19, (5, 2))
+
+
+@pytest.mark.parametrize("seed", [1, 10])
+def test_a_start_whose_features_reach_the_labels_is_kept(seed):
+    """The worst conditioned of the draws too."""
+    J, y = features(2, seed), data(seed).training.y
+    miss = y - J @ np.linalg.lstsq(J, y)[0]
+    assert np.linalg.matrix_rank(J) == len(y)
+    assert miss @ miss < 1e-20
+    assert network_runs.floor(2, seed) == 0.0
+    assert network_runs.fits(seed, (2,))
+
+
+def test_the_flow_of_a_large_start_rests_at_the_floor():
+    with pytest.raises(NumericalError):
+        network_runs.ended(2, 100.0, 19, data(19).training)
+    floor = network_runs.floor(2, 19)
+    assert (
+        network_runs.ended(2, 100.0, 19, data(19).training, loss=1.01 * floor).loss > 0.99 * floor
+    )
+
+
+def test_draws_that_do_not_fit_are_passed_over_and_named():
+    assert network_runs.fitting(20, (2,)) == (*range(19), 20)
+    assert network_runs.fitting(20, (2,), loss=1e-3) == tuple(range(20))
+    (line,) = networks.left_out(networks.Sweep((), (*range(19), 20), np.empty(0)))
+    assert line.startswith("draw 19 is left out")
+    assert f"{network_runs.floor(2, 19):.2g} (D=2)" in line
+    assert networks.left_out(networks.Sweep((), tuple(range(19)), np.empty(0))) == []
+
+
+def test_the_claim_uses_the_draws_that_fit(monkeypatch, runs):
+    """A draw that does not fit gives way to the next, and no run is made from it."""
+    seen = set()
+
+    def watched(depth, scale, seed, loss=1e-9):
+        seen.add(seed)
+        return runs(depth, scale, seed, loss)
+
+    monkeypatch.setattr(networks, "trained", watched)
+    monkeypatch.setattr(network_runs, "fits", lambda seed, depths, loss: seed != 1)
+    verdict = CLAIM.run("quick")
+    assert seen == {0, 2, 3, 4, 5}
+    assert verdict.status == "holds", verdict.reason
+    assert any(line.startswith("draw 1 is left out") for line in verdict.evidence.findings)
 
 
 def test_a_run_measures_what_it_says():
@@ -124,7 +219,7 @@ def test_the_scale_is_alpha_to_the_depth():
 
 def test_the_critical_scale_is_where_descent_turns_unstable():
     """Just below it a step shrinks the fastest mode of the linearised net, above it grows."""
-    scale = float(networks.critical(1)[0])
+    scale = float(networks.critical((0,))[0])
     for factor, stable in ((0.9, True), (1.1, False)):
         model = start(2, factor * scale, 0)
         J = model.jacobian(model.start(2), data(0).training.X)
@@ -134,10 +229,9 @@ def test_the_critical_scale_is_where_descent_turns_unstable():
 
 def test_a_crossing_is_found_on_a_known_curve():
     scales = (0.01, 1.0, 100.0)
-    sweep = networks.Sweep(scales, 1)
     runs = np.zeros((1, 3, 1, len(Trained._fields)))
     runs[..., 0, 1] = np.array([1.0, 0.01, 1e-4])
-    sweep.__dict__["runs"] = runs
+    sweep = networks.Sweep(scales, (0,), runs)
     np.testing.assert_allclose(networks.crossing(sweep, 0.1), 0.1)
 
 

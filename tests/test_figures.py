@@ -324,8 +324,9 @@ def test_a_failure_leaves_nothing(tmp_path, monkeypatch):
         file.write_bytes(b"half")
         raise OSError("no space left")
 
-    write("W-F2", {"points": 11}, tmp_path)
-    before = {file: file.read_bytes() for file in tmp_path.iterdir()}
+    before = {tmp_path / f"W-F2.{kind}": b"earlier" for kind in ("png", "svg", "nc")}
+    for file, content in before.items():
+        file.write_bytes(content)
     monkeypatch.setattr(tacit.store, "save", full)
     with pytest.raises(OSError, match="no space left"):
         write("W-F2", {"points": 12}, tmp_path)

@@ -43,7 +43,18 @@ def test_both_regimes_are_there(dataset):
 
 def test_the_critical_scale_is_that_of_the_claim(dataset, monkeypatch):
     monkeypatch.setattr("tacit.claims.woodworth.networks.DEPTHS", (2,))
-    assert float(dataset.critical[0]) == pytest.approx(critical(3)[0])
+    assert float(dataset.critical[0]) == pytest.approx(critical((0, 1, 2))[0])
+
+
+def test_a_draw_whose_kernel_cannot_fit_is_left_out(monkeypatch, dataset):
+    assert dataset.seed.values.tolist() == [0, 1, 2]
+    assert "left out" not in dataset.summary
+    monkeypatch.setattr(network_runs, "fits", lambda seed, depths, loss: seed != 1)
+    found = make("W-F6ab", {**SMALL, "scales": 2, "seeds": 2, "log10_scales": [1.0, 3.0]})
+    assert found.seed.values.tolist() == [0, 2]
+    assert "cannot fit the labels: [1]" in found.summary
+    last = dataset.test_error.sel(seed=2).values[0, -1]
+    assert float(found.test_error.sel(seed=2)[0, -1]) == pytest.approx(last)
 
 
 def test_a_run_that_fails_is_a_gap(monkeypatch, dataset):

@@ -17,6 +17,8 @@ from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.operations import modular_arithmetic
 from tacit.records import Kind
 
+pytestmark = pytest.mark.usefixtures("kept_programs")
+
 PROBLEM = modular_arithmetic("+", 7, 0.6, seed=1)
 LITTLE = modular_arithmetic("+", 5, 0.6, seed=1)
 SOURCE = TokenMLP(embedding=4, hidden=5, seed=3)

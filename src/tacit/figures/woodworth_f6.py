@@ -25,7 +25,7 @@ COLOURS, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
 LABELS = {
     "depth": "number of weight matrices of the student",
     "scale": "alpha^D, the depth-adjusted scale of the start",
-    "seed": "seed of the points, of the teacher and of the start",
+    "seed": "seed of the points, the teacher and the start, whose kernel can fit the labels",
     "test_error": "mean square of net minus teacher over the circle, the teacher's being 1",
     "kernel_error": "the same for the kernel predictor of the start",
     "grad_distance": "1 - cosine between the tangent features at the start and at the end",
@@ -39,23 +39,24 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     """What both panels show of every depth, scale and seed; a run that fails is left NaN."""
     import xarray
 
-    from tacit.claims.woodworth.network_runs import Trained
+    from tacit.claims.woodworth.network_runs import Trained, fitting
 
     depths, (low, high) = parameters["depths"], parameters["log10_scales"]
     scales = np.logspace(low, high, parameters["scales"])
-    shape = len(depths), len(scales), parameters["seeds"]
+    draws = fitting(parameters["seeds"], tuple(depths), parameters["loss"])
+    shape = len(depths), len(scales), len(draws)
     found = np.empty((*shape, len(Trained._fields)))
     for done, at in enumerate(np.ndindex(shape), start=1):
-        found[at] = cell(depths[at[0]], float(scales[at[1]]), at[2], parameters)
+        found[at] = cell(depths[at[0]], float(scales[at[1]]), draws[at[2]], parameters)
         if progress:
             progress(done, int(np.prod(shape)))
     dims = "depth", "scale", "seed"
     variables: dict[str, Any] = {
         name: (dims, found[..., k]) for k, name in enumerate(Trained._fields)
     }
-    limits = [[critical(depth, seed) for seed in range(shape[2])] for depth in depths]
+    limits = [[critical(depth, seed) for seed in draws] for depth in depths]
     variables["critical"] = ("depth", np.median(limits, axis=1))
-    coordinates = {"depth": depths, "scale": scales, "seed": np.arange(shape[2])}
+    coordinates = {"depth": depths, "scale": scales, "seed": list(draws)}
     dataset = xarray.Dataset(variables, coordinates)
     for name, text in LABELS.items():
         dataset[name].attrs = {"long_name": text, "units": "steps" if name == "steps" else "1"}
@@ -96,6 +97,9 @@ def summary(dataset: xarray.Dataset) -> str:
                      f"{ends[1]}")  # fmt: skip
     limits = ", ".join(f"{float(c):.2g}" for c in dataset.critical)
     lines.append(f"steps of 0.01 are unstable at the start above alpha^D = {limits}")
+    left = sorted({*range(int(dataset.seed[-1]))} - {*dataset.seed.values.tolist()})
+    if left:
+        lines.append(f"seeds left out, where the kernel of the start cannot fit the labels: {left}")
     failed = int(np.isnan(dataset.steps.values).sum())
     return "\n".join([*lines, f"{failed} of {dataset.steps.size} runs did not reach their loss"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -51,6 +52,31 @@ def net(depth: int, unbiased: bool) -> FunctionModel:
 def start(depth: int, scale: float, seed: int, unbiased: bool = True) -> FunctionModel:
     """The net of W-F6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`."""
     return relu_net(depth, WIDTH, scale ** (1 / depth), seed=seed, unbiased=unbiased)
+
+
+@functools.lru_cache(maxsize=256)
+def floor(depth: int, seed: int) -> float:
+    """The loss at which the kernel regime rests: what of the labels no tangent feature reaches.
+
+    Alpha only multiplies the features. Between two kinks the net is linear in its two inputs, so
+    the features of three points there are dependent, and their labels need not be.
+    """
+    task = data(seed).training
+    J = net(depth, True).jacobian(start(depth, 1.0, seed).start(2), task.X)
+    directions, sizes, _ = np.linalg.svd(J, full_matrices=False)
+    beyond = directions[:, sizes <= np.finfo(float).eps * max(J.shape) * sizes[0]]
+    return float(np.sum((beyond.T @ task.y) ** 2))
+
+
+def fits(seed: int, depths: tuple[int, ...], loss: float = LOSS) -> bool:
+    """Whether the kernel of the start can fit the labels of this draw to `loss` at every depth."""
+    return all(floor(depth, seed) <= loss for depth in depths)
+
+
+def fitting(count: int, depths: tuple[int, ...], loss: float = LOSS) -> tuple[int, ...]:
+    """The first `count` draws whose labels the kernel of their start can fit."""
+    able = (seed for seed in itertools.count() if fits(seed, depths, loss))
+    return tuple(itertools.islice(able, count))
 
 
 @functools.cache
