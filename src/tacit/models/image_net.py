@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arguments import integer, log_scale, one_of, positive
+from tacit.arguments import integer, log_scale, one_of
+from tacit.models.he_start import STARTS, he_weights, layer_factors
 from tacit.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
 from tacit.problems.images.arrays import Images
 from tacit.records import Record
 
-STARTS = ("gaussian", "he_uniform")
 VGG = "64-M-128-M-256-256-M-512-512-M-512-M-FC"
 SMALLEST, LARGEST = 1e-30, 1e30  # what float32 can hold with room for the weights
 
@@ -134,7 +134,7 @@ def _net(
     seed = integer(who, "seed", seed, least=0)
     given = 1.0 if alpha is None and log_alpha is None else alpha
     log_scaled = log_scale(who, function.depth, given, log_alpha, None)
-    factors = _factors(who, function.depth, layers)
+    factors = layer_factors(who, function.depth, layers)
     for factor in factors:
         size = log_scaled + math.log(factor)
         if not math.log(SMALLEST) <= size <= math.log(LARGEST):
@@ -146,18 +146,6 @@ def _net(
     return ImageNet(who, function, scale, start, seed, factors, bool(unbiased))
 
 
-def _factors(who: str, depth: int, layers: Sequence[float] | None) -> tuple[float, ...]:
-    """One positive factor per layer; ones by default."""
-    if layers is None:
-        return (1.0,) * depth
-    factors = tuple(positive(who, "layers", factor) for factor in np.atleast_1d(layers).tolist())
-    if len(factors) != depth:
-        raise ValueError(
-            f"{who}: layers must have one factor per layer ({depth}), got {len(factors)}"
-        )
-    return factors
-
-
 @functools.lru_cache(maxsize=4)
 def _start(
     net: ImageNet, shapes: tuple[tuple[int, ...], ...]
@@ -166,12 +154,7 @@ def _start(
     rng = np.random.default_rng(net.seed)
     found = {}
     for layer, (shape, factor) in enumerate(zip(shapes, net.layers, strict=True), 1):
-        inputs = math.prod(shape[:-1])
-        if net.drawn == "gaussian":
-            drawn = rng.normal(0.0, math.sqrt(2 / inputs), shape)
-        else:  # He's uniform start: variance a^2 / 3 = 2 / inputs
-            bound = math.sqrt(6 / inputs)
-            drawn = rng.uniform(-bound, bound, shape)
+        drawn = he_weights(rng, net.drawn, math.prod(shape[:-1]), shape)
         found[name_of(layer)] = (net.alpha * factor * drawn).astype(np.float32)
         found[name_of(layer)].setflags(write=False)
     return found

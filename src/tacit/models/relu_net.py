@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, log_scale, one_of, positive
+from tacit.arguments import Array, integer, log_scale, one_of
 from tacit.models.function import FunctionModel
+from tacit.models.he_start import STARTS, he_weights, layer_factors
 
 WHO = "relu_net"
-STARTS = ("he_uniform", "gaussian")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,25 +93,13 @@ def relu_net(
     seed = integer(WHO, "seed", seed, least=0)
     one_of(WHO, "start", start, STARTS)
     scale = math.exp(log_scale(WHO, depth, alpha, log_alpha, None))
-    factors = _factors(depth, layers)
+    factors = layer_factors(WHO, depth, layers)
     function = ReluFunction(depth, width, bool(unbiased))
     begin = functools.partial(_start, function=function, kind=start, scale=scale, seed=seed,
                               factors=factors)  # fmt: skip
     details = {"depth": depth, "width": width, "alpha": scale, "start": start, "seed": seed,
                "layers": list(factors), "unbiased": bool(unbiased)}  # fmt: skip
     return FunctionModel(function, begin, homogeneity=depth, name=WHO, details=details)
-
-
-def _factors(depth: int, layers: Sequence[float] | None) -> tuple[float, ...]:
-    """One positive factor per layer; ones by default."""
-    if layers is None:
-        return (1.0,) * depth
-    factors = tuple(positive(WHO, "layers", factor) for factor in np.atleast_1d(layers).tolist())
-    if len(factors) != depth:
-        raise ValueError(
-            f"{WHO}: layers must have one factor per layer ({depth}), got {len(factors)}"
-        )
-    return factors
 
 
 def _start(
@@ -126,11 +114,6 @@ def _start(
     rng = np.random.default_rng(seed)
     parts = []
     for (rows, columns), factor in zip(function.shapes(dimension), factors, strict=True):
-        if kind == "gaussian":
-            drawn = rng.normal(0.0, math.sqrt(2 / columns), rows * columns)
-        else:  # He's uniform start: variance a^2 / 3 = 2 / inputs
-            bound = math.sqrt(6 / columns)
-            drawn = rng.uniform(-bound, bound, rows * columns)
-        parts.append(scale * factor * drawn)
+        parts.append(scale * factor * he_weights(rng, kind, columns, rows * columns))
     flat = np.concatenate(parts)
     return np.tile(flat, 2) if function.unbiased else flat
