@@ -16,11 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.flows.image_measures import labelled
+from tacit.flows.resume import check_same
 from tacit.models.image_layers import in_order
-from tacit.models.image_net import ImageNet
 from tacit.problems.images.arrays import Images
 from tacit.records import Kind, Outcome, Record
-from tacit.versions import versions
 
 FREE = ("epochs", "record", "until", "until_loss")  # what a resumed run may change
 MARK, VERSION = "tacit_image_path", 1
@@ -122,15 +121,6 @@ def _unpacked(header: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> ImageP
     return ImagePath(outcome, header["epochs"], in_order(part("params")), twin, kept, dataset)
 
 
-def story(net: ImageNet, images: Images, flow: dict[str, Any]) -> dict[str, Any]:
-    """What a run was made of, as plain JSON values."""
-    described = {"description": images.description, "recipe": images.recipe,
-                 "fingerprint": fingerprint(images)}  # fmt: skip
-    told = {"problem": described, "model": net.describe(), "flow": flow, "versions": versions()}
-    plain: dict[str, Any] = json.loads(json.dumps(told))
-    return plain
-
-
 def fingerprint(images: Images) -> str:
     """A short text that other images or labels would change."""
     found = hashlib.sha256()
@@ -147,16 +137,7 @@ def check_resume(who: str, path: object, told: dict[str, Any], epochs: int) -> N
             f"{who}: resume must be an ImagePath, got {type(path).__name__}; use the result of "
             f"run() or {LOADER}(file)"
         )
-    before = json.loads(path.dataset.attrs["description"])
-    for part in ("problem", "model", "flow"):
-        old, new = ({k: v for k, v in tale[part].items() if k not in FREE}
-                    for tale in (before, told))  # fmt: skip
-        changed = sorted(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
-        if changed:
-            raise ValueError(
-                f"{who}: resume must have the same {part}, but its {changed[0]} was "
-                f"{old.get(changed[0])} and now is {new.get(changed[0])}; start afresh"
-            )
+    check_same(who, path.dataset, told, FREE)
     if epochs <= path.epochs:
         raise ValueError(
             f"{who}: resume has had {path.epochs} epochs already, which epochs={epochs} must exceed"

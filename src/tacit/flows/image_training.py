@@ -15,7 +15,7 @@ from tacit.arguments import integer, one_of, positive, real
 from tacit.flows.flow import Progress
 from tacit.flows.image_checks import check_problem
 from tacit.flows.image_measures import Goal, ImageGauge, Row
-from tacit.flows.image_path import ImagePath, check_resume, story
+from tacit.flows.image_path import ImagePath, check_resume, fingerprint
 from tacit.flows.image_steps import (
     OPTIMIZERS,
     Model,
@@ -27,6 +27,7 @@ from tacit.flows.image_steps import (
     models,
 )
 from tacit.flows.image_task import DTYPES, ImageTask, make_task
+from tacit.flows.resume import story
 from tacit.flows.schedule import asked_steps, schedule
 from tacit.models.image_net import ImageNet
 from tacit.precision import double_precision
@@ -111,7 +112,7 @@ class ImageTraining(Record):
         one ended, to the bit as if it had never stopped; `epochs` counts from the first start.
         """
         check_problem(WHO, net, images, self.batch)
-        told = story(net, images, self.describe())
+        told = story(images, fingerprint(images), net, self.describe())
         if resume is not None:
             check_resume(WHO, resume, told, self.epochs)
         double = self.precision == "double"

@@ -11,10 +11,11 @@ import numpy as np
 
 from tacit.arguments import integer, one_of, positive, real
 from tacit.flows.flow import Progress
+from tacit.flows.resume import story
 from tacit.flows.schedule import asked_steps, schedule
 from tacit.flows.token_loss import training_loss
 from tacit.flows.token_measures import TokenGauge
-from tacit.flows.token_path import TokenPath, check_resume, story
+from tacit.flows.token_path import TokenPath, check_resume, fingerprint
 from tacit.flows.token_penalties import PENALTIES
 from tacit.flows.token_steps import DTYPES, State, again, begin, compiled
 from tacit.models.token_net import TokenNet, present
@@ -92,7 +93,7 @@ class TokenAdam(Record):
         import jax
 
         _known(net, problem)
-        told = story(net, problem, self.describe())
+        told = story(problem, fingerprint(problem), net, self.describe())
         gauge = TokenGauge(net, problem, self.penalty, self.beta)
         if resume is not None:
             check_resume(WHO, resume, told, self.steps)
