@@ -417,7 +417,7 @@ def test_files_that_are_no_runs_are_refused(runs, tmp_path):
         load_image_path(tmp_path / "none.npz")
     with pytest.raises(ValueError, match="is a folder; give the name of a file"):
         load_image_path(tmp_path)
-    with pytest.raises(ValueError, match="lies in no folder"):
+    with pytest.raises(ValueError, match="lies in no existing folder"):
         runs[1].save(tmp_path / "nowhere" / "run.npz")
     with pytest.raises(ValueError, match="is a folder"):
         runs[1].save(tmp_path)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -29,19 +31,28 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
         raise ValueError(
             f"save: can write a path or an xarray.Dataset, got {type(result).__name__}"
         )
+    with whole("save", file) as draft:
+        packed = _pack(dataset)
+        encoding = {name: {"_FillValue": None} for name in packed.variables}
+        packed.to_netcdf(draft, engine="h5netcdf", encoding=encoding)
+    return FilePath(file)
+
+
+@contextmanager
+def whole(who: str, file: str | os.PathLike[str]) -> Iterator[FilePath]:
+    """A draft to write, which becomes `file` if the block ends well; otherwise nothing is left."""
     target = FilePath(file)
     if target.is_dir() or not target.parent.is_dir():
         where = "is a folder" if target.is_dir() else f"lies in no existing folder: {target.parent}"
-        raise ValueError(f"save: {target} {where}; give the name of a file")
-    packed = _pack(dataset)
+        raise ValueError(f"{who}: {target} {where}; give the name of a file")
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
-        encoding = {name: {"_FillValue": None} for name in packed.variables}
-        packed.to_netcdf(draft, engine="h5netcdf", encoding=encoding)
+        yield draft
+        with open(draft, "rb+") as written:
+            os.fsync(written.fileno())  # or a power cut may move an empty file into place
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
-    return target
 
 
 def load(file: str | os.PathLike[str]) -> Any:

@@ -6,7 +6,6 @@ import dataclasses
 import hashlib
 import json
 import os
-import uuid
 import zipfile
 import zlib
 from pathlib import Path as FilePath
@@ -20,6 +19,7 @@ from tacit.flows.resume import check_same
 from tacit.models.image_layers import in_order
 from tacit.problems.images.arrays import Images
 from tacit.records import Kind, Outcome, Record
+from tacit.store import whole
 
 FREE = ("epochs", "record", "until", "until_loss")  # what a resumed run may change
 MARK, VERSION = "tacit_image_path", 1
@@ -50,21 +50,10 @@ class ImagePath(Record):
         The file appears whole or not at all: it is written beside its destination and then moved
         there, so that a failure leaves an older file as it was.
         """
-        target = FilePath(file)
-        if target.is_dir() or not target.parent.is_dir():
-            where = "is a folder" if target.is_dir() else f"lies in no folder: {target.parent}"
-            raise ValueError(f"ImagePath.save: {target} {where}; give the name of a file")
         savez: Any = np.savez
-        draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-        try:
-            with open(draft, "wb") as stream:
-                savez(stream, **_packed(self))
-                stream.flush()
-                os.fsync(stream.fileno())  # or a power cut may move an empty file into place
-            os.replace(draft, target)
-        finally:
-            draft.unlink(missing_ok=True)
-        return target
+        with whole("ImagePath.save", file) as draft, open(draft, "wb") as stream:
+            savez(stream, **_packed(self))
+        return FilePath(file)
 
 
 def load_image_path(file: str | os.PathLike[str]) -> ImagePath:

@@ -6,7 +6,6 @@ import array
 import json
 import math
 import os
-import uuid
 from pathlib import Path
 from typing import Any
 
@@ -137,15 +136,8 @@ def save(dataset: Any, file: str | os.PathLike[str]) -> Path:
         return store.save(dataset, target)
     if target.suffix != ".json":
         raise ValueError(f"{WHO}: a record is written as .nc or .json, got {target.name!r}")
-    if target.is_dir() or not target.parent.is_dir():
-        where = "is a folder" if target.is_dir() else f"lies in no existing folder: {target.parent}"
-        raise ValueError(f"{WHO}: {target} {where}; give the name of a file")
-    draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
-    try:
+    with store.whole(WHO, target) as draft:
         draft.write_text(json.dumps(_plain(_listed(dataset)), allow_nan=False), encoding="utf-8")
-        os.replace(draft, target)
-    finally:
-        draft.unlink(missing_ok=True)
     return target
 
 

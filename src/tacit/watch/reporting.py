@@ -8,12 +8,12 @@ import dataclasses
 import io
 import math
 import os
-import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from tacit.records import Record
+from tacit.store import whole
 from tacit.watch.backend import WHO
 from tacit.watch.export import export
 from tacit.watch.prediction import Transition, Verdict, transition, verdict
@@ -147,15 +147,8 @@ def save_figure(found: Report, file: Path) -> Path:
     """Draw a report into `file`, whole or not at all, and return its path."""
     if file.suffix not in PICTURES:
         raise ValueError(f"{WHO}: a figure is written as .png or .svg, got {file.name!r}")
-    if file.is_dir() or not file.parent.is_dir():
-        where = "is a folder" if file.is_dir() else f"lies in no existing folder: {file.parent}"
-        raise ValueError(f"{WHO}: {file} {where}; give the name of a file")
-    draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}.part")
-    try:
+    with whole(WHO, file) as draft:
         _draw(found.figure(), draft, file.suffix[1:])
-        os.replace(draft, file)
-    finally:
-        draft.unlink(missing_ok=True)
     return file
 
 
