@@ -34,7 +34,8 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
     with whole("save", file) as draft:
         packed = _pack(dataset)
         encoding = {name: {"_FillValue": None} for name in packed.variables}
-        packed.to_netcdf(draft, engine="h5netcdf", encoding=encoding)
+        # in memory first: the HDF5 library does not survive a disk that fills under it
+        draft.write_bytes(packed.to_netcdf(engine="h5netcdf", encoding=encoding))
     return FilePath(file)
 
 
