@@ -4,11 +4,12 @@ The nets are 784-1000-200-10 with ReLU (a million parameters), in PyTorch and in
 net of two convolutions, all in float32 with momentum on batches of 128 of 5000 random images with
 the labels of a linear teacher; the watch has 100 probe inputs with labels and its default budget
 of 5%, and is called at every step. The set-up of the watch (compilation, the first kernel) comes
-before the loop and stands in a column of its own. Every measurement has a process of its own, on
-one thread, in turns; the best of each side counts, in processor time, which other programs disturb
-less. Memory is the peak of the process. The overhead that the watch states of itself, by its own
-clock, stands beside the measured one. The interpreter that TORCH_PYTHON names runs PyTorch (this
-one if it names none).
+before the loop and stands in a column of its own. The loops with and without a watch take turns in
+one process, on one thread: two processes of the very same loop differ by more than a watch costs.
+The median of the ratios of neighbours counts, in processor time, which other programs disturb
+less. Memory is the peak of a process with one loop. The overhead that the watch states of itself,
+by its own clock, stands beside the measured one. The interpreter that TORCH_PYTHON names runs
+PyTorch (this one if it names none).
 """
 
 from __future__ import annotations
@@ -135,52 +136,62 @@ def told(seconds: float, seen: Any) -> dict[str, float]:
     return found
 
 
-def measured(net: str, steps: int, watched: bool) -> dict[str, float]:
-    """One loop in a process of its own."""
+def in_turns(net: str, steps: int, pairs: int) -> dict[str, Any]:
+    """Loops without and with a watch in turns: the ratio of every pair, and the last of each."""
+    run = jax_loop if net.startswith("JAX") else torch_loop
+    run(net, 10, False)  # what a first loop alone pays for is paid
+    ratios = []
+    for pair in range(pairs):
+        sides = {watched: run(net, steps, watched) for watched in (pair % 2 == 0, pair % 2 == 1)}
+        ratios.append(sides[True]["seconds"] / sides[False]["seconds"])
+    return {"ratios": ratios, "plain": sides[False], "watched": sides[True]}
+
+
+def alone(net: str, steps: int, watched: int) -> dict[str, float]:
+    """One loop, for the peak of its process."""
+    return (jax_loop if net.startswith("JAX") else torch_loop)(net, steps, bool(watched))
+
+
+def measured(what: str, net: str, steps: int, count: int) -> dict[str, Any]:
+    """in_turns or alone, in a process of its own."""
     theirs = os.environ.get("TORCH_PYTHON", sys.executable)
     python = theirs if net.startswith("PyTorch") else sys.executable
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
-    alone = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": flags}
+    one = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "XLA_FLAGS": flags}
     source = str(Path(__file__).parents[1] / "src")
     path = os.pathsep.join([source, os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
-    call = [python, __file__, "--measure", net, str(steps), str(int(watched))]
+    call = [python, __file__, "--measure", what, net, str(steps), str(count)]
     done = subprocess.run(call, capture_output=True, text=True,
-                          env={**os.environ, **alone, "PYTHONPATH": path})  # fmt: skip
+                          env={**os.environ, **one, "PYTHONPATH": path})  # fmt: skip
     if done.returncode:
         raise RuntimeError((done.stderr.strip() or "killed").splitlines()[-1])
     return dict(json.loads(done.stdout))
-
-
-def both(net: str, steps: int, repeats: int) -> tuple[dict[str, float], dict[str, float]]:
-    """The best run without and with a watch, in turns."""
-    sides: tuple[list[dict[str, float]], list[dict[str, float]]] = ([], [])
-    for _ in range(repeats):
-        for watched, side in enumerate(sides):
-            side.append(measured(net, steps, bool(watched)))
-    plain, seen = (min(side, key=lambda run: run["seconds"]) for side in sides)
-    return plain, seen
 
 
 def main() -> None:
     from clock import arguments, ratio, seconds, table
 
     quick = arguments(__doc__ or "").quick
-    repeats = 1 if quick else 3
-    print(f"{PROBES} probe inputs, 1 thread, best of {repeats}\n")
+    pairs = 1 if quick else 5
+    print(f"{PROBES} probe inputs, 1 thread, {pairs} pair(s) of loops\n")
     rows, ratios = [], []
     for net, long in NETS.items():
         steps = 30 if quick else long
         try:
-            plain, seen = both(net, steps, repeats)
+            turns = measured("in_turns", net, steps, pairs)
+            peaks = [measured("alone", net, 20, watched)["bytes"] / 1e6 for watched in (0, 1)]
         except RuntimeError as reason:
             print(f"{net} did not run: {reason}")
             continue
-        times = seen["seconds"] / plain["seconds"]
+        plain, seen = turns["plain"], turns["watched"]
+        low, times, high = np.quantile(turns["ratios"], [0, 0.5, 1])
         rows.append([net, steps, seconds(plain["seconds"]), f"{times - 1:.1%}",
-                     f"{seen['stated']:.1%}", f"{seen['looks']:.0f}", seconds(seen["setup"]),
-                     f"{plain['bytes'] / 1e6:.0f}", f"{seen['bytes'] / 1e6:.0f}"])  # fmt: skip
-        ratios.append((net, times, seen["stated"]))
-    table(["", "steps", "plain", "overhead", "stated", "looks", "set-up", "MB", "MB watched"], rows)
+                     f"{low - 1:.1%} to {high - 1:.1%}", f"{seen['stated']:.1%}",
+                     f"{seen['looks']:.0f}", seconds(seen["setup"]),
+                     *(f"{peak:.0f}" for peak in peaks)])  # fmt: skip
+        ratios.append((net, float(times), seen["stated"]))
+    table(["", "steps", "plain", "overhead", "pairs", "stated", "looks", "set-up", "MB",
+           "MB watched"], rows)  # fmt: skip
     for net, times, stated in ratios:
         ratio(f"{net}: time, watched / plain", times, "<= 1.05", judged=not quick)
         ratio(f"{net}: overhead that the watch states", stated, "<= 0.05", judged=not quick)
@@ -188,8 +199,7 @@ def main() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--measure"]:
-        name, count, side = sys.argv[2], int(sys.argv[3]), sys.argv[4] == "1"
-        run = jax_loop if name.startswith("JAX") else torch_loop
-        print(json.dumps(run(name, count, side)))
+        job, name, many, count = sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+        print(json.dumps((in_turns if job == "in_turns" else alone)(name, many, count)))
     else:
         main()
