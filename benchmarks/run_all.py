@@ -26,6 +26,7 @@ SCRIPTS = (
     "exp_trajectory",
     "heatmap",
     "weight_decay",
+    "studies",
     "imports",
 )
 WITH_TORCH = (

@@ -2,6 +2,7 @@
 
 With names, `W-F9` or `when_will_it_grok`, only these. Two pictures need more than the package:
 is_my_network_lazy the extra torch, what_does_alpha_do Fashion-MNIST (`tacit data fashion-mnist`).
+The four phase diagrams are those of `tacit run`.
 """
 
 import subprocess
@@ -11,11 +12,15 @@ from collections.abc import Collection
 from pathlib import Path
 
 from tacit.figures import draw, make
+from tacit.figures.study import draw_study
 from tacit.figures.style import styled
+from tacit.studies.reading import read_study
+from tacit.studies.run import run_study
 
 HERE = Path(__file__).resolve().parent
 GALLERY = HERE.parent / "gallery"
 DIAGRAMS = ("W-F9", "M-F2", "W-F4", "M-F1")
+PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
 
 
 def gallery_pictures() -> dict[str, Path]:
@@ -26,7 +31,7 @@ def gallery_pictures() -> dict[str, Path]:
 
 def build(folder: Path, names: Collection[str] = ()) -> list[Path]:
     """The pictures written, those called `names` or all there are; if one fails, none is."""
-    known = {*DIAGRAMS, *(name.removesuffix(".png") for name in gallery_pictures())}
+    known = {*DIAGRAMS, *PHASES, *(name.removesuffix(".png") for name in gallery_pictures())}
     if strange := sorted({*names} - known):
         raise SystemExit(
             f"there is no picture {strange[0]}; choose from {', '.join(sorted(known))}"
@@ -42,6 +47,11 @@ def _draw(name: str, file: Path) -> None:
     if name in DIAGRAMS:
         with styled():
             draw(name, make(name)).savefig(file, dpi=100)
+        return
+    if name in PHASES:
+        with tempfile.TemporaryDirectory() as place, styled():
+            dataset = run_study(read_study(name), place, engine="processes")
+            draw_study(dataset).savefig(file, dpi=100)
         return
     script = gallery_pictures()[file.name]
     if subprocess.run([sys.executable, str(script), str(file)]).returncode:

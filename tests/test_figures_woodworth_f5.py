@@ -5,7 +5,7 @@ import pytest
 
 from tacit.figures import woodworth_f5
 from tacit.figures.registry import draw, make
-from tacit.figures.woodworth_f5 import cell, crossing, turn
+from tacit.figures.woodworth_f5 import MEASURES, crossing, turn
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import low_rank_completion
 
@@ -14,6 +14,12 @@ SMALL = {
     "dimension": 6, "samples": 27, "seeds": 2, "alphas": 9, "widths": 2,
     "log10_widths": [1.0, 2.0], "log10_alphas": [-3.5, 0.0],
 }  # fmt: skip
+
+
+def cell(parameters, seed, alpha, k):
+    found = woodworth_f5.cell(alpha, k, seed, **parameters)
+    assert found["scale"] == pytest.approx(alpha**2 * (k or 1))
+    return np.array([found[name] for name in MEASURES])
 
 
 @pytest.fixture(scope="module")

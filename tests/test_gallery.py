@@ -146,11 +146,14 @@ def test_the_docs_show_every_picture_and_only_built_ones():
     diagrams = (ROOT / "docs" / "diagrams.md").read_text()
     shown = re.findall(r"!\[.+?\]\(pictures/(.+?)\.png\)", diagrams)
     assert sorted(shown) == sorted(build["DIAGRAMS"])
+    scale = (ROOT / "docs" / "scale.md").read_text()
+    shown = re.findall(r"!\[.+?\]\(pictures/(.+?)\.png\)", scale)
+    assert sorted(shown) == sorted(build["PHASES"])
 
 
 def test_the_pictures_of_the_docs_are_there_and_small():
     build = runpy.run_path(str(ROOT / "docs" / "build.py"))
-    expected = {*build["gallery_pictures"](), *(f"{id}.png" for id in build["DIAGRAMS"])}
+    expected = {*build["gallery_pictures"](), *(f"{id}.png" for id in (*build["DIAGRAMS"], *build["PHASES"]))}
     files = {file.name: file.stat().st_size for file in (ROOT / "docs" / "pictures").glob("*.png")}
     assert set(files) == expected
     assert max(files.values()) < 80_000

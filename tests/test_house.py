@@ -13,7 +13,8 @@ SOURCE = ROOT / "src" / "tacit"
 
 # a room may import rooms above it in this list, itself, and the files beside the rooms
 ROOMS = [
-    "bias", "problems", "models", "flows", "probes", "claims", "figures", "watch", "report", "cli"
+    "bias", "problems", "models", "flows", "probes", "studies",
+    "claims", "figures", "watch", "report", "cli",
 ]  # fmt: skip
 SILENT = [*ROOMS[: ROOMS.index("claims")], "watch"]
 EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}

@@ -109,6 +109,9 @@ from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
 from tacit.store import load, save
+from tacit.studies.reading import read_study
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
 from tacit.watch import Watch, watch
 
 __all__ = [
@@ -180,6 +183,7 @@ __all__ = [
     "Solution",
     "SquaredSum",
     "Stability",
+    "Study",
     "Subgradient",
     "SymmetricFactorization",
     "TangentFlow",
@@ -241,7 +245,9 @@ __all__ = [
     "permutation_group",
     "predicted_delay",
     "ratchet_path",
+    "read_study",
     "relu_net",
+    "run_study",
     "save",
     "separable_points",
     "separation",

@@ -10,6 +10,7 @@ import typer
 from tacit.cli.data import data
 from tacit.cli.figure import figure
 from tacit.cli.listing import listing
+from tacit.cli.run import run
 from tacit.cli.show import show
 from tacit.cli.verify import verify
 from tacit.cli.watch import watch
@@ -22,6 +23,7 @@ app = typer.Typer(
 )
 app.command("verify")(verify)
 app.command("figure")(figure)
+app.command("run")(run)
 app.command("list")(listing)
 app.command("show")(show)
 app.command("data")(data)
@@ -50,6 +52,7 @@ def main(
       tacit verify W-T1         one claim, in seconds
       tacit verify              all claims; report in tacit-report/index.html
       tacit figure W-F2         one figure as PNG and SVG, its data beside it
+      tacit run scale.toml      a study: grid and seeds, any number of runs, one file
       tacit show tacit-report   a saved result, in the terminal
       tacit data                image sets, and where to get them
       tacit watch run.nc        the record of your own training run

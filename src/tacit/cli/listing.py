@@ -1,4 +1,4 @@
-"""`tacit list`: the claims and figures there are."""
+"""`tacit list`: the claims, figures and studies there are."""
 
 from __future__ import annotations
 
@@ -14,18 +14,21 @@ from tacit.cli.spoken import output, spoken
 
 @spoken
 def listing() -> None:
-    """List the claims (for `tacit verify`) and the figures (for `tacit figure`)."""
+    """List claims (for `tacit verify`), figures (`tacit figure`) and studies (`tacit run`)."""
     from tacit.figures import registry
+    from tacit.studies.reading import preset_forms
 
     claims = ((claim.id, claim.statement, claim.place) for claim in ledger.claims())
     figures = ((entry.id, entry.title, entry.source) for entry in registry.figures().values())
+    studies = ((name, title, ", ".join(forms)) for name, (title, forms) in preset_forms().items())
     console = output()
-    console.print(_table("claim", "statement", claims))
-    console.print(_table("figure", "title", figures))
+    console.print(_table("claim", "statement", "place", claims))
+    console.print(_table("figure", "title", "place", figures))
+    console.print(_table("study", "title", "presets", studies))
 
 
-def _table(what: str, says: str, rows: Iterable[tuple[str, str, str]]) -> Table:
-    table = Table(what, says, "place", box=SIMPLE_HEAD, pad_edge=False)
+def _table(what: str, says: str, last: str, rows: Iterable[tuple[str, str, str]]) -> Table:
+    table = Table(what, says, last, box=SIMPLE_HEAD, pad_edge=False)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
     return table

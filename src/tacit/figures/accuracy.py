@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from tacit.figures.excess import least_norm, relative_excess
 from tacit.figures.registry import Parameters, Progress
 from tacit.figures.style import CYCLE
 from tacit.figures.trajectories import follow
+from tacit.figures.woodworth_f5 import crossing
 
 if TYPE_CHECKING:
     import xarray
@@ -23,26 +25,21 @@ def along_accuracy(parameters: Parameters, progress: Progress | None = None) -> 
     """Excess l1 norm and kernel distance at log-spaced smoothed margins, per depth and scale."""
     import xarray
 
-    from tacit.problems.classification import three_points
-
-    problem, depths, scales = three_points(POINTS), parameters["depths"], parameters["scales"]
-    low, high = parameters["log10_margins"]
-    margins = np.logspace(low, high, parameters["points"])
-    least = least_norm(problem, 1.0)
-    shape = (len(depths), len(scales), len(margins))
-    excess, distance = np.empty(shape), np.empty(shape)
-    for done, (i, j) in enumerate(np.ndindex(shape[:2]), start=1):
-        alpha = scales[j] ** (1 / depths[i])
-        path = follow(problem, depths[i], alpha, margins, parameters["rtol"])
-        excess[i, j] = relative_excess(path.predictor.values, path.margin.values, 1.0, least)
-        distance[i, j] = path.kernel_distance.values
-        if progress:
-            progress(done, shape[0] * shape[1])
-    dims = ("depth", "scale", "smoothed_margin")
+    depths, scales = parameters["depths"], parameters["scales"]
+    given = {name: parameters[name] for name in ("log10_margins", "points", "rtol")}
+    found: list[dict[str, Any]] = []
+    for depth in depths:
+        for scale in scales:
+            found.append(cell(depth, scale, **given))
+            if progress:
+                progress(len(found), len(depths) * len(scales))
+    dims, shape = ("depth", "scale", "smoothed_margin"), (len(depths), len(scales), -1)
     dataset = xarray.Dataset(
-        {"excess_l1": (dims, excess), "kernel_distance": (dims, distance)},
-        coords={"depth": depths, "scale": scales, "smoothed_margin": margins},
-    )
+        {name: (dims, np.reshape([run[f"trajectory_{name}"] for run in found], shape))
+         for name in ("excess_l1", "kernel_distance")},
+        coords={"depth": depths, "scale": scales,
+                "smoothed_margin": found[0]["trajectory_smoothed_margin"]},
+    )  # fmt: skip
     texts = {
         "depth": "depth D",
         "scale": "scale of the predictor at the start, alpha^D",
@@ -53,6 +50,30 @@ def along_accuracy(parameters: Parameters, progress: Progress | None = None) -> 
     for name, text in texts.items():
         dataset[name].attrs.update(long_name=text, units="1")
     return dataset
+
+
+def cell(
+    depth: int, scale: float, *, log10_margins: Sequence[float], points: int, rtol: float
+) -> dict[str, Any]:
+    """One run from alpha^D = scale: excess l1 norm and kernel distance at each smoothed margin.
+
+    `excess_l1` and `kernel_distance` are those at the largest one; at the smoothed margin
+    `departure` the kernel distance is half of that.
+    """
+    from tacit.problems.classification import three_points
+
+    (low, high), problem = log10_margins, three_points(POINTS)
+    margins = np.logspace(low, high, points)
+    path = follow(problem, depth, scale ** (1 / depth), margins, rtol)
+    beta, margin = path.predictor.values, path.margin.values
+    found = {
+        "excess_l1": relative_excess(beta, margin, 1.0, least_norm(problem, 1.0)),
+        "kernel_distance": path.kernel_distance.values,
+    }
+    curves = {f"trajectory_{name}": values for name, values in found.items()}
+    last = {name: float(values[-1]) for name, values in found.items()}
+    half = crossing(margins, found["kernel_distance"], last["kernel_distance"] / 2)
+    return {"trajectory_smoothed_margin": margins, **curves, **last, "departure": half}
 
 
 def draw_along(axes: Axes, dataset: xarray.Dataset, name: str, **legend: Any) -> None:

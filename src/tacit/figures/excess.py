@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 Norms = tuple[float, float]  # the orders p of the horizontal and the vertical axis
 
+FOLLOWED = ("depth", "points", "end", "least_end", "rtol")
 TEXTS = {
     "curve": "number of the trajectory",
     "curve_set": "data that the trajectory is trained on",
@@ -77,10 +78,11 @@ def excess_plane(
     jobs = [(name, alpha) for name in problems for alpha in parameters["alphas"][name]]
     least = {name: [least_norm(problem, p) for p in norms] for name, problem in problems.items()}
     depth, curves = parameters["depth"], []
+    given = {name: parameters[name] for name in FOLLOWED}
     for name, alpha in jobs:
-        margins = rising_margins(depth, alpha, parameters)
-        path = follow(problems[name], depth, alpha, margins, parameters["rtol"])
-        both = _both(path.predictor.values, path.margin.values, norms, least[name])
+        found = excess_curve(problems[name], alpha, norms, least[name], **given)
+        both = np.stack([found["trajectory_excess"], found["trajectory_excess_l2"]], axis=-1)
+        margins = found["trajectory_smoothed_margin"]
         variables = {"smoothed_margin": ("point", margins), "trajectory": (("point", "norm"), both)}
         curves.append(xarray.Dataset(variables))
         if progress:
@@ -99,6 +101,28 @@ def excess_plane(
     for key, variable in dataset.variables.items():
         variable.attrs.update(long_name=TEXTS[str(key)], units="1")
     return dataset
+
+
+def excess_curve(
+    problem: Classification,
+    alpha: float,
+    norms: Norms,
+    least: Sequence[float],
+    *,
+    depth: int,
+    points: int,
+    end: float,
+    least_end: float,
+    rtol: float,
+) -> dict[str, Any]:
+    """One trajectory as pairs of excess norms; `excess` and `excess_l2` are those of its end."""
+    reach = {"points": points, "end": end, "least_end": least_end}
+    margins = rising_margins(depth, alpha, reach)
+    path = follow(problem, depth, alpha, margins, rtol)
+    first, second = _both(path.predictor.values, path.margin.values, norms, least).T
+    return {"trajectory_smoothed_margin": margins, "trajectory_excess": first,
+            "trajectory_excess_l2": second, "excess": float(first[-1]),
+            "excess_l2": float(second[-1])}  # fmt: skip
 
 
 def _both(beta: Array, margin: Array, norms: Norms, least: Sequence[float]) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tacit.figures.cells import Values, cell_of, values_of
 from tacit.figures.decayed import decayed
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import caption_of
@@ -30,6 +31,12 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     if progress:
         progress(1, 1)
     return found
+
+
+@cell_of(PRESETS["quick"])
+def cell(parameters: Parameters) -> Values:
+    """The curves of the run, what was foreseen and when it jumped."""
+    return values_of(data(parameters))
 
 
 @figure(

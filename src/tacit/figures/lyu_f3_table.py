@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.registry import Parameters, figure
 from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
 from tacit.figures.table_completion import completed
@@ -24,6 +25,13 @@ PRESETS: dict[str, Parameters] = {
               "step": 0.1, "end": 25.0, "records": 200, "rtol": 1e-6, "level": 0.02},
 }  # fmt: skip
 HEIGHTS = (2.4, 1.2, 1.2, 0.9, 0.9, 0.9)
+
+
+@cell_of("decay", without(PRESETS["quick"], "decays"))
+def cell(parameters: Parameters) -> Values:
+    """The run at one decay, with the minimisers of its problem."""
+    run = completed({**parameters, "decays": [parameters["decay"]]}).isel(decay=0, drop=True)
+    return values_of(run, "record")
 
 
 @figure(

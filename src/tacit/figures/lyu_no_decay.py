@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of
 from tacit.figures.trajectories import follow
@@ -76,6 +77,13 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     for name, variable in found.variables.items():
         variable.attrs.update(long_name=TEXTS[str(name)], units=UNITS.get(str(name), "1"))
     return found
+
+
+@cell_of("alpha", without(PRESETS["quick"], "alphas"))
+def cell(parameters: Parameters) -> Values:
+    """The run from one start, and the time foreseen for it."""
+    run = data({**parameters, "alphas": [parameters["alpha"]]}).isel(alpha=0, drop=True)
+    return values_of(run, "record")
 
 
 def crossing(x: Array, y: Array, level: float) -> float:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.figures.cells import Values, cell_of, without
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, PALE, caption_of, sheet
 
@@ -65,6 +66,16 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     for key, variable in dataset.variables.items():
         variable.attrs.update(long_name=TEXTS[str(key)], units="1")
     return dataset
+
+
+@cell_of("rate", "norm", "slowest", "largest", without(PRESETS["quick"], "rates", "norms"))
+def cell(parameters: Parameters) -> Values:
+    """One run, judged; without decay it takes as long as `slowest` does from norm `largest`."""
+    from tacit.problems.grokking import majority
+
+    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    ends = {"rates": [parameters["slowest"]], "norms": [parameters["largest"]]}
+    return _cell(problem, parameters["rate"], parameters["norm"], {**parameters, **ends})
 
 
 def _cell(

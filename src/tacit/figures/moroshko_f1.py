@@ -24,12 +24,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     mu = np.asarray(parameters["mu"], dtype=float)
     scale = np.linspace(0.0, 1.0, 201)
-    with np.errstate(divide="ignore"):
-        unfolded = scale / (1 - scale)
-    unfolded[-1] = np.inf
-    accuracy = unfolded / mu[:, None]
-    with np.errstate(invalid="ignore"):
-        folded = np.where(np.isinf(accuracy), 1.0, accuracy / (1 + accuracy))
+    folded = [[cell(row, at)["accuracy"] for at in scale] for row in mu]
     dataset = xarray.Dataset(
         {"accuracy": (("mu", "scale"), folded)}, coords={"mu": mu, "scale": scale}
     )
@@ -37,6 +32,14 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     dataset.scale.attrs.update(long_name="alpha^D folded to [0, 1]", units="1")
     dataset.accuracy.attrs.update(long_name="log(1/eps) folded to [0, 1]", units="1")
     return dataset
+
+
+def cell(mu: float, scale: float) -> dict[str, float]:
+    """`accuracy`, one point of the line of mu: log(1/eps) folded, where alpha^D folded is scale."""
+    if scale == 1:
+        return {"accuracy": 1.0}
+    accuracy = scale / (1 - scale) / mu
+    return {"accuracy": accuracy / (1 + accuracy)}
 
 
 @figure(

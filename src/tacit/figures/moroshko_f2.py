@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tacit.figures.network import Network, draw_network
+from tacit.figures.network import Network, draw_network, tables
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import caption_of, sheet
 
@@ -37,6 +37,11 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         network.unit("dots", x, 3.6)
         network.unit("dots", x, -3.6)
     return network.dataset()
+
+
+def cell() -> dict[str, Any]:
+    """The units and connections of the network as arrays, and how many are shown."""
+    return tables(data({}))
 
 
 @figure(

@@ -45,7 +45,8 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     dataset = dataset.assign_coords(start=starts)
     needed = np.empty(shape)
     for done, (i, j) in enumerate(np.ndindex(shape), start=1):
-        needed[i, j] = needed_margin(int(dataset.depth[i]), float(starts[j]), parameters)
+        depth, start = int(dataset.depth[i]), float(starts[j])
+        needed[i, j] = cell(depth, start, parameters["level"], parameters["rtol"])["needed"]
         if report:
             report(first + done, 0)
     dataset["needed"] = (("depth", "start"), needed)
@@ -70,6 +71,11 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     for name, text in texts.items():
         dataset[name].attrs.update(long_name=text, units="1")
     return dataset
+
+
+def cell(depth: int, start: float, level: float, rtol: float) -> dict[str, float]:
+    """`needed`, one point of panel (b): the smoothed margin that a start of alpha^D needs."""
+    return {"needed": needed_margin(depth, start, {"level": level, "rtol": rtol})}
 
 
 def needed_margin(depth: int, scale: float, parameters: Parameters) -> float:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tacit.figures import plane
-from tacit.figures.excess import draw_excess, excess_plane
+from tacit.figures.excess import draw_excess, excess_curve, excess_plane, least_norm
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, caption_of, sheet
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-ALPHAS = {"M-F3c": [0.001, 0.1, 0.3, 0.5, 1.0, 3.0, 100.0]}
+SET, NORMS = "M-F3c", (1.0, 2.0)
+ALPHAS = {SET: [0.001, 0.1, 0.3, 0.5, 1.0, 3.0, 100.0]}
 EDGE = r"all $\ell_1$ max margins"
 PRESETS: dict[str, Parameters] = {
     "quick": {
@@ -31,7 +32,21 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     """Excess l1 and l2 norms along trajectories on the points of M-F3c."""
     from tacit.problems.classification import three_points
 
-    return excess_plane({"M-F3c": three_points("M-F3c")}, (1.0, 2.0), parameters, progress)
+    return excess_plane({SET: three_points(SET)}, NORMS, parameters, progress)
+
+
+def cell(
+    alpha: float, *, depth: int, points: int, end: float, least_end: float, rtol: float
+) -> dict[str, Any]:
+    """One trajectory in the plane of excess norms, and where it ends."""
+    from tacit.problems.classification import three_points
+
+    problem = three_points(SET)
+    first, second = (least_norm(problem, p) for p in NORMS)
+    return excess_curve(
+        problem, alpha, NORMS, (first, second),
+        depth=depth, points=points, end=end, least_end=least_end, rtol=rtol,
+    )  # fmt: skip
 
 
 @figure(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.arguments import one_of
 from tacit.figures import plane
-from tacit.figures.excess import draw_excess, excess_plane
+from tacit.figures.excess import draw_excess, excess_curve, excess_plane, least_norm
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import caption_of, sheet
 
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from tacit.problems.classification import Classification
+
+SETS, NORMS = ("uniform", "spiked"), (2 / 3, 2.0)
 ALPHAS = [0.1, 0.3, 0.5, 1.0, 2.0, 10.0]
 PRESETS: dict[str, Parameters] = {
     "quick": {
@@ -33,11 +39,43 @@ PRESETS: dict[str, Parameters] = {
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
     """Excess l_{2/3} and l2 norms along trajectories on two sets of points in R^10."""
+    problems = {name: drawn(name, tuple(parameters["seeds"])) for name in SETS}
+    return excess_plane(problems, NORMS, parameters, progress)
+
+
+@functools.lru_cache(maxsize=8)
+def drawn(curve_set: str, seeds: tuple[int, int]) -> Classification:
+    """The points of a set, drawn with its own one of the two seeds."""
     from tacit.problems.classification import spiked_points, uniform_points
 
-    first, second = parameters["seeds"]
-    problems = {"uniform": uniform_points(seed=first), "spiked": spiked_points(seed=second)}
-    return excess_plane(problems, (2 / 3, 2.0), parameters, progress)
+    place = SETS.index(one_of("M-F8", "set", curve_set, SETS))
+    return (uniform_points, spiked_points)[place](seed=seeds[place])
+
+
+@functools.lru_cache(maxsize=8)
+def least(curve_set: str, seeds: tuple[int, int]) -> tuple[float, float]:
+    """Both least norms at margin 1; the first is searched for, which takes longer than a run."""
+    first, second = (least_norm(drawn(curve_set, seeds), p) for p in NORMS)
+    return first, second
+
+
+def cell(
+    curve_set: str,
+    alpha: float,
+    *,
+    seeds: Sequence[int],
+    depth: int,
+    points: int,
+    end: float,
+    least_end: float,
+    rtol: float,
+) -> dict[str, Any]:
+    """One trajectory in the plane of excess norms, and where it ends."""
+    first, second = seeds
+    return excess_curve(
+        drawn(curve_set, (first, second)), alpha, NORMS, least(curve_set, (first, second)),
+        depth=depth, points=points, end=end, least_end=least_end, rtol=rtol,
+    )  # fmt: skip
 
 
 @figure(

@@ -55,6 +55,20 @@ class Network:
         return dataset
 
 
+def tables(dataset: xarray.Dataset, panel: int = 0) -> dict[str, Any]:
+    """The units and connections of one panel, numbered from zero, and how many there are."""
+    units = np.flatnonzero(dataset.unit_panel.values == panel)
+    inside = np.flatnonzero(np.isin(dataset.connection_source.values, units))
+    own = dataset.isel(unit=units, connection=inside)
+    ends = np.stack([own.connection_source.values, own.connection_target.values], axis=-1)
+    return {
+        "units": int((own.unit_kind.values != "dots").sum()), "connections": len(inside),
+        "kind": own.unit_kind.values, "name": own.unit_label.values,
+        "place": np.stack([own.unit_x.values, own.unit_y.values], axis=-1),
+        "weight": own.connection_weight.values, "ends": np.searchsorted(units, ends),
+    }  # fmt: skip
+
+
 def draw_network(axes: Axes, dataset: xarray.Dataset, panel: int = 0, legend: bool = True) -> None:
     """Draw the units of one panel, their connections and the names of the kinds in use."""
     x, y = dataset.unit_x.values, dataset.unit_y.values

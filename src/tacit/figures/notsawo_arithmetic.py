@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.figures.cells import Values, cell_of, without
 from tacit.figures.notsawo_runs import about
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
@@ -73,6 +74,15 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
             TEXTS[str(key)], "steps" if key in ("t1", "t2", "clock", "c") else "1"
         )
     return dataset.assign_attrs(summary="\n".join(_lines(dataset)), memory=MEMORY)
+
+
+@cell_of("penalty", "step", "rank", without(PRESETS["quick"], "penalties", "steps"))
+def cell(parameters: Parameters) -> Values:
+    """t1 and t2 of one run; `betas` has the strengths of every penalty by its name."""
+    penalty, step = parameters["penalty"], parameters["step"]
+    beta = float(parameters["betas"][penalty][parameters["rank"]])
+    t1, t2 = _times({**parameters, "penalties": [penalty]}, 0, step, beta)
+    return {"beta": beta, "pace": step * beta, "t1": t1, "t2": t2, "clock": adam_clock(t2 - t1)}
 
 
 def _times(parameters: Parameters, row: int, step: float, beta: float) -> tuple[float, float]:

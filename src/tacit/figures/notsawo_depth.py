@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.notsawo_runs import about, count, crossing
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
@@ -87,6 +88,26 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         units = "steps" if key in ("step", "t1", "t2", "start_foreseen") else "1"
         variable.attrs = about(TEXTS[str(key)], units)
     return dataset.assign_attrs(summary=summary(dataset))
+
+
+SIZES = ("samples", "depth", "seed", "dimension", "sparsity", "start")
+
+
+@cell_of(*SIZES)
+def cell(parameters: Parameters) -> Values:
+    """Errors of the minimiser at one depth and, the same at all depths, of that of the l1 norm."""
+    from tacit.bias.norms import L1
+
+    of = problem(parameters, parameters["samples"], parameters["seed"])
+    bias = bias_of(parameters["depth"], parameters)
+    return {"error": miss(of, bias), "sparse_error": miss(of, L1())}
+
+
+@cell_of(*SIZES, "step", "steps", "flat_start", "points_per_decade", "solved", "level")
+def run_cell(parameters: Parameters) -> Values:
+    """A run by descent at one depth, with its times."""
+    of = problem(parameters, parameters["samples"], parameters["seed"])
+    return as_curves(trained(parameters, of, parameters["depth"]), "step", *CURVES)
 
 
 def problem(parameters: Parameters, samples: int, seed: int) -> Regression:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.figures.cells import Values, cell_of, values_of
 from tacit.figures.notsawo_runs import Recovery, about, count, crossing, log_steps, recovery
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
@@ -65,6 +66,22 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     if progress:
         progress(1, 1)
     return found.assign_attrs(norm=case.norm, summary=summary(found))
+
+
+@cell_of(PRESETS["quick"])
+def cell(parameters: Parameters) -> Values:
+    """The curves of the run and its times."""
+    return _values(parameters)
+
+
+@cell_of(NUCLEAR["quick"])
+def nuclear_cell(parameters: Parameters) -> Values:
+    """The same for completion."""
+    return _values(parameters)
+
+
+def _values(parameters: Parameters) -> Values:
+    return values_of(data(parameters).drop_vars("level"), "record")
 
 
 def summary(run: xarray.Dataset) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.claims.notsawo.addition import landmarks
+from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
 from tacit.figures.transition import LEGEND, mark, rows
@@ -53,6 +54,12 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     printed = {name: value for name, value in attributes.items() if value is not None}
     found = found.assign_coords(seed=seed).assign_attrs(level=parameters["level"], **printed)
     return found.assign_attrs(summary="\n".join(_told(found)))
+
+
+@cell_of("seed", without(PRESETS["quick"], "seeds", "printed_t1", "printed_t2"), batch=None)
+def cell(parameters: Parameters) -> Values:
+    """The curves of one run, t1, t2, the plateau and the twin share."""
+    return values_of(_run(parameters["seed"], parameters), "record")
 
 
 def _run(seed: int, parameters: Parameters) -> xarray.Dataset:

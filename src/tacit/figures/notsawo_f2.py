@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.figures.cells import Values, cell_of
+from tacit.figures.notsawo_held import NORMS, shares_of, sparse_run
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
 
@@ -52,7 +55,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     shares, nets = shares_of(parameters), range(parameters["net_seeds"])
     total, runs = len(nets) + 1, []
-    model = _student(parameters)
+    model = _student(parameters["width"])
     for seed in nets:
         runs.append(net_run(model, seed, shares, parameters))
         if progress:
@@ -63,7 +66,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     variables |= sparse_run(shares, parameters)
     if progress:
         progress(total, total)
-    places = {"share": shares, "net": list(nets), "norm": ["l2", "l1"]}
+    places = {"share": shares, "net": list(nets), "norm": list(NORMS)}
     dataset = xarray.Dataset(variables, places)
     for key, variable in dataset.variables.items():
         units = "steps" if key == "path_step" else "1"
@@ -71,17 +74,22 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     return dataset.assign_attrs(summary=_summary(dataset))
 
 
-def shares_of(parameters: Parameters) -> Array:
-    """Held norms over those of the truth, evenly spaced in the logarithm, with 1 among them."""
-    low, high = parameters["log2_range"]
-    each = parameters["per_doubling"]
-    return np.asarray(2.0 ** (np.arange(round(low * each), round(high * each) + 1) / each))
+@cell_of("seed", "log2_share", "inputs", "width", "samples", "net_steps")
+def cell(parameters: Parameters) -> Values:
+    """Losses of one student at one held norm, 2^log2_share of the teacher's."""
+    share = 2.0 ** parameters["log2_share"]
+    shares = np.unique([1.0, share])  # rescaling begins at the net of share 1
+    found = net_run(_student(parameters["width"]), parameters["seed"], shares, parameters)
+    at = int(np.flatnonzero(shares == share)[0])
+    return {"share": share, **{name: float(row[at]) for name, row in found.items()}}
 
 
-def _student(parameters: Parameters) -> Any:
+@functools.lru_cache(maxsize=8)
+def _student(width: int) -> Any:
+    """The student's model; one object for all cells, as what is compiled for it stays with it."""
     from tacit.models.network import two_layer
 
-    return two_layer(parameters["width"], 1.0)
+    return two_layer(width, 1.0)
 
 
 def net_run(model: Any, seed: int, shares: Array, parameters: Parameters) -> dict[str, Array]:
@@ -106,56 +114,6 @@ def fresh_loss(model: Any, sweep: HeldSweep, test: Regression) -> Array:
     """The sum of squares on the test samples over that of the zero predictor, for every size."""
     errors = [np.sum((model.predict(theta, test.X) - test.y) ** 2) for theta in sweep.parameters]
     return np.array(errors) / float(np.sum(test.y**2))
-
-
-def sparse_run(shares: Array, parameters: Parameters) -> dict[str, Any]:
-    """Sparse recovery at both held norms, the exact l2 curve, and the path of the l1 penalty."""
-    from tacit.bias.held_ridge import held_best, held_ridge
-    from tacit.flows.held_sweep import held_sweep
-    from tacit.models.linear import LinearPredictor
-    from tacit.problems.recovery import sparse_recovery
-
-    problem = sparse_recovery(parameters["measured"], parameters["features"],
-                              parameters["sparsity"], parameters["seed"], np.inf)  # fmt: skip
-    assert problem.truth is not None
-    truth, start = problem.truth, np.random.default_rng(7).standard_normal(problem.dimension)
-    own = {"l2": float(np.linalg.norm(truth)), "l1": float(np.abs(truth).sum())}
-    steps = {"l2": parameters["l2_steps"], "l1": parameters["sparse_steps"]}
-    sweeps = [held_sweep(LinearPredictor(), problem, own[norm] * shares, norm, 0.1, steps[norm],
-                         start) for norm in own]  # fmt: skip
-    exact = [held_ridge(problem.X, problem.y, own["l2"] * share, start) for share in shares]
-    size, floor = held_best(problem.X, truth, start)
-    found: dict[str, Any] = {
-        "loss": (("norm", "share"), np.array([sweep.loss for sweep in sweeps])),
-        "error": (("norm", "share"),
-                  np.array([_errors(sweep.parameters, truth) for sweep in sweeps])),
-        "exact_error": ("share", _errors(np.array(exact), truth)),
-        "floor": ((), floor / own["l2"] ** 2),
-        "floor_share": ((), size / own["l2"]),
-    }  # fmt: skip
-    return found | _path(problem, truth, parameters)
-
-
-def _errors(points: Array, truth: Array) -> Array:
-    """|a - a*|^2 / |a*|^2 of every row."""
-    return np.asarray(np.sum((points - truth) ** 2, axis=1) / float(truth @ truth))
-
-
-def _path(problem: Regression, truth: Array, parameters: Parameters) -> dict[str, Any]:
-    """Norm and error of descent with the l1 penalty, from a start near zero."""
-    from tacit.flows.penalties import AbsoluteSum
-    from tacit.flows.subgradient import Subgradient
-    from tacit.models.linear import LinearPredictor
-
-    last = parameters["path_steps"]
-    record = np.unique(np.geomspace(1, last, parameters["path_points"]).round().astype(int))
-    method = Subgradient(parameters["step"], last, AbsoluteSum(), parameters["beta"],
-                         record=record.tolist())  # fmt: skip
-    run = method.run(LinearPredictor(1e-6), problem).dataset.isel(time=slice(1, None))
-    size = float(np.linalg.norm(truth))
-    return {"path_step": ("record", run.step.values),
-            "path_share": ("record", run.norm_l2.values / size),
-            "path_error": ("record", run.test_error.values / size**2)}  # fmt: skip
 
 
 def _summary(dataset: xarray.Dataset) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.notsawo_runs import about, count
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
@@ -70,6 +71,15 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         variable.attrs = about(TEXTS[str(key)], "steps" if key in ("step", "t1", "t2") else "1")
     found.attrs = {"summary": "\n".join(_lines(found)), "level": parameters["level"]}
     return found
+
+
+@cell_of("penalty", "rank", without(PRESETS["quick"], "penalties"))
+def cell(parameters: Parameters) -> Values:
+    """One run; `betas` has the strengths and `steps` their number, for every penalty by name."""
+    penalty, rank = parameters["penalty"], parameters["rank"]
+    beta = float(parameters["betas"][penalty][rank])
+    one = {**parameters, "penalties": [penalty], "steps": [parameters["steps"][penalty]]}
+    return {"beta": beta, **values_of(_run(one, 0, beta), "step")}
 
 
 def _run(parameters: Parameters, row: int, beta: float) -> xarray.Dataset:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array
+from tacit.arguments import Array, one_of
+from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from tacit.flows.penalties import Penalty
     from tacit.models.function import FunctionModel
     from tacit.problems.teacher import TeacherStudent
+
+OTHERS = {"l1": ("none", "l2", "dense"), "sobolev": ("none", "shuffled")}
+SIZES = ("samples", "sizes", "units", "reads", "sobolev_samples", "sobolev_sizes", "width", "alpha",
+         "seed")  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +73,60 @@ def derivatives(taught: Lesson, shift: int = 0) -> Penalty:
 
     slopes = np.roll(taught.data.slopes, shift * taught.data.outputs, axis=0)
     return DerivativeMatch(taught.model, taught.data.training.X, slopes)
+
+
+def own_penalty(kind: str, taught: Lesson) -> Penalty:
+    """The penalty that the teacher of this kind is learned with."""
+    from tacit.flows.penalties import AbsoluteSum
+
+    return AbsoluteSum() if kind == "l1" else derivatives(taught)
+
+
+def control(kind: str, name: str, taught: Lesson) -> Course:
+    """The course that lacks what makes the others generalize, see OTHERS."""
+    from tacit.flows.penalties import SquaredSum
+
+    betas = taught.parameters["betas"]
+    if name == "none":
+        return taught.adam(None, 0.0)
+    if name == "l2":
+        return taught.adam(SquaredSum(), betas[0])
+    if name == "dense":
+        other = lesson(kind, taught.parameters, dense=True).data  # the same student: compiled once
+        return dataclasses.replace(taught, data=other).adam(own_penalty(kind, taught), betas[0])
+    return taught.adam(derivatives(taught, 1), betas[len(betas) // 2])
+
+
+@cell_of("kind", "beta", "step", "first_step", "steps", "level", *SIZES, sobolev_units=None)
+def cell(parameters: Parameters) -> Values:
+    """A course under Adam; it has the time of `steps` steps of size `first_step`."""
+    kind = one_of("N-F-ts", "kind", parameters["kind"], OTHERS)
+    taught = lesson(kind, {**parameters, "step": parameters["first_step"]})
+    return _told(taught.adam(own_penalty(kind, taught), parameters["beta"], parameters["step"]))
+
+
+@cell_of("control", "betas", "step", "steps", "level", *SIZES, sobolev_units=None)
+def control_cell(parameters: Parameters) -> Values:
+    """A control, called by its kind and its name."""
+    known = [f"{kind} {name}" for kind, names in OTHERS.items() for name in names]
+    kind, _, name = one_of("N-F-ts", "control", parameters["control"], known).partition(" ")
+    return _told(control(kind, name, lesson(kind, parameters)))
+
+
+@cell_of("pair", "descent", "reach", "level", *SIZES, sobolev_units=None)
+def descent_cell(parameters: Parameters) -> Values:
+    """A course of subgradient descent with l1; `descent` has the pairs of step size and beta."""
+    step, beta = parameters["descent"][parameters["pair"]]
+    taught = lesson("l1", parameters)
+    run = taught.descent(own_penalty("l1", taught), beta, step)
+    return {"size": step, "beta": beta, "pace": step * beta, **_told(run)}
+
+
+def _told(run: Course) -> dict[str, Any]:
+    """The curves of a course, t1, t2 and the error that is left."""
+    found = {"step": run.step, "train": run.train, "test": run.test}
+    ends = {name: times([run], name)[0] for name in ("t1", "t2")}
+    return {**as_curves(found, *found), **ends, "left": run.left}
 
 
 def times(courses: list[Course], name: str) -> Array:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array
+from tacit.arguments import Array, one_of
+from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.notsawo_runs import Recovery, about, count, log_steps, recovery
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREY, RED, caption_of, sheet
@@ -52,8 +53,8 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     case, steps = recovery(parameters), recorded(parameters)
     floor = error_floor(case.X, case.truth)
     runs = []
-    for done, points in enumerate((_l2_points, _l1_points), start=1):
-        runs.append(curves(case, points(case, steps, parameters)))
+    for done, penalty in enumerate(PENALTIES, start=1):
+        runs.append(curves(case, POINTS[penalty](case, steps, parameters)))
         if progress:
             progress(done, len(PENALTIES))
     found = {name: np.array([run[name] for run in runs]) for name in runs[0]}
@@ -96,6 +97,25 @@ def _l1_points(case: Recovery, steps: Array, parameters: Parameters) -> Array:
     """The iterates of descent with beta |a|_1 from the same start."""
     step, beta, start = (parameters[name] for name in ("step", "beta", "start"))
     return np.asarray(case.run(step, beta, start, steps).predictor.values)
+
+
+POINTS = {"l2": _l2_points, "l1": _l1_points}
+
+
+@cell_of("penalty", PRESETS["quick"])
+def cell(parameters: Parameters) -> Values:
+    """One run, what the detector says of it, and where it is foreseen to end."""
+    from tacit.bias.delay import error_floor
+
+    which = PENALTIES.index(one_of("N-F-mirage", "penalty", parameters["penalty"], PENALTIES))
+    case, steps = recovery(parameters), recorded(parameters)
+    floor = error_floor(case.X, case.truth)
+    run = curves(case, POINTS[PENALTIES[which]](case, steps, parameters))
+    seen = judged(steps, run, floor, parameters["level"])
+    told = {name: getattr(seen, name) for name in ("t1", "t2", "plateau", "kind", "reason")}
+    told |= {"floor": floor, "foreseen": foreseen(case, parameters)[which],
+             "left": float(run["test_error"][-1])}  # fmt: skip
+    return {**told, **as_curves({"step": steps, **run}, "step", *run)}
 
 
 def curves(case: Recovery, points: Array) -> dict[str, Array]:

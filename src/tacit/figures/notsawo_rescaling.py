@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.notsawo_runs import about
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
@@ -62,6 +63,13 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     if progress:
         progress(1, 1)
     return dataset
+
+
+@cell_of("degree", without(PRESETS["quick"], "degrees"))
+def cell(parameters: Parameters) -> Values:
+    """Squared norm and changes over the scales at one degree."""
+    found = data({**parameters, "degrees": [parameters["degree"]]})
+    return values_of(found.isel(degree=0, drop=True))
 
 
 def outputs(A: Array, B: Array, x: Array, degree: float) -> Array:

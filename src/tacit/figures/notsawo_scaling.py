@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.notsawo_runs import Recovery, about, crossing, log_steps, recovery
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
@@ -93,6 +94,25 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     for key, variable in dataset.variables.items():
         variable.attrs = about(TEXTS[str(key)], "steps" if key in ("t1", "t2") else "1")
     return dataset.assign_attrs(summary=summary(dataset))
+
+
+@cell_of("step", "beta", without(PRESETS["quick"], "steps", "betas"))
+def cell(parameters: Parameters) -> Values:
+    """t1, t2 and the error left of one run, with what theory foresees."""
+    return _values(parameters)
+
+
+@cell_of("step", "beta", without(NUCLEAR["quick"], "steps", "betas"))
+def nuclear_cell(parameters: Parameters) -> Values:
+    """The same for completion."""
+    return _values(parameters)
+
+
+def _values(parameters: Parameters) -> Values:
+    one = {**parameters, "steps": [parameters["step"]], "betas": [parameters["beta"]]}
+    found = data(one).isel(alpha=0, beta=0, drop=True)
+    pooled = [name for name in found.variables if str(name).startswith("slope")]
+    return values_of(found.drop_vars([*pooled, "level"]))
 
 
 def summary(dataset: xarray.Dataset) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.notsawo_low_rank import LowRankRecovery
 from tacit.figures.notsawo_runs import about, count, crossing, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
@@ -82,6 +83,24 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     if progress:
         progress(total, total)
     return dataset.assign_attrs(summary=summary(dataset))
+
+
+SIZES = ("samples", "share", "seed", "dimension", "rank", "euler", "start", "level")
+
+
+@cell_of(*SIZES)
+def cell(parameters: Parameters) -> Values:
+    """The error of the least nuclear norm and the delay of the slow phase, for one matrix."""
+    case = chosen(parameters, *(parameters[name] for name in ("seed", "samples", "share")))
+    return {"error": miss(case), "fewest": scarcest(case), "delay": duration(case, parameters)}
+
+
+@cell_of(*SIZES, "step", "beta", "steps", "points_per_decade", "solved")
+def run_cell(parameters: Parameters) -> Values:
+    """A run by descent for one share, with its times."""
+    shown = {f"shown_{name}": parameters[name] for name in ("samples", "seed")}
+    run = trained({**parameters, **shown}, parameters["share"])
+    return as_curves({"fewest": run.pop("shown_fewest"), **run}, "step", *CURVES)
 
 
 def chosen(parameters: Parameters, seed: int, samples: int, share: float) -> LowRankRecovery:

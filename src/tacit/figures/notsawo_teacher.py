@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.figures.notsawo_lessons import derivatives, fitted, lesson, times
+from tacit.figures.notsawo_lessons import OTHERS, control, fitted, lesson, own_penalty, times
 from tacit.figures.notsawo_runs import about
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
@@ -33,7 +32,6 @@ PRESETS: dict[str, Parameters] = {
               "reach": 1.5, "level": 0.1},
 }  # fmt: skip
 KINDS = ("l1", "sobolev")
-OTHERS = {"l1": ("none", "l2", "dense"), "sobolev": ("none", "shuffled")}
 NAMES = {"none": "no penalty", "l2": "squared $\\ell_2$ norm", "dense": "$\\ell_1$, dense teacher",
          "shuffled": "derivatives of other samples"}  # fmt: skip
 TEXTS = {
@@ -80,19 +78,11 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 def _part(kind: str, parameters: Parameters) -> dict[str, Any]:
     """The courses of one penalty at every beta and at both step sizes, and of its controls."""
-    from tacit.flows.penalties import AbsoluteSum, SquaredSum
-
     taught, betas = lesson(kind, parameters), parameters["betas"]
-    penalty = AbsoluteSum() if kind == "l1" else derivatives(taught)
+    penalty = own_penalty(kind, taught)
     row = [taught.adam(penalty, beta) for beta in betas]
     slower = [taught.adam(penalty, beta, parameters["other_step"]) for beta in betas]
-    others = {"none": taught.adam(None, 0.0)}
-    if kind == "l1":
-        others["l2"] = taught.adam(SquaredSum(), betas[0])
-        other = lesson(kind, parameters, dense=True).data  # the same student: compiled once
-        others["dense"] = dataclasses.replace(taught, data=other).adam(penalty, betas[0])
-    else:
-        others["shuffled"] = taught.adam(derivatives(taught, 1), betas[len(betas) // 2])
+    others = {name: control(kind, name, taught) for name in OTHERS[kind]}
     t2, late = (times(courses, "t2") for courses in (row, slower))
     ratio = np.log(parameters["step"] / parameters["other_step"])
     found: dict[str, Any] = {
@@ -115,10 +105,9 @@ def _mean(values: Array) -> float:
 
 def _descents(parameters: Parameters) -> dict[str, Any]:
     """t2 of subgradient descent with l1."""
-    from tacit.flows.penalties import AbsoluteSum
-
     taught, pairs = lesson("l1", parameters), parameters["descent"]
-    t2 = times([taught.descent(AbsoluteSum(), beta, step) for step, beta in pairs], "t2")
+    penalty = own_penalty("l1", taught)
+    t2 = times([taught.descent(penalty, beta, step) for step, beta in pairs], "t2")
     pace = np.array([step * beta for step, beta in pairs])
     return {"pace": ("pair", pace), "descent_t2": ("pair", t2),
             "slope_descent": ((), fitted(pace, t2))}  # fmt: skip

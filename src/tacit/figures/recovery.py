@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from tacit.bias.solution import Solution
 
+PLANTED = ("dimension", "sparsity", "noise")  # parameters of the problem
+SOUGHT = (*PLANTED, "level", "log10_mu_range", "per_decade")  # and of the search down the scales
 CHUNK = 10  # a path is followed this many grid points at a time, until the error is small
 
 
@@ -64,6 +66,52 @@ def l1_error(X: Array, y: Array, truth: Array) -> float:
     return float(population_error(solution.beta, truth)) if solution.outcome.ok else np.nan
 
 
+def cell(
+    depth: int,
+    sample_size: int,
+    seed: int,
+    *,
+    drawn: int,
+    dimension: int,
+    sparsity: int,
+    noise: float,
+    level: float,
+    log10_mu_range: Sequence[float],
+    per_decade: int,
+) -> dict[str, float]:
+    """`log_mu`, the largest log alpha^D that recovers, for the first of `drawn` samples."""
+    problem = {"dimension": dimension, "sparsity": sparsity, "noise": noise}
+    X, y, truth = planted(problem, drawn, seed)
+    X, y, falling = X[:sample_size], y[:sample_size], _falling_grid(log10_mu_range, per_decade)
+    return {"log_mu": largest_log_mu(X, y, truth, depth, falling, level)}
+
+
+def predictor(
+    log10_mu: float,
+    depth: int,
+    sample_size: int,
+    seed: int,
+    *,
+    drawn: int,
+    dimension: int,
+    sparsity: int,
+    noise: float,
+) -> dict[str, float]:
+    """Population error and norms of what training finds from alpha^D = 10^log10_mu.
+
+    It is the minimiser of Q among the interpolating predictors of the first of `drawn` samples.
+    """
+    from tacit.bias.interpolate import interpolate
+    from tacit.bias.q import Q
+
+    problem = {"dimension": dimension, "sparsity": sparsity, "noise": noise}
+    X, y, truth = planted(problem, drawn, seed)
+    q = Q(depth=depth, log_alpha=float(np.log(10)) * log10_mu / depth)
+    beta = interpolate(X[:sample_size], y[:sample_size], q).beta
+    norms = {f"norm_l{order}": float(np.linalg.norm(beta, order)) for order in (1, 2)}
+    return {"population_error": float(population_error(beta, truth)), **norms}
+
+
 def recovery(
     parameters: Parameters, depths: Sequence[int], progress: Progress | None = None
 ) -> xarray.Dataset:
@@ -72,17 +120,17 @@ def recovery(
     The samples of one seed are nested: a smaller set is the beginning of a larger one.
     """
     dataset, level = _empty(parameters, depths), parameters["level"]
-    falling = _falling_grid(parameters)
+    sought = {name: parameters[name] for name in SOUGHT}
     most = int(max(dataset.sample_size.max(), dataset.l1_sample_size.max()))
     problems = [planted(parameters, most, seed) for seed in range(parameters["seeds"])]
     jobs = [*np.ndindex(*dataset.log_mu.shape), *np.ndindex(*dataset.l1_error.shape)]
     for done, (*place, size, seed) in enumerate(jobs, start=1):
-        X, y, truth = problems[seed]
         if place:  # a depth comes first: the path down the scales
             n, depth = int(dataset.sample_size[size]), depths[place[0]]
-            value = largest_log_mu(X[:n], y[:n], truth, depth, falling, level)
-            dataset.log_mu.values[place[0], size, seed] = value
+            found = cell(depth, n, seed, drawn=most, **sought)
+            dataset.log_mu.values[place[0], size, seed] = found["log_mu"]
         else:
+            X, y, truth = problems[seed]
             n = int(dataset.l1_sample_size[size])
             dataset.l1_error.values[size, seed] = l1_error(X[:n], y[:n], truth)
         if progress:
@@ -90,14 +138,14 @@ def recovery(
     return _with_medians(dataset, level)
 
 
-def _falling_grid(parameters: Parameters) -> Array:
+def _falling_grid(log10_mu_range: Sequence[float], per_decade: int) -> Array:
     """log alpha^D from the largest to the smallest scale, dense above and wider below.
 
     The steps grow by 5 % each, from a first one of 1/per_decade: deep down the error changes
     with the logarithm of the logarithm of the scale.
     """
-    high, low = parameters["log10_mu_range"]
-    first, growth = 1 / parameters["per_decade"], 1.05
+    high, low = log10_mu_range
+    first, growth = 1 / per_decade, 1.05
     count = np.ceil(np.log1p((high - low) * (growth - 1) / first) / np.log(growth))
     depths = first * (growth ** np.arange(count + 1) - 1) / (growth - 1)
     return np.log(10) * np.maximum(high - depths, low)
@@ -107,8 +155,8 @@ def planted(parameters: Parameters, samples: int, seed: int) -> tuple[Array, Arr
     """X, y and the truth of a sparse regression problem."""
     from tacit.problems import sparse_regression
 
-    names = ("dimension", "sparsity", "noise")
-    problem = sparse_regression(samples, **{name: parameters[name] for name in names}, seed=seed)
+    given = {name: parameters[name] for name in PLANTED}
+    problem = sparse_regression(samples, **given, seed=seed)
     assert problem.truth is not None
     return problem.X, problem.y, problem.truth
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arguments import Array
 from tacit.figures.style import GREY
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 PIXELS = 320
 LIGHT = np.array([-0.45, 0.55, 0.70])  # from where the sphere is lit, in the axes of the viewer
+SHADOW = 0.72  # brightness of directions that separate, over that of the others
 
 
 def viewer(azimuth: float, pitch: float) -> Array:
@@ -30,17 +32,31 @@ def directions(angles: Array) -> Array:
     return np.stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(pitch)], axis=-1)
 
 
-def draw_sphere(axes: Axes, rows: Array, view: Array) -> None:
-    """The lit ball with its graticule; grey where every product with `rows` is positive."""
-    side = np.linspace(-1, 1, PIXELS)
+def lit_ball(rows: Array, view: Array, pixels: int) -> tuple[Array, NDArray[np.bool_]]:
+    """(brightness, where the ball is) over [-1, 1]^2; in the shadow where every product with `rows`
+    is positive.
+    """
+    side = np.linspace(-1, 1, pixels)
     across, up = np.meshgrid(side, side)
     depth = np.sqrt(np.maximum(1 - across**2 - up**2, 0.0))
     seen = np.stack([across, up, depth], axis=-1)
     separating = ((seen @ view @ rows.T) > 0).all(axis=-1)
     light = 0.82 + 0.18 * np.clip(seen @ LIGHT, 0.0, 1.0)
-    shade = np.where(separating, 0.72 * light, light)
+    return np.where(separating, SHADOW * light, light), across**2 + up**2 <= 1
+
+
+def seen_by(angles: Array, view: Array) -> tuple[Array, Array]:
+    """Where the viewer sees a curve of directions; NaN on the far side."""
+    across, up, depth = (directions(angles) @ view.T).T
+    hidden = depth < 0
+    return np.where(hidden, np.nan, across), np.where(hidden, np.nan, up)
+
+
+def draw_sphere(axes: Axes, rows: Array, view: Array) -> None:
+    """The lit ball with its graticule; grey where every product with `rows` is positive."""
+    shade, inside = lit_ball(rows, view, PIXELS)
     colour = np.repeat(shade[..., None], 4, axis=-1)
-    colour[..., 3] = across**2 + up**2 <= 1
+    colour[..., 3] = inside
     axes.imshow(colour, extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=0)
     turn = np.linspace(0, 2 * np.pi, 361)
     axes.plot(np.cos(turn), np.sin(turn), color=GREY, linewidth=1)
@@ -56,6 +72,4 @@ def draw_sphere(axes: Axes, rows: Array, view: Array) -> None:
 
 def draw_on_sphere(axes: Axes, angles: Array, view: Array, **options: Any) -> None:
     """A curve of directions; what lies on the far side is left out."""
-    across, up, depth = (directions(angles) @ view.T).T
-    hidden = depth < 0
-    axes.plot(np.where(hidden, np.nan, across), np.where(hidden, np.nan, up), **options)
+    axes.plot(*seen_by(angles, view), **options)

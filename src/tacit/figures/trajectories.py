@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ TEXTS = {
 }
 DEGREES = {"trajectory", "cross", "at_power", "start", "l2", "l1", "q_path", "q_mark", "q_change",
            "limit", "limit_mark", "stationary"}  # fmt: skip
+FOLLOWED = ("depth", "marks", "powers", "points", "end", "least_end", "rtol")
 
 
 def follow(
@@ -84,8 +86,9 @@ def trajectories(parameters: Parameters, progress: Progress | None = None) -> xa
 
     jobs = [(name, alpha) for name, alphas in parameters["alphas"].items() for alpha in alphas]
     curves: list[xarray.Dataset] = []
+    given = {name: parameters[name] for name in FOLLOWED}
     for name, alpha in jobs:
-        curves.append(_curve(three_points(name), alpha, parameters))
+        curves.append(_curve(cell(name, alpha, **given)))
         if progress:
             progress(len(curves), len(jobs))
     names, depth = list(parameters["alphas"]), parameters["depth"]
@@ -105,17 +108,44 @@ def trajectories(parameters: Parameters, progress: Progress | None = None) -> xa
     return labelled(dataset.drop_dims([dim for dim, size in dataset.sizes.items() if size == 0]))
 
 
-def _curve(problem: Classification, alpha: float, parameters: Parameters) -> xarray.Dataset:
-    """One trajectory: evenly in the logarithm of the smoothed margin, at the marks and powers."""
+def _curve(found: Mapping[str, Any]) -> xarray.Dataset:
     import xarray
 
-    depth = parameters["depth"]
-    evenly = rising_margins(depth, alpha, parameters)
-    cross = alpha**depth / np.array(parameters["marks"])
-    powers = 10.0 ** np.array(parameters["powers"], dtype=float)
-    wanted = np.concatenate([evenly, cross, powers])
+    angles = np.stack([found["trajectory_azimuth"], found["trajectory_pitch"]], axis=-1)
+    variables: dict[str, Any] = {
+        "smoothed_margin": ("point", found["trajectory_smoothed_margin"]),
+        "trajectory": (("point", "angle"), angles),
+        "cross": (("mark", "angle"), found["cross"]),
+        "at_power": (("power", "angle"), found["at_power"]),
+    }
+    return xarray.Dataset(variables)
+
+
+def cell(
+    curve_set: str,
+    alpha: float,
+    *,
+    depth: int,
+    marks: Sequence[float],
+    powers: Sequence[float],
+    points: int,
+    end: float,
+    least_end: float,
+    rtol: float,
+) -> dict[str, Any]:
+    """One trajectory: evenly in the logarithm of the smoothed margin, at the marks and powers.
+
+    `azimuth` and `pitch` are those of its end.
+    """
+    from tacit.problems.classification import three_points
+
+    reach = {"points": points, "end": end, "least_end": least_end}
+    evenly = rising_margins(depth, alpha, reach)
+    cross = alpha**depth / np.array(marks)
+    tens = 10.0 ** np.array(powers, dtype=float)
+    wanted = np.concatenate([evenly, cross, tens])
     inside = np.unique(wanted[(wanted >= evenly[0]) & (wanted <= evenly[-1])])
-    path = follow(problem, depth, alpha, inside, parameters["rtol"])
+    path = follow(three_points(curve_set), depth, alpha, inside, rtol)
     reached = angles(path.predictor.values)
 
     def at(margins: Array) -> Array:
@@ -125,14 +155,10 @@ def _curve(problem: Classification, alpha: float, parameters: Parameters) -> xar
                 found[row] = reached[np.searchsorted(inside, margin)]
         return found
 
-    return xarray.Dataset(
-        {
-            "smoothed_margin": ("point", evenly),
-            "trajectory": (("point", "angle"), at(evenly)),
-            "cross": (("mark", "angle"), at(cross)),
-            "at_power": (("power", "angle"), at(powers)),
-        }
-    )
+    azimuth, pitch = at(evenly).T
+    return {"trajectory_smoothed_margin": evenly, "trajectory_azimuth": azimuth,
+            "trajectory_pitch": pitch, "azimuth": float(azimuth[-1]), "pitch": float(pitch[-1]),
+            "cross": at(cross), "at_power": at(tens)}  # fmt: skip
 
 
 def labelled(dataset: xarray.Dataset) -> xarray.Dataset:

@@ -10,6 +10,7 @@ from tacit.figures.recovery import (
     axis_of_powers,
     planted,
     population_error,
+    predictor,
     recovery,
     threshold_line,
 )
@@ -47,6 +48,23 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         )
     dataset = dataset.drop_vars(["log_mu", "median_log_mu"])
     return dataset.merge(_one_problem(parameters), combine_attrs="no_conflicts")
+
+
+def cell(
+    log10_alpha: float,
+    sample_size: int,
+    seed: int,
+    *,
+    drawn: int,
+    dimension: int,
+    sparsity: int,
+    noise: float,
+) -> dict[str, float]:
+    """One trial for panel (c): error and norms of the predictor from alpha = 10^log10_alpha."""
+    return predictor(
+        2 * log10_alpha, 2, sample_size, seed,
+        drawn=drawn, dimension=dimension, sparsity=sparsity, noise=noise,
+    )  # fmt: skip
 
 
 def _one_problem(parameters: Parameters) -> xarray.Dataset:

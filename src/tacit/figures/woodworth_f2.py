@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.arguments import Array, one_of
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLUE, GREY, RED, caption_of, end_label, sheet
 
@@ -13,15 +14,13 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+NAMES = {"q": "implicit regularizer q(z)", "r": "squared distance from the start r(z)"}
 PRESET = {"z_max": 10.0, "points": 401, "log10_far": [-2.0, 6.0]}
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
     """q and r on a symmetric range near zero, and q/|z|, r/|z| far out."""
     import xarray
-
-    from tacit.bias.explicit import R
-    from tacit.bias.q import Q
 
     low, high = parameters["log10_far"]
     z = np.linspace(-parameters["z_max"], parameters["z_max"], parameters["points"])
@@ -30,14 +29,26 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     for coordinate in ("z", "far"):
         name = "predictor in units of the initial scale, z = beta/alpha^2"
         dataset[coordinate].attrs.update(long_name=name, units="1")
-    for letter, regularizer, name in (
-        ("q", Q(depth=2, alpha=1.0), "implicit regularizer q(z)"),
-        ("r", R(alpha=1.0), "squared distance from the start r(z)"),
-    ):
-        dataset[letter] = ("z", regularizer.terms(z), {"long_name": name, "units": "1"})
+    for letter, name in NAMES.items():
+        dataset[letter] = ("z", terms(letter, z), {"long_name": name, "units": "1"})
         ratio = {"long_name": f"{name} divided by |z|", "units": "1"}
-        dataset[f"{letter}_ratio"] = ("far", regularizer.terms(far) / far, ratio)
+        dataset[f"{letter}_ratio"] = ("far", terms(letter, far) / far, ratio)
     return dataset
+
+
+def terms(letter: str, z: Array) -> Array:
+    """q(z) or r(z) at alpha = 1."""
+    from tacit.bias.explicit import R
+    from tacit.bias.q import Q
+
+    letter = one_of("W-F2", "regularizer", letter, NAMES)
+    return (Q(depth=2, alpha=1.0) if letter == "q" else R(alpha=1.0)).terms(z)
+
+
+def cell(regularizer: str, z: float) -> dict[str, float]:
+    """The regularizer "q" or "r" at z, and the same over |z|, which tends to 0 at z = 0."""
+    value = float(terms(regularizer, np.array([z]))[0])
+    return {"value": value, "ratio": value / abs(z) if z else 0.0}
 
 
 @figure(

@@ -42,7 +42,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     d = parameters["ratio_dimension"]
     dataset = dataset.assign_coords(z=z, alpha=alpha)
     dataset["q"] = (("depth", "z"), [unit_curvature(depth, z) for depth in depths])
-    ratios = [[ratio(depth, value, d) for value in alpha] for depth in depths]
+    ratios = [[panel_b(depth, value, d)["ratio"] for value in alpha] for depth in depths]
     dataset["ratio"] = (("depth", "alpha"), ratios)
     dataset["dense_limit"], dataset["sparse_limit"] = 1.0, d**-0.5
     texts = {
@@ -73,6 +73,16 @@ def ratio(depth: int, alpha: float, dimension: int) -> float:
     q = Q(depth=depth, alpha=alpha)
     one, spread = q.terms(np.array([1.0, dimension**-0.5]))
     return float(one / (dimension * spread))
+
+
+def panel_a(depth: int, z: float) -> dict[str, float]:
+    """`q`, one point of the curves of panel (a)."""
+    return {"q": float(unit_curvature(depth, np.array([z]))[0])}
+
+
+def panel_b(depth: int, alpha: float, ratio_dimension: int) -> dict[str, float]:
+    """`ratio`, one point of the curves of panel (b)."""
+    return {"ratio": ratio(depth, alpha, ratio_dimension)}
 
 
 @figure(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tacit.figures.network import Network, draw_network
+from tacit.figures.network import Network, draw_network, tables
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import caption_of, sheet
 
@@ -30,6 +30,11 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     network.unit("dots", 0.0, 1.05)
     network.unit("dots", 3.2, 1.05)
     return network.dataset()
+
+
+def cell() -> dict[str, Any]:
+    """The units and connections of the network as arrays, and how many are shown."""
+    return tables(data({}))
 
 
 @figure(

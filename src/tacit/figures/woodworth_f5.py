@@ -45,21 +45,26 @@ LABELS = {
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
     """Both measures over alpha, width and seed, their medians and where they turn, per width."""
     (low, high), (least, most) = parameters["log10_alphas"], parameters["log10_widths"]
+    given = {name: parameters[name] for name in ("dimension", "rank", "samples", "rtol", "loss")}
     alphas = np.logspace(low, high, parameters["alphas"])
     widths = np.unique(np.rint(np.logspace(least, most, parameters["widths"])))
     shape = parameters["seeds"], len(widths) + 1, len(alphas)  # the last row: infinite width
     found = np.empty((2, *shape))
     for done, (seed, row, column) in enumerate(np.ndindex(shape), start=1):
-        k = float(widths[row]) if row < len(widths) else None
+        k = int(widths[row]) if row < len(widths) else None
         scale = 1.0 if k else np.sqrt(widths[-1])
-        found[:, seed, row, column] = cell(parameters, seed, float(scale * alphas[column]), k)
+        one = cell(float(scale * alphas[column]), k, seed, **given)
+        found[:, seed, row, column] = [one[name] for name in MEASURES]
         if progress:
             progress(done, int(np.prod(shape)))
     return _labelled(alphas, widths.astype(int), found)
 
 
-def cell(parameters: Parameters, seed: int, alpha: float, width: float | None) -> Array:
-    """(excess nuclear norm, RMS move of hidden entries) at the end of training.
+def cell(
+    alpha: float, k: int | None, seed: int, *, dimension: int, rank: int, samples: int,
+    rtol: float, loss: float,
+) -> dict[str, float]:  # fmt: skip
+    """Excess nuclear norm and RMS move of hidden entries at the end of training; scale alpha^2 k.
 
     The first is in units of its value for the seen entries alone, zero elsewhere; the second in
     units of the RMS of the hidden entries of the truth. An infinite width (None) is the start
@@ -70,14 +75,13 @@ def cell(parameters: Parameters, seed: int, alpha: float, width: float | None) -
     from tacit.problems.matrices import low_rank_completion
     from tacit.records import NumericalError
 
-    dimension = parameters["dimension"]
-    problem = low_rank_completion(dimension, parameters["rank"], parameters["samples"], seed)
-    if width is None:
+    problem = low_rank_completion(dimension, rank, samples, seed)
+    if k is None:
         side, zero = alpha * np.eye(dimension), np.zeros((dimension, dimension))
         model = Factorization(factors=(np.hstack([side, zero]), np.hstack([zero, side])))
     else:
-        model = Factorization(int(width), alpha=alpha, seed=seed)
-    flow = MatrixFlow(loss=parameters["loss"], rtol=parameters["rtol"], points_per_decade=1)
+        model = Factorization(k, alpha=alpha, seed=seed)
+    flow = MatrixFlow(loss=loss, rtol=rtol, points_per_decade=1)
     path = flow.run(model, problem)
     if not path.outcome.ok:
         raise NumericalError("W-F5", path.outcome)
@@ -93,7 +97,7 @@ def cell(parameters: Parameters, seed: int, alpha: float, width: float | None) -
     excess = (np.linalg.norm(path.matrix, "nuc") - least) / kernel
     moved = path.matrix - model.matrix(model.start(problem.dimension))
     move = np.sqrt(np.mean(moved[hidden] ** 2) / np.mean(truth[hidden] ** 2))
-    return np.array([excess, move])
+    return {"excess": float(excess), "move": float(move), "scale": alpha**2 * (k or 1)}
 
 
 def crossing(alphas: Array, rising: Array, level: float) -> float:

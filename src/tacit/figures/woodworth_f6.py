@@ -47,7 +47,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     shape = len(depths), len(scales), len(draws)
     found = np.empty((*shape, len(Trained._fields)))
     for done, at in enumerate(np.ndindex(shape), start=1):
-        found[at] = cell(depths[at[0]], float(scales[at[1]]), draws[at[2]], parameters)
+        found[at] = _row(depths[at[0]], float(scales[at[1]]), draws[at[2]], parameters)
         if progress:
             progress(done, int(np.prod(shape)))
     dims = "depth", "scale", "seed"
@@ -63,14 +63,21 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     return dataset.assign_attrs(summary=summary(dataset))
 
 
-def cell(depth: int, scale: float, seed: int, parameters: Parameters) -> Array:
-    """The fields of Trained for one start; NaN where training did not reach its loss."""
-    from tacit.claims.woodworth.network_runs import Trained, trained
+def cell(depth: int, scale: float, seed: int, *, rtol: float, loss: float) -> dict[str, float]:
+    """The fields of Trained for one start; raises where training does not reach its loss."""
+    from tacit.claims.woodworth.network_runs import trained
+
+    return trained(depth, scale, seed, rtol=rtol, loss=loss)._asdict()
+
+
+def _row(depth: int, scale: float, seed: int, parameters: Parameters) -> Array:
+    """The values of a cell; NaN where training did not reach its loss."""
+    from tacit.claims.woodworth.network_runs import Trained
     from tacit.records import NumericalError
 
+    given = {name: parameters[name] for name in ("rtol", "loss")}
     try:
-        run = trained(depth, scale, seed, rtol=parameters["rtol"], loss=parameters["loss"])
-        return np.array(run, dtype=float)
+        return np.array([*cell(depth, scale, seed, **given).values()], dtype=float)
     except NumericalError:
         return np.full(len(Trained._fields), np.nan)
 

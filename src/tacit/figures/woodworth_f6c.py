@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array
+from tacit.arguments import Array, one_of
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREY, RED, caption_of, sheet
 
@@ -30,6 +30,7 @@ PRESETS: dict[str, Parameters] = {
         "kernel_step": 0.5, "output_step": 0.1, "output_epochs": 150,
     },
 }  # fmt: skip
+TRAININGS = ("printed", "kernel", "output")
 PER_RUN = 1000  # parts of a run that progress tells apart
 LABELS = {
     "alpha": "scale of the start",
@@ -70,16 +71,42 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 def courses(parameters: Parameters) -> list[Course]:
     """As printed by alpha and step, then without the start's outputs by alpha, then the proxy."""
+    alphas, epochs, step = (parameters[name] for name in ("alphas", "epochs", "kernel_step"))
+    found = [course("printed", a, s, epochs) for a in alphas for s in parameters["steps"]]
+    found += [course("kernel", alpha, step, epochs) for alpha in alphas]
+    last = course("output", 1.0, parameters["output_step"], parameters["output_epochs"])
+    return [*found, last]
+
+
+def course(training: str, alpha: float, step: float, epochs: int) -> Course:
+    """How a net is trained: as "printed", as a "kernel" machine, or the "output" layer alone."""
     from tacit.claims.woodworth.wide_net_runs import Course, kernel_course
 
-    alphas, epochs = parameters["alphas"], parameters["epochs"]
-    step = parameters["kernel_step"]
-    found = [Course(a, s, epochs=epochs) for a in alphas for s in parameters["steps"]]
-    for alpha in alphas:
+    if one_of("W-F6c", "training", training, TRAININGS) == "kernel":
         # below alpha = 1 the weights grow, and a step over alpha^2 would soon be too long
-        found.append(kernel_course(alpha, step * min(1.0, alpha**2), epochs))
-    return [*found, Course(1.0, parameters["output_step"], output=True,
-                           epochs=parameters["output_epochs"])]  # fmt: skip
+        return kernel_course(alpha, step * min(1.0, alpha**2), epochs)
+    return Course(alpha, step, output=training == "output", epochs=epochs)
+
+
+def cell(
+    alpha: float,
+    step: float,
+    seed: int,
+    *,
+    training: str,
+    images: str,
+    train: int,
+    width: int,
+    batch: int,
+    epochs: int,
+) -> dict[str, float]:
+    """What one run gave; `epochs` are the most it may take, and `taken` those that it took."""
+    from tacit.claims.woodworth import wide_net_runs
+
+    scene = wide_net_runs.Scene(images, train, width, batch)
+    run = wide_net_runs.trained(scene, course(training, alpha, step, epochs), seed)
+    found: dict[str, float] = run._asdict()
+    return {"taken" if name == "epochs" else name: value for name, value in found.items()}
 
 
 def _runs(

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tacit.arguments import one_of
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLUE, GREEN, GREY, RED, caption_of, sheet
 
@@ -69,18 +72,51 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 def courses(parameters: Parameters) -> list[Course]:
     """How every start is trained; then the output layer alone, last the kernel machine."""
-    import dataclasses
+    given = {name: parameters[name] for name in ("epochs", "even", "whole")}
+    planned = [course("all", alpha, parameters["step"], **given) for alpha in parameters["alphas"]]
+    planned.append(course("output", 1.0, parameters["output_step"], **given))
+    return [*planned, course("kernel", parameters["kernel_alpha"], parameters["kernel_step"],
+                             **given)]  # fmt: skip
 
+
+def course(
+    training: str, alpha: float, step: float, epochs: int, even: bool, whole: bool
+) -> Course:
+    """How a net is trained: "all" layers, the "output" layer alone, or its "kernel" machine."""
     from tacit.claims.woodworth.conv_net_runs import Course, kernel_course, steady
 
-    step, epochs, whole = parameters["step"], parameters["epochs"], parameters["whole"]
-    planned = [
-        Course(alpha, steady(alpha, step) if parameters["even"] else step, epochs, whole=whole)
-        for alpha in parameters["alphas"]
-    ]
-    planned.append(Course(1.0, parameters["output_step"], epochs, output=True, whole=whole))
-    planned.append(kernel_course(parameters["kernel_alpha"], parameters["kernel_step"], epochs))
-    return [dataclasses.replace(course, curve=True) for course in planned]
+    if one_of("W-F6d", "training", training, ("all", *KINDS)) == "kernel":
+        return dataclasses.replace(kernel_course(alpha, step, epochs), curve=True)
+    output = training == "output"
+    rate = steady(alpha, step) if even and not output else step
+    return Course(alpha, rate, epochs, output=output, whole=whole, curve=True)
+
+
+def cell(
+    alpha: float,
+    seed: int,
+    *,
+    training: str,
+    step: float,
+    even: bool,
+    whole: bool,
+    epochs: int,
+    images: str,
+    train: int,
+    test: int,
+    slimmer: int,
+    batch: int,
+    classes: Sequence[str],
+) -> dict[str, Any]:
+    """One run: its ends and its curves over epochs; `rate` is the learning rate that it had."""
+    from tacit.claims.woodworth.conv_net_runs import Scene, trained
+
+    scene = Scene(images, train, test, slimmer, batch, tuple(classes))
+    taken = course(training, alpha, step, epochs, even, whole)
+    run = trained(scene, taken, seed)
+    return {"error": run.error, "train_accuracy": run.train_accuracy, "grad_distance": run.turned,
+            "rate": taken.step, "trajectory_t": run.epochs, "trajectory_loss": run.losses,
+            "trajectory_accuracy": run.accuracies, "trajectory_error": run.errors}  # fmt: skip
 
 
 def _part(progress: Progress | None, done: int, planned: list[Course]) -> Any:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array
+from tacit.arguments import Array, one_of
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE, RED, caption_of, sheet
 
@@ -27,6 +27,7 @@ PRESETS: dict[str, Parameters] = {
         "plateau_alpha": 0.003, "seed": 0, "rtol": 0.1, "points": 801,
     },
 }  # fmt: skip
+MEASURES = ("to_linear", "to_linear_rms", "to_kernel", "kernel_to_linear", "norm")
 LABELS = {
     "x": "input",
     "alpha": "scale of the start",
@@ -72,6 +73,20 @@ def _run(parameters: Parameters, problem: Any, alpha: float, c: float) -> Learne
     if not run.outcome.ok:
         raise NumericalError("W-F7", run.outcome)
     return run
+
+
+def cell(
+    alpha: float, scaling: float, seed: int, *, problem: str, width: int, rtol: float, points: int
+) -> dict[str, Any]:
+    """What one start learns on the points "zigzag" or "plateau", and how far from what."""
+    from tacit.problems.univariate import plateau, zigzag
+
+    known = {"zigzag": zigzag, "plateau": plateau}
+    chosen = known[one_of("W-F7", "problem", problem, known)]()
+    given = {"width": width, "seed": seed, "rtol": rtol}
+    run, x = _run(given, chosen, alpha, scaling), np.linspace(-1, 1, points)
+    measures = {name: float(getattr(run, name)) for name in MEASURES}
+    return {**measures, "input": x, "learned": run.function(x), "interpolant": run.interpolant(x)}
 
 
 def _labelled(parameters: Parameters, found: list[Learned]) -> xarray.Dataset:

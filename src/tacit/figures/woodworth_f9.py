@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tacit.figures.network import Network, draw_network
+from tacit.arguments import one_of
+from tacit.figures.network import Network, draw_network, tables
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import caption_of, sheet
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+PANELS = ("standard", "unbiased")
 SHOWN = {"1": 4.4, "2": 2.2, "d": -1.0}  # name and height of the inputs that are shown
 
 
@@ -33,6 +35,11 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         network.unit("dots", 0.0, 0.6, "", panel)
         network.unit("dots", 3.0, 0.6, "", panel)
     return network.dataset()
+
+
+def cell(network: str) -> dict[str, Any]:
+    """The units and connections of one network, "standard" or "unbiased", and how many."""
+    return tables(data({}), PANELS.index(one_of("W-F9", "network", network, PANELS)))
 
 
 @figure(

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import html
+import re
 
-VOID = ("meta", "br")
+VOID = ("meta", "br", "img")
+# what neither HTML nor a file in UTF-8 can hold: control characters and halves of characters
+IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 class Markup(str):
@@ -14,7 +17,7 @@ class Markup(str):
 def tag(name: str, /, *children: str | None, **attributes: str | None) -> Markup:
     """One element; `class_` stands for class, `data_label` for data-label; None is left out."""
     written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{html.escape(value)}"'
+        f' {key.rstrip("_").replace("_", "-")}="{_escaped(value)}"'
         for key, value in attributes.items()
         if value is not None
     )
@@ -29,4 +32,8 @@ def joined(*children: str | None) -> Markup:
 
 
 def _safe(child: str) -> str:
-    return child if isinstance(child, Markup) else html.escape(child)
+    return child if isinstance(child, Markup) else _escaped(child)
+
+
+def _escaped(text: str) -> str:
+    return html.escape(IMPOSSIBLE.sub("\N{REPLACEMENT CHARACTER}", text))

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 
 from tacit.claims.evidence import STATUSES, Status
 from tacit.claims.verdict import SYMBOLS, Verdict, Verdicts, shown
+from tacit.report.document import document
 from tacit.report.markup import Markup, joined, tag
+from tacit.report.parts import tile
 from tacit.report.section import anchor, badge, kind, section
 
 
 def page(verdicts: Verdicts, when: datetime | None = None) -> str:
     """The report as one HTML document that loads nothing."""
     when = when or datetime.now(UTC)
-    style = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", f"tacit: {_summary(verdicts)}"),
-        tag("style", Markup(style)),
-    )
     sections = [section(verdict, number) for number, verdict in enumerate(verdicts)]
     main = tag("main", _table(verdicts), *sections)
-    body = tag("body", _header(verdicts), main, _footer(verdicts, when))
-    return "<!doctype html>\n" + tag("html", head, body, lang="en") + "\n"
+    title = f"tacit: {_summary(verdicts)}"
+    return document(title, _header(verdicts), main, _footer(verdicts, when))
 
 
 def _summary(verdicts: Verdicts) -> str:
@@ -59,14 +51,7 @@ def _header(verdicts: Verdicts) -> Markup:
 
 
 def _tile(status: Status, verdicts: Verdicts) -> Markup:
-    count = verdicts.counts[status]
-    return tag(
-        "li",
-        tag("span", SYMBOLS[status], class_="symbol", aria_hidden="true"),
-        tag("b", str(count)),
-        tag("span", status),
-        class_=f"tile {kind(status)}{'' if count else ' none'}",
-    )
+    return tile(SYMBOLS[status], verdicts.counts[status], status, kind(status))
 
 
 def _table(verdicts: Verdicts) -> Markup:

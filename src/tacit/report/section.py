@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tacit.claims.evidence import Check, Status
@@ -12,6 +12,7 @@ from tacit.records import brief
 from tacit.report.draw import svg
 from tacit.report.gauge import gauge
 from tacit.report.markup import Markup, joined, tag
+from tacit.report.parts import part, table
 
 
 def section(verdict: Verdict, number: int) -> Markup:
@@ -20,7 +21,7 @@ def section(verdict: Verdict, number: int) -> Markup:
         "section",
         _title(verdict),
         tag("p", verdict.reason, class_=f"reason {kind(verdict.status)}"),
-        _part("What was run", tag("p", verdict.ran)),
+        part("What was run", tag("p", verdict.ran)),
         _correction(verdict),
         _checks("Checks of the statement as printed", verdict.evidence.checks),
         _checks("Checks of the corrected statement", verdict.evidence.corrected),
@@ -55,19 +56,6 @@ def _title(verdict: Verdict) -> Markup:
     return joined(line, tag("h2", verdict.statement), tag("p", verdict.place, class_="place"))
 
 
-def _part(title: str, *content: Markup | None) -> Markup:
-    return joined(tag("h3", title), *content)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Markup:
-    cells = [
-        [tag("td", cell, data_label=name) for name, cell in zip(head, row, strict=True)]
-        for row in rows
-    ]
-    titles = tag("tr", *(tag("th", name, scope="col") for name in head))
-    return tag("table", tag("thead", titles), tag("tbody", *(tag("tr", *row) for row in cells)))
-
-
 RULES = {"error": "within", "at most": "at most", "at least": "at least"}
 
 
@@ -80,7 +68,7 @@ def _checks(title: str, checks: Sequence[Check]) -> Markup | None:
     if not checks:
         return None
     head = ("check", "measured", "predicted", "tolerance", "rule", "result")
-    return _part(title, _table(head, ([*_numbers(c), _result(c)] for c in checks)))
+    return part(title, table(head, ([*_numbers(c), _result(c)] for c in checks)))
 
 
 def _result(check: Check) -> str:
@@ -91,10 +79,10 @@ def _result(check: Check) -> str:
 def _controls(controls: Mapping[str, Check]) -> Markup:
     title = "Controls: a wrong theorem must miss the tolerance"
     if not controls:
-        return _part(title, tag("p", "None was given, so this claim cannot hold."))
+        return part(title, tag("p", "None was given, so this claim cannot hold."))
     head = ("wrong theorem", "measured", "predicted", "tolerance", "rule", "result")
     rows = ([*_numbers(control), _rejected(control)] for control in controls.values())
-    return _part(title, _table(head, rows))
+    return part(title, table(head, rows))
 
 
 def _rejected(control: Check) -> str:
@@ -109,7 +97,7 @@ def _premises(verdict: Verdict) -> Markup | None:
         (name, "✓ met" if premise.holds else "✗ not met", brief(premise.value))
         for name, premise in verdict.premises.items()
     )
-    return _part("Premises", _table(("premise", "met", "value"), rows))
+    return part("Premises", table(("premise", "met", "value"), rows))
 
 
 def _correction(verdict: Verdict) -> Markup | None:
@@ -132,7 +120,7 @@ def _told(value: Any) -> Markup | None:
 def _findings(findings: Sequence[str]) -> Markup | None:
     if not findings:
         return None
-    return _part("Findings", tag("ul", *(tag("li", line) for line in findings)))
+    return part("Findings", tag("ul", *(tag("li", line) for line in findings)))
 
 
 def _plots(verdict: Verdict, number: int) -> Markup | None:

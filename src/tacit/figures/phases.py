@@ -1,0 +1,108 @@
+"""Cells of phase diagrams that no single figure of a source has."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.figures.excess import least_norm, relative_excess
+from tacit.figures.notsawo_runs import Recovery, crossing, log_steps, recovery
+from tacit.figures.notsawo_scaling import penalized
+from tacit.figures.trajectories import follow
+from tacit.probes.directions import angle
+
+if TYPE_CHECKING:
+    from tacit.bias.slow_flow import SlowFlow
+    from tacit.problems.classification import Classification
+
+Given = tuple[int, int, int, int, float]  # samples, dimension, sparsity, seed, snr
+
+
+def accuracy_cell(
+    alpha: float, accuracy: float, *, points: str, depth: int, rtol: float
+) -> dict[str, float]:
+    """Where training with exp loss stands at log(1/loss) = accuracy, and where M's limit puts it.
+
+    `excess` is the l1 norm at margin 1 above the least one, over that of the l2 max margin: 1 is
+    the kernel regime, 0 the l1 max margin. `foreseen` is the same of argmin Q_mu at
+    mu = alpha^D / accuracy, `gap` the angle between both directions in degrees. # M theorem 6
+    """
+    from tacit.bias.max_margin import max_margin
+    from tacit.bias.norms import L2
+    from tacit.bias.q import Q
+    from tacit.problems.classification import three_points
+
+    problem, mu = three_points(points), alpha**depth / accuracy
+    path = follow(problem, depth, alpha, np.array([accuracy]), rtol)
+    trained, limit = path.predictor.values[0], max_margin(problem.X, problem.y, Q(depth, mu=mu))
+    kernel = _excess(problem, max_margin(problem.X, problem.y, L2()).beta)
+    return {
+        "excess": _excess(problem, trained) / kernel,
+        "foreseen": _excess(problem, limit.beta) / kernel,
+        "gap": float(angle(trained, limit.beta)),
+        "mu": mu,
+    }
+
+
+def _excess(problem: Classification, beta: Array) -> float:
+    margin = (problem.signed_rows @ beta).min()
+    return float(relative_excess(beta, margin, 1.0, least_norm(problem, 1.0)))
+
+
+def step_cell(
+    step_size: float, beta: float, seed: int, *, samples: int, dimension: int, sparsity: int,
+    snr: float, start: float, level: float, budget: int, points_per_decade: int,
+) -> dict[str, Any]:  # fmt: skip
+    """When subgradient descent with beta |a|_1 finds the sparse truth; NumericalError: it diverged.
+
+    `step_size` is in units of 2/sigma_max(X^T X), beyond which descent diverges. `t1` and `t2` are
+    the steps at which the loss and |a - a*|^2 come down to `level`, NaN if not within `budget`;
+    `foreseen` is t2 by the slow phase, tau/(step beta), `order` the source's |a_hat - a*|_inf /
+    (step beta), and `rest` is |a - a*|^2 of the exact minimiser: where that is above the level, no
+    small step brings the run to rest below it. The curves are those of the run.
+    """
+    from tacit.flows.subgradient import Subgradient
+    from tacit.records import Kind, NumericalError
+
+    given = (samples, dimension, sparsity, seed, snr)
+    case, slow = _case(given, start)
+    step = step_size * 2 / float(np.linalg.norm(case.X, 2)) ** 2
+    steps = log_steps(budget, points_per_decade).astype(int).tolist()
+    method = Subgradient(step, steps[-1], case.penalty, beta, record=steps, check=False,
+                         until={"test_error": level})  # fmt: skip
+    path = method.run(case.model(start), case.problem)
+    if path.outcome.kind is Kind.DIVERGED:
+        raise NumericalError(f"step {step:g}, beta {beta:g}", path.outcome)
+    run, pace = path.dataset, step * beta
+    taken = run.step.values.astype(float)
+    error = run.test_error.values
+    return {
+        "t1": crossing(taken, run.loss.values, level),
+        "t2": crossing(taken, error, level),
+        "error": float(error.min()),
+        "foreseen": slow.reaches(case.truth, math.sqrt(level)) / pace,
+        "order": case.dual(slow.points[0] - case.truth) / pace,
+        "rest": _rest(given, beta),
+        "trajectory_step": taken,
+        "trajectory_loss": run.loss.values,
+        "trajectory_test_error": error,
+    }
+
+
+@functools.lru_cache(maxsize=8)
+def _case(given: Given, start: float) -> tuple[Recovery, SlowFlow]:
+    """A problem and its slow phase, which neighbouring cells share."""
+    names = ("samples", "dimension", "sparsity", "seed", "snr")
+    case = recovery(dict(zip(names, given, strict=True)))
+    return case, case.slow(start)
+
+
+@functools.lru_cache(maxsize=256)
+def _rest(given: Given, beta: float) -> float:
+    """|a - a*|^2 of the minimiser of (1/2)|X a - y|^2 + beta |a|_1."""
+    case, _ = _case(given, 0.0)
+    return float(np.sum((penalized(case, beta, case.least()) - case.truth) ** 2))

@@ -1,0 +1,71 @@
+"""A threshold that was searched for: over the other axes with its bracket, or by its trials."""
+
+from __future__ import annotations
+
+import dataclasses
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.figures.study_courses import draw_courses
+from tacit.figures.study_curves import MOST, curves_of, draw_curves, drawable
+from tacit.figures.study_layer import layer
+from tacit.figures.study_panels import panels, some
+from tacit.figures.study_plan import Plan, Study
+from tacit.figures.study_ruler import ruler
+from tacit.figures.study_words import number, plain
+from tacit.figures.style import GREY, RED
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_threshold(study: Study, plan: Plan) -> Figure:
+    """The threshold over x, with bars from the last value that passes to the first that does not.
+
+    Without an axis to draw it over, what was measured at the values that were tried.
+    """
+    if not study.long:
+        return draw_trials(study)
+    log = study.table["threshold"].get("spacing", "log") == "log" if plan.log is None else plan.log
+    chosen = dataclasses.replace(plan, log=log)
+    figure = draw_curves(study, chosen, "Whiskers: what the search left open.")
+    for axes, (_, data) in zip(figure.axes, panels(study, chosen), strict=False):
+        shown = some(data.sizes[chosen.lines], MOST) if chosen.lines else [0]
+        for place, (_, colour, found) in zip(shown, curves_of(data, chosen), strict=True):
+            part = data.isel({chosen.lines: place}) if chosen.lines else data
+            _bracket(axes, ruler(study.data, chosen.x or ""), part, found, colour, log)
+        axes.set_ylabel(rule_of(study), parse_math=False)
+    return figure
+
+
+def _bracket(axes: Any, x: Any, data: Any, found: Any, colour: Any, log: bool) -> None:
+    ends = [drawable(layer(data, name, (x.name,)).value, log) for name in ("lower", "upper")]
+    value = drawable(found.value, log)
+    reach = np.clip(np.array([value - ends[0], ends[1] - value]), 0, None)
+    axes.errorbar(x.at, value, yerr=reach, fmt="none", ecolor=colour, elinewidth=1.6, capsize=4)
+
+
+def rule_of(study: Study) -> str:
+    """What the threshold is of, for the label of an axis."""
+    table = study.table["threshold"]
+    level = number(table.get("below", table.get("above")))
+    return textwrap.fill(
+        f"{plain(table['axis'], 40)} where {plain(table['measure'], 40)} crosses {level}", 48
+    )
+
+
+def draw_trials(study: Study, title: str = "") -> Figure:
+    """The measure at every value that was tried, with the level and the threshold."""
+    table = study.table["threshold"]
+    figure = draw_courses(study, "measured", title, "Dots: what was tried; dashed: the level.",
+                          linestyle="none", marker="o", markersize=5)  # fmt: skip
+    axes = figure.axes[0]
+    axes.axhline(table.get("below", table.get("above")), color=GREY, linestyle="--", linewidth=1.2)
+    if not study.long and np.isfinite(found := study.data.get("threshold", np.nan)).any():
+        for value in np.atleast_1d(np.asarray(found, float)):
+            axes.axvline(value, color=RED, linewidth=1.2)
+    axes.set_xlabel(plain(table["axis"], 60), parse_math=False)
+    axes.set_ylabel(plain(table["measure"], 60), parse_math=False)
+    return figure

@@ -1,0 +1,85 @@
+"""What is written into a picture of a study: foreign texts made harmless, numbers in short."""
+
+from __future__ import annotations
+
+import functools
+import re
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+    from matplotlib.legend import Legend
+
+FONT = "DejaVu Sans"
+UNKNOWN = "\N{REPLACEMENT CHARACTER}"
+
+
+@functools.cache
+def _letters() -> frozenset[int]:
+    """The letters that the font has, in both of the weights that are used."""
+    from matplotlib import font_manager
+
+    fonts = [
+        font_manager.FontProperties(family=FONT, weight=weight) for weight in ("normal", "bold")
+    ]
+    maps = [font_manager.get_font(font_manager.findfont(font)).get_charmap() for font in fonts]
+    return frozenset(maps[0]) & frozenset(maps[1])
+
+
+def plain(text: object, most: int = 200) -> str:
+    """A foreign text on one line, cut, in letters that the font of the pictures has."""
+    words = " ".join(str(text).split())
+    simple = words.isascii() and words.isprintable()  # which every font has
+    known = words if simple else "".join(c if ord(c) in _letters() else UNKNOWN for c in words)
+    return known if len(known) <= most else f"{known[: most - 1]}…"
+
+
+def number(value: Any) -> str:
+    """A value of an axis, or a measured one, in a few letters."""
+    if isinstance(value, bool | np.bool_):
+        return str(bool(value)).lower()
+    if isinstance(value, int | float | np.number):
+        return re.sub(r"e\+?(-?)0*", r"e\1", f"{float(value):.4g}")  # 1e4, not 1e+04
+    return plain(value, 24)
+
+
+def label(dataset: xarray.Dataset, name: str, width: int = 48) -> str:
+    """What a variable or an axis is, with its unit, in lines of `width` letters."""
+    attributes = dataset[name].attrs
+    text = plain(attributes.get("long_name") or name, 150)
+    if len(text) > 40:
+        text = text.split("; ")[0]  # what follows is a remark
+    units = plain(attributes.get("units", "1"), 20)
+    return textwrap.fill(text if units in ("1", "") else f"{text} ({units})", width)
+
+
+def short(dataset: xarray.Dataset, name: str, most: int = 24) -> str:
+    """The meaning of a variable where that is as short as its name, or else the name."""
+    meaning = plain(dataset[name].attrs.get("long_name") or name)
+    return meaning if len(meaning) <= most else plain(name, 30)
+
+
+def named(dataset: xarray.Dataset, name: str) -> str:
+    """The name of a variable and its meaning."""
+    meaning = label(dataset, name, 400)
+    return meaning if meaning == name else f"{plain(name, 40)}: {meaning}"
+
+
+def title_of(dataset: xarray.Dataset) -> str:
+    return plain(dataset.attrs.get("title") or dataset.attrs.get("study", "A study"), 160)
+
+
+def literal(figure: Figure) -> Figure:
+    """The figure with its title and caption read as they stand: a $ begins no formula."""
+    for text in figure.texts:
+        text.set_parse_math(False)
+    return figure
+
+
+def literal_legend(legend: Legend) -> None:
+    for text in legend.get_texts():
+        text.set_parse_math(False)

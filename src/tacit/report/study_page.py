@@ -1,0 +1,90 @@
+"""The page of a study: its pictures, how its cells ended, what it was made of, how to repeat it.
+
+There is no time in it, so that the same study gives the same page, byte for byte.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import TYPE_CHECKING, Any
+
+from tacit.report.document import document
+from tacit.report.markup import Markup, joined, tag
+from tacit.report.parts import part
+from tacit.report.study_cells import ended, failures, outcome
+from tacit.report.study_parameters import parameters
+from tacit.report.study_pictures import Picture, Pictures
+
+if TYPE_CHECKING:
+    import xarray
+
+NARROW = 7.0  # inches; a wider picture is not shrunk below legibility, but scrolls
+
+
+def study_page(dataset: xarray.Dataset, pictures: Pictures) -> str:
+    """The report of a gathered study as one HTML document that loads nothing."""
+    title = str(dataset.attrs["title"])
+    description: dict[str, Any] = json.loads(dataset.attrs["description"])
+    parts = (_pictures(pictures), failures(dataset), outcome(dataset),
+             parameters(dataset, description), _repeat(dataset))  # fmt: skip
+    main = tag("main", *(tag("section", found) for found in parts if found))
+    return document(f"tacit: {title}", _header(dataset, title), main, _footer(dataset))
+
+
+def _header(dataset: xarray.Dataset, title: str) -> Markup:
+    sizes = " × ".join(f"{dim} ({dataset.sizes[dim]})" for dim in dataset.status.dims)
+    cells, failed = (int(dataset.attrs[key]) for key in ("cells", "failed"))
+    lead = f"{cells} cell{'s' * (cells != 1)}{f' over {sizes}' if sizes else ''}, {failed} failed."
+    return tag(
+        "header",
+        tag("p", f"tacit run: {dataset.attrs['study']}", class_="kicker"),
+        tag("h1", title),
+        tag("p", lead, class_="lead"),
+        ended(dataset),
+        id="top",
+    )
+
+
+def _pictures(pictures: Pictures) -> Markup:
+    first = _figure(pictures.first) if pictures.first else None
+    more = tag("div", *map(_figure, pictures.more), class_="plots") if pictures.more else None
+    missing = [tag("p", f"No picture: {reason}.", class_="reason inconclusive")
+               for reason in pictures.reasons]  # fmt: skip
+    return joined(tag("h2", "Pictures" if more else "Picture"), first, more, *missing)
+
+
+def _figure(picture: Picture) -> Markup:
+    """A picture inside the page, with its title as words for those who do not see it."""
+    data = base64.b64encode(picture.png).decode("ascii")
+    wide = f"min-width:{picture.inches * 62:.0f}px" if picture.inches > NARROW else None
+    image = tag("img", src=f"data:image/png;base64,{data}", alt=picture.text, style=wide)
+    return tag("figure", tag("div", image, class_="scroll"), class_="picture")
+
+
+def _repeat(dataset: xarray.Dataset) -> Markup:
+    name = dataset.attrs["study"]
+    command = dataset.attrs.get("command") or f"tacit run {name}.toml"
+    kept = f"or save the description above as {name}.toml and run that"
+    rows = {
+        command: f"runs it again, on any engine; finished cells are not computed twice; {kept}",
+        f"tacit show {name}.nc": "its sizes, variables and where it came from",
+        f"tacit explore {name}.nc": "the study as a page: click on a cell to open it",
+        f'tacit.load("{name}.nc")': "the labelled data in Python, an xarray.Dataset",
+    }
+    pairs = [joined(tag("dt", tag("code", line)), tag("dd", text)) for line, text in rows.items()]
+    place = f"{name}.nc lies beside this page, as {name}.png does if there is a picture."
+    return joined(tag("h2", "Repeat and open"), tag("dl", *pairs, class_="commands"),
+                  tag("p", place, class_="place"), _provenance(dataset))  # fmt: skip
+
+
+def _provenance(dataset: xarray.Dataset) -> Markup:
+    versions = json.loads(dataset.attrs["versions"])
+    said = ", ".join(f"{package} {number}" for package, number in versions.items())
+    return part("Versions", tag("p", said or "unknown"),
+                tag("p", "Code: ", tag("code", str(dataset.attrs["code"]))))  # fmt: skip
+
+
+def _footer(dataset: xarray.Dataset) -> Markup:
+    said = f"The report of {dataset.attrs['study']}.nc; the same study gives the same page."
+    return tag("footer", tag("p", said))

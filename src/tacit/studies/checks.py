@@ -1,0 +1,110 @@
+"""What a description must meet before anything runs; each complaint names the file and the key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tacit.arguments import one_of
+from tacit.studies.axes import RESERVED
+from tacit.studies.cells import PARTS, placed, spec_at
+from tacit.studies.parts import build, check_call, check_part, function_named, takes_seed
+
+if TYPE_CHECKING:
+    from tacit.studies.study import Study
+
+
+def check_parts(study: Study) -> None:
+    """Every part by itself, at every value of every axis; the other axes stand at their first."""
+    who = study.source
+    for key in ("arguments", "dims"):
+        if getattr(study, key):
+            raise ValueError(f"{who}: {key} belongs to a study with a function")
+    missing = [part for part in PARTS if getattr(study, part) is None]
+    if missing:
+        raise ValueError(f"{who}: {missing[0]} is missing; give {', '.join(PARTS)}, or a function")
+    for axis in study.axes:
+        _check_axis_key(study, axis.key)
+    if not (study.record or study.trajectory or study.probes):
+        raise ValueError(f"{who}: nothing is kept; name variables in record, or add probes")
+    _check_values(study)
+
+
+def _check_axis_key(study: Study, key: str) -> None:
+    head, *rest = key.split(".")
+    one_of(study.source, f"part in grid key {key!r}:", head, (*PARTS, "probes"))
+    if not rest:
+        raise ValueError(f"{study.source}: grid.{key} must say what it sets, like {key}.alpha")
+
+
+def _check_values(study: Study) -> None:
+    first = [axis.values[0] for axis in study.axes]
+    seed = None if study.seed_values is None else study.seed_values[0]
+    start = study.template()
+    for axis, value in zip(study.axes, first, strict=True):
+        start = placed(start, axis.key.split("."), value)
+    given = () if seed is None else ("seed",)
+    for part in PARTS:
+        check_part(study.source, part, start[part], given)
+    for name, probe in start["probes"].items():
+        check_part(study.source, f"probes.{name}", probe)
+    if seed is not None and not any(takes_seed("study", p, start[p]) for p in PARTS):
+        raise ValueError(f"{study.source}: seeds are given, but no part takes a seed; drop them")
+    _check_built(study, PARTS, first, "")
+    for place, axis in enumerate(study.axes):
+        touched = tuple(part for part in PARTS if axis.key.startswith(f"{part}."))
+        for value in axis.values[1:]:
+            at = [*first[:place], value, *first[place + 1 :]]
+            _check_built(study, touched, at, f" at {axis.key} = {value!r}")
+
+
+def _check_built(study: Study, parts: tuple[str, ...], at: list[Any], where: str) -> None:
+    seed = None if study.seed_values is None else study.seed_values[0]
+    spec = spec_at(study, at, seed)
+    for part in parts:
+        check_part(study.source, part, spec[part])
+        try:
+            made = build(spec[part])
+        except (ValueError, TypeError) as reason:
+            raise ValueError(f"{study.source}: [{part}]{where}: {reason}") from None
+        if part == "flow" and not callable(getattr(made, "run", None)):
+            raise ValueError(f"{study.source}: flow.is names {spec[part]['is']}, which cannot run")
+
+
+def check_function(study: Study) -> None:
+    who = study.source
+    surplus = [key for key in (*PARTS, "record", "trajectory", "probes") if getattr(study, key)]
+    if surplus:
+        raise ValueError(f"{who}: give a function or {surplus[0]}, not both")
+    call = function_named(who, study.function)
+    keys = [axis.key for axis in study.axes]
+    if study.seed_values is not None:
+        keys.append("seed")
+    twice = [key for key in keys if key in study.arguments]
+    if twice:
+        raise ValueError(f"{who}: {twice[0]!r} is both an argument and an axis; keep one")
+    for name, own in study.dims.items():
+        if set(own) & set(study.dimensions):
+            raise ValueError(f"{who}: dims.{name} must not repeat an axis of the grid, got {own}")
+    check_call(who, "grid", call, keys, tuple(study.arguments))
+    check_call(who, "arguments", call, list(study.arguments), tuple(keys))
+
+
+def check_adaptive(study: Study) -> None:
+    """The plain study behind an adaptive one: with its ends, or on its finest lattice."""
+    from tacit.studies.refine import on_lattice
+    from tacit.studies.threshold import with_axis
+
+    if study.threshold is not None and study.refine is not None:
+        raise ValueError(f"{study.source}: give threshold or refine, not both")
+    if study.threshold is not None:
+        with_axis(study)
+    else:
+        on_lattice(study)
+
+
+def check_names(study: Study) -> None:
+    """No two things of the result may have one name."""
+    taken = [*study.dimensions, *RESERVED[1:]]
+    for name in (*study.record, *study.probes):
+        if name in taken:
+            raise ValueError(f"{study.source}: {name!r} is the name of two things; rename one")

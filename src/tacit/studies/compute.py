@@ -1,0 +1,148 @@
+"""One cell computed: its values, or the sentence that says why there are none."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Mapping
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from tacit.records import Kind, NumericalError
+from tacit.studies.axes import RESERVED
+from tacit.studies.cells import canonical
+from tacit.studies.parts import IS, build, function_named, named
+from tacit.studies.references import DescriptionError, resolved, variable
+
+OK = (Kind.SOLVED.value, Kind.NOT_UNIQUE.value)
+ERROR = "error"  # the status of a cell that raised something else than a NumericalError
+PASSING = (MemoryError, OSError, ImportError)  # may be gone at the next try, so are not kept
+TRAJECTORY = "trajectory_"
+
+Value = float | int | bool | str | tuple[tuple[str, ...], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What a cell gave; `kept` is False where a second try may well go otherwise."""
+
+    status: str
+    sentence: str
+    values: Mapping[str, Value]
+    seconds: float
+    kept: bool = True
+
+
+def compute(spec: Mapping[str, Any]) -> Result:
+    """The result of a cell; only a fault of the description itself raises."""
+    start = perf_counter()
+    try:
+        status, sentence, values = _function(spec) if "function" in spec else _run(spec)
+    except DescriptionError:
+        raise
+    except NumericalError as error:
+        status, sentence, values = error.outcome.kind.value, error.outcome.sentence, {}
+    except PASSING as error:
+        return Result(ERROR, told(error), {}, perf_counter() - start, kept=False)
+    except Exception as error:  # a cell must not take the others with it
+        status, sentence, values = ERROR, told(error), {}
+    return Result(status, sentence, values, perf_counter() - start)
+
+
+def told(error: BaseException) -> str:
+    """The error on one line, with its kind where that says more than its words."""
+    words = " ".join(str(error).split())
+    plain = isinstance(error, ValueError) and words
+    return words if plain else f"{type(error).__name__}: {words}".rstrip(": ")
+
+
+def _function(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
+    found = function_named("study", spec["function"])(**spec["arguments"])
+    if not isinstance(found, Mapping):
+        raise DescriptionError(
+            f"study: {spec['function']} must return a dict of named values, got "
+            f"{type(found).__name__}"
+        )
+    dims = spec["dims"]
+    taken = [name for name in found if name in (*spec["arguments"], *RESERVED)]
+    if taken:
+        raise DescriptionError(
+            f"study: {spec['function']} returns {taken[0]!r}, which already names an argument or a "
+            "column of the result; rename it"
+        )
+    values = {name: _value(name, value, dims.get(name)) for name, value in found.items()}
+    return OK[0], "", values
+
+
+def _run(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
+    """Train, then read off what was asked for; a path that ended badly keeps what it has."""
+    scope = {part: _made(canonical(spec[part])) for part in ("problem", "model", "flow")}
+    path = scope["flow"].run(scope["model"], scope["problem"])
+    scope["path"] = path
+    values: dict[str, Value] = {}
+    for name in spec["record"]:
+        values[name] = _last(variable("record", path, name))
+    for name in spec["trajectory"]:
+        whole = variable("trajectory", path, name)
+        values[TRAJECTORY + name] = (tuple(map(str, whole.dims)), np.asarray(whole.values))
+    if path.outcome.ok:
+        for name, probe in spec["probes"].items():
+            values |= _probed(name, probe, scope)
+    return path.outcome.kind.value, path.outcome.sentence, values
+
+
+@functools.lru_cache(maxsize=8)
+def _made(text: str) -> Any:
+    """The object of a table; neighbouring cells share their problem."""
+    return build(json.loads(text))
+
+
+def _last(whole: Any) -> Value:
+    """A variable at the last recorded time."""
+    at = whole.isel(time=-1) if "time" in whole.dims else whole
+    if at.ndim == 0:
+        return _scalar(at.values.item())
+    return tuple(map(str, at.dims)), np.asarray(at.values)
+
+
+def _probed(name: str, probe: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Value]:
+    """A probe's value under its name, or the fields of its record as name_field."""
+    arguments = {key: resolved(f"probes.{name}", value, scope)
+                 for key, value in probe.items() if key != IS}  # fmt: skip
+    found = named("study", f"probes.{name}", probe[IS])(**arguments)
+    if dataclasses.is_dataclass(found):
+        found = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.repr}
+    if not isinstance(found, Mapping):
+        return {name: _value(name, found, None)}
+    return {f"{name}_{key}": _value(f"{name}_{key}", value, None)
+            for key, value in found.items() if _storable(value)}  # fmt: skip
+
+
+def _storable(value: object) -> bool:
+    return isinstance(value, bool | int | float | str | np.generic | np.ndarray)
+
+
+def _value(name: str, value: Any, dims: Any) -> Value:
+    """A value that a cell file can hold; an array's dimensions are named, by `dims` or its own."""
+    if not str(name).isidentifier():
+        raise DescriptionError(f"study: a result must have a plain name, got {name!r}")
+    array = np.asarray(value)
+    if array.dtype.kind not in "biufU":
+        raise DescriptionError(
+            f"study: {name} must be numbers or text, got {type(value).__name__} ({array.dtype})"
+        )
+    if array.ndim == 0:
+        return _scalar(array.item())
+    own = tuple(dims or (f"{name}_{axis}" for axis in range(array.ndim)))
+    if len(own) != array.ndim:
+        raise DescriptionError(
+            f"study: dims.{name} must name {array.ndim} dimension(s), got {list(own)}"
+        )
+    return own, array
+
+
+def _scalar(value: Any) -> float | int | bool | str:
+    return value if isinstance(value, bool | int | str) else float(value)

@@ -1,0 +1,124 @@
+"""Problems, models and flows by their public names, as tables such as {is = "DualFlow"}.
+
+A table with the key `is` becomes the object of that public name of tacit, with the other keys as
+its keyword arguments; tables nest: until = {is = "LogLoss", value = -60.0}.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tacit
+from tacit.arguments import one_of
+
+IS = "is"
+
+
+def is_part(value: object) -> bool:
+    return isinstance(value, Mapping) and IS in value
+
+
+@functools.cache
+def _public(name: str) -> Any:
+    return getattr(tacit, name)
+
+
+def named(who: str, where: str, name: object) -> Callable[..., Any]:
+    """The public object of tacit called `name`."""
+    if not isinstance(name, str):
+        raise ValueError(f"{who}: {where}.is must be a public name of tacit, got {name!r}")
+    if name not in tacit.__all__:
+        one_of(who, f"name in {where}.is", name, tacit.__all__)
+    found: Callable[..., Any] = _public(name)
+    if not callable(found):
+        raise ValueError(f"{who}: {where}.is names {name}, which cannot be called")
+    return found
+
+
+def check_part(who: str, where: str, spec: Any, given: tuple[str, ...] = ()) -> None:
+    """Raise if a table cannot become a call; `given` are arguments that come from elsewhere."""
+    if not isinstance(spec, Mapping):
+        raise ValueError(f"{who}: {where} must be a table such as {{is = ...}}, got {spec!r}")
+    if IS not in spec:
+        raise ValueError(f"{who}: {where} needs the key `is`, a public name of tacit")
+    keys = [key for key in spec if key != IS]
+    check_call(who, where, named(who, where, spec[IS]), keys, given)
+    for key in keys:
+        inner = spec[key] if isinstance(spec[key], list) else [spec[key]]
+        for value in inner:
+            if is_part(value):
+                check_part(who, f"{where}.{key}", value)
+
+
+def check_call(
+    who: str, where: str, call: Callable[..., Any], keys: list[str], given: tuple[str, ...] = ()
+) -> None:
+    """Raise if `call` does not take one of `keys`, or needs an argument that nobody gives."""
+    parameters = arguments_of(call)
+    if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        for key in keys:
+            one_of(who, f"key in {where}", key, parameters)
+    for name, parameter in parameters.items():
+        plain = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        if plain and parameter.default is parameter.empty and name not in (*keys, *given):
+            raise ValueError(f"{who}: {where} lacks {name!r}, which {called(call)} needs")
+
+
+def arguments_of(call: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    return inspect.signature(call).parameters
+
+
+def called(call: Callable[..., Any]) -> str:
+    return getattr(call, "__name__", repr(call))
+
+
+def takes_seed(who: str, where: str, spec: Mapping[str, Any]) -> bool:
+    """Whether the seed of a cell goes to this part: it takes one and does not set its own."""
+    return "seed" not in spec and _has_seed(named(who, where, spec[IS]))
+
+
+@functools.cache
+def _has_seed(call: Callable[..., Any]) -> bool:
+    return "seed" in arguments_of(call)
+
+
+def build(value: Any) -> Any:
+    """The object that a table describes; other values as they are."""
+    if is_part(value):
+        arguments = {key: build(inner) for key, inner in value.items() if key != IS}
+        return named("study", IS, value[IS])(**arguments)
+    if isinstance(value, list):
+        return [build(inner) for inner in value]
+    return value
+
+
+def function_named(who: str, name: Any) -> Callable[..., Any]:
+    """The module-level function behind "package.module:function"."""
+    module, _, attribute = str(name).partition(":")
+    if not module or not attribute.isidentifier():
+        raise ValueError(f'{who}: function must read "package.module:function", got {name!r}')
+    try:
+        found = getattr(importlib.import_module(module), attribute, None)
+    except ImportError as reason:
+        raise ValueError(f"{who}: function {name!r} cannot be imported ({reason})") from None
+    if not callable(found):
+        raise ValueError(f"{who}: the module {module} has no function {attribute!r}")
+    return found
+
+
+def name_of_function(who: str, function: Any) -> str:
+    """ "package.module:function" of a function, or the text itself."""
+    if isinstance(function, str):
+        return function
+    module = getattr(function, "__module__", None)
+    name = getattr(function, "__qualname__", "")
+    if not module or not name.isidentifier():
+        raise ValueError(
+            f"{who}: function must be defined at the top of a module, so that another process can "
+            f"find it; got {name or function!r}"
+        )
+    return f"{module}:{name}"

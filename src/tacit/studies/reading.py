@@ -1,0 +1,104 @@
+"""Studies from files: TOML tables, or a Python module that makes one Study."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from tacit.arguments import one_of
+from tacit.studies.forms import FORMS, QUICK, formed, read_forms
+from tacit.studies.study import Study
+
+KEYS = tuple(
+    field.name for field in dataclasses.fields(Study) if field.init and field.name != "source"
+)
+PRESETS = Path(__file__).parent / "presets"
+
+
+def read_study(file: str | Path, form: str = QUICK) -> Study:
+    """The study that a .toml or .py file describes, or a preset by its name, checked.
+
+    `form` names one of the tables [forms.NAME] of a TOML file; "quick" is the file without them.
+    """
+    path = Path(file)
+    if not path.is_file():
+        path = _preset(path)
+    if path.suffix == ".toml":
+        return _from_toml(path, form)
+    if path.suffix == ".py":
+        one_of(f"run: {path.name} (forms are for TOML)", "form", form, (QUICK,))
+        return _from_python(path)
+    raise ValueError(f"run: a study is a .toml or a .py file, got {path.name!r}")
+
+
+def _preset(path: Path) -> Path:
+    """The study that comes with tacit under this name, in capitals or not."""
+    known = {name.upper(): name for name in presets()}
+    if path.suffix in (".toml", ".py") or len(path.parts) != 1 or not known:
+        raise ValueError(f"run: there is no study file {str(path)!r}")
+    found = known.get(path.name.upper()) or one_of("run", "study", path.name, known.values())
+    return PRESETS / f"{found}.toml"
+
+
+def presets() -> tuple[str, ...]:
+    """The names of the studies that come with tacit."""
+    return tuple(sorted(file.stem for file in PRESETS.glob("*.toml")))
+
+
+def preset_forms() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Title and forms of every study that comes with tacit."""
+    tables = {name: _table(PRESETS / f"{name}.toml") for name in presets()}
+    return {name: (table.get("title", ""), (QUICK, *read_forms(name, table, KEYS)))
+            for name, table in tables.items()}  # fmt: skip
+
+
+def _table(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
+        raise ValueError(f"{path.name}: is not TOML ({reason})") from None
+
+
+def _from_toml(path: Path, form: str) -> Study:
+    table = {"name": path.stem, **_table(path)}
+    for key in table:
+        one_of(path.name, "key", key, (*KEYS, FORMS))
+    source = path.name if form == QUICK else f"{path.name}, form {form}"
+    return study_of(formed(path.name, table, form, KEYS), source, path.parent)
+
+
+def study_of(table: dict[str, Any], source: str, beside: Path | None = None) -> Study:
+    """The study of a table; functions are looked for `beside` it too."""
+    for key in table:
+        one_of(source, "key", key, KEYS)
+    if beside is not None and "function" in table:
+        _reachable(beside)
+    return Study(**table, source=source)
+
+
+def _from_python(path: Path) -> Study:
+    """The one Study that a module makes, or the one it calls `study`."""
+    if not path.stem.isidentifier():
+        raise ValueError(f"run: {path.name!r} cannot be imported; use letters, digits and _")
+    _reachable(path.parent)
+    module = importlib.import_module(path.stem)
+    if Path(str(module.__file__)).resolve() != path.resolve():
+        raise ValueError(f"run: {path.stem!r} is already a module of Python; rename the file")
+    found = {name: value for name, value in vars(module).items() if isinstance(value, Study)}
+    if "study" in found:
+        return found["study"]
+    if len(found) != 1:
+        names = ", ".join(found) or "none"
+        raise ValueError(f"run: {path.name} must make one tacit.Study, or call it study; {names}")
+    return next(iter(found.values()))
+
+
+def _reachable(folder: Path) -> None:
+    """Let Python import from a folder, here and in the workers, which get our sys.path."""
+    place = str(folder.resolve())
+    if place not in sys.path:
+        sys.path.append(place)

@@ -1,0 +1,66 @@
+"""A study run: finished cells found, missing ones computed, one file gathered."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tacit.studies.asking import Asking
+from tacit.studies.cells import cells_of
+from tacit.studies.code import code_version
+from tacit.studies.completing import Ears
+from tacit.studies.desk import Desk
+from tacit.studies.engines import Engine, engine_named
+from tacit.studies.gather import gather
+from tacit.studies.references import DescriptionError
+from tacit.studies.refine import refined
+from tacit.studies.threshold import bisected
+from tacit.studies.writing import write_dataset
+
+if TYPE_CHECKING:
+    import xarray
+
+    from tacit.studies.study import Study
+
+
+def cells_folder(study: Study, out: str | os.PathLike[str]) -> Path:
+    """Where the cells of a study lie."""
+    return Path(out).absolute() / f"{study.name}.cells"
+
+
+def run_study(
+    study: Study,
+    out: str | os.PathLike[str] = "tacit-studies",
+    engine: str | Engine = "here",
+    jobs: int | None = None,
+    ears: Ears | None = None,
+    command: str = "",
+) -> xarray.Dataset:
+    """The finished study, which is also in OUT/NAME.nc; only cells that are missing are computed.
+
+    `engine` is "here" (this process), "processes", "tcp://host:port" (a dask scheduler) or
+    "slurm"; `jobs` is the number of workers. A cell that fails is a row with its sentence.
+    """
+    chosen = engine if callable(engine) else engine_named(engine, jobs)
+    desk = Desk(cells_folder(study, out), code_version(study.function))
+    asking = Asking(desk, chosen, ears or Ears())
+    try:
+        dataset = _asked(study, asking, command)
+    except DescriptionError as fault:
+        raise ValueError(f"{study.source}: {fault}") from None
+    # not with_suffix, which would cut a name such as v1.2
+    write_dataset(dataset, desk.folder.with_name(f"{study.name}.nc"))
+    return dataset
+
+
+def _asked(study: Study, asking: Asking, command: str) -> xarray.Dataset:
+    """The dataset of a study: all of its grid, or what an adaptive one asks for in rounds."""
+    if study.threshold is not None:
+        return bisected(study, asking, command)
+    if study.refine is not None:
+        return refined(study, asking, command)
+    code = asking.desk.code
+    cells = list(cells_of(study, code))
+    asking.complete(cells)
+    return gather(study, cells, asking.desk.folder, code, asking.lost, command)

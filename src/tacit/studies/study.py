@@ -1,0 +1,132 @@
+"""A study: what to run, over which grid and seeds, and what to keep of every run."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.records import Record
+from tacit.studies.axes import Axis, read_axes, read_seeds
+from tacit.studies.cells import PARTS
+from tacit.studies.checks import check_adaptive, check_function, check_names, check_parts
+from tacit.studies.drawn import check_draw
+from tacit.studies.parts import name_of_function
+
+
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True, eq=False)
+class Study(Record):
+    """A study, checked when it is made: nothing has to run to find a wrong key or value.
+
+    Either `problem`, `model` and `flow` are tables of public names ({"is": "DualFlow", ...}) and
+    `record` (values at the end), `trajectory` (whole curves) and `probes` (calls on the path) say
+    what is kept; or `function`, a function at the top of a module, is called with `arguments` and
+    returns a dict of numbers, texts and arrays (`dims` names the axes of an array).
+
+    `grid` has the axes: {"model.alpha": [0.1, 1.0], "problem.samples": {"linspace": [10, 90, 9]}},
+    or names of arguments of the function. `seeds` is a number or a list; the seed goes to every
+    part that takes one. `threshold` and `refine` make the study adaptive. `draw` says how its
+    picture is drawn (tacit.studies.drawn); like `title` and `labels` it is no part of a cell.
+    """
+
+    name: str
+    problem: Mapping[str, Any] | None = None
+    model: Mapping[str, Any] | None = None
+    flow: Mapping[str, Any] | None = None
+    record: tuple[str, ...] = ()
+    trajectory: tuple[str, ...] = ()
+    probes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    function: Any = None
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    dims: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    grid: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    seeds: Any = None
+    title: str = ""
+    labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    draw: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    threshold: Mapping[str, Any] | None = None
+    refine: Mapping[str, Any] | None = None
+    source: str = dataclasses.field(default="Study", repr=False)
+    axes: tuple[Axis, ...] = dataclasses.field(init=False, repr=False)
+    seed_values: tuple[int, ...] | None = dataclasses.field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        who = self.source
+        if not isinstance(self.name, str) or not re.fullmatch(r"[\w][\w.+-]{0,99}", self.name):
+            raise ValueError(
+                f"{who}: name must be letters, digits and . + - _, as it names files; "
+                f"got {self.name!r}"
+            )
+        for field in ("record", "trajectory"):
+            object.__setattr__(self, field, _names(who, field, getattr(self, field)))
+        for field in ("problem", "model", "flow", "probes", "arguments", "dims", "labels", "draw"):
+            object.__setattr__(self, field, _plain(who, field, getattr(self, field)))
+        object.__setattr__(self, "axes", read_axes(who, self.grid))
+        object.__setattr__(self, "seed_values", read_seeds(who, self.seeds))
+        if self.function is not None:
+            object.__setattr__(self, "function", name_of_function(who, self.function))
+        if self.threshold is not None or self.refine is not None:
+            check_adaptive(self)
+        elif self.function is None:
+            check_parts(self)
+        else:
+            check_function(self)
+        check_names(self)
+        check_draw(self)
+
+    def template(self) -> dict[str, Any]:
+        """A cell before the axes and the seed are put in."""
+        found: dict[str, Any] = {part: getattr(self, part) for part in PARTS}
+        return found | {"record": list(self.record), "trajectory": list(self.trajectory),
+                        "probes": self.probes}  # fmt: skip
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of values of every axis, and of the seeds."""
+        sizes = tuple(len(axis.values) for axis in self.axes)
+        return sizes if self.seed_values is None else (*sizes, len(self.seed_values))
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        names = tuple(axis.name for axis in self.axes)
+        return names if self.seed_values is None else (*names, "seed")
+
+    def describe(self) -> dict[str, Any]:
+        """The whole description as plain JSON values; `Study(**...)` makes the study again."""
+        grid = {axis.key: list(axis.values) for axis in self.axes}
+        seeds = None if self.seed_values is None else list(self.seed_values)
+        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
+               if field.init and field.name not in ("grid", "seeds", "source")}  # fmt: skip
+        kept = {key: value for key, value in own.items() if value not in (None, (), {}, "")}
+        found = json.loads(json.dumps({**kept, "grid": grid, "seeds": seeds}))
+        return dict(found)
+
+
+def _names(who: str, field: str, given: Any) -> tuple[str, ...]:
+    if isinstance(given, str) or not all(isinstance(name, str) for name in given):
+        raise ValueError(f"{who}: {field} must be a list of names, got {given!r}")
+    return tuple(dict.fromkeys(given))
+
+
+def _plain(who: str, field: str, given: Any) -> Any:
+    """A copy in plain JSON values: arrays and tuples become lists."""
+    if given is None:
+        return None
+    if not isinstance(given, Mapping):
+        raise ValueError(f"{who}: {field} must be a table, got {given!r}")
+    try:
+        return json.loads(json.dumps(given, default=_unwrapped, allow_nan=False))
+    except (TypeError, ValueError) as reason:
+        raise ValueError(
+            f"{who}: {field} must hold finite numbers, texts, lists and tables ({reason})"
+        ) from None
+
+
+def _unwrapped(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    raise TypeError(f"got {type(value).__name__}")

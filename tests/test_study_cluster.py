@@ -1,0 +1,93 @@
+"""Studies on a dask cluster of two workers on loopback: the same bits, and a killed worker."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import tacit
+from tacit.studies import code
+from tacit.studies.completing import Ears
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
+
+pytest.importorskip("distributed", reason="pip install 'tacit[distributed]'")
+PATH = os.pathsep.join([str(Path(__file__).parent), str(Path(tacit.__file__).parents[1])])
+
+
+@pytest.fixture(autouse=True)
+def fresh_code():
+    """The version of the code is read anew for every test: the tree may be edited meanwhile."""
+    code.code_version.cache_clear()
+    code._tacit_digest.cache_clear()
+
+
+def started(module, *words):
+    command = [sys.executable, "-m", f"distributed.cli.{module}", *words]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": PATH},
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """(address, the two worker processes)"""
+    import json
+
+    file = tmp_path_factory.mktemp("cluster") / "scheduler.json"
+    address = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    scheduler = started("dask_scheduler", *address, "--scheduler-file", str(file))
+    alone = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+    workers = [started("dask_worker", "--scheduler-file", str(file), *alone) for _ in range(2)]
+    try:
+        deadline = time.monotonic() + 60
+        while not file.exists() or not file.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield json.loads(file.read_text())["address"], workers
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_the_cluster_gives_the_same_file(cluster, tmp_path):
+    study = Study(name="product", function="study_cells:product", grid={"a": [0.0, 1.0]}, seeds=2)
+    written = []
+    for engine in ("here", cluster[0]):
+        run_study(study, tmp_path / engine[:3], engine)
+        written.append((tmp_path / engine[:3] / "product.nc").read_bytes())
+    assert written[0] == written[1]
+
+
+def test_a_killed_worker_loses_nothing(cluster, tmp_path):
+    address, workers = cluster
+    grid = {"a": {"linspace": [0, 149, 150]}}
+    study = Study(name="slow", function="study_cells:slow", grid=grid)
+
+    class Killing(Ears):
+        ended = 0
+
+        def done(self, cells):
+            self.ended += len(cells)
+            if self.ended > 20 and workers[0].poll() is None:
+                workers[0].kill()
+                workers[0].wait()
+
+    told = Killing()
+    dataset = run_study(study, tmp_path / "cluster", address, ears=told)
+    assert workers[0].poll() == -9  # it was killed in mid-run, and one worker did the rest
+    assert (dataset.status == "solved").all()
+    assert told.ended == 150
+    assert dataset.equals(run_study(study, tmp_path / "here"))
+
+
+def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
+    from tacit.studies import run
+
+    study = Study(name="plain", function="study_cells:plain", grid={"a": [1.0]})
+    monkeypatch.setattr(run, "code_version", lambda function: "0.0.1+other")
+    with pytest.raises(ValueError, match=r"a worker has the code .* planned with 0\.0\.1\+other"):
+        run_study(study, tmp_path, cluster[0])

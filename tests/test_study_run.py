@@ -1,0 +1,240 @@
+"""A study run: the right numbers, the same on all engines; failures are rows; nothing twice."""
+
+import itertools
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit.studies import code
+from tacit.studies.code import code_version
+from tacit.studies.completing import Ears
+from tacit.studies.estimate import estimate
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
+
+ENGINES = [("here", 1), ("processes", 2)]
+
+
+@pytest.fixture(autouse=True)
+def fresh_code():
+    """The version of the code is read anew for every test: the tree may be edited meanwhile."""
+    code.code_version.cache_clear()
+    code._tacit_digest.cache_clear()
+
+
+def of(function, grid, **more):
+    return Study(name=function, function=f"study_cells:{function}", grid=grid, **more)
+
+
+class Heard(Ears):
+    def __init__(self):
+        self.total, self.before, self.ended, self.told = 0, [], [], []
+
+    def begin(self, total, finished):
+        self.total, self.before = total, list(finished)
+
+    def done(self, cells):
+        self.ended += cells
+
+    def aside(self, sentence):
+        self.told.append(sentence)
+
+
+def test_a_study_of_parts_is_the_loop_one_would_write(tmp_path):
+    study = Study(
+        name="scale",
+        problem={"is": "sparse_regression", "dimension": 12, "sparsity": 2},
+        model={"is": "DiagonalNet", "depth": 2},
+        flow={"is": "DualFlow", "rtol": 1e-6, "loss": 1e-6},
+        record=["test_error", "predictor"],
+        trajectory=["t", "log_loss"],
+        probes={
+            "turn": {"is": "angle", "a": "$path.predictor", "b": "$problem.truth"},
+            "rich": {
+                "is": "interpolate",
+                "X": "$problem.X",
+                "y": "$problem.y",
+                "regularizer": {"is": "L1"},
+            },
+        },
+        grid={"model.alpha": [0.1, 1.0], "problem.samples": [5, 8]},
+        seeds=2,
+    )
+    dataset = run_study(study, tmp_path)
+    assert dataset.sizes["seed"] == 2
+    for alpha, samples, seed in itertools.product([0.1, 1.0], [5, 8], [0, 1]):
+        at = dataset.sel(alpha=alpha, samples=samples, seed=seed)
+        problem = tacit.sparse_regression(samples=samples, dimension=12, sparsity=2, seed=seed)
+        flow = tacit.DualFlow(rtol=1e-6, loss=1e-6)
+        path = flow.run(tacit.DiagonalNet(depth=2, alpha=alpha), problem)
+        assert at.test_error == path.dataset.test_error[-1]
+        np.testing.assert_array_equal(at.predictor, path.predictor)
+        curve = at.trajectory_log_loss.dropna("time")
+        np.testing.assert_array_equal(curve, path.dataset.log_loss)
+        assert float(at.turn) == float(tacit.angle(path.predictor, problem.truth))
+        rich = tacit.interpolate(problem.X, problem.y, tacit.L1())
+        np.testing.assert_array_equal(at.rich_beta, rich.beta)
+        assert (str(at.status.values), str(at.sentence.values)) == (
+            path.outcome.kind.value, path.outcome.sentence,
+        )  # fmt: skip
+    assert dataset.alpha.attrs["long_name"] == "model.alpha"
+    assert "population error" in dataset.test_error.attrs["long_name"]
+
+
+def test_the_file_is_the_dataset_and_says_where_it_comes_from(tmp_path):
+    study = of("plain", {"a": [1.0, 3.0]}, seeds=2, dims={"curve": ["time"]}, title="A title",
+               labels={"sum": "the sum"})  # fmt: skip
+    dataset = run_study(study, tmp_path, command="tacit run plain.toml")
+    assert tacit.load(tmp_path / "plain.nc").identical(dataset)
+    assert dataset.curve.dims == ("a", "seed", "time")
+    assert dataset.curve.isel(a=0).count() == 2 * 2  # the shorter curves end in NaN
+    assert dataset.word.sel(a=3, seed=1) == "a3"
+    assert dataset.whole.dtype == np.int64
+    assert dataset["sum"].attrs["long_name"] == "the sum"
+    assert dataset.attrs["title"] == "A title"
+    assert dataset.attrs["command"] == "tacit run plain.toml"
+    assert json.loads(dataset.attrs["versions"])["tacit"] == tacit.__version__
+    again = Study(**json.loads(dataset.attrs["description"]))
+    assert again.describe() == study.describe()
+
+
+@pytest.mark.parametrize(("engine", "jobs"), ENGINES)
+def test_failures_are_rows_with_their_sentence(tmp_path, engine, jobs):
+    heard = Heard()
+    dataset = run_study(of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, engine, jobs, heard)
+    assert list(dataset.status.values) == ["solved", "diverged", "error", "error"]
+    assert list(dataset.sentence.values) == [
+        "", "loss 1e300 after 7 steps", "ZeroDivisionError: no way",
+        "MemoryError: of a small machine",
+    ]  # fmt: skip
+    np.testing.assert_array_equal(dataset.value, [0.0, np.nan, np.nan, np.nan])
+    assert dataset.attrs["failed"] == 3
+    again = Heard()
+    run_study(of("moody", {"a": [0.0, 1.0, 2.0, 3.0]}), tmp_path, "here", None, again)
+    # what may be gone at the next try was not kept
+    assert [done.sentence for done in again.ended] == ["MemoryError: of a small machine"]
+
+
+@pytest.mark.parametrize("engine", ["here", "processes"])
+def test_running_again_computes_only_what_is_missing(tmp_path, engine):
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    calls = {"arguments": {"folder": str(traces)}}
+    run_study(of("marked", {"a": [1.0, 2.0]}, **calls), tmp_path, engine, 2)
+    heard = Heard()
+    wider = run_study(of("marked", {"a": [1.0, 2.0, 3.0]}, **calls), tmp_path, engine, 2, heard)
+    assert (heard.total, len(heard.before), len(heard.ended)) == (3, 2, 1)
+    run_study(of("marked", {"a": [2.0]}, **calls), tmp_path, engine, 2)
+    assert {p.name: p.read_text() for p in traces.iterdir()} == dict.fromkeys("123", "called\n")
+    np.testing.assert_array_equal(wider.value, [2.0, 4.0, 6.0])
+
+
+def test_damaged_cells_are_named_and_computed_again(tmp_path):
+    study = of("plain", {"a": [1.0, 2.0, 3.0]})
+    run_study(study, tmp_path)
+    whole = (tmp_path / "plain.nc").read_bytes()
+    cells = sorted((tmp_path / "plain.cells").glob("??/*.cell"))
+    cells[0].write_bytes(cells[0].read_bytes()[:50])
+    cells[1].write_text("a shopping list")
+    heard = Heard()
+    run_study(study, tmp_path, ears=heard)
+    assert len(heard.ended) == len(heard.told) == 2
+    assert all(cell.name in " ".join(heard.told) for cell in cells[:2])
+    assert (tmp_path / "plain.nc").read_bytes() == whole
+    assert len(list((tmp_path / "plain.cells" / "aside").iterdir())) == 2
+
+
+@pytest.mark.parametrize("room", ["claims/woodworth", "figures", "flows"])
+def test_the_version_of_a_function_of_tacit_knows_the_rooms_behind_it(monkeypatch, tmp_path, room):
+    copy = tmp_path / "tacit"
+    shutil.copytree(Path(tacit.__file__).parent, copy, ignore=lambda *_: ["explore", "presets"])
+    monkeypatch.setattr(tacit, "__file__", str(copy / "__init__.py"))
+    versions = set()
+    for text in ("", "x = 1", "x = 2"):
+        (copy / room / "new.py").write_text(text)
+        code_version.cache_clear()
+        code._tacit_digest.cache_clear()
+        versions.add(code_version("tacit.figures.woodworth_f5:cell"))
+    assert len(versions) == 3
+    assert len({code_version(None) for _ in range(2)}) == 1
+
+
+def test_changed_code_makes_new_cells(tmp_path, monkeypatch):
+    study = of("plain", {"a": [1.0, 2.0]})
+    run_study(study, tmp_path)
+    monkeypatch.setattr(tacit, "__version__", "0.0.1")
+    code_version.cache_clear()
+    heard = Heard()
+    run_study(study, tmp_path, ears=heard)
+    code_version.cache_clear()
+    assert len(heard.ended) == 2
+    assert all("another version of the code" in sentence for sentence in heard.told)
+    assert len(heard.told) == 2
+
+
+def test_numbers_are_the_same_bit_for_bit_on_both_engines(tmp_path):
+    study = of("product", {"a": [0.0, 1.0, 2.0]}, seeds=[3, 5])
+    written = set()
+    for engine, jobs in [*ENGINES, ("processes", 1)]:
+        out = tmp_path / f"{engine}{jobs}"
+        run_study(study, out, engine, jobs)
+        written.add((out / "product.nc").read_bytes())
+    assert len(written) == 1
+
+
+def test_a_worker_that_is_killed_takes_only_its_cell_along(tmp_path):
+    study = of("deadly", {"a": [float(a) for a in range(12)]},
+               arguments={"folder": str(tmp_path)})  # fmt: skip
+    dataset = run_study(study, tmp_path, "processes", 2)
+    assert list(dataset.a.values[dataset.status.values != "solved"]) == [5.0]
+    assert "2 worker processes ended" in str(dataset.sentence.sel(a=5).values)
+    assert "signal 9" in str(dataset.sentence.sel(a=5).values)
+    assert dataset.value.sel(a=7) == 7  # the second try went well
+
+
+@pytest.mark.parametrize(("engine", "jobs"), ENGINES)
+def test_a_fault_of_the_description_stops_the_run(tmp_path, engine, jobs):
+    with pytest.raises(ValueError, match="Study: study: study_cells:wrong returns 'a', which"):
+        run_study(of("wrong", {"a": [1.0, 2.0]}), tmp_path, engine, jobs)
+    assert not list(tmp_path.glob("*.nc"))
+
+
+def test_a_function_of_a_notebook_runs_here_only(tmp_path, monkeypatch):
+    import __main__ as main
+
+    def cell(a):
+        return {"b": 2 * a}
+
+    cell.__module__, cell.__qualname__ = "__main__", "cell"
+    monkeypatch.setattr(main, "cell", cell, raising=False)
+    study = Study(name="notebook", function=cell, grid={"a": [1.0]})
+    assert run_study(study, tmp_path).b == 2
+    with pytest.raises(ValueError, match="other processes cannot find it; move it into a module"):
+        run_study(study, tmp_path / "other", "processes", 1)
+
+
+def test_an_estimate_writes_nothing_and_learns_from_finished_cells(tmp_path):
+    study = of("greedy", {"a": [1.0, 2.0, 3.0, 4.0]})
+    before = estimate(study, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert (before.cells, before.finished, before.basis) == (4, 0, "3 sample cells")
+    run_study(of("greedy", {"a": [1.0]}), tmp_path / "out")
+    after = estimate(study, tmp_path / "out")
+    assert (after.cells, after.finished, after.basis) == (4, 1, "the 1 finished cells")
+    used = sum(file.stat().st_size for file in Path(tmp_path / "out").rglob("*.cell"))
+    assert after.bytes == used == pytest.approx(before.bytes, rel=0.01)
+    assert after.disk == pytest.approx(3 * used + 4 * used)
+    assert after.wall(3) == pytest.approx(after.wall(1) / 3)
+    assert estimate(of("moody", {"a": [2.0]}), tmp_path).failure == "ZeroDivisionError: no way"
+
+
+def test_wrong_engines_are_refused():
+    study = of("plain", {"a": [1.0]})
+    with pytest.raises(ValueError, match="unknown engine 'proceses'; did you mean processes"):
+        run_study(study, engine="proceses")
+    with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
+        run_study(study, engine="processes", jobs=0)
