@@ -27,6 +27,7 @@ SCRIPTS = (
     "heatmap",
     "weight_decay",
     "studies",
+    "explore",
     "imports",
 )
 WITH_TORCH = (

@@ -14,7 +14,7 @@ SOURCE = ROOT / "src" / "tacit"
 # a room may import rooms above it in this list, itself, and the files beside the rooms
 ROOMS = [
     "bias", "problems", "models", "flows", "probes", "studies",
-    "claims", "figures", "watch", "report", "cli",
+    "claims", "figures", "watch", "report", "explore", "cli",
 ]  # fmt: skip
 SILENT = [*ROOMS[: ROOMS.index("claims")], "watch"]
 EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}

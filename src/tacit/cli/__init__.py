@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tacit.cli.data import data
+from tacit.cli.explore import explore
 from tacit.cli.figure import figure
 from tacit.cli.listing import listing
 from tacit.cli.run import run
@@ -24,6 +25,7 @@ app = typer.Typer(
 app.command("verify")(verify)
 app.command("figure")(figure)
 app.command("run")(run)
+app.command("explore")(explore)
 app.command("list")(listing)
 app.command("show")(show)
 app.command("data")(data)
@@ -53,6 +55,7 @@ def main(
       tacit verify              all claims; report in tacit-report/index.html
       tacit figure W-F2         one figure as PNG and SVG, its data beside it
       tacit run scale.toml      a study: grid and seeds, any number of runs, one file
+      tacit explore             a page with sliders; your study as a diagram
       tacit show tacit-report   a saved result, in the terminal
       tacit data                image sets, and where to get them
       tacit watch run.nc        the record of your own training run

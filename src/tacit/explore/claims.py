@@ -1,0 +1,83 @@
+"""Saved verdicts as a page: the list of claims, and one of them with its evidence and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from tacit.claims.verdict import SYMBOLS, Verdict, Verdicts
+from tacit.explore.controls import WHO, Choice
+from tacit.explore.page import menu, plain_page
+from tacit.explore.picture import Picture
+from tacit.explore.state import State, Values, View
+from tacit.report.markup import Markup, joined, tag
+from tacit.report.section import section
+from tacit.report.write import read_verdicts
+
+MOST_BYTES = 100_000_000
+STYLE = Path(__file__).parent.parent / "report" / "style.css"
+ABOUT = "What each claim says, what was measured, and the controls that had to miss."
+
+
+def read_claims(place: str | Path) -> Verdicts:
+    """The verdicts of a report folder or of its verdicts.json, judged by their own numbers."""
+    file = Path(place)
+    file = file / "verdicts.json" if file.is_dir() else file
+    if not file.is_file():
+        raise ValueError(f"{WHO}: there is no file {str(file)!r}; `tacit verify` writes one")
+    if file.stat().st_size > MOST_BYTES:
+        raise ValueError(f"{WHO}: {file.name} has more than {MOST_BYTES} bytes")
+    try:
+        verdicts = read_verdicts(file)
+    except RecursionError:
+        raise ValueError(f"{WHO}: {file.name} is nested too deeply for verdicts") from None
+    if not len(verdicts):
+        raise ValueError(f"{WHO}: {file.name} holds no verdict")
+    return verdicts
+
+
+def claims_view(verdicts: Verdicts) -> View:
+    """The view of saved verdicts, one claim at a time."""
+    words = {verdict.id: verdict.id for verdict in verdicts}
+    chosen = Choice("claim", "claim", words, verdicts[0].id)
+    counts = ", ".join(f"{n} {status}" for status, n in verdicts.counts.items() if n)
+    return View("claims", f"Claims: {counts}", ABOUT, (chosen,), _no_picture)
+
+
+def _no_picture(values: Values) -> Picture:
+    return Picture((), "")
+
+
+class ClaimsPage:
+    """State to HTML; figures are drawn once a claim."""
+
+    def __init__(self, verdicts: Verdicts, views: Mapping[str, View]):
+        self.verdicts, self.views = verdicts, views
+        self.drawn = lru_cache(maxsize=64)(self._section)
+
+    def __call__(self, state: State) -> str:
+        view, chosen = self.views["claims"], str(state.values["claim"])
+        rows = [tag("li", _link(verdict, chosen)) for verdict in self.verdicts]
+        content = tag("div", tag("ul", *rows, class_="list"), self.drawn(chosen), class_="claims")
+        return plain_page(view.title, view.words, menu(self.views), content, "claims", _style())
+
+    def _section(self, chosen: str) -> Markup:
+        ids = [verdict.id for verdict in self.verdicts]
+        number = ids.index(chosen)
+        return tag("div", section(self.verdicts[number], number))
+
+
+def _link(verdict: Verdict, chosen: str) -> Markup:
+    from urllib.parse import urlencode
+
+    here = "true" if verdict.id == chosen else None
+    address = "/?" + urlencode({"view": "claims", "claim": verdict.id})
+    words = joined(f"{SYMBOLS[verdict.status]} {verdict.id}", tag("small", f" {verdict.status}"))
+    return tag("a", words, href=address, aria_current=here)
+
+
+def _style() -> str:
+    """The report's style, in which evidence is written; the frame keeps its own body and header."""
+    text = STYLE.read_text(encoding="utf-8")
+    return f"\n@layer report {{\n{text}\n}}\n"

@@ -1,0 +1,123 @@
+"""A view as a bokeh document: controls beside panels, redrawn when a control moves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tacit.explore.access import name_parts, readable
+from tacit.explore.cells import DrawnCells
+from tacit.explore.controls import Control, Number
+from tacit.explore.drawing import Drawn
+from tacit.explore.page import menu, template, variables
+from tacit.explore.picture import Panel, Picture
+from tacit.explore.state import State, View, write_state
+from tacit.records import NumericalError
+
+if TYPE_CHECKING:
+    from bokeh.document import Document
+
+PAUSE = 8  # milliseconds in which further moves of a slider are waited for, to draw only the last
+TYPE: Any = {"font-size": "15px", "font-family": "inherit"}
+ADDRESS = "history.replaceState(null, '', '?' + cb_obj.tags[0])"
+
+
+class Live:
+    """One visitor's page."""
+
+    def __init__(self, document: Document, state: State, views: Mapping[str, View]):
+        self.document, self.views, self.view = document, views, views[state.view]
+        self.values = dict(state.values)
+        self.waiting = False
+        first, failure = self._first()
+        self.panels = [_drawn(panel, self.choose) for panel in first.panels]
+        self.sentence = _sentence(failure or first.sentence, self.address)
+        self.widgets = {control.name: self._widget(control) for control in self.view.controls}
+        if failure:
+            self._clear()
+        self._fill(first)
+
+    @property
+    def address(self) -> str:
+        return write_state(State(self.view.name, self.values), self.views)
+
+    def _first(self) -> tuple[Picture, str]:
+        """The picture of the state, or that of the start and why the state has none."""
+        try:
+            return self.view.picture(self.values), ""
+        except (ValueError, NumericalError) as reason:
+            return self.view.picture(self.view.start), str(reason)
+
+    def _widget(self, control: Control) -> Any:
+        from bokeh.models.widgets.inputs import Select
+        from bokeh.models.widgets.sliders import Slider
+
+        value: Any = self.values[control.name]
+        if isinstance(control, Number):
+            widget: Any = Slider(start=control.low, end=control.high, step=control.step,
+                                 value=value, title=control.title)  # fmt: skip
+        else:
+            options: Any = list(control.options.items())
+            widget = Select(options=options, value=value, title=control.title)
+        widget.update(name=control.name, styles=TYPE, stylesheets=[readable()],
+                      sizing_mode="stretch_width")  # fmt: skip
+        widget.on_change("value", lambda _, __, new: self.move(control, new))
+        return widget
+
+    def move(self, control: Control, value: Any) -> None:
+        """Take a new value and draw soon: what comes until then is drawn with it."""
+        self.values[control.name] = control.read(str(value))
+        if not self.waiting:
+            self.waiting = True
+            self.document.add_timeout_callback(self.redraw, PAUSE)
+
+    def choose(self, values: Mapping[str, float | str]) -> None:
+        """Set controls as a click asks for; they tell `move`."""
+        for name, value in values.items():
+            self.widgets[name].value = value
+
+    def redraw(self) -> None:
+        """Show the picture of the present values, or the sentence that says why there is none."""
+        self.waiting = False
+        try:
+            picture = self.view.picture(self.values)
+        except (ValueError, NumericalError) as reason:
+            self._clear()
+            self.sentence.update(text=str(reason), tags=[self.address])
+        else:
+            for drawn, panel in zip(self.panels, picture.panels, strict=True):
+                drawn.show(panel)
+            self.sentence.update(text=picture.sentence, tags=[self.address])
+
+    def _clear(self) -> None:
+        for drawn in self.panels:
+            drawn.clear()
+
+    def _fill(self, picture: Picture) -> None:
+        from bokeh.layouts import column
+
+        controls = column(*self.widgets.values(), name="controls", sizing_mode="stretch_width")
+        for root in (controls, self.sentence, *(drawn.figure for drawn in self.panels)):
+            self.document.add_root(root)
+        name_parts(self.document)
+        self.document.title = self.view.title
+        self.document.template = template()
+        self.document.template_variables.update(
+            variables(self.view.title, self.view.words, menu(self.views), self.view.name),
+            panels=picture.panels,
+        )
+
+
+def _drawn(panel: Panel, choose: Any) -> Drawn | DrawnCells:
+    return Drawn(panel) if panel.cells is None else DrawnCells(panel, choose)
+
+
+def _sentence(text: str, address: str) -> Any:
+    """The line above the panels, which also brings the state to the address."""
+    from bokeh.models import CustomJS
+    from bokeh.models.widgets.markups import Div
+
+    line = Div(text=text, name="sentence", render_as_text=True, disable_math=True,
+               tags=[address], sizing_mode="stretch_width", styles=TYPE)  # fmt: skip
+    line.js_on_change("tags", CustomJS(code=ADDRESS))
+    return line

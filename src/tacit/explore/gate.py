@@ -1,0 +1,129 @@
+"""The gate that every request passes: host, token, path and address are checked before bokeh.
+
+Refused with a sentence: a foreign Host (a page elsewhere that has its name point to this machine),
+a websocket from another origin, any path but the page and its scripts, an address that is no state.
+"""
+
+from __future__ import annotations
+
+import hmac
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from tornado.httputil import HTTPMessageDelegate, HTTPServerRequest, parse_cookie
+from tornado.routing import Router
+from tornado.web import Application, RequestHandler
+
+from tacit.explore.controls import cut
+from tacit.explore.page import menu, refusal_page
+from tacit.explore.state import LONGEST, State, View, read_state
+
+COOKIE = "tacit_explore"
+SCRIPT = re.compile(r"/static/js/[A-Za-z0-9._-]{1,80}\.js")
+POLICY = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-store",
+}
+Plain = Callable[[State], str]
+
+
+class Refused(Exception):
+    """A request that gets a status and a sentence, and nothing else."""
+
+    def __init__(self, status: int, sentence: str):
+        super().__init__(sentence)
+        self.status, self.sentence = status, sentence
+
+
+class Answer(RequestHandler):
+    """A page that needs no bokeh."""
+
+    def initialize(self, status: int, page: str, headers: Mapping[str, str]) -> None:
+        self.status, self.page, self.headers = status, page, headers
+
+    def prepare(self) -> None:
+        self.set_status(self.status)
+        for name, value in (POLICY | dict(self.headers)).items():
+            self.set_header(name, value)
+        self.finish(self.page)
+
+
+class Gate(Router):
+    """Sends a request to bokeh, to a plain page, or away.
+
+    `hosts` are the allowed values of the Host header; None allows all, where a token is asked for.
+    `plain` holds the views that are whole pages by themselves.
+    """
+
+    def __init__(self, bokeh: Application, views: Mapping[str, View], plain: Mapping[str, Plain],
+                 hosts: frozenset[str] | None, token: str | None):  # fmt: skip
+        self.bokeh, self.views, self.plain = bokeh, views, plain
+        self.hosts, self.token = hosts, token
+
+    def find_handler(self, request: HTTPServerRequest, **kwargs: Any) -> HTTPMessageDelegate | None:
+        try:
+            self._checked(request)
+            if self._brings_token(request):
+                return self._answer(request, 303, "", self._entry(request))
+            if request.path == "/":
+                state = self._state(request)
+                if state.view in self.plain:
+                    return self._answer(request, 200, self.plain[state.view](state))
+        except Refused as refused:
+            links = {} if refused.status == 403 else menu(self.views)
+            page = refusal_page(refused.sentence, links)
+            return self._answer(request, refused.status, page)
+        return self.bokeh.find_handler(request, **kwargs)
+
+    def _answer(
+        self, request: HTTPServerRequest, status: int, page: str,
+        headers: Mapping[str, str] | None = None,
+    ) -> HTTPMessageDelegate:  # fmt: skip
+        given = {"status": status, "page": page, "headers": headers or {}}
+        return self.bokeh.get_handler_delegate(request, Answer, given)
+
+    def _checked(self, request: HTTPServerRequest) -> None:
+        """Raise Refused unless host, token, origin, method and path are as they should be."""
+        if self.hosts is not None and request.host.lower() not in self.hosts:
+            raise Refused(403, f"explore: this page is not at {cut(request.host)!r}")
+        if self.token is not None and not self._has_token(request):
+            raise Refused(403, "explore: add ?token=… with the token that it was started with")
+        if request.method not in ("GET", "HEAD"):
+            raise Refused(405, "explore: only GET is answered")
+        if len(request.query) > LONGEST:
+            told = f"explore: the address is too long ({len(request.query)} > {LONGEST} characters)"
+            raise Refused(400, told)
+        if request.path == "/ws":
+            self._same_origin(request)
+        elif request.path != "/" and not SCRIPT.fullmatch(request.path):
+            raise Refused(404, f"explore: there is no page {cut(request.path)!r}")
+
+    def _same_origin(self, request: HTTPServerRequest) -> None:
+        origin = request.headers.get("Origin", "")
+        if urlsplit(origin).netloc.lower() != request.host.lower():
+            raise Refused(403, f"explore: the origin {cut(origin)!r} may not connect")
+
+    def _has_token(self, request: HTTPServerRequest) -> bool:
+        brought = [value for key, value in parse_qsl(request.query) if key == "token"]
+        kept = parse_cookie(request.headers.get("Cookie", "")).get(COOKIE, "")
+        wanted = str(self.token).encode()
+        return any(hmac.compare_digest(word.encode(), wanted) for word in [*brought, kept])
+
+    def _brings_token(self, request: HTTPServerRequest) -> bool:
+        return self.token is not None and request.path == "/" and "token" in request.arguments
+
+    def _entry(self, request: HTTPServerRequest) -> dict[str, str]:
+        """Keep the token in a cookie, and out of the address that is shared."""
+        rest = [(key, value) for key, value in parse_qsl(request.query) if key != "token"]
+        cookie = f"{COOKIE}={self.token}; Path=/; HttpOnly; SameSite=Strict"
+        return {"Location": f"/?{urlencode(rest)}", "Set-Cookie": cookie}
+
+    def _state(self, request: HTTPServerRequest) -> State:
+        try:
+            return read_state(request.query, self.views)
+        except ValueError as reason:
+            raise Refused(400, str(reason)) from None

@@ -1,0 +1,158 @@
+"""Grokking under weight decay: accuracies over time, with the transition foretold and measured."""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.bias.max_margin import max_margin
+from tacit.bias.norms import L1, L2
+from tacit.explore.controls import Choice, Number
+from tacit.explore.picture import Curve, Panel, Picture, level, line
+from tacit.explore.state import Values, View
+from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
+from tacit.flows.decay import WeightDecay
+from tacit.flows.dual import DualFlow
+from tacit.models.diagonal import DiagonalNet
+from tacit.probes.forecast import Forecast, forecast
+from tacit.probes.grokking import Grokking, grokking
+from tacit.problems.classification import Classification
+from tacit.problems.grokking import majority, wide_margin
+from tacit.problems.population import MajorityCube
+
+SAMPLES, DIMENSION = 40, 100
+TASKS = {"majority": "majority of three signs: grok", "margin": "dense wide margin: misgrok"}
+CONTROLS = (
+    Choice("task", "task", TASKS, "majority"),
+    Number("log10_alpha", "log10 of the initial scale alpha", 0, 3, 0.125, 1.5),
+    Number("log10_decay", "log10 of the weight decay", -4, -1, 0.25, -3),
+)
+BEGIN = 1e-2  # the first time shown
+RTOL = 1e-2  # errs by 3e-4 in the accuracies and by 0.1 percent in the transition, below a pixel
+
+
+@lru_cache(maxsize=4)
+def problem_of(task: str) -> Classification:
+    """The data; of the majority's signs 9 are enumerated, the others act as Gaussian."""
+    if task == "margin":
+        return wide_margin(SAMPLES, DIMENSION, gamma=2.5, seed=0)
+    found = majority(SAMPLES, DIMENSION, seed=3)
+    return dataclasses.replace(found, population=MajorityCube(DIMENSION, 3, exact=9))
+
+
+@lru_cache(maxsize=4)
+def limits(task: str) -> tuple[float, float]:
+    """Test accuracies of the l1 and of the l2 max margin classifier."""
+    problem = problem_of(task)
+    assert problem.population is not None
+    l1, l2 = (problem.population.accuracy(max_margin(problem.X, problem.y, norm).beta)
+              for norm in (L1(), L2()))  # fmt: skip
+    return l1, l2
+
+
+@lru_cache(maxsize=256)
+def foretold(task: str, log10_alpha: float, log10_decay: float) -> Forecast | str:
+    """The transition as the start alone tells it, or why there is none to foretell."""
+    net = DiagonalNet(depth=2, alpha=10.0**log10_alpha)
+    try:
+        return forecast(net, problem_of(task), 10.0**log10_decay)
+    except ValueError as reason:
+        return str(reason)
+
+
+def times(rate: float, foreseen: Forecast | str) -> Array:
+    """When the run is looked at: few times before the transition can come, more around it."""
+    last = 14.0 if isinstance(foreseen, str) else max(5.0, 1.8 * foreseen.high * rate)
+    early = np.geomspace(BEGIN, 0.3 / rate, 10)
+    return np.concatenate([early[:-1], np.linspace(0.3, last, 32) / rate])
+
+
+@lru_cache(maxsize=256)
+def run(task: str, log10_alpha: float, log10_decay: float) -> dict[str, Array]:
+    """Time, accuracies and parameter norm along the exact flow."""
+    rate, net = 10.0**log10_decay, DiagonalNet(depth=2, alpha=10.0**log10_alpha)
+    record = tuple(times(rate, foretold(task, log10_alpha, log10_decay)))
+    flow = DualFlow(t_max=record[-1], rtol=RTOL, record=record, points_per_decade=1)
+    path = WeightDecay(flow, rate).run(net, problem_of(task)).dataset.isel(time=slice(1, None))
+    names = ("t", "train_accuracy", "test_accuracy", "parameter_norm")
+    return {name: path[name].values for name in names}
+
+
+def measured(curves: dict[str, Array]) -> Grokking:
+    """The transition as it came."""
+    return grokking(curves["t"], curves["train_accuracy"], curves["test_accuracy"])
+
+
+def picture(values: Values) -> Picture:
+    """Accuracies with the transition foretold and measured, and the norm of the parameters."""
+    key: Any = (str(values["task"]), float(values["log10_alpha"]), float(values["log10_decay"]))
+    curves, foreseen = run(*key), foretold(*key)
+    found = measured(curves)
+    shown = _accuracies(curves, foreseen, found, limits(key[0]))
+    panels = (shown, _closer(shown, foreseen), _norm(curves, key))
+    seen = f"measured at t = {found.jump:.4g}" if np.isfinite(found.jump) else "none was measured"
+    if isinstance(foreseen, str):
+        return Picture(panels, f"{foreseen.capitalize()}; {seen}: {found.kind}.")
+    told = (f"Transition foretold for t = {foreseen.t2:.4g} ({foreseen.low:.4g} to "
+            f"{foreseen.high:.4g}), {seen}: {found.kind}.")  # fmt: skip
+    return Picture(panels, told, {"foretold": foreseen.t2, "measured": found.jump})
+
+
+def _accuracies(
+    curves: dict[str, Array], foreseen: Forecast | str, found: Grokking, ends: tuple[float, float]
+) -> Panel:
+    t, span = curves["t"], (0.4, 1.03)
+    reach = (BEGIN, float(t[-1]))
+    when = (
+        (np.nan,) * 3 if isinstance(foreseen, str) else (foreseen.low, foreseen.t2, foreseen.high)
+    )
+    low, middle, high = np.maximum(when, BEGIN)
+    shown = (
+        Curve("foretold interval", np.array([low, high, high, low]),
+              np.repeat(span, 2).astype(float), "band", PALE),
+        Curve("l1 max margin, new samples", *level(reach, ends[0]), "dotted", BLACK),
+        Curve("l2 max margin, new samples", *level(reach, ends[1]), "dashed", BLACK, 1.5),
+        Curve("foretold", *line(middle, span), "line", GREEN),
+        Curve("measured", *line(found.jump, span), "dashed", ORANGE, 3),
+        Curve("training samples", t, curves["train_accuracy"], "line", BLUE),
+        Curve("new samples", t, curves["test_accuracy"], "line", RED, 3),
+    )  # fmt: skip
+    return Panel("accuracy", "Accuracy", "training time", "accuracy", shown, "log",
+                 x_range=reach, y_range=span)  # fmt: skip
+
+
+def _closer(whole: Panel, foreseen: Forecast | str) -> Panel:
+    """The same curves around the transition, over linear time."""
+    assert whole.x_range is not None
+    last = whole.x_range[1]
+    reach = (0.0, last) if isinstance(foreseen, str) else (0.5 * foreseen.low, last)
+    curves = tuple(dataclasses.replace(curve, told=False) for curve in whole.curves)
+    return dataclasses.replace(whole, name="closer", title="The same, closer and in linear time",
+                               curves=curves, x_scale="linear", x_range=reach)  # fmt: skip
+
+
+def _norm(curves: dict[str, Array], key: tuple[str, float, float]) -> Panel:
+    t, norm = curves["t"], curves["parameter_norm"]
+    decayed = 10.0 ** key[1] * np.sqrt(2 * DIMENSION) * np.exp(-(10.0 ** key[2]) * t)
+    shown = (
+        Curve("start, decayed", t, decayed, "dashed", PURPLE),
+        Curve("parameters", t, norm, "line", BLUE),
+    )
+    span = (float(norm.min()) / 3, float(norm.max()) * 3)
+    return Panel("norm", "Norm of the parameters, and of a start that only decays",
+                 "training time", "Euclidean norm", shown, "log", "log",
+                 (BEGIN, float(t[-1])), span)  # fmt: skip
+
+
+VIEW = View(
+    "grokking",
+    "Grokking: the transition foretold and measured",
+    f"{SAMPLES} samples in dimension {DIMENSION}, a diagonal net under weight decay. A large start "
+    "fits the samples first as the kernel does, and much later turns to the sparse classifier.",
+    CONTROLS,
+    picture,
+)

@@ -1,0 +1,62 @@
+"""The HTML around every view, and plain pages: a refusal, the claims."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tacit.report.markup import Markup, tag
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+HERE = Path(__file__).parent
+
+
+@lru_cache(maxsize=1)
+def template() -> Template:
+    """The page as a template in which every text is escaped."""
+    from jinja2 import Environment
+
+    # what bokeh passes is made of markup already: its scripts must stay as they are
+    return Environment(autoescape=True, finalize=_marked).from_string(
+        (HERE / "page.html").read_text(encoding="utf-8").replace(
+            "{{ plot_script }}", "{{ plot_script | safe }}"
+        )
+    )  # fmt: skip
+
+
+def _marked(value: Any) -> Any:
+    """Our own markup as the kind that jinja leaves as it is."""
+    from markupsafe import Markup as Safe
+
+    return Safe(str(value)) if isinstance(value, Markup) else value
+
+
+def menu(names: Iterable[str]) -> dict[str, str]:
+    """The words of the menu for the names of the views."""
+    return {name: name.capitalize() for name in names}
+
+
+def variables(
+    heading: str, words: str, links: Mapping[str, str], current: str = "", extra: str = ""
+) -> dict[str, Any]:
+    """What every page needs."""
+    style = (HERE / "style.css").read_text(encoding="utf-8")
+    return {"heading": heading, "words": words, "links": list(links.items()), "current": current,
+            "style": Markup(style + extra)}  # fmt: skip
+
+
+def plain_page(
+    heading: str, words: str, links: Mapping[str, str], content: Markup, current: str = "",
+    extra: str = "",
+) -> str:  # fmt: skip
+    """A page without a plot."""
+    return template().render(**variables(heading, words, links, current, extra), content=content)
+
+
+def refusal_page(sentence: str, links: Mapping[str, str]) -> str:
+    """A page that says why there is nothing else on it."""
+    return plain_page("This cannot be shown", "", links, tag("p", sentence, class_="refused"))

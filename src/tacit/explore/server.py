@@ -1,0 +1,148 @@
+"""The server of the page: bound to this machine alone, unless a token guards it."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import secrets
+import socket
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from tacit.arguments import integer
+from tacit.explore.state import View, read_state
+
+if TYPE_CHECKING:
+    from bokeh.document import Document
+
+    from tacit.explore.gate import Plain
+
+WHO = "explore"
+TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
+MESSAGE = 1_000_000  # bytes of the longest message of a browser, which only moves controls
+
+
+def require_bokeh() -> None:
+    """Raise unless bokeh is there."""
+    try:
+        import bokeh.server  # noqa: F401
+    except ImportError:
+        told = "it comes with the extra `page`: pip install 'tacit[page]'"
+        raise ValueError(f"{WHO}: the page needs bokeh, which is not installed; {told}") from None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach an address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def check_binding(host: str, port: int, token: str | None) -> None:
+    """Raise unless the page stays on this machine, or is guarded by a token."""
+    if not 0 <= integer(WHO, "port", port, least=0) <= 65535:
+        raise ValueError(f"{WHO}: port must be at most 65535, got {port}")
+    if token is not None and not TOKEN.fullmatch(token):
+        rule = "at least 16 letters, digits, - or _"
+        raise ValueError(f"{WHO}: a token must have {rule}, such as {secrets.token_urlsafe(18)}")
+    if token is None and not is_loopback(host):
+        raise ValueError(
+            f"{WHO}: {host} can be reached from other machines, so a token is needed: set "
+            f"TACIT_TOKEN, for example to {secrets.token_urlsafe(18)}, or pass --token"
+        )
+
+
+class Explorer:
+    """A server that listens, with the address of its page in `url`."""
+
+    def __init__(
+        self, views: Mapping[str, View], plain: Mapping[str, Plain] | None = None,
+        host: str = "127.0.0.1", port: int = 0, token: str | None = None,
+    ):  # fmt: skip
+        require_bokeh()
+        check_binding(host, port, token)
+        from bokeh.server.server import BaseServer
+        from tornado.httpserver import HTTPServer
+        from tornado.ioloop import IOLoop
+
+        from tacit.explore.gate import Gate
+
+        self.socket = bound(host, port)
+        self.port = int(self.socket.getsockname()[1])
+        names = own_names(host, self.port) if is_loopback(host) else None
+        self.bokeh = _application(views, names or [f"*:{self.port}"])
+        gate = Gate(self.bokeh, views, plain or {}, frozenset(names) if names else None, token)
+        http = HTTPServer(gate, max_header_size=32_768, max_body_size=65_536)
+        http.add_socket(self.socket)
+        self.loop = IOLoop.current()
+        self.server = BaseServer(self.loop, self.bokeh, http)
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self.port}/"
+
+    def run(self) -> None:
+        """Serve until interrupted."""
+        self.server.start()
+        try:
+            self.loop.start()
+        finally:
+            self.server.stop(wait=False)
+
+
+def own_names(host: str, port: int) -> list[str]:
+    """The hosts by which a page on this machine may be called."""
+    shown = f"[{host}]" if ":" in host else host
+    names = [f"{name}:{port}" for name in dict.fromkeys((shown, "localhost", "127.0.0.1"))]
+    return names + ([name.rpartition(":")[0] for name in names] if port == 80 else [])
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A listening socket at this address and no other."""
+    try:
+        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        made = socket.socket(family, kind)
+        try:
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, os.name != "nt")
+            made.setblocking(False)
+            made.bind(address)
+            made.listen(128)
+        except OSError:
+            made.close()
+            raise
+    except OSError as reason:
+        told = reason.strerror or str(reason)
+        raise ValueError(
+            f"{WHO}: cannot listen on {host} port {port} ({told}); choose another --port"
+        ) from None
+    return made
+
+
+def _application(views: Mapping[str, View], origins: list[str]) -> Any:
+    """The bokeh application: every visit makes a document of the state in its address."""
+    from bokeh.application import Application
+    from bokeh.application.handlers.function import FunctionHandler
+    from bokeh.server.tornado import BokehTornado
+
+    def visit(document: Document) -> None:
+        from tacit.explore.document import Live
+
+        context: Any = document.session_context
+        sent = context.request.arguments
+        query = urlencode([(key, value[0].decode()) for key, value in sent.items()])
+        Live(document, read_state(query, views), views)
+
+    return BokehTornado(
+        {"/": Application(FunctionHandler(visit))},
+        extra_websocket_origins=origins,
+        use_index=False,
+        sign_sessions=True,  # a session begins with our page, not with a made-up name
+        secret_key=secrets.token_bytes(32),
+        websocket_max_message_size_bytes=MESSAGE,
+        keep_alive_milliseconds=20_000,
+        include_cookies=[],
+        include_headers=[],
+        check_unused_sessions_milliseconds=5_000,
+        unused_session_lifetime_milliseconds=15_000,
+    )

@@ -1,0 +1,138 @@
+"""Training on three separable points in space: the direction of the predictor, and the Q path."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arguments import Array
+from tacit.bias.margin_path import max_margin_path
+from tacit.bias.max_margin import max_margin
+from tacit.bias.norms import L2
+from tacit.explore.controls import Choice, Number
+from tacit.explore.picture import Curve, Panel, Picture, Style, reach
+from tacit.explore.state import Values, View
+from tacit.figures.landmarks import angles, l1_ends
+from tacit.figures.sphere import directions, lit_ball, seen_by, viewer
+from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE
+from tacit.figures.trajectories import follow, rising_margins
+from tacit.probes.directions import angle
+from tacit.problems.classification import three_points
+
+SETS = {
+    "M-F3b": "support vectors stay",
+    "M-F3c": "many l1 margins",
+    "M-F3d": "support vectors change",
+}
+DEPTHS = {str(depth): f"depth {depth}" for depth in (2, 3, 4)}
+CONTROLS = (
+    Choice("points", "three points", SETS, "M-F3b"),
+    Choice("depth", "depth D", DEPTHS, "2"),
+    Number("log10_alpha", "log10 of the initial scale alpha", -3, 2, 0.25, 1),
+    Number("azimuth", "the sphere seen from azimuth", -90, 120, 10, 30),
+)
+# the smoothed margins of a trajectory: enough for a curve on a screen
+RECORD = {"end": 1e6, "least_end": 1e4, "points": 64}
+RTOL = 1e-3  # errs by 0.1 degrees at most, less than a pixel
+MUS = np.logspace(4, -8, 49)
+PITCH = 22.0
+PIXELS = 300
+
+
+@lru_cache(maxsize=256)
+def trajectory(points: str, depth: int, log10_alpha: float) -> Array:
+    """Azimuth and pitch of the predictor along training, from the start on."""
+    alpha = 10.0**log10_alpha
+    margins = rising_margins(depth, alpha, RECORD)
+    return angles(follow(three_points(points), depth, alpha, margins, RTOL).predictor.values)
+
+
+@lru_cache(maxsize=32)
+def q_path(points: str, depth: int) -> Array:
+    """Azimuth and pitch of the Q max margin, from mu to infinity to mu to 0."""
+    problem = three_points(points)
+    return angles(max_margin_path(problem.X, problem.y, depth, mus=MUS, throw=False).beta)
+
+
+@lru_cache(maxsize=8)
+def marks(points: str) -> tuple[Array, Array, Array]:
+    """Azimuth and pitch of the start, of the l2 margin and of the ends of the l1 margins."""
+    problem = three_points(points)
+    l2 = max_margin(problem.X, problem.y, L2()).beta
+    ends = np.linspace(*l1_ends(problem.signed_rows), 17)
+    return angles(problem.signed_rows.mean(axis=0)[None]), angles(l2[None]), angles(ends)
+
+
+@lru_cache(maxsize=64)
+def ball(points: str, azimuth: float) -> NDArray[np.uint32]:
+    """The lit sphere as RGBA; darker where a direction separates the points."""
+    light, inside = lit_ball(three_points(points).signed_rows, viewer(azimuth, PITCH), PIXELS)
+    shade = (255 * light).astype(np.uint8)
+    opaque = np.where(inside, 255, 0).astype(np.uint8)
+    colours = np.stack([shade, shade, shade, opaque], axis=-1)
+    return np.ascontiguousarray(colours).view(np.uint32)[..., 0]
+
+
+def prepare() -> None:
+    """Compute what all values of alpha share, so that no choice of a set or a depth waits."""
+    for points in SETS:
+        marks(points)
+        for depth in DEPTHS:
+            q_path(points, int(depth))
+
+
+def picture(values: Values) -> Picture:
+    """The trajectory with its landmarks, on the sphere and in the plane of azimuth and pitch."""
+    points, depth = str(values["points"]), int(values["depth"])
+    log10_alpha, azimuth = float(values["log10_alpha"]), float(values["azimuth"])
+    flow, path = trajectory(points, depth, log10_alpha), q_path(points, depth)
+    start, l2, l1 = marks(points)
+    shown: tuple[tuple[str, Array, Style, str], ...] = (
+        ("all l1 max margins", l1, "line", ORANGE),
+        ("gradient flow", flow, "line", BLUE),
+        ("Q path, mu from infinity to 0", path, "dashed", BLACK),
+        ("start", start, "crosses", BLACK),
+        ("l2 max margin", l2, "points", GREEN),
+        ("l1 max margin, or its two ends", l1[:: len(l1) - 1], "stars", ORANGE),
+    )
+    wide = {"all l1 max margins": 6.0, "gradient flow": 4.0}
+    plane, seen = [], []
+    for name, curve, style, colour in shown:
+        width, (x, y) = wide.get(name, 2.0), seen_by(curve, viewer(azimuth, PITCH))
+        plane.append(Curve(name, curve[:, 0], curve[:, 1], style, colour, width, told=False))
+        seen.append(Curve(name, x, y, style, colour, width))
+    nearest = _degrees(flow, l2)
+    sentence = (
+        f"From alpha = 10^{log10_alpha:g} at depth {depth}, training passes the l2 margin at "
+        f"{nearest:.1f} degrees and is {_degrees(flow[-1:], l1):.1f} degrees from l1 at the end of "
+        "this record."
+    )
+    return Picture(
+        (
+            Panel("sphere", "Directions on the sphere; grey: those that separate", "", "",
+                  tuple(seen), x_range=(-1.05, 1.05), y_range=(-1.05, 1.05), square=True,
+                  bare=True, image=ball(points, azimuth)),
+            Panel("plane", "Azimuth and pitch of the same directions", "azimuth (degrees)",
+                  "pitch (degrees)", tuple(plane), x_range=reach(*(c.x for c in plane), least=1),
+                  y_range=reach(*(c.y for c in plane), least=1)),
+        ),
+        sentence,
+        {"nearest_l2": nearest},
+    )  # fmt: skip
+
+
+def _degrees(curve: Array, mark: Array) -> float:
+    """The smallest angle between two sets of directions."""
+    return float(min(angle(directions(curve), direction).min() for direction in directions(mark)))
+
+
+VIEW = View(
+    "sphere",
+    "The flow on the sphere, with the Q path",
+    "Three separable points in R^3, exponential loss. From a large start training first comes to "
+    "the l2 margin and then walks along the Q margins to l1; a small start goes straight.",
+    CONTROLS,
+    picture,
+)

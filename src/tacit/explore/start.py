@@ -1,0 +1,50 @@
+"""The page made ready: files read and checked, views put together, the server bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from tacit.explore import sphere
+from tacit.explore.server import Explorer, check_binding, require_bokeh
+from tacit.explore.state import State, View
+from tacit.explore.views import theory_views
+
+
+def prepared(
+    study: Path | None = None, verdicts: Path | None = None, host: str = "127.0.0.1",
+    port: int = 0, token: str | None = None, warm: bool = True,
+) -> Explorer:  # fmt: skip
+    """A server that listens; a file that is not what it should be is refused before.
+
+    A study comes first in the menu, since it is what was asked for. `warm` computes beforehand
+    what the first visits need, so that they do not wait.
+    """
+    require_bokeh()
+    check_binding(host, port, token)
+    views, plain = theory_views(), {}
+    if study is not None:
+        from tacit.explore.study import study_view
+        from tacit.explore.study_file import read_study
+
+        views = {"study": study_view(read_study(study)), **views}
+    if verdicts is not None:
+        from tacit.explore.claims import ClaimsPage, claims_view, read_claims
+
+        found = read_claims(verdicts)
+        views["claims"] = claims_view(found)
+        plain["claims"] = ClaimsPage(found, views)
+    if warm:
+        sphere.prepare()
+        _visit({name: view for name, view in views.items() if name not in plain})
+    return Explorer(views, plain, host, port, token)
+
+
+def _visit(views: Mapping[str, View]) -> None:
+    """Make every document once, for nobody: imports and first pictures are then there."""
+    from bokeh.document import Document
+
+    from tacit.explore.document import Live
+
+    for view in views.values():
+        Live(Document(), State(view.name, view.start), views)

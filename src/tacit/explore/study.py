@@ -1,0 +1,119 @@
+"""A saved study as a phase diagram: two axes of its grid, a colour, and the cell that is chosen."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.explore.controls import WHO, Choice, Control, Number
+from tacit.explore.picture import Cells, Panel, Picture
+from tacit.explore.state import Values, View
+from tacit.explore.study_cell import row, told, trajectory
+from tacit.explore.study_grid import CUT, Grid, grid_of, plain
+from tacit.explore.study_layer import NONE, Diagram, Fixed, diagram
+from tacit.figures.study_plan import SEED
+from tacit.studies.compute import OK
+from tacit.studies.gather import MISSING
+
+if TYPE_CHECKING:
+    import xarray
+
+SEEDS = {"median": "median of all", "one": "the chosen one"}
+
+
+def study_view(dataset: xarray.Dataset) -> View:
+    """The view of one study."""
+    grid = grid_of(dataset)
+    if any(len(name) > CUT for name in (*grid.dims, *grid.quantities, *grid.curves)):
+        raise ValueError(f"{WHO}: the study has names of more than {CUT} letters")
+
+    @lru_cache(maxsize=16)
+    def shown(show: str, x: str, y: str, fixed: Fixed) -> Diagram:
+        return diagram(grid, show, x, y, fixed)
+
+    def picture(values: Values) -> Picture:
+        place = {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
+        x, y, show = str(values["x"]), str(values["y"]), str(values["show"])
+        if x == y:
+            raise ValueError(f"{WHO}: choose two different axes, not {x!r} twice")
+        free = {x, y} | ({SEED} if values.get("seeds") == "median" and show != "status" else set())
+        found = shown(show, x, y, tuple((d, k) for d, k in place.items() if d not in free))
+        cells = _cells(grid, found, x, y, place)
+        panels = [Panel("diagram", "Phase diagram", "", "", found.lines, cells=cells)]
+        if grid.curves:
+            panels.append(trajectory(grid, str(values["curve"]), place))
+        return Picture((*panels, row(cells, found)), told(grid, show, place))
+
+    title = f"Study {plain(dataset.attrs['study'], 60)}"
+    return View("study", title, _words(grid), controls_of(grid), picture)
+
+
+def controls_of(grid: Grid) -> tuple[Control, ...]:
+    """What can be set: the colour, the axes, the curve, and the place of the cell."""
+    names = {name: grid.label(name) for name in grid.quantities[:-1]} | {
+        "status": "how cells ended"
+    }
+    axes = {dim: grid.label(dim) for dim in grid.long}
+    (x, y), colour = _first_axes(grid), grid.wish.colour or grid.quantities[0]
+    first: list[Control] = [
+        Choice("show", "colour", {**names, "status": "how cells ended"}, colour),
+        Choice("x", "across", axes, x),
+        Choice("y", "up", {NONE: "nothing", **axes}, y),
+    ]
+    if grid.seeds:
+        first.append(Choice("seeds", "seeds in the diagram", SEEDS, "median"))
+    if grid.curves:
+        words = {name: grid.label(name) for name in grid.curves}
+        first.append(Choice("curve", "trajectory", words, grid.curves[0]))
+    places = [
+        Number(f"at{k}", f"{plain(dim, 30)}: number of the value", 0, size - 1, 1, 0)
+        for k, (dim, size) in enumerate(zip(grid.dims, grid.dataset.status.shape, strict=True))
+        if size > 1
+    ]
+    return (*first, *places)
+
+
+def _first_axes(grid: Grid) -> tuple[str, str]:
+    """The axes that the study wishes, else the first ones along which something changes."""
+    wish, long = grid.wish, grid.long
+    x = wish.x if wish.x in long else next(dim for dim in long if dim != wish.y or len(long) == 1)
+    if wish.y in long and wish.y != x:
+        return x, str(wish.y)
+    return x, next((dim for dim in long if dim not in (x, SEED)), NONE)
+
+
+def _words(grid: Grid) -> str:
+    status, attributes = grid.dataset.status.values, grid.dataset.attrs
+    failed = int((~np.isin(status, (*OK, MISSING))).sum())
+    blank = int((status == MISSING).sum())
+    parts = [
+        f"{plain(attributes.get('title', 'A study'), 200).rstrip('.')}.",
+        f"{status.size - blank} cells, {failed} of them failed (crossed out).",
+        f"{blank} more were not asked for (blank)." if blank else "",
+        "Click on a cell, or move the sliders, to open it.",
+        grid.wish.remark,
+    ]
+    return " ".join(filter(None, parts))
+
+
+def _cells(grid: Grid, found: Diagram, x: str, y: str, place: dict[str, int]) -> Cells:
+    return Cells(
+        columns=tuple(grid.values(x)),
+        rows=tuple(grid.values(y)) if y != NONE else ("",),
+        values=found.numbers,
+        span=found.span,
+        failed=found.failed,
+        notes=found.notes,
+        chosen=(place[x], place[y] if y != NONE else 0),
+        names=(_control(grid, x), _control(grid, y)),
+        colour_label=found.label,
+        column_label=plain(x, CUT),
+        row_label=plain(y, CUT) if y != NONE else "",
+    )
+
+
+def _control(grid: Grid, dim: str) -> str:
+    long = dim in grid.dims and grid.dataset.sizes[dim] > 1
+    return f"at{grid.dims.index(dim)}" if long else ""

@@ -1,0 +1,13 @@
+"""The views there are, in the order of the menu."""
+
+from __future__ import annotations
+
+from tacit.explore import grokking, regression, regularizer, sphere
+from tacit.explore.state import View
+
+
+def theory_views() -> dict[str, View]:
+    """The views that need no file, by name."""
+    return {
+        view.name: view for view in (regularizer.VIEW, sphere.VIEW, regression.VIEW, grokking.VIEW)
+    }

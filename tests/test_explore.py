@@ -1,0 +1,218 @@
+"""The views of `tacit explore`: what they show against other routes, and addresses."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tacit
+from tacit.explore import grokking, regression, regularizer, sphere
+from tacit.explore.controls import Choice, Number
+from tacit.explore.picture import Picture
+from tacit.explore.state import LONGEST, State, read_state, write_state
+from tacit.explore.views import theory_views
+
+VIEWS = theory_views()
+
+
+def curve(picture: Picture, panel: str, name: str):
+    found = next(p for p in picture.panels if p.name == panel)
+    return next(c for c in found.curves if c.name == name)
+
+
+def states(view):
+    """Values of the controls at both ends and in the middle, one at a time."""
+    for control in view.controls:
+        ends = (control.low, control.high) if isinstance(control, Number) else control.options
+        yield from ({**view.start, control.name: value} for value in ends)
+
+
+# --- pictures ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("view", VIEWS.values(), ids=list(VIEWS))
+def test_curves_keep_their_names_and_lengths_agree(view):
+    names = [[c.name for c in p.curves] for p in view.picture(view.start).panels]
+    for values in states(view):
+        picture = view.picture(values)
+        assert [[c.name for c in p.curves] for p in picture.panels] == names
+        assert picture.sentence
+        for panel in picture.panels:
+            assert all(c.x.shape == c.y.shape and c.x.ndim == 1 for c in panel.curves)
+
+
+@pytest.mark.parametrize("depth", [2, 3, 7])
+def test_the_ball_has_one_value_of_q(depth):
+    shape = [1.0, 0.6]
+    values = {"depth": depth, "log10_mu": -1.5, "shape": 0.6}
+    ball = curve(regularizer.picture(values), "ball", "Q")
+    q = tacit.Q(depth, mu=10**-1.5, shape=shape)
+    found = [q(beta) for beta in zip(ball.x, ball.y, strict=True)]
+    np.testing.assert_allclose(found, q([1.0, 0.0]), rtol=1e-5)
+    wrong = tacit.Q(depth, mu=10**-1.5)  # the control: without the shape it is another ball
+    assert np.ptp([wrong(beta) for beta in zip(ball.x, ball.y, strict=True)]) > 1e-2
+
+
+@pytest.mark.parametrize(("depth", "mu", "name"), [(2, 1e6, "l2"), (5, 1e6, "l2"), (5, 1e-9, "l1")])
+def test_q_comes_to_its_limits(depth, mu, name):
+    shape = np.array([1.0, 0.7])
+    q = tacit.Q(depth, mu=mu, shape=shape)
+    limit = dict(zip(("l1", "l2"), regularizer.limits(depth, shape), strict=True))
+    beta = np.array([[0.3, 1.1], [1.0, 0.0], [-0.2, 0.4]])
+    ratio = q.terms(beta).sum(axis=1) / limit[name](beta).sum(axis=1)
+    np.testing.assert_allclose(ratio / ratio[0], 1, rtol=1e-3)
+    other = limit["l1" if name == "l2" else "l2"](beta).sum(axis=1)
+    assert np.ptp(np.log(q.terms(beta).sum(axis=1) / other)) > 0.1
+
+
+def test_the_end_of_regression_is_where_the_flow_goes():
+    values = {**regression.VIEW.start, "samples": 20, "log10_alpha": -0.5, "shape": 2.0}
+    setting = regression.setting_of(values)
+    problem, start = regression.problem_of(setting), regression.start_of(setting)
+    net = tacit.DiagonalNet(depth=2, alpha=10**-0.5, shape=start)
+    path = tacit.ParameterFlow(loss=1e-16).run(net, problem)
+    beta = regression.end(setting, -0.5)
+    np.testing.assert_allclose(beta, path.predictor, atol=1e-5)
+    picture = regression.picture(values)
+    assert picture.values["error"] == pytest.approx(problem.population_error(path.predictor), 1e-3)
+    flat = regression.end((2, 1.0, *setting[2:]), -0.5)
+    assert np.abs(flat - path.predictor).max() > 1e-2
+
+
+def test_the_errors_along_alpha_pass_through_single_solutions():
+    setting = (3, 1.0, 0.1, 30, 4)
+    path, l1, _ = regression.errors(setting)
+    problem = regression.problem_of(setting)
+    for k in (3, 9, 16):
+        q = tacit.Q(3, log_alpha=np.log(10) * regression.LOG10_ALPHAS[k])
+        beta = tacit.interpolate(problem.X, problem.y, q).beta
+        assert path[k] == pytest.approx(problem.population_error(beta), rel=1e-6)
+    assert path[-1] == pytest.approx(l1, rel=1e-3)
+
+
+@pytest.mark.parametrize(("points", "depth", "log10_alpha"), [("M-F3b", 2, 1.0), ("M-F3d", 3, 0.0)])
+def test_the_trajectory_on_the_sphere_is_that_of_training_in_the_parameters(
+    points, depth, log10_alpha
+):
+    shown = sphere.trajectory(points, depth, log10_alpha)
+    problem, net = tacit.three_points(points), tacit.DiagonalNet(depth, alpha=10**log10_alpha)
+    margins = sphere.rising_margins(depth, net.alpha, sphere.RECORD)
+    early = int(np.searchsorted(margins, 8.0))
+    assert early > 8
+    path = tacit.ParameterFlow(until=tacit.LogLoss(-8.0), rtol=1e-9).run(net, problem).dataset
+    reached = path.smoothed_margin.values
+    for k in range(early // 2, early, max(early // 8, 1)):
+        at = [np.interp(margins[k], reached, path.predictor.values[:, i]) for i in range(3)]
+        apart = tacit.angle(sphere.directions(shown[k]), np.array(at))
+        assert apart < 0.3, (k, apart)
+
+
+def test_the_q_path_is_made_of_single_margins():
+    problem = tacit.three_points("M-F3d")
+    shown = sphere.directions(sphere.q_path("M-F3d", 3))
+    for k in (5, 20, 30):
+        alone = tacit.max_margin(problem.X, problem.y, tacit.Q(3, mu=sphere.MUS[k])).beta
+        assert tacit.angle(shown[k], alone) < 1e-3
+        other = tacit.max_margin(problem.X, problem.y, tacit.Q(3, mu=100 * sphere.MUS[k])).beta
+        assert k == 5 or tacit.angle(shown[k], other) > 1e-2
+
+
+def test_the_viewer_sees_the_near_side_only():
+    view = sphere.viewer(30.0, sphere.PITCH)
+    x, y = sphere.seen_by(np.array([[30.0, 22.0], [210.0, -22.0]]), view)
+    np.testing.assert_allclose([x[0], y[0]], 0, atol=1e-12)
+    assert np.isnan(x[1])
+    image = sphere.ball("M-F3b", 30.0)
+    assert image.dtype == np.uint32
+    assert image[0, 0] >> 24 == 0  # a corner is outside of the ball, and clear
+    assert image[len(image) // 2, len(image) // 2] >> 24 == 255
+
+
+def test_grokking_is_foretold_and_measured_as_by_a_finer_run():
+    key = ("majority", 1.0, -2.0)
+    problem = tacit.majority(grokking.SAMPLES, grokking.DIMENSION, seed=3)
+    shown = grokking.run(*key)
+    net, times = tacit.DiagonalNet(2, alpha=10.0), shown["t"]
+    flow = tacit.DualFlow(rtol=1e-8, t_max=times[-1], record=tuple(times), points_per_decade=1)
+    fine = tacit.WeightDecay(flow, 0.01).run(net, problem).dataset.isel(time=slice(1, None))
+    np.testing.assert_allclose(shown["test_accuracy"], fine.test_accuracy, atol=0.01)
+    np.testing.assert_allclose(shown["parameter_norm"], fine.parameter_norm, rtol=0.01)
+    values = grokking.picture(dict(zip(grokking.VIEW.start, key, strict=True))).values
+    assert values["foretold"] == pytest.approx(tacit.forecast(net, problem, 0.01).t2)
+    measured = tacit.grokking(fine.t, fine.train_accuracy, fine.test_accuracy)
+    assert measured.kind == "grok"
+    assert values["measured"] == pytest.approx(measured.jump, rel=0.02)
+
+
+def test_where_nothing_can_be_foretold_the_run_is_shown_and_the_reason_told():
+    picture = grokking.picture({"task": "majority", "log10_alpha": 0.0, "log10_decay": -1.0})
+    assert "no transition to forecast" in picture.sentence
+    assert len(curve(picture, "accuracy", "foretold").x) == 0
+    assert len(curve(picture, "accuracy", "new samples").x) > 20
+
+
+# --- addresses --------------------------------------------------------------------------------
+
+
+def drawn(view):
+    parts = {}
+    for control in view.controls:
+        if isinstance(control, Choice):
+            parts[control.name] = st.sampled_from(sorted(control.options))
+        else:
+            count = round((control.high - control.low) / control.step)
+            parts[control.name] = st.integers(0, count).map(
+                lambda k, c=control: c.nearest(c.low + k * c.step)
+            )
+    return st.fixed_dictionaries(parts).map(lambda values: State(view.name, values))
+
+
+@settings(deadline=None, derandomize=True, max_examples=60)
+@given(st.one_of([drawn(view) for view in VIEWS.values()]))
+def test_an_address_gives_back_its_state(state):
+    assert read_state(write_state(state, VIEWS), VIEWS) == state
+
+
+@settings(deadline=None, derandomize=True, max_examples=200)
+@given(st.text(max_size=80))
+def test_any_text_is_a_state_or_a_sentence(text):
+    try:
+        said = read_state(text, VIEWS).view
+    except ValueError as reason:
+        said = str(reason).split()[0].rstrip(":")
+    assert said in (*VIEWS, "explore")
+
+
+HOSTILE = {
+    "view=nowhere": "unknown view",
+    "view=../../etc/passwd": "unknown view",
+    "depth=99": "from 2 to 10",
+    "depth=nan": "from 2 to 10",
+    "log10_mu=1e999": "from -8 to 4",
+    "log10_mu=-1&log10_mu=-2": "twice",
+    "shape=__import__('os')": "from 0.5 to 2",
+    "x=<script>alert(1)</script>": "unknown name in the address",
+    "depth": "of the form",
+    "%ff=%fe": "of the form",
+    "depth=2&" + "&".join(f"k{i}=1" for i in range(50)): "of the form",
+    "view=" + "a" * LONGEST: "too long",
+    "view=regression&depth=" + "9" * 200: "unknown depth",
+}
+
+
+@pytest.mark.parametrize("query", HOSTILE, ids=lambda query: query[:24])
+def test_a_hostile_address_is_refused_with_a_short_sentence(query):
+    with pytest.raises(ValueError, match=r"^explore") as refusal:
+        read_state(query, VIEWS)
+    assert HOSTILE[query] in str(refusal.value)
+    assert len(str(refusal.value)) < 300
+
+
+def test_sliders_take_the_nearest_step():
+    control = Number("a", "a", -1, 1, 0.25, 0)
+    assert [control.read(text) for text in ("0.3", "-1", "1", "0.126")] == [0.25, -1, 1, 0.25]
+    steps = [control.write(control.nearest(k / 7)) for k in range(-7, 8)]
+    assert all(control.read(text) == float(text) for text in steps)
+    assert len(set(itertools.chain(steps))) == 9
