@@ -278,6 +278,21 @@ def test_figure_refuses_before_it_makes_anything(little_figures, words, sentence
     assert files() == []
 
 
+def test_figures_whose_images_are_absent_do_not_stop_the_others(little_figures, monkeypatch):
+    make = figures.make
+
+    def without_images(id, preset, progress):
+        if id == "W-F1":
+            raise FileNotFoundError("load_images: mnist is not in the cache folder")
+        return make(id, preset, progress)
+
+    monkeypatch.setattr(figures, "make", without_images)
+    code, printed = tacit_command("figure", "--all")
+    assert code == 2
+    assert [asked[0] for asked in little_figures] == ["W-F2"]
+    assert "error: W-F1: load_images: mnist is not in the cache folder\n" in printed
+
+
 def test_a_real_figure_comes_with_its_data():
     code, printed = tacit_command("figure", "W-F2", "--format", "svg", "--out", "here")
     assert code == 0, printed

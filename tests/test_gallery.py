@@ -153,7 +153,8 @@ def test_the_docs_show_every_picture_and_only_built_ones():
 
 def test_the_pictures_of_the_docs_are_there_and_small():
     build = runpy.run_path(str(ROOT / "docs" / "build.py"))
-    expected = {*build["gallery_pictures"](), *(f"{id}.png" for id in (*build["DIAGRAMS"], *build["PHASES"]))}
+    others = (f"{name}.png" for name in (*build["DIAGRAMS"], *build["PHASES"]))
+    expected = {*build["gallery_pictures"](), *others}
     files = {file.name: file.stat().st_size for file in (ROOT / "docs" / "pictures").glob("*.png")}
     assert set(files) == expected
     assert max(files.values()) < 80_000

@@ -129,6 +129,12 @@ def test_a_contour_lies_where_the_power_law_crosses():
     assert off[True] < 1e-12
     assert off[False] > 0.3  # a straight line between numbers that span decades is not it
     assert crossings(x, y, values, 1e9) == []
+    count = min(values.shape)  # known cells on one line have nothing between them
+    alone = np.where(
+        np.eye(*values.shape, dtype=bool), np.arange(values.shape[1], dtype=float), np.nan
+    )
+    assert count >= 4
+    assert crossings(x, y, alone, 1.5) == []
 
 
 def test_cells_that_nobody_asked_for_stay_blank():

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from tacit.arguments import one_of
 from tacit.cli.spoken import chatter, spoken
@@ -47,13 +48,27 @@ def figure(
     for name in names:  # everything is checked before anything is made
         one_of(f"figure {name}", "preset", preset, known[name].presets)
     refuse_unwritable("figure", out)
+    absent = []
     for name in names:
-        with meter(name, chatter()) as progress:
-            dataset = registry.make(name, preset, progress)
-            written = registry.save(name, dataset, out, formats)
-        typer.echo(f"{name}: {', '.join(str(path) for path in written)}")
-        if "summary" in dataset.attrs:
-            typer.echo(dataset.attrs["summary"])
+        try:
+            _make(name, preset, out, formats)
+        except FileNotFoundError as reason:  # its images are not here; the others do not need them
+            absent.append(Text(f"error: {name}: {reason}", style="red"))
+    for line in absent:
+        chatter().print(line)
+    raise typer.Exit(2 if absent else 0)
+
+
+def _make(name: str, preset: str, out: Path, formats: list[str]) -> None:
+    """Draw one figure and say what was written, and what it shows in words."""
+    from tacit.figures import registry
+
+    with meter(name, chatter()) as progress:
+        dataset = registry.make(name, preset, progress)
+        written = registry.save(name, dataset, out, formats)
+    typer.echo(f"{name}: {', '.join(str(path) for path in written)}")
+    if "summary" in dataset.attrs:
+        typer.echo(dataset.attrs["summary"])
 
 
 _BOTH = ("png", "svg")

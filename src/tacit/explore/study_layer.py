@@ -108,24 +108,13 @@ def _lines(grid: Grid, data: xarray.Dataset, across: tuple[str, ...]) -> tuple[C
     for place, (name, level) in enumerate(grid.wish.contours.items()):
         x, y = np.empty(0), np.empty(0)
         if len(across) == 2:
-            x, y = _crossed(data, name, across, level, powers=bool(place))
+            powers = bool(place or grid.wish.log)
+            values = layer(data, name, across).value
+            x, y = _joined(crossings(*_rulers(data, across), values, level, powers))
         words = f"{plain(name, 30)} = {level:.4g}, {'theory' if place else 'measured'}"
         style, colour, width, rim = THEORY[min(place, 2) - 1] if place else MEASURED
         found.append(Curve(words, x, y, style, colour, width, rim=rim))
     return tuple(found)
-
-
-def _crossed(
-    data: xarray.Dataset, name: str, across: tuple[str, ...], level: float, powers: bool
-) -> tuple[Array, Array]:
-    """Where a variable crosses a level; nothing where its known cells all lie on one line."""
-    from scipy.spatial import QhullError
-
-    try:
-        values = layer(data, name, across).value
-        return _joined(crossings(*_rulers(data, across), values, level, powers))
-    except QhullError:
-        return np.empty(0), np.empty(0)
 
 
 def _rulers(data: xarray.Dataset, across: tuple[str, ...]) -> tuple[Ruler, Ruler]:
