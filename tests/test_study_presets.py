@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import tacit.figures  # noqa: F401  registers the figures
+from preset_cells import tiny, values
 from tacit.claims.woodworth import network_runs, wide_net_runs
 from tacit.figures import recovery, woodworth_f6c
 from tacit.figures.registry import figures, make
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
-from tacit.studies.forms import merged
 from tacit.studies.reading import PRESETS, preset_forms, presets, read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
@@ -83,19 +83,6 @@ RENAMED = {
     "W-F6d-output": {"step": lambda p: p["output_step"]},
     "W-F7d": {"alpha": lambda p: p["plateau_alpha"]},
 }  # fmt: skip
-
-
-def tiny(name, **changes):
-    """The study of a preset with some keys changed."""
-    return Study(**merged(read_study(name).describe(), changes))
-
-
-def values(study, place=0):
-    """What the cell at this place of the grid gives: numbers, texts and arrays by name."""
-    result = compute(list(cells_of(study, "test"))[place].spec)
-    assert result.status in OK, result.sentence
-    return {name: value[1] if isinstance(value, tuple) else value
-            for name, value in result.values.items()}  # fmt: skip
 
 
 def axis(study, name):
@@ -204,14 +191,14 @@ def test_training_ends_where_w_f1_says():
 
 
 def test_bisection_finds_the_alpha_of_w_f1(tmp_path):
-    sizes = {"sample_sizes": [16, 50], "l1_sample_sizes": [16, 17, 1], "seeds": 2}
+    sizes = {"sample_sizes": [16, 50], "l1_sample_sizes": [16, 17, 1], "seeds": 3}
     figure = make("W-F1", {**SPARSE, **sizes, "samples": 16, "alphas": 2, "per_decade": 20,
                            "log10_mu_range": [0.0, -8.0]})  # fmt: skip
     study = tiny("W-F1c", arguments={**SPARSE, "drawn": 50}, grid={"sample_size": [16, 50]},
-                 seeds=2, threshold={"between": [-4.0, 0.0], "tolerance": 1e-3})  # fmt: skip
+                 seeds=3, threshold={"between": [-4.0, 0.0], "tolerance": 1e-3})  # fmt: skip
     found = run_study(study, tmp_path, "here")
     known = np.isfinite(figure.log_alpha.values)
-    assert known.sum() == 3  # of one seed 16 samples are too few
+    assert 3 < known.sum() < 6  # for some seeds 16 samples are too few
     assert ((found.status.values == "solved") == known).all()
     expected = (figure.log_alpha.values / np.log(10))[known]
     np.testing.assert_allclose(found.threshold.values[known], expected, atol=0.01)

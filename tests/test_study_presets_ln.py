@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tacit.figures  # noqa: F401  registers the figures
+from preset_cells import tiny, values
 from tacit.figures.notsawo_held import shares_of
 from tacit.figures.registry import figures, make
 from tacit.studies.cells import cells_of
@@ -30,19 +31,6 @@ OWN_WORDS = {
     "N-F-depth": ("descended", "shown"),
     "N-F-ts": ("step", "other_step"),
 }
-
-
-def tiny(name, **changes):
-    """The study of a preset with some keys changed."""
-    return Study(**merged(read_study(name).describe(), changes))
-
-
-def values(study, place=0):
-    """What the cell at this place of the grid gives: numbers, texts and arrays by name."""
-    result = compute(list(cells_of(study, "test"))[place].spec)
-    assert result.status in OK, result.sentence
-    return {name: value[1] if isinstance(value, tuple) else value
-            for name, value in result.values.items()}  # fmt: skip
 
 
 def same(value, expected):
