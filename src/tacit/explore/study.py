@@ -67,12 +67,15 @@ def controls_of(grid: Grid) -> tuple[Control, ...]:
     if grid.curves:
         words = {name: grid.label(name) for name in grid.curves}
         first.append(Choice("curve", "trajectory", words, grid.curves[0]))
-    places = [
-        Number(f"at{k}", f"{plain(dim, 30)}: number of the value", 0, size - 1, 1, 0)
-        for k, (dim, size) in enumerate(zip(grid.dims, grid.dataset.status.shape, strict=True))
-        if size > 1
-    ]
+    sizes = zip(grid.dims, grid.dataset.status.shape, strict=True)
+    places = [_place(k, dim, size) for k, (dim, size) in enumerate(sizes) if size > 1]
     return (*first, *places)
+
+
+def _place(number: int, dim: str, size: int) -> Number:
+    """Where the chosen cell stands on an axis; at first in the middle, with the first seed."""
+    start = 0 if dim == SEED else size // 2
+    return Number(f"at{number}", f"{plain(dim, 30)}: number of the value", 0, size - 1, 1, start)
 
 
 def _first_axes(grid: Grid) -> tuple[str, str]:
@@ -90,7 +93,7 @@ def _words(grid: Grid) -> str:
     blank = int((status == MISSING).sum())
     parts = [
         f"{plain(attributes.get('title', 'A study'), 200).rstrip('.')}.",
-        f"{status.size - blank} cells, {failed} of them failed (crossed out).",
+        f"{status.size - blank} cells{f', {failed} of them failed (crossed out)' * bool(failed)}.",
         f"{blank} more were not asked for (blank)." if blank else "",
         "Click on a cell, or move the sliders, to open it.",
         grid.wish.remark,
