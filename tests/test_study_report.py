@@ -217,9 +217,24 @@ def test_a_threshold_comes_with_its_bracket():
     assert ends == [pytest.approx([0.1 * w, 0.11 * w]) for w in (1.0, 2.0, 4.0)]
     assert axes.get_ylabel() == "alpha where error crosses 0.5"
     assert axes.get_yscale() == "log"
-    assert legend(figure) == ["a cell failed here"]
+    assert legend(figure) == ["a seed has no threshold here"]
+    assert figure._supxlabel.get_text().startswith("4 cells, 1 of 4 searches without a threshold.")
     (trials,) = further(data)
     assert trials.draw().axes[0].get_xlabel() == "alpha"
+
+
+def test_no_median_of_thresholds_where_most_seeds_have_none():
+    rule = {"axis": "alpha", "between": [1e-3, 10.0], "measure": "error", "below": 0.5}
+    without = {(2.0, 0), (4.0, 0), (4.0, 1)}  # of three seeds one, and two
+
+    def line(width, seed):
+        if (width, seed) in without:
+            return "infeasible", "no threshold between"
+        return {"threshold": width, "lower": width, "upper": 1.1 * width, "trials": 2}
+
+    data = made(line, grid={"width": [1.0, 2.0, 4.0]}, seeds=3, threshold=rule)
+    height = draw_study(data).axes[0].lines[0].get_ydata()
+    np.testing.assert_array_equal(height, [1.0, 2.0, np.nan])
 
 
 def test_where_no_line_has_a_threshold_the_trials_show_why():

@@ -38,7 +38,7 @@ def draw_curves(study: Study, plan: Plan, note: str = "") -> Figure:
             style = {"color": colour, "marker": MARKERS[number_ % len(MARKERS)], "label": name}
             drawn = (_bars if x.words else _curve)(at, x, found, style, number_, len(curves), log)
             handles |= {name: drawn} if name else {}
-        handles |= _failures(at, x, [found for _, _, found in curves])
+        handles |= _failures(at, x, [found for _, _, found in curves], f"{study.failure} here")
         _frame(at, x, study, plan, title)
     outer(axes, heights=True)
     key(axes, list(handles.values()))
@@ -99,14 +99,14 @@ def drawable(values: Array, log: bool) -> Array:
     return np.where((values > 0) | (not log), values, np.nan)
 
 
-def _failures(axes: Axes, x: Ruler, found: list[Layer]) -> dict[str, Any]:
+def _failures(axes: Axes, x: Ruler, found: list[Layer], word: str) -> dict[str, Any]:
     """Crosses on the axis where a cell of any curve failed."""
     failed = np.logical_or.reduce([part.failed | part.partly for part in found])
     if not failed.any():
         return {}
     (drawn,) = axes.plot(x.at[failed], np.full(failed.sum(), 0.03), "x", color=BLACK, markersize=8,
                          markeredgewidth=1.8, transform=axes.get_xaxis_transform(), zorder=5,
-                         label="a cell failed here")  # fmt: skip
+                         label=word)  # fmt: skip
     return {"failed": drawn}
 
 

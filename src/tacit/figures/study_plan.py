@@ -58,6 +58,12 @@ class Study:
         return sorted(found, key=lambda dim: self.data[dim].dtype.kind not in "fiu")
 
     @property
+    def failure(self) -> str:
+        """What a cross in a picture means: a row of a threshold is a search."""
+        searched = self.table.get("threshold")
+        return "a seed has no threshold" if searched else "a cell failed"
+
+    @property
     def numbers(self) -> list[str]:
         """The variables with one number a cell, those that the study itself names first."""
         every = [str(name) for name, variable in self.data.data_vars.items()
@@ -147,6 +153,8 @@ def told(study: Study, plan: Plan) -> str:
 def counted(study: Study) -> str:
     """How many cells there are, and how many of them failed."""
     cells, failed = (int(study.data.attrs.get(key, 0)) for key in ("cells", "failed"))
+    if study.table.get("threshold"):
+        return f"{cells} cells, {failed} of {study.data.status.size} searches without a threshold."
     blank = study.table.get("refine") and (study.data.status.values == MISSING).any()
     said = f"{cells} cell{'s' * (cells != 1)}{f', {failed} failed' if failed else ''}."
     return f"{said} Blank: not asked for." if blank else said

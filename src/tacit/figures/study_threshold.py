@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import textwrap
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,15 @@ from tacit.figures.study_courses import draw_courses
 from tacit.figures.study_curves import MOST, curves_of, draw_curves, drawable
 from tacit.figures.study_layer import layer
 from tacit.figures.study_panels import panels, some
-from tacit.figures.study_plan import Plan, Study
+from tacit.figures.study_plan import SEED, Plan, Study
 from tacit.figures.study_ruler import ruler
 from tacit.figures.study_words import number, plain
 from tacit.figures.style import GREY, RED
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+NOTE = "Whiskers: what the search left open. No point where most seeds have no threshold."
 
 
 def draw_threshold(study: Study, plan: Plan) -> Figure:
@@ -29,8 +32,8 @@ def draw_threshold(study: Study, plan: Plan) -> Figure:
     if not study.long:
         return draw_trials(study)
     log = study.table["threshold"].get("spacing", "log") == "log" if plan.log is None else plan.log
-    chosen = dataclasses.replace(plan, log=log)
-    figure = draw_curves(study, chosen, "Whiskers: what the search left open.")
+    chosen, study = dataclasses.replace(plan, log=log), _decided(study)
+    figure = draw_curves(study, chosen, NOTE)
     for axes, (_, data) in zip(figure.axes, panels(study, chosen), strict=False):
         shown = some(data.sizes[chosen.lines], MOST) if chosen.lines else [0]
         for place, (_, colour, found) in zip(shown, curves_of(data, chosen), strict=True):
@@ -38,6 +41,20 @@ def draw_threshold(study: Study, plan: Plan) -> Figure:
             _bracket(axes, ruler(study.data, chosen.x or ""), part, found, colour, log)
         axes.set_ylabel(rule_of(study), parse_math=False)
     return figure
+
+
+def _decided(study: Study) -> Study:
+    """The study without the places where most seeds have no threshold.
+
+    The others are those with the largest or the smallest, and their median would hide it.
+    """
+    if SEED not in study.dims:
+        return study
+    some = np.isfinite(study.data.threshold).mean(SEED) >= 0.5
+    kept = {name: study.data[name].where(some) for name in ("threshold", "lower", "upper")}
+    decided = copy.copy(study)
+    decided.data = study.data.assign(kept)
+    return decided
 
 
 def _bracket(axes: Any, x: Any, data: Any, found: Any, colour: Any, log: bool) -> None:

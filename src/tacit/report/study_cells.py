@@ -54,7 +54,9 @@ def failures(dataset: xarray.Dataset) -> Markup | None:
             for at in map(tuple, failed[:SHOWN])]  # fmt: skip
     rest = f"and {len(failed) - SHOWN} more: see status and sentence in the file"
     more = tag("p", rest, class_="place") if len(failed) > SHOWN else None
-    heading = tag("h2", f"Cells that failed: {len(failed)}")
+    searched = json.loads(dataset.attrs["description"]).get("threshold")
+    words = "Searches without a threshold" if searched else "Cells that failed"
+    heading = tag("h2", f"{words}: {len(failed)}")
     return joined(heading, table(("cell", "ended", "what it says"), rows, "plain"), more)
 
 

@@ -36,6 +36,9 @@ def _header(dataset: xarray.Dataset, title: str) -> Markup:
     sizes = " × ".join(f"{dim} ({dataset.sizes[dim]})" for dim in dataset.status.dims)
     cells, failed = (int(dataset.attrs[key]) for key in ("cells", "failed"))
     lead = f"{cells} cell{'s' * (cells != 1)}{f' over {sizes}' if sizes else ''}, {failed} failed."
+    if json.loads(dataset.attrs["description"]).get("threshold"):
+        lead = f"{cells} cells for {dataset.status.size} searches over {sizes or 'one line'}, "
+        lead += f"{failed} of them without a threshold."
     return tag(
         "header",
         tag("p", f"tacit run: {dataset.attrs['study']}", class_="kicker"),
