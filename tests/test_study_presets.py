@@ -224,9 +224,10 @@ def test_a_path_down_the_scales_is_that_of_w_f3():
     # what bisection tries: at the scale of the path the error is the level
     study = tiny("W-F3c", arguments={**SPARSE, "drawn": 26}, seeds=2, threshold={"below": 0.1})
     scale = found[7] / math.log(10)
-    error = recovery.predictor(scale, 3, 26, 1, **study.arguments)["population_error"]
+    at = {"depth": 3, "sample_size": 26, "seed": 1, **study.arguments}
+    error = recovery.predictor(**at, log10_mu=scale)["population_error"]
     assert error == pytest.approx(0.1, rel=0.05)
-    less = recovery.predictor(scale - 1, 3, 26, 1, **study.arguments)["population_error"]
+    less = recovery.predictor(**at, log10_mu=scale - 1)["population_error"]
     assert less < 0.9 * error
 
 

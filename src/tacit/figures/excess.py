@@ -78,9 +78,8 @@ def excess_plane(
     jobs = [(name, alpha) for name in problems for alpha in parameters["alphas"][name]]
     least = {name: [least_norm(problem, p) for p in norms] for name, problem in problems.items()}
     depth, curves = parameters["depth"], []
-    given = {name: parameters[name] for name in FOLLOWED}
     for name, alpha in jobs:
-        found = excess_curve(problems[name], alpha, norms, least[name], **given)
+        found = excess_curve(problems[name], alpha, norms, least[name], parameters)
         both = np.stack([found["trajectory_excess"], found["trajectory_excess_l2"]], axis=-1)
         margins = found["trajectory_smoothed_margin"]
         variables = {"smoothed_margin": ("point", margins), "trajectory": (("point", "norm"), both)}
@@ -108,16 +107,11 @@ def excess_curve(
     alpha: float,
     norms: Norms,
     least: Sequence[float],
-    *,
-    depth: int,
-    points: int,
-    end: float,
-    least_end: float,
-    rtol: float,
+    parameters: Parameters,
 ) -> dict[str, Any]:
     """One trajectory as pairs of excess norms; `excess` and `excess_l2` are those of its end."""
-    reach = {"points": points, "end": end, "least_end": least_end}
-    margins = rising_margins(depth, alpha, reach)
+    depth, rtol = parameters["depth"], parameters["rtol"]
+    margins = rising_margins(depth, alpha, parameters)
     path = follow(problem, depth, alpha, margins, rtol)
     first, second = _both(path.predictor.values, path.margin.values, norms, least).T
     return {"trajectory_smoothed_margin": margins, "trajectory_excess": first,

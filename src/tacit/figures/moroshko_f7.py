@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tacit.figures import plane
-from tacit.figures.excess import draw_excess, excess_curve, excess_plane, least_norm
+from tacit.figures.cells import Values, cell_of
+from tacit.figures.excess import FOLLOWED, draw_excess, excess_curve, excess_plane, least_norm
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, caption_of, sheet
 
@@ -35,18 +36,14 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     return excess_plane({SET: three_points(SET)}, NORMS, parameters, progress)
 
 
-def cell(
-    alpha: float, *, depth: int, points: int, end: float, least_end: float, rtol: float
-) -> dict[str, Any]:
+@cell_of("alpha", FOLLOWED)
+def cell(parameters: Parameters) -> Values:
     """One trajectory in the plane of excess norms, and where it ends."""
     from tacit.problems.classification import three_points
 
     problem = three_points(SET)
-    first, second = (least_norm(problem, p) for p in NORMS)
-    return excess_curve(
-        problem, alpha, NORMS, (first, second),
-        depth=depth, points=points, end=end, least_end=least_end, rtol=rtol,
-    )  # fmt: skip
+    least = [least_norm(problem, p) for p in NORMS]
+    return excess_curve(problem, parameters["alpha"], NORMS, least, parameters)
 
 
 @figure(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tacit.arguments import one_of
 from tacit.figures import plane
-from tacit.figures.excess import draw_excess, excess_curve, excess_plane, least_norm
+from tacit.figures.cells import Values, cell_of
+from tacit.figures.excess import FOLLOWED, draw_excess, excess_curve, excess_plane, least_norm
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import caption_of, sheet
 
@@ -59,23 +59,12 @@ def least(curve_set: str, seeds: tuple[int, int]) -> tuple[float, float]:
     return first, second
 
 
-def cell(
-    curve_set: str,
-    alpha: float,
-    *,
-    seeds: Sequence[int],
-    depth: int,
-    points: int,
-    end: float,
-    least_end: float,
-    rtol: float,
-) -> dict[str, Any]:
+@cell_of("curve_set", "alpha", "seeds", FOLLOWED)
+def cell(parameters: Parameters) -> Values:
     """One trajectory in the plane of excess norms, and where it ends."""
-    first, second = seeds
-    return excess_curve(
-        drawn(curve_set, (first, second)), alpha, NORMS, least(curve_set, (first, second)),
-        depth=depth, points=points, end=end, least_end=least_end, rtol=rtol,
-    )  # fmt: skip
+    first, second = parameters["seeds"]
+    which = parameters["curve_set"], (first, second)
+    return excess_curve(drawn(*which), parameters["alpha"], NORMS, least(*which), parameters)
 
 
 @figure(

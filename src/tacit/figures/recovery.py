@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.figures.cells import Values, cell_of
 from tacit.figures.registry import Parameters, Progress
 from tacit.figures.style import BLUE
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 PLANTED = ("dimension", "sparsity", "noise")  # parameters of the problem
 SOUGHT = (*PLANTED, "level", "log10_mu_range", "per_decade")  # and of the search down the scales
+NESTED = ("sample_size", "seed", "drawn")  # of a set of samples that begins a larger one
 CHUNK = 10  # a path is followed this many grid points at a time, until the error is small
 
 
@@ -66,37 +68,16 @@ def l1_error(X: Array, y: Array, truth: Array) -> float:
     return float(population_error(solution.beta, truth)) if solution.outcome.ok else np.nan
 
 
-def cell(
-    depth: int,
-    sample_size: int,
-    seed: int,
-    *,
-    drawn: int,
-    dimension: int,
-    sparsity: int,
-    noise: float,
-    level: float,
-    log10_mu_range: Sequence[float],
-    per_decade: int,
-) -> dict[str, float]:
+@cell_of("depth", NESTED, SOUGHT)
+def cell(parameters: Parameters) -> Values:
     """`log_mu`, the largest log alpha^D that recovers, for the first of `drawn` samples."""
-    problem = {"dimension": dimension, "sparsity": sparsity, "noise": noise}
-    X, y, truth = planted(problem, drawn, seed)
-    X, y, falling = X[:sample_size], y[:sample_size], _falling_grid(log10_mu_range, per_decade)
-    return {"log_mu": largest_log_mu(X, y, truth, depth, falling, level)}
+    falling = _falling_grid(parameters["log10_mu_range"], parameters["per_decade"])
+    given = (*_first_samples(parameters), parameters["depth"], falling, parameters["level"])
+    return {"log_mu": largest_log_mu(*given)}
 
 
-def predictor(
-    log10_mu: float,
-    depth: int,
-    sample_size: int,
-    seed: int,
-    *,
-    drawn: int,
-    dimension: int,
-    sparsity: int,
-    noise: float,
-) -> dict[str, float]:
+@cell_of("log10_mu", "depth", NESTED, PLANTED)
+def predictor(parameters: Parameters) -> Values:
     """Population error and norms of what training finds from alpha^D = 10^log10_mu.
 
     It is the minimiser of Q among the interpolating predictors of the first of `drawn` samples.
@@ -104,12 +85,19 @@ def predictor(
     from tacit.bias.interpolate import interpolate
     from tacit.bias.q import Q
 
-    problem = {"dimension": dimension, "sparsity": sparsity, "noise": noise}
-    X, y, truth = planted(problem, drawn, seed)
-    q = Q(depth=depth, log_alpha=float(np.log(10)) * log10_mu / depth)
-    beta = interpolate(X[:sample_size], y[:sample_size], q).beta
+    X, y, truth = _first_samples(parameters)
+    depth = parameters["depth"]
+    q = Q(depth=depth, log_alpha=float(np.log(10)) * parameters["log10_mu"] / depth)
+    beta = interpolate(X, y, q).beta
     norms = {f"norm_l{order}": float(np.linalg.norm(beta, order)) for order in (1, 2)}
     return {"population_error": float(population_error(beta, truth)), **norms}
+
+
+def _first_samples(parameters: Parameters) -> tuple[Array, Array, Array]:
+    """The first of the samples that are drawn, and the truth."""
+    X, y, truth = planted(parameters, parameters["drawn"], parameters["seed"])
+    count = parameters["sample_size"]
+    return X[:count], y[:count], truth
 
 
 def recovery(
@@ -127,7 +115,7 @@ def recovery(
     for done, (*place, size, seed) in enumerate(jobs, start=1):
         if place:  # a depth comes first: the path down the scales
             n, depth = int(dataset.sample_size[size]), depths[place[0]]
-            found = cell(depth, n, seed, drawn=most, **sought)
+            found = cell(depth=depth, sample_size=n, seed=seed, drawn=most, **sought)
             dataset.log_mu.values[place[0], size, seed] = found["log_mu"]
         else:
             X, y, truth = problems[seed]

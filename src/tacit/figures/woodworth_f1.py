@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tacit.figures.cells import Values, cell_of
 from tacit.figures.recovery import (
+    NESTED,
+    PLANTED,
     axis_of_powers,
     planted,
     population_error,
@@ -50,21 +53,11 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     return dataset.merge(_one_problem(parameters), combine_attrs="no_conflicts")
 
 
-def cell(
-    log10_alpha: float,
-    sample_size: int,
-    seed: int,
-    *,
-    drawn: int,
-    dimension: int,
-    sparsity: int,
-    noise: float,
-) -> dict[str, float]:
+@cell_of("log10_alpha", NESTED, PLANTED)
+def cell(parameters: Parameters) -> Values:
     """One trial for panel (c): error and norms of the predictor from alpha = 10^log10_alpha."""
-    return predictor(
-        2 * log10_alpha, 2, sample_size, seed,
-        drawn=drawn, dimension=dimension, sparsity=sparsity, noise=noise,
-    )  # fmt: skip
+    given = {name: parameters[name] for name in (*NESTED, *PLANTED)}
+    return predictor(log10_mu=2 * parameters["log10_alpha"], depth=2, **given)
 
 
 def _one_problem(parameters: Parameters) -> xarray.Dataset:
