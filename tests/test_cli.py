@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 import little_ledger
 import tacit
+from interrupts import HEED_CTRL_C
 from tacit.cli import app
 from tacit.figures import registry as figures
 
@@ -303,15 +304,13 @@ def test_a_real_figure_comes_with_its_data():
 # --- real processes ------------------------------------------------------------------------
 
 SCRIPT = """
-import signal
 import sys
 sys.path[:0] = {folders!r}
 import little_ledger
 import tacit.cli
 
 if __name__ == "__main__":
-    # a shell that starts the tests in the background has them ignore Ctrl-C
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    {heed}
     sys.modules["tacit.cli.verify"].ledger = little_ledger.{book}
     tacit.cli.app(prog_name="tacit")
 """
@@ -320,7 +319,7 @@ if __name__ == "__main__":
 @contextmanager
 def started(book, *words):
     """A `tacit` process on one of the little ledgers, ended with the block it is used in."""
-    Path("run.py").write_text(SCRIPT.format(folders=FOLDERS, book=book))
+    Path("run.py").write_text(SCRIPT.format(folders=FOLDERS, book=book, heed=HEED_CTRL_C))
     process = subprocess.Popen(
         [sys.executable, "run.py", *words],
         stdout=subprocess.PIPE,

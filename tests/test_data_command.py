@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import image_packages as fake
 import tacit
+from interrupts import HEED_CTRL_C
 from tacit.cli import app
 from tacit.problems.images import cache
 from tacit.problems.images.catalogue import CATALOGUE
@@ -203,11 +204,6 @@ def test_a_cache_folder_without_permission_is_told_before_the_download(monkeypat
     code, printed = command("mnist", "--fetch")
     assert code == 2
     assert "(Permission denied); free it, or set TACIT_CACHE to another folder" in printed
-
-
-# a suite started in the background ignores Ctrl-C, and so would the child; to mend it before the
-# child starts would take a fork, which JAX's threads forbid
-HEED_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 
 
 @posix

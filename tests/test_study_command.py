@@ -14,6 +14,7 @@ import typer
 from typer.testing import CliRunner
 
 import tacit
+from interrupts import HEED_CTRL_C
 from tacit.studies import code as versions
 
 command = importlib.import_module("tacit.cli.run")
@@ -135,10 +136,6 @@ def test_durations_and_sizes_have_units():
     assert [command.size(b) for b in (12, 3400, 5.6e6, 7e9)] == [
         "12 bytes", "3.4 kB", "5.6 MB", "7.0 GB",
     ]  # fmt: skip
-
-
-# a suite started in the background ignores Ctrl-C, and so would the child
-HEED_CTRL_C = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGINT") or os.name == "nt", reason="a Unix signal")
