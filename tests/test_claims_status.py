@@ -74,9 +74,9 @@ every_claim = pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EX
 
 
 def marks(id):
-    """Claims of 8 s or more are for the slow tests; those beside this file test their checks."""
+    """Claims of 15 s or more are for the slow tests; those beside this file test their checks."""
     (claim,) = ledger.select(id)
-    return [pytest.mark.slow] if claim.seconds >= 8 else []
+    return [pytest.mark.slow] if claim.seconds >= 15 else []
 
 
 @pytest.mark.parametrize(
