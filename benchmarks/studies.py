@@ -17,7 +17,7 @@ import numpy as np
 from clock import arguments, ratio, seconds, table
 
 from tacit.studies.cells import cells_of
-from tacit.studies.code import code_version
+from tacit.studies.code import code_of
 from tacit.studies.gather import gather
 from tacit.studies.run import cells_folder, run_study
 from tacit.studies.study import Study
@@ -51,7 +51,7 @@ def overhead(place: Path, side: int) -> tuple[float, float, float]:
     start, cpu = perf_counter(), process_time()
     run_study(study, place)
     whole, used = perf_counter() - start, process_time() - cpu
-    code = code_version(study.function)
+    code = code_of(study).version
     start = perf_counter()
     dataset = gather(study, list(cells_of(study, code)), cells_folder(study, place), code)
     write_dataset(dataset, place / "again.nc")

@@ -10,6 +10,7 @@ import pytest
 
 import tacit
 from tacit.studies import code
+from tacit.studies.code import Code, numerical_versions
 from tacit.studies.completing import Ears
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
@@ -20,9 +21,8 @@ PATH = os.pathsep.join([str(Path(__file__).parent), str(Path(tacit.__file__).par
 
 @pytest.fixture(autouse=True)
 def fresh_code():
-    """The version of the code is read anew for every test: the tree may be edited meanwhile."""
-    code.code_version.cache_clear()
-    code._tacit_digest.cache_clear()
+    """The texts of modules are forgotten after every test: the tree may be edited meanwhile."""
+    code._SEEN.clear()
 
 
 def started(module, *words):
@@ -88,6 +88,7 @@ def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
     from tacit.studies import run
 
     study = Study(name="plain", function="study_cells:plain", grid={"a": [1.0]})
-    monkeypatch.setattr(run, "code_version", lambda function: "0.0.1+other")
-    with pytest.raises(ValueError, match=r"a worker has the code .* planned with 0\.0\.1\+other"):
+    other = Code("0.0.1+other", {"study_cells": "0123456789ab"}, numerical_versions())
+    monkeypatch.setattr(run, "code_of", lambda study: other)
+    with pytest.raises(ValueError, match="a worker has another text of the module study_cells"):
         run_study(study, tmp_path, cluster[0])

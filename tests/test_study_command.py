@@ -25,9 +25,8 @@ app.command("run")(command.run)
 
 @pytest.fixture(autouse=True)
 def fresh_code():
-    """The version of the code is read anew for every test: the tree may be edited meanwhile."""
-    versions.code_version.cache_clear()
-    versions._tacit_digest.cache_clear()
+    """The texts of modules are forgotten after every test: the tree may be edited meanwhile."""
+    versions._SEEN.clear()
 
 
 TOML = """

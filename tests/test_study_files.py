@@ -85,7 +85,7 @@ def signed(body):
 
 def body(**changes):
     right = {"name": CELL.name, "code": CODE, "cell": SPEC, "status": "solved", "sentence": "",
-             "seconds": 0.1, "values": {}}  # fmt: skip
+             "seconds": 0.1, "made_with": {}, "inputs": {}, "values": {}}  # fmt: skip
     return json.dumps({**right, **changes}).encode()
 
 
@@ -95,11 +95,13 @@ def body(**changes):
         (b"", "is empty"),
         (b"hello, I am a letter", "is not a cell of tacit"),
         (b"\x80\x04\x95pickle", "is not a cell of tacit"),
-        (b"tacit-cell 0 0123\n{}\n", "is of cell format 0, this is 1"),
+        (b"tacit-cell 0 0123\n{}\n", "is of cell format 0, this is 2"),
         (signed(b"[]"), "is a cell without its parts"),
         (signed(b"{}"), "is a cell without its parts"),
         (signed(body(name="0" * 32)), "belongs to another cell"),
         (signed(body(code="0.9+old")), r"is of another version of the code, 0\.9\+old"),
+        (signed(body().replace(b"0.1", b"1" + b"0" * 400)), "is a cell without its parts"),
+        (signed(b"[" * 100_000), "is a cell without its parts"),
         (signed(body(values={"v": {"dims": [], "dtype": "|O", "shape": [], "data": ""}})),
          "holds values of type object"),
         (signed(body(values={"v": {"dims": [], "dtype": "<f8", "shape": [9], "data": ""}})),
@@ -137,16 +139,26 @@ def test_a_cell_of_a_larger_grid_stays(folder):
     assert done[CELL.name].sentence == RESULT.sentence
 
 
-def test_an_unknown_file_and_an_older_cell_among_the_cells_are_set_aside(folder):
+def test_an_unknown_file_is_set_aside_and_an_older_cell_stays(folder):
     shelf = Path(file_of(folder, CELL.name)).parent
     (shelf / "notes.txt").write_text("mine")
     older = Cell(CELL.name[:2] + "0" * 30, (), SPEC)
     write_cell(folder, older, "0.9+old", RESULT)
     done, told = survey(folder, {CELL.name}, CODE)
     assert set(done) == {CELL.name}
-    assert len(told) == 2
-    assert "is of another version of the code, 0.9+old" in told[0] + told[1]
-    assert len(everything(folder / "aside")) == 2
+    assert len(told) == 1
+    assert "notes.txt is not a cell of tacit" in told[0]
+    assert everything(folder / "aside") == ["notes.txt"]
+    assert listed(folder) == {CELL.name, older.name}
+
+
+def test_a_pipe_among_the_cells_is_set_aside_unread(folder):
+    place = Path(file_of(folder, CELL.name))
+    place.unlink()
+    os.mkfifo(place)
+    done, told = survey(folder, {CELL.name}, CODE)
+    assert done == {}
+    assert "is not a plain file" in told[0]
 
 
 def test_drafts_of_killed_writers_go_when_they_are_old(folder):

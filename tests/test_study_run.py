@@ -2,15 +2,13 @@
 
 import itertools
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import tacit
-from tacit.studies import code
-from tacit.studies.code import code_version
+from tacit.studies import code, desk
 from tacit.studies.completing import Ears
 from tacit.studies.estimate import estimate
 from tacit.studies.run import run_study
@@ -21,9 +19,8 @@ ENGINES = [("here", 1), ("processes", 2)]
 
 @pytest.fixture(autouse=True)
 def fresh_code():
-    """The version of the code is read anew for every test: the tree may be edited meanwhile."""
-    code.code_version.cache_clear()
-    code._tacit_digest.cache_clear()
+    """The texts of modules are forgotten after every test: the tree may be edited meanwhile."""
+    code._SEEN.clear()
 
 
 def of(function, grid, **more):
@@ -148,35 +145,25 @@ def test_damaged_cells_are_named_and_computed_again(tmp_path):
     assert len(list((tmp_path / "plain.cells" / "aside").iterdir())) == 2
 
 
-@pytest.mark.parametrize(
-    ("room", "versions"), [("claims/woodworth", 3), ("figures", 3), ("flows", 3), ("cli", 1)]
-)
-def test_the_version_of_a_function_of_tacit_knows_the_rooms_behind_it(
-    monkeypatch, tmp_path, room, versions
-):
-    copy = tmp_path / "tacit"
-    shutil.copytree(Path(tacit.__file__).parent, copy, ignore=lambda *_: ["explore", "presets"])
-    monkeypatch.setattr(tacit, "__file__", str(copy / "__init__.py"))
-    found = set()
-    for text in ("", "x = 1", "x = 2"):
-        (copy / room / "new.py").write_text(text)
-        code_version.cache_clear()
-        code._tacit_digest.cache_clear()
-        found.add(code_version("tacit.figures.woodworth_f5:cell"))
-    assert len(found) == versions  # commands compute nothing
-
-
-def test_changed_code_makes_new_cells(tmp_path, monkeypatch):
+def test_cells_of_other_libraries_are_not_used_and_not_moved(tmp_path, monkeypatch):
     study = of("plain", {"a": [1.0, 2.0]})
     run_study(study, tmp_path)
-    monkeypatch.setattr(tacit, "__version__", "0.0.1")
-    code_version.cache_clear()
+    others = set((tmp_path / "plain.cells").glob("??/*.cell"))
+    monkeypatch.setattr(code, "versions", lambda: {**tacit.versions.versions(), "numpy": "0.9"})
     heard = Heard()
     run_study(study, tmp_path, ears=heard)
-    code_version.cache_clear()
     assert len(heard.ended) == 2
-    assert all("another version of the code" in sentence for sentence in heard.told)
-    assert len(heard.told) == 2
+    assert heard.told == []
+    assert others < set((tmp_path / "plain.cells").glob("??/*.cell"))
+
+
+def test_a_file_of_cells_of_several_versions_says_so(tmp_path, monkeypatch):
+    run_study(of("plain", {"a": [1.0]}), tmp_path)
+    made = {**tacit.versions.versions(), "xarray": "1.0"}
+    monkeypatch.setattr(desk, "versions", lambda: made)
+    dataset = run_study(of("plain", {"a": [1.0, 2.0]}), tmp_path)
+    assert dataset.mixed == f"xarray 1.0 and {tacit.versions.versions()['xarray']}"
+    assert "mixed" not in run_study(of("plain", {"a": [2.0]}), tmp_path).attrs
 
 
 def test_numbers_are_the_same_bit_for_bit_on_both_engines(tmp_path):

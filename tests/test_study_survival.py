@@ -25,14 +25,14 @@ STUDY = {"name": "slow", "function": "study_cells:slow", "seeds": 3,
 # a process without threads, which forks the runs that are to be killed: no time goes to imports
 KILLER = f"""
 import os, random, signal, sys, time
-from tacit.studies.code import code_version
+from tacit.studies.code import code_of
 from tacit.studies.run import run_study
 from tacit.studies.shelves import listed
 from tacit.studies.study import Study
 from tacit.threads import controller
 from pathlib import Path
 controller()
-code_version("study_cells:slow")
+code_of(Study(**{STUDY!r}))
 count = lambda: len(listed(Path(sys.argv[1]) / "slow.cells"))
 study, chance, hits, grown = Study(**{STUDY!r}), random.Random(int(sys.argv[2])), 0, set()
 for _ in range(20):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import platform
 
-PACKAGES = ("numpy", "scipy", "jax", "optax", "sympy", "xarray")
+PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "optax", "sympy", "xarray")
 
 
 def versions() -> dict[str, str]:

@@ -38,7 +38,7 @@ class Asking:
     def _result(self, cell: Cell) -> Result:
         if cell.name in self.lost:
             return Result(self.lost[cell.name].status, self.lost[cell.name].sentence, {}, 0.0)
-        result = read_named(self.desk.folder, cell.name, self.desk.code)
+        result = read_named(self.desk.folder, cell.name, self.desk.code.version)
         if result is None:
             raise OSError(f"study: the cell {cell.name} vanished from {self.desk.folder}")
         return result

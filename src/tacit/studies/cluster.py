@@ -76,7 +76,7 @@ def _run(client: Any, desk: Desk, cells: Sequence[Cell]) -> Ends:
     from distributed import as_completed
 
     refuse_main(cells)
-    greeting, pace = json.dumps(hello(desk, cells)), Pace()
+    greeting, pace = json.dumps(hello(desk)), Pace()
     waiting, running = deque(cells), as_completed(loop=client.loop)
     sent: dict[Any, list[Cell]] = {}
 

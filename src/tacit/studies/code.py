@@ -1,70 +1,114 @@
-"""The version of the code behind a cell: what was released, and a digest of what is there.
-
-A release number alone would keep cells of a tree that was edited since. The digest covers the
-rooms that compute (not claims, figures or commands) and, for a function cell, the package folder
-of its module, or its one file. Functions of tacit itself are in figures, and share code with
-claims.
-"""
+"""The version of the code behind a study: what its cells call, and the numerical libraries."""
 
 from __future__ import annotations
 
-import functools
+import dataclasses
 import hashlib
-import importlib
-import importlib.util
 import inspect
-from collections.abc import Iterable
-from pathlib import Path
+import sys
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import tacit
+from tacit.studies.cells import PARTS
+from tacit.studies.dependencies import Slice, reached
+from tacit.studies.modules import Reference, module_named
+from tacit.studies.parts import IS, function_named
+from tacit.versions import versions
 
-ROOMS = ("bias", "problems", "models", "flows", "probes")
-BEHIND_FUNCTIONS = ("claims", "figures")
-OWN = ("studies/compute.py", "studies/parts.py", "studies/references.py")
+if TYPE_CHECKING:
+    from tacit.studies.study import Study
 
-
-@functools.cache
-def code_version(function: str | None = None) -> str:
-    """For instance 0.1.0+1f0c9a2b77de, and one more digest for a function cell."""
-    version = f"{tacit.__version__}+{_tacit_digest()}"
-    return version if function is None else f"{version}+{_function_digest(function)}"
-
-
-@functools.cache
-def _tacit_digest() -> str:
-    root = Path(tacit.__file__).parent
-    return _room_digest(ROOMS, [*root.glob("*.py"), *(root / name for name in OWN)])
+MACHINERY: Reference = ("tacit.studies.compute", "compute")
+NUMERICAL = ("numpy", "scipy", "jax", "jaxlib", "optax", "sympy")
+_SEEN: dict[str, tuple[bytes, Any]] = {}  # module -> its text when first read, and its import
 
 
-def _room_digest(rooms: Iterable[str], besides: Iterable[Path] = ()) -> str:
-    root = Path(tacit.__file__).parent
-    files = [*besides, *(file for room in rooms for file in (root / room).rglob("*.py"))]
-    return _digest((str(file.relative_to(root).as_posix()), file.read_bytes()) for file in files)
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """The version that cells carry, and what another machine must have to give the same."""
+
+    version: str
+    files: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    libraries: Mapping[str, str] = dataclasses.field(default_factory=dict)
+
+    def difference(self) -> str | None:
+        """What this process has otherwise, in words; None if nothing."""
+        libraries = numerical_versions()
+        for name in {*libraries, *self.libraries}:
+            here, there = libraries.get(name), self.libraries.get(name)
+            if here != there:
+                return f"{name} {here or 'is not installed'}, the study was planned with {there}"
+        for name, digest in self.files.items():
+            module = module_named(name)
+            if module is None or digest_of(module.text) != digest:
+                return f"another text of the module {name}"
+        return None
 
 
-def _function_digest(function: str) -> str:
-    module, _, name = function.partition(":")
-    if module.startswith("tacit."):
-        return _room_digest(BEHIND_FUNCTIONS)
-    spec = None if module == "__main__" else importlib.util.find_spec(module)
-    origin = Path(spec.origin) if spec is not None and spec.origin else None
-    if origin is None or origin.suffix != ".py":
-        found = getattr(importlib.import_module(module), name)
-        return _digest([(name, _source(found))])
-    package = spec is not None and bool(spec.parent)
-    files = origin.parent.glob("*.py") if package else [origin]
-    return _digest((file.name, file.read_bytes()) for file in files)
+def code_of(study: Study) -> Code:
+    """The code of a study as it is on disk now."""
+    found = reached(roots_of(study))
+    _refuse_outdated(found)
+    libraries = numerical_versions()
+    parts = [tacit.__version__, found.digest(), digest_of(str(sorted(libraries.items())).encode())]
+    if study.function is not None and module_named(study.function.partition(":")[0]) is None:
+        parts.append(digest_of(_source(function_named(study.source, study.function))))
+    files = {name: digest_of(module.text) for name, module in sorted(found.modules.items())}
+    return Code("+".join(parts), files, libraries)
+
+
+def roots_of(study: Study) -> list[Reference]:
+    """Where the code of a study begins: its function, or the public names in its tables."""
+    if study.function is not None:
+        module, _, name = study.function.partition(":")
+        return [(module, name)]
+    tables = [getattr(study, part) for part in PARTS] + [study.probes]
+    names = {name for table in tables for name in _named_in(table)}
+    for axis in study.axes:
+        if axis.key.split(".")[-1] == IS:
+            names |= set(map(str, axis.values))
+    return [MACHINERY, *((tacit.__name__, name) for name in sorted(names))]
+
+
+def _named_in(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        yield from ([str(value[IS])] if IS in value else [])
+        value = list(value.values())
+    if isinstance(value, list):
+        for inner in value:
+            yield from _named_in(inner)
+
+
+def numerical_versions() -> dict[str, str]:
+    """The versions of Python and of the libraries that decide the digits."""
+    found = versions()
+    python = ".".join(found["python"].split(".")[:2])
+    return {"python": python} | {name: found[name] for name in NUMERICAL if name in found}
+
+
+def _refuse_outdated(found: Slice) -> None:
+    """Raise if a module was edited after this process imported it: its old text would run."""
+    for name, module in found.modules.items():
+        spec = getattr(sys.modules.get(name), "__spec__", None)
+        text, import_ = _SEEN.setdefault(name, (module.text, spec))
+        if text == module.text:
+            continue
+        if spec is not None and spec is import_:
+            raise ValueError(
+                f"study: {module.file.name} was changed after it was imported here; reload it "
+                "(importlib.reload) or start Python again"
+            )
+        _SEEN[name] = (module.text, spec)
+
+
+def digest_of(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=6).hexdigest()
 
 
 def _source(function: object) -> bytes:
+    """The text of a function that has no file, as in a notebook; else its compiled form."""
     try:
         return inspect.getsource(function).encode()  # type: ignore[arg-type]
     except (OSError, TypeError):
         return getattr(getattr(function, "__code__", None), "co_code", b"")
-
-
-def _digest(texts: Iterable[tuple[str, bytes]]) -> str:
-    whole = hashlib.blake2b(digest_size=6)
-    for name, text in sorted(texts):
-        whole.update(f"{name} {len(text)}\n".encode() + text)
-    return whole.hexdigest()

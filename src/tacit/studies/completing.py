@@ -46,7 +46,7 @@ def complete(desk: Desk, cells: Sequence[Cell], engine: Engine, ears: Ears) -> d
 def _found(desk: Desk, wanted: Mapping[str, Cell], ears: Ears) -> list[Cell]:
     """The cells that are still to be computed, after a look at every file."""
     desk.folder.mkdir(parents=True, exist_ok=True)
-    found, aside = survey(desk.folder, wanted, desk.code)
+    found, aside = survey(desk.folder, wanted, desk.code.version)
     for sentence in aside:
         ears.aside(sentence)
     ears.begin(len(wanted), [Done(name, r.status, r.sentence, r.seconds, True)

@@ -34,6 +34,8 @@ class Result:
     values: Mapping[str, Value]
     seconds: float
     kept: bool = True
+    made_with: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    inputs: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
 
 def compute(spec: Mapping[str, Any]) -> Result:

@@ -10,8 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tacit.studies.cells import Cell
+from tacit.studies.code import Code
 from tacit.studies.compute import compute
 from tacit.studies.files import NotACell, read_named, write_cell
+from tacit.studies.inputs import inputs, noticed
+from tacit.versions import versions
 
 #: one thread for BLAS and XLA: cores are shared out by cells, and numbers repeat bit for bit
 THREADS = dict.fromkeys(
@@ -38,18 +41,20 @@ class Desk:
     """Where cells are written, and the version of the code that must compute them."""
 
     folder: Path
-    code: str
+    code: Code
 
     def attend(self, cell: Cell) -> Done:
         """The end of a cell; a finished one is not computed again."""
         try:
-            result = read_named(self.folder, cell.name, self.code)
+            result = read_named(self.folder, cell.name, self.code.version)
         except NotACell:
             result = None  # the surveyor sets such files aside; what is written now replaces it
         if result is None:
-            result = compute(cell.spec)
+            with noticed():
+                result = compute(cell.spec)
             if result.kept:
-                write_cell(self.folder, cell, self.code, result)
+                made = dataclasses.replace(result, made_with=versions(), inputs=inputs())
+                write_cell(self.folder, cell, self.code.version, made)
         return Done(cell.name, result.status, result.sentence, result.seconds, result.kept)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tacit.records import Record
 from tacit.studies.cells import Cell, cells_of
-from tacit.studies.code import code_version
+from tacit.studies.code import Code, code_of
 from tacit.studies.compute import ERROR
 from tacit.studies.desk import Desk, Done, one_thread
 from tacit.studies.files import file_of
@@ -65,12 +65,12 @@ class Estimate(Record):
 
 def estimate(study: Study, out: str | os.PathLike[str]) -> Estimate:
     """Cells, time and disk of a study; nothing is written into `out`."""
-    code = code_version(study.function)
+    code = code_of(study)
     desk = Desk(cells_folder(study, out), code)
     plain, most = _planned(study)
-    cells = list(cells_of(plain, code))
+    cells = list(cells_of(plain, code.version))
     wanted = listed(desk.folder) if most else {cell.name for cell in cells}
-    found = finished(desk.folder, wanted, code)
+    found = finished(desk.folder, wanted, code.version)
     if found:
         seconds = [result.seconds for result in found.values()]
         sizes = [os.path.getsize(file_of(desk.folder, name)) for name in found]
@@ -98,7 +98,7 @@ def _planned(study: Study) -> tuple[Study, int]:
     return study, 0
 
 
-def _sampled(cells: Sequence[Cell], code: str) -> tuple[list[Done], list[int]]:
+def _sampled(cells: Sequence[Cell], code: Code) -> tuple[list[Done], list[int]]:
     """Ends and file sizes of cells from all over the grid; the first one pays for imports."""
     spread = np.unique(np.linspace(0, len(cells) - 1, SAMPLES + 1).astype(int))
     with tempfile.TemporaryDirectory(prefix="tacit-dry-") as place, one_thread():

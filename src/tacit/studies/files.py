@@ -1,8 +1,9 @@
 """Cell files: whole or absent, checked when read, set aside when they are not what they should be.
 
-A cell file has two lines of text: `tacit-cell 1 <checksum>`, and one JSON object with `name`,
-`code`, `cell` (the full description), `status`, `sentence`, `seconds` and `values`. A value is a
-number, a text, or an array as {dims, dtype, shape, data}, its bytes in base64.
+A cell file has two lines of text: `tacit-cell 2 <checksum>`, and one JSON object with `name`,
+`code`, `cell` (the full description), `status`, `sentence`, `seconds`, `made_with` (versions),
+`inputs` (files that were read, each with a digest) and `values`. A value is a number, a text, or an
+array as {dims, dtype, shape, data}, its bytes in base64.
 
 A cell is not forced to the platter one by one (4 ms each): a power cut may leave a file short,
 and a short file is found by its checksum, set aside and computed again.
@@ -15,7 +16,9 @@ import errno
 import hashlib
 import json
 import os
+import stat
 import uuid
+from collections.abc import Mapping
 from contextlib import suppress
 from io import BufferedWriter
 from pathlib import Path
@@ -25,12 +28,14 @@ import numpy as np
 
 from tacit.studies.cells import Cell
 from tacit.studies.compute import Result, Value
+from tacit.studies.inputs import changed
 
 MARK = "tacit-cell"
-FORMAT = 1
+FORMAT = 2
 SUFFIX = ".cell"
 PART = ".part"
 KINDS = "biufU"
+LARGEST = 2**31  # bytes
 
 
 class CannotWrite(OSError):
@@ -44,6 +49,10 @@ class NotACell(ValueError):
     """A file that is no readable cell; the words say what it is."""
 
 
+class OtherCode(NotACell):
+    """A cell of other code or libraries: whole, but not what is asked for."""
+
+
 def file_of(folder: Path, name: str) -> str:
     """The place of a cell; 256 folders keep each of them small."""
     return f"{folder}{os.sep}{name[:2]}{os.sep}{name}{SUFFIX}"
@@ -54,6 +63,7 @@ def write_cell(folder: Path, cell: Cell, code: str, result: Result) -> None:
     body = json.dumps(
         {"name": cell.name, "code": code, "cell": cell.spec, "status": result.status,
          "sentence": result.sentence, "seconds": result.seconds,
+         "made_with": dict(result.made_with), "inputs": dict(result.inputs),
          "values": {key: _encoded(value) for key, value in result.values.items()}}
     ).encode()  # fmt: skip
     target = file_of(folder, cell.name)
@@ -111,6 +121,11 @@ def _decoded(value: Any) -> Value:
 
 def read_cell(file: str) -> tuple[str, str, Result]:
     """(name, code, result) of a cell file; NotACell says what else it is."""
+    seen = os.stat(file)
+    if not stat.S_ISREG(seen.st_mode):  # to open a pipe would wait for ever
+        raise NotACell("is not a plain file")
+    if seen.st_size > LARGEST:
+        raise NotACell(f"is larger than any cell, {seen.st_size} bytes")
     with open(file, "rb") as stream:
         head, _, rest = stream.read().partition(b"\n")
     words = head.decode("ascii", "replace").split()
@@ -124,9 +139,19 @@ def read_cell(file: str) -> tuple[str, str, Result]:
     try:
         told = json.loads(body)
         values = {str(key): _decoded(value) for key, value in told["values"].items()}
-        result = Result(str(told["status"]), str(told["sentence"]), values, float(told["seconds"]))
+        result = Result(
+            str(told["status"]), str(told["sentence"]), values, float(told["seconds"]),
+            made_with=_texts(told["made_with"]), inputs=_texts(told["inputs"]),
+        )  # fmt: skip
         return str(told["name"]), str(told["code"]), result
-    except (ValueError, KeyError, TypeError, AttributeError) as reason:
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as reason:
         raise NotACell(f"is a cell without its parts ({reason})") from None
 
 
@@ -141,5 +166,12 @@ def read_named(folder: Path, name: str, code: str) -> Result | None:
     if found != name:
         raise NotACell("belongs to another cell")
     if version != code:
-        raise NotACell(f"is of another version of the code, {version}")
+        raise OtherCode(f"is of another version of the code, {version}")
+    stale = changed(result.inputs)
+    if stale:
+        raise NotACell(f"was computed from another content of {stale}")
     return result
+
+
+def _texts(table: Mapping[str, Any]) -> dict[str, str]:
+    return {str(key): str(value) for key, value in table.items()}

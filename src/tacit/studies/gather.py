@@ -11,7 +11,8 @@ are seeds; the values of the axes are the coordinates. Variables over them:
 * `sentence`: what the run or its failure says, empty where there is nothing to say.
 
 Attributes: `study` (name), `title`, `description` (the whole study as JSON: Study(**json.loads())
-makes it again), `code` (version of the code), `versions` (JSON), `command`, `cells`, `failed`.
+makes it again), `code` (version of the code), `versions` (JSON, of the cells), `mixed` (only where
+cells were made with different versions: which), `command`, `cells`, `failed`.
 No times are in it, so that a resumed study gives the same file, byte for byte.
 """
 
@@ -54,7 +55,18 @@ def gather(
         label(study, found)
         .assign_attrs(cells=len(results), failed=failed)
         .assign_attrs(provenance(study, code, command))
+        .assign_attrs(made_with(found.values()))
     )
+
+
+def made_with(results: Iterable[Result]) -> dict[str, str]:
+    """The versions that the cells were made with; `mixed` names the libraries that differ."""
+    known = [dict(r.made_with) for r in results if r.made_with]
+    names = dict.fromkeys(name for found in known for name in found)
+    seen = {name: sorted({found.get(name, "none") for found in known}) for name in names}
+    mixed = [f"{name} {' and '.join(all_)}" for name, all_ in seen.items() if len(all_) > 1]
+    own = {name: all_[0] if len(all_) == 1 else all_ for name, all_ in seen.items()} or versions()
+    return {"versions": json.dumps(own)} | ({"mixed": "; ".join(mixed)} if mixed else {})
 
 
 def provenance(study: Study, code: str, command: str) -> dict[str, str]:
@@ -64,7 +76,6 @@ def provenance(study: Study, code: str, command: str) -> dict[str, str]:
         "title": study.title or study.name,
         "description": json.dumps(study.describe()),
         "code": code,
-        "versions": json.dumps(versions()),
         "command": command,
     }
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import tacit
 from tacit.arguments import one_of
+from tacit.studies.inputs import noticed
 
 IS = "is"
 
@@ -102,7 +103,8 @@ def function_named(who: str, name: Any) -> Callable[..., Any]:
     if not module or not attribute.isidentifier():
         raise ValueError(f'{who}: function must read "package.module:function", got {name!r}')
     try:
-        found = getattr(importlib.import_module(module), attribute, None)
+        with noticed():  # what a module reads when it is imported is an input of its cells
+            found = getattr(importlib.import_module(module), attribute, None)
     except ImportError as reason:
         raise ValueError(f"{who}: function {name!r} cannot be imported ({reason})") from None
     if not callable(found):

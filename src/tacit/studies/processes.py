@@ -114,7 +114,7 @@ class _Crew:
 
     def __init__(self, desk: Desk, cells: Sequence[Cell]):
         self.desk = desk
-        self.greeting = hello(desk, cells)
+        self.greeting = hello(desk)
         self.waiting = deque(cells)
         self.hands: list[Hand] = []
         self.inbox: Inbox = SimpleQueue()
@@ -169,7 +169,7 @@ class _Crew:
         ended, rest = [], []
         for cell in cells:
             try:
-                result = read_named(self.desk.folder, cell.name, self.desk.code)
+                result = read_named(self.desk.folder, cell.name, self.desk.code.version)
             except NotACell:
                 result = None
             if result is None:

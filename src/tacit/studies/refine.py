@@ -146,7 +146,7 @@ class Lattice:
 def refined(study: Study, asking: Asking, command: str) -> xarray.Dataset:
     """The study on its finest lattice, known near the boundary and at the first corners."""
     measure, level, rounds = read_refine(study.source, study.refine or {})
-    plain, code = on_lattice(study), asking.desk.code
+    plain, code = on_lattice(study), asking.desk.code.version
     shape = tuple(len(axis.values) for axis in plain.axes)
     lattice = Lattice(plain, shape, 2**rounds, level)
     going = True

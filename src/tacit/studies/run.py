@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tacit.studies.asking import Asking
 from tacit.studies.cells import cells_of
-from tacit.studies.code import code_version
+from tacit.studies.code import code_of
 from tacit.studies.completing import Ears
 from tacit.studies.desk import Desk
 from tacit.studies.engines import Engine, engine_named
@@ -43,7 +43,7 @@ def run_study(
     "slurm"; `jobs` is the number of workers. A cell that fails is a row with its sentence.
     """
     chosen = engine if callable(engine) else engine_named(engine, jobs)
-    desk = Desk(cells_folder(study, out), code_version(study.function))
+    desk = Desk(cells_folder(study, out), code_of(study))
     asking = Asking(desk, chosen, ears or Ears())
     try:
         dataset = _asked(study, asking, command)
@@ -60,7 +60,7 @@ def _asked(study: Study, asking: Asking, command: str) -> xarray.Dataset:
         return bisected(study, asking, command)
     if study.refine is not None:
         return refined(study, asking, command)
-    code = asking.desk.code
+    code = asking.desk.code.version
     cells = list(cells_of(study, code))
     asking.complete(cells)
     return gather(study, cells, asking.desk.folder, code, asking.lost, command)

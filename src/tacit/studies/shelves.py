@@ -10,20 +10,25 @@ from contextlib import suppress
 from pathlib import Path
 
 from tacit.studies.compute import Result
-from tacit.studies.files import PART, SUFFIX, NotACell, file_of, read_named
+from tacit.studies.files import PART, SUFFIX, NotACell, OtherCode, file_of, read_named
 
 SHELF = "[0-9a-f][0-9a-f]"
 ABANDONED = 3600.0  # seconds after which the draft of a killed writer is removed
 
 
 def survey(folder: Path, wanted: Collection[str], code: str) -> tuple[dict[str, Result], list[str]]:
-    """(the finished cells, without their arrays; one sentence per file that was set aside)."""
+    """(the finished cells, without their arrays; one sentence per file that was set aside).
+
+    Cells of other code or libraries stay where they are: their names differ from those wanted.
+    """
     done: dict[str, Result] = {}
     aside: list[str] = []
     for file in _files(folder):
         try:
             done |= _looked_at(folder, file, wanted, code)
         except NotACell as reason:
+            if isinstance(reason, OtherCode) and file.stem not in wanted:
+                continue
             aside += set_aside(folder, file, str(reason))
     return done, aside
 

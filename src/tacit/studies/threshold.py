@@ -33,7 +33,7 @@ from tacit.records import Kind
 from tacit.studies.asking import Asking
 from tacit.studies.cells import Cell, cell_name, spec_at
 from tacit.studies.compute import OK, Result
-from tacit.studies.gather import label, provenance
+from tacit.studies.gather import label, made_with, provenance
 
 if TYPE_CHECKING:
     import xarray
@@ -205,13 +205,16 @@ def bisected(study: Study, asking: Asking, command: str) -> xarray.Dataset:
     rule, plain = read_threshold(study.source, study.threshold or {}), with_axis(study)
     places = itertools.product(*(range(size) for size in study.shape))
     lines = [Line(rule, plain, place) for place in places]
+    seen: list[Result] = []
     while asked := [(line, value) for line in lines for value in line.wants()]:
-        cells = [line.cell(value, asking.desk.code) for line, value in asked]
+        cells = [line.cell(value, asking.desk.code.version) for line, value in asked]
         answers = asking.measures(cells, rule.measure)
         for (line, value), (measured, result) in zip(asked, answers, strict=True):
             line.hear(value, measured, result)
+        seen += [result for _, result in answers]
     found = {line.index: line.result() for line in lines}
     failed = sum(result.status not in OK for result in found.values())
     counts = {"cells": sum(len(line.tried) for line in lines), "failed": failed}
     dataset = label(study, found)
-    return dataset.assign_attrs(counts).assign_attrs(provenance(study, asking.desk.code, command))
+    origin = provenance(study, asking.desk.code.version, command)
+    return dataset.assign_attrs(counts).assign_attrs(origin).assign_attrs(made_with(seen))

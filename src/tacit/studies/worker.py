@@ -6,6 +6,7 @@ process, and a spawned one would run the caller's script again.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from tacit.studies.cells import Cell
-from tacit.studies.code import code_version
+from tacit.studies.code import Code
 from tacit.studies.desk import Desk, Done
 from tacit.studies.files import CannotWrite
 from tacit.studies.references import DescriptionError
@@ -27,21 +28,21 @@ PATIENCE = 0.05  # seconds for which ends are collected before they are told
 Tell = Callable[[dict[str, Any]], None]
 
 
-def hello(desk: Desk, cells: Iterable[Cell]) -> dict[str, Any]:
+def hello(desk: Desk) -> dict[str, Any]:
     """What a worker must know before its first cell."""
-    functions = sorted({cell.spec["function"] for cell in cells if "function" in cell.spec})
-    return {"path": sys.path, "folder": str(desk.folder), "code": desk.code,
-            "function": functions[0] if functions else None}  # fmt: skip
+    code = dataclasses.asdict(desk.code)
+    return {"path": sys.path, "folder": str(desk.folder), "code": code}
 
 
 def seated(greeting: dict[str, Any]) -> Desk:
     """The desk of a worker, if it has the code that the study was planned with."""
     sys.path += [entry for entry in greeting["path"] if entry not in sys.path]
-    code = code_version(greeting["function"])
-    if code != greeting["code"]:
+    code = Code(**greeting["code"])
+    difference = code.difference()
+    if difference:
         raise DescriptionError(
-            f"run: a worker has the code {code}, the study was planned with {greeting['code']}; "
-            "install the same on all machines, and leave the code alone while a study runs"
+            f"run: a worker has {difference}; install the same on all machines, and leave the code "
+            "alone while a study runs"
         )
     return Desk(Path(greeting["folder"]), code)
 
