@@ -71,3 +71,10 @@ def step(alpha, width=1.0, seed=0):
 def boundary(x, y):
     """The distance to the circle of radius 1."""
     return {"distance": float(np.hypot(x, y) - 1)}
+
+
+def waiting(a, folder):
+    """A cell that takes ten minutes, and says which process computes it."""
+    open(os.path.join(folder, f"pid-{os.getpid()}"), "w").close()
+    time.sleep(600)
+    return {"value": a}

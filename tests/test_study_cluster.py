@@ -1,5 +1,7 @@
 """Studies on a dask cluster of two workers on loopback: the same bits, and a killed worker."""
 
+import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -33,10 +35,14 @@ def started(module, *words):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """(address, the two worker processes)"""
-    import json
+    with a_cluster(tmp_path_factory.mktemp("cluster")) as (address, workers, _):
+        yield address, workers
 
-    file = tmp_path_factory.mktemp("cluster") / "scheduler.json"
+
+@contextlib.contextmanager
+def a_cluster(folder):
+    """(address, the two worker processes, the scheduler's)"""
+    file = folder / "scheduler.json"
     address = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
     scheduler = started("dask_scheduler", *address, "--scheduler-file", str(file))
     alone = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
@@ -46,7 +52,7 @@ def cluster(tmp_path_factory):
         while not file.exists() or not file.read_text():
             assert time.monotonic() < deadline
             time.sleep(0.05)
-        yield json.loads(file.read_text())["address"], workers
+        yield json.loads(file.read_text())["address"], workers, scheduler
     finally:
         for process in (*workers, scheduler):
             process.kill()
@@ -92,3 +98,22 @@ def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
     monkeypatch.setattr(run, "code_of", lambda study: other)
     with pytest.raises(ValueError, match="a worker has another text of the module study_cells"):
         run_study(study, tmp_path, cluster[0])
+
+
+def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
+    grid = {"a": {"linspace": [0, 149, 150]}}
+    study = Study(name="slow", function="study_cells:slow", grid=grid)
+    with a_cluster(tmp_path) as (address, _, scheduler):
+
+        class Killing(Ears):
+            def done(self, cells):
+                scheduler.kill()
+
+        with pytest.raises(OSError, match=r"does not answer any more .* finished cells are safe"):
+            run_study(study, tmp_path / "out", address, ears=Killing())
+    kept = len(list((tmp_path / "out").rglob("*.cell")))
+    assert kept > 0
+    heard = []
+    Killing.done = lambda self, cells: heard.extend(cells)
+    run_study(study, tmp_path / "out", ears=Killing())
+    assert len(heard) <= 150 - kept

@@ -50,8 +50,9 @@ def write(function="plain", values="[1.0, 2.0, 3.0]", seeds=2):
     Path("sweep.toml").write_text(text)
 
 
-def run(*words):
-    result = CliRunner().invoke(app, [str(word) for word in words])
+def run(*words, trust=True):
+    words = [str(word) for word in (*words, *(["--trust"] if trust else []))]
+    result = CliRunner().invoke(app, words)
     if result.exception and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.output
@@ -128,6 +129,36 @@ def test_a_misspelled_key_is_told_with_its_file():
     assert "seeds" in printed
 
 
+def test_a_function_of_a_file_is_run_only_after_a_yes(monkeypatch, tmp_path):
+    from tacit.cli import trust
+
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    write()
+    code, printed = run("sweep.toml", "--dry", trust=False)
+    assert code == 2
+    assert "names the function 'study_cells:plain'" in printed
+    assert "say so with --trust" in printed
+    answers = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr(trust.typer, "confirm", lambda text, err: answers.append(text) or True)
+    place = Path("sweep.toml").resolve()
+    assert trust.asked(place, "study_cells:plain")
+    assert trust.asked(place, "study_cells:plain")  # remembered
+    assert len(answers) == 1
+    assert trust.asked(place, "study_cells:other")  # another function is another question
+    assert len(answers) == 2
+    monkeypatch.setattr(trust.typer, "confirm", lambda text, err: False)
+    assert not trust.asked(tmp_path / "other.toml", "study_cells:plain")
+
+
+def test_dry_says_that_it_computes_sample_cells():
+    write()
+    assert (
+        "sweep: --dry computes sample cells of study_cells:plain" in run("sweep.toml", "--dry")[1]
+    )
+
+
 def test_durations_and_sizes_have_units():
     assert [command.duration(s) for s in (0.0021, 3.14, 90, 5400, 2e5)] == [
         "2.1 ms", "3.1 s", "1.5 min", "1.5 h", "2.3 days",
@@ -143,7 +174,7 @@ def test_control_c_leaves_everything_finished():
     folders = os.pathsep.join([str(HERE), str(Path(tacit.__file__).parents[1])])
     process = subprocess.Popen(
         [sys.executable, "-c", HEED_CTRL_C + "from tacit.cli import app; app()",
-         "run", "sweep.toml", "--jobs", "2"], stderr=subprocess.PIPE,
+         "run", "sweep.toml", "--trust", "--jobs", "2"], stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": folders}, text=True,
     )  # fmt: skip
     deadline = time.monotonic() + 60

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -381,3 +382,59 @@ def test_tacit_run_takes_a_preset_and_its_form(shelf, tmp_path, monkeypatch):
     assert (code, "did you mean W-scale" in printed) == (2, True)
     code, printed = run()
     assert (code, "one that `tacit list` names" in printed) == (2, True)
+
+
+HOSTILE = {
+    "a study in a study": (
+        'until = {is = "run_study", study = {is = "Study", name = "x", function = "os:system",'
+        ' arguments = {command = "touch owned"}}}',
+        r"flow\.until\.is names run_study",
+    ),
+    "a file that is read": ('until = {is = "load", file = "x"}', "names load; a table may name"),
+    "claims": ('until = {is = "verify"}', "names verify; a table may name"),
+}
+
+
+@pytest.mark.parametrize("line", HOSTILE)
+def test_a_table_names_nothing_but_what_computes(tmp_path, monkeypatch, line):
+    monkeypatch.chdir(tmp_path)
+    text, sentence = HOSTILE[line]
+    Path("scale.toml").write_text(
+        '[problem]\nis = "sparse_regression"\nsamples = 4\ndimension = 8\nsparsity = 1\n'
+        f'[model]\nis = "DiagonalNet"\nalpha = 1.0\n[flow]\nis = "DualFlow"\n{text}\n'
+        '[probes.end]\nis = "angle"\na = "$path.predictor"\nb = "$problem.truth"\n'
+    )
+    with pytest.raises(ValueError, match=sentence):
+        read_study("scale.toml")
+    assert [file.name for file in tmp_path.iterdir()] == ["scale.toml"]
+
+
+def test_a_probe_that_writes_is_refused(written):
+    text = TOML + '\n[probes.theft]\nis = "save"\ndataset = "$path.dataset"\nfile = "victim.txt"\n'
+    with pytest.raises(ValueError, match=r"probes\.theft\.is names save"):
+        read_study(written(text=text))
+
+
+def test_a_method_is_no_value_of_a_probe(written):
+    from tacit.studies.references import DescriptionError, resolved
+
+    scope = {"path": Path("here")}
+    assert resolved("probes.p", "$path.name", scope) == "here"
+    with pytest.raises(DescriptionError, match="is a method, not a value"):
+        resolved("probes.p", "$path.unlink", scope)
+
+
+def test_a_function_of_a_toml_file_needs_trust(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.path", [*__import__("sys").path])
+    (tmp_path / "mine_alone.py").write_text(
+        "open(__file__ + '.ran', 'w').close()\ndef cell(a):\n    return {'b': a}\n"
+    )
+    file = tmp_path / "mine.toml"
+    file.write_text('function = "mine_alone:cell"\ngrid.a = [1.0]\n')
+    with pytest.raises(ValueError, match="reading this study runs code; if you trust it"):
+        read_study(file)
+    assert not (tmp_path / "mine_alone.py.ran").exists()
+    asked = []
+    assert read_study(file, trust=lambda *given: asked.append(given) or True).name == "mine"
+    assert asked == [(file.resolve(), "mine_alone:cell")]
+    assert (tmp_path / "mine_alone.py.ran").exists()

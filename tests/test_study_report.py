@@ -427,7 +427,9 @@ def command(monkeypatch, tmp_path):
     Path("two.toml").write_text('function = "study_cells:moody"\n[grid]\na = [0.0, 4.0]\n')
     app = typer.Typer()
     app.command("run")(importlib.import_module("tacit.cli.run").run)
-    return lambda: CliRunner().invoke(app, ["two.toml", "--engine", "here", "--out", "."])
+    return lambda: CliRunner().invoke(
+        app, ["two.toml", "--trust", "--engine", "here", "--out", "."]
+    )
 
 
 def test_the_command_leaves_result_picture_and_page(command):

@@ -228,3 +228,60 @@ def test_wrong_engines_are_refused():
         run_study(study, engine="proceses")
     with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
         run_study(study, engine="processes", jobs=0)
+
+
+def test_another_study_of_the_same_name_is_kept(tmp_path):
+    one, other = (
+        Study(name="twin", function=f"study_cells:{f}", grid={"a": [1.0, 2.0]})
+        for f in ("plain", "product")
+    )
+    results = [run_study(study, tmp_path) for study in (one, other)]
+    heard = Heard()
+    assert run_study(one, tmp_path, ears=heard).equals(results[0])
+    assert heard.ended == []  # neither moves the other's cells
+    assert "held another study of this name; it is kept as twin-" in heard.told[0]
+    kept = [tacit.load(file) for file in tmp_path.glob("twin-*.nc")]
+    assert sorted(len(k.data_vars) for k in kept) == sorted(len(r.data_vars) for r in results)
+    for _ in range(3):  # going to and fro adds no more files
+        for study in (other, one):
+            run_study(study, tmp_path)
+    assert len(list(tmp_path.glob("twin*.nc"))) == 3
+    assert not (tmp_path / "twin.cells" / "aside").exists()
+
+
+def test_a_larger_grid_is_the_same_study(tmp_path):
+    heard = Heard()
+    for values in ([1.0], [1.0, 2.0]):
+        run_study(of("plain", {"a": values}, title=f"{len(values)} values"), tmp_path, ears=heard)
+    assert heard.told == []
+    assert len(list(tmp_path.glob("*.nc"))) == 1
+
+
+def test_a_worker_that_dies_before_it_is_ready_is_replaced(tmp_path, monkeypatch):
+    from tacit.studies import processes
+
+    started = []
+
+    class Frail(processes.Hand):
+        def __init__(self, *given):
+            super().__init__(*given)
+            started.append(self)
+            if len(started) <= lost:
+                self.process.kill()
+
+    monkeypatch.setattr(processes, "Hand", Frail)
+    lost = 2
+    assert (run_study(of("plain", {"a": [1.0]}), tmp_path, "processes", 1).status == "solved").all()
+    started.clear()
+    lost = 9
+    with pytest.raises(OSError, match="3 worker processes could not start"):
+        run_study(of("plain", {"a": [5.0]}), tmp_path, "processes", 1)
+
+
+@pytest.mark.parametrize("grid", [{"a": {"linspace": [0, 1, 10**9]}}, {"a": [1.0]}])
+def test_a_grid_that_nobody_could_finish_is_refused(grid):
+    seeds = 10**9 if grid["a"] == [1.0] else None
+    with pytest.raises(ValueError, match="1000000000 cells, and a study may have 10000000"):
+        of("plain", grid, seeds=seeds)
+    with pytest.raises(ValueError, match="the grid gives 25000000 cells"):
+        of("plain", {"a": {"linspace": [0, 1, 5000]}, "b": {"linspace": [0, 1, 5000]}})

@@ -103,6 +103,31 @@ def test_a_killed_run_with_workers(tmp_path, undisturbed):
     assert (tmp_path / "slow.nc").read_bytes() == undisturbed
 
 
+LONG = """
+import sys
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
+if __name__ == "__main__":
+    study = Study(name="long", function="study_cells:waiting", grid={"a": [1.0, 2.0]},
+                  arguments={"folder": sys.argv[1]})
+    run_study(study, sys.argv[1], "processes", 2)
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes the Linux way")
+def test_workers_do_not_outlive_their_main_process(tmp_path):
+    run = child(LONG, tmp_path, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(workers := [int(f.name[4:]) for f in tmp_path.glob("pid-*")]) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    run.kill()
+    run.communicate()
+    while alive := [pid for pid in workers if os.path.exists(f"/proc/{pid}")]:
+        assert time.monotonic() < deadline, alive
+        time.sleep(0.1)
+
+
 @pytest.mark.slow
 def test_twenty_kills_of_runs_with_workers(tmp_path, undisturbed):
     assert killed_runs(tmp_path, 20, random.Random(4), 1.5) > 0

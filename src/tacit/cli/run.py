@@ -38,6 +38,9 @@ def run(
     dry: Annotated[
         bool, typer.Option("--dry", help="Only say how many cells, how long, how much disk.")
     ] = False,
+    trust: Annotated[
+        bool, typer.Option("--trust", help="Run the function that a .toml study of yours names.")
+    ] = False,
     out: Annotated[Path, typer.Option(help="Folder for cells and result.")] = Path("tacit-studies"),
 ) -> None:
     """Run a study: every cell of its grid, gathered in one netCDF file.
@@ -58,18 +61,24 @@ def run(
     A cell that fails is a row with its sentence.
 
     \b
+    A .py study is run as a script is. A .toml study only puts together what
+    tacit has, unless it names a function of its own: then you are asked the
+    first time, or say --trust. --dry computes a few sample cells.
+
+    \b
     [bold]Exit code[/bold]
       0  every cell ended, numerical failures (diverged, ...) included
       1  some cells ended with an error of the code
       2  wrong usage, or the disk is full; finished cells are safe
     """
+    from tacit.cli.trust import asked
     from tacit.report.write import refuse_unwritable
     from tacit.studies.engines import engine_named
     from tacit.studies.reading import read_study
 
     if study is None:
         raise ValueError("run: name a study: a .toml or .py file, or one that `tacit list` names")
-    chosen = read_study(study, preset)
+    chosen = read_study(study, preset, trust=True if trust else asked)
     engine_named(engine, jobs)  # so that a wrong word is told before anything is done
     refuse_unwritable("run", out)
     if dry:
@@ -133,6 +142,8 @@ def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
     from tacit.studies.engines import cores
     from tacit.studies.estimate import estimate
 
+    if study.function is not None:
+        chatter().print(Text(f"{study.name}: --dry computes sample cells of {study.function}"))
     found = estimate(study, out)
     workers = 1 if engine == "here" else jobs or (cores() if engine == "processes" else 1)
     for line in _lines(study, found, workers):

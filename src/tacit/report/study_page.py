@@ -83,9 +83,15 @@ def _repeat(dataset: xarray.Dataset) -> Markup:
 
 def _provenance(dataset: xarray.Dataset) -> Markup:
     versions = json.loads(dataset.attrs["versions"])
-    said = ", ".join(f"{package} {number}" for package, number in versions.items())
-    return part("Versions", tag("p", said or "unknown"),
+    said = ", ".join(f"{package} {_one(number)}" for package, number in versions.items())
+    mixed = dataset.attrs.get("mixed")
+    warning = tag("p", f"The cells were made with different versions: {mixed}.") if mixed else None
+    return part("Versions", tag("p", said or "unknown"), warning,
                 tag("p", "Code: ", tag("code", str(dataset.attrs["code"]))))  # fmt: skip
+
+
+def _one(number: str | list[str]) -> str:
+    return number if isinstance(number, str) else " and ".join(number)
 
 
 def _footer(dataset: xarray.Dataset) -> Markup:

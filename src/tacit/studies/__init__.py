@@ -4,13 +4,14 @@
     dataset = run_study(study, "tacit-studies", engine="processes")
 
 A study is a grid of cells (cells). A cell's name is a hash of its full description and of the
-version of the code (code); the worker that computed it writes it under that name, in one step
-(compute, desk, files, shelves). Engines bring missing cells to their end: here, processes with
-worker, cluster (completing, engines, pace). The finished study is one labelled dataset, whose
-layout is told in tacit.studies.gather, in OUT/NAME.nc (writing). Adaptive studies ask for cells
-in rounds (asking, threshold, refine). `tacit run --dry` looks ahead (estimate).
+version of the code (code, dependencies, modules); the worker that computed it writes it under that
+name, in one step (compute, desk, inputs, files, shelves). Engines bring missing cells to their end:
+here, processes with worker, cluster (completing, engines, pace). The finished study is one labelled
+dataset, whose layout is told in tacit.studies.gather, in OUT/NAME.nc (writing). Adaptive studies
+ask for cells in rounds (asking, threshold, refine). `tacit run --dry` looks ahead (estimate).
 
 Running a study runs the code that it names: `function = "package.module:function"` is imported
-and called, as a script would be; tables with `is` reach the public names of tacit alone. Reading
-cells or the gathered file never runs anything: they are text, numbers and HDF5, no pickles.
+and called, as a script would be, if the reader trusts it; tables with `is` reach the public names
+of tacit that compute, and no others. Reading cells or the gathered file never runs anything: they
+are text, numbers and HDF5, no pickles.
 """

@@ -17,6 +17,7 @@ from tacit.records import Record
 Scalar = float | int | str | bool
 SPACES = ("linspace", "logspace", "geomspace")
 RESERVED = ("seed", "status", "sentence")
+MOST = 10_000_000  # cells of one study, and values of one axis
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -111,6 +112,7 @@ def _spaced(who: str, where: str, table: Mapping[str, Any]) -> list[Any]:
         raise ValueError(f"{who}: {where}.{named[0]} must be [first, last, count], got {ends!r}")
     first, last = (real(who, f"{where}.{named[0]}", end) for end in ends[:2])
     count = integer(who, f"{where}.{named[0]}'s count", ends[2], least=1)
+    refuse_endless(who, f"{where}.{named[0]}", count)
     if named[0] == "geomspace" and min(first, last) <= 0:
         raise ValueError(f"{who}: {where}.geomspace needs ends > 0, got {first} and {last}")
     found = getattr(np, named[0])(first, last, count)
@@ -130,4 +132,15 @@ def read_seeds(who: str, seeds: Any) -> tuple[int, ...] | None:
         if not found or len(set(found)) != len(found):
             raise ValueError(f"{who}: seeds must be different whole numbers, got {list(seeds)!r}")
         return found
-    return tuple(range(integer(who, "seeds", seeds, least=1)))
+    count = integer(who, "seeds", seeds, least=1)
+    refuse_endless(who, "seeds", count)
+    return tuple(range(count))
+
+
+def refuse_endless(who: str, where: str, count: int) -> None:
+    """Raise before a grid is laid out that no run would finish."""
+    if count > MOST:
+        raise ValueError(
+            f"{who}: {where} gives {count} cells, and a study may have {MOST}; use fewer, or split "
+            "it into several studies"
+        )

@@ -7,8 +7,8 @@ import json
 import os
 import threading
 from collections import deque
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tacit.studies.cells import Cell
@@ -17,6 +17,7 @@ from tacit.studies.desk import THREADS, Desk, Done, Ends
 from tacit.studies.files import CannotWrite, file_of
 from tacit.studies.pace import Pace
 from tacit.studies.processes import refuse_main
+from tacit.studies.references import DescriptionError
 from tacit.studies.worker import attend_all, hello, packed, seated
 
 WAIT = 10.0  # seconds for a scheduler to answer
@@ -36,7 +37,25 @@ def run_on_scheduler(address: str, desk: Desk, cells: Sequence[Cell]) -> Ends:
         ) from None
     with client:
         _await_worker(client, address)
-        yield from _run(client, desk, cells)
+        with _telling_of_a_loss(f"the dask scheduler at {address}"):
+            yield from _run(client, desk, cells)
+
+
+@contextmanager
+def _telling_of_a_loss(scheduler: str) -> Iterator[None]:
+    """One sentence where the connection to a scheduler breaks."""
+    from concurrent.futures import CancelledError
+
+    try:
+        yield
+    except (CannotWrite, DescriptionError):
+        raise
+    except (OSError, CancelledError, TimeoutError) as reason:
+        words = str(reason).split("\n")[0] or type(reason).__name__
+        raise OSError(
+            f"run: {scheduler} does not answer any more ({words}); finished cells are safe: start "
+            "it again, and the same command goes on"
+        ) from None
 
 
 def _await_worker(client: Any, address: str) -> None:

@@ -54,8 +54,7 @@ def gather(
     return (
         label(study, found)
         .assign_attrs(cells=len(results), failed=failed)
-        .assign_attrs(provenance(study, code, command))
-        .assign_attrs(made_with(found.values()))
+        .assign_attrs(provenance(study, code, command, found.values()))
     )
 
 
@@ -69,13 +68,16 @@ def made_with(results: Iterable[Result]) -> dict[str, str]:
     return {"versions": json.dumps(own)} | ({"mixed": "; ".join(mixed)} if mixed else {})
 
 
-def provenance(study: Study, code: str, command: str) -> dict[str, str]:
+def provenance(
+    study: Study, code: str, command: str, results: Iterable[Result] = ()
+) -> dict[str, str]:
     """Where a result comes from: enough to run it again."""
     return {
         "study": study.name,
         "title": study.title or study.name,
         "description": json.dumps(study.describe()),
         "code": code,
+        **made_with(results),
         "command": command,
     }
 

@@ -1,7 +1,8 @@
 """Problems, models and flows by their public names, as tables such as {is = "DualFlow"}.
 
 A table with the key `is` becomes the object of that public name of tacit, with the other keys as
-its keyword arguments; tables nest: until = {is = "LogLoss", value = -60.0}.
+its keyword arguments; tables nest: until = {is = "LogLoss", value = -60.0}. Only names that compute
+are allowed: a file from somebody else must not start a study, read a file or write one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from tacit.arguments import one_of
 from tacit.studies.inputs import noticed
 
 IS = "is"
+ROOMS = ("bias", "problems", "models", "flows", "probes")
+TOUCHING_FILES = ("import_images", "load_image_path")
 
 
 def is_part(value: object) -> bool:
@@ -35,8 +38,11 @@ def named(who: str, where: str, name: object) -> Callable[..., Any]:
     if name not in tacit.__all__:
         one_of(who, f"name in {where}.is", name, tacit.__all__)
     found: Callable[..., Any] = _public(name)
-    if not callable(found):
-        raise ValueError(f"{who}: {where}.is names {name}, which cannot be called")
+    if found.__module__.split(".")[1] not in ROOMS or name in TOUCHING_FILES:
+        raise ValueError(
+            f"{who}: {where}.is names {name}; a table may name problems, models, methods, "
+            "regularizers, measures and rules, nothing else"
+        )
     return found
 
 

@@ -24,10 +24,10 @@ from tacit.studies.desk import THREADS, Desk, Done, Ends
 from tacit.studies.files import CannotWrite, NotACell, read_named
 from tacit.studies.pace import Pace
 from tacit.studies.references import DescriptionError
-from tacit.studies.worker import hello, packed
+from tacit.studies.worker import GRACE, hello, packed
 
-GRACE = 2.0  # seconds in which a dismissed worker may tidy up
 TRIES = 2  # workers that one cell may take down before it is given up
+STARTS = 3  # workers in a row that may die before they are ready
 
 Inbox = SimpleQueue[tuple["Hand", dict[str, Any] | None]]
 
@@ -119,6 +119,7 @@ class _Crew:
         self.hands: list[Hand] = []
         self.inbox: Inbox = SimpleQueue()
         self.deaths: Counter[str] = Counter()
+        self.stillborn = 0
         self.pace = Pace()
 
     def hire(self) -> None:
@@ -141,7 +142,7 @@ class _Crew:
             return self._bury(hand)
         if "stop" in message:
             raise _error(*message["stop"])
-        hand.ready = True
+        hand.ready, self.stillborn = True, 0
         ended = [Done(*told) for told in message.get("done", [])]
         for done in ended:
             hand.given.pop(done.name, None)
@@ -152,8 +153,9 @@ class _Crew:
         """What a dead worker finished; the rest goes to a new one, unless it killed two."""
         self.hands.remove(hand)
         hand.stop()
-        if not hand.ready:
-            raise OSError(f"run: a worker process cannot start ({_how(hand)})")
+        self.stillborn += not hand.ready
+        if self.stillborn >= STARTS:
+            raise OSError(f"run: {STARTS} worker processes could not start ({_how(hand)})")
         ended, rest = self._sorted(hand.given.values())
         if rest:
             self.deaths[rest[0].name] += 1

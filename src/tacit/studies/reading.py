@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import sys
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,16 +20,21 @@ KEYS = tuple(
 PRESETS = Path(__file__).parent / "presets"
 
 
-def read_study(file: str | Path, form: str = QUICK) -> Study:
+Trust = bool | Callable[[Path, str], bool]  # whether to run the function that a file names
+
+
+def read_study(file: str | Path, form: str = QUICK, *, trust: Trust = False) -> Study:
     """The study that a .toml or .py file describes, or a preset by its name, checked.
 
     `form` names one of the tables [forms.NAME] of a TOML file; "quick" is the file without them.
+    A .py file is run, as a script is. A TOML file runs nothing of its own, unless it names a
+    function, whose module is imported here: that needs `trust=True`.
     """
     path = Path(file)
     if not path.is_file():
-        path = _preset(path)
+        path, trust = _preset(path), True
     if path.suffix == ".toml":
-        return _from_toml(path, form)
+        return _from_toml(path, form, trust)
     if path.suffix == ".py":
         one_of(f"run: {path.name} (forms are for TOML)", "form", form, (QUICK,))
         return _from_python(path)
@@ -63,12 +69,23 @@ def _table(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path.name}: is not TOML ({reason})") from None
 
 
-def _from_toml(path: Path, form: str) -> Study:
+def _from_toml(path: Path, form: str, trust: Trust) -> Study:
     table = {"name": path.stem, **_table(path)}
     for key in table:
         one_of(path.name, "key", key, (*KEYS, FORMS))
     source = path.name if form == QUICK else f"{path.name}, form {form}"
-    return study_of(formed(path.name, table, form, KEYS), source, path.parent)
+    chosen = formed(path.name, table, form, KEYS)
+    if "function" in chosen:
+        _refuse_untrusted(path, str(chosen["function"]), trust)
+    return study_of(chosen, source, path.parent)
+
+
+def _refuse_untrusted(path: Path, function: str, trust: Trust) -> None:
+    if not (trust(path.resolve(), function) if callable(trust) else trust):
+        raise ValueError(
+            f"{path.name}: names the function {function!r}, so that reading this study runs code; "
+            "if you trust it, say so with --trust (in Python: trust=True)"
+        )
 
 
 def study_of(table: dict[str, Any], source: str, beside: Path | None = None) -> Study:

@@ -36,6 +36,8 @@ def resolved(where: str, value: Any, scope: Mapping[str, Any]) -> Any:
         if name.startswith("_") or not hasattr(found, name):
             raise DescriptionError(f"{where}: {value!r} means nothing, {first} has no {name!r}")
         found = getattr(found, name)
+    if rest and callable(found):  # a method could do more than give a value
+        raise DescriptionError(f"{where}: {value!r} is a method, not a value")
     return found
 
 

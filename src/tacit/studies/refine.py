@@ -162,4 +162,4 @@ def refined(study: Study, asking: Asking, command: str) -> xarray.Dataset:
         going = lattice.split()
     cells = [cell for group in lattice.asked.values() for cell in group]
     dataset = gather(plain, cells, asking.desk.folder, code, asking.lost, command)
-    return dataset.assign_attrs(provenance(study, code, command))
+    return dataset.assign_attrs({**provenance(study, code, command), "versions": dataset.versions})

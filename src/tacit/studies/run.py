@@ -16,7 +16,7 @@ from tacit.studies.gather import gather
 from tacit.studies.references import DescriptionError
 from tacit.studies.refine import refined
 from tacit.studies.threshold import bisected
-from tacit.studies.writing import write_dataset
+from tacit.studies.writing import keep_other, write_dataset
 
 if TYPE_CHECKING:
     import xarray
@@ -50,7 +50,11 @@ def run_study(
     except DescriptionError as fault:
         raise ValueError(f"{study.source}: {fault}") from None
     # not with_suffix, which would cut a name such as v1.2
-    write_dataset(dataset, desk.folder.with_name(f"{study.name}.nc"))
+    file = desk.folder.with_name(f"{study.name}.nc")
+    kept = keep_other(study, file)
+    if kept:
+        asking.ears.aside(kept)
+    write_dataset(dataset, file)
     return dataset
 
 

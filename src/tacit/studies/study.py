@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tacit.records import Record
-from tacit.studies.axes import Axis, read_axes, read_seeds
+from tacit.studies.axes import Axis, read_axes, read_seeds, refuse_endless
 from tacit.studies.cells import PARTS
 from tacit.studies.checks import check_adaptive, check_function, check_names, check_parts
 from tacit.studies.drawn import check_draw
@@ -67,6 +68,7 @@ class Study(Record):
             object.__setattr__(self, field, _plain(who, field, getattr(self, field)))
         object.__setattr__(self, "axes", read_axes(who, self.grid))
         object.__setattr__(self, "seed_values", read_seeds(who, self.seeds))
+        refuse_endless(who, "the grid", math.prod(self.shape))
         if self.function is not None:
             object.__setattr__(self, "function", name_of_function(who, self.function))
         if self.threshold is not None or self.refine is not None:

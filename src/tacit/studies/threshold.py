@@ -33,7 +33,7 @@ from tacit.records import Kind
 from tacit.studies.asking import Asking
 from tacit.studies.cells import Cell, cell_name, spec_at
 from tacit.studies.compute import OK, Result
-from tacit.studies.gather import label, made_with, provenance
+from tacit.studies.gather import label, provenance
 
 if TYPE_CHECKING:
     import xarray
@@ -216,5 +216,5 @@ def bisected(study: Study, asking: Asking, command: str) -> xarray.Dataset:
     failed = sum(result.status not in OK for result in found.values())
     counts = {"cells": sum(len(line.tried) for line in lines), "failed": failed}
     dataset = label(study, found)
-    origin = provenance(study, asking.desk.code.version, command)
-    return dataset.assign_attrs(counts).assign_attrs(origin).assign_attrs(made_with(seen))
+    origin = provenance(study, asking.desk.code.version, command, seen)
+    return dataset.assign_attrs(counts).assign_attrs(origin)

@@ -11,10 +11,11 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import Any
 
 from tacit.studies.cells import Cell
@@ -24,6 +25,7 @@ from tacit.studies.files import CannotWrite
 from tacit.studies.references import DescriptionError
 
 PATIENCE = 0.05  # seconds for which ends are collected before they are told
+GRACE = 2.0  # seconds in which a worker may tidy up
 
 Tell = Callable[[dict[str, Any]], None]
 
@@ -64,10 +66,25 @@ def attend_all(desk: Desk, cells: Iterable[list[Any]], tell: Callable[[list[Done
         tell(ended)
 
 
+def end_with_parent() -> None:
+    """Stop this process soon after the one that started it is gone, also in the midst of a cell."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(1.0)
+        os.kill(os.getpid(), signal.SIGTERM)  # tidies up, unless a library does not let it
+        sleep(GRACE)
+        os._exit(143)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def main() -> None:
     """Answer until nobody asks any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no draft is left behind
+    end_with_parent()
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
     os.dup2(2, 1)  # what a cell prints must not mix with the answers
 
