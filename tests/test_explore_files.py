@@ -33,7 +33,7 @@ def test_what_is_no_netcdf_is_refused_unread(tmp_path, monkeypatch):
     texts = {"a.nc": pickle.dumps(Boom()), "b.nc": b"", "c.nc": b"CDF\x01", "d.nc": b"{}" * 99}
     for name, content in texts.items():
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(ValueError, match=f"explore: {name} is no netCDF file"):
+        with pytest.raises(ValueError, match=f"explore: {name} is cut short or is no netCDF"):
             read_study(tmp_path / name)
     assert not (tmp_path / "boom").exists()
     with pytest.raises(ValueError, match="there is no file"):
@@ -69,7 +69,7 @@ def opaque(written):
 
 
 def typed(written):
-    written.attrs[store.LOST] = json.dumps({"status": "O"})
+    written.attrs[store.TYPES] = json.dumps({"status": "O"})
 
 
 def repeated(written):
@@ -85,11 +85,11 @@ SPOILED = {
     "in another file": virtual,
     "declares": bomb,
     "something else than numbers and texts": opaque,
-    "a type that is no text": typed,
+    "gives 'status' the type 'O'": typed,
     "letters of text": repeated,
-    "was not written by tacit": lambda f: f.attrs.__delitem__(store.MARK),
-    "cannot be read as a study": lambda f: f.attrs.__setitem__(store.ATTRIBUTES, "{"),
-    "no gathered study": lambda f: f.attrs.__setitem__(store.ATTRIBUTES, '{"": {}}'),
+    "not one that tacit wrote": lambda f: f.attrs.__delitem__(store.MARK),
+    "is cut short or damaged": lambda f: f.attrs.__setitem__(store.ATTRIBUTES, "{"),
+    "its checksum is wrong": lambda f: f["error"].__setitem__(0, 0.5),
 }
 
 
@@ -104,7 +104,7 @@ def test_a_spoiled_study_is_refused_with_its_reason(tmp_path, reason):
 def test_a_truncated_study_and_another_result_are_refused(tmp_path):
     file = store.save(made(), tmp_path / "short.nc")
     file.write_bytes(file.read_bytes()[:3000])
-    with pytest.raises(ValueError, match=r"explore: short\.nc cannot be read"):
+    with pytest.raises(ValueError, match=r"explore: short\.nc is cut short"):
         read_study(file)
     other = store.save(made().drop_vars("status"), tmp_path / "other.nc")
     with pytest.raises(ValueError, match="no gathered study"):
@@ -113,12 +113,13 @@ def test_a_truncated_study_and_another_result_are_refused(tmp_path):
 
 def test_texts_that_are_declared_too_wide_are_refused(tmp_path, monkeypatch):
     def widen(written):
-        written.attrs[store.LOST] = json.dumps({"status": "<U99999"})
+        written.attrs[store.TYPES] = json.dumps({"status": "<U99999"})
 
     file = spoiled(tmp_path, widen)
-    read_study(file)  # 24 texts of that width are harmless
+    with pytest.raises(ValueError, match="its checksum is wrong"):
+        read_study(file)  # 24 texts of that width fit
     monkeypatch.setattr(study_file, "MOST_BYTES", 9_000_000)
-    with pytest.raises(ValueError, match="declares 96"):
+    with pytest.raises(ValueError, match="declares 9599904"):
         read_study(file)
 
 

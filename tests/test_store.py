@@ -1,6 +1,7 @@
 """Files: what goes in comes out, and nothing half-written is ever left or read."""
 
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -103,7 +104,7 @@ def test_a_file_cut_short_is_refused_by_name(keep, tmp_path):
     whole = file.read_bytes()
     file.write_bytes(whole[: int(keep * len(whole)) if isinstance(keep, float) else keep])
     with pytest.raises(
-        ValueError, match=r"load: .*run\.nc is cut short or is no netCDF"
+        ValueError, match=r"load: .*run\.nc is cut short or (is no netCDF|damaged)"
     ) as refused:
         load(file)
     assert "\n" not in str(refused.value)
@@ -173,3 +174,128 @@ def test_a_file_is_replaced_as_a_whole(tmp_path):
     save(mixed().drop_vars("word"), str(file))
     assert_same(load(str(file)), mixed().drop_vars("word"))
     assert [found.name for found in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_times_truth_values_and_odd_attributes_come_back(tmp_path):
+    kept = xarray.Dataset(
+        {
+            "when": ("t", np.array(["2020-01-02", "NaT"], dtype="datetime64[ns]")),
+            "lasted": ("t", np.array([5, 7], dtype="timedelta64[ns]")),
+            "yes": ("t", np.array([True, False])),
+            "small": ("t", np.array([1, -1], dtype=np.int8)),
+            "odd": ("t", [1.5, 2.5], {"dtype": "bool", "scale_factor": 3.0, "_FillValue": 1.5}),
+        },
+        {"t": [0, 1], "label": ("t", ["a", "bc"])},
+        {"nothing": None, "nested": {"a": [1, None]}},
+    )
+    back = load(save(kept, tmp_path / "x.nc"))
+    assert back.identical(kept)
+    assert {n: v.dtype for n, v in back.variables.items()} == {
+        n: v.dtype for n, v in kept.variables.items()
+    }
+    with pytest.raises(ValueError, match="z must hold numbers, texts or times, got complex128"):
+        save(xarray.Dataset({"z": 1j}), tmp_path / "z.nc")
+
+
+def test_no_flipped_byte_gives_other_values(tmp_path):
+    rng = np.random.default_rng(5)
+    kept = xarray.Dataset(
+        {"x": ("a", rng.normal(size=500)), "word": ("b", ["left", "right"])}, attrs={"note": "n"}
+    )
+    file = save(kept, tmp_path / "x.nc")
+    content = file.read_bytes()
+    refused = 0
+    for at in rng.integers(0, len(content), 150):
+        flipped = bytearray(content)
+        flipped[at] ^= 1 << rng.integers(8)
+        file.write_bytes(bytes(flipped))
+        try:
+            back = load(file)
+        except ValueError:
+            refused += 1
+        else:
+            assert back.identical(kept), at  # a byte that means nothing
+    assert refused > 50
+    content = content.replace(b"right", b"wrong")
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match="its checksum is wrong"):
+        load(file)
+
+
+def test_a_replaced_file_keeps_permissions_and_links(tmp_path):
+    dataset = xarray.Dataset({"x": 1.0})
+    file, link = tmp_path / "x.nc", tmp_path / "link.nc"
+    save(dataset, file).chmod(0o640)
+    link.symlink_to(file)
+    save(xarray.Dataset({"x": 2.0}), link)
+    assert link.is_symlink()
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert load(file).x == 2
+    os.mkfifo(tmp_path / "pipe.nc")
+    with pytest.raises(ValueError, match=r"pipe\.nc is a device or a pipe"):
+        save(dataset, tmp_path / "pipe.nc")
+    with pytest.raises(ValueError, match=r"pipe\.nc is not a plain file"):
+        load(tmp_path / "pipe.nc")
+    with pytest.raises(ValueError, match="is a device or a pipe"):
+        save(dataset, "/dev/null")
+
+
+def forged(tmp_path, change):
+    """A result of tacit that was changed by somebody with HDF5 tools."""
+    import h5py
+
+    file = save(xarray.Dataset({"x": ("a", [1.0, 2.0])}, attrs={"n": "1"}), tmp_path / "f.nc")
+    (tmp_path / "secret").write_bytes(b"0123456789abcdef")
+    with h5py.File(file, "r+") as opened:
+        change(opened, tmp_path)
+    return file
+
+
+def outside(opened, folder):
+    del opened["x"]
+    opened.create_dataset("x", (2,), "f8", external=[(str(folder / "secret"), 0, 16)])
+
+
+def linked(opened, folder):
+    import h5py
+
+    opened["y"] = h5py.ExternalLink(str(folder / "secret"), "x")
+
+
+def huge(opened, folder):
+    opened.create_dataset("y", (10**12,), "f8", chunks=(10,))
+
+
+def bomb(opened, folder):
+    opened.create_dataset("y", (10**9,), "f8", chunks=(10**9 // 4,), compression="gzip")
+
+
+def attribute(name, text):
+    def change(opened, folder):
+        opened.attrs[name] = text
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (outside, "keeps 'x' in another file"),
+        (linked, "has a link 'y' to elsewhere"),
+        (huge, "declares 8000000000.* bytes"),
+        (bomb, "declares|in pieces that do not fit"),
+        (attribute("tacit_attributes", "[" * 50_000), "nested too deep"),
+        (attribute("tacit_attributes", "{}"), "cut short or damaged"),
+        (attribute("tacit_attributes", "hello"), "cut short or damaged"),
+        (attribute("tacit_dtypes", '{"x": "<U99999999"}'), "declares .* bytes of text"),
+        (attribute("tacit_dtypes", '{"x": "<U9"}'), "its checksum is wrong"),
+        (attribute("tacit_dtypes", '{"x": "O"}'), "gives 'x' the type 'O'"),
+        (attribute("tacit_checksum", "00"), "its checksum is wrong"),
+        (attribute("tacit_format", 1), "has the format 1, and this is 2"),
+    ],
+)
+def test_a_forged_file_is_refused_before_it_is_read(tmp_path, change, reason):
+    file = forged(tmp_path, change)
+    with pytest.raises(ValueError, match=reason) as told:
+        load(file)
+    assert str(file) in str(told.value)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,10 +14,16 @@ from typing import Any
 
 import numpy as np
 
+from tacit import inspection
+
 MARK = "tacit_format"
-VERSION = 1
+VERSION = 2
 ATTRIBUTES = "tacit_attributes"
-LOST = "tacit_dtype"
+TYPES = "tacit_dtypes"
+CHECKSUM = "tacit_checksum"
+SHOWN = ("long_name", "units", "description")  # attributes that other programs see as well
+STORED = {"M": "i8", "m": "i8", "b": "i1"}  # kinds that netCDF lacks, and what is written
+DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError)
 
 
 def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
@@ -41,78 +49,136 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
 
 @contextmanager
 def whole(who: str, file: str | os.PathLike[str]) -> Iterator[FilePath]:
-    """A draft to write, which becomes `file` if the block ends well; otherwise nothing is left."""
-    target = FilePath(file)
+    """A draft to write, which becomes `file` if the block ends well; otherwise nothing is left.
+
+    What is replaced keeps its permissions, and a symbolic link goes on pointing to it.
+    """
+    target = FilePath(os.path.realpath(file))
     if target.is_dir() or not target.parent.is_dir():
         where = "is a folder" if target.is_dir() else f"lies in no existing folder: {target.parent}"
-        raise ValueError(f"{who}: {target} {where}; give the name of a file")
+        raise ValueError(f"{who}: {file} {where}; give the name of a file")
+    mode = target.stat().st_mode if target.exists() else None
+    if mode is not None and not stat.S_ISREG(mode):
+        raise ValueError(f"{who}: {file} is a device or a pipe; give the name of a file")
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")
     try:
         yield draft
-        with open(draft, "rb+") as written:
+        if mode is not None:
+            draft.chmod(stat.S_IMODE(mode))
+        with open(draft, "rb") as written:
             os.fsync(written.fileno())  # or a power cut may move an empty file into place
         os.replace(draft, target)
     finally:
         draft.unlink(missing_ok=True)
 
 
-def load(file: str | os.PathLike[str]) -> Any:
-    """The xarray.Dataset that `save` wrote to `file`, in memory."""
-    import xarray
+def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = None) -> Any:
+    """The xarray.Dataset that `save` wrote to `file`, in memory.
 
+    A file that points elsewhere, declares more than `most` bytes (by default in proportion to its
+    size), was damaged or was not written by tacit is refused; `who` complains.
+    """
     target = FilePath(file)
     if not target.exists():
-        raise FileNotFoundError(f"load: there is no file {target}")
+        raise FileNotFoundError(f"{who}: there is no file {target}")
     if target.is_dir():
-        raise ValueError(f"load: {target} is a folder; give the name of a file")
+        raise ValueError(f"{who}: {target} is a folder; give the name of a file")
     try:
-        packed = xarray.load_dataset(
-            target,
-            engine="h5netcdf",
-            decode_times=False,
-            mask_and_scale=False,
-            phony_dims="sort",  # so that HDF5 files of other programs open, and are refused below
-        )
-    except (OSError, ValueError, KeyError, RuntimeError) as reason:
-        raise ValueError(
-            f"load: {target} is cut short or is no netCDF file ({_first_line(reason)})"
-        ) from None
-    if packed.attrs.get(MARK) != VERSION:
-        raise ValueError(f"load: {target} is a netCDF file, but not one that tacit wrote")
+        return _read(target, most)
+    except inspection.Refusal as reason:
+        raise ValueError(f"{who}: {target} {reason}") from None
+    except RecursionError:
+        raise ValueError(f"{who}: {target} has attributes that are nested too deep") from None
+    except DAMAGED as reason:
+        said = _first_line(reason)[:200]
+        raise ValueError(f"{who}: {target} is cut short or damaged ({said})") from None
+
+
+def _read(target: FilePath, most: int | None) -> Any:
+    import xarray
+
+    inspection.inspect(target, most)
+    _refuse_foreign(target)
+    packed = xarray.load_dataset(
+        target, engine="h5netcdf", decode_times=False, mask_and_scale=False
+    )
+    types = json.loads(packed.attrs[TYPES])
+    inspection.inspect_types(packed.variables, types, target.stat().st_size, most)
     return _unpack(packed)
 
 
+def _refuse_foreign(target: FilePath) -> None:
+    import h5py
+
+    with h5py.File(target, "r") as opened:
+        version = opened.attrs.get(MARK)
+    if version is None:
+        raise inspection.Refusal("is a netCDF file, but not one that tacit wrote")
+    if version != VERSION:
+        raise inspection.Refusal(f"has the format {version}, and this is {VERSION}; run it again")
+
+
 def _pack(dataset: Any) -> Any:
-    """A copy whose attributes netCDF can hold: texts as they are, and everything as one JSON."""
+    """A copy that netCDF can hold: plain types, texts as they are, and everything as one JSON."""
     packed = dataset.copy()
     packed.attrs = _texts(dataset.attrs)
     every = {"": dataset.attrs}
     for name, variable in dataset.variables.items():
         every[str(name)] = variable.attrs
-        packed[name].attrs = _texts(variable.attrs)
+        packed[name] = (variable.dims, _stored(str(name), variable.values))
+    for name, variable in dataset.variables.items():
+        packed[name].attrs = {k: v for k, v in _texts(variable.attrs).items() if k in SHOWN}
         packed[name].encoding = {}
     try:
         packed.attrs[ATTRIBUTES] = json.dumps(every)
-    except TypeError as reason:
+    except (TypeError, ValueError) as reason:
         raise ValueError(f"save: attributes must be plain JSON values ({reason})") from None
     packed.attrs[MARK] = VERSION
-    packed.attrs[LOST] = json.dumps(
-        {str(n): v.dtype.str for n, v in dataset.variables.items() if v.dtype.kind == "U"}
+    packed.attrs[TYPES] = json.dumps(
+        {str(n): v.dtype.str for n, v in dataset.variables.items() if v.dtype.kind in "UMmb"}
     )
+    packed.attrs[CHECKSUM] = checksum(dataset.variables, packed.attrs[ATTRIBUTES])
     return packed
+
+
+def _stored(name: str, values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in STORED:
+        return _as(values, STORED[values.dtype.kind])
+    if values.dtype.kind not in "iufU":
+        raise ValueError(f"save: {name} must hold numbers, texts or times, got {values.dtype}")
+    return values
+
+
+def _as(values: np.ndarray, kind: Any) -> np.ndarray:
+    """The values in another type: times as the whole numbers behind them, and back."""
+    times = values.dtype.kind in "Mm" or np.dtype(kind).kind in "Mm"
+    return np.ascontiguousarray(values).view(kind) if times else values.astype(kind)
+
+
+def checksum(variables: Any, attributes: str) -> str:
+    """A digest of every value and attribute, so that a flipped byte is noticed."""
+    whole = hashlib.blake2b(attributes.encode(), digest_size=16)
+    for name in sorted(variables, key=str):
+        values = variables[name].values
+        head = [str(name), list(variables[name].dims), values.dtype.str, list(values.shape)]
+        whole.update(json.dumps(head).encode())
+        whole.update(np.ascontiguousarray(values).tobytes())
+    return whole.hexdigest()
 
 
 def _unpack(packed: Any) -> Any:
     """The dataset as it was before `_pack`."""
-    every = json.loads(packed.attrs[ATTRIBUTES])
-    texts = json.loads(packed.attrs[LOST])
-    for name, dtype in texts.items():
-        packed[name] = packed[name].astype(np.dtype(dtype))
+    text, expected = packed.attrs[ATTRIBUTES], packed.attrs[CHECKSUM]
+    every, types = json.loads(text), json.loads(packed.attrs[TYPES])
+    for name, dtype in types.items():
+        packed[name] = (packed[name].dims, _as(packed[name].values, np.dtype(dtype)))
     packed.attrs = every.pop("")
     packed.encoding = {}
-    for name, attributes in every.items():
-        packed[name].attrs = attributes
+    for name in packed.variables:
+        packed[name].attrs = every.pop(str(name))
         packed[name].encoding = {}
+    if checksum(packed.variables, text) != expected:
+        raise inspection.Refusal("was changed or damaged: its checksum is wrong")
     return packed
 
 

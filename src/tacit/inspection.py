@@ -1,0 +1,112 @@
+"""HDF5 files that anyone may have made: looked at before anything in them is read.
+
+HDF5 holds no code, but it can point to other files, ask for plug-ins, or declare more than fits
+into memory. All of that is refused, and so is a file that tacit did not write.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+MAGIC = b"\x89HDF\r\n\x1a\n"
+ROOM = 256_000_000  # bytes that any file may declare
+GROWTH = 64  # times its own size that a file may declare: results are written unpacked
+MOST_VARIABLES = 3000
+FILTERS = (1, 2, 3)  # deflate, shuffle and fletcher32 are part of HDF5; others are plug-ins
+BLOCK = 16  # texts read at once: the same long text may be pointed to very often
+TYPE = re.compile(r"[<>=|]?U\d{1,8}|[<>=][mM]8\[\w+\]|\|b1")  # that a result may give a variable
+
+
+class Refusal(ValueError):
+    """Why a file is not loaded, in words that follow its name."""
+
+
+def refuse_special(file: Path) -> None:
+    """Raise unless `file` is a plain file: reading a pipe or a device need not end."""
+    if not stat.S_ISREG(file.stat().st_mode):
+        raise Refusal("is not a plain file")
+
+
+def inspect(file: Path, most: int | None = None) -> None:
+    """Raise Refusal unless loading the HDF5 file is safe; `most` bytes may be declared."""
+    import h5py
+
+    refuse_special(file)
+    with file.open("rb") as opened:
+        if opened.read(len(MAGIC)) != MAGIC:
+            raise Refusal("is cut short or is no netCDF file")
+    most = ROOM + GROWTH * file.stat().st_size if most is None else most
+    with h5py.File(file, "r") as opened:
+        if len(opened) > MOST_VARIABLES:
+            raise Refusal(f"holds {len(opened)} variables, more than {MOST_VARIABLES}")
+        declared = sum(_declared(opened, name, most) for name in opened)
+        if declared > most:
+            raise Refusal(f"declares {declared} bytes, more than {most}")
+        letters = 0
+        for name in opened:
+            letters = _letters(opened[name], letters, most // 4)
+
+
+def inspect_types(variables: Any, types: dict[str, str], size: int, most: int | None) -> None:
+    """Raise Refusal if values would not fit once they have the types that a file gives them."""
+    most = ROOM + GROWTH * size if most is None else most
+    total = 0
+    for name, dtype in types.items():
+        if not TYPE.fullmatch(dtype) or name not in variables:
+            raise Refusal(f"gives {name[:40]!r} the type {dtype[:40]!r}")
+        total += np.dtype(dtype).itemsize * _count(variables[name].shape)
+    if total > most:
+        raise Refusal(f"declares {total} bytes of text, more than {most}")
+
+
+def _declared(opened: Any, name: str, most: int) -> int:
+    """The bytes of a variable once it is loaded."""
+    import h5py
+
+    if not isinstance(opened.get(name, getlink=True), h5py.HardLink):
+        raise Refusal(f"has a link {name[:40]!r} to elsewhere")
+    variable = opened[name]
+    if not isinstance(variable, h5py.Dataset):
+        raise Refusal(f"has a group {name[:40]!r}, which no result has")
+    if variable.external or variable.is_virtual:
+        raise Refusal(f"keeps {name[:40]!r} in another file")
+    plist = variable.id.get_create_plist()
+    if any(plist.get_filter(k)[0] not in FILTERS for k in range(plist.get_nfilters())):
+        raise Refusal(f"packs {name[:40]!r} with a plug-in")
+    kind = variable.dtype.kind
+    if kind not in "biuf" and h5py.check_string_dtype(variable.dtype) is None:
+        raise Refusal(f"holds in {name[:40]!r} something else than numbers and texts")
+    if variable.chunks and _count(variable.chunks) * variable.dtype.itemsize > most:
+        raise Refusal(f"packs {name[:40]!r} in pieces that do not fit into memory")
+    return _count(variable.shape) * variable.dtype.itemsize
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return int(np.prod(shape, dtype=object))
+
+
+def _letters(variable: Any, before: int, most: int) -> int:
+    """`before` plus the letters of a text variable, unless they grow too many."""
+    import h5py
+
+    kind = h5py.check_string_dtype(variable.dtype)
+    if kind is None or kind.length is not None:
+        return before
+    flat = np.ndindex(variable.shape[:-1]) if variable.shape else [()]
+    for index in flat:
+        last = variable.shape[-1] if variable.shape else 1
+        for begin in range(0, last, BLOCK):
+            part = (
+                variable[(*index, slice(begin, begin + BLOCK))]
+                if variable.shape
+                else [variable[()]]
+            )
+            before += sum(map(len, part))
+            if before > most:
+                raise Refusal(f"holds more than {most} letters of text")
+    return before
