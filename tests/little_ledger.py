@@ -110,3 +110,22 @@ def waits(size: Size) -> Evidence:
     Path(os.environ["LITTLE_LEDGER_PID"]).write_text(str(os.getpid()))
     time.sleep(600)
     return Evidence(ran="too long")
+
+
+threads = Registry()
+
+
+def blas_threads() -> set[int]:
+    """How many threads each loaded BLAS takes."""
+    from threadpoolctl import threadpool_info
+
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def counts_threads(size: Size) -> Evidence:
+    check = Check("BLAS threads", max(blas_threads()), predicted=1)
+    return Evidence(ran="threadpoolctl", checks=[check], controls={"two threads": 2})
+
+
+for number in range(2):
+    threads.claim(f"T-{number}", statement="BLAS has one thread", place="-")(counts_threads)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import little_ledger
 import tacit.claims
+from little_ledger import blas_threads
 from tacit.claims import Check, Evidence, Plot, Premise, Series, Verdict, Verdicts, saved
 from tacit.claims.evidence import judge
 from tacit.claims.registry import Registry, ledger
@@ -290,12 +291,6 @@ def test_full_takes_larger_instances():
     assert "200000 terms" in full.ran
     assert full.evidence.checks[0].measured < quick.evidence.checks[0].measured / 5
     assert full.command == "tacit verify A-SUM --full"
-
-
-def blas_threads():
-    from threadpoolctl import threadpool_info
-
-    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
 def test_claims_run_on_one_blas_thread():

@@ -12,6 +12,7 @@ from tacit.arguments import one_of
 from tacit.figures.files import staged
 from tacit.figures.style import styled
 from tacit.records import Record
+from tacit.threads import on_one_blas_thread
 
 if TYPE_CHECKING:
     import xarray
@@ -69,6 +70,7 @@ def figures() -> dict[str, Entry]:
     return dict(sorted(_ENTRIES.items()))
 
 
+@on_one_blas_thread
 def make(
     id: str, preset: str | Parameters = "quick", progress: Progress | None = None
 ) -> xarray.Dataset:
