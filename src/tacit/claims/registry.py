@@ -15,6 +15,7 @@ from tacit.arguments import one_of
 from tacit.claims.evidence import Evidence, Premise
 from tacit.claims.verdict import Size, Verdict
 from tacit.records import Record
+from tacit.sources import in_order
 from tacit.threads import one_blas_thread
 
 Experiment = Callable[[Size], Evidence]
@@ -96,12 +97,12 @@ class Registry:
         return enter
 
     def claims(self) -> tuple[Claim, ...]:
-        """Every claim, in the order of registration."""
+        """Every claim, in the order of the sources, whatever was imported first."""
         if self._package:
             package = importlib.import_module(self._package)
             for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
                 importlib.import_module(module.name)
-        return tuple(self._claims.values())
+        return tuple(self._claims[key] for key in in_order(self._claims))
 
     def select(self, names: str | Iterable[str] | None = None) -> tuple[Claim, ...]:
         """The claims named by ids or sources, any case, in ledger order; None means all."""
@@ -123,7 +124,8 @@ class Registry:
             return [self._claims[key]]
         of_source = [claim for claim in known if claim.source.upper() == key]
         if not of_source:
-            one_of("verify", "claim id", name, {c.id for c in known} | {c.source for c in known})
+            ids = [claim.id for claim in known]
+            one_of("verify", "claim id", name, dict.fromkeys([*ids, *(c.source for c in known)]))
         return of_source
 
     def is_one(self, name: object) -> bool:

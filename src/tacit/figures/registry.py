@@ -12,6 +12,7 @@ from tacit.arguments import one_of
 from tacit.figures.files import staged
 from tacit.figures.style import styled
 from tacit.records import Record
+from tacit.sources import in_order
 from tacit.threads import on_one_blas_thread
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ def figure(
 
 
 def figures() -> dict[str, Entry]:
-    """Every registered figure by its id, in the order of the ids."""
-    return dict(sorted(_ENTRIES.items()))
+    """Every registered figure by its id, in the order of the sources."""
+    return {id: _ENTRIES[id] for id in in_order(_ENTRIES)}
 
 
 @on_one_blas_thread
