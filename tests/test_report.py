@@ -6,6 +6,7 @@ import math
 import os
 import re
 import xml.etree.ElementTree as xml
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import numpy as np
@@ -239,7 +240,7 @@ def test_the_gauge_is_left_out_where_nothing_can_be_placed():
 def test_the_report_is_written_and_read_back(verdicts, tmp_path):
     html, json = write_report(verdicts, tmp_path / "deep" / "report")
     assert sorted(path.name for path in html.parent.iterdir()) == ["index.html", "verdicts.json"]
-    assert repr(read_verdicts(json)) == repr(verdicts)
+    assert str(asdict(read_verdicts(json))) == str(asdict(verdicts))
     parsed(html.read_text(encoding="utf-8"))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tacit.records import Record
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Source(Record):
     """One document: the letter that its claims, figures and studies begin with, and who wrote it.
 

@@ -21,7 +21,7 @@ from tacit.threads import one_blas_thread
 Experiment = Callable[[Size], Evidence]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Claim(Record):
     """One row of the ledger: what is claimed, where, and the experiment that can refute it."""
 

@@ -34,7 +34,7 @@ def _one_or_many(numbers: dict[str, float]) -> float | dict[str, float]:
     return next(iter(numbers.values())) if len(numbers) == 1 else numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict(Record):
     """The outcome of one claim; `status` is computed from the evidence and cannot be set."""
 
@@ -124,6 +124,10 @@ class Verdict(Record):
         """The shell command that repeats this verdict."""
         return f"tacit verify {self.id}" + (" --full" if self.size == "full" else "")
 
+    def __repr__(self) -> str:
+        check = f" ({shown(self.decisive)})" if self.decisive else ""
+        return f"<Verdict {self.id}, {self.size}: {self.status}{check}>"
+
     def rows(self) -> list[tuple[str, str]]:
         rows = [(name, brief(getattr(self, name)) or "none") for name in ROWS]
         rows.append(("status", f"{SYMBOLS[self.status]} {self.status}: {self.reason}"))
@@ -133,7 +137,7 @@ class Verdict(Record):
         return [*rows, ("seconds", f"{self.seconds:.1f}")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdicts(Record, Sequence[Verdict]):
     """Verdicts in the order of the ledger; index by position or by id."""
 
@@ -173,6 +177,10 @@ class Verdicts(Record, Sequence[Verdict]):
     @property
     def ok(self) -> bool:
         return self.status in HOLDING
+
+    def __repr__(self) -> str:
+        counts = "; ".join(f"{n} {status}" for status, n in self.counts.items() if n)
+        return f"<Verdicts: {counts or 'none'}>"
 
     def rows(self) -> list[tuple[str, str]]:
         return [(verdict.id, verdict.status) for verdict in self.items]
