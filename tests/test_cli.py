@@ -55,9 +55,16 @@ def test_verify_prints_the_table_and_writes_the_report():
     assert code == 0
     assert re.search(r"A-SUM +✓ holds +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4", printed)
     assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
-    assert "1 holds, 1 holds as corrected" in printed
+    assert "1 holds; 1 holds as corrected" in printed
     assert f"report: {Path('tacit-report/index.html')}" in printed
-    assert files() == ["tacit-report", "tacit-report/index.html", "tacit-report/verdicts.json"]
+    assert files() == [
+        "tacit-report",
+        "tacit-report/index.html",
+        "tacit-report/verdicts",
+        "tacit-report/verdicts.json",
+        "tacit-report/verdicts/A-MEAN.quick.json",
+        "tacit-report/verdicts/A-SUM.quick.json",
+    ]
     stored = json.loads(Path("tacit-report/verdicts.json").read_text(encoding="utf-8"))
     assert [verdict["status"] for verdict in stored["verdicts"]] == ["holds as corrected", "holds"]
 
@@ -388,7 +395,7 @@ def test_a_real_process_ends_with_the_code_and_a_report():
     with started("ledger", "verify", "--jobs", "2", "--out", "report") as process:
         printed, told = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "1 holds, 1 holds as corrected, 1 fails, 2 inconclusive" in printed
+    assert "1 holds; 1 holds as corrected; 1 fails; 2 inconclusive" in printed
     assert "5/5" in told
     assert "5/5" not in printed  # a pipe receives the results alone
     assert Path("report/index.html").stat().st_size > 10_000
@@ -404,19 +411,107 @@ def test_a_real_process_refuses_an_unknown_id():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
-def test_ctrl_c_ends_the_workers_and_writes_nothing(monkeypatch):
-    monkeypatch.setenv("LITTLE_LEDGER_PID", "pid")
+def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
+    monkeypatch.setenv("LITTLE_LEDGER", ".")
     with started("patient", "verify", "--jobs", "2") as process:
-        assert process.stderr.readline().startswith("1/2 P-SHORT")  # both workers are at work
+        assert process.stderr.readline().startswith("1/2 P-SHORT ✓ holds")  # both are at work
         while not Path("pid").exists() or not Path("pid").read_text():
             time.sleep(0.05)
         worker = int(Path("pid").read_text())
         os.kill(worker, 0)  # it is there
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted; nothing was written" in told
+        printed, told = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    assert "interrupted with 1 of 2 verdicts found; they are kept" in told
     assert "Traceback" not in told
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
-    assert files() == ["pid", "run.py"]
+    kept = "tacit-report/verdicts/P-SHORT.quick.json"
+    assert files() == ["pid", "run.py", "short", "tacit-report", "tacit-report/verdicts", kept]
+    Path("hurry").touch()
+    with started("patient", "verify", "--jobs", "2") as process:
+        printed, told = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert told.splitlines()[0].startswith("1 of 2 verdicts were found before, by the same code")
+    assert re.search(r"^1/2 P-SHORT ✓ holds \(found before, in", told, flags=re.MULTILINE)
+    assert re.search(r"^2/2 P-LONG ✓ holds \(\d", told, flags=re.MULTILINE)
+    assert "2 holds" in printed
+    assert Path("short").read_text() == "ran\n"  # once, in the first run
+    with started("patient", "verify", "--fresh", "--jobs", "2") as process:
+        process.communicate(timeout=60)
+    assert Path("short").read_text() == "ran\nran\n"
+
+
+# --- verdicts that were found before --------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A ledger of one claim, and how often it ran."""
+    from tacit.claims.registry import Registry
+
+    ran = []
+
+    def experiment(size):
+        ran.append(size)
+        return little_ledger.basel(size)
+
+    book = Registry()
+    book.claim("T-1", statement="s", place="p")(experiment)
+    monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "ledger", book)
+    return ran
+
+
+def test_a_verdict_is_found_once_for_each_size(counted):
+    for words, runs in (
+        ([], ["quick"]),
+        ([], ["quick"]),
+        (["--full"], ["quick", "full"]),
+        (["T-1", "--full"], ["quick", "full"]),
+        (["--no-report"], ["quick", "full", "quick"]),
+        (["--fresh"], ["quick", "full", "quick", "quick"]),
+    ):
+        assert tacit_command("verify", *words)[0] == 0
+        assert counted == runs, words
+
+
+@pytest.mark.parametrize("change", ["code", "package", "images", "statement", "damage", "edit"])
+def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
+    from tacit.report import finished
+
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
+    tacit_command("verify")
+    file = Path("tacit-report/verdicts/T-1.quick.json")
+    if change == "code":
+        monkeypatch.setattr("tacit.studies.code.code_version", lambda function: "0.1.0+other")
+    if change == "package":
+        other = {**finished.versions(), "numpy": "1.0"}
+        monkeypatch.setattr(finished, "versions", lambda: other)
+    if change == "images":
+        (tmp_path / "mnist.npz").write_bytes(b"new")
+    if change == "statement":
+        stored = file.read_text(encoding="utf-8")
+        file.write_text(stored.replace('"statement": "s"', '"statement": "t"'), encoding="utf-8")
+    if change == "damage":
+        file.write_bytes(file.read_bytes()[:-20])
+    if change == "edit":
+        stored = file.read_text(encoding="utf-8")
+        file.write_text(stored.replace('"holds"', '"fails"'), encoding="utf-8")
+    assert tacit_command("verify")[0] == 0
+    assert counted == ["quick", "quick"]
+
+
+def test_a_run_that_broke_off_is_not_kept(monkeypatch):
+    code, _ = tacit_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
+    assert code == 1
+    kept = [path.name for path in Path("tacit-report/verdicts").iterdir()]
+    assert kept == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
+
+
+def test_a_change_of_the_code_behind_a_claim_changes_its_version():
+    from tacit.report.finished import circumstances
+
+    (claim,) = little_ledger.ledger.select("A-SUM")
+    (other,) = tacit.claims.registry.ledger.select("W-T1")
+    assert circumstances(claim)["code"] != circumstances(other)["code"]
+    assert circumstances(other)["code"].startswith(f"{tacit.__version__}+")

@@ -52,13 +52,21 @@ class Claim(Record):
         return Verdict(self.id, self.statement, self.place, evidence, size, seconds)
 
 
+RAN = "ran to the end"
+
+
 def unfinished(sentence: str) -> Evidence:
     """The evidence of an experiment that did not run to its end: none, and the reason."""
     return Evidence(
         ran="the experiment did not run to its end",
-        premises={"ran to the end": Premise(False, sentence)},
+        premises={RAN: Premise(False, sentence)},
         findings=[sentence],
     )
+
+
+def broke_off(evidence: Evidence) -> bool:
+    """True for the evidence of an experiment that did not run to its end."""
+    return not evidence.premises.get(RAN, Premise(True)).holds
 
 
 def told(error: Exception) -> str:

@@ -169,6 +169,11 @@ class Verdicts(Record, Sequence[Verdict]):
         return {status: seen[status] for status in STATUSES}
 
     @property
+    def summary(self) -> str:
+        """How many claims have which status, in words; a status may hold a comma."""
+        return "; ".join(f"{n} {status}" for status, n in self.counts.items() if n)
+
+    @property
     def status(self) -> Status:
         """The worst status of all: fails, then inconclusive, then the corrected ones."""
         order: tuple[Status, ...] = ("fails", "inconclusive", *reversed(HOLDING))
@@ -179,8 +184,7 @@ class Verdicts(Record, Sequence[Verdict]):
         return self.status in HOLDING
 
     def __repr__(self) -> str:
-        counts = "; ".join(f"{n} {status}" for status, n in self.counts.items() if n)
-        return f"<Verdicts: {counts or 'none'}>"
+        return f"<Verdicts: {self.summary or 'none'}>"
 
     def rows(self) -> list[tuple[str, str]]:
         return [(verdict.id, verdict.status) for verdict in self.items]

@@ -43,7 +43,7 @@ def spoken(command: Callable[Given, None]) -> Callable[Given, None]:
             chatter().print(Text(f"error: {error}", style="red"))
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            chatter().print("interrupted; nothing was written")
+            chatter().print("interrupted; what was not finished was not written")
             raise typer.Exit(130) from None
 
     return telling
