@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import importlib
 import json
 import os
@@ -483,7 +485,7 @@ def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
     tacit_command("verify")
     file = Path("tacit-report/verdicts/T-1.quick.json")
     if change == "code":
-        monkeypatch.setattr("tacit.studies.code.code_version", lambda function: "0.1.0+other")
+        monkeypatch.setattr(finished, "code_digest", lambda file: "other")
     if change == "package":
         other = {**finished.versions(), "numpy": "1.0"}
         monkeypatch.setattr(finished, "versions", lambda: other)
@@ -508,10 +510,29 @@ def test_a_run_that_broke_off_is_not_kept(monkeypatch):
     assert kept == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
 
 
-def test_a_change_of_the_code_behind_a_claim_changes_its_version():
-    from tacit.report.finished import circumstances
+def test_the_digest_of_the_code_follows_the_files_behind_a_claim(tmp_path, monkeypatch):
+    from tacit.report.finished import circumstances, code_digest
 
+    digest = code_digest.__wrapped__
+    own = tmp_path / "own.py"
+    own.write_text("a = 1")
+    before = digest(own)
+    assert digest(own) == before
+    own.write_text("a = 2")
+    assert digest(own) != before
+    inside = Path(tacit.__file__).parent
+    copy = tmp_path / "tacit"
+    for file in ("q.py", "regularizer.py"):
+        (copy / "bias").mkdir(parents=True, exist_ok=True)
+        (copy / "bias" / file).write_bytes((inside / "bias" / file).read_bytes())
+    (copy / "cli").mkdir()
+    (copy / "cli" / "verify.py").write_text("")
+    monkeypatch.setattr(tacit, "__file__", str(copy / "__init__.py"))
+    before = digest(own)
+    (copy / "cli" / "verify.py").write_text("changed = True")  # no claim can depend on it
+    assert digest(own) == before
+    (copy / "bias" / "q.py").write_text("changed = True")
+    assert digest(own) != before
     (claim,) = little_ledger.ledger.select("A-SUM")
-    (other,) = tacit.claims.registry.ledger.select("W-T1")
-    assert circumstances(claim)["code"] != circumstances(other)["code"]
-    assert circumstances(other)["code"].startswith(f"{tacit.__version__}+")
+    partial = functools.partial(claim.experiment)
+    assert circumstances(dataclasses.replace(claim, experiment=partial)) is None  # never kept

@@ -22,6 +22,14 @@ SYMBOLS: dict[Status, str] = {
     "fails": "✗",
     "inconclusive": "?",
 }
+MEANINGS: dict[Status, str] = {
+    "holds": "every check passes and every control misses",
+    "holds, proof corrected": "the statement stands, a line of its proof or an equation beside it "
+    "does not",
+    "holds as corrected": "the statement itself fails as printed, and holds as we word it",
+    "fails": "the statement fails, and we have no correction",
+    "inconclusive": "a premise is not met, or the measurement cannot tell",
+}
 
 
 ROWS = (

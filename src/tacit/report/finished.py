@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import inspect
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+import tacit
 from tacit.claims import saved
 from tacit.claims.registry import Claim, broke_off
 from tacit.claims.verdict import Size, Verdict, Verdicts
 from tacit.report.write import read_verdicts, write_whole
 from tacit.versions import versions
+
+ROOMS = ("bias", "problems", "models", "flows", "probes", "studies", "claims")  # not later ones
 
 
 @dataclass(frozen=True)
@@ -55,18 +61,29 @@ class Finished:
 
 
 def circumstances(claim: Claim) -> dict[str, str] | None:
-    """What a verdict depends on besides the claim; None if the code of the claim is not in a file.
-
-    The digest of the code is coarse: whatever computes in tacit, and all claims.
-    """
-    from tacit.studies.code import code_version
-
-    experiment = claim.experiment
+    """What a verdict depends on besides the claim; None if the code of the claim is in no file."""
     try:
-        code = code_version(f"{experiment.__module__}:{experiment.__qualname__}")
-    except (AttributeError, ImportError):
+        own = inspect.getsourcefile(claim.experiment)
+    except TypeError:
         return None
-    return {**versions(), "code": code, "images": _images()}
+    if own is None or not Path(own).is_file():
+        return None
+    return {**versions(), "code": code_digest(Path(own)), "images": _images()}
+
+
+@functools.cache
+def code_digest(own: Path) -> str:
+    """A digest of the file of a claim and of everything in tacit that claims may import.
+
+    It is coarse: a change to one claim of tacit makes the verdicts on the others old, too.
+    """
+    root = Path(tacit.__file__).parent
+    files = {own, *root.glob("*.py")}.union(*((root / room).rglob("*.py") for room in ROOMS))
+    whole = hashlib.blake2b(digest_size=6)
+    for file in sorted(files):
+        text = file.read_bytes()
+        whole.update(f"{file.name} {len(text)}\n".encode() + text)
+    return whole.hexdigest()
 
 
 def _images() -> str:

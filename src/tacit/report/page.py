@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tacit.claims.evidence import STATUSES, Status
-from tacit.claims.verdict import SYMBOLS, Verdict, Verdicts
+from tacit.claims.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts
 from tacit.report.document import document
 from tacit.report.markup import Markup, tag
 from tacit.report.parts import tile
@@ -65,17 +65,15 @@ def _header(verdicts: Verdicts) -> Markup:
         "A claim holds only if every check passes, every premise is met, "
         "and the same measurement rejects a wrong theorem. "
     )
-    statuses = (
-        "“Holds, proof corrected”: the statement stands, a line of its proof or an equation beside"
-        " it does not. “Holds as corrected”: the statement itself fails as printed."
-    )
+    corrected: tuple[Status, ...] = ("holds, proof corrected", "holds as corrected")
+    statuses = ". ".join(f"“{status.capitalize()}”: {MEANINGS[status]}" for status in corrected)
     every = tile("∗", len(verdicts), "all claims", "every", "only-every")
     tiles = [_tile(status, verdicts) for status in STATUSES]
     return tag(
         "header",
         tag("p", "tacit verify", class_="kicker"),
         tag("h1", "What the theory says, and what was measured"),
-        tag("p", facts, rule, statuses, class_="lead"),
+        tag("p", facts, rule, f"{statuses}.", class_="lead"),
         tag("ul", every, *tiles, class_="tiles"),
         id="top",
     )
