@@ -58,9 +58,10 @@ def verify(
 
     \b
     [bold]Exit code[/bold]
-      0  all claims hold, as printed or as corrected
-      1  a claim fails or is inconclusive
-      2  wrong usage; nothing was run or written
+        0  all claims hold, as printed or as corrected
+        1  a claim fails or is inconclusive
+        2  wrong usage; nothing was run or written
+      130  interrupted; what was found is kept
 
     The report is one page, index.html, beside verdicts.json.
     """
@@ -72,7 +73,7 @@ def verify(
     size: Size = "full" if full else "quick"
     if report:
         refuse_unwritable("verify", out)
-        verdicts = _kept(claims, size, jobs, out / FINISHED, fresh)
+        verdicts = _continued(claims, size, jobs, out / FINISHED, fresh)
     else:
         with meter(claims, chatter()) as progress:
             verdicts = gather(claims, size, jobs, progress)
@@ -83,7 +84,7 @@ def verify(
     raise typer.Exit(exit_code(verdicts))
 
 
-def _kept(
+def _continued(
     claims: Sequence[Claim], size: Size, jobs: int | None, folder: Path, fresh: bool
 ) -> Verdicts:
     """The verdicts of `claims`, each written when it is found, finished ones not run again."""
