@@ -16,6 +16,7 @@ from tacit.figures.study import draw_study
 from tacit.figures.style import styled
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
+from tacit.threads import one_thread
 
 HERE = Path(__file__).resolve().parent
 GALLERY = HERE.parent / "gallery"
@@ -37,7 +38,7 @@ def build(folder: Path, names: Collection[str] = ()) -> list[Path]:
             f"there is no picture {strange[0]}; choose from {', '.join(sorted(known))}"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as stage:
+    with tempfile.TemporaryDirectory(dir=folder.parent) as stage, one_thread(xla=False):
         for name in names or known:
             _draw(name, Path(stage) / f"{name}.png")
         return [file.replace(folder / file.name) for file in sorted(Path(stage).iterdir())]

@@ -101,12 +101,41 @@ for number in range(4):
     deadly.claim(f"D-{number}", statement="beside a killer", place="-")(basel)
 
 
-patient = Registry()
-patient.claim("P-SHORT", statement="soon over", place="-")(basel)
+patient = Registry()  # its claims leave traces in the folder that LITTLE_LEDGER names
+
+
+@patient.claim("P-SHORT", statement="soon over", place="-")
+def runs_at_once(size: Size) -> Evidence:
+    with (Path(os.environ["LITTLE_LEDGER"]) / "short").open("a") as stream:
+        stream.write("ran\n")
+    return basel(size)
 
 
 @patient.claim("P-LONG", statement="patience is rewarded", place="-", seconds=600)
 def waits(size: Size) -> Evidence:
-    Path(os.environ["LITTLE_LEDGER_PID"]).write_text(str(os.getpid()))
-    time.sleep(600)
-    return Evidence(ran="too long")
+    folder = Path(os.environ["LITTLE_LEDGER"])
+    (folder / "pid").write_text(str(os.getpid()))
+    for _ in range(6000):  # it ends by itself if nobody ends it
+        if (folder / "hurry").exists():
+            break
+        time.sleep(0.1)
+    return basel(size)
+
+
+threads = Registry()
+
+
+def blas_threads() -> set[int]:
+    """How many threads each loaded BLAS takes."""
+    from threadpoolctl import threadpool_info
+
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def counts_threads(size: Size) -> Evidence:
+    check = Check("BLAS threads", max(blas_threads()), predicted=1)
+    return Evidence(ran="threadpoolctl", checks=[check], controls={"two threads": 2})
+
+
+for number in range(2):
+    threads.claim(f"T-{number}", statement="BLAS has one thread", place="-")(counts_threads)

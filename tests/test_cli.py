@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import importlib
 import json
 import os
@@ -55,11 +57,18 @@ def test_verify_prints_the_table_and_writes_the_report():
     assert code == 0
     assert re.search(r"A-SUM +✓ holds +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4", printed)
     assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
-    assert "1 holds, 1 holds as corrected" in printed
+    assert "1 holds; 1 holds as corrected" in printed
     assert f"report: {Path('tacit-report/index.html')}" in printed
-    assert files() == ["tacit-report", "tacit-report/index.html", "tacit-report/verdicts.json"]
+    assert files() == [
+        "tacit-report",
+        "tacit-report/index.html",
+        "tacit-report/verdicts",
+        "tacit-report/verdicts.json",
+        "tacit-report/verdicts/A-MEAN.quick.json",
+        "tacit-report/verdicts/A-SUM.quick.json",
+    ]
     stored = json.loads(Path("tacit-report/verdicts.json").read_text(encoding="utf-8"))
-    assert [verdict["status"] for verdict in stored["verdicts"]] == ["holds", "holds as corrected"]
+    assert [verdict["status"] for verdict in stored["verdicts"]] == ["holds as corrected", "holds"]
 
 
 @pytest.mark.filterwarnings("default")
@@ -85,9 +94,7 @@ def test_the_exit_code_says_whether_anything_fails(ids, code):
 def test_an_unknown_id_touches_no_file_and_offers_the_nearest():
     code, printed = tacit_command("verify", "A-SUM", "a-men", "--out", "report")
     assert code == 2
-    assert printed.splitlines() == [
-        "error: verify: unknown claim id 'a-men'; did you mean A-MEAN, A-SUM?"
-    ]
+    assert printed.splitlines() == ["error: verify: unknown claim id 'a-men'; did you mean A-MEAN?"]
     assert files() == []
 
 
@@ -148,13 +155,64 @@ def test_the_table_fits_every_width(width):
 # --- list, show, version, help -------------------------------------------------------------
 
 
-def test_list_names_claims_and_figures():
-    code, printed = tacit_command("list")
-    assert code == 0
-    for claim in little_ledger.ledger.claims():
-        assert re.search(rf"{claim.id} .*{re.escape(claim.statement)}", printed)
-    for name in figures.figures():
-        assert name in printed
+def ids_listed(*words):
+    """What `tacit list` names in a pipe, each line with its first word alone."""
+    code, printed = tacit_command("list", *words)
+    assert code == 0, printed
+    lines = printed.splitlines()
+    heads = [line for line in lines if re.search(r"\(tacit \w+ \w+\)$", line)]
+    assert len(heads) == len({head.split("  ")[0] for head in heads})
+    return [line.split()[0] for line in lines if line not in heads]
+
+
+def test_list_has_one_line_for_each():
+    from tacit.studies.reading import presets
+
+    claims = [claim.id for claim in little_ledger.ledger.claims()]
+    assert ids_listed() == [*claims, *figures.figures(), *presets()]
+    printed = tacit_command("list")[1]
+    for claim in little_ledger.ledger.claims():  # whole, so that grep finds everything
+        line = f"{claim.id} .*{re.escape(claim.statement)}  \\[{re.escape(claim.place)}\\]$"
+        assert re.search(line, printed, flags=re.MULTILINE)
+
+
+def test_list_is_filtered_by_kind_source_id_and_text():
+    from tacit.studies.reading import presets
+
+    assert ids_listed("figures") == ids_listed("FIGURE") == list(figures.figures())
+    assert ids_listed("studies") == list(presets())
+    assert ids_listed("claims") == [claim.id for claim in little_ledger.ledger.claims()]
+    assert {name[:2] for name in ids_listed("m")} == {"M-"}
+    assert ids_listed("figures", "M") == [name for name in figures.figures() if name[0] == "M"]
+    assert ids_listed("pi^2") == ["A-SUM"]
+    assert ids_listed("claims", "a-sum") == ["A-SUM"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["figurs"], "list: nothing matches 'figurs'; did you mean figures?"),
+        (["W-F77"], "list: nothing matches 'W-F77'; did you mean W-F7, W-F7d?"),
+        (["A-SUM", "M"], "list: nothing matches all of A-SUM, M; give fewer words"),
+    ],
+)
+def test_list_says_what_matches_nothing(words, sentence):
+    assert tacit_command("list", *words) == (2, f"error: {sentence}\n")
+
+
+def test_on_a_terminal_the_list_keeps_to_one_line_each():
+    from rich.console import Console
+
+    from tacit.cli.listing import Entry, _print
+
+    entry = Entry("claims", "W-T1", "a statement [of] many words " * 9, "section 4")
+    for whole, lines in ((False, 1), (True, 8)):
+        console = Console(width=40, force_terminal=True, file=open(os.devnull, "w"), record=True)  # noqa: SIM115
+        _print(console, entry, 6, whole)
+        console.file.close()
+        shown = console.export_text().splitlines()
+        assert max(map(len, shown)) <= 40
+        assert len(shown) == lines
 
 
 def test_show_prints_saved_verdicts_again():
@@ -339,7 +397,7 @@ def test_a_real_process_ends_with_the_code_and_a_report():
     with started("ledger", "verify", "--jobs", "2", "--out", "report") as process:
         printed, told = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "1 holds, 1 holds as corrected, 1 fails, 2 inconclusive" in printed
+    assert "1 holds; 1 holds as corrected; 1 fails; 2 inconclusive" in printed
     assert "5/5" in told
     assert "5/5" not in printed  # a pipe receives the results alone
     assert Path("report/index.html").stat().st_size > 10_000
@@ -355,19 +413,126 @@ def test_a_real_process_refuses_an_unknown_id():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
-def test_ctrl_c_ends_the_workers_and_writes_nothing(monkeypatch):
-    monkeypatch.setenv("LITTLE_LEDGER_PID", "pid")
+def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
+    monkeypatch.setenv("LITTLE_LEDGER", ".")
     with started("patient", "verify", "--jobs", "2") as process:
-        assert process.stderr.readline().startswith("1/2 P-SHORT")  # both workers are at work
+        assert process.stderr.readline().startswith("1/2 P-SHORT ✓ holds")  # both are at work
         while not Path("pid").exists() or not Path("pid").read_text():
             time.sleep(0.05)
         worker = int(Path("pid").read_text())
         os.kill(worker, 0)  # it is there
         process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "interrupted; nothing was written" in told
+        printed, told = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    assert "interrupted with 1 of 2 verdicts found; they are kept" in told
     assert "Traceback" not in told
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
-    assert files() == ["pid", "run.py"]
+    kept = "tacit-report/verdicts/P-SHORT.quick.json"
+    assert files() == ["pid", "run.py", "short", "tacit-report", "tacit-report/verdicts", kept]
+    Path("hurry").touch()
+    with started("patient", "verify", "--jobs", "2") as process:
+        printed, told = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert told.splitlines()[0].startswith("1 of 2 verdicts were found before, by the same code")
+    assert re.search(r"^1/2 P-SHORT ✓ holds \(found before, in", told, flags=re.MULTILINE)
+    assert re.search(r"^2/2 P-LONG ✓ holds \(\d", told, flags=re.MULTILINE)
+    assert "2 holds" in printed
+    assert Path("short").read_text() == "ran\n"  # once, in the first run
+    with started("patient", "verify", "--fresh", "--jobs", "2") as process:
+        process.communicate(timeout=60)
+    assert Path("short").read_text() == "ran\nran\n"
+
+
+# --- verdicts that were found before --------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A ledger of one claim, and how often it ran."""
+    from tacit.claims.registry import Registry
+
+    ran = []
+
+    def experiment(size):
+        ran.append(size)
+        return little_ledger.basel(size)
+
+    book = Registry()
+    book.claim("T-1", statement="s", place="p")(experiment)
+    monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "ledger", book)
+    return ran
+
+
+def test_a_verdict_is_found_once_for_each_size(counted):
+    for words, runs in (
+        ([], ["quick"]),
+        ([], ["quick"]),
+        (["--full"], ["quick", "full"]),
+        (["T-1", "--full"], ["quick", "full"]),
+        (["--no-report"], ["quick", "full", "quick"]),
+        (["--fresh"], ["quick", "full", "quick", "quick"]),
+    ):
+        assert tacit_command("verify", *words)[0] == 0
+        assert counted == runs, words
+
+
+@pytest.mark.parametrize("change", ["code", "package", "images", "statement", "damage", "edit"])
+def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
+    from tacit.report import finished
+
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
+    tacit_command("verify")
+    file = Path("tacit-report/verdicts/T-1.quick.json")
+    if change == "code":
+        monkeypatch.setattr(finished, "code_digest", lambda file: "other")
+    if change == "package":
+        other = {**finished.versions(), "numpy": "1.0"}
+        monkeypatch.setattr(finished, "versions", lambda: other)
+    if change == "images":
+        (tmp_path / "mnist.npz").write_bytes(b"new")
+    if change == "statement":
+        stored = file.read_text(encoding="utf-8")
+        file.write_text(stored.replace('"statement": "s"', '"statement": "t"'), encoding="utf-8")
+    if change == "damage":
+        file.write_bytes(file.read_bytes()[:-20])
+    if change == "edit":
+        stored = file.read_text(encoding="utf-8")
+        file.write_text(stored.replace('"holds"', '"fails"'), encoding="utf-8")
+    assert tacit_command("verify")[0] == 0
+    assert counted == ["quick", "quick"]
+
+
+def test_a_run_that_broke_off_is_not_kept(monkeypatch):
+    code, _ = tacit_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
+    assert code == 1
+    kept = [path.name for path in Path("tacit-report/verdicts").iterdir()]
+    assert kept == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
+
+
+def test_the_digest_of_the_code_follows_the_files_behind_a_claim(tmp_path, monkeypatch):
+    from tacit.report.finished import circumstances, code_digest
+
+    digest = code_digest.__wrapped__
+    own = tmp_path / "own.py"
+    own.write_text("a = 1")
+    before = digest(own)
+    assert digest(own) == before
+    own.write_text("a = 2")
+    assert digest(own) != before
+    inside = Path(tacit.__file__).parent
+    copy = tmp_path / "tacit"
+    for file in ("q.py", "regularizer.py"):
+        (copy / "bias").mkdir(parents=True, exist_ok=True)
+        (copy / "bias" / file).write_bytes((inside / "bias" / file).read_bytes())
+    (copy / "cli").mkdir()
+    (copy / "cli" / "verify.py").write_text("")
+    monkeypatch.setattr(tacit, "__file__", str(copy / "__init__.py"))
+    before = digest(own)
+    (copy / "cli" / "verify.py").write_text("changed = True")  # no claim can depend on it
+    assert digest(own) == before
+    (copy / "bias" / "q.py").write_text("changed = True")
+    assert digest(own) != before
+    (claim,) = little_ledger.ledger.select("A-SUM")
+    partial = functools.partial(claim.experiment)
+    assert circumstances(dataclasses.replace(claim, experiment=partial)) is None  # never kept

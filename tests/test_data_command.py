@@ -221,7 +221,7 @@ def test_an_interrupted_fetch_ends_the_download_and_leaves_nothing(tmp_path):
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert "interrupted; nothing was written" in said
+    assert "interrupted; what was not finished was not written" in said
     assert left() == []
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

@@ -458,7 +458,7 @@ SETTINGS = {
     "until percent": ({"until": 0}, "until must be an accuracy above 0 and at most 1, got 0"),
     "until_loss": ({"until_loss": 0}, "until_loss must be > 0"),
     "part": ({"part": "first"}, "unknown part 'first'"),
-    "precision": ({"precision": "half"}, "unknown precision 'half'; known: double, single"),
+    "precision": ({"precision": "half"}, "unknown precision 'half'; known: single, double"),
     "record": ({"record": [6]}, "record must stay within epochs=5, got 6"),
     "twin": ({"part": "output", "twin": True}, "twin must be False with part='output'"),
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import math
 import os
 import re
 import xml.etree.ElementTree as xml
+from dataclasses import asdict
 from datetime import UTC, datetime
 
 import numpy as np
@@ -14,6 +17,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import little_ledger
+from explore_browser import CHROMIUM, browser
 from tacit.claims import Check, Evidence, Plot, Series, Verdict, Verdicts
 from tacit.claims.run import gather
 from tacit.report import page, read_verdicts, refuse_unwritable, write_report
@@ -21,6 +25,7 @@ from tacit.report.draw import drawable, figure, svg
 from tacit.report.gauge import gauge, place, strain
 from tacit.report.markup import Markup, joined, tag
 from tacit.report.write import write_whole
+from tacit.sources import SOURCES
 
 SVG = "{http://www.w3.org/2000/svg}"
 NOW = datetime(2024, 2, 29, 12, 0, tzinfo=UTC)
@@ -48,53 +53,157 @@ def words(element):
 # --- the page ------------------------------------------------------------------------------
 
 
+def claim_of(tree, id):
+    """The part of the page that a claim opens to, with its line above it."""
+    return next(
+        part for part in tree.iter("details") if part.find(f"./div[@id='claim-{id}']") is not None
+    )
+
+
 def test_the_page_shows_every_part_of_a_claim(verdicts):
     tree = parsed(page(verdicts, NOW))
-    shown = words(tree.find(".//section[@id='claim-A-MEAN']"))
+    shown = words(claim_of(tree, "A-MEAN"))
     verdict = verdicts["A-MEAN"]
     for part in (verdict.statement, verdict.place, verdict.ran, verdict.correction, verdict.reason):
         assert part in shown
     for part in ("✎holds as corrected", "199 > 0", "0 ≤ 0", "n^2 / 2", "printed formula"):
         assert part in shown
     assert "tacit verify A-MEAN" in shown
-    first = words(tree.find(".//section[@id='claim-A-SUM']"))
+    first = words(claim_of(tree, "A-SUM"))
     for part in ("the terms fall", "✓ met", "✓ rejected: 0.4112 > 0.0001", "one over the number"):
         assert part in first
-    failing = words(tree.find(".//section[@id='claim-B-FALSE']"))
+    failing = words(claim_of(tree, "B-FALSE"))
     assert "Counterexample" in failing
     assert "✗ misses: 5 > 0" in failing
-    assert "None was given, so this claim cannot hold" in words(
-        tree.find(".//section[@id='claim-B-STOP']")
-    )
+    assert "None was given, so this claim cannot hold" in words(claim_of(tree, "B-STOP"))
 
 
-def test_the_page_counts_and_lists_all_claims(verdicts):
+KINDS = ["every", "holds", "proof", "corrected", "fails", "inconclusive"]
+
+
+def test_the_tiles_count_the_claims_and_are_links_that_filter(verdicts):
+    text = page(verdicts, NOW)
+    tree = parsed(text)
+    tiles = tree.findall(".//ul[@class='tiles']/li")
+    assert [words(tile) for tile in tiles] == [
+        *("∗5all claims", "✓1holds", "†0holds, proof corrected"),
+        *("✎1holds as corrected", "✗1fails", "?2inconclusive"),
+    ]
+    assert [tile.get("id") for tile in tiles] == [f"only-{name}" for name in KINDS]
+    assert [tile.find("a").get("href") for tile in tiles] == [f"#only-{name}" for name in KINDS]
+    for name in KINDS[1:]:  # the rule that hides the others, also without a script
+        hides = f':root:has(#only-{name}:target) :is(.claim:not([data-status="{name}"])'
+        assert hides in text
+    statuses = [part.get("data-status") for part in tree.iter("details")]
+    assert statuses == ["corrected", "holds", "fails", "inconclusive", "inconclusive"]
+
+
+def test_claims_are_grouped_by_source_and_lie_closed(verdicts):
     tree = parsed(page(verdicts, NOW))
-    tiles = [words(tile) for tile in tree.findall(".//li[@class]")]
-    proof = "†0holds, proof corrected"
-    assert tiles == ["✓1holds", proof, "✎1holds as corrected", "✗1fails", "?2inconclusive"]
-    links = [a.get("href") for a in tree.findall(".//table[@class='ledger']//a")]
-    ids = [section.get("id") for section in tree.iter("section")]
-    assert links == [f"#{name}" for name in ids]
-    assert len(ids) == len(verdicts)
+    groups = {part.get("id"): part for part in tree.findall(".//section[@class='source']")}
+    assert list(groups) == ["source-A", "source-B"]
+    assert [len(group.findall("details")) for group in groups.values()] == [2, 3]
+    links = [link.get("href") for link in tree.findall(".//nav/a")]
+    assert links == ["#source-A", "#source-B"]
+    assert all(part.get("open") is None for part in tree.iter("details"))
+    few = parsed(page(verdicts[:2], NOW))  # of so few one wants to see the evidence
+    assert all(part.get("open") for part in few.iter("details"))
     footer = words(tree.find(".//footer"))
     assert "2024-02-29 12:00 UTC" in footer
     assert f"numpy {np.__version__}" in footer
+
+
+def named(id, place):
+    check = Check("c", 0.5, tolerance=1)
+    return Verdict(id, f"statement of {id}", place, Evidence("r", [check], controls={"w": 3.0}))
+
+
+def test_the_page_names_its_papers_and_the_printed_place_of_every_claim():
+    made = (named("W-T1", "section 4, Theorem 1"), named("L-clock", "ours; it joins L to W"))
+    tree = parsed(page(Verdicts((*made, named("N-LU", "w(lambda)"))), NOW))
+    groups = tree.findall(".//section[@class='source']")
+    assert [group.get("id") for group in groups] == ["source-W", "source-L", "source-N"]
+    for group, source in zip(groups, (SOURCES[0], SOURCES[2], SOURCES[3]), strict=True):
+        assert words(group.find("h2")) == f"{source.letter} {source.title}"
+        about = words(group.find("p[@class='authors']"))
+        assert about == f"{', '.join(source.authors)}. {source.year}, {source.form}."
+    lines = [words(part.find("summary")) for part in tree.iter("details")]
+    assert "Woodworth et al. 2020, section 4, Theorem 1" in lines[0]
+    assert "ours; it joins L to W" in lines[1]
+    assert "Lyu" not in lines[1]  # who did not write it
+    assert "Notsawo et al. 2025, w(lambda)" in lines[2]
+    assert all("quick, 0.0 s" in line for line in lines)
 
 
 def test_the_page_loads_nothing(verdicts):
     text = page(verdicts, NOW)
     tree = parsed(text)
     tags = {element.tag.removeprefix(SVG) for element in tree.iter()}
-    assert not tags & {"script", "link", "img", "iframe", "object", "embed", "audio", "video"}
+    assert not tags & {"link", "img", "iframe", "object", "embed", "audio", "video"}
     for element in tree.iter():
         for name, value in element.attrib.items():
             if name.endswith(("href", "src")):
                 assert value.startswith(("#", "data:")), f"{element.tag} {name}={value}"
+    (script,) = tree.iter("script")
+    assert not re.search(r"fetch|import|XMLHttp|WebSocket|src|http", script.text)
     assert "@import" not in text
     assert set(re.findall(r"url\((.)", text)) <= {"#"}
     addresses = set(re.findall(r"https?://[^\"'\s<]+", text))
     assert addresses <= {"http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"}
+
+
+OPEN = (
+    "Array.from(document.querySelectorAll('.evidence'))"
+    ".filter(part => part.checkVisibility()).map(part => part.id)"
+)
+LISTED = (
+    "Array.from(document.querySelectorAll('.claim > summary b'))"
+    ".filter(name => name.checkVisibility()).map(name => name.textContent)"
+)
+SEARCH = (
+    "(() => {{ const box = document.getElementById('search'); box.value = '{}';"
+    " box.dispatchEvent(new Event('input')); return {}; }})()"
+)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+def test_the_page_filters_and_opens_in_a_browser(verdicts, tmp_path):
+    pytest.importorskip("tornado")
+    everything = page(verdicts, NOW)
+    (tmp_path / "index.html").write_text(everything, encoding="utf-8")
+    plain = re.sub(r"<script>.*?</script>", "", everything, flags=re.DOTALL)
+    (tmp_path / "plain.html").write_text(plain, encoding="utf-8")
+    all_ids = [verdict.id for verdict in verdicts]
+
+    async def expect(tab, script, value):
+        text = json.dumps(value, separators=(",", ":"))
+        await tab.until(f"JSON.stringify({script}) === {json.dumps(text)}", seconds=10)
+
+    async def go(tab, address):
+        await tab.send("Page.navigate", url=address)
+        await expect(tab, "[document.readyState, location.href]", ["complete", address])
+
+    async def visit():
+        async with browser(tmp_path / "profile") as tab:
+            for name in ("index.html", "plain.html"):
+                await go(tab, (tmp_path / name).as_uri())
+                await expect(tab, LISTED, all_ids)
+                await expect(tab, OPEN, [])
+                await tab.run("location.hash = '#only-inconclusive'")
+                await expect(tab, LISTED, ["B-STOP", "B-VAGUE"])
+                await tab.run("location.hash = '#only-every'")
+                await expect(tab, LISTED, all_ids)
+            await go(tab, (tmp_path / "index.html").as_uri() + "#claim-B-FALSE")
+            await expect(tab, OPEN, ["claim-B-FALSE"])
+            await expect(tab, SEARCH.format("PRIME square", LISTED), ["B-FALSE"])
+            await expect(tab, SEARCH.format("no such words", LISTED), [])
+            await expect(tab, "document.getElementById('nothing').checkVisibility()", True)
+            await expect(tab, SEARCH.format("", LISTED), all_ids)
+            await tab.run("document.getElementById('open').click()")
+            await expect(tab, f"{OPEN}.length", len(all_ids))
+            assert tab.complaints == []
+
+    asyncio.run(visit())
 
 
 def test_ids_are_unique_and_references_find_them(verdicts):
@@ -137,7 +246,7 @@ def test_everything_is_escaped(one, two, three):
     )
     text = page(Verdicts((Verdict(f"T-{one}", one, two, found),), {one: two}), NOW)
     tree = parsed(text)
-    assert words(tree.find(".//h2")) == " ".join(one.split())
+    assert words(tree.find(".//span[@class='statement']")) == " ".join(one.split())
 
 
 @pytest.mark.parametrize("wrong", ["<script>alert(1)</script>", "a & b", '" onload="x', "]]>"])
@@ -239,7 +348,7 @@ def test_the_gauge_is_left_out_where_nothing_can_be_placed():
 def test_the_report_is_written_and_read_back(verdicts, tmp_path):
     html, json = write_report(verdicts, tmp_path / "deep" / "report")
     assert sorted(path.name for path in html.parent.iterdir()) == ["index.html", "verdicts.json"]
-    assert repr(read_verdicts(json)) == repr(verdicts)
+    assert str(asdict(read_verdicts(json))) == str(asdict(verdicts))
     parsed(html.read_text(encoding="utf-8"))
 
 

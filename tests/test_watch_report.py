@@ -674,7 +674,7 @@ def bad_records(grown):
     return {
         "missing.nc": "there is no file missing.nc",
         "missing.json": "there is no file missing.json",
-        "cut-run.nc": "cut short or is no netCDF",
+        "cut-run.nc": "cut short or damaged",
         "cut-run.json": "is no record in JSON",
         "part.json": "part.json is an incomplete record (without kernel_distance)",
         "other.json": "is no record in JSON",

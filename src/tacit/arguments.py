@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from difflib import get_close_matches
+from difflib import SequenceMatcher
 from numbers import Integral, Real
 
 import numpy as np
@@ -91,13 +91,24 @@ def integer(who: str, name: str, value: object, *, least: int) -> int:
 
 def one_of(who: str, name: str, value: str, known: Iterable[str]) -> str:
     """`value` if it is known; otherwise an error that offers the nearest names."""
-    known = sorted(known)
+    known = sorted(known) if isinstance(known, set | frozenset) else list(known)
     if value in known:
         return value
-    near = get_close_matches(str(value).upper(), [k.upper() for k in known], n=3, cutoff=0.4)
-    near = [k for k in known if k.upper() in near]
+    near = nearest(str(value), known)
     hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
     raise ValueError(f"{who}: unknown {name} {value!r}; {hint}")
+
+
+def nearest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """The names most like `value`, the likeliest first, without those that are much less so."""
+    matcher = SequenceMatcher(b=value.upper())
+    likeness: dict[str, float] = {}
+    for candidate in known:
+        matcher.set_seq1(candidate.upper())
+        likeness[candidate] = matcher.ratio()
+    least = max(0.5, max(likeness.values(), default=0.0) - 0.15)
+    likely = [candidate for candidate, ratio in likeness.items() if ratio >= least]
+    return sorted(likely, key=lambda candidate: -likeness[candidate])[:most]
 
 
 def log_scale(who: str, depth: int, alpha: object, log_alpha: object, mu: object) -> float:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import enum
 import html
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
+
+from tacit.calls import call
 
 
 class Kind(enum.Enum):
@@ -21,7 +24,7 @@ class Kind(enum.Enum):
     DIVERGED = "diverged"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Outcome:
     """The end of a computation: its kind and one sentence that says what happened."""
 
@@ -34,6 +37,8 @@ class Outcome:
 
     def __str__(self) -> str:
         return f"{self.kind.value}: {self.sentence}"
+
+    __repr__ = call
 
 
 class NumericalError(RuntimeError):
@@ -76,12 +81,21 @@ def html_table(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 class Record:
-    """Base of frozen dataclasses: `str` gives an aligned table, notebooks get an HTML one."""
+    """Base of frozen dataclasses: `repr` is a call, `str` an aligned table, notebooks get HTML.
+
+    `stored_as` names the fields of arguments that are stored under another name, `called` the
+    class that a user calls where that is not this one.
+    """
+
+    stored_as: ClassVar[Mapping[str, str]] = {}
+    called: ClassVar[str | None] = None
 
     def rows(self) -> list[tuple[str, str]]:
         """(name, short text) for every field, in order."""
         fields = dataclasses.fields(self)  # type: ignore[arg-type]
         return [(f.name, brief(getattr(self, f.name))) for f in fields if f.repr]
+
+    __repr__ = call
 
     def __str__(self) -> str:
         return text_table(type(self).__name__, self.rows())

@@ -11,7 +11,7 @@ from tacit.arguments import Array, log_scale
 from tacit.bias.pair import SignedPair
 
 
-@dataclasses.dataclass(frozen=True, init=False, eq=False)
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class R(SignedPair):
     """min |w - alpha w0|^2 over w+^2 - w-^2 = beta, W eq. (9).
 

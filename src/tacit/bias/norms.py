@@ -11,7 +11,7 @@ from tacit.arguments import Array, finite_array, positive
 from tacit.bias.regularizer import Regularizer
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class L1(Regularizer):
     """sum |beta_i|: the rich limit."""
 
@@ -32,7 +32,7 @@ class L1(Regularizer):
         return np.where(np.abs(s) < 1, 0.0, np.inf)
 
 
-@dataclasses.dataclass(frozen=True, init=False, eq=False)
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class L2(Regularizer):
     """(1/2) sum weights_i beta_i^2: the kernel limit, with weights 1/w0^(2D-2)."""
 
@@ -68,7 +68,7 @@ class L2(Regularizer):
         return np.broadcast_to(1 / self.stiffness, s.shape)
 
 
-@dataclasses.dataclass(frozen=True, init=False, eq=False)
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Lp(Regularizer):
     """(1/p) sum |beta_i|^p; convex for p > 1, a quasi-norm to be read off only for p < 1."""
 

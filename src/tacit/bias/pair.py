@@ -14,7 +14,7 @@ from tacit.bias import hypentropy, powerlaw
 from tacit.bias.regularizer import Regularizer
 
 
-@dataclasses.dataclass(frozen=True, init=False, eq=False)
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class SignedPair(Regularizer):
     """The regularizer whose inverse gradient is mu_i h(kappa_i s).
 

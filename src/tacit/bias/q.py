@@ -12,7 +12,7 @@ from tacit.arguments import Array, integer, log_scale
 from tacit.bias.pair import SignedPair
 
 
-@dataclasses.dataclass(frozen=True, init=False, eq=False)
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Q(SignedPair):
     """The implicit regularizer of beta = w+^D - w-^D from w+ = w- = alpha * w0.
 

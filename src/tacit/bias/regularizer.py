@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array
+from tacit.calls import call
 
 
 class Regularizer(abc.ABC):
@@ -19,6 +20,8 @@ class Regularizer(abc.ABC):
 
     #: number of coordinates the regularizer is tied to (by weights or a shape), None if any
     dimension: int | None = None
+
+    __repr__ = call
 
     def __call__(self, beta: ArrayLike) -> float:
         """The value at `beta`."""

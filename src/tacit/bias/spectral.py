@@ -12,10 +12,13 @@ from tacit.arguments import Array, finite_array
 from tacit.bias.norms import L1, L2
 from tacit.bias.q import Q
 from tacit.bias.regularizer import Regularizer
+from tacit.calls import call
 
 
 class Spectral(abc.ABC):
     """A convex function of a matrix: a vector regularizer, `law`, applied to its spectrum."""
+
+    __repr__ = call
 
     @property
     @abc.abstractmethod
@@ -57,7 +60,7 @@ def rounding(U: Array, Vt: Array) -> float:
     return float(max(len(U), Vt.shape[1]) * np.finfo(float).eps)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Nuclear(Spectral):
     """The sum of the singular values: the rich limit."""
 
@@ -69,7 +72,7 @@ class Nuclear(Spectral):
         return L1()
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Frobenius(Spectral):
     """Half the sum of the squared entries: the kernel limit."""
 
@@ -81,7 +84,7 @@ class Frobenius(Spectral):
         return L2()
 
 
-@dataclasses.dataclass(frozen=True, init=False, eq=False)
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Schatten(Spectral):
     """Q of the singular values, W Theorem 4."""
 

@@ -40,7 +40,7 @@ def _number(check: str, name: str, value: object) -> float:
         raise ValueError(f"Check {check!r}: {rule}, got {type(value).__name__} {value!r}") from None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Check(Record):
     """One measured number against one rule.
 
@@ -125,7 +125,7 @@ def _gap(check: Check) -> str:
     return f"off by {distance:.4g}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Premise(Record):
     """Whether an assumption of the claim was met in the run, and the number that says so."""
 
@@ -141,7 +141,7 @@ class Premise(Record):
         return f"{'met' if self.holds else 'not met'}{number}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Evidence(Record):
     """What one run of a claim found.
 

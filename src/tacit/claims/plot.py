@@ -24,7 +24,7 @@ def _numbers(series: str, name: str, values: Any) -> tuple[float, ...]:
     return tuple(array.astype(float).tolist())
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Series(Record):
     """One curve or cloud of points; NaN and infinity leave a gap."""
 
@@ -42,7 +42,7 @@ class Series(Record):
         one_of(f"Series {self.name!r}", "style", self.style, Style.__args__)  # type: ignore[attr-defined]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Plot(Record):
     """Axes with a title, labels that carry units, and series."""
 

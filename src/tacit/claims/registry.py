@@ -15,12 +15,13 @@ from tacit.arguments import one_of
 from tacit.claims.evidence import Evidence, Premise
 from tacit.claims.verdict import Size, Verdict
 from tacit.records import Record
+from tacit.sources import in_order
 from tacit.threads import one_blas_thread
 
 Experiment = Callable[[Size], Evidence]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Claim(Record):
     """One row of the ledger: what is claimed, where, and the experiment that can refute it."""
 
@@ -51,13 +52,21 @@ class Claim(Record):
         return Verdict(self.id, self.statement, self.place, evidence, size, seconds)
 
 
+RAN = "ran to the end"
+
+
 def unfinished(sentence: str) -> Evidence:
     """The evidence of an experiment that did not run to its end: none, and the reason."""
     return Evidence(
         ran="the experiment did not run to its end",
-        premises={"ran to the end": Premise(False, sentence)},
+        premises={RAN: Premise(False, sentence)},
         findings=[sentence],
     )
+
+
+def broke_off(evidence: Evidence) -> bool:
+    """True for the evidence of an experiment that did not run to its end."""
+    return not evidence.premises.get(RAN, Premise(True)).holds
 
 
 def told(error: Exception) -> str:
@@ -96,12 +105,12 @@ class Registry:
         return enter
 
     def claims(self) -> tuple[Claim, ...]:
-        """Every claim, in the order of registration."""
+        """Every claim, in the order of the sources, whatever was imported first."""
         if self._package:
             package = importlib.import_module(self._package)
             for module in pkgutil.walk_packages(package.__path__, f"{self._package}."):
                 importlib.import_module(module.name)
-        return tuple(self._claims.values())
+        return tuple(self._claims[key] for key in in_order(self._claims))
 
     def select(self, names: str | Iterable[str] | None = None) -> tuple[Claim, ...]:
         """The claims named by ids or sources, any case, in ledger order; None means all."""
@@ -123,7 +132,8 @@ class Registry:
             return [self._claims[key]]
         of_source = [claim for claim in known if claim.source.upper() == key]
         if not of_source:
-            one_of("verify", "claim id", name, {c.id for c in known} | {c.source for c in known})
+            ids = [claim.id for claim in known]
+            one_of("verify", "claim id", name, dict.fromkeys([*ids, *(c.source for c in known)]))
         return of_source
 
     def is_one(self, name: object) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from tacit.arguments import integer
 from tacit.claims.registry import Claim, Registry, ledger
@@ -36,11 +36,15 @@ def gather(
     size: Size = "quick",
     jobs: int | None = None,
     progress: Progress | None = None,
+    known: Mapping[str, Verdict] | None = None,
 ) -> Verdicts:
-    """The verdicts of `claims` in the order given, whichever finishes first."""
+    """The verdicts of `claims` in the order given, whichever finishes first.
+
+    Claims whose id is in `known` are not run.
+    """
     claims = tuple(claims)
-    found = {}
-    for verdict in run(claims, size, jobs):
+    found = dict(known or {})
+    for verdict in run([claim for claim in claims if claim.id not in found], size, jobs):
         found[verdict.id] = verdict
         if progress:
             progress(verdict)

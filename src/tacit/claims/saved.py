@@ -21,13 +21,13 @@ def dumps(verdicts: Verdicts) -> str:
         for verdict in verdicts
     ]
     content = {"format": FORMAT, "versions": verdicts.versions, "verdicts": entries}
-    return json.dumps(_packed(content), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    return json.dumps(packed(content), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def loads(text: str, name: str = "verdicts") -> Verdicts:
     """The verdicts in `text`; text that is cut short, foreign or tampered with is refused."""
     try:
-        content = _unpacked(json.loads(text))
+        content = unpacked(json.loads(text))
     except json.JSONDecodeError as error:
         raise ValueError(f"{name}: not a whole JSON file ({error}); verify again") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
@@ -66,20 +66,21 @@ def _plot(series: list[dict[str, Any]], **rest: Any) -> Plot:
     return Plot(series=[Series(**curve) for curve in series], **rest)
 
 
-def _packed(value: Any) -> Any:
+def packed(value: Any) -> Any:
     """`value` with every NaN and infinity written as {"$float": "nan"}."""
     if isinstance(value, float) and not math.isfinite(value):
         return {"$float": str(value)}
     if isinstance(value, dict):
-        return {key: _packed(entry) for key, entry in value.items()}
+        return {key: packed(entry) for key, entry in value.items()}
     if isinstance(value, list | tuple):
-        return [_packed(entry) for entry in value]
+        return [packed(entry) for entry in value]
     return value
 
 
-def _unpacked(value: Any) -> Any:
+def unpacked(value: Any) -> Any:
+    """What `packed` was made from."""
     if isinstance(value, dict):
         if list(value) == ["$float"] and value["$float"] in ("nan", "inf", "-inf"):
             return float(value["$float"])
-        return {key: _unpacked(entry) for key, entry in value.items()}
-    return [_unpacked(entry) for entry in value] if isinstance(value, list) else value
+        return {key: unpacked(entry) for key, entry in value.items()}
+    return [unpacked(entry) for entry in value] if isinstance(value, list) else value

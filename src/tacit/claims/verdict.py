@@ -22,6 +22,14 @@ SYMBOLS: dict[Status, str] = {
     "fails": "✗",
     "inconclusive": "?",
 }
+MEANINGS: dict[Status, str] = {
+    "holds": "every check passes and every control misses",
+    "holds, proof corrected": "the statement stands, a line of its proof or an equation beside it "
+    "does not",
+    "holds as corrected": "the statement itself fails as printed, and holds as we word it",
+    "fails": "the statement fails, and we have no correction",
+    "inconclusive": "a premise is not met, or the measurement cannot tell",
+}
 
 
 ROWS = (
@@ -34,7 +42,7 @@ def _one_or_many(numbers: dict[str, float]) -> float | dict[str, float]:
     return next(iter(numbers.values())) if len(numbers) == 1 else numbers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdict(Record):
     """The outcome of one claim; `status` is computed from the evidence and cannot be set."""
 
@@ -124,6 +132,10 @@ class Verdict(Record):
         """The shell command that repeats this verdict."""
         return f"tacit verify {self.id}" + (" --full" if self.size == "full" else "")
 
+    def __repr__(self) -> str:
+        check = f" ({shown(self.decisive)})" if self.decisive else ""
+        return f"<Verdict {self.id}, {self.size}: {self.status}{check}>"
+
     def rows(self) -> list[tuple[str, str]]:
         rows = [(name, brief(getattr(self, name)) or "none") for name in ROWS]
         rows.append(("status", f"{SYMBOLS[self.status]} {self.status}: {self.reason}"))
@@ -133,7 +145,7 @@ class Verdict(Record):
         return [*rows, ("seconds", f"{self.seconds:.1f}")]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verdicts(Record, Sequence[Verdict]):
     """Verdicts in the order of the ledger; index by position or by id."""
 
@@ -165,6 +177,11 @@ class Verdicts(Record, Sequence[Verdict]):
         return {status: seen[status] for status in STATUSES}
 
     @property
+    def summary(self) -> str:
+        """How many claims have which status, in words; a status may hold a comma."""
+        return "; ".join(f"{n} {status}" for status, n in self.counts.items() if n)
+
+    @property
     def status(self) -> Status:
         """The worst status of all: fails, then inconclusive, then the corrected ones."""
         order: tuple[Status, ...] = ("fails", "inconclusive", *reversed(HOLDING))
@@ -173,6 +190,9 @@ class Verdicts(Record, Sequence[Verdict]):
     @property
     def ok(self) -> bool:
         return self.status in HOLDING
+
+    def __repr__(self) -> str:
+        return f"<Verdicts: {self.summary or 'none'}>"
 
     def rows(self) -> list[tuple[str, str]]:
         return [(verdict.id, verdict.status) for verdict in self.items]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -12,8 +11,7 @@ from time import perf_counter
 
 from tacit.claims.registry import Claim, told, unfinished
 from tacit.claims.verdict import Size, Verdict
-
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+from tacit.threads import one_thread
 
 
 def run_in_workers(claims: Sequence[Claim], size: Size, jobs: int) -> Iterator[Verdict]:
@@ -85,14 +83,18 @@ class _Worker:
 def _work(pipe: Connection) -> None:
     """Answer claims until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
-    os.environ.update(dict.fromkeys(THREADS, "1"))  # for libraries that load later
-    while True:
-        try:
-            claim, size = pipe.recv()
-            answer: Verdict | str = claim.run(size)
-        except EOFError:
-            return
-        except Exception as error:  # the claim could not be unpickled here
-            answer = told(error)
-        with suppress(OSError):  # nobody is listening any more; the next recv ends the loop
-            pipe.send(answer)
+    with one_thread(xla=False), suppress(EOFError):
+        while True:
+            _answer(pipe)
+
+
+def _answer(pipe: Connection) -> None:
+    try:
+        claim, size = pipe.recv()
+        answer: Verdict | str = claim.run(size)
+    except EOFError:
+        raise
+    except Exception as error:  # the claim could not be unpickled here
+        answer = told(error)
+    with suppress(OSError):  # nobody is listening any more; the next recv ends the loop
+        pipe.send(answer)

@@ -1,34 +1,99 @@
-"""`tacit list`: the claims, figures and studies there are."""
+"""`tacit list`: the claims, figures and studies there are, a line each."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator
+from typing import Annotated, NamedTuple
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
+import typer
+from rich.console import Console
 from rich.text import Text
 
+from tacit.arguments import nearest
 from tacit.claims.registry import ledger
 from tacit.cli.spoken import output, spoken
+from tacit.sources import LETTERS
+
+SINGULAR = {"claim": "claims", "figure": "figures", "study": "studies"}
+KINDS = {"claims": "tacit verify ID", "figures": "tacit figure ID", "studies": "tacit run NAME"}
+
+
+class Entry(NamedTuple):
+    """One line of the list."""
+
+    kind: str
+    id: str
+    text: str
+    place: str
+
+    def matches(self, word: str) -> bool:
+        """True for a kind, the letter of a source, an id, or a text that occurs in the line."""
+        kind = SINGULAR.get(word.lower(), word.lower())
+        if kind in KINDS:
+            return self.kind == kind
+        if word.upper() in LETTERS:
+            return self.id.upper().startswith(f"{word.upper()}-")
+        return any(word.lower() in part.lower() for part in self[1:])
 
 
 @spoken
-def listing() -> None:
-    """List claims (for `tacit verify`), figures (`tacit figure`) and studies (`tacit run`)."""
+def listing(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(help="Only what matches every word: W, figures, an id, any text."),
+    ] = None,
+) -> None:
+    """List claims (for `tacit verify`), figures (`tacit figure`) and studies (`tacit run`).
+
+    \b
+    [bold]Examples[/bold]
+      tacit list                  everything, a line each
+      tacit list W                source W alone; M, L and N likewise
+      tacit list figures          figures alone; claims and studies likewise
+      tacit list claims N nuclear all of these words
+      tacit list W-T1             what has this id, in full if it is one
+      tacit list | grep margin    lines are not cut in a pipe or a file
+    """
+    known = list(_entries())
+    found = [entry for entry in known if all(entry.matches(word) for word in words or ())]
+    if not found:
+        raise ValueError(_nothing(words or [], known))
+    console = output()
+    for kind, command in KINDS.items():
+        lines = [entry for entry in found if entry.kind == kind]
+        if lines:
+            title = f"{len(lines)} {kind}" if len(lines) > 1 else kind
+            console.print(Text.assemble((title, "bold"), (f"  ({command})", "dim")))
+        for entry in lines:
+            _print(console, entry, max(len(one.id) for one in lines), whole=len(found) == 1)
+
+
+def _entries() -> Iterator[Entry]:
     from tacit.figures import registry
     from tacit.studies.reading import preset_forms
 
-    claims = ((claim.id, claim.statement, claim.place) for claim in ledger.claims())
-    figures = ((entry.id, entry.title, entry.source) for entry in registry.figures().values())
-    studies = ((name, title, ", ".join(forms)) for name, (title, forms) in preset_forms().items())
-    console = output()
-    console.print(_table("claim", "statement", "place", claims))
-    console.print(_table("figure", "title", "place", figures))
-    console.print(_table("study", "title", "presets", studies))
+    for claim in ledger.claims():
+        yield Entry("claims", claim.id, claim.statement, claim.place)
+    for figure in registry.figures().values():
+        yield Entry("figures", figure.id, figure.title, figure.source)
+    for name, (title, forms) in preset_forms().items():
+        yield Entry("studies", name, title, ", ".join(forms))
 
 
-def _table(what: str, says: str, last: str, rows: Iterable[tuple[str, str, str]]) -> Table:
-    table = Table(what, says, last, box=SIMPLE_HEAD, pad_edge=False)
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return table
+def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:
+    """One line, cut where a terminal ends; the text of a single entry is shown in full."""
+    line = Text.assemble((f"{entry.id:<{width}}", "bold"), f"  {entry.text}")
+    line.append(f"  [{entry.place}]", style="dim")
+    if console.is_terminal and not whole:
+        line.truncate(console.width, overflow="ellipsis")
+    console.print(line, soft_wrap=not (console.is_terminal and whole))
+
+
+def _nothing(words: list[str], known: list[Entry]) -> str:
+    names = dict.fromkeys([*KINDS, *(entry.id for entry in known)])
+    strange = next((w for w in words if not any(e.matches(w) for e in known)), None)
+    if strange is None:
+        return f"list: nothing matches all of {', '.join(words)}; give fewer words"
+    near = nearest(strange, names)
+    hint = f"did you mean {', '.join(near)}?" if near else "`tacit list` alone shows everything"
+    return f"list: nothing matches {strange!r}; {hint}"

@@ -26,19 +26,24 @@ def chatter() -> Console:
 
 
 def spoken(command: Callable[Given, None]) -> Callable[Given, None]:
-    """The command with every complaint of the library told in one line instead of a traceback."""
+    """The command with every complaint of the library told in one line instead of a traceback.
+
+    Every command runs in it, so it is also where BLAS gets its one thread.
+    """
 
     @functools.wraps(command)
     def telling(*args: Given.args, **kwargs: Given.kwargs) -> None:
         from tacit.records import NumericalError
+        from tacit.threads import one_thread
 
         try:
-            command(*args, **kwargs)
+            with one_thread(xla=False):
+                command(*args, **kwargs)
         except (ValueError, NumericalError, OSError) as error:
             chatter().print(Text(f"error: {error}", style="red"))
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            chatter().print("interrupted; nothing was written")
+            chatter().print("interrupted; what was not finished was not written")
             raise typer.Exit(130) from None
 
     return telling

@@ -31,8 +31,7 @@ def print_verdicts(console: Console, verdicts: Verdicts) -> None:
     for verdict in verdicts:
         if verdict.status != "holds":
             console.print(_note(verdict), soft_wrap=not console.is_terminal)
-    counts = ", ".join(f"{n} {status}" for status, n in verdicts.counts.items() if n)
-    console.print(Text(counts, style="bold"))
+    console.print(Text(verdicts.summary, style="bold"))
 
 
 def _wide(verdicts: Verdicts) -> Table:

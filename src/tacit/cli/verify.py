@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from tacit.claims.registry import Claim, ledger
 from tacit.claims.run import gather
-from tacit.claims.verdict import Verdict, Verdicts
+from tacit.claims.verdict import Size, Verdict, Verdicts
 from tacit.cli.spoken import chatter, output, spoken
 from tacit.cli.table import marked, print_verdicts
+
+FINISHED = "verdicts"  # the folder inside that of the report
 
 
 @spoken
@@ -31,6 +34,9 @@ def verify(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write the report, or only print.")
     ] = True,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Run every claim, also those already finished.")
+    ] = False,
 ) -> None:
     """Run claims against the theory and print a verdict for each.
 
@@ -45,10 +51,17 @@ def verify(
     control (the same measurement with a wrong theorem) misses the tolerance.
 
     \b
+    Each verdict is printed and written when it is found. After Ctrl-C, or a
+    crash, the same command goes on with what is missing. A verdict is taken
+    over only if the code, the packages and the images are those it was found
+    with; --fresh runs everything anew, --no-report neither reads nor writes.
+
+    \b
     [bold]Exit code[/bold]
-      0  all claims hold, as printed or as corrected
-      1  a claim fails or is inconclusive
-      2  wrong usage; nothing was run or written
+        0  all claims hold, as printed or as corrected
+        1  a claim fails or is inconclusive
+        2  wrong usage; nothing was run or written
+      130  interrupted; what was found is kept
 
     The report is one page, index.html, beside verdicts.json.
     """
@@ -57,15 +70,49 @@ def verify(
     claims = ledger.select(ids or None)
     if not claims:
         raise ValueError("verify: no claims are registered; install tacit with its claims folder")
+    size: Size = "full" if full else "quick"
     if report:
         refuse_unwritable("verify", out)
-    with meter(claims, chatter()) as progress:
-        verdicts = gather(claims, "full" if full else "quick", jobs, progress)
+        verdicts = _continued(claims, size, jobs, out / FINISHED, fresh)
+    else:
+        with meter(claims, chatter()) as progress:
+            verdicts = gather(claims, size, jobs, progress)
     print_verdicts(output(), verdicts)
     if report:
         page, _ = write_report(verdicts, out)
         typer.echo(f"report: {page}")
     raise typer.Exit(exit_code(verdicts))
+
+
+def _continued(
+    claims: Sequence[Claim], size: Size, jobs: int | None, folder: Path, fresh: bool
+) -> Verdicts:
+    """The verdicts of `claims`, each written when it is found, finished ones not run again."""
+    from tacit.report.finished import Finished
+
+    finished, console = Finished(folder, size), chatter()
+    known = {} if fresh else finished.read(claims)
+    named = {claim.id: claim for claim in claims}
+    count = len(known)
+    if known:
+        console.print(
+            f"{count} of {len(claims)} verdicts were found before, by the same code; "
+            "--fresh runs these claims again"
+        )
+    try:
+        with meter(claims, console, known) as progress:
+
+            def keep(verdict: Verdict) -> None:
+                nonlocal count
+                finished.write(named[verdict.id], verdict)
+                count += 1
+                progress(verdict)
+
+            return gather(claims, size, jobs, keep, known)
+    except KeyboardInterrupt:
+        told = f"interrupted with {count} of {len(claims)} verdicts found"
+        console.print(f"{told}; they are kept, and the same command goes on")
+        raise typer.Exit(130) from None
 
 
 def exit_code(verdicts: Verdicts) -> int:
@@ -74,28 +121,39 @@ def exit_code(verdicts: Verdicts) -> int:
 
 
 @contextmanager
-def meter(claims: Sequence[Claim], console: Console) -> Iterator[Callable[[Verdict], None]]:
-    """What to call with each finished verdict: a bar on a terminal, plain lines elsewhere."""
+def meter(
+    claims: Sequence[Claim], console: Console, known: Mapping[str, Verdict] | None = None
+) -> Iterator[Callable[[Verdict], None]]:
+    """What to call with each finished verdict: it prints a line, above a bar on a terminal."""
+    line = _lines(claims, known or {}, console)
     if not console.is_terminal:
-        yield _lines(len(claims), console)
+        yield line
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("verifying", total=len(claims))
+        task = bar.add_task("verifying", total=len(claims), completed=len(known or {}))
 
         def advance(verdict: Verdict) -> None:
-            bar.update(task, advance=1, description=f"{verdict.id} {verdict.status}")
+            line(verdict)
+            bar.advance(task)
 
         yield advance
 
 
-def _lines(total: int, console: Console) -> Callable[[Verdict], None]:
-    done = iter(range(1, total + 1))
+def _lines(
+    claims: Sequence[Claim], known: Mapping[str, Verdict], console: Console
+) -> Callable[[Verdict], None]:
+    """What prints a numbered line a verdict, those found before at once."""
+    numbers = iter(range(1, len(claims) + 1))
 
-    def line(verdict: Verdict) -> None:
-        took = f"({verdict.seconds:.1f} s)"
-        console.print(f"{next(done)}/{total} {verdict.id}", marked(verdict.status), took, sep=" ")
+    def line(verdict: Verdict, note: str = "") -> None:
+        took = f"({note}{verdict.seconds:.1f} s)"
+        start = f"{next(numbers)}/{len(claims)} {verdict.id} "
+        console.print(Text.assemble(start, marked(verdict.status), f" {took}"))
 
+    for claim in claims:
+        if claim.id in known:
+            line(known[claim.id], "found before, in ")
     return line

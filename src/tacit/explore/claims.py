@@ -41,8 +41,7 @@ def claims_view(verdicts: Verdicts) -> View:
     """The view of saved verdicts, one claim at a time."""
     words = {verdict.id: verdict.id for verdict in verdicts}
     chosen = Choice("claim", "claim", words, verdicts[0].id)
-    counts = ", ".join(f"{n} {status}" for status, n in verdicts.counts.items() if n)
-    return View("claims", f"Claims: {counts}", ABOUT, (chosen,), _no_picture)
+    return View("claims", f"Claims: {verdicts.summary}", ABOUT, (chosen,), _no_picture)
 
 
 def _no_picture(values: Values) -> Picture:

@@ -12,6 +12,8 @@ from tacit.arguments import one_of
 from tacit.figures.files import staged
 from tacit.figures.style import styled
 from tacit.records import Record
+from tacit.sources import in_order
+from tacit.threads import on_one_blas_thread
 
 if TYPE_CHECKING:
     import xarray
@@ -65,10 +67,11 @@ def figure(
 
 
 def figures() -> dict[str, Entry]:
-    """Every registered figure by its id, in the order of the ids."""
-    return dict(sorted(_ENTRIES.items()))
+    """Every registered figure by its id, in the order of the sources."""
+    return {id: _ENTRIES[id] for id in in_order(_ENTRIES)}
 
 
+@on_one_blas_thread
 def make(
     id: str, preset: str | Parameters = "quick", progress: Progress | None = None
 ) -> xarray.Dataset:

@@ -20,6 +20,7 @@ from tacit.flows.subgradient import describe, settle
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.records import Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "Adam"
 
@@ -119,6 +120,7 @@ class Adam(Record):
     def describe(self) -> dict[str, Any]:
         return describe(WHO, self)
 
+    @on_one_blas_thread
     def run(
         self, model: Model, problem: Any, progress: Progress | None = None, test: Any = None
     ) -> PenalizedPath:

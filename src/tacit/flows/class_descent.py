@@ -17,6 +17,7 @@ from tacit.models.two_token_net import TwoTokenNet, Weights
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Kind, Outcome, Record
+from tacit.threads import on_one_blas_thread
 from tacit.versions import versions
 
 WHO = "ClassDescent"
@@ -73,6 +74,7 @@ class ClassDescent(Record):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
+    @on_one_blas_thread
     def run(
         self, net: TwoTokenNet, problem: TokenPairs, progress: Progress | None = None
     ) -> ClassPath:

@@ -10,6 +10,7 @@ from tacit.flows.flow import Flow, Problem, Progress, decayed
 from tacit.flows.path import Path
 from tacit.models.model import Model
 from tacit.records import Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "WeightDecay"
 
@@ -46,6 +47,7 @@ class WeightDecay(Record, Flow):
     def describe(self) -> dict[str, Any]:
         return decayed(self.flow, self.rate)
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         if self.rate == 0:
             return self.flow.run(model, problem, progress)

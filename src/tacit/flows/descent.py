@@ -20,6 +20,7 @@ from tacit.flows.tangent_task import Task, task
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.records import Kind, Outcome, Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "GradientDescent"
 
@@ -51,6 +52,7 @@ class GradientDescent(Record, Flow):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
         """A Path of a separable model, a TangentPath of any other."""
         return self._run(model, problem, 0.0, progress)

@@ -29,6 +29,7 @@ from tacit.models.model import Model
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "DualFlow"
 
@@ -62,6 +63,7 @@ class DualFlow(Record, Flow):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **settings(self)}
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         net, problem = _equal_starts(model, problem)
         if isinstance(problem, Classification):

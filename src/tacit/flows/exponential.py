@@ -23,6 +23,7 @@ from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "TangentFlow"
 
@@ -75,6 +76,7 @@ class TangentFlow(Record, Flow):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
         """A TangentPath, of a separable model a Path."""
         march = _March(self, model, problem)

@@ -20,6 +20,7 @@ from tacit.flows.schedule import asked_steps, schedule
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.records import Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "HeldNorm"
 
@@ -61,6 +62,7 @@ class HeldNorm(Record):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Any, progress: Progress | None = None) -> PenalizedPath:
         """Train `model` on a Regression, a matrix problem or a Classification."""
         made = job(WHO, model, problem, None, 0.0)

@@ -33,6 +33,7 @@ from tacit.models.image_net import ImageNet
 from tacit.precision import double_precision
 from tacit.problems.images.arrays import Images
 from tacit.records import Kind, Outcome, Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "ImageTraining"
 PARTS = ("all", "output")
@@ -99,6 +100,7 @@ class ImageTraining(Record):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
+    @on_one_blas_thread
     def run(
         self,
         net: ImageNet,

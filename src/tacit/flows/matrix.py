@@ -22,6 +22,7 @@ from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model
 from tacit.problems.matrices import MatrixProblem
 from tacit.records import Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "MatrixFlow"
 FORMS = ("factors", "lifted")
@@ -59,6 +60,7 @@ class MatrixFlow(Record, Flow):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
+    @on_one_blas_thread
     def run(
         self, model: Model, problem: Problem | MatrixProblem, progress: Progress | None = None
     ) -> MatrixPath:

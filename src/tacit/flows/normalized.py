@@ -20,6 +20,7 @@ from tacit.models.model import Model, Separable
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.records import Kind, Outcome, Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "NormalizedDescent"
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
@@ -63,6 +64,7 @@ class NormalizedDescent(Record, Flow):
         plain["until"] = [rule.describe() for rule in rules(WHO, self.until)]
         return {"flow": WHO, **plain}
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         model, problem = separable(WHO, model, problem)
         if not isinstance(problem, Classification):

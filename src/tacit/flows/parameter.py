@@ -23,6 +23,7 @@ from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "ParameterFlow"
 
@@ -63,6 +64,7 @@ class ParameterFlow(Record, Flow):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **settings(self)}
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
         if isinstance(model, Model) and not isinstance(model, Separable):
             return run_tangent(WHO, self, model, problem, 0.0, progress)

@@ -10,7 +10,7 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -208,6 +208,8 @@ class UserPenalty(Penalty):
     Without a `subgradient` JAX differentiates the value; without a `prox`, a function of
     (theta, weight), only methods that need none can be used.
     """
+
+    stored_as: ClassVar = {"value": "function", "subgradient": "slope", "prox": "nearest"}
 
     function: Callable[[Any], Any]
     slope: Callable[[Any], Any] | None

@@ -17,6 +17,7 @@ from tacit.flows.schedule import schedule
 from tacit.flows.subgradient import describe, settle
 from tacit.models.model import Model
 from tacit.records import Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "Proximal"
 
@@ -93,6 +94,7 @@ class Proximal(Record):
     def describe(self) -> dict[str, Any]:
         return describe(WHO, self)
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Any, progress: Progress | None = None) -> PenalizedPath:
         """Train `model` on a Regression, a matrix problem or a Classification."""
         made = job(WHO, model, problem, self.penalty, self.beta)

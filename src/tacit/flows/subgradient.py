@@ -23,6 +23,7 @@ from tacit.flows.penalties import Penalty
 from tacit.flows.schedule import asked_steps, schedule
 from tacit.models.model import Model
 from tacit.records import Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "Subgradient"
 
@@ -75,6 +76,7 @@ class Subgradient(Record):
     def describe(self) -> dict[str, Any]:
         return describe(WHO, self)
 
+    @on_one_blas_thread
     def run(self, model: Model, problem: Any, progress: Progress | None = None) -> PenalizedPath:
         """Train `model` on a Regression, a matrix problem or a Classification."""
         made = job(WHO, model, problem, self.penalty, self.beta)

@@ -22,6 +22,7 @@ from tacit.models.token_net import TokenNet, present
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Kind, Outcome, Record
+from tacit.threads import on_one_blas_thread
 
 WHO = "TokenAdam"
 
@@ -78,6 +79,7 @@ class TokenAdam(Record):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
+    @on_one_blas_thread
     def run(
         self,
         net: TokenNet,

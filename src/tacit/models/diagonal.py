@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,8 @@ class DiagonalNet(Record, Separable):
     like) and `mu` = alpha**depth. `shape` is w0, all ones by default. `start=(w_plus, w_minus)`
     sets a biased start instead, w+ != w- (W footnote 2), and then there is no scale to give.
     """
+
+    stored_as: ClassVar = {"start": "biased"}
 
     depth: int
     alpha: float | None

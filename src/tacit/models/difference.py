@@ -68,6 +68,8 @@ def halves(parameters: Array) -> tuple[Array, Array]:
 class SeparableDifference(Separable, Difference):
     """beta(theta_1) - beta(theta_2): a table with the copies of both, one below the other."""
 
+    called = WHO
+
     model: Separable
 
     @property

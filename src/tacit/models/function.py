@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import hashlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,8 @@ class FunctionModel(Record, Model):
     that returns them. `homogeneity` is the degree you claim; `tacit.assumptions` measures it.
     `details` are plain values that a description should carry besides the name.
     """
+
+    stored_as: ClassVar = {"start": "begin", "homogeneity": "degree"}
 
     function: Callable[[Any, Any], Any]
     begin: Start
@@ -57,6 +59,11 @@ class FunctionModel(Record, Model):
         fields = {"function": function, "begin": begin, "degree": homogeneity, "name": called}
         for field, value in {**fields, "details": details}.items():
             object.__setattr__(self, field, value)
+
+    @property
+    def recipe(self) -> dict[str, Any] | None:
+        """The function of tacit that makes this model, with its arguments; None for your own."""
+        return None if self.details is None else {"generator": self.name, **self.details}
 
     @property
     def homogeneity(self) -> int | None:

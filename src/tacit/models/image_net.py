@@ -39,6 +39,18 @@ class ImageNet(Record):
     unbiased: bool
 
     @property
+    def recipe(self) -> dict[str, Any]:
+        """The function that makes this net, with its arguments."""
+        plan = self.function.plan
+        written = (
+            {"hidden": plan[:-1]}
+            if self.name == "dense_net"
+            else {"plan": "-".join(map(str, plan))}
+        )
+        rest = {name: getattr(self, name) for name in ("alpha", "seed", "layers", "unbiased")}
+        return {"generator": self.name, **written, **rest, "start": self.drawn}
+
+    @property
     def homogeneity(self) -> int:
         """The number of weight layers: c times the weights give c to this power the outputs."""
         return self.function.depth

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,8 @@ class LinearPredictor(Record, Separable):
 
     `start` is None for zeros, a number for every coordinate, or the vector itself.
     """
+
+    stored_as: ClassVar = {"start": "begin"}
 
     begin: Begin
 
@@ -62,6 +64,8 @@ class LinearMatrix(Record, MatrixModel):
     `shape` None stands for a square. `start` is None for zeros, a number for every entry, or the
     matrix itself.
     """
+
+    stored_as: ClassVar = {"start": "begin"}
 
     shape: Shape | None
     begin: Begin

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ class Reparametrized(Record, Separable):
 
     A map of one argument stands for the pair map(w+) - map(w-) unless `signed=False`.
     """
+
+    stored_as: ClassVar = {"start": "begin"}
 
     map: Callable[..., Any]
     signed: bool

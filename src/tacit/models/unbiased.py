@@ -68,6 +68,8 @@ def traced(start: Array) -> Any:
 class SeparableUnbiased(Separable, Unbiased):
     """beta(theta) - beta(theta_0)."""
 
+    called = WHO
+
     model: Separable
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 
-VOID = ("meta", "br", "img")
+VOID = ("meta", "br", "img", "input")
 # what neither HTML nor a file in UTF-8 can hold: control characters and halves of characters
 IMPOSSIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 

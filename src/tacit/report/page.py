@@ -1,24 +1,49 @@
-"""The page: a summary, the table of verdicts and one section a claim, all in one file."""
+"""The page: how many claims have which status, then the claims of each source, all in one file."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from tacit.claims.evidence import STATUSES, Status
-from tacit.claims.verdict import SYMBOLS, Verdict, Verdicts, shown
+from tacit.claims.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts
 from tacit.report.document import document
-from tacit.report.markup import Markup, joined, tag
+from tacit.report.markup import Markup, tag
 from tacit.report.parts import tile
-from tacit.report.section import anchor, badge, kind, section
+from tacit.report.section import kind
+from tacit.report.source import place_of, source_part
+from tacit.sources import LETTERS
+
+FEW = 3  # claims that are shown open
 
 
 def page(verdicts: Verdicts, when: datetime | None = None) -> str:
-    """The report as one HTML document that loads nothing."""
+    """The report as one HTML document that loads nothing.
+
+    Tiles filter and claims open without a script; the script adds the search, and keeps a filter
+    while one goes from claim to claim.
+    """
     when = when or datetime.now(UTC)
-    sections = [section(verdict, number) for number, verdict in enumerate(verdicts)]
-    main = tag("main", _table(verdicts), *sections)
+    groups = _groups(verdicts)
+    open_ = len(verdicts) <= FEW
+    parts = [source_part(letter, numbered, open_) for letter, numbered in groups.items()]
+    nothing = tag("p", "No claim matches.", id="nothing", hidden="hidden")
+    main = tag("main", _bar(groups), *parts, nothing)
+    script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
     title = f"tacit: {_summary(verdicts)}"
-    return document(title, _header(verdicts), main, _footer(verdicts, when))
+    body = (_header(verdicts), main, _footer(verdicts, when), tag("script", Markup(script)))
+    return document(title, *body)
+
+
+Numbered = list[tuple[int, Verdict]]
+
+
+def _groups(verdicts: Verdicts) -> dict[str, Numbered]:
+    """Letter of the source -> its verdicts, each with its number on the page."""
+    found: dict[str, Numbered] = {}
+    for number, verdict in enumerate(verdicts):
+        found.setdefault(verdict.id.split("-")[0], []).append((number, verdict))
+    return found
 
 
 def _summary(verdicts: Verdicts) -> str:
@@ -35,44 +60,54 @@ def _summary(verdicts: Verdicts) -> str:
 def _header(verdicts: Verdicts) -> Markup:
     sizes = " and ".join(sorted({verdict.size for verdict in verdicts}))
     seconds = sum(verdict.seconds for verdict in verdicts)
-    claims = f"{len(verdicts)} claim{'s' * (len(verdicts) != 1)}"
-    facts = f"{claims}, {sizes} instances, {seconds:.0f} s of computation. "
+    facts = f"{_claims(len(verdicts))}, {sizes} instances, {seconds:.0f} s of computation. "
     rule = (
         "A claim holds only if every check passes, every premise is met, "
-        "and the same measurement rejects a wrong theorem."
+        "and the same measurement rejects a wrong theorem. "
     )
+    corrected: tuple[Status, ...] = ("holds, proof corrected", "holds as corrected")
+    statuses = ". ".join(f"“{status.capitalize()}”: {MEANINGS[status]}" for status in corrected)
+    every = tile("∗", len(verdicts), "all claims", "every", "only-every")
+    tiles = [_tile(status, verdicts) for status in STATUSES]
     return tag(
         "header",
         tag("p", "tacit verify", class_="kicker"),
         tag("h1", "What the theory says, and what was measured"),
-        tag("p", facts, rule, class_="lead"),
-        tag("ul", *(_tile(status, verdicts) for status in STATUSES), class_="tiles"),
+        tag("p", facts, rule, f"{statuses}.", class_="lead"),
+        tag("ul", every, *tiles, class_="tiles"),
         id="top",
     )
 
 
+def _claims(count: int) -> str:
+    return f"{count} claim{'s' * (count != 1)}"
+
+
 def _tile(status: Status, verdicts: Verdicts) -> Markup:
-    return tile(SYMBOLS[status], verdicts.counts[status], status, kind(status))
+    name = kind(status)
+    return tile(SYMBOLS[status], verdicts.counts[status], status, name, f"only-{name}")
 
 
-def _table(verdicts: Verdicts) -> Markup:
-    names = ("status", "claim", "decisive check", "controls", "time")
-    head = tag("tr", *(tag("th", name, scope="col") for name in names))
-    rows = [_row(verdict) for verdict in verdicts]
-    return tag("table", tag("thead", head), tag("tbody", *rows), class_="ledger")
-
-
-def _row(verdict: Verdict) -> Markup:
-    link = tag("a", verdict.id, href=f"#{anchor(verdict)}")
-    claim = joined(link, tag("span", verdict.statement, class_="statement"))
-    return tag(
-        "tr",
-        tag("td", badge(verdict.status), data_label="status"),
-        tag("td", claim, class_="claim", data_label="claim"),
-        tag("td", shown(verdict.decisive), class_="number", data_label="decisive check"),
-        tag("td", verdict.controls_in_brief, class_="number", data_label="controls"),
-        tag("td", f"{verdict.seconds:.1f} s", class_="number", data_label="time"),
+def _bar(groups: dict[str, Numbered]) -> Markup:
+    """Links to the sources, and what only a script can do: search, open and close all."""
+    links = [
+        tag(
+            "a",
+            tag("b", letter),
+            f" {LETTERS[letter].short if letter in LETTERS else 'other'} ",
+            tag("small", str(len(numbered))),
+            href=f"#{place_of(letter)}",
+        )
+        for letter, numbered in groups.items()
+    ]
+    search = tag("input", type="search", id="search", placeholder="filter by text",
+                 aria_label="filter by text")  # fmt: skip
+    buttons = (
+        tag("button", "open all", type="button", id="open"),
+        tag("button", "close all", type="button", id="close"),
     )
+    tools = tag("span", search, *buttons, id="tools", hidden="hidden")
+    return tag("nav", *links, tools, class_="bar", aria_label="sources and search")
 
 
 def _footer(verdicts: Verdicts, when: datetime) -> Markup:

@@ -23,12 +23,15 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], class_: str | None
     return tag("table", tag("thead", titles), body, class_=class_)
 
 
-def tile(symbol: str, count: int, word: str, kind: str) -> Markup:
-    """A number with its word and symbol, so that colour is never alone; pale where it is 0."""
-    return tag(
-        "li",
+def tile(symbol: str, count: int, word: str, kind: str, filters: str | None = None) -> Markup:
+    """A number with its word and symbol, so that colour is never alone; pale where it is 0.
+
+    With `filters` it is a link to itself under this id, by which the style shows only its kind.
+    """
+    inside = joined(
         tag("span", symbol, class_="symbol", aria_hidden="true"),
         tag("b", str(count)),
         tag("span", word),
-        class_=f"tile {kind}{'' if count else ' none'}",
     )
+    content = inside if filters is None else tag("a", inside, href=f"#{filters}")
+    return tag("li", content, class_=f"tile {kind}{'' if count else ' none'}", id=filters)

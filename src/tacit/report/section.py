@@ -17,9 +17,12 @@ from tacit.report.parts import part, table
 
 def section(verdict: Verdict, number: int) -> Markup:
     """The section of one verdict; `number` keeps the ids inside its plots apart."""
-    return tag(
-        "section",
-        _title(verdict),
+    return tag("section", _title(verdict), *evidence(verdict, number), id=anchor(verdict))
+
+
+def evidence(verdict: Verdict, number: int) -> tuple[Markup | None, ...]:
+    """What stands behind a verdict, part by part."""
+    return (
         tag("p", verdict.reason, class_=f"reason {kind(verdict.status)}"),
         part("What was run", tag("p", verdict.ran)),
         _correction(verdict),
@@ -34,7 +37,6 @@ def section(verdict: Verdict, number: int) -> Markup:
         _findings(verdict.findings),
         _plots(verdict, number),
         _repeat(verdict),
-        id=anchor(verdict),
     )
 
 
@@ -143,5 +145,6 @@ def _plots(verdict: Verdict, number: int) -> Markup | None:
 
 def _repeat(verdict: Verdict) -> Markup:
     took = tag("span", f"{verdict.seconds:.1f} s")
-    top = tag("a", "back to the table", href="#top")
-    return tag("p", tag("code", verdict.command), took, top, class_="repeat")
+    here = tag("a", "link to this claim", href=f"#{anchor(verdict)}")
+    top = tag("a", "back to the top", href="#top")
+    return tag("p", tag("code", verdict.command), took, here, top, class_="repeat")

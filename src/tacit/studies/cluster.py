@@ -13,7 +13,7 @@ from typing import Any
 
 from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
-from tacit.studies.desk import THREADS, Desk, Done, Ends
+from tacit.studies.desk import Desk, Done, Ends
 from tacit.studies.files import CannotWrite, file_of
 from tacit.studies.pace import Pace
 from tacit.studies.processes import refuse_main
@@ -170,8 +170,8 @@ def attend_portion(greeting: str, cells: str) -> dict[str, Any]:
 @functools.lru_cache(maxsize=4)
 def _desk(greeting: str) -> Desk:
     """The desk of this worker process, whose BLAS and XLA are set to one thread for good."""
-    from tacit.threads import controller
+    from tacit.threads import VARIABLES, controller
 
-    os.environ.update(THREADS)
+    os.environ.update(VARIABLES)
     controller().limit(limits=1, user_api="blas")
     return seated(json.loads(greeting))

@@ -18,12 +18,13 @@ from tacit.records import Record
 from tacit.studies.cells import Cell, cells_of
 from tacit.studies.code import Code, code_of
 from tacit.studies.compute import ERROR
-from tacit.studies.desk import Desk, Done, one_thread
+from tacit.studies.desk import Desk, Done
 from tacit.studies.files import file_of
 from tacit.studies.refine import on_lattice
 from tacit.studies.run import cells_folder
 from tacit.studies.shelves import finished, listed
 from tacit.studies.threshold import most_trials, read_threshold, with_axis
+from tacit.threads import one_thread
 
 if TYPE_CHECKING:
     from tacit.studies.study import Study
@@ -101,7 +102,7 @@ def _planned(study: Study) -> tuple[Study, int]:
 def _sampled(cells: Sequence[Cell], code: Code) -> tuple[list[Done], list[int]]:
     """Ends and file sizes of cells from all over the grid; the first one pays for imports."""
     spread = np.unique(np.linspace(0, len(cells) - 1, SAMPLES + 1).astype(int))
-    with tempfile.TemporaryDirectory(prefix="tacit-dry-") as place, one_thread():
+    with tempfile.TemporaryDirectory(prefix="tacit-dry-") as place, one_thread(xla=True):
         desk, start = Desk(Path(place), code), perf_counter()
         ends = []
         for at in spread:

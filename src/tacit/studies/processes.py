@@ -20,11 +20,12 @@ from typing import Any
 import tacit
 from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
-from tacit.studies.desk import THREADS, Desk, Done, Ends
+from tacit.studies.desk import Desk, Done, Ends
 from tacit.studies.files import CannotWrite, NotACell, read_named
 from tacit.studies.pace import Pace
 from tacit.studies.references import DescriptionError
 from tacit.studies.worker import GRACE, hello, packed
+from tacit.threads import VARIABLES
 
 TRIES = 2  # workers that one cell may take down before it is given up
 STARTS = 3  # workers in a row that may die before they are ready
@@ -72,7 +73,7 @@ class Hand:
             [sys.executable, "-c", "from tacit.studies.worker import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            env={**os.environ, **THREADS, "PYTHONPATH": path},
+            env={**os.environ, **VARIABLES, "PYTHONPATH": path},
         )
         self.given: dict[str, Cell] = {}
         self.ready = False

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arguments import one_of
+from tacit.sources import in_order
 from tacit.studies.forms import FORMS, QUICK, formed, read_forms
 from tacit.studies.study import Study
 
@@ -51,8 +52,8 @@ def _preset(path: Path) -> Path:
 
 
 def presets() -> tuple[str, ...]:
-    """The names of the studies that come with tacit."""
-    return tuple(sorted(file.stem for file in PRESETS.glob("*.toml")))
+    """The names of the studies that come with tacit, in the order of the sources."""
+    return tuple(in_order(file.stem for file in PRESETS.glob("*.toml")))
 
 
 def preset_forms() -> dict[str, tuple[str, tuple[str, ...]]]:

@@ -81,6 +81,10 @@ class Watch:
                 self._look(step, params)
         self.budget.seen()
 
+    def __repr__(self) -> str:
+        looks, calls = len(self.log.rows), len(self.log.steps)
+        return f"<Watch of {self.start.parameters} parameters: {looks} looks, {calls} calls>"
+
     @property
     def failures(self) -> tuple[Failure, ...]:
         """What went wrong so far: one sentence of every kind."""

@@ -13,7 +13,7 @@ Condition = Literal["verified", "absent", "damaged"]
 WHO = "data"
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Status(Record):
     """How a set is kept: its condition, size in bytes, place, and the reason if it is not well."""
 

@@ -1,0 +1,77 @@
+"""The claims of one source: who wrote it, and a line a claim that opens to its evidence."""
+
+from __future__ import annotations
+
+import re
+
+from tacit.claims.verdict import Verdict, Verdicts, shown
+from tacit.report.markup import Markup, joined, tag
+from tacit.report.section import anchor, badge, evidence, kind
+from tacit.sources import LETTERS, Source
+
+
+def source_part(letter: str, numbered: list[tuple[int, Verdict]], open_: bool) -> Markup:
+    """Title, authors and claims of a source; `numbered` tells each claim's number on the page."""
+    source = LETTERS.get(letter)
+    counts = Verdicts(tuple(verdict for _, verdict in numbered)).summary
+    columns = ("status", "claim and its place in the source", "decisive check", "run")
+    head = tag(
+        "div", *(tag("span", name) for name in columns), class_="columns", aria_hidden="true"
+    )
+    claims = [_claim(verdict, number, open_) for number, verdict in numbered]
+    return tag(
+        "section",
+        _title(letter, source),
+        tag("p", counts, class_="counts"),
+        head,
+        *claims,
+        class_="source",
+        id=place_of(letter),
+    )
+
+
+def place_of(letter: str) -> str:
+    """The id of the part of a source: letters, digits and dashes only."""
+    return "source-" + re.sub(r"[^A-Za-z0-9-]", "_", letter)
+
+
+def _title(letter: str, source: Source | None) -> Markup:
+    if source is None:
+        return tag("h2", tag("b", letter))
+    about = f"{', '.join(source.authors)}. {source.year}, {source.form}."
+    return joined(tag("h2", tag("b", letter), " ", source.title), tag("p", about, class_="authors"))
+
+
+def _claim(verdict: Verdict, number: int, open_: bool) -> Markup:
+    name = joined(
+        tag("b", verdict.id),
+        tag("span", verdict.statement, class_="statement"),
+        tag("span", _place(verdict), class_="place"),
+    )
+    run = (
+        tag("span", f"{verdict.size}, {verdict.seconds:.1f} s"),
+        tag("span", f"controls: {verdict.controls_in_brief}"),
+    )
+    line = tag(
+        "summary",
+        tag("span", badge(verdict.status), class_="status"),
+        tag("span", name, class_="name"),
+        tag("span", shown(verdict.decisive), class_="check"),
+        tag("span", *run, class_="run"),
+    )
+    inside = tag("div", *evidence(verdict, number), class_="evidence", id=anchor(verdict))
+    return tag(
+        "details",
+        line,
+        inside,
+        class_="claim",
+        data_status=kind(verdict.status),
+        open="open" if open_ else None,
+    )
+
+
+def _place(verdict: Verdict) -> str:
+    source = LETTERS.get(verdict.id.split("-")[0])
+    if source is None or verdict.place.startswith("ours"):
+        return verdict.place
+    return f"{source.short}, {verdict.place}"

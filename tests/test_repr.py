@@ -1,0 +1,215 @@
+"""`repr` of every public object: the call that makes it again, short, never an address."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+
+import numpy as np
+import pytest
+
+import little_ledger
+import tacit
+from tacit.claims.run import verify
+
+rng = np.random.default_rng(0)
+X, y = rng.normal(size=(4, 9)), rng.normal(size=4)
+labels = np.sign(X[:, 0])
+net = tacit.DiagonalNet(2, alpha=0.1)
+NAMES = {"Kind": tacit.records.Kind} | {name: getattr(tacit, name) for name in tacit.__all__}
+
+
+def outputs(w, x):
+    return x @ w
+
+
+# what eval makes again: every argument is plain, a small array or another such object
+CALLS = [
+    "AbsoluteSum()",
+    "Adam(0.01, 10, SquaredSum(), 0.1, batch=3)",
+    "Blocks([(AbsoluteSum(), 3), (None, 4)])",
+    "ClassDescent(0.1, 3.0)",
+    'Classification([[1.0, 2.0], [-1.0, 0.5]], [1, -1], loss="logistic")',
+    "Completion((2, 2), [[0, 1], [1, 0]], [1.0, 2.0])",
+    "DeepFactorization(3, 4, alpha=0.1)",
+    "DerivativeMatch(LinearPredictor(), [[1.0, 2.0]], [[0.5, 0.5]])",
+    "DiagonalNet(depth=3, alpha=1e-2)",
+    "DiagonalNet(log_alpha=-5000.0)",
+    "DiagonalNet(mu=0.3, depth=5, shape=[1.0, 2.0], signed=False)",
+    "DiagonalNet(start=([1.0, 2.0], [0.5, 0.5]))",
+    "Difference(DiagonalNet(alpha=2.0))",
+    "Difference(relu_net(2, 3, alpha=1.0))",
+    "DifferenceFactorization(alpha=0.5)",
+    "DualFlow(until=[LogLoss(-30), Scale(0.1)], record=[1.0, 2.0])",
+    "EuclideanNorm()",
+    "Factorization(3, alpha=0.1, seed=4)",
+    "Frobenius()",
+    "GradientDescent(0.1, 100)",
+    'HeldNorm(2.0, "l1")',
+    'ImageTraining(0.1, 5, optimizer="adam")',
+    "L1()",
+    "L2()",
+    "L2([1.0, 2.0])",
+    "LinearMatrix((2, 3))",
+    "LinearPredictor(0.5)",
+    "Linearized(DiagonalNet(alpha=0.1))",
+    "LogLoss(-30.0)",
+    "Lp(1.5)",
+    "MatrixFlow(t_max=3.0)",
+    "Near([1.0, 0.0], 2.0)",
+    "NormalizedDescent(0.1, 10)",
+    "Nuclear()",
+    "NuclearNorm((2, 3))",
+    'Outcome(Kind.SOLVED, "in 3 steps")',
+    "ParameterFlow(rtol=1e-6)",
+    "ProductNet([1.0, 2.0], [0.5, 0.25])",
+    "Proximal(0.1, 10, AbsoluteSum(), 0.1)",
+    "Q(alpha=1.0)",
+    "Q(depth=3, mu=1e-3)",
+    "Q(log_alpha=-5000, shape=[1.0, 3.0])",
+    "R(alpha=0.3)",
+    "Regression([[1.0, 2.0]], [3.0])",
+    "SGD(0.1, 10, momentum=0.9)",
+    "Scale(0.1)",
+    "Schatten(Q(2, alpha=0.1))",
+    "Sensing([[[1.0, 2.0], [0.0, 1.0]]], [1.0])",
+    "SquaredSum()",
+    'Study(name="s", function="study_cells:plain", grid={"a": [1.0, 2.0]}, seeds=2)',
+    "Subgradient(0.1, 10)",
+    "SymmetricFactorization(3, log_alpha=-290.5)",
+    "TangentFlow()",
+    "TokenAdam(steps=10)",
+    "TokenMLP(hidden=8)",
+    "TokenQuadratic()",
+    "TokenTransformer(width=8)",
+    "TwoTokenNet(4, alpha=0.1)",
+    "Unbiased(DiagonalNet(alpha=0.1))",
+    "WeightDecay(DualFlow(rtol=1e-6), 1e-3)",
+    # made by public functions
+    "circle_teacher(seed=3)",
+    "dense_net((5, 4), alpha=2.0)",
+    'conv_net("4-M-FC", unbiased=True)',
+    "low_rank_completion(4, 1, 9)",
+    "majority(samples=9, dimension=5)",
+    "modular_addition(7)",
+    'modular_arithmetic("x^2+y^2", 7, fraction=0.7)',
+    "multiplication_table(5, 0.5)",
+    "permutation_group(3)",
+    "relu_net(2, 3, alpha=0.3, layers=[1.0, 2.0])",
+    "separable_points(4, 6)",
+    "sparse_recovery(4, 9, 2)",
+    "sparse_regression(samples=4, dimension=9, sparsity=2, seed=1)",
+    "student(3, outputs=2, alpha=1.0)",
+    "teacher_student(samples=4, inputs=5, hidden=6)",
+    'three_points("M-F3b")',
+    "two_layer(3, alpha=1.0)",
+    "univariate_relu(5, alpha=2.0)",
+    "wide_margin(5, 6, 0.2)",
+]
+
+# results and what holds large arrays or the user's functions: short, and no call
+RESULTS = {
+    "Assumptions": lambda: tacit.assumptions(tacit.relu_net(2, 3, alpha=1.0), X),
+    "Delay": lambda: tacit.Delay(3, 4.0, 1.0, 0.1, 0.0),
+    "Derived": lambda: tacit.derive(lambda w: w**3, start=0.1),
+    "Forecast": lambda: tacit.forecast(net, tacit.majority(9, 20), rate=1e-3),
+    "FunctionModel": lambda: tacit.FunctionModel(outputs, np.ones(9)),
+    "Grokking": lambda: tacit.grokking(
+        *(np.geomspace(1, 9e3, 50), np.ones(50), np.linspace(0.5, 1, 50))
+    ),
+    "HeldSweep": lambda: tacit.HeldSweep("l2", *np.ones((4, 30)), ()),
+    "ImagePath": lambda: tacit.ImagePath(None, 3, {"a": X}, None, {}, None),
+    "Images": lambda: tacit.Images(
+        "mine", np.zeros((9, 4, 4)), np.zeros(9, int), np.zeros((9, 4, 4)), np.zeros(9, int),
+        ("a",), "given", {},
+    ),
+    "InterpolationPath": lambda: tacit.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
+    "KernelMachine": lambda: tacit.kernel_interpolant(net, X, y),
+    "KernelRegression": lambda: tacit.kernel_regression(outputs, np.ones(9), X, y),
+    "Lojasiewicz": lambda: tacit.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
+    "MarginPath": lambda: tacit.max_margin_path(X, labels, mus=[1.0, 0.5]),
+    "MatrixSolution": lambda: tacit.interpolate_matrix(
+        tacit.low_rank_completion(4, 1, 9), tacit.Frobenius()
+    ),
+    "NumericalError": lambda: tacit.NumericalError("w", tacit.Outcome(NAMES["Kind"].STALLED, "s")),
+    "Path": lambda: tacit.ParameterFlow().run(net, tacit.Regression(X, y)),
+    "RatchetPath": lambda: tacit.ratchet_path(X, labels, mus=[1.0, 0.5]),
+    "Regression": lambda: tacit.Regression(X, y, truth=np.arange(9.0)),
+    "Reparametrized": lambda: tacit.Reparametrized(lambda u, v: u * v, (1.0, 0.5)),
+    "Separation": lambda: tacit.separation(X, labels),
+    "SlowFlow": lambda: tacit.SlowFlow(np.arange(20.0), np.ones((20, 3))),
+    "Solution": lambda: tacit.interpolate(X, y, tacit.L1()),
+    "Stability": lambda: tacit.Stability(True, 1.0, 2.0, (1, 2), None),
+    "UserPenalty": lambda: tacit.UserPenalty(lambda w: w @ w),
+    "Verdict": lambda: verify("A-SUM", registry=little_ledger.ledger),
+    "Verdicts": lambda: verify("A", registry=little_ledger.ledger),
+    "Watch": lambda: tacit.watch(outputs, X, params=np.ones(9)),
+}  # fmt: skip
+ABSTRACT = {"Regularizer", "TokenNet"}
+
+ADDRESS = re.compile(r"0x[0-9a-f]{4,}| object at ")
+
+
+def test_every_public_class_has_an_example():
+    classes = {name for name in tacit.__all__ if inspect.isclass(getattr(tacit, name))}
+    written = {type(eval(call, NAMES)).__name__ for call in CALLS}
+    shown = written | {call.split("(")[0] for call in CALLS} | set(RESULTS) | ABSTRACT
+    assert classes <= shown, sorted(classes - shown)
+
+
+def state(thing):
+    """All fields as one text, arrays in full."""
+    if isinstance(thing, np.ndarray):
+        return str((thing.shape, thing.tolist()))
+    if dataclasses.is_dataclass(thing):
+        parts = {f.name: state(getattr(thing, f.name)) for f in dataclasses.fields(thing)}
+        return f"{type(thing).__name__}{parts}"
+    if isinstance(thing, tuple | list):
+        return str([state(part) for part in thing])
+    return type(thing).__name__ if callable(thing) else repr(thing)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_the_repr_is_the_call_that_makes_it_again(call):
+    thing = eval(call, NAMES)
+    text = repr(thing)
+    again = eval(text, NAMES)
+    assert type(again) is type(thing)
+    assert repr(again) == text
+    assert state(again) == state(thing)
+    assert len(text) < 300
+    assert not ADDRESS.search(text)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_repr_of_a_result_is_short(name):
+    text = repr(RESULTS[name]())
+    assert len(text) < 700, text
+    assert name in text or name == "Derived"  # whose first line is the call of derive
+    assert not ADDRESS.search(text), text
+
+
+@pytest.mark.parametrize(
+    ("thing", "text"),
+    [
+        (tacit.DiagonalNet(depth=2, alpha=1e-2), "DiagonalNet(alpha=0.01)"),
+        (tacit.Q(log_alpha=-5000), "Q(log_alpha=-5000.0)"),
+        (tacit.L2([1.0, 2.0]), "L2(weights=[1.0, 2.0])"),
+        (tacit.three_points("M-F3b"), "three_points(name='M-F3b')"),
+        (tacit.Regression(X, y), "Regression(X=<array of 4 x 9>, y=[{}])".format(
+            ", ".join(map(repr, y.tolist())))),
+        (tacit.UserPenalty(np.sum), "UserPenalty(value=sum)"),
+    ],
+)  # fmt: skip
+def test_what_a_repr_reads_like(thing, text):
+    assert repr(thing) == text
+
+
+def test_a_verdict_is_one_line_and_its_table_is_printed():
+    verdict = verify("A-SUM", registry=little_ledger.ledger)
+    assert repr(verdict) == "<Verdict A-SUM, quick: holds (5e-05 ≤ 0.0001)>"
+    assert repr(verify("A", registry=little_ledger.ledger)) == (
+        "<Verdicts: 1 holds; 1 holds as corrected>"
+    )
+    assert "partial sums of 20000 terms" in str(verdict)
