@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import importlib
+import io
 import json
 import os
 import re
@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import types
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -485,7 +486,7 @@ def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
     tacit_command("verify")
     file = Path("tacit-report/verdicts/T-1.quick.json")
     if change == "code":
-        monkeypatch.setattr(finished, "code_digest", lambda file: "other")
+        monkeypatch.setattr(finished, "JUDGES", [("tacit.records", "Record")])
     if change == "package":
         other = {**finished.versions(), "numpy": "1.0"}
         monkeypatch.setattr(finished, "versions", lambda: other)
@@ -510,29 +511,40 @@ def test_a_run_that_broke_off_is_not_kept(monkeypatch):
     assert kept == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
 
 
-def test_the_digest_of_the_code_follows_the_files_behind_a_claim(tmp_path, monkeypatch):
-    from tacit.report.finished import circumstances, code_digest
+def test_a_claim_whose_code_is_in_no_file_is_never_kept():
+    from tacit.report.finished import circumstances
 
-    digest = code_digest.__wrapped__
-    own = tmp_path / "own.py"
-    own.write_text("a = 1")
-    before = digest(own)
-    assert digest(own) == before
-    own.write_text("a = 2")
-    assert digest(own) != before
-    inside = Path(tacit.__file__).parent
-    copy = tmp_path / "tacit"
-    for file in ("q.py", "regularizer.py"):
-        (copy / "bias").mkdir(parents=True, exist_ok=True)
-        (copy / "bias" / file).write_bytes((inside / "bias" / file).read_bytes())
-    (copy / "cli").mkdir()
-    (copy / "cli" / "verify.py").write_text("")
-    monkeypatch.setattr(tacit, "__file__", str(copy / "__init__.py"))
-    before = digest(own)
-    (copy / "cli" / "verify.py").write_text("changed = True")  # no claim can depend on it
-    assert digest(own) == before
-    (copy / "bias" / "q.py").write_text("changed = True")
-    assert digest(own) != before
     (claim,) = little_ledger.ledger.select("A-SUM")
-    partial = functools.partial(claim.experiment)
-    assert circumstances(dataclasses.replace(claim, experiment=partial)) is None  # never kept
+    assert circumstances(claim)["code"]
+    made = types.FunctionType(claim.experiment.__code__, {"__name__": "nowhere"})
+    assert circumstances(dataclasses.replace(claim, experiment=made)) is None
+
+
+def test_the_code_of_a_claim_is_what_it_uses():
+    from tacit.claims.registry import ledger
+    from tacit.report.finished import circumstances
+    from tacit.studies.dependencies import reached
+
+    (claim,) = ledger.select("W-T2")
+    experiment = claim.experiment
+    known = reached([(experiment.__module__, experiment.__qualname__)]).texts
+    assert ("tacit.bias.interpolate", "interpolate") in known
+    assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
+    assert len({circumstances(c)["code"] for c in ledger.select(["W-T1", "W-T2", "W-L5"])}) == 3
+
+
+def test_no_text_of_a_file_gives_orders_to_a_terminal(tmp_path):
+    import xarray
+
+    from tacit.cli.spoken import PlainConsole
+
+    order = "\x1b[2J\x1b]0;owned\x07\x9b31m"
+    dataset = xarray.Dataset({"x": (f"d{order}", [1.0], {"long_name": order})}, attrs={"a": order})
+    _, printed = tacit_command("show", tacit.save(dataset, tmp_path / "x.nc"))
+    assert "\\x1b[2J" in printed
+    assert not {"\x1b", "\x07", "\x9b"} & set(printed)
+    stream = io.StringIO()
+    console = PlainConsole(file=stream, force_terminal=True, highlight=False)
+    console.print(f"[bold]{order}[/bold]\tnext")
+    assert "\x1b[1m" in stream.getvalue()  # its own styles still work
+    assert "\x1b[2J" not in stream.getvalue()

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -341,7 +342,30 @@ def _others(data):
     return stream.getvalue()
 
 
-@pytest.mark.parametrize("damage", [_cut, _flipped, _foreign, _pickled, _others, lambda data: b""])
+def _endless(data):
+    """A header that declares ten terabytes."""
+    stream, member = io.BytesIO(), io.BytesIO()
+    header = {"descr": "|u1", "fortran_order": False, "shape": (10**13,)}
+    np.lib.format.write_array_header_1_0(member, header)
+    with zipfile.ZipFile(stream, "w") as archive:
+        for part in PARTS:
+            archive.writestr(f"{part}.npy", member.getvalue())
+    return stream.getvalue()
+
+
+DAMAGES = [_cut, _flipped, _foreign, _pickled, _others, _endless, lambda data: b""]
+
+
+@pytest.mark.parametrize("source", ["/dev/zero", "pipe"])
+def test_a_device_or_a_pipe_is_no_package(tmp_path, source):
+    if source == "pipe":
+        source = tmp_path / "pipe"
+        os.mkfifo(source)
+    with pytest.raises(ValueError, match="is a device or a pipe, not a file or a folder"):
+        import_images("mnist", source)
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize("name", ["mnist", "cifar10"])
 def test_a_damaged_file_in_the_cache_is_never_loaded(packages, damage, name):
     file = import_images(name, packages[name])

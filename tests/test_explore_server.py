@@ -199,3 +199,52 @@ def test_without_bokeh_the_extra_is_named():
               "from tacit.explore.start import prepared\nprepared()")  # fmt: skip
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert "pip install 'tacit[page]'" in found.stderr
+
+
+def test_a_live_page_carries_the_policy_and_no_odd_origin_passes():
+    async def visits(explorer, get):
+        page, script = await get("/?view=regularizer"), await get("/static/js/bokeh.min.js")
+        odd = await get("/ws", Origin="http://[", Upgrade="websocket", Connection="Upgrade")
+        return page, script, odd
+
+    page, script, odd = visiting(visits)
+    for name, value in {"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+                        "Referrer-Policy": "no-referrer"}.items():  # fmt: skip
+        assert page.headers[name] == script.headers[name] == value
+    assert page.headers["Cache-Control"] == "no-store"
+    assert script.headers.get("Cache-Control") != "no-store"
+    assert odd.code == 403
+    assert "may not connect" in text(odd)
+
+
+def test_half_open_connections_do_not_stop_the_page(monkeypatch, caplog):
+    from tacit.explore import listener, server
+
+    monkeypatch.setattr(listener, "MOST_CONNECTIONS", 20)
+    monkeypatch.setattr(server, "UNFINISHED", 0.5)
+
+    async def visits(explorer, get):
+        opened = [await asyncio.open_connection("127.0.0.1", explorer.port) for _ in range(40)]
+        for _, writer in opened:
+            writer.write(b"GET / HTTP/1.1\r\nHost: 127")
+        await asyncio.sleep(0.1)
+        most = len(explorer.server._http._connections)
+        await asyncio.sleep(1.0)
+        page = await get("/?view=regularizer")
+        for _, writer in opened:
+            writer.close()
+        return most, page.code
+
+    assert visiting(visits) == (20, 200)
+    assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_the_token_is_in_no_log(caplog):
+    caplog.set_level("DEBUG")
+
+    async def visits(explorer, get):
+        for address in (f"/?token={TOKEN}", f"/nowhere?token={TOKEN}", f"/?token={TOKEN}&view=x"):
+            await get(address)
+
+    visiting(visits, token=TOKEN)
+    assert TOKEN not in caplog.text

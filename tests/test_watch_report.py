@@ -667,6 +667,9 @@ def bad_records(grown):
     del lists["variables"]["kernel_distance"]
     Path("part.json").write_text(json.dumps(lists))
     Path("other.json").write_text("[1, 2]")
+    Path("deep.json").write_text("[" * 100_000)
+    lists["variables"]["step"] |= {"dtype": "O"}
+    Path("objects.json").write_text(json.dumps(lists))
     Path("text.nc").write_text("step loss")
     Path("folder.nc").mkdir()
     Path("folder.json").mkdir()
@@ -678,6 +681,8 @@ def bad_records(grown):
         "cut-run.json": "is no record in JSON",
         "part.json": "part.json is an incomplete record (without kernel_distance)",
         "other.json": "is no record in JSON",
+        "deep.json": "is no record in JSON",
+        "objects.json": "a variable of type 'O'",
         "text.nc": "is no netCDF",
         "folder.nc": "is a folder",
         "folder.json": "is a folder",

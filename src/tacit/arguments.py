@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +17,10 @@ Array = NDArray[np.float64]
 def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
     """`value` as a float64 array of `ndim` dimensions, without empty axes, NaN or infinity."""
     try:
-        raw = np.asarray(value)
-    except ValueError:
+        raw = np.asarray(unwrapped(who, name, value))
+    except ValueError as reason:
+        if str(reason).startswith(who):
+            raise
         raise ValueError(f"{who}: {name} must be a rectangular array, got ragged rows") from None
     if raw.dtype.kind not in "fiub":
         kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
@@ -31,6 +34,25 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
         where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise ValueError(f"{who}: {name} must be finite, got {array[where]} at index {where}")
     return array
+
+
+def unwrapped(who: str, name: str, value: Any) -> Any:
+    """`value` as NumPy can take it: tensors detached; masked and sparse arrays are refused."""
+    if isinstance(value, np.ma.MaskedArray):
+        if np.ma.getmaskarray(value).any():
+            raise ValueError(
+                f"{who}: {name} is a masked array with masked entries; drop those rows, or fill "
+                "them with .filled(value)"
+            )
+        return value.data
+    if type(value).__module__.startswith("scipy.sparse"):
+        raise ValueError(f"{who}: {name} is a sparse matrix; give {name}.toarray()")
+    if hasattr(value, "detach") and hasattr(value, "layout"):  # a PyTorch tensor
+        if "strided" not in str(value.layout):
+            raise ValueError(f"{who}: {name} is a sparse tensor; give {name}.to_dense()")
+        plain = value.detach().cpu()
+        return plain.float() if "bfloat16" in str(plain.dtype) else plain
+    return value
 
 
 def regression_data(who: str, X: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:

@@ -3,26 +3,44 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import ParamSpec
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 Given = ParamSpec("Given")
 WIDE = 120  # columns for a file or a pipe, which have no width of their own
 
 
+class PlainConsole(Console):
+    """A console to which no text can give orders: control characters are shown, not obeyed."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.translate(LINES).isprintable():
+                yield segment
+            else:
+                yield Segment(segment.text.translate(VISIBLE), segment.style)
+
+
+LINES = {ord(character): " " for character in "\n\t"}
+VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in LINES}
+
+
 def output() -> Console:
     """The console for results."""
-    console = Console(highlight=False)
-    return console if console.is_terminal else Console(highlight=False, width=WIDE)
+    console = PlainConsole(highlight=False)
+    return console if console.is_terminal else PlainConsole(highlight=False, width=WIDE)
 
 
 def chatter() -> Console:
     """The console for progress and complaints, so that a pipe receives results alone."""
-    return Console(stderr=True, highlight=False, soft_wrap=True)
+    return PlainConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def spoken(command: Callable[Given, None]) -> Callable[Given, None]:

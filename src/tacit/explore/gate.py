@@ -52,6 +52,21 @@ class Answer(RequestHandler):
         self.finish(self.page)
 
 
+def guard_headers(request: HTTPServerRequest) -> None:
+    """Let the answer to a request carry the policy; scripts may be kept by the browser."""
+    connection: Any = request.connection
+    write = connection.write_headers
+    added = {key: value for key, value in POLICY.items()
+             if key != "Cache-Control" or request.path == "/"}  # fmt: skip
+
+    def write_headers(start: Any, headers: Any, chunk: bytes | None = None) -> Any:
+        for name, value in added.items():
+            headers[name] = value
+        return write(start, headers, chunk)
+
+    connection.write_headers = write_headers
+
+
 class Gate(Router):
     """Sends a request to bokeh, to a plain page, or away.
 
@@ -77,6 +92,7 @@ class Gate(Router):
             links = {} if refused.status == 403 else menu(self.views)
             page = refusal_page(refused.sentence, links)
             return self._answer(request, refused.status, page)
+        guard_headers(request)
         return self.bokeh.find_handler(request, **kwargs)
 
     def _answer(
@@ -104,7 +120,11 @@ class Gate(Router):
 
     def _same_origin(self, request: HTTPServerRequest) -> None:
         origin = request.headers.get("Origin", "")
-        if urlsplit(origin).netloc.lower() != request.host.lower():
+        try:
+            place = urlsplit(origin).netloc.lower()
+        except ValueError:  # "http://[" is no address
+            place = ""
+        if not place or place != request.host.lower():
             raise Refused(403, f"explore: the origin {cut(origin)!r} may not connect")
 
     def _has_token(self, request: HTTPServerRequest) -> bool:

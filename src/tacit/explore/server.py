@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 WHO = "explore"
 TOKEN = re.compile(r"[A-Za-z0-9_-]{16,200}")
+UNFINISHED = 20.0  # seconds for which a connection may wait with half a request, or with none
 MESSAGE = 1_000_000  # bytes of the longest message of a browser, which only moves controls
 
 
@@ -65,17 +66,18 @@ class Explorer:
         require_bokeh()
         check_binding(host, port, token)
         from bokeh.server.server import BaseServer
-        from tornado.httpserver import HTTPServer
         from tornado.ioloop import IOLoop
 
         from tacit.explore.gate import Gate
+        from tacit.explore.listener import Listener
 
         self.socket = bound(host, port)
         self.port = int(self.socket.getsockname()[1])
         names = own_names(host, self.port) if is_loopback(host) else None
         self.bokeh = _application(views, names or [f"*:{self.port}"])
         gate = Gate(self.bokeh, views, plain or {}, frozenset(names) if names else None, token)
-        http = HTTPServer(gate, max_header_size=32_768, max_body_size=65_536)
+        http = Listener(gate, max_header_size=32_768, max_body_size=65_536,
+                        idle_connection_timeout=UNFINISHED, body_timeout=UNFINISHED)  # fmt: skip
         http.add_socket(self.socket)
         self.loop = IOLoop.current()
         self.server = BaseServer(self.loop, self.bokeh, http)
@@ -145,4 +147,5 @@ def _application(views: Mapping[str, View], origins: list[str]) -> Any:
         include_headers=[],
         check_unused_sessions_milliseconds=5_000,
         unused_session_lifetime_milliseconds=15_000,
+        log_function=lambda handler: None,  # an address may hold the token
     )

@@ -13,9 +13,11 @@ import numpy as np
 
 from tacit import store
 from tacit.arguments import Array
+from tacit.inspection import refuse_special
 from tacit.watch.backend import WHO
 
 MARK = "tacit watch"
+LONGEST = 4000  # bytes of one text
 NUMBERS = {
     "kernel_distance": "1 - cosine of the tangent kernel and that of the start",
     "kernel_alignment": "centred cosine of the tangent kernel and the kernel of the labels",
@@ -177,18 +179,22 @@ def _from_json(target: Path) -> Any:
         raise FileNotFoundError(f"{WHO}: there is no file {target}")
     if target.is_dir():
         raise ValueError(f"{WHO}: {target} is a folder; give the name of a file")
+    refuse_special(target)
     try:
         held = json.loads(target.read_text(encoding="utf-8"))
         variables = {name: _variable(part) for name, part in held["variables"].items()}
         coordinates = {name: variables.pop(name) for name in held["coords"]}
         return xarray.Dataset(variables, coordinates, held["attrs"])
-    except (ValueError, KeyError, TypeError, AttributeError) as reason:
+    except (*store.DAMAGED, RecursionError) as reason:
         first = (str(reason) or type(reason).__name__).splitlines()[0]
         raise ValueError(f"{WHO}: {target} is no record in JSON ({first})") from None
 
 
 def _variable(part: dict[str, Any]) -> tuple[Any, ...]:
-    data = np.array(part["data"], dtype=part["dtype"]).reshape(part["shape"])
+    dtype = np.dtype(str(part["dtype"]))
+    if dtype.kind not in "biufU" or dtype.itemsize > LONGEST:
+        raise ValueError(f"a variable of type {part['dtype']!r:.40}")
+    data = np.array(part["data"], dtype=dtype).reshape(part["shape"])
     return part["dims"], data, part["attrs"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -19,6 +20,7 @@ from tacit.problems.images.catalogue import PARTS, Arrays, Bytes, ImageSet
 from tacit.problems.images.checksums import complaint
 
 VARIABLE = "TACIT_CACHE"
+LARGEST = 2**30  # bytes of one array; the largest true one has 154 MB
 STALE = 86400.0  # seconds after which a draft or a download has been abandoned
 _DAMAGED = (zipfile.BadZipFile, zlib.error, ValueError, KeyError, EOFError, NotImplementedError)
 
@@ -110,10 +112,27 @@ def _opened(file: Path) -> tuple[Arrays, str]:
         if not zipfile.is_zipfile(stream):
             return {}, "it is cut short or no .npz file"
         try:
+            if wrong := _oversized(stream):
+                return {}, wrong
             with np.load(stream, allow_pickle=False) as stored:
                 return {part: stored[part] for part in PARTS}, ""
         except _DAMAGED as reason:
             return {}, str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+
+
+def _oversized(stream: Any) -> str:
+    """What an .npz file declares beyond any image set; empty if nothing."""
+    with zipfile.ZipFile(stream) as archive:
+        for member in archive.infolist():
+            with archive.open(member) as part:
+                version = np.lib.format.read_magic(part)
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else None
+                shape, _, dtype = (read or np.lib.format.read_array_header_2_0)(part)
+            declared = math.prod(shape) * dtype.itemsize
+            if declared > LARGEST:
+                return f"{member.filename} declares {declared} bytes, more than {LARGEST}"
+    stream.seek(0)
+    return ""
 
 
 def sweep(place: Path) -> None:

@@ -31,6 +31,8 @@ def files_in(source: Path, names: Iterable[str], pattern: str) -> dict[str, byte
     wanted = set(names)
     if not source.exists():
         raise Unreadable("does not exist")
+    if not source.is_dir() and not source.is_file():
+        raise Unreadable("is a device or a pipe, not a file or a folder")
     if not source.is_dir():
         return _kept(_members(source), wanted)
     found = _kept(_walked(source, wanted), wanted)

@@ -1,0 +1,39 @@
+"""Arrays of other libraries: taken where they are arrays, refused by a sentence where not."""
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import tacit
+
+X = np.array([[1.0, 2.0, 0.5], [0.0, 1.0, 3.0]])
+Y = np.array([1.0, 2.0])
+
+
+def solved(X, y=Y):
+    return tacit.interpolate(X, y, tacit.L2()).beta
+
+
+def test_masked_entries_are_refused_and_a_mask_of_nothing_is_none():
+    masked = np.ma.masked_array(X, mask=X == 0.5)
+    with pytest.raises(ValueError, match="interpolate: X is a masked array with masked entries"):
+        solved(masked)
+    with pytest.raises(ValueError, match="y is a masked array with masked entries"):
+        tacit.Regression(X, np.ma.masked_array(Y, mask=[True, False]))
+    assert np.array_equal(solved(np.ma.masked_array(X, mask=False)), solved(X))
+
+
+def test_sparse_matrices_are_refused_with_the_way_out():
+    with pytest.raises(ValueError, match=r"X is a sparse matrix; give X\.toarray\(\)"):
+        solved(scipy.sparse.csr_matrix(X))
+    assert np.array_equal(solved(scipy.sparse.csr_matrix(X).toarray()), solved(X))
+
+
+def test_tensors_are_taken_detached():
+    torch = pytest.importorskip("torch")
+    plain = torch.tensor(X)
+    assert np.array_equal(solved(plain.clone().requires_grad_()), solved(X))
+    halved = plain.to(torch.bfloat16)
+    assert np.array_equal(solved(halved), solved(X))  # these numbers fit into eight bits
+    with pytest.raises(ValueError, match=r"X is a sparse tensor; give X\.to_dense\(\)"):
+        solved(plain.to_sparse())
