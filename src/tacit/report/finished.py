@@ -11,7 +11,7 @@ from tacit.claims import saved
 from tacit.claims.registry import Claim, broke_off
 from tacit.claims.verdict import Size, Verdict, Verdicts
 from tacit.report.write import read_verdicts, write_whole
-from tacit.studies.dependencies import reached
+from tacit.studies.dependencies import Slice, reached
 from tacit.studies.modules import module_named
 from tacit.versions import versions
 
@@ -63,7 +63,7 @@ def circumstances(claim: Claim) -> dict[str, str] | None:
     home, name = claim.experiment.__module__, claim.experiment.__qualname__
     if module_named(home) is None:
         return None
-    code = reached([(home, name), *JUDGES])
+    code: Slice = reached([(home, name), *JUDGES])
     return {**versions(), "code": code.digest(), "images": _images()}
 
 
