@@ -41,7 +41,7 @@
       apply();
     }
     if (claim) claim.open = true;
-    (claim ? claim : target).scrollIntoView();
+    (claim ? claim : target).scrollIntoView({ behavior: "instant" });
   };
 
   const all = (open) => () => claims.forEach((claim) => {
@@ -54,5 +54,5 @@
   addEventListener("hashchange", follow);
   addEventListener("beforeprint", all(true));
   apply();
-  follow();
+  addEventListener("load", () => setTimeout(follow)); // after the browser's own way to the place
 })();

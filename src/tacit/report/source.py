@@ -56,7 +56,7 @@ def _claim(verdict: Verdict, number: int, open_: bool) -> Markup:
         "summary",
         tag("span", badge(verdict.status), class_="status"),
         tag("span", name, class_="name"),
-        tag("span", shown(verdict.decisive), class_="check"),
+        tag("span", *_decisive(verdict), class_="check"),
         tag("span", *run, class_="run"),
     )
     inside = tag("div", *evidence(verdict, number), class_="evidence", id=anchor(verdict))
@@ -68,6 +68,12 @@ def _claim(verdict: Verdict, number: int, open_: bool) -> Markup:
         data_status=kind(verdict.status),
         open="open" if open_ else None,
     )
+
+
+def _decisive(verdict: Verdict) -> tuple[Markup | None, ...]:
+    check = verdict.decisive
+    named = tag("span", check.name, class_="place") if check else None
+    return tag("span", shown(check), class_="number"), named
 
 
 def _place(verdict: Verdict) -> str:
