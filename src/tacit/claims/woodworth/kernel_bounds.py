@@ -56,8 +56,15 @@ def beyond_gamma(count: int, seed: int) -> float:
         d = int(rng.integers(1, 4))
         samples = int(rng.integers(1, d * d + 1))
         spread = float(rng.choice([1.0, 4.0])) if samples > 1 else 1.0
-        case = lifted_case(rng, d=d, samples=samples, spread=spread, gamma_share=3.96 * spread,
-                           residual_share=0.0, pull="weakest")  # fmt: skip
+        case = lifted_case(
+            rng,
+            d=d,
+            samples=samples,
+            spread=spread,
+            gamma_share=3.96 * spread,
+            residual_share=0.0,
+            pull="weakest",
+        )
         weakest = np.linalg.eigh(case.kernel(case.start))[1][:, 0]
         case = dataclasses.replace(case, residual=0.01 * case.mu * weakest)
         used.append(course(case).farthest / start_bound(case))
