@@ -244,7 +244,7 @@ def lemma_13(size: Size) -> Evidence:
         f" {max(d for d, _ in sizes)} and k = d to 100 d, exact law by Bartlett's decomposition",
         checks=[rare, ours],
         controls={
-            "2 sqrt(kd) in place of 8 sqrt(kd), d = 10": rare.control(least(2.0)),
+            "2 sqrt(kd), where the spectrum ends for k >> d, at d = 10": rare.control(least(2.0)),
             "8 sqrt(k), without d, at d = 40": rare.control(without),
         },
         findings=[
