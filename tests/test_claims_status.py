@@ -12,7 +12,7 @@ EXPECTED = {
     "W-K": "holds, proof corrected",
     "W-T1": "holds, proof corrected",
     "W-GA": "holds",
-    "W-T2": "holds",
+    "W-T2": "holds, proof corrected",
     "W-L5": "holds",
     "W-L6": "holds, proof corrected",
     "W-L7": "holds",

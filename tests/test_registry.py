@@ -108,10 +108,10 @@ def expected(printed, corrected, premises, controls, proof):
         return "inconclusive"
     decided = [*printed, *proof]
     good = "holds"
-    if corrected and "miss" in printed:
-        decided, good = list(corrected), "holds as corrected"
-    elif corrected and "miss" in proof:
+    if corrected and "miss" in proof:
         decided, good = [*printed, *corrected], "holds, proof corrected"
+    elif corrected and "miss" in printed and not proof:
+        decided, good = list(corrected), "holds as corrected"
     if "miss" in decided:
         return "fails"
     if "unknown" in decided or not controls:
@@ -156,6 +156,10 @@ def test_counts_and_other_predictions_are_not_arithmetic():
     rate = Check("exponent", -1.98765, -2.0, tolerance=0.1)
     controls = {"all fail": count.control(4.0), "exponent -1": rate.control(predicted=-1.0)}
     assert Evidence("a run", [count, rate], controls=controls).arithmetic == []
+
+
+def test_a_mended_proof_does_not_save_a_statement_that_misses():
+    assert judge(evidence(["miss"], ["pass"], proof=["miss"], controls=["miss"]))[0] == "fails"
 
 
 @pytest.mark.parametrize("status", CASES)

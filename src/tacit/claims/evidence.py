@@ -146,8 +146,8 @@ class Evidence(Record):
     """What one run of a claim found.
 
     `checks` test the statement as printed, `proof` a printed line of its proof or an equation
-    beside it. `corrected` replaces what misses, as `correction` words it: all of the checks where
-    the statement misses, only the lines of the proof where the statement stands.
+    beside it. `corrected` replaces what misses, as `correction` words it: the lines of the proof
+    where there are any, else all of the checks. Beside a proof the statement itself must stand.
     `controls` maps a wrong theorem to the number it gives, measured against the first deciding
     check, or to `check.control(number)`. Premises may be written as `(holds, value)`.
     """
@@ -176,11 +176,11 @@ class Evidence(Record):
     @property
     def deciding(self) -> Sequence[Check]:
         """The printed checks, or what the correction puts in the place of those that miss."""
-        if not self.corrected:
-            return (*self.checks, *self.proof)
-        if self.statement_misses:
+        if self.corrected and self.proof_misses:
+            return (*self.checks, *self.corrected)
+        if self.corrected and self.statement_misses and not self.proof:
             return self.corrected
-        return (*self.checks, *(self.corrected if self.proof_misses else self.proof))
+        return (*self.checks, *self.proof)
 
     @property
     def statement_misses(self) -> bool:

@@ -1,4 +1,4 @@
-"""Points on a line for univariate nets: bends of alternate sign, and two of the same sign."""
+"""Points on a line for univariate nets: bends of alternate sign, two of the same sign, and one."""
 
 from __future__ import annotations
 
@@ -24,6 +24,14 @@ def plateau() -> Regression:
     """
     x, y = [-1.0, -0.4, 0.4, 1.0], [0.0, 1.0, 1.0, 0.0]
     return _points(x, y, "four points whose linear spline bends down twice in a row")
+
+
+def steep_end() -> Regression:
+    """The points (-1, 0), (0.7, 1), (1, 0): one bend, far from 0 and near an end.
+
+    Their linear spline is a net of least norm, biases counted, and small starts do not learn it.
+    """
+    return _points([-1.0, 0.7, 1.0], [0.0, 1.0, 0.0], "three points, the last two steep")
 
 
 def _points(x: list[float], y: list[float], description: str) -> Regression:

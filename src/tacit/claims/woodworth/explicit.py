@@ -130,8 +130,10 @@ def explicit(size: Size) -> Evidence:
             "q(z) in place of r(z)": value.control(
                 relative(np.array([Q(2, alpha=1.0)([v]) for v in z]), brute)
             ),
-            "exponent 2 for R": polynomial.control(predicted=2.0),
-            "exponent -2 for Q": logarithmic.control(predicted=-2.0),
+            "exponent 2 for R, that of mu = alpha²": polynomial.control(predicted=2.0),
+            "Q as fast as R": polynomial.control(slope(alphas, gaps_Q(beta, -np.log(alphas)))),
+            "R as slow as Q": logarithmic.control(
+                slope(-np.log(alphas), gaps_R(beta, -np.log(alphas)))),
         },
         findings=[
             "R of depth 2 is Q of depth 4 at mu = alpha²: both integrate the inverse of"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Callable
+
 import numpy as np
 
 from tacit.claims.evidence import Check, Evidence
@@ -29,19 +32,58 @@ def twin_terms(case: Lifted) -> tuple[float, float]:
     return float(first), float(second / (low * np.sqrt(case.mu)))
 
 
-def exponents(seed: int) -> tuple[float, float]:
-    """Exponents of |W - W_TK| in the misfit, at one mu, and in mu, at one misfit; gamma = 0."""
-    shares, mus = np.array([0.05, 0.1, 0.2, 0.4]), np.array([1.0, 2.0, 4.0, 8.0])
+def cubic_term(case: Lifted) -> float:
+    """What the first term would be if W and its twin agreed to second order too."""
+    low, high = case.edges
+    return float(high**1.5 * case.misfit**3 / (low**3 * case.mu**2.5))
 
-    def apart(share: float, mu: float) -> float:
+
+def wrong_start_bounds() -> dict[str, Callable[[Lifted], float]]:
+    """Bounds for sup |W(T) - W(0)|_F that one could believe in place of `start_bound`."""
+    return {
+        "1/Lambda for 1/lambda": lambda case: start_bound(case) * case.edges[0] / case.edges[1],
+        "1/mu for 1/sqrt(mu)": lambda case: start_bound(case) / np.sqrt(case.mu),
+    }
+
+
+def beyond_gamma(count: int, seed: int) -> float:
+    """The largest share of `start_bound` used where gamma is 0.99 mu, not below lambda mu/4 Lambda.
+
+    A small misfit pulls along the direction in which the kernel is weakest.
+    """
+    rng, used = np.random.default_rng(seed), []
+    for _ in range(count):
+        d = int(rng.integers(1, 4))
+        samples = int(rng.integers(1, d * d + 1))
+        spread = float(rng.choice([1.0, 4.0])) if samples > 1 else 1.0
+        case = lifted_case(
+            rng,
+            d=d,
+            samples=samples,
+            spread=spread,
+            gamma_share=3.96 * spread,
+            residual_share=0.0,
+            pull="weakest",
+        )
+        weakest = np.linalg.eigh(case.kernel(case.start))[1][:, 0]
+        case = dataclasses.replace(case, residual=0.01 * case.mu * weakest)
+        used.append(course(case).farthest / start_bound(case))
+    return max(used)
+
+
+def exponent(seed: int) -> float:
+    """The exponent of |W - W_TK| in the misfit, gamma = 0.
+
+    That in mu is 1/2 less this one: W = sqrt(mu) V turns mu into 1 and the misfit into misfit/mu.
+    """
+    shares = np.array([0.05, 0.1, 0.2, 0.4])
+
+    def apart(share: float) -> float:
         case = lifted_case(np.random.default_rng(seed), d=2, samples=3, spread=1.5, gamma_share=0,
-                           residual_share=share, pull="random", mu=mu)  # fmt: skip
+                           residual_share=share, pull="random")  # fmt: skip
         return course(case).apart
 
-    in_misfit = slope(shares, np.array([apart(s, 1.0) for s in shares]))
-    # the largest allowed misfit grows like mu, so 0.4/mu of it is the same misfit
-    in_mu = slope(mus, np.array([apart(0.4 / mu, mu) for mu in mus]))
-    return in_misfit, in_mu
+    return slope(shares, np.array([apart(share) for share in shares]))
 
 
 @claim(
@@ -58,29 +100,30 @@ def theorem_9(size: Size) -> Evidence:
     strays = np.array([run.farthest / start_bound(case) for case, run in pairs])
     parts = np.array([run.apart / sum(twin_terms(case)) for case, run in pairs])
     alone = np.array([run.apart / twin_terms(case)[0] for case, run in pairs])
-    powers = np.array([exponents(seed) for seed in range(2 if size == "quick" else 8)])
+    power = float(np.mean([exponent(seed) for seed in range(2 if size == "quick" else 8)]))
     left = max(run.left for run in runs)
     used = max(case.misfit / reach(case.mu, case.gamma, *case.edges) for case in cases)
     start = Check("sup |W - W(0)| over its bound, at worst", strays.max(), 1.0, kind="at most")
     twin = Check("sup |W - W_TK| over its bound, at worst", parts.max(), 1.0, kind="at most")
     first = Check("the same over the first term of the bound alone (ours)", alone.max(), 1.0,
                   kind="at most")  # fmt: skip
-    square = Check("exponent of |W - W_TK| in the misfit", powers[:, 0].mean(), 2.0,
-                   tolerance=0.1)  # fmt: skip
-    scale = Check("exponent of |W - W_TK| in mu", powers[:, 1].mean(), -1.5, tolerance=0.1)
+    square = Check("exponent of |W - W_TK| in the misfit", power, 2.0, tolerance=0.1)
     return Evidence(
         ran=f"{len(cases)} random lifted problems with d = 1 to 3, Lambda/lambda = 1 to 4, gamma up"
         " to 0.98 and the misfit up to all of what the theorem allows; W trained, twin solved",
-        checks=[start, twin, first, square, scale],
+        checks=[start, twin, first, square],
         premises={
             "every run interpolates": (left < 1e-8, left),
             "the first misfit is allowed": (used <= 1 + 1e-9, used),
         },
         controls={
-            "half the first bound": start.control(2 * strays.max()),
-            "a tenth of the first term of the second bound": first.control(10 * alone.max()),
+            **{f"first bound with {name}": start.control(
+                max(run.farthest / bound(case) for case, run in pairs))
+               for name, bound in wrong_start_bounds().items()},
+            "first bound for gamma = 0.99 mu": start.control(beyond_gamma(60, seed=90)),
+            "the cube of the misfit over mu^(5/2) for the first term": first.control(
+                max(run.apart / cubic_term(case) for case, run in pairs)),
             "exponent 1 in the misfit, that of the second term": square.control(predicted=1.0),
-            "exponent -1/2 in mu, that of the second term": scale.control(predicted=-0.5),
         },
         findings=[
             f"slack: training uses at most {strays.max():.3f} of the first bound (the kernel limit"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -124,24 +124,30 @@ def lifted_case(
     return dataclasses.replace(blank, residual=length * choice / np.linalg.norm(choice))
 
 
+# the second is pulled where its kernel is weakest: bounds with Lambda for lambda do not cover it
+FIRST: tuple[dict[str, Any], ...] = (
+    {"d": 1, "samples": 1},
+    {"d": 2, "samples": 4, "spread": 4.0, "pull": "weakest", "mu": 10.0},
+)
+
+
 def lifted_cases(count: int, seed: int, residual_shares: Sequence[float]) -> list[Lifted]:
-    """`count` random cases that meet the premises of Theorem 9; the first has d = 1, gamma = 0."""
+    """`count` cases that meet the premises of Theorem 9: those of FIRST, then random ones."""
     rng = np.random.default_rng(seed)
     found = []
     for k in range(count):
         d = int(rng.integers(1, 4))
-        case = lifted_case(
-            rng,
-            d=1 if k == 0 else d,
-            samples=1 if k == 0 else int(rng.integers(1, d * d + 1)),
-            spread=float(rng.choice([1.0, 1.5, 4.0])),
-            gamma_share=0.0 if k % 4 == 0 else float(rng.uniform(0.1, 0.98)),
-            residual_share=residual_shares[k % len(residual_shares)],
-            pull=PULLS[k % 3],
-            size=10 ** rng.uniform(-1, 1),
-            mu=10 ** rng.uniform(-1, 1),
-        )
-        found.append(case)
+        settings: dict[str, Any] = {
+            "d": d,
+            "samples": int(rng.integers(1, d * d + 1)),
+            "spread": float(rng.choice([1.0, 1.5, 4.0])),
+            "gamma_share": 0.0 if k % 4 == 0 else float(rng.uniform(0.1, 0.98)),
+            "residual_share": residual_shares[k % len(residual_shares)],
+            "pull": PULLS[k % 3],
+            "size": 10 ** rng.uniform(-1, 1),
+            "mu": 10 ** rng.uniform(-1, 1),
+        }
+        found.append(lifted_case(rng, **(settings | (FIRST[k] if k < len(FIRST) else {}))))
     return found
 
 

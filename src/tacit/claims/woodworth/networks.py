@@ -177,10 +177,8 @@ def circle_nets(size: Size) -> Evidence:
             "the small start": still.control(sweep.median("grad_distance", RICH).min()),
             "without unbiasing, alpha -> infinity": still.control(away),
             "exponent -1, one kink after another": law.control(predicted=-1.0),
-            "exponent -2 in alpha, not alpha^D, depth 2": law.control(2 * sweep.exponents()[0]),
             "the large start": moved.control(sweep.median("grad_distance", LARGE[0]).max()),
             "the kernel predictor": better.control(_kernel_gain(sweep)),
-            "large for small": better.control(float((1 / sweep.gain()).min())),
             "the small start is the kernel predictor": kernel.control(
                 sweep.median("apart", RICH).min()),
             "the kernel predictor of another start": kernel.control(strangers(few).min()),

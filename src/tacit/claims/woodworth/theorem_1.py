@@ -48,7 +48,9 @@ def theorem_1(size: Size) -> Evidence:
     targets = {
         "argmin Q": lambda p: Q(2, alpha=p.alpha, shape=p.shape),
         "all-ones shape": lambda p: Q(2, alpha=p.alpha),
-        "alpha 20% larger": lambda p: Q(2, alpha=1.2 * p.alpha, shape=p.shape),
+        "sqrt(2) alpha, w+ and w- counted together": lambda p: Q(
+            2, alpha=np.sqrt(2) * p.alpha, shape=p.shape
+        ),
         "argmin l2": lambda p: L2(),
         "argmin l1": lambda p: L1(),
     }

@@ -205,8 +205,7 @@ def theorem_4(size: Size) -> Evidence:
                 commutator(lifts(p)) for p in odd.values())),
         },
         controls={
-            "mu^2 twice as large (median)": limit.control(median(stretch=2.0)),
-            "mu^2 1% larger (median)": limit.control(median(stretch=1.01)),
+            "mu^2 = alpha^2 k, without the 1/2 (median)": limit.control(median(stretch=2.0)),
             "nuclear norm (median)": limit.control(median(Nuclear())),
             "Frobenius norm (median)": limit.control(median(Frobenius())),
             "Gaussian measurements, which do not commute": limit.control(
