@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -18,7 +19,12 @@ from tacit.flows.penalties import NuclearNorm
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearMatrix
-from tacit.problems.matrices import MatrixProblem, gaussian_sensing, low_rank_completion
+from tacit.problems.matrices import (
+    Completion,
+    MatrixProblem,
+    gaussian_sensing,
+    low_rank_completion,
+)
 
 START, SOLVED, LEVEL = 1e-6, 1e-4, 0.1  # start per entry, loss at t1, relative error at t2
 EULER = 1e-3  # of the slow flow, in units of the distance it has to go
@@ -36,6 +42,14 @@ def printed() -> list[MatrixProblem]:
 
 def more() -> list[MatrixProblem]:
     return [low_rank_completion(6, 1, 24, seed=1), gaussian_sensing(10, 2, 70, seed=1)]
+
+
+def noisy(problem: MatrixProblem, snr: float, seed: int = 0) -> MatrixProblem:
+    """The same with Gaussian noise; `snr` is the power of the signal over that of the noise."""
+    size = float(np.linalg.norm(problem.y)) / math.sqrt(problem.samples * snr)
+    noise = size * np.random.default_rng(seed).standard_normal(problem.samples)
+    labels = "values" if isinstance(problem, Completion) else "y"
+    return dataclasses.replace(problem, **{labels: problem.y + noise})
 
 
 def truth(problem: MatrixProblem) -> Array:
