@@ -95,7 +95,8 @@ def test_noise_has_the_power_that_was_asked_for(problem):
     noise = nuclear_runs.noisy(problem, 100.0).y - problem.y
     assert np.sum(problem.y**2) / np.sum(noise**2) == pytest.approx(100, rel=0.4)
     assert np.linalg.norm(nuclear_runs.noisy(problem, 1e8).y - problem.y) == pytest.approx(
-        1e-3 * np.linalg.norm(noise))  # fmt: skip
+        1e-3 * np.linalg.norm(noise)
+    )
 
 
 def test_the_square_of_the_norm_does_not_grok():

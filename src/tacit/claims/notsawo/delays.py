@@ -102,8 +102,11 @@ def delay_checks(
 
 def noise_check(error: str, ratios: Array, left: Array) -> Check:
     """Whether noise leaves an error in proportion to its size: like SNR^(-1/2)."""
-    return Check(f"deviation of the exponent of {error} in the signal-to-noise ratio from -1/2",
-                 slope(ratios, left) + 0.5, tolerance=0.05)  # fmt: skip
+    return Check(
+        f"deviation of the exponent of {error} in the signal-to-noise ratio from -1/2",
+        slope(ratios, left) + 0.5,
+        tolerance=0.05,
+    )
 
 
 def per_pace(steps: Array, beta: float, left: Array) -> str:

@@ -37,7 +37,7 @@ from tacit.claims.notsawo.runs import crossing
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.probes.grokking import Grokking, grokking
-from tacit.problems.matrices import MatrixProblem
+from tacit.problems.matrices import Completion, MatrixProblem, Sensing
 
 BETAS = np.array([1e-2, 1e-3, 1e-4, 1e-5])
 LEFT = np.array([3e-2, 1e-2, 3e-3, 1e-3])  # beta of the runs whose last error is measured
@@ -63,7 +63,7 @@ def scaling(problem: MatrixProblem, betas: Array) -> Scaling:
                    float(np.linalg.norm(gap)))  # fmt: skip
 
 
-def left(problem: MatrixProblem, step: float, beta: float, snr: float = np.inf) -> Array:
+def left(problem: Completion | Sensing, step: float, beta: float, snr: float = np.inf) -> Array:
     """The last fifty iterates of a run that has settled, long after the slow phase.
 
     Noise gives the flow more to do; it has more than twice as long.

@@ -176,8 +176,10 @@ def theorem_2_1(size: Size) -> Evidence:
     firsts = [memorized(case, 1e-6) for case in cases]
     even = max((abs((s[2] - s[1]) / (s[1] - s[0]) - 1) for s, _ in firsts))
     found = [condition(case) for case in cases]
-    ways = [float(np.linalg.norm(x - np.array(c.objective.start)))
-            for c, (_, x) in zip(cases, firsts, strict=True)]  # fmt: skip
+    ways = [
+        float(np.linalg.norm(x - np.array(c.objective.start)))
+        for c, (_, x) in zip(cases, firsts, strict=True)
+    ]
     reach = [way / cl.zero_within for way, cl in zip(ways, found, strict=True)]
     early = [[float(memorized(c, beta)[0][0]) for _, beta in grid[1:]] for c in cases]
     names = [c.objective.name for c in sharp]

@@ -39,8 +39,10 @@ ERROR = math.sqrt(SOLVED)  # |a - a*|_2 at t2
 SETTLED = 300.0  # step times steps that a run is given to come to rest after the slow phase
 SPARSE = {"quick": (4,), "full": (1, 2, 4)}  # seeds whose slow phase is short
 SEEDS = {"quick": (0, 3, 4, 6), "full": tuple(range(10))}
-NOISY = {"quick": ((4, 1e8), (3, 1e4)),  # seeds and signal-to-noise ratios
-         "full": tuple((seed, snr) for seed in (1, 3, 4) for snr in (1e8, 1e6, 1e4))}  # fmt: skip
+NOISY = {
+    "quick": ((4, 1e8), (3, 1e4)),  # seeds and signal-to-noise ratios
+    "full": tuple((seed, snr) for seed in (1, 3, 4) for snr in (1e8, 1e6, 1e4)),
+}
 RATIOS = np.array([1e4, 1e3, 1e2])  # where noise leaves more than beta = 1e-5 does
 NAMES = Names("|a_hat - a*|_inf", "tau the time of the exact slow phase", "|a - a*|_1",
               "|a - a_beta|_1", "a_beta the lasso")  # fmt: skip
@@ -107,8 +109,9 @@ def theorem_3_3(size: Size) -> Evidence:
     ends = [left(problem, float(s), 1e-4) for s in steps]
     goals = {"truth": truth(problem), "point": lasso(problem, 1e-4)}
     by_step = {name: np.array([apart(end, goal) for end in ends]) for name, goal in goals.items()}
-    found = delay_checks(NAMES, laws, [*laws, *some], (BETAS, np.array(by_beta)), (steps, by_step),
-                         (0.05, 0.05))  # fmt: skip
+    found = delay_checks(
+        NAMES, laws, [*laws, *some], (BETAS, np.array(by_beta)), (steps, by_step), (0.05, 0.05)
+    )
     noisy = [recovery(1, snr) for snr in RATIOS]
     floors = np.array([apart(left(p, STEP, 1e-5), truth(p)) for p in noisy])
     noise = noise_check("|a - a*|_1 at beta = 1e-5", RATIOS, floors)
