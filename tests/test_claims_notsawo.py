@@ -19,6 +19,7 @@ from tacit.claims.notsawo import (
     steps,
     understanding,
 )
+from tacit.claims.registry import ledger
 
 
 def refuted(id):
@@ -27,7 +28,13 @@ def refuted(id):
     return bool(verdict.evidence.checks) and verdict.status in ("fails", "inconclusive")
 
 
-@pytest.mark.parametrize("id", ["N-LU", "N-GWU", "N-T21", "N-PL", "N-T31", "N-T34"])
+CHEAP = ["N-LU", "N-GWU", "N-T21", "N-PL", "N-T31", "N-T34"]
+OTHERS = [claim.id for claim in ledger.select("N") if claim.id not in CHEAP]
+
+
+@pytest.mark.parametrize(
+    "id", [*CHEAP, *(pytest.param(id, marks=pytest.mark.slow) for id in OTHERS)]
+)
 def test_no_control_is_arithmetic_on_what_was_measured(id):
     evidence = tacit.verify(id).evidence
     assert evidence.arithmetic == []
