@@ -42,7 +42,7 @@ class Setting:
 
 
 SETTINGS = {
-    "quick": Setting(47, 0.5, 2e-3, 1e-5, 7000, (0,)),
+    "quick": Setting(47, 0.5, 2e-3, 1e-5, 6300, (0,)),
     "full": Setting(97, 0.4, 1e-3, 1e-6, 21_000, (0, 1, 2)),
 }
 
@@ -116,7 +116,10 @@ def figure_1(size: Size) -> Evidence:
                   tolerance=0.03)  # fmt: skip
     novel = Check("largest accuracy on the plateau without twins",
                   max(f["novel_plateau"] for f in found), 0.05, kind="at most")  # fmt: skip
-    times, wrong_times = printed_times(found, weak) if setting.of_source else ([], {})
+    times = printed_times(found) if setting.of_source else []
+    tenth = late.control(farthest([weak]))
+    if times:  # a narrower window, which the longer delay of a larger table needs
+        tenth = times[1].control(off(weak["t2"], PRINTED["t2"]))
     return Evidence(
         ran=f"the MLP as the source writes it, embedding 64, hidden 64, p = {setting.modulus},"
         f" {setting.fraction:.0%} of the pairs, Adam at {setting.step:g}, beta {setting.beta:g},"
@@ -128,8 +131,7 @@ def figure_1(size: Size) -> Evidence:
         checks=[late, *times, grok, twins, novel],
         controls={
             "no penalty": late.control(farthest([landmarks(bare)])),
-            "a tenth of the penalty": late.control(farthest([weak])),
-            **wrong_times,
+            "a tenth of the penalty": tenth,
             "no penalty as a grok": grok.control(kind(bare) != "grok"),
             "a net that is not symmetric": twins.control(
                 float(ordered.test_accuracy[-1]) - ordered.twins),
@@ -152,11 +154,9 @@ def figure_1(size: Size) -> Evidence:
     )  # fmt: skip
 
 
-def printed_times(
-    found: Sequence[dict[str, float]], weak: dict[str, float]
-) -> tuple[list[Check], dict[str, Check]]:
-    """The checks of the printed times themselves, and their controls."""
-    checks = [
+def printed_times(found: Sequence[dict[str, float]]) -> list[Check]:
+    """The checks of the printed times themselves."""
+    return [
         Check(
             f"largest distance of {name} from the printed {printed}, in doublings",
             max(off(f[name], printed) for f in found),
@@ -164,12 +164,6 @@ def printed_times(
         )
         for name, printed in PRINTED.items()
     ]
-    return checks, {
-        "t2 with a tenth of the penalty": checks[1].control(off(weak["t2"], PRINTED["t2"])),
-        "validation as soon as training": checks[1].control(
-            min(off(f["t1"], PRINTED["t2"]) for f in found)
-        ),
-    }
 
 
 def sources_of_the_difference(setting: Setting, run: Any) -> list[str]:

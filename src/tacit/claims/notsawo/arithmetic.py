@@ -189,7 +189,7 @@ def beside(plan: Plan) -> list[str]:
     " 1999 steps, it is not c/(step beta) as in gradient descent but T log(1 + c/(T step beta))"
     " with one c",
     place="Algorithmic Dataset",
-    seconds=20,
+    seconds=25,
 )
 def arithmetic(size: Size) -> Evidence:
     plan = QUICK if size == "quick" else FULL
