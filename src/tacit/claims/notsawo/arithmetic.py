@@ -29,6 +29,7 @@ from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.adam_clock import MEMORY, adam_clock, adam_delay
 
+MOST = 0.9  # the validation accuracy of a delay: when the last pairs follow is a matter of chance
 Runs = dict[float, Any]  # by beta, falling
 Law = Callable[[float, float], Array | float]  # (a delay, by which factor beta is weaker) -> delay
 
@@ -66,8 +67,8 @@ class Row:
 
     @property
     def delays(self) -> Array:
-        """t2 - t1."""
-        return np.array([generalized(run) - memorized(run) for run in self.runs.values()])
+        """t2 - t1, t2 at MOST of the validation pairs."""
+        return np.array([generalized(run, MOST) - memorized(run) for run in self.runs.values()])
 
     @property
     def c(self) -> Array:
@@ -103,7 +104,7 @@ FULL = Plan(
         "l2^2": {1e-2: WEAK, 3e-3: WEAK, 1e-3: WEAK},
         "nuclear": {1e-2: (1e-4, 1e-5, 1e-6), 3e-3: (1e-4, 1e-5)},
     },
-    {"l1": 2e-2, "l2^2": 4e-3, "nuclear": 6e-2},
+    {"l1": 6e-2, "l2^2": 5e-3, "nuclear": 6e-2},
     [(1e-2, 0.1), (1e-2, 0.03), (3e-3, 0.1)],
 )
 
@@ -216,7 +217,8 @@ def arithmetic(size: Size) -> Evidence:
         ran=f"{plan.tasks[0]}, N's MLP, {len(plan.tasks)} seed(s), Adam, full batches,"
         f" {len(runs)} runs with three penalties, beta over a factor of "
         + " to ".join(f"{end(span(row) for row in wide):.0f}" for end in (min, max))
-        + f"; t1 at a training accuracy of 1, t2 at a validation accuracy of {LEVEL:g}",
+        + f"; t1 at a training accuracy of 1, t2 at a validation accuracy of {LEVEL:g},"
+        f" in delays at {MOST:g}",
         premises={"every run reaches t2": (
             all(math.isfinite(generalized(run)) for run in runs), len(runs)),
             "every delay is longer than T": (shortest > MEMORY, shortest)},

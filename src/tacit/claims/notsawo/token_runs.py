@@ -70,9 +70,9 @@ def memorized(run: Any) -> float:
     return first(run.step.values, run.train_accuracy.values, 1.0)
 
 
-def generalized(run: Any) -> float:
+def generalized(run: Any, level: float = LEVEL) -> float:
     """t2: the first recorded step at which the validation accuracy is at the level; inf if none."""
-    return first(run.step.values, run.test_accuracy.values, LEVEL)
+    return first(run.step.values, run.test_accuracy.values, level)
 
 
 def later(run: Any, than: Any, time: Callable[[Any], float] = generalized) -> float:
