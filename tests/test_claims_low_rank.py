@@ -85,6 +85,20 @@ def test_a_slow_phase_that_is_a_tenth_too_long_is_refuted(monkeypatch, short):
     assert refuted("N-T35")
 
 
+def test_labels_without_the_noise_that_was_asked_for_are_refuted(monkeypatch, short):
+    monkeypatch.setattr(low_rank, "noisy", lambda problem, snr: problem)
+    assert refuted("N-T35")
+
+
+@pytest.mark.parametrize("problem", nuclear_runs.printed(), ids=lambda p: type(p).__name__)
+def test_noise_has_the_power_that_was_asked_for(problem):
+    noise = nuclear_runs.noisy(problem, 100.0).y - problem.y
+    assert np.sum(problem.y**2) / np.sum(noise**2) == pytest.approx(100, rel=0.4)
+    assert np.linalg.norm(nuclear_runs.noisy(problem, 1e8).y - problem.y) == pytest.approx(
+        1e-3 * np.linalg.norm(noise)
+    )
+
+
 def test_the_square_of_the_norm_does_not_grok():
     problem = nuclear_runs.small()[0]
     assert low_rank.judged(problem, 1e-2, "nuclear").kind == "grok"

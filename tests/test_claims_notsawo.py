@@ -7,6 +7,8 @@ import pytest
 
 import tacit
 from tacit.bias.delay import ridge_limit
+from tacit.bias.interpolate import interpolate
+from tacit.bias.norms import L1
 from tacit.claims.notsawo import (
     contraction,
     least_squares,
@@ -17,12 +19,26 @@ from tacit.claims.notsawo import (
     steps,
     understanding,
 )
+from tacit.claims.registry import ledger
 
 
 def refuted(id):
     """Whether the sabotaged experiment ran to its end and found something wrong."""
     verdict = tacit.verify(id)
     return bool(verdict.evidence.checks) and verdict.status in ("fails", "inconclusive")
+
+
+CHEAP = ["N-LU", "N-GWU", "N-T21", "N-PL", "N-T31", "N-T34"]
+OTHERS = [claim.id for claim in ledger.select("N") if claim.id not in CHEAP]
+
+
+@pytest.mark.parametrize(
+    "id", [*CHEAP, *(pytest.param(id, marks=pytest.mark.slow) for id in OTHERS)]
+)
+def test_no_control_is_arithmetic_on_what_was_measured(id):
+    evidence = tacit.verify(id).evidence
+    assert evidence.arithmetic == []
+    assert all(control.misses for control in evidence.controls.values())
 
 
 def test_a_wrong_minimiser_of_the_norm_is_refuted(monkeypatch):
@@ -116,6 +132,35 @@ def test_a_slow_phase_that_is_a_tenth_too_long_is_refuted(monkeypatch):
     monkeypatch.setattr(sparsity, "slow_phase", longer)
     monkeypatch.setattr(sparsity, "BETAS", np.array([1e-3, 1e-4, 1e-5]))
     assert refuted("N-T33")
+
+
+def test_labels_without_the_noise_that_was_asked_for_are_refuted(monkeypatch):
+    monkeypatch.setattr(sparsity, "recovery", lambda seed, snr=np.inf: runs.recovery(seed))
+    monkeypatch.setattr(sparsity, "BETAS", np.array([1e-3, 1e-4, 1e-5]))
+    assert refuted("N-T33")
+
+
+def test_noise_leaves_the_error_of_the_interpolator_of_least_l1_norm():
+    """Second route: a solver of that problem, which knows no descent and no slow phase."""
+    sizes = []
+    for snr in (1e4, 1e2):
+        problem = runs.recovery(1, snr)
+        goal = interpolate(problem.X, problem.y, L1()).beta
+        np.testing.assert_allclose(runs.slow_phase(problem).end, goal, atol=1e-9)
+        sizes.append(np.abs(goal - runs.truth(problem)).sum())
+        left = sparsity.apart(sparsity.left(problem, runs.STEP, 1e-5), runs.truth(problem))
+        assert left == pytest.approx(sizes[-1], rel=0.05)
+    assert sizes[1] / sizes[0] == pytest.approx(10, rel=1e-3)
+    assert sparsity.blurred(runs.recovery(1, 1e2)) > runs.SOLVED  # so no t2
+
+
+def test_the_chi_of_the_start_is_not_that_of_the_ball():
+    """On the circle chi = 8 |x|^2 falls on the way, by hand 2 sqrt(g/chi) at (0.9, 0.8)."""
+    circle = memorization.examples()[1]
+    square = 0.9**2 + 0.8**2
+    by_hand = 2 * np.sqrt(0.5 * (square - 1) ** 2 / (8 * square))
+    assert memorization.at_start(circle) == pytest.approx(by_hand, rel=1e-6)
+    assert by_hand < np.sqrt(square) - 1 <= memorization.condition(circle).zero_within
 
 
 def test_the_lasso_point_satisfies_its_conditions():

@@ -11,7 +11,7 @@ TWINS = 0.4
 
 def fake(t1=150, t2=4000, plateau=TWINS, novel=0.01, last=1.0):
     """A run whose training is solved at t1 and whose validation rises from a plateau at t2."""
-    step = np.unique(np.geomspace(1, 6000, 300).astype(int))
+    step = np.unique(np.geomspace(1, 21_000, 600).astype(int))
     train = np.where(step >= t1, 1.0, 0.3)
     test = np.where(step >= t2, last, plateau)
     novel = np.where(step >= t2, last, novel)
@@ -20,16 +20,18 @@ def fake(t1=150, t2=4000, plateau=TWINS, novel=0.01, last=1.0):
     return xarray.Dataset(data, {"step": ("time", step)}, {"twins": TWINS})
 
 
-def judged(monkeypatch, right, bare=None, ordered=None):
-    """Evidence from fakes: the run, the run without penalty, the net that is not symmetric."""
+def judged(monkeypatch, right, bare=None, ordered=None, weak=None, size="quick"):
+    """Evidence from fakes: the run, those without penalty and with a tenth, the other net."""
     bare = fake(last=TWINS) if bare is None else bare
+    weak = fake(t2=20_000) if weak is None else weak
     ordered = fake(plateau=0.02, t2=10**6) if ordered is None else ordered
 
-    def train(setting, seed, variant="source", **changes):
-        return ordered if variant == "code" else bare if changes.get("beta") == 0 else right
+    def train(setting, seed, variant="source", scale=1.0, **changes):
+        penalties = {0.0: bare, setting.beta / 10: weak}
+        return ordered if variant == "code" else penalties.get(changes.get("beta"), right)
 
     monkeypatch.setattr(addition, "train", train)
-    return addition.figure_1("quick")
+    return addition.figure_1(size)
 
 
 def failed(evidence):
@@ -45,9 +47,10 @@ def test_a_run_like_the_source_passes_and_all_controls_miss(monkeypatch):
 @pytest.mark.parametrize(
     ("wrong", "caught"),
     [
-        ({"t1": 900, "t2": 4500}, "largest t1"),
-        ({"t2": 700}, "runs whose t2"),
-        ({"last": 0.8}, "runs whose t2"),
+        ({"t1": 900, "t2": 4500}, "t2/t1"),
+        ({"t2": 700}, "t2/t1"),
+        ({"t2": 5900}, "t2/t1"),  # at the end of the record, and too late
+        ({"last": 0.8}, "t2/t1"),
         ({"plateau": 0.5}, "gap of the plateau"),
         ({"novel": 0.2}, "without twins"),
     ],
@@ -56,10 +59,39 @@ def test_a_wrong_run_is_caught(monkeypatch, wrong, caught):
     assert any(caught in name for name in failed(judged(monkeypatch, fake(**wrong))))
 
 
+def test_the_printed_times_are_checked_at_the_size_of_the_source(monkeypatch):
+    evidence = judged(monkeypatch, fake(560, 11_000), weak=fake(560, 15_500), size="full")
+    assert not failed(evidence)
+    assert all(control.misses for control in evidence.controls.values())
+    assert evidence.controls["a tenth of the penalty"].tolerance < 1
+    assert failed(judged(monkeypatch, fake(560, 14_500), size="full")) == [
+        "largest distance of t2 from the printed 9150, in doublings"
+    ]
+    assert failed(judged(monkeypatch, fake(330, 8000), size="full")) == [
+        "largest distance of t1 from the printed 540, in doublings"
+    ]
+
+
+def test_no_run_ends_where_the_largest_t2_that_passes_lies():
+    quick, full = addition.SETTINGS["quick"], addition.SETTINGS["full"]
+    assert quick.steps > 2 * addition.LATE * 180  # t1 is 140 to 180 on every seed tried
+    assert full.steps > 1.5 * 1.5 * addition.PRINTED["t2"]
+
+
+def test_a_run_too_short_for_its_t1_decides_nothing(monkeypatch):
+    evidence = judged(monkeypatch, fake(t1=300, t2=5100))
+    assert not evidence.premises["the runs are longer than the largest t2 allowed"].holds
+
+
 def test_controls_that_behave_like_the_run_do_not_miss(monkeypatch):
-    evidence = judged(monkeypatch, fake(), bare=fake(), ordered=fake(t2=10**6))
+    evidence = judged(monkeypatch, fake(), bare=fake(), ordered=fake(t2=10**6), weak=fake())
     passing = {name for name, control in evidence.controls.items() if not control.misses}
-    assert passing == {"no penalty", "no penalty as a grok", "a net that is not symmetric"}
+    assert passing == {
+        "no penalty",
+        "a tenth of the penalty",
+        "no penalty as a grok",
+        "a net that is not symmetric",
+    }
 
 
 def test_landmarks_are_the_first_records_that_reach_the_levels():

@@ -15,6 +15,7 @@ from tacit.claims.notsawo.steps import (
     delta,
     excess,
     last_bracket,
+    opposed_delta,
     printed_delta,
     quadratic,
     signed_delta,
@@ -170,12 +171,12 @@ def contraction(size: Size) -> Evidence:
             "the printed delta": step.control(shrinks(printed, printed_delta)),
             "N's bracket with its signs right, on all steps": step.control(
                 shrinks(every, signed_delta)),
-            "a corrected delta one percent larger": step.control(
-                shrinks(right, lambda *a: 1.01 * delta(*a))),
-            "lemma 1 with 0.9 L": used.control(
-                max(smooth_bound(loss, count, False, 0.9) for loss in LOSSES)),
-            "|grad g|^2 <= 1.9 L g": second.control(
-                max(slope_bound(loss, count, 1.9) for loss in LOSSES)),
+            "the delta of H = -G alone, at every step": step.control(
+                shrinks(right, opposed_delta)),
+            "lemma 1 with mu for L": used.control(
+                max(smooth_bound(loss, count, False, loss.mu / loss.L) for loss in LOSSES)),
+            "|grad g|^2 <= 2 mu g, PL the other way round": second.control(
+                max(slope_bound(loss, count, loss.mu) for loss in LOSSES)),
             "the halved cross term": line.control(third_line(every[0], 0.5)),
         },
         findings=[

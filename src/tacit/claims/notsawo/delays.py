@@ -40,6 +40,11 @@ class Scaling:
         return slope(self.pace, self.delay)
 
     @property
+    def from_smooth(self) -> float:
+        """The exponent minus that of log(1/pace)/pace, the delay of a penalty without kinks."""
+        return self.exponent - slope(self.pace, np.log(1 / self.pace) / self.pace)
+
+    @property
     def scaled(self) -> float:
         """(t2 - t1) step beta at the smallest step beta."""
         return float(self.delay[-1] * self.pace[-1])
@@ -93,6 +98,15 @@ def delay_checks(
         name=f"deviation of the exponent of {names.rest} in the step from 1, {names.point}",
     )
     return Delays(law, gap, slow, by_beta, by_step, to_point)
+
+
+def noise_check(error: str, ratios: Array, left: Array) -> Check:
+    """Whether noise leaves an error in proportion to its size: like SNR^(-1/2)."""
+    return Check(
+        f"deviation of the exponent of {error} in the signal-to-noise ratio from -1/2",
+        slope(ratios, left) + 0.5,
+        tolerance=0.05,
+    )
 
 
 def per_pace(steps: Array, beta: float, left: Array) -> str:

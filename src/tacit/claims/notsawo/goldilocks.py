@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit
+from tacit.bias.delay import least_squares_limit, ridge_limit
 from tacit.bias.held_ridge import held_best, held_ridge
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.held_runs import (
@@ -164,8 +164,9 @@ def goldilocks(size: Size) -> Evidence:
             "25 non-zero entries for l1": found.control(dense.error[MIDDLE]),
             "a_hat stretched to the held norm": near.control(
                 apart(shrunk, exact(l2[0]), problems[0])),
-            "the norm of least squares, which an l2 penalty keeps": left.control(max(
-                float(np.linalg.norm(least(run.problem))) / best(run)[0] for run in l2)),
+            "the norm after an l2^2 penalty": left.control(max(
+                float(np.linalg.norm(decayed(run.problem, BETA[size]))) / best(run)[0]
+                for run in l2)),
         },
         findings=[*findings(nets, l2, l1), *(more(nets[0]) if size == "full" else [])],
         plots=[picture(nets), sparse_picture(l2[0], l1[0])],
@@ -181,6 +182,11 @@ def rest(runs: Sequence[Recovered]) -> tuple[bool, float]:
 def least(problem: Regression) -> Array:
     """The interpolator of least l2 norm."""
     return least_squares_limit(problem.X, problem.y, 1e-3).point
+
+
+def decayed(problem: Regression, beta: float) -> Array:
+    """Where descent with the squared l2 penalty ends."""
+    return ridge_limit(problem.X, problem.y, STEP, beta).point
 
 
 def findings(nets: Sequence[Curves], l2: Sequence[Recovered], l1: Sequence[Recovered]) -> list[str]:

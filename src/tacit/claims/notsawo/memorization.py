@@ -137,6 +137,15 @@ def memorized(example: Example, beta: float) -> tuple[Array, Array]:
     return steps, points[int(np.argmax(g <= 1e-9))]
 
 
+def at_start(example: Example) -> float:
+    """2 sqrt(g/chi) if chi were |grad g|^2/g at the start, and not the least one on the ball."""
+    import jax
+
+    x = np.array(example.objective.start)
+    g, slope = float(example.objective.g(x)), np.asarray(jax.grad(example.objective.g)(x))
+    return 2 * g / float(np.linalg.norm(slope))
+
+
 def condition(example: Example) -> Lojasiewicz:
     """The CL constant of g on its ball around the start."""
     return lojasiewicz(example.residual, example.objective.start, example.radius,
@@ -167,8 +176,12 @@ def theorem_2_1(size: Size) -> Evidence:
     firsts = [memorized(case, 1e-6) for case in cases]
     even = max((abs((s[2] - s[1]) / (s[1] - s[0]) - 1) for s, _ in firsts))
     found = [condition(case) for case in cases]
-    reach = [float(np.linalg.norm(x - np.array(c.objective.start))) / cl.zero_within
-             for c, (_, x), cl in zip(cases, firsts, found, strict=True)]  # fmt: skip
+    ways = [
+        float(np.linalg.norm(x - np.array(c.objective.start)))
+        for c, (_, x) in zip(cases, firsts, strict=True)
+    ]
+    reach = [way / cl.zero_within for way, cl in zip(ways, found, strict=True)]
+    early = [[float(memorized(c, beta)[0][0]) for _, beta in grid[1:]] for c in cases]
     names = [c.objective.name for c in sharp]
     in_time = [*by_beta.values(), *by_step.values()]
     with_log = [*(by_beta[n] for n in names), *by_step.values(), *longer.values()]
@@ -216,12 +229,12 @@ def theorem_2_1(size: Size) -> Evidence:
         controls={
             "h up to O(step beta)": h_error.control(worst(with_log, h_order)),
             "h up to O(beta^2)": h_right.control(worst(with_log, lambda e: e.h / e.beta**2)),
-            "f up to O(step beta^3)": f_error.control(
-                min(f_order(by_beta[n][-1]) / by_beta[n][-1].beta for n in names)),
             "no logarithm for smooth penalties": f_error.control(
                 worst([by_beta[n] for n in longer], f_order)),
-            "a delay like 1/sqrt(step beta)": pace.control(law + 0.5),
-            "a zero of g twice as near": near.control(2 * max(reach)),
+            "a delay like the time to memorize": pace.control(
+                min((slope(paces, np.array(row)) + 1 for row in early), key=abs)),
+            "chi at the start for the least chi on the ball": near.control(
+                max(way / at_start(c) for way, c in zip(ways, cases, strict=True))),
         },
         findings=[
             "at the kinks |f - f*|/(step beta^2) settles at " + ", ".join(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from collections.abc import Sequence
@@ -18,24 +19,39 @@ from tacit.flows.penalties import NuclearNorm
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearMatrix
-from tacit.problems.matrices import MatrixProblem, gaussian_sensing, low_rank_completion
+from tacit.problems.matrices import (
+    Completion,
+    MatrixProblem,
+    Sensing,
+    gaussian_sensing,
+    low_rank_completion,
+)
 
 START, SOLVED, LEVEL = 1e-6, 1e-4, 0.1  # start per entry, loss at t1, relative error at t2
 EULER = 1e-3  # of the slow flow, in units of the distance it has to go
 
 
-def small() -> list[MatrixProblem]:
+def small() -> list[Completion | Sensing]:
     """6 x 6 of rank 1 from 24 entries, and from 24 Gaussian measurements."""
     return [low_rank_completion(6, 1, 24, seed=2), gaussian_sensing(6, 1, 24, seed=0)]
 
 
-def printed() -> list[MatrixProblem]:
+def printed() -> list[Completion | Sensing]:
     """N's size, 10 x 10 of rank 2 from 70 numbers, where the nuclear norm finds the truth."""
     return [low_rank_completion(10, 2, 70, seed=2), gaussian_sensing(10, 2, 70, seed=0)]
 
 
-def more() -> list[MatrixProblem]:
+def more() -> list[Completion | Sensing]:
     return [low_rank_completion(6, 1, 24, seed=1), gaussian_sensing(10, 2, 70, seed=1)]
+
+
+def noisy(problem: Completion | Sensing, snr: float, seed: int = 0) -> Completion | Sensing:
+    """The same with Gaussian noise; `snr` is the power of the signal over that of the noise."""
+    size = float(np.linalg.norm(problem.y)) / math.sqrt(problem.samples * snr)
+    noise = size * np.random.default_rng(seed).standard_normal(problem.samples)
+    if isinstance(problem, Completion):
+        return dataclasses.replace(problem, values=problem.y + noise)
+    return dataclasses.replace(problem, y=problem.y + noise)
 
 
 def truth(problem: MatrixProblem) -> Array:

@@ -96,7 +96,7 @@ def harmed(seeds: int) -> list[str]:
     seconds=20,
 )
 def data_selection(size: Size) -> Evidence:
-    seeds = 8 if size == "quick" else 30
+    seeds = 7 if size == "quick" else 30
     portions = {share: portion(seeds, share) for share in SHARES}
     times = {share: late(seeds, share) for share in SHARES[1:]}
     problem = chosen(0, SIZES[-1], 0.5)

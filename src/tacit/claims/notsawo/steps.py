@@ -109,6 +109,11 @@ def delta(loss: Loss, step: Array, gamma: Array) -> Array:
     return loss.mu * step * np.minimum(*ends)
 
 
+def opposed_delta(loss: Loss, step: Array, gamma: Array) -> Array:
+    """The same from H = -G alone, as if the penalty could only shorten a step."""
+    return loss.mu * step * (1 - gamma) * (2 - step * loss.L * (1 - gamma))
+
+
 def excess(one: Trials, shrink: Array) -> float:
     """The largest (g after - (1 - shrink) g) / g: at most 0 if g shrinks as claimed."""
     return float(((one.after - (1 - shrink) * one.g) / one.g).max())
@@ -152,8 +157,9 @@ def smooth_bound(loss: Loss, count: int, at_end: bool, share: float = 1.0) -> fl
     return float(((end - begin - dot(y - x, slope) - curved) / (begin + end + curved)).max())
 
 
-def slope_bound(loss: Loss, count: int, factor: float = 2.0) -> float:
-    """The largest |grad g|^2 / (factor L g) of lemma 1's second point."""
+def slope_bound(loss: Loss, count: int, curvature: float | None = None) -> float:
+    """The largest |grad g|^2 / (2 L g) of lemma 1's second point, or with `curvature` for L."""
     x = 3 * np.random.default_rng(6).normal(size=(count, loss.dimension))
     slopes = loss.slope(x)
-    return float((dot(slopes, slopes) / (factor * loss.L * loss.value(x))).max())
+    most = loss.L if curvature is None else curvature
+    return float((dot(slopes, slopes) / (2 * most * loss.value(x))).max())

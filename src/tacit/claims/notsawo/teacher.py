@@ -79,8 +79,8 @@ def teacher_and_student(size: Size) -> Evidence:
             "no penalty, groks": grok.control(share_of_groks(runs.free)),
             "the squared l2 norm": left.control(least(runs.euclid)),
             "l1 and a dense teacher": left.control(least(runs.dense)),
-            "a larger beta is later": slow.control(
-                max(later(row[::-1]) for row in runs.l1)),
+            "memorization is later as well": slow.control(
+                max(later(row, "t1") for row in runs.l1)),
             "Adam's exponent in beta": law.control(in_beta),
             "no derivatives": left_too.control(least(runs.untold)),
             "the derivatives at other samples": left_too.control(least(runs.misled)),

@@ -70,9 +70,9 @@ def descended(seed: int, step: float, beta: float, reach: float) -> Course:
     return course(sparse(seed), net(seed), method, LEVEL)
 
 
-def later(courses: list[Course]) -> float:
-    """The least factor by which t2 grows from a beta to the next smaller one."""
-    times = [one.verdict.t2 for one in courses]
+def later(courses: list[Course], time: str = "t2") -> float:
+    """The least factor by which t2, or t1, grows from a beta to the next smaller one."""
+    times = [getattr(one.verdict, time) for one in courses]
     return min(b / a if np.isfinite([a, b]).all() else 0.0 for a, b in itertools.pairwise(times))
 
 

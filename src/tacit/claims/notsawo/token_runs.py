@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -69,14 +70,14 @@ def memorized(run: Any) -> float:
     return first(run.step.values, run.train_accuracy.values, 1.0)
 
 
-def generalized(run: Any) -> float:
+def generalized(run: Any, level: float = LEVEL) -> float:
     """t2: the first recorded step at which the validation accuracy is at the level; inf if none."""
-    return first(run.step.values, run.test_accuracy.values, LEVEL)
+    return first(run.step.values, run.test_accuracy.values, level)
 
 
-def later(run: Any, than: Any) -> float:
-    """t2 over that of another run; nan if one of them does not generalize."""
-    late, early = generalized(run), generalized(than)
+def later(run: Any, than: Any, time: Callable[[Any], float] = generalized) -> float:
+    """t2 (or another time) over that of another run; nan if one of them does not reach it."""
+    late, early = time(run), time(than)
     return late / early if math.isfinite(late) and math.isfinite(early) else math.nan
 
 
@@ -94,12 +95,6 @@ def judged(run: Any) -> Grokking:
 def since(run: Any, name: str) -> Array:
     """The norm `name` from t2 on; empty if t2 is not reached."""
     return np.asarray(run[f"norm_{name}"].values[run.step.values >= generalized(run)])
-
-
-def rise(run: Any, name: str = "l2") -> float:
-    """How far the norm rises after t2: its last value over the least one from t2 on, minus 1."""
-    norm = since(run, name)
-    return float(norm[-1] / norm.min() - 1) if len(norm) else math.nan
 
 
 def change(run: Any, name: str) -> float:
