@@ -30,7 +30,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         for sign, minus, kind, offset in (("+", "", "positive", 0.5), ("-", "-", "negative", -0.5)):
             hidden = network.unit(kind, 3.0, height + offset, "", 1)
             network.connect(entry, hidden, f"$w_{{{sign},{i}}}$", at=0.6)
-            network.connect(hidden, outputs[1], f"${minus}w_{{{sign},{i}}}$", at=0.33)
+            network.connect(hidden, outputs[1], f"${minus}w_{{{sign},{i}}}$", at=0.24)
     for panel in (0, 1):
         network.unit("dots", 0.0, 0.6, "", panel)
         network.unit("dots", 3.0, 0.6, "", panel)
@@ -57,4 +57,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     panels[1].set_title(r"(b) unbiased: $f = \sum_i (w_{+,i}^2 - w_{-,i}^2)\, x_i$, $2d$ units")
     for number, axes in enumerate(panels):
         draw_network(axes, dataset, panel=number, legend=number == 1)
+    key = panels[1].get_legend()
+    assert key is not None
+    key.set_bbox_to_anchor((-0.05, 0.02), panels[1].transAxes)  # in the middle of both panels
     return picture
