@@ -338,6 +338,22 @@ def test_the_samples_needed_are_counted_from_where_the_error_stays_small():
     assert np.isnan(notsawo_depth.needed(np.array([1e-3, 1e-3, 1.0]), samples, 1e-2))
 
 
+def test_the_picture_of_depth_ties_every_run_to_what_was_foreseen_for_it(made, drawn):
+    dataset, axes = made["N-F-depth"], drawn["N-F-depth"].axes[0]
+    marks = {tuple(np.ravel(line.get_xydata())): line for line in axes.lines}
+    hollow = 0
+    for n in dataset.descended.values:
+        for depth in dataset.depth.values:
+            run = dataset.sel(descended=n, depth=depth)
+            end, rest = float(run.end_error), float(run.end_foreseen)
+            loss = run.loss.values[np.isfinite(run.loss.values)]
+            open_ = marks[(n, end)].get_color() == "white"
+            assert open_ == (loss[-1] > 1e-14)
+            assert marks[(n, end, n, rest)].get_color() == marks[(n, rest)].get_color()
+            hollow += open_
+    assert 0 < hollow < dataset.end_error.size
+
+
 def test_the_picture_of_depth_marks_both_times_and_both_predictions(made, drawn):
     run = made["N-F-depth"].sel(descended=12)
     _, losses, tests = drawn["N-F-depth"].axes

@@ -253,9 +253,9 @@ def _draw_end(axes: Axes, run: xarray.Dataset, colour: str, marker: str) -> None
     place, end, rest = (float(run[name]) for name in ("descended", "end_error", "end_foreseen"))
     axes.plot([place, place], [end, rest], color=BLACK, linewidth=0.9, zorder=3)
     axes.plot(place, rest, "_", color=BLACK, markersize=11, markeredgewidth=1.4, zorder=4)
-    axes.plot(place, end, marker, markersize=8, color=colour if fitted(run) else "white",
-              markeredgecolor=BLACK if fitted(run) else colour, markeredgewidth=1.6,
-              zorder=4)  # fmt: skip
+    face, rim = (colour, BLACK) if fitted(run) else ("white", colour)
+    style: Any = {"color": face, "markeredgecolor": rim, "markeredgewidth": 1.6}
+    axes.plot(place, end, marker, markersize=8, zorder=4, **style)
 
 
 def fitted(run: xarray.Dataset) -> bool:

@@ -59,8 +59,8 @@ def write_beside(
 
 def _free(axes: Axes, note: Note, filled: Array, taken: list[Bbox], scale: float) -> Bbox | None:
     """Write the note at the first free place around its point; its frame, or None without one."""
-    text = axes.annotate(note.text, note.point, (0, 0), textcoords="offset points", ha="center",
-                         va="center", **note.style)  # fmt: skip
+    style = {"textcoords": "offset points", "ha": "center", "va": "center", **note.style}
+    text = axes.annotate(note.text, (note.point[0], note.point[1]), (0, 0), **style)
     text.set_in_layout(False)
     size = np.array(text.get_window_extent().size) / scale
     for far in note.far:

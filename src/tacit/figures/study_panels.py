@@ -86,5 +86,5 @@ def key(axes: Sequence[Axes], handles: list[Any]) -> None:
     columns = int(LETTERS * inches / (max(map(len, names)) + 6)) or 1
     row.axis("off")
     texts = [f" {typeset(name)}" for name in names]  # a leading _ would hide the entry
-    row.legend(handles, texts, loc="lower left", frameon=False, ncols=columns, borderaxespad=0,
-               columnspacing=1.2, handlelength=1.8)  # fmt: skip
+    style: dict[str, Any] = {"frameon": False, "borderaxespad": 0, "columnspacing": 1.2}
+    row.legend(handles, texts, loc="lower left", ncols=columns, handlelength=1.8, **style)

@@ -196,7 +196,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
 def _legends(panels: list[Axes]) -> None:
     """What all panels share, and the scalings of the last one, on the right of it."""
     shared = panels[0].get_legend_handles_labels()
-    last, far = panels[-1], {"loc": "upper left", "borderaxespad": 0.0}
+    last = panels[-1]
+    far: dict[str, Any] = {"loc": "upper left", "borderaxespad": 0.0}
     own = last.legend(
         *last.get_legend_handles_labels(), title="(d)", bbox_to_anchor=(1.03, 0.3), **far
     )

@@ -57,7 +57,4 @@ def draw(dataset: xarray.Dataset) -> Figure:
     panels[1].set_title(r"(b) unbiased: $f = \sum_i (w_{+,i}^2 - w_{-,i}^2)\, x_i$, $2d$ units")
     for number, axes in enumerate(panels):
         draw_network(axes, dataset, panel=number, legend=number == 1)
-    key = panels[1].get_legend()
-    assert key is not None
-    key.set_bbox_to_anchor((-0.05, 0.02), panels[1].transAxes)  # in the middle of both panels
     return picture
