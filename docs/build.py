@@ -2,18 +2,22 @@
 
 With names, `W-F9` or `when_will_it_grok`, only these. Two pictures need more than the package:
 is_my_network_lazy the extra torch, what_does_alpha_do Fashion-MNIST (`tacit data fashion-mnist`).
-The four phase diagrams are those of `tacit run`.
+The four phase diagrams are those of `tacit run`. The diagrams of networks are SVG, the others are
+PNG of 200 dpi with a palette: sharp on every screen, and small.
 """
 
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
+from PIL import Image
+
 from tacit.figures import draw, make
 from tacit.figures.study import draw_study
-from tacit.figures.style import styled
+from tacit.figures.style import RC, styled
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.threads import one_thread
@@ -22,6 +26,7 @@ HERE = Path(__file__).resolve().parent
 GALLERY = HERE.parent / "gallery"
 DIAGRAMS = ("W-F9", "M-F2", "W-F4", "M-F1")
 PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
+COLOURS = 96  # of a palette: those of the lines and of the rims of letters; 256 for maps
 
 
 def gallery_pictures() -> dict[str, Path]:
@@ -30,33 +35,69 @@ def gallery_pictures() -> dict[str, Path]:
     return {f"{script.stem.removeprefix('plot_')}.png": script for script in scripts}
 
 
+def pictures() -> dict[str, str]:
+    """The file of every picture, by its name."""
+    files = [f"{name}.svg" for name in DIAGRAMS] + [f"{name}.png" for name in PHASES]
+    return {file.rpartition(".")[0]: file for file in [*files, *gallery_pictures()]}
+
+
 def build(folder: Path, names: Collection[str] = ()) -> list[Path]:
     """The pictures written, those called `names` or all there are; if one fails, none is."""
-    known = {*DIAGRAMS, *PHASES, *(name.removesuffix(".png") for name in gallery_pictures())}
-    if strange := sorted({*names} - known):
+    known = pictures()
+    if strange := sorted({*names} - {*known}):
         raise SystemExit(
             f"there is no picture {strange[0]}; choose from {', '.join(sorted(known))}"
         )
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as stage, one_thread(xla=False):
         for name in names or known:
-            _draw(name, Path(stage) / f"{name}.png")
+            file = Path(stage) / known[name]
+            _draw(name, file)
+            _shrink(file, 256 if name in PHASES else COLOURS)
         return [file.replace(folder / file.name) for file in sorted(Path(stage).iterdir())]
 
 
 def _draw(name: str, file: Path) -> None:
     if name in DIAGRAMS:
         with styled():
-            draw(name, make(name)).savefig(file, dpi=100)
+            draw(name, make(name)).savefig(file, metadata={"Date": None})
         return
     if name in PHASES:
         with tempfile.TemporaryDirectory() as place, styled():
             dataset = run_study(read_study(name), place, engine="processes")
-            draw_study(dataset).savefig(file, dpi=100)
+            draw_study(dataset).savefig(file)
         return
     script = gallery_pictures()[file.name]
     if subprocess.run([sys.executable, str(script), str(file)]).returncode:
         raise SystemExit(f"{script.name} failed, so no picture was written")
+
+
+def _shrink(file: Path, colours: int) -> None:
+    """Write the picture again in fewer bytes."""
+    if file.suffix == ".svg":
+        file.write_text(shorter(file.read_text()))
+        return
+    with Image.open(file) as whole:
+        few = whole.convert("RGB").quantize(colours, dither=Image.Dither.NONE)
+    few.save(file, optimize=True, dpi=(RC["savefig.dpi"],) * 2)
+
+
+def shorter(svg: str) -> str:
+    """The same drawing without remarks, with short names, and without digits that nobody sees."""
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", svg, flags=re.DOTALL)
+    used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', text))
+    names = {name: f"n{place}" for place, name in enumerate(used)}
+    text = re.sub(r' id="([^"]+)"', lambda m: f' id="{names[m[1]]}"' if m[1] in used else "", text)
+    text = re.sub(r'(href="|url\()#([^")]+)', lambda m: f"{m[1]}#{names[m[2]]}", text)
+    text = re.sub(r"\s*\n\s*", " ", text)
+    text = re.sub(r' d="[^"]*"|translate\([^)]*\)', _rounded, text)
+    return re.sub(r"<g ?/>|(?<=>) (?=<)", "", text)
+
+
+def _rounded(numbers: re.Match[str]) -> str:
+    return re.sub(
+        r"-?\d+\.\d+", lambda one: f"{float(one[0]):.2f}".rstrip("0").rstrip("."), numbers[0]
+    )
 
 
 if __name__ == "__main__":

@@ -1,10 +1,22 @@
 """What every figure must pass: data that name themselves and survive the disk, a drawing that says
-what it is."""
+what it is and can be read."""
 
+import itertools
 import json
+import re
+
+from matplotlib.text import Text
 
 import tacit.store
 from tacit.figures.registry import figures
+from tacit.figures.style import styled
+from tacit.figures.typeset import GREEK, typeset
+
+FORMULA = re.compile(r"(?<!\\)\$.*?(?<!\\)\$", re.DOTALL)
+RAW = re.compile(  # mathematics as it is typed: alpha^2, l1, t2, 1e-05, a_hat, <=
+    rf"\^|<=|>=|->|(?<![A-Za-z])(?:{'|'.join(GREEK)}|l[12]|t[12])(?![A-Za-z0-9])"
+    r"|\d[eE][+-]?\d|[A-Za-z0-9]_[A-Za-z0-9]"
+)
 
 
 def assert_data_speak(id, dataset, folder, constructed):
@@ -20,12 +32,20 @@ def assert_data_speak(id, dataset, folder, constructed):
 
 
 def assert_captioned(id, picture):
-    """The registered title, source and constructed parameters, and a legend."""
-    assert picture.get_suptitle().replace("\n", " ") == figures()[id].title
-    caption = picture._supxlabel.get_text().replace("\n", " ")
-    assert figures()[id].source in caption
-    assert figures()[id].constructed in caption
+    """The registered title, source and constructed parameters, a legend; all of it readable."""
+    entry = figures()[id]
+    assert flat(picture.get_suptitle()) == flat(typeset(entry.title))
+    caption = flat(picture._supxlabel.get_text())
+    assert flat(typeset(entry.source)) in caption
+    assert flat(typeset(entry.constructed)) in caption
     assert any(axes.get_legend() for axes in picture.axes)
+    assert_readable(picture)
+
+
+def flat(text):
+    """A typeset text without the places where its lines end."""
+    light = re.sub(r"\$\\mathbf\{(.*?)\}\$", r"$\1$", text)
+    return re.sub(r"\\,|\$|\s+", "", light)
 
 
 def assert_axes_named(picture):
@@ -33,3 +53,44 @@ def assert_axes_named(picture):
         if axes.axison:
             assert axes.get_xlabel()
             assert axes.get_ylabel()
+
+
+def assert_readable(picture):
+    """Typeset mathematics, words instead of the names of variables, and nothing on top of it."""
+    with styled():
+        picture.canvas.draw()
+    assert not (raw := raw_texts(picture)), raw
+    assert not (hit := collisions(picture)), hit
+
+
+def raw_texts(picture):
+    """The texts of a drawing with mathematics as it is typed, or the name of a variable."""
+    found = {text.get_text() for text in picture.findobj(Text) if text.get_visible()}
+    return sorted(text for text in found if RAW.search(FORMULA.sub("", text)))
+
+
+def collisions(picture):
+    """Pairs of texts of one panel that overlap, among its tick labels and what is written in it."""
+    found = []
+    for axes in picture.axes:
+        groups = [ticks(axes.xaxis), ticks(axes.yaxis)] if axes.axison else []
+        written = [text for text in axes.texts if text.get_text() and text.get_visible()]
+        for group in (*groups, [*written, *itertools.chain(*groups)]):
+            boxes = [(text.get_text(), box(text)) for text in group]
+            pairs = itertools.combinations(boxes, 2)
+            found += [(a, b) for (a, one), (b, other) in pairs if one.overlaps(other)]
+    return sorted(set(found))
+
+
+def ticks(axis):
+    """The labels of an axis that are seen."""
+    low, high = sorted(axis.get_view_interval())
+    every = [*axis.get_major_ticks(), *axis.get_minor_ticks()]
+    labels = [(tick.get_loc(), text) for tick in every for text in (tick.label1, tick.label2)]
+    shown = [text for at, text in labels if low <= at <= high and text.get_visible()]
+    return [text for text in shown if text.get_text()]
+
+
+def box(text):
+    """The letters of a text, without an arrow that leaves it and without the air around it."""
+    return Text.get_window_extent(text).padded(-1.0)

@@ -254,6 +254,28 @@ def test_a_crossing_is_found_where_there_is_one():
 # ---- the sweep ----
 
 
+def test_the_axis_without_decay_shows_the_logarithm_of_the_time_in_plain_numbers(drawn):
+    ticks = [text.get_text() for text in drawn["L-no-decay"].axes[-1].get_xticklabels()]
+    assert ticks == ["0", "1", "10", "100", "1 000", "10 000", "100 000"]
+    assert "log" in drawn["L-no-decay"].axes[-1].get_xlabel()
+
+
+def test_numbers_and_colours_of_the_sweep_are_one_quantity(made, drawn):
+    grid, bar = drawn["L-sweep"].axes[0], drawn["L-sweep"].axes[-1]
+    image, dataset = grid.images[0], made["L-sweep"]
+    assert "t_2 - t_1" in bar.get_ylabel()
+    grok = dataset.kind.values == 3
+    assert grok.sum() > 3
+    np.testing.assert_array_equal(np.ma.getmaskarray(image.get_array()), ~grok)
+    told = {text.get_position(): text.get_text() for text in grid.texts}
+    for i, j in zip(*np.nonzero(grok), strict=True):
+        delay = float(dataset.delay[i, j])
+        assert image.get_array()[i, j] == delay
+        digits, power = f"{delay:.1e}".split("e")
+        front = "" if digits == "1.0" else rf"{digits} \times "
+        assert told[(j, i)] == rf"${front}10^{{{int(power)}}}$"
+
+
 def test_larger_starts_and_smaller_decay_wait_longer(made):
     run = made["L-sweep"]
     grok = run.kind.values == lyu_sweep.KINDS.index("grok")

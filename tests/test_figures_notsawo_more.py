@@ -262,9 +262,9 @@ def test_the_picture_of_data_selection_marks_times_and_says_never(made, drawn):
     recovered = (run.error.values < 1e-6).sum(axis=2)
     assert told == [(place, recovered[place]) for place in np.ndindex(2, 3)]
     foreseen = float(run.t2_foreseen.sel(shown=1.0))
-    assert labels[f"    foreseen: {foreseen:.0f}"].get_xdata()[0] == foreseen
+    assert labels[rf"$\tau$ = 1: $t_2$ foreseen at {foreseen:.0f}"].get_xdata()[0] == foreseen
     assert r"$\tau$ = 0: never" in labels
-    assert r"$\tau$ = 0.5: never, a row or column has 0" in labels
+    assert r"$\tau$ = 0.5: never, as a row or column shows 0 of 1 entries needed" in labels
     assert any(label.startswith("$t_1$ = 1,") for label in labels)
     short = make("N-F-data", {**SMALL["N-F-data"], "samples": [16], "shares": [1.0], "seeds": 1,
                               "shown_shares": [1.0], "steps": 10})  # fmt: skip
@@ -338,6 +338,22 @@ def test_the_samples_needed_are_counted_from_where_the_error_stays_small():
     assert np.isnan(notsawo_depth.needed(np.array([1e-3, 1e-3, 1.0]), samples, 1e-2))
 
 
+def test_the_picture_of_depth_ties_every_run_to_what_was_foreseen_for_it(made, drawn):
+    dataset, axes = made["N-F-depth"], drawn["N-F-depth"].axes[0]
+    marks = {tuple(np.ravel(line.get_xydata())): line for line in axes.lines}
+    hollow = 0
+    for n in dataset.descended.values:
+        for depth in dataset.depth.values:
+            run = dataset.sel(descended=n, depth=depth)
+            end, rest = float(run.end_error), float(run.end_foreseen)
+            loss = run.loss.values[np.isfinite(run.loss.values)]
+            open_ = marks[(n, end)].get_color() == "white"
+            assert open_ == (loss[-1] > 1e-14)
+            assert marks[(n, end, n, rest)].get_color() == marks[(n, rest)].get_color()
+            hollow += open_
+    assert 0 < hollow < dataset.end_error.size
+
+
 def test_the_picture_of_depth_marks_both_times_and_both_predictions(made, drawn):
     run = made["N-F-depth"].sel(descended=12)
     _, losses, tests = drawn["N-F-depth"].axes
@@ -347,7 +363,7 @@ def test_the_picture_of_depth_marks_both_times_and_both_predictions(made, drawn)
             starts = [line.get_xdata()[0] for line in axes.lines if len(line.get_xdata())]
             assert float(one.start_foreseen) in starts
         points = [tuple(np.ravel(line.get_xydata())) for line in tests.lines]
-        assert (1.0, float(one.end_foreseen)) in points
+        assert (float(run.step[-1]), float(one.end_foreseen)) in points  # on the right edge
         dots = [tuple(np.ravel(line.get_xydata())) for line in losses.lines]
         assert (float(one.t1), 1e-4) in dots
         assert ((float(one.t2), 1e-2) in points) == (depth == 3)

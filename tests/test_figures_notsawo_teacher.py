@@ -110,7 +110,7 @@ def test_the_drawing_says_what_it_is(made):
     assert_axes_named(picture)
     assert len(picture.axes) == 4
     above = picture.axes[0]
-    solid = [line for line in above.lines if line.get_label() == r"$\beta$ = 0.1"]
+    solid = [line for line in above.lines if line.get_label() == r"test error, $\beta$ = 0.1"]
     np.testing.assert_array_equal(solid[0].get_ydata(), dataset.l1_test.sel(beta=0.1)[1:])
     np.testing.assert_array_equal(stars(above), dataset.l1_t2)
 

@@ -53,6 +53,17 @@ def test_the_drawing_holds_the_data(dataset):
     np.testing.assert_allclose(picture.axes[3].get_lines()[2].get_ydata(), dataset.plateau[2])
 
 
+def test_c_is_explained_and_the_largest_start_is_seen_on_its_kernel(dataset):
+    picture = draw("W-F7", dataset)
+    assert "c multiplies w and b" in picture._supxlabel.get_text().replace("\n", " ")
+    first = picture.axes[0]
+    named = {line.get_label(): line for line in first.get_lines()}
+    largest, kernel = named[r"$\alpha$ = 100"], named["interpolant of the\nkernel at the start"]
+    assert largest.get_zorder() > kernel.get_zorder()
+    assert kernel.get_linewidth() > 2 * largest.get_linewidth()
+    assert picture.axes[1].get_ylim() == first.get_ylim()  # the same data, the same scale
+
+
 def test_the_paper_preset_is_the_printed_one():
     assert woodworth_f7.PRESETS["paper"]["width"] == 10_000
     assert set(woodworth_f7.PRESETS) == {"quick", "paper"}

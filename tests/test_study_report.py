@@ -98,7 +98,7 @@ def test_a_map_shows_the_medians_at_their_places(phase):
     corners = np.asarray(mesh.get_coordinates())
     assert corners[0, :, 0] == pytest.approx(10.0 ** (np.arange(6) - 2.5))  # halfway as seen
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    assert (axes.get_xlabel(), axes.get_ylabel()) == ("alpha", "width w")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == (r"$\alpha$", "width w")
     assert figure.axes[1].get_ylabel() == "the error <b>"  # the bar of colours
     assert type(mesh.norm).__name__ == "LogNorm"
 
@@ -110,7 +110,7 @@ def test_failed_cells_are_hatched_and_named(phase):
     (hatched,) = [c for c in figure.axes[0].collections if isinstance(c, PatchCollection)]
     assert (hatched.get_hatch(), len(hatched.get_paths())) == ("////", 1)
     assert hatched.get_paths()[0].get_extents().x0 == pytest.approx(10**1.5)
-    assert legend(figure) == ["the error <b> = 1, measured", "theory = 1, theory", "failed",
+    assert legend(figure) == ["measured: the error <b> = 1", "theory: theory = 1", "failed",
                               "some seeds failed"]  # fmt: skip
     caption = figure._supxlabel.get_text()
     assert caption == "Median over 3 seeds. 60 cells, 4 failed."
@@ -148,7 +148,7 @@ def test_cells_that_nobody_asked_for_stay_blank():
     (mesh,) = meshes(figure)
     blank = np.ma.getmaskarray(mesh.get_array()).ravel()
     assert blank.sum() == (data.status.values == "missing").sum() > 10
-    assert legend(figure) == ["distance = 0, measured"]  # and no hatch
+    assert legend(figure) == ["measured: distance = 0"]  # and no hatch
     (line,) = [line for line in figure.axes[0].lines if len(line.get_xdata()) > 8]
     assert np.hypot(line.get_xdata(), line.get_ydata()) == pytest.approx(1.0, abs=0.1)
 
@@ -162,7 +162,7 @@ def test_a_third_axis_makes_small_multiples():
     scales = {(m.norm.vmin, m.norm.vmax) for m in meshes(figure)}
     assert scales == {(11.0, 844.0)}  # one scale of colours for all
     titles = [axes.get_title(loc="left") for axes in figure.axes[:6]]
-    assert titles == [f"third = {k}" for k in (0, 2, 3, 5, 6, 8)]
+    assert titles == [f"seed of the cell = {k}" for k in (0, 2, 3, 5, 6, 8)]
     assert "6 of the 9 values of third." in figure._supxlabel.get_text()
 
 
@@ -215,12 +215,12 @@ def test_a_threshold_comes_with_its_bracket():
     (whiskers,) = [c for c in axes.collections if len(c.get_paths()) >= 3]
     ends = [path.vertices[:, 1].tolist() for path in whiskers.get_paths()[:3]]
     assert ends == [pytest.approx([0.1 * w, 0.11 * w]) for w in (1.0, 2.0, 4.0)]
-    assert axes.get_ylabel() == "alpha where error crosses 0.5"
+    assert axes.get_ylabel() == r"$\alpha$ where error crosses 0.5"
     assert axes.get_yscale() == "log"
     assert legend(figure) == ["a seed has no threshold here"]
     assert figure._supxlabel.get_text().startswith("4 cells, 1 of 4 searches without a threshold.")
     (trials,) = further(data)
-    assert trials.draw().axes[0].get_xlabel() == "alpha"
+    assert trials.draw().axes[0].get_xlabel() == r"$\alpha$"
 
 
 def test_no_median_of_thresholds_where_most_seeds_have_none():

@@ -155,7 +155,7 @@ def draw_excess(axes: Axes, dataset: xarray.Dataset, name: str, colours: dict[fl
     curves, row = plane.curves_of(dataset, name), dataset.sel(set=name)
     for alpha, curve in zip(curves.alpha.values, curves.trajectory.values, strict=True):
         axes.plot(*curve.T, color=colours[float(alpha)], zorder=3)
-        axes.plot(*curve[-1], ".", color=colours[float(alpha)], markersize=8, zorder=9)
+        axes.plot(*curve[-1], **{**plane.END, "color": colours[float(alpha)]})
     axes.plot(*row.q_path.values.T, **plane.Q_PATH)
     if np.ptp(row.l1.values, axis=0).max() < 1e-6:
         axes.plot(*row.l1.values[0], **plane.STAR)

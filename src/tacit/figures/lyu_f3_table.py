@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.registry import Parameters, figure
 from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
 from tacit.figures.table_completion import completed
 from tacit.figures.transition import LEGEND, rows
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -47,7 +46,8 @@ def cell(parameters: Parameters) -> Values:
 )
 def draw(dataset: xarray.Dataset) -> Figure:
     """Errors, distances, nuclear norm, parameter norm, turn and kernel distance over one time."""
-    picture, axes = rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
+    caption = f"{caption_of(dataset.attrs)} A step of descent is {dataset.attrs['step']:g} of t."
+    picture, axes = rows(dataset.title, caption, HEIGHTS)
     _foreseen(axes, dataset)
     for number, colour in enumerate(_colours(dataset)):
         run = dataset.isel(decay=number)
@@ -64,7 +64,7 @@ def _colours(dataset: xarray.Dataset) -> list[str]:
 
 def _draw_run(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
     error, distance, nuclear, norm, turn, kernel = axes
-    name = rf"$\lambda$ = {_power(float(run.decay))}"
+    name = typeset(f"lambda = {float(run.decay):.1e}")
     error.plot(run.t, run.test_error, color=colour, linewidth=3, label=f"test, {name}")
     error.plot(run.t, run.train_error, "--", color=colour, linewidth=1.4, label=f"training, {name}")
     distance.plot(run.t, run.from_kernel, "-.", color=colour, linewidth=1.4)
@@ -104,34 +104,17 @@ def _furnish(axes: Sequence[Axes], dataset: xarray.Dataset) -> None:
     kernel.set(ylabel="kernel\ndistance", ylim=(-0.03, None), xlabel="training time $t$")
     for one in (error, distance, nuclear):
         one.legend(**LEGEND)
-    _above(error, dataset)
-
-
-def _above(axes: Axes, dataset: xarray.Dataset) -> None:
-    """Descent steps on top, and what happened in a line for every run."""
-    step = float(dataset.attrs["step"])
-    above = axes.secondary_xaxis(
-        "top", functions=(lambda t: np.asarray(t) / step, lambda s: np.asarray(s) * step)
-    )
-    above.set_xlabel(f"descent steps at learning rate {step:g}")
-    above.tick_params(labelsize=8)
-    axes.set_title(_summary(dataset), fontsize=9)
+    error.set_title(_summary(dataset))
 
 
 def _summary(dataset: xarray.Dataset) -> str:
+    """When each run fell, and when it was foreseen to, a line for every decay."""
     lines = []
     for number in range(dataset.sizes["decay"]):
         run = dataset.isel(decay=number)
-        times = (_power(float(run[name]) / dataset.attrs["step"]) for name in ("jump", "forecast"))
-        lines.append(
-            rf"$\lambda$ = {_power(float(run.decay))}: half of the fall by step {next(times)}, "
-            f"foreseen {next(times)}; last error {_power(float(run.test_error[-1]))}"
+        decay, jump, forecast = (
+            f"{float(run[name]):.1e}" for name in ("decay", "jump", "forecast")
         )
+        text = f"lambda = {decay}: half of the fall at t = {jump}, foreseen {forecast}"
+        lines.append(typeset(text))
     return "\n".join(lines)
-
-
-def _power(value: float) -> str:
-    """A number as digits times a power of ten, in TeX."""
-    digits, exponent = f"{value:.1e}".split("e")
-    front = "" if digits == "1.0" else rf"{digits} \times "
-    return rf"${front}10^{{{int(exponent)}}}$"

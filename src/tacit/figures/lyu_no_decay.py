@@ -192,7 +192,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 
 def _finish(axes: list[Axes], dataset: xarray.Dataset) -> None:
-    """The legends, and an axis whose marks are powers of ten of powers of ten."""
+    """The legends, and an axis of log t, whose own steps are factors of ten."""
     from matplotlib.ticker import FuncFormatter
 
     accuracy, margins, kernel = axes[0], axes[3], axes[4]
@@ -205,9 +205,8 @@ def _finish(axes: list[Axes], dataset: xarray.Dataset) -> None:
     margins.plot([], [], color=BLACK, label=r"$\ell_2$ (kernel bias)")
     margins.plot([], [], "--", color=BLACK, label=r"$\ell_1$ (rich bias)")
     last = np.floor(np.log10(dataset.log_t.max() / np.log(10)))
-    kernel.set(xscale="log", xlim=(1, 10**last), xlabel="training time $t$")
-    kernel.xaxis.set_major_formatter(
-        FuncFormatter(lambda x, _: rf"$10^{{10^{{{np.log10(x):.0f}}}}}$")
-    )
+    kernel.set(xscale="log", xlim=(1, 10**last))
+    kernel.set_xlabel(r"$\log_{10}$ of the training time $t$ (1 000 means $t = 10^{1000}$)")
+    kernel.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:,.0f}".replace(",", " ")))
     for one in (accuracy, margins):
         one.legend(**LEGEND)

@@ -11,6 +11,7 @@ from tacit.arguments import Array
 from tacit.figures.cells import Values, cell_of, without
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, PALE, caption_of, sheet
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -136,8 +137,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """The delay over start and decay, and the time of generalization in units of 1/lambda."""
     level = float(dataset.level)
     caption = (
-        f"{caption_of(dataset.attrs)} Numbers in the cells: lambda times delay. Training is solved "
-        f"at mean probability {level:g} of the right label, test at accuracy {level:g}."
+        f"{caption_of(dataset.attrs)} Colours and the numbers in the cells: the delay t2 - t1. "
+        f"Training is solved (t1) at mean probability {level:g} of the right label, test (t2) at "
+        f"accuracy {level:g}."
     )
     picture, (grid, law) = sheet(dataset.title, caption, widths=(7.0, 4.4), height=4.9)
     _draw_grid(picture, grid, dataset)
@@ -146,18 +148,19 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 
 def _draw_grid(picture: Figure, axes: Axes, dataset: xarray.Dataset) -> None:
+    from matplotlib.colors import LogNorm
+
     grok = dataset.kind.values == KINDS.index("grok")
-    with np.errstate(divide="ignore", invalid="ignore"):
-        delay = np.where(grok, np.log10(dataset.delay.values), np.nan)
+    delay = np.where(grok, dataset.delay.values, np.nan)
+    norm = LogNorm() if grok.any() else None  # without a delay there is nothing to scale
     axes.set_facecolor(PALE)
-    image = axes.imshow(delay, origin="lower", aspect="auto", cmap="viridis_r")
-    picture.colorbar(image, ax=axes, label=r"delay $\log_{10}(t_2 - t_1)$")
-    middle = np.nanmean(delay[grok]) if grok.any() else 0.0
+    image = axes.imshow(delay, origin="lower", aspect="auto", cmap="viridis_r", norm=norm)
+    picture.colorbar(image, ax=axes, label="delay $t_2 - t_1$")
+    middle = np.exp(np.nanmean(np.log(delay[grok]))) if grok.any() else 0.0
     for (i, j), value in np.ndenumerate(delay):
         text, colour = _cell_text(dataset.isel(rate=i, norm=j)), BLACK
         if np.isfinite(value):
-            text = f"{float(dataset.rate[i] * dataset.delay[i, j]):.1f}"
-            colour = "white" if value > middle else BLACK
+            text, colour = typeset(f"{value:.1e}"), "white" if value > middle else BLACK
         axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=8)
     axes.grid(False)
     axes.set(xlabel=r"norm of the start $\|\theta(0)\|$", ylabel=r"weight decay $\lambda$")
@@ -170,7 +173,7 @@ def _cell_text(cell: xarray.Dataset) -> str:
     if math.isinf(float(cell.t1)):
         return "not\ntrained"
     if math.isinf(float(cell.t2)):
-        return f"not by\n{_power(float(cell.end))}"
+        return typeset(f"not by\n{float(cell.end):.1e}")
     return "no\ndelay"
 
 

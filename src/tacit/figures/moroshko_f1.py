@@ -52,19 +52,22 @@ def cell(mu: float, scale: float) -> dict[str, float]:
 )
 def draw(dataset: xarray.Dataset) -> Figure:
     """The plane of scale and accuracy with both limits, and the lines that meet in its corner."""
-    picture, (axes,) = sheet(dataset.title, caption_of(dataset.attrs), widths=(7.0,), height=5.8)
+    picture, (axes,) = sheet(dataset.title, caption_of(dataset.attrs), widths=(7.6,), height=5.6)
     for row, style in zip(dataset.mu.values, ("--", "-", "-."), strict=False):
         line = dataset.accuracy.sel(mu=row)
-        label = rf"$\alpha^D / \log(1/\epsilon) = \mu = {row:g}$"
-        axes.plot(dataset.scale, line, style, color=PURPLE, linewidth=1.6, label=label)
+        axes.plot(
+            dataset.scale, line, style, color=PURPLE, linewidth=1.6, label=rf"$\mu$ = {row:g}"
+        )
     _limits(axes)
-    axes.set(xlim=(0, 1.0), ylim=(0, 1.0), xticks=[0, 1], yticks=[0, 1])
-    axes.set_xticklabels(["0", r"$\infty$"], fontsize=13)
-    axes.set_yticklabels(["0", r"$\infty$"], fontsize=13)
+    axes.set(xlim=(0, 1.0), ylim=(0, 1.0))
+    axes.set_xticks([0, 0.5, 1], ["0", "1", r"$\infty$"])
+    axes.set_yticks([0, 0.5, 1], ["0", "1", r"$\infty$"])
     axes.set_xlabel(r"scale of the initialization, $\alpha^D$")
-    axes.set_ylabel(r"training accuracy, $\log(1/\epsilon)$")
+    axes.set_ylabel(r"training accuracy $\log(1/\epsilon)$, with $\epsilon$ the loss")
     axes.grid(False)
-    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 0.6), title="both together:")
+    title = "both together, with\n" + r"$\mu = \alpha^D / \log(1/\epsilon)$ kept:"
+    key = axes.legend(loc="upper left", bbox_to_anchor=(1.04, 0.6), title=title)
+    key.set_alignment("left")
     return picture
 
 
@@ -76,17 +79,11 @@ def _limits(axes: Axes) -> None:
     axes.plot(1, 1, "o", markersize=15, color=GREEN, clip_on=False, zorder=5)
     middle: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10}
     axes.text(0.18, 0.93, r"$\epsilon \to 0$ first: rich, $\ell_{2/D}$", color=RED, **middle)
-    axes.text(
-        0.945,
-        0.5,
-        r"$\alpha \to \infty$ first: kernel, $\ell_2$",
-        color=BLUE,
-        rotation=90,
-        **middle,
-    )
+    axes.text(0.70, 0.18, r"$\alpha \to \infty$ first: kernel, $\ell_2$", color=BLUE, **middle)
     axes.annotate(
-        r"both at once:" + "\n" + r"$Q_\mu$, from $\ell_2$ to $\ell_1$",
-        (1.01, 0.985), (1.06, 0.86), color=GREEN, fontsize=10, annotation_clip=False,
+        "both at once: the\nmargin of least $Q_\\mu$, from\n"
+        r"$\ell_2$ (large $\mu$) to $\ell_1$ (small $\mu$)",
+        (1.01, 0.985), (1.06, 0.82), color=GREEN, fontsize=10, annotation_clip=False,
         arrowprops={"arrowstyle": "-", "color": GREEN},
     )  # fmt: skip
     arrow = {"arrowstyle": "-|>", "linewidth": 1.4, "mutation_scale": 14}
@@ -96,4 +93,4 @@ def _limits(axes: Axes) -> None:
     ):
         axes.annotate("", end, start, arrowprops={**arrow, "color": colour})
     axes.plot(0.36, 0.22, "o", color=GREY, markersize=7)
-    axes.text(0.455, 0.255, "a finite run", color=GREY, **middle)
+    axes.text(0.29, 0.175, "a finite run", color=GREY, **middle)

@@ -82,13 +82,11 @@ def _on_the_sphere(
     for point, style in ((row.l1, plane.STAR), (row.l2, plane.CIRCLE), (row.start, plane.START)):
         draw_on_sphere(axes, point.values.reshape(-1, 2), view, **style)
     axes.set_title("(a) directions on the sphere; grey: those that separate the points of (b)")
-    limit, edge = (
-        r"limit of the flow, $\alpha \to \infty$ (in d)",
-        r"all $\ell_1$ max margins (in c)",
-    )
-    plane.key(axes, colours, limit=limit, edge=edge)
-    axes.set(xlim=(-1.05, 2.9))  # the sphere on the left, its legend on the right
-    axes.legend(loc="center right", labelspacing=0.35)
+    limit = r"limit of the flow, $\alpha \to \infty$ (in d)"
+    plane.key(axes, colours, limit=limit, edge=r"all $\ell_1$ max margins (in c)", flows=False)
+    axes.set(xlim=(-1.05, 2.9), anchor="NW")  # the sphere on the left, its legend on the right
+    axes.legend(loc="upper left", bbox_to_anchor=(0.54, 1.0), labelspacing=0.45)
+    plane.scale_of(axes.inset_axes((0.66, 0.02, 0.05, 0.4)), colours)
 
 
 def _kink(axes: Axes, dataset: xarray.Dataset, name: str, colours: Mapping[float, Any]) -> None:

@@ -52,7 +52,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """The azimuth-pitch plane for each set, with one legend at the right."""
     caption = caption_of(dataset.attrs)
     picture, panels = plane.sheet_of_rows(
-        dataset.title, caption, widths=(6.0, 8.4), height=5.6, rows=1
+        dataset.title, caption, widths=(7.2, 7.2), height=5.6, rows=1
     )
     colours = plane.shades(dataset.alpha.values.tolist())
     for axes, (name, title) in zip(panels, TITLES.items(), strict=True):

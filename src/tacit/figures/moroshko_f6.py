@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array
 from tacit.figures import plane
+from tacit.figures.placing import FAR, Note, write_beside
 from tacit.figures.registry import Parameters, figure
 from tacit.figures.style import BLACK, caption_of
 from tacit.figures.trajectories import trajectories
+from tacit.figures.transition import LEGEND
 
 if TYPE_CHECKING:
     import xarray
@@ -39,12 +40,7 @@ TITLES = {
     "M-F3c": r"(c) many $\ell_1$ margins",
     "M-F3d": r"(d) support vectors change",
 }
-ROOM = (0.075, 0.05)  # of the panel's sides between two numbers
 BOX = {"boxstyle": "round,pad=0.15", "facecolor": "white"}
-BESIDE: dict[float, dict[str, Any]] = {  # on which side of its curve an alpha writes its numbers
-    10000.0: {"ha": "right", "xytext": (-6, 6)},
-    100.0: {"ha": "left", "xytext": (6, -8)},
-}
 
 
 @figure(
@@ -58,45 +54,47 @@ BESIDE: dict[float, dict[str, Any]] = {  # on which side of its curve an alpha w
 )
 def draw(dataset: xarray.Dataset) -> Figure:
     """The azimuth-pitch plane for each set, with numbers along the trajectories."""
-    caption = caption_of(dataset.attrs)
-    picture, panels = plane.sheet_of_rows(dataset.title, caption, (5.4, 5.0, 5.4), 5.8, rows=1)
+    caption = f"{caption_of(dataset.attrs)} The letters of the panels are those of Figure 3."
+    picture, panels = plane.sheet_of_rows(dataset.title, caption, (5.7, 5.7, 5.7), 5.4, rows=1)
     colours = plane.shades(dataset.alpha.values.tolist())
     for axes, (name, title) in zip(panels, TITLES.items(), strict=True):
         plane.draw_curves(axes, dataset, name, colours)
         plane.draw_landmarks(axes, dataset, name)
         plane.fit(axes, dataset, name)
-        _numbers(axes, plane.curves_of(dataset, name), colours, dataset.sel(set=name).start.values)
         axes.set_title(title)
-    plane.key(panels[0], colours, cross="", marks="", edge=r"all $\ell_1$ max margins (in c)")
-    panels[0].legend(loc="upper left")
+    key = panels[-1]
+    plane.key(key, colours, cross="", marks="", edge=r"all $\ell_1$ max margins (in c)")
+    key.plot([], [], ".", color=BLACK, markersize=6, label=r"$\log(1/\mathrm{loss})$ = $10^n$")
+    key.legend(**LEGEND)
+    for axes, name in zip(panels, TITLES, strict=True):
+        _numbers(axes, dataset, name, colours)
     return picture
 
 
-def _numbers(
-    axes: Axes, curves: xarray.Dataset, colours: Mapping[float, Any], start: Array
-) -> None:
+def _numbers(axes: Axes, dataset: xarray.Dataset, name: str, colours: Mapping[float, Any]) -> None:
     """Dots at the powers of ten, and numbers beside them wherever there is room for one.
 
     For large alphas the power nearest to alpha^2 comes first and stands in a box.
     """
     from matplotlib.colors import to_hex
 
-    low, high = np.array([axes.get_xlim(), axes.get_ylim()]).T
-    taken = [(start - low) / (high - low)]
+    row, curves = dataset.sel(set=name), plane.curves_of(dataset, name)
     powers = np.log10(curves.power.values)
     axes.plot(*curves.at_power.values.reshape(-1, 2).T, ".", color=BLACK, markersize=6, zorder=6)
     # how many decades each dot is from alpha^2; the large starts are told there, and first
     away = np.abs(powers - 2 * np.log10(curves.alpha.values[:, None]))
     told = (away < 0.5) & (curves.alpha.values[:, None] >= 10)
-    for row, place in sorted(np.ndindex(away.shape), key=lambda k: (not told[k], k[0], away[k])):
-        alpha, point = float(curves.alpha[row]), curves.at_power.values[row, place]
-        placing = BESIDE.get(alpha, {"ha": "left", "xytext": (4, -7)})
-        side = -0.06 if placing["ha"] == "right" else 0.05
-        here = (point - low) / (high - low) + (side, -side / 2)
-        if np.isfinite(here).all() and all((abs(here - other) > ROOM).any() for other in taken):
-            red, green, blue = (0.7 * part for part in colours[alpha][:3])
-            dark = to_hex((red, green, blue))
-            box = {"bbox": {**BOX, "edgecolor": dark}} if told[row, place] else {}
-            text = rf"$10^{{{powers[place]:.0f}}}$"
-            plane.tell(axes, point, text, dark, zorder=9, **placing, **box)
-            taken.append(here)
+    known = np.isfinite(curves.at_power.values).all(axis=-1)
+    notes = []
+    for at in sorted(zip(*np.nonzero(known), strict=True), key=lambda k: (not told[k], away[k])):
+        red, green, blue = (0.7 * part for part in colours[float(curves.alpha[at[0]])][:3])
+        dark = to_hex((red, green, blue))
+        style: dict[str, Any] = {"color": dark, "fontsize": 9, "zorder": 9}
+        point, text = curves.at_power.values[at], rf"$10^{{{powers[at[1]]:.0f}}}$"
+        if told[at]:
+            framed = {**style, "bbox": {**BOX, "edgecolor": dark}}
+            notes.append(Note(point, text, framed, far=(*FAR, 19.0)))
+        else:
+            notes.append(Note(point, text, style))
+    marks = np.vstack([row.start, row.l2, row.l1[[0, -1]]])
+    write_beside(axes, notes, [*curves.trajectory.values, row.l1.values, row.q_path.values], marks)

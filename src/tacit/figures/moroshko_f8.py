@@ -13,6 +13,7 @@ from tacit.figures.cells import Values, cell_of
 from tacit.figures.excess import FOLLOWED, draw_excess, excess_curve, excess_plane, least_norm
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import caption_of, sheet
+from tacit.figures.transition import LEGEND
 
 if TYPE_CHECKING:
     import xarray
@@ -80,18 +81,18 @@ def cell(parameters: Parameters) -> Values:
 def draw(dataset: xarray.Dataset) -> Figure:
     """The plane of excess norms for random data, for sparse data, and a closer look at these."""
     caption = caption_of(dataset.attrs)
-    picture, (a, b, c) = sheet(dataset.title, caption, widths=(4.8, 4.8, 6.9), height=5.0)
+    picture, (a, b, c) = sheet(dataset.title, caption, widths=(5.5, 5.5, 5.5), height=5.0)
     colours = plane.shades(dataset.alpha.values.tolist())
     for axes, name, nearest, title in (
         (a, "uniform", 12, "(a) random data: each start has its own minimum"),
         (b, "spiked", 8, "(b) sparse data: all end at the global one"),
-        (c, "spiked", 0, "(c) closer look at (b): along the Q path"),
+        (c, "spiked", 0, r"(c) closer look at (b): along the $Q_\mu$ path"),
     ):
         draw_excess(axes, dataset, name, colours)
         _view(axes, dataset, name, title, nearest)
         axes.set(xlabel=r"excess $\ell_{2/3}$ quasi-norm", ylabel=r"excess $\ell_2$ norm")
-    plane.key(c, colours, cross="", marks="", deeper=r"$\ell_{2/3}$")
-    c.legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    plane.key(c, colours, cross="", marks="", deeper=r"$\ell_{2/3}$", end="end of a flow")
+    c.legend(**LEGEND)
     return picture
 
 
@@ -104,4 +105,4 @@ def _view(axes: Axes, dataset: xarray.Dataset, name: str, title: str, nearest: i
     high = 1.05 * np.nanmax(np.vstack([curves.reshape(-1, 2), shown]), axis=0)
     axes.set(xlim=(-0.05 * high[0], high[0]), ylim=(-0.05 * high[1], high[1]))
     inside = int((places <= high).all(axis=1).sum())
-    axes.set_title(f"{title}\n{inside} of the {len(places)} minima found in view")
+    axes.set_title(f"{title}\n{inside} of the {len(places)} local minima found are in view")

@@ -18,7 +18,7 @@ NAMES = {
     "input": "input",
     "fixed": "fixed copy",
     "positive": "hidden unit",
-    "negative": "hidden unit of the minus part",
+    "negative": "hidden unit, minus part",
     "output": "output",
 }
 

@@ -209,8 +209,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
         f"{caption_of(dataset.attrs)} Foreseen: the end by the exact minimiser of the bias of a "
         "net of this depth, the beginning by the growth of the entry with the steepest slope. "
         f"t1: training loss <= {dataset.solved:g}; t2: relative error <= {dataset.level:g}. Runs "
-        f"end at loss {FITTED:g}. Loss and error fall together, entry by entry, not one after "
-        "the other."
+        f"end at rest (loss {FITTED:g}) or after {count(dataset.step[-1])} steps. Loss and error "
+        "fall together, entry by entry, not one after the other."
     )
     picture, (whole,) = sheet(dataset.title, caption, widths=(12.6,), height=6.2)
     whole.remove()
@@ -227,21 +227,41 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 
 def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
-    """Medians of the exact minimisers as lines, runs as markers of the same colour."""
+    """Medians of the exact minimisers as lines; runs as marks tied to the minimisers they seek."""
     for k, depth in enumerate(dataset.depth.values):
         one, colour = dataset.isel(depth=k), CYCLE[k % len(CYCLE)]
         axes.plot(one.samples, one.error.median("seed"), color=colour, label=f"$L$ = {depth}")
-        axes.plot(one.descended, one.end_error, linestyle="none", marker=MARKERS[k % len(MARKERS)],
-                  markersize=8, color=colour, markeredgecolor=BLACK, zorder=4)  # fmt: skip
+        for n in one.descended.values:
+            _draw_end(axes, one.sel(descended=n), colour, MARKERS[k % len(MARKERS)])
     axes.plot(dataset.samples, dataset.sparse_error.median("seed"), "--", color=BLACK,
               linewidth=1.4, label=r"least $\ell_1$ norm")  # fmt: skip
-    axes.plot([], [], "o", color="white", markeredgecolor=BLACK, label="descent, one problem")
+    axes.plot([], [], "o", color=GREY, markeredgecolor=BLACK, label="descent, at rest")
+    axes.plot([], [], "o", color="white", markeredgecolor=BLACK, label="descent, still falling")
+    axes.plot([], [], "_", color=BLACK, markersize=11, label="foreseen for it")
     axes.axhline(dataset.level, color=GREY, linewidth=0.9, label=f"level {dataset.level:g}")
-    axes.set(yscale="log", ylim=(1e-9, 3), xlabel="samples $N$",
+    axes.set(yscale="log", ylim=(1e-10, 3), xlabel="samples $N$",
              ylabel=r"relative error $\|a - a^*\|_2 / \|a^*\|_2$")  # fmt: skip
-    axes.set_title("lines: where descent is foreseen to end (median)")
-    place: Any = {"loc": "lower center", "bbox_to_anchor": (0.54, 0.0)}
-    axes.legend(ncols=2, handlelength=1.5, columnspacing=1.0, **place)
+    axes.set_title(
+        f"lines: foreseen, median of {dataset.sizes['seed']} data sets; marks: one of them"
+    )
+    place: Any = {"loc": "lower center", "bbox_to_anchor": (0.555, 0.0), "fontsize": 8}
+    axes.legend(ncols=2, handlelength=1.5, columnspacing=0.8, **place)
+
+
+def _draw_end(axes: Axes, run: xarray.Dataset, colour: str, marker: str) -> None:
+    """Where one run ended, hollow if its steps were spent first, and where it was to end."""
+    place, end, rest = (float(run[name]) for name in ("descended", "end_error", "end_foreseen"))
+    axes.plot([place, place], [end, rest], color=BLACK, linewidth=0.9, zorder=3)
+    axes.plot(place, rest, "_", color=BLACK, markersize=11, markeredgewidth=1.4, zorder=4)
+    face, rim = (colour, BLACK) if fitted(run) else ("white", colour)
+    style: Any = {"color": face, "markeredgecolor": rim, "markeredgewidth": 1.6}
+    axes.plot(place, end, marker, markersize=8, zorder=4, **style)
+
+
+def fitted(run: xarray.Dataset) -> bool:
+    """Whether a run came down to the loss at which it is over, before its steps were spent."""
+    loss = run.loss.values
+    return bool(loss[np.isfinite(loss)][-1] <= FITTED)
 
 
 def _draw_run(losses: Axes, tests: Axes, run: xarray.Dataset, colour: str) -> None:
@@ -256,12 +276,13 @@ def _draw_run(losses: Axes, tests: Axes, run: xarray.Dataset, colour: str) -> No
             axes.plot(float(place), height, "o", color=colour, markersize=8, zorder=4)
     for axes in (losses, tests):
         axes.axvline(float(run.start_foreseen), color=colour, linestyle=":", linewidth=1.6)
-    tests.plot(1.0, float(run.end_foreseen), ">", color=colour, markersize=10, clip_on=False)
+    last = float(later.step[-1])  # on the right edge, where all curves would end
+    tests.plot(last, float(run.end_foreseen), "<", color=colour, markersize=10, clip_on=False)
 
 
 def _furnish(losses: Axes, tests: Axes, dataset: xarray.Dataset) -> None:
     losses.plot([], [], ":", color=BLACK, linewidth=1.6, label="beginning foreseen")
-    losses.plot([], [], ">", color=BLACK, markersize=8, label="end foreseen (below, left edge)")
+    losses.plot([], [], "<", color=BLACK, markersize=8, label="end foreseen (below)")
     losses.plot([], [], "o", color=BLACK, markersize=7, label="$t_1$ (here), $t_2$ (below)")
     losses.axhline(dataset.solved, color=GREY, linewidth=0.9)
     tests.axhline(dataset.level, color=GREY, linewidth=0.9)

@@ -11,6 +11,7 @@ from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.notsawo_runs import about, count
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -163,7 +164,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
 def _accuracies(panel: Axes, rows: xarray.Dataset) -> None:
     for number, colour in zip(range(rows.sizes["rank"]), SHADES, strict=False):
         run = rows.isel(rank=number)
-        label = rf"$\beta$ = {float(run.beta):g}, $t_2$ = {count(run.t2)}"
+        label = typeset(f"beta = {float(run.beta):g}, t2 = {count(run.t2)}")
         panel.plot(run.step, run.test_accuracy, color=colour, linewidth=2.4, label=label)
         panel.plot(run.step, run.train_accuracy, "--", color=colour, linewidth=1.2)
         if math.isfinite(float(run.t2)):
@@ -192,7 +193,7 @@ def _norms(panel: Axes, run: xarray.Dataset) -> None:
                           label=f"${name}$ = {count(place)}")  # fmt: skip
     if math.isfinite(t2):
         panel.axvspan(t2, float(run.step[-1]), color=GREEN, alpha=0.08, zorder=0)
-        text = rf"$\beta$ = {float(run.beta):g}: after $t_2$ the $\ell_2$ norm {_verb(run)}"
+        text = typeset(f"beta = {float(run.beta):g}: after t2 the l2 norm {_verb(run)}")
         panel.set_title(text, fontsize=9, color=GREEN)
     panel.set(ylabel=r"norm / norm at $t_2$", xlabel="steps of Adam", ylim=(0, None))
     panel.set_xlim(0, float(run.step[-1]))  # linear: most of the run comes after t2
@@ -203,5 +204,5 @@ def _verb(run: xarray.Dataset) -> str:
     """What the Euclidean norm does after t2, in the words of its numbers."""
     rise, change = float(run.rise), float(run.change)
     if rise > 0.05:
-        return f"rises\nby {rise:.0%} from its least value, to {change:.2f} of that at $t_2$"
-    return f"falls\nto {change:.2f} of that at $t_2$"
+        return f"rises\nby {rise:.0%} from its least value, to {change:.2f} of that at t2"
+    return f"falls\nto {change:.2f} of that at t2"

@@ -10,8 +10,8 @@ from tacit.arguments import Array, one_of
 from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.notsawo_runs import Recovery, about, count, log_steps, recovery
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, GREY, RED, caption_of, sheet
-from tacit.figures.transition import mark
+from tacit.figures.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
+from tacit.figures.transition import LEGEND, mark
 
 if TYPE_CHECKING:
     import xarray
@@ -180,7 +180,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 def _panels(title: str, caption: str) -> tuple[Figure, list[list[Axes]]]:
     """Three rows and two columns; a row shares its vertical axis."""
-    picture, (whole,) = sheet(title, caption, widths=(10.0,), height=8.6)
+    picture, (whole,) = sheet(title, caption, widths=(12.0,), height=8.2)
     whole.remove()
     layout = picture.add_gridspec(3, 2, height_ratios=[1.0, 1.25, 1.25])
     grid = []
@@ -196,23 +196,20 @@ def _draw_run(axes: Axes, run: xarray.Dataset) -> None:
     axes.plot(run.step, run.loss, "--", color=BLUE, label=r"training loss $g$")
     axes.plot(run.step, run.test_error, color=RED, linewidth=3,
               label=r"test error $\|a - a^*\|_2^2$")  # fmt: skip
-    axes.axhline(float(run.floor), color=BLACK, linestyle=":", linewidth=1.4,
-                 label="floor of the error")  # fmt: skip
-    axes.axhline(float(run.level), color=GREY, linewidth=0.9, label="level that counts as solved")
+    axes.axhline(float(run.floor), color=PURPLE, linestyle="-.", linewidth=1.6, label="floor: what "
+                 "the data\ndo not see of the truth")  # fmt: skip
+    axes.axhline(float(run.level), color=GREY, linewidth=0.9, label="solved below this level")
 
 
 def _legends(grid: list[list[Axes]]) -> None:
-    """Curves below on the left and times below on the right, where the panels are empty."""
-    handles, labels = grid[0][1].get_legend_handles_labels()
-    place: Any = {"loc": "center right", "bbox_to_anchor": (1.0, 0.28)}
-    grid[2][0].legend(handles[:4], labels[:4], **place)
-    grid[2][1].legend(handles[4:], labels[4:], loc="upper right")
+    """One for all panels, beside the middle row."""
+    grid[1][1].legend(*grid[0][1].get_legend_handles_labels(), **LEGEND)
 
 
 def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
     """t1 and t2 of the detector, and the end that theory foresees."""
-    lines = (("t1", "$t_1$", BLUE, "-."), ("t2", "$t_2$", RED, "-."),
-             ("foreseen", "end of the fall foreseen", BLACK, ":"))  # fmt: skip
+    lines = (("t1", "$t_1$: training solved", BLUE, "-"), ("t2", "$t_2$: test solved", RED, "-"),
+             ("foreseen", "end of the fall, foreseen", BLACK, ":"))  # fmt: skip
     for name, text, colour, line in lines:
         if np.isfinite(run[name]):
             mark(axes, float(run[name]), text, colour, line)
@@ -223,12 +220,13 @@ def _furnish(axes: list[Axes], dataset: xarray.Dataset, name: str) -> None:
     run, kind = dataset.sel(penalty=name), dataset.attrs[f"kind_{name}"]
     late = f"= {count(run.t2)}" if np.isfinite(run.t2) else "not reached"
     times = f"$t_1$ = {count(run.t1)}, $t_2$ {late}"
-    plain.set_title(rf"{_law(name)}: {kind} ({times})", fontweight="bold")
+    plain.set_title(rf"{_law(name)}: {kind} ({times})")
     last = float(dataset.step[-1])
     for one in (plain, log):
         one.set(xscale="log", xlim=(1, last))
     linear.set(xlim=(0, last), xlabel="steps (linear)")
     linear.locator_params(axis="x", nbins=3)
+    linear.xaxis.set_major_formatter(lambda step, _: count(step))
     plain.tick_params(labelbottom=False)
     log.set(yscale="log", xlabel="steps (logarithmic)")
     linear.set(yscale="log")

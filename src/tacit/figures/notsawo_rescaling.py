@@ -11,6 +11,7 @@ from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.notsawo_runs import about
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -106,32 +107,37 @@ def minimum(a: float, b: float, degree: float) -> tuple[float, float]:
 def draw(dataset: xarray.Dataset) -> Figure:
     """The squared norm over lambda with its least value, and the change of the outputs."""
     caption = (
-        f"{caption_of(dataset.attrs)} Net B phi(A x) with phi(z) = max(z, 0)^L. The source's "
-        "w(lambda) is the squared norm. Changes of exactly 0 are not "
-        "drawn."
+        f"{caption_of(dataset.attrs)} The net is B phi(A x) with phi(z) = max(z, 0)^L. The "
+        "source's w(lambda) is the squared norm, its least value at lambda_0. Changes of exactly 0 "
+        "are not drawn."
     )
     picture, (left, right) = sheet(dataset.title, caption, widths=(5.2, 5.2), height=4.8)
     for k, L in enumerate(dataset.degree.values):
         _draw_degree(left, right, dataset.sel(degree=L), k)
     left.set(xscale="log", yscale="log", xlabel=r"scale $\lambda$",
-             ylabel=r"squared norm of $(\lambda A, B/\lambda^L)$")  # fmt: skip
+             ylabel=r"squared norm $\|\lambda A\|^2 + \|B/\lambda^L\|^2$")  # fmt: skip
     right.set(xscale="log", yscale="log", ylim=(1e-18, None), xlabel=r"scale $\lambda$",
               ylabel="relative change of the outputs")  # fmt: skip
+    left.plot(
+        [], [], "o", color="white", markeredgecolor=BLACK, label=r"least, foreseen at $\lambda_0$"
+    )
     right.axhline(np.finfo(float).eps, color=BLACK, linestyle=":", linewidth=1.2,
-                  label="rounding, 2.2e-16")  # fmt: skip
+                  label=typeset("rounding, 2.2e-16"))  # fmt: skip
+    right.plot([], [], color=GREY, linewidth=1.4, label="control, $B/\\lambda^{L + 1/2}$ instead")
+    left.set_title(r"the norm of the layers $\lambda A$ and $B/\lambda^L$ moves by decades")
+    right.set_title("their function stays, to rounding")
     left.legend(loc="upper center")
-    right.legend(loc="center left", bbox_to_anchor=(0.0, 0.55))
+    right.legend(loc="center")
     return picture
 
 
 def _draw_degree(left: Axes, right: Axes, one: xarray.Dataset, k: int) -> None:
     colour, line = CYCLE[k % len(CYCLE)], LINES[k % len(LINES)]
-    L = float(one.degree)
-    left.plot(one.scale, one.squared_norm, line, color=colour, label=f"$L$ = {L:g}")
-    left.plot(float(one.best_scale), float(one.least), "o", color=colour, markeredgecolor=BLACK,
-              zorder=4, linestyle="none",
-              label=rf"source's minimum, $\lambda_0$ = {float(one.best_scale):.3g}")  # fmt: skip
+    L, best = float(one.degree), float(one.best_scale)
+    told = rf"$L$ = {L:g}, $\lambda_0$ = {best:.3g}"
+    left.plot(one.scale, one.squared_norm, line, color=colour, label=told)
+    left.plot(best, float(one.least), "o", color=colour, markeredgecolor=BLACK, zorder=4)
     right.plot(one.scale, one.change.where(one.change > 0), line, color=colour,
                label=f"$L$ = {L:g}")  # fmt: skip
-    right.plot(one.scale, one.wrong_change.where(one.wrong_change > 0), color=GREY, linewidth=1,
-               label=None if k else "control: $B/\\lambda^{L + 1/2}$")  # fmt: skip
+    changed = one.wrong_change.where(one.wrong_change > 0)
+    right.plot(one.scale, changed, line, color=GREY, linewidth=1.4)

@@ -213,9 +213,10 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """t2 - t1 over step beta, and the error left over step beta and over beta."""
     caption = (
         f"{caption_of(dataset.attrs)} t1 and t2: training loss and squared error <= "
-        f"{float(dataset.level):g}; betas too large to come there have no t2. The error is a mean "
-        "over the last steps; its exponents are fitted between three times the noise limit and half"
-        " the truth's norm. The source plots it over step beta, where different steps do not meet."
+        f"{float(dataset.level):g}; strengths too large to come there have no t2. The error is a "
+        "mean over the last steps; its exponents are fitted between three times the noise limit and"
+        " half the truth's norm. The source plots it over step beta, where different steps do not "
+        "meet."
     )
     picture, axes = sheet(dataset.title, caption, widths=(4.4, 4.0, 4.0), height=4.9)
     _draw_times(axes[0], dataset)
@@ -232,9 +233,9 @@ def _draw_times(axes: Axes, dataset: xarray.Dataset) -> None:
               label=rf"slow phase, {float(dataset.tau):.3g}/$(\alpha\beta)$")  # fmt: skip
     axes.plot(ends, float(dataset.distance) / ends, "--", color=ORANGE, zorder=1,
               label=rf"source, ${SYMBOLS[dataset.norm][2]}/(\alpha\beta)$")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel=r"step times beta, $\alpha\beta$",
+    axes.set(xscale="log", yscale="log", xlabel=r"step times strength, $\alpha\beta$",
              ylabel="delay $t_2 - t_1$ (steps)")  # fmt: skip
-    axes.set_title(f"fitted exponent {float(dataset.slope_t2):.3f} (source: $-1$)")
+    axes.set_title(f"(a) delay: exponent ${float(dataset.slope_t2):.3f}$ (source: $-1$)")
     axes.legend(loc="lower left")
 
 
@@ -246,16 +247,20 @@ def _draw_errors(axes: list[Axes], dataset: xarray.Dataset) -> None:
     _points(over_beta, dataset, beta, dataset.error.values)
     over_beta.plot(dataset.beta, dataset.penalized_error, color=BLACK, linewidth=1.4, zorder=1,
                    label=rf"exact minimiser of $g + \beta{penalty}$")  # fmt: skip
-    over_pace.set(xlabel=r"step times beta, $\alpha\beta$", ylabel=f"error left ${left}$")
-    over_beta.set(xlabel=r"beta, $\beta$", ylabel=f"error left ${left}$")
-    over_pace.set_title(f"exponent in the step {float(dataset.slope_step):.2f} (source: 1)")
-    over_beta.set_title(f"exponent in beta {float(dataset.slope_beta):.2f} (source: 1)")
+    over_pace.set(xlabel=r"step times strength, $\alpha\beta$", ylabel=f"error left ${left}$")
+    over_beta.set(xlabel=r"strength of the penalty, $\beta$", ylabel=f"error left ${left}$")
+    over_pace.set_title(
+        f"(b) error: exponent in the step {float(dataset.slope_step):.2f} (source: 1)"
+    )
+    over_beta.set_title(
+        rf"(c) error: exponent in $\beta$ {float(dataset.slope_beta):.2f} (source: 1)"
+    )
     for one in axes:
         if float(dataset.noise_error) > ROUNDING * float(dataset.truth_norm):
             one.axhline(float(dataset.noise_error), color=GREY, linestyle=":", linewidth=1.2,
-                        label=r"limit $\beta \to 0$ (noise)")  # fmt: skip
+                        label=r"by noise alone, $\beta \to 0$")  # fmt: skip
         one.set(xscale="log", yscale="log")
-        one.legend(loc="upper left")
+    over_beta.legend(loc="upper left")
 
 
 def _points(axes: Axes, dataset: xarray.Dataset, x: Array, y: Array, line: str = "none") -> None:
@@ -263,4 +268,4 @@ def _points(axes: Axes, dataset: xarray.Dataset, x: Array, y: Array, line: str =
     for k, alpha in enumerate(dataset.alpha.values):
         axes.plot(x[k], y[k], linestyle=line, marker=MARKERS[k % len(MARKERS)], markersize=6,
                   linewidth=0.8, color=CYCLE[k % len(CYCLE)],
-                  label=rf"$\alpha$ = {alpha:g}")  # fmt: skip
+                  label=rf"step $\alpha$ = {alpha:g}")  # fmt: skip

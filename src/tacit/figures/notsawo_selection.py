@@ -206,9 +206,9 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
     axes.set_xticks(places, [str(dataset.samples.values[k]) for k in places])
     axes.set_yticks(range(dataset.sizes["share"]), [f"{t:g}" for t in dataset.share.values])
     axes.set(xlabel="entries seen, $N$", ylabel=r"coherent share $\tau$")
-    axes.set_title(f"mean relative error; numbers: recovered of {dataset.sizes['seed']}")
+    axes.set_title(f"mean error; numbers: how many of {dataset.sizes['seed']} matrices are found")
     axes.grid(False)
-    axes.figure.colorbar(image, ax=axes, label=r"$\|A - A^*\|_F / \|A^*\|_F$")
+    axes.figure.colorbar(image, ax=axes, label=r"relative error $\|A - A^*\|_F / \|A^*\|_F$")
 
 
 def _draw_delays(axes: Axes, dataset: xarray.Dataset) -> None:
@@ -225,9 +225,9 @@ def _draw_delays(axes: Axes, dataset: xarray.Dataset) -> None:
         if not row.all():
             axes.plot(share, top, "^", color=RED, markersize=8, clip_on=False)
             axes.annotate(f"{(~row).sum()}", (share, top), (7, -3), textcoords="offset points")
-    axes.plot([], [], "^", color=RED, markersize=8, label="never (so many)")
-    axes.set(xlabel=r"coherent share $\tau$", ylabel=r"delay $(t_2 - t_1)\,\alpha\beta$",
-             ylim=(-0.03 * top, 1.08 * top))  # fmt: skip
+    axes.plot([], [], "^", color=RED, markersize=8, label="never (number of matrices)")
+    axes.set(xlabel=r"coherent share $\tau$", ylim=(-0.03 * top, 1.08 * top))
+    axes.set_ylabel(r"delay $t_2 - t_1$, in units of 1/(step $\beta$)")
     axes.set_title(f"time of the slow phase, $N$ = {dataset.timed_samples}")
     axes.legend(loc="center right")
 
@@ -242,8 +242,9 @@ def _draw_runs(axes: Axes, dataset: xarray.Dataset) -> None:
         if math.isfinite(float(run.t2)):
             axes.plot(float(run.t2), dataset.level, "o", color=colour, markersize=8, zorder=4)
         if math.isfinite(float(run.t2_foreseen)):
-            axes.axvline(float(run.t2_foreseen), color=colour, linestyle=":", linewidth=1.8,
-                         label=f"    foreseen: {count(run.t2_foreseen)}")  # fmt: skip
+            text = rf"$\tau$ = {share:g}: $t_2$ foreseen at {count(run.t2_foreseen)}"
+            place = float(run.t2_foreseen)
+            axes.axvline(place, color=colour, linestyle=":", linewidth=1.8, label=text)
     t1 = float(dataset.t1.max())
     axes.axvline(t1, color=GREY, linestyle="-.", linewidth=1.4,
                  label=f"$t_1$ = {count(t1)}, all runs")  # fmt: skip
@@ -251,7 +252,7 @@ def _draw_runs(axes: Axes, dataset: xarray.Dataset) -> None:
     axes.set(xscale="log", yscale="log", xlim=(0.8, float(dataset.step[-1])),
              xlabel="steps of subgradient descent", ylabel="relative error")  # fmt: skip
     axes.set_title(f"one matrix, $N$ = {dataset.shown_samples}: descent with the nuclear norm")
-    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    axes.legend(loc="lower left", bbox_to_anchor=(0.05, 0.0))
 
 
 def _told(share: float, run: xarray.Dataset, rank: int) -> str:
@@ -261,5 +262,5 @@ def _told(share: float, run: xarray.Dataset, rank: int) -> str:
     if math.isfinite(float(run.t2_foreseen)):
         return rf"$\tau$ = {share:g}: $t_2$ not yet"
     fewest = int(run.shown_fewest)
-    why = f", a row or column has {fewest}" if fewest < rank else ""
+    why = f", as a row or column shows {fewest} of {rank} entries needed" if fewest < rank else ""
     return rf"$\tau$ = {share:g}: never{why}"

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.figures.notsawo_lessons import OTHERS, control, fitted, lesson, own_penalty, times
-from tacit.figures.notsawo_runs import about
+from tacit.figures.notsawo_runs import about, count
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
 
@@ -136,7 +136,7 @@ def summary(dataset: xarray.Dataset) -> str:
     data=data,
     presets=PRESETS,
     constructed="the whole experiment: sizes, sparse weights of the teacher, start, labels of "
-    "variance 1, steps and betas; preset paper has the sizes 100-500-2 and N = 100",
+    "variance 1, steps and values of beta; preset paper has the sizes 100-500-2 and N = 100",
 )
 def draw(dataset: xarray.Dataset) -> Figure:
     """Errors over the steps with t1 and t2, above; t2 over step times beta, below."""
@@ -162,17 +162,20 @@ def _courses(axes: Axes, dataset: xarray.Dataset, kind: str) -> None:
         colour = CYCLE[k % len(CYCLE)]
         one = {name: dataset[f"{kind}_{name}"].values[k] for name in ("train", "test", "t1", "t2")}
         axes.plot(steps, one["train"][after], "--", color=colour, linewidth=1)
-        axes.plot(steps, one["test"][after], color=colour, label=rf"$\beta$ = {beta:g}")
+        axes.plot(steps, one["test"][after], color=colour, label=rf"test error, $\beta$ = {beta:g}")
         axes.plot(one["t1"], dataset.level, "o", color=colour, markersize=7, zorder=4)
         axes.plot(one["t2"], dataset.level, "*", color=colour, markersize=14, zorder=4)
     for name, line in zip(OTHERS[kind], ("-", ":", "-."), strict=False):
         axes.plot(steps, dataset[f"{kind}_{name}_test"].values[after], line, color=GREY,
                   linewidth=1.6, label=NAMES[name], zorder=1)  # fmt: skip
-    axes.axhline(dataset.level, color=BLACK, linewidth=0.8, linestyle=(0, (5, 3)), zorder=1)
-    axes.plot([], [], "ok", label="$t_1$", markersize=6)
-    axes.plot([], [], "*k", label="$t_2$", markersize=11)
+    axes.plot([], [], "--", color=BLACK, linewidth=1, label="training error")
+    axes.axhline(
+        dataset.level, color=GREY, linewidth=0.9, zorder=1, label=f"level {dataset.level:g}"
+    )
+    axes.plot([], [], "ok", label="$t_1$: training at the level", markersize=6)
+    axes.plot([], [], "*k", label="$t_2$: test at the level", markersize=11)
     axes.set(xscale="log", yscale="log", xlabel="steps of Adam", xlim=(1, steps[-1]),
-             ylim=(1e-4, None), ylabel="error / variance (dashed: training)")  # fmt: skip
+             ylim=(1e-4, None), ylabel="error over the variance of the labels")  # fmt: skip
     axes.legend(loc="lower left", fontsize=8)
 
 
@@ -182,8 +185,8 @@ def _scaling(axes: Axes, dataset: xarray.Dataset, kind: str) -> None:
         axes.plot(step * dataset.beta, dataset[f"{kind}_{name}"], marker=marker, linestyle=":",
                   linewidth=1, color=CYCLE[3 if marker == "o" else 4],
                   label=rf"Adam, step $\alpha$ = {step:g}")  # fmt: skip
-    words = (f"Adam: exponent {float(dataset[f'{kind}_slope']):.2f} in $\\beta$, "
-             f"{float(dataset[f'{kind}_slope_step']):.2f} in the step")  # fmt: skip
+    words = (f"Adam: exponent ${float(dataset[f'{kind}_slope']):.2f}$ in $\\beta$, "
+             f"${float(dataset[f'{kind}_slope_step']):.2f}$ in the step")  # fmt: skip
     if kind == "l1":
         pace, t2 = dataset.pace.values, dataset.descent_t2.values
         axes.plot(pace, t2, "^", color=BLACK, markersize=8, label="subgradient descent")
@@ -191,8 +194,17 @@ def _scaling(axes: Axes, dataset: xarray.Dataset, kind: str) -> None:
         span = np.array([pace.min(), pace.max()])
         axes.plot(span, factor / span, color=BLACK, linewidth=1,
                   label=rf"$t_2 = {factor:.2g} / (\alpha\beta)$")  # fmt: skip
-        words += f"\ndescent: {float(dataset.slope_descent):.2f} in $\\alpha\\beta$ (source: $-1$)"
+        words += (
+            f"\ndescent: ${float(dataset.slope_descent):.2f}$ in $\\alpha\\beta$ (source: $-1$)"
+        )
     axes.set_title(words, fontsize=9)
-    axes.set(xscale="log", yscale="log", xlabel=r"step times beta, $\alpha\beta$",
+    axes.set(xscale="log", yscale="log", xlabel=r"step times strength, $\alpha\beta$",
              ylabel="$t_2$ (steps)")  # fmt: skip
+    for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        ticks(_plain_steps)
     axes.legend(loc="upper right", fontsize=8)
+
+
+def _plain_steps(steps: float, _: Any) -> str:
+    """Steps in full where there is room: at 1, 2 and 5 times a power of ten."""
+    return count(steps) if f"{steps:.0e}"[0] in "125" else ""

@@ -33,8 +33,9 @@ DIAMOND = _mark("D", RED, 5, 6)
 CIRCLE = _mark("o", GREEN, 9, 7)
 STAR = _mark("*", ORANGE, 14, 7)
 TRIANGLE = _mark("^", SKY, 9, 8)
-LOCAL = _mark("^", "white", 9, 8)
+LOCAL = _mark("^", "white", 7, 6)
 START = _mark("X", BLACK, 8, 7)
+END = _mark("o", GREY, 6, 9)
 
 
 def sheet_of_rows(
@@ -42,13 +43,11 @@ def sheet_of_rows(
 ) -> tuple[Figure, list[Axes]]:
     """A sheet whose columns are split into `rows` panels each; the panels row by row."""
     picture, columns = sheet(title, caption, widths, height)
-    grids = []
     for column in columns:
-        place = column.get_subplotspec()
-        assert place is not None
-        grids.append(place.subgridspec(rows, 1))
         column.remove()
-    return picture, [picture.add_subplot(grid[row]) for row in range(rows) for grid in grids]
+    grid = picture.add_gridspec(rows, len(widths), width_ratios=list(widths))
+    places = [(row, column) for row in range(rows) for column in range(len(widths))]
+    return picture, [picture.add_subplot(grid[place]) for place in places]
 
 
 def shades(alphas: Sequence[float]) -> dict[float, Any]:
@@ -138,10 +137,15 @@ def key(
     start: str = "start: mean of the data",
     l1: str = r"$\ell_1$ max margin",
     edge: str = "",
-    marks: str = r"$Q_\mu$ at the written $\mu$",
+    marks: str = r"$Q_\mu$ max margins (written: $\mu$)",
     cross: str = r"one $\mu = \alpha^D/\tilde\gamma$, all $\alpha$",
+    end: str = "",
+    flows: bool = True,
 ) -> None:
-    """Empty artists that name everything a panel may show; an empty text leaves one out."""
+    """Empty artists that name everything a panel may show; an empty text leaves one out.
+
+    Without `flows` the colours of the alphas are left to a scale.
+    """
     named: list[tuple[str, Style]] = [
         (start, START),
         (r"$\ell_2$ max margin", CIRCLE),
@@ -149,14 +153,30 @@ def key(
         (edge, EDGE),
         (deeper and f"{deeper} max margin", TRIANGLE),
         (deeper and f"{deeper} max margin, only local", LOCAL),
-        (r"$Q_\mu$ max margins, $\mu$ falling", Q_PATH),
-        (marks, SQUARE),
-        (limit, LIMIT),
-        (limit and r"the limit at the same $\mu$", DIAMOND),
+        (marks, _on_line(Q_PATH, SQUARE)),
+        ("" if marks else r"$Q_\mu$ max margins, $\mu$ falling", Q_PATH),
+        (limit, _on_line(LIMIT, DIAMOND)),
         (cross, CROSS),
+        (end, END),
     ]
     for text, style in named:
         if text:
             axes.plot([], [], label=text, **style)
-    for alpha, colour in sorted(colours.items(), reverse=True):
+    for alpha, colour in sorted(colours.items(), reverse=True) if flows else ():
         axes.plot([], [], color=colour, label=rf"flow from $\alpha = {alpha:g}$")
+
+
+def _on_line(line: Style, mark: Style) -> Style:
+    """A line that carries a mark."""
+    kept = {name: mark[name] for name in ("marker", "markersize", "markeredgecolor")}
+    return {**line, **kept, "markerfacecolor": mark["color"]}
+
+
+def scale_of(axes: Axes, colours: Mapping[float, Any]) -> None:
+    """Turn a panel into the scale that says which colour is which alpha, the largest on top."""
+    for place, (alpha, colour) in enumerate(sorted(colours.items())):
+        axes.barh(place, 1.0, height=1.0, color=colour)
+        axes.text(1.15, place, f"{alpha:g}", va="center", fontsize=9)
+    axes.set(xlim=(0, 1), ylim=(-0.5, len(colours) - 0.5))
+    axes.set_title(r"flow from $\alpha$ =", fontsize=9)
+    axes.set_axis_off()

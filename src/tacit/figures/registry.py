@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tacit.arguments import one_of
 from tacit.figures.files import staged
 from tacit.figures.style import styled
+from tacit.figures.ticks import clear_logs
 from tacit.records import Record
 from tacit.sources import in_order
 from tacit.threads import on_one_blas_thread
@@ -96,7 +97,7 @@ def draw(id: str, dataset: xarray.Dataset) -> Figure:
     if owner != id:
         raise ValueError(f"draw: the dataset must be made for {id}, this one is for {owner}")
     with styled():
-        return entry.drawing(dataset)
+        return clear_logs(entry.drawing(dataset))
 
 
 def write(

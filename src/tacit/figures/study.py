@@ -25,6 +25,7 @@ from tacit.figures.study_single import draw_single
 from tacit.figures.study_threshold import draw_threshold, draw_trials
 from tacit.figures.study_words import named
 from tacit.figures.style import styled
+from tacit.figures.ticks import clear_logs
 
 if TYPE_CHECKING:
     import xarray
@@ -46,7 +47,7 @@ def draw_study(dataset: xarray.Dataset) -> Figure:
     """The picture of a gathered study; a ValueError says why there is none."""
     study = Study(dataset)
     with styled():
-        return _drawn(study)
+        return clear_logs(_drawn(study))
 
 
 def _drawn(study: Study) -> Figure:
@@ -93,11 +94,11 @@ def further(dataset: xarray.Dataset) -> list[Drawing]:
 
 
 def _row(study: Study, name: str) -> Figure:
-    return draw_courses(study, name, named(study.data, name))
+    return clear_logs(draw_courses(study, name, named(study.data, name)))
 
 
 def _number(study: Study, name: str) -> Figure:
-    return _of(study, plan_of(study, name))
+    return clear_logs(_of(study, plan_of(study, name)))
 
 
 def _others(study: Study) -> list[str]:

@@ -39,7 +39,7 @@ def draw_contours(
         style, word = (theory, "theory") if place else (MEASURED, "measured")
         values = layer(data, name, (y.name, x.name)).value
         lines = crossings(x, y, values, level, powers=bool(place) or logarithmic)
-        handles += _draw(axes, lines, f"{short(data, name)} = {number(level)}, {word}", style)
+        handles += _draw(axes, lines, f"{word}: {short(data, name)} = {number(level)}", style)
     return handles
 
 

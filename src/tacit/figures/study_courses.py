@@ -11,8 +11,9 @@ from tacit.figures.study_curves import MOST, colours_of
 from tacit.figures.study_layer import spans_decades
 from tacit.figures.study_panels import blank, key, some
 from tacit.figures.study_plan import CLOCKS, SEED, Plan, Study
-from tacit.figures.study_words import label, number, plain
+from tacit.figures.study_words import label, number, plain, short
 from tacit.figures.style import CYCLE
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -38,8 +39,8 @@ def draw_courses(
         for x, y in found:
             (drawn,) = axes.plot(x, y, color=colour, linewidth=1.4, label=text, **style)
             handles |= {text: drawn} if text else {}
-    axes.set_xlabel(_over(study.data, name), parse_math=False)
-    axes.set_ylabel(label(study.data, name), parse_math=False)
+    axes.set_xlabel(typeset(_over(study.data, name)))
+    axes.set_ylabel(typeset(label(study.data, name)))
     key([axes], list(handles.values()))
     return figure
 
@@ -58,7 +59,7 @@ def _courses(
         return [("", CYCLE[0], _lines(data, name))]
     places = some(data.sizes[dim], MOST)
     colours = colours_of(data, dim, len(places))
-    return [(f"{plain(dim, 24)} = {number(data[dim].values[k])}", colour,
+    return [(f"{short(data, dim, 24)} = {number(data[dim].values[k])}", colour,
              _lines(data.isel({dim: k}), name))
             for k, colour in zip(places, colours, strict=True)]  # fmt: skip
 

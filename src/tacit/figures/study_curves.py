@@ -11,8 +11,9 @@ from tacit.figures.study_layer import Layer, layer, spans_decades
 from tacit.figures.study_panels import blank, headed, key, outer, panels, some
 from tacit.figures.study_plan import SEED, Plan, Study
 from tacit.figures.study_ruler import Ruler, ruler
-from tacit.figures.study_words import label, number, plain
+from tacit.figures.study_words import label, number, plain, short
 from tacit.figures.style import BLACK, CYCLE, GREY
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -52,7 +53,7 @@ def curves_of(data: xarray.Dataset, plan: Plan) -> list[tuple[str, Any, Layer]]:
         return [("", CYCLE[0], layer(data, plan.colour, dims))]
     places = some(data.sizes[plan.lines], MOST)
     colours = colours_of(data, plan.lines, len(places))
-    return [(f"{plain(plan.lines, 24)} = {number(data[plan.lines].values[k])}", colour,
+    return [(f"{short(data, plan.lines, 24)} = {number(data[plan.lines].values[k])}", colour,
              layer(data.isel({plan.lines: k}), plan.colour, dims))
             for k, colour in zip(places, colours, strict=True)]  # fmt: skip
 
@@ -121,7 +122,7 @@ def _frame(axes: Axes, x: Ruler, study: Study, plan: Plan, title: str) -> None:
     x.put(axes, "x")
     axes.set_axisbelow(True)
     axes.xaxis.grid(visible=not x.words)
-    axes.set_ylabel(label(study.data, plan.colour), parse_math=False)
+    axes.set_ylabel(typeset(label(study.data, plan.colour)))
     if plan.colour in plan.contours:
         axes.axhline(plan.contours[plan.colour], color=GREY, linestyle="--", linewidth=1.2)
     if plan.range is not None:

@@ -14,6 +14,7 @@ from tacit.figures.study_plan import Plan, Study
 from tacit.figures.study_ruler import Ruler, ruler
 from tacit.figures.study_words import label
 from tacit.figures.style import BLACK, GREY, PALE
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ def draw_map(study: Study, plan: Plan) -> Figure:
         handles |= {handle.get_label(): handle for handle in [*lines, *marks]}
         _frame(at, x, y, title)
     bar = figure.colorbar(mesh, ax=axes, extend=extend, pad=0.02, aspect=30)
-    bar.set_label(label(study.data, plan.colour, 44), parse_math=False)
+    bar.set_label(typeset(label(study.data, plan.colour, 44)))
     outer(axes, heights=False)
     key(axes, list(handles.values()))
     return figure

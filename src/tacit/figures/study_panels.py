@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.figures.study_plan import Plan, Study, told
-from tacit.figures.study_words import literal, literal_legend, number, plain, title_of
+from tacit.figures.study_words import number, plain, short, title_of
 from tacit.figures.style import sheet
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -26,7 +27,7 @@ def panels(study: Study, plan: Plan) -> list[tuple[str, xarray.Dataset]]:
     data = study.data.isel(dict.fromkeys(plan.fixed, 0))
     if plan.panels is None:
         return [("", data)]
-    return [(f"{plain(plan.panels, 30)} = {number(data[plan.panels].values[k])}",
+    return [(f"{short(data, plan.panels)} = {number(data[plan.panels].values[k])}",
              data.isel({plan.panels: k})) for k in some(data.sizes[plan.panels], MOST)]  # fmt: skip
 
 
@@ -49,7 +50,7 @@ def blank(study: Study, plan: Plan, count: int, note: str = "") -> tuple[Figure,
     empty.remove()
     grid = figure.add_gridspec(rows + 1, columns, height_ratios=[0.001, *[1.0] * rows])
     places = [(row + 1, column) for row in range(rows) for column in range(columns)]
-    return literal(figure), [figure.add_subplot(grid[place]) for place in places[:count]]
+    return figure, [figure.add_subplot(grid[place]) for place in places[:count]]
 
 
 def _left_out(study: Study, plan: Plan) -> str:
@@ -60,7 +61,7 @@ def _left_out(study: Study, plan: Plan) -> str:
 def headed(axes: Axes, title: str) -> None:
     """The title of a panel, as it stands."""
     if title:
-        axes.set_title(title, parse_math=False)
+        axes.set_title(typeset(title))
 
 
 def outer(axes: Sequence[Axes], heights: bool) -> None:
@@ -77,12 +78,13 @@ def key(axes: Sequence[Axes], handles: list[Any]) -> None:
     """A legend in a row of its own above the panels, where it hides nothing."""
     if not handles:
         return
-    names = [f" {handle.get_label()}" for handle in handles]  # a leading _ would hide the entry
+    names = [handle.get_label() for handle in handles]
     place = axes[0].get_gridspec()
     assert place is not None
     row = axes[0].figure.add_subplot(place[0, :])
     inches = row.get_figure(root=True).get_size_inches()[0]  # type: ignore[union-attr]
     columns = int(LETTERS * inches / (max(map(len, names)) + 6)) or 1
     row.axis("off")
-    literal_legend(row.legend(handles, names, loc="lower left", frameon=False, ncols=columns,
-                              borderaxespad=0, columnspacing=1.2, handlelength=1.8))  # fmt: skip
+    texts = [f" {typeset(name)}" for name in names]  # a leading _ would hide the entry
+    style: dict[str, Any] = {"frameon": False, "borderaxespad": 0, "columnspacing": 1.2}
+    row.legend(handles, texts, loc="lower left", ncols=columns, handlelength=1.8, **style)

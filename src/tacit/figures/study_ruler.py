@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.figures.study_words import label, number
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray
@@ -58,7 +59,7 @@ class Ruler:
             axis.set_ticks(self.at[::every], self.texts[::every])
             axis.set_ticks([], minor=True)
             _turn(axes, side, self.texts[::every])
-        getattr(axes, f"set_{side}label")(self.label, parse_math=False)
+        getattr(axes, f"set_{side}label")(typeset(self.label))
 
     @property
     def _roomy(self) -> bool:

@@ -17,6 +17,7 @@ from tacit.figures.study_plan import SEED, Plan, Study
 from tacit.figures.study_ruler import ruler
 from tacit.figures.study_words import number, plain
 from tacit.figures.style import GREY, RED
+from tacit.figures.typeset import typeset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +40,7 @@ def draw_threshold(study: Study, plan: Plan) -> Figure:
         for place, (_, colour, found) in zip(shown, curves_of(data, chosen), strict=True):
             part = data.isel({chosen.lines: place}) if chosen.lines else data
             _bracket(axes, ruler(study.data, chosen.x or ""), part, found, colour, log)
-        axes.set_ylabel(rule_of(study), parse_math=False)
+        axes.set_ylabel(typeset(rule_of(study)))
     return figure
 
 
@@ -83,6 +84,6 @@ def draw_trials(study: Study, title: str = "") -> Figure:
     if not study.long and np.isfinite(found := study.data.get("threshold", np.nan)).any():
         for value in np.atleast_1d(np.asarray(found, float)):
             axes.axvline(value, color=RED, linewidth=1.2)
-    axes.set_xlabel(plain(table["axis"], 60), parse_math=False)
-    axes.set_ylabel(plain(table["measure"], 60), parse_math=False)
+    axes.set_xlabel(typeset(plain(table["axis"], 60)))
+    axes.set_ylabel(typeset(plain(table["measure"], 60)))
     return figure

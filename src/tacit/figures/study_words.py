@@ -11,8 +11,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
-    from matplotlib.legend import Legend
 
 FONT = "DejaVu Sans"
 UNKNOWN = "\N{REPLACEMENT CHARACTER}"
@@ -57,10 +55,11 @@ def label(dataset: xarray.Dataset, name: str, width: int = 48) -> str:
     return textwrap.fill(text if units in ("1", "") else f"{text} ({units})", width)
 
 
-def short(dataset: xarray.Dataset, name: str, most: int = 24) -> str:
-    """The meaning of a variable where that is as short as its name, or else the name."""
+def short(dataset: xarray.Dataset, name: str, most: int = 48) -> str:
+    """What a variable is, up to the first colon or semicolon; its name where that is too long."""
     meaning = plain(dataset[name].attrs.get("long_name") or name)
-    return meaning if len(meaning) <= most else plain(name, 30)
+    clause = re.split(r"[:;] ", meaning)[0]
+    return clause if len(clause) <= most else plain(name, 30)
 
 
 def named(dataset: xarray.Dataset, name: str) -> str:
@@ -71,15 +70,3 @@ def named(dataset: xarray.Dataset, name: str) -> str:
 
 def title_of(dataset: xarray.Dataset) -> str:
     return plain(dataset.attrs.get("title") or dataset.attrs.get("study", "A study"), 160)
-
-
-def literal(figure: Figure) -> Figure:
-    """The figure with its title and caption read as they stand: a $ begins no formula."""
-    for text in figure.texts:
-        text.set_parse_math(False)
-    return figure
-
-
-def literal_legend(legend: Legend) -> None:
-    for text in legend.get_texts():
-        text.set_parse_math(False)

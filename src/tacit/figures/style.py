@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
+from tacit.figures.typeset import typeset
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -35,7 +37,7 @@ RC: Any = {
     "legend.frameon": False,
     "lines.linewidth": 2.0,
     "savefig.bbox": None,
-    "savefig.dpi": 110,
+    "savefig.dpi": 200,  # every PNG: sharp on a screen with many pixels
     "svg.hashsalt": "tacit",  # the same data give the same file
     "text.usetex": False,
 }
@@ -60,9 +62,9 @@ def sheet(
     grid = figure.add_gridspec(1, len(widths), width_ratios=list(widths))
     axes = [figure.add_subplot(grid[0, place]) for place in range(len(widths))]
     characters = int(sum(widths) * 8.7)
-    figure.suptitle(textwrap.fill(title, characters), x=0.01, ha="left")
+    figure.suptitle(typeset(textwrap.fill(title, characters), bold=True), x=0.01, ha="left")
     if caption:
-        text = textwrap.fill(caption, int(characters * 1.9))
+        text = typeset(textwrap.fill(caption, int(characters * 1.9)))
         figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color=GREY)
     return figure, axes
 

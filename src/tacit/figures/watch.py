@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.figures.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, styled
+from tacit.figures.ticks import clear_logs
 from tacit.figures.transition import rows
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def _drawn(dataset: Any, title: str, kinds: Any, limits: Any, marks: Any, band: 
         if one.get_legend_handles_labels()[1]:
             one.legend(**LEGEND)
     picture.align_ylabels(axes)
-    return picture
+    return clear_logs(picture)
 
 
 def _metrics(dataset: Any, ends: tuple[str, ...]) -> list[str]:

@@ -204,7 +204,5 @@ def _map(picture: Figure, axes: Axes, dataset: xarray.Dataset, measure: str, tit
     axes.grid(visible=False)
     axes.legend(loc="lower left", frameon=True, facecolor=PALE, framealpha=0.95)
     first, last = float(row.width[0]), float(row.width[-1])
-    said = (
-        f"{title}\n10 % to 90 %: {first:.2f} decades of alpha at k = {k[0]}, {last:.2f} at {k[-1]}"
-    )
-    axes.set_title(said)
+    reach = rf"{first:.2f} decades of $\alpha$ at $k$ = {k[0]}, {last:.2f} at {k[-1]}"
+    axes.set_title(f"{title}\n10 % to 90 %: {reach}")

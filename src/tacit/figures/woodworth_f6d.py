@@ -165,7 +165,9 @@ def described(name: str) -> dict[str, str]:
 
 def about(scene: Scene, parameters: Parameters) -> str:
     """What was trained, in one line."""
-    steps = "steps even in w / alpha" if parameters["even"] else f"step {parameters['step']:g}"
+    steps = (
+        "steps even relative to the start" if parameters["even"] else f"step {parameters['step']:g}"
+    )
     return f"{scene.told}; {steps}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,6 +28,28 @@ PRESETS: dict[str, Parameters] = {
         "plateau_alpha": 0.003, "seed": 0, "rtol": 0.1, "points": 801,
     },
 }  # fmt: skip
+SPLINE: dict[str, Any] = {
+    "color": BLACK,
+    "linewidth": 1.3,
+    "linestyle": "--",
+    "label": "linear spline",
+}
+# wide and pale below the curves: where the largest start has learned it, both are seen
+KERNEL: dict[str, Any] = {
+    "color": RED,
+    "linewidth": 7,
+    "alpha": 0.3,
+    "zorder": 1,
+    "label": "interpolant of the\nkernel at the start",
+}
+POINTS: dict[str, Any] = {
+    "marker": "o",
+    "linestyle": "none",
+    "color": BLACK,
+    "markersize": 6,
+    "zorder": 5,
+    "label": "data",
+}
 MEASURES = ("to_linear", "to_linear_rms", "to_kernel", "kernel_to_linear", "norm")
 LABELS = {
     "x": "input",
@@ -142,27 +165,46 @@ def summary(dataset: xarray.Dataset) -> str:
 
 @figure(
     "W-F7",
-    title="Small starts learn the linear spline where bends alternate, large ones what their "
-    "kernel says",
+    title="Large starts learn what their kernel says, small ones the linear spline, except in (d)",
     source="Woodworth et al. 2020, Appendix B.1, Figure 7",
     data=data,
     presets=PRESETS,
-    constructed="data points, alphas and scalings; panel (d), whose points bend the same way twice;"
-    " gradient flow to zero loss",
+    constructed="data points, values of alpha and c; panel (d), whose points bend the same way "
+    "twice; gradient flow to zero loss",
 )
 def draw(dataset: xarray.Dataset) -> Figure:
-    """One panel per scaling, and the plateau that refuses the linear spline."""
+    """One panel per scaling, and points at which no start learns the linear spline."""
     count = dataset.sizes["scaling"]
-    widths = (3.9,) * (count + 1)
-    picture, panels = sheet(dataset.title, caption_of(dataset.attrs), widths=widths, height=4.8)
+    caption = (
+        f"{caption_of(dataset.attrs)} The net is sum v max(w x + b, 0) plus a bias; c "
+        "multiplies w and b at the start and divides v, which changes the kernel of the start, "
+        "not its function."
+    )
+    widths = (4.1,) * (count + 1)
+    picture, panels = sheet(dataset.title, caption, widths=widths, height=4.4)
     for place, axes in enumerate(panels[:-1]):
         _scaling(axes, dataset.isel(scaling=place), "abcdefg"[place])
     _plateau(panels[-1], dataset, "abcdefgh"[count])
     for axes in panels:
-        axes.set(xlabel="x", ylabel="f(x)")
-    panels[0].legend(loc="upper left", ncols=2, columnspacing=1.0, handlelength=1.6)
-    panels[-1].legend(loc="upper left", handlelength=1.6)
+        axes.set(xlabel="input $x$", ylabel="output $f(x)$", xticks=(-1, 0, 1))
+    for axes in panels[1:-1]:
+        axes.sharey(panels[0])
+    _legends(panels)
     return picture
+
+
+def _legends(panels: list[Axes]) -> None:
+    """What all panels share, and the scalings of the last one, on the right of it."""
+    shared = panels[0].get_legend_handles_labels()
+    last = panels[-1]
+    far: dict[str, Any] = {"loc": "upper left", "borderaxespad": 0.0}
+    own = last.legend(
+        *last.get_legend_handles_labels(), title="(d)", bbox_to_anchor=(1.03, 0.3), **far
+    )
+    own.set_alignment("left")
+    last.add_artist(own)
+    first = last.legend(*shared, title="(a) to (c)", bbox_to_anchor=(1.03, 1.0), **far)
+    first.set_alignment("left")
 
 
 def _scaling(axes: Axes, row: xarray.Dataset, letter: str) -> None:
@@ -171,16 +213,12 @@ def _scaling(axes: Axes, row: xarray.Dataset, letter: str) -> None:
     shades = colormaps["viridis"](np.linspace(0.0, 0.85, row.sizes["alpha"]))
     for shade, alpha in zip(shades, row.alpha.values, strict=True):
         axes.plot(row.x, row.learned.sel(alpha=alpha), color=shade, label=rf"$\alpha$ = {alpha:g}")
-    axes.plot(row.x, row.linear, "--", color=BLACK, linewidth=1.3, label="linear spline")
-    axes.plot(row.x, row.interpolant, "--", color=RED, linewidth=1.3, label="kernel at start")
-    axes.plot(row.x_data, row.y_data, "o", color=BLACK, markersize=6, zorder=5)
-    small, large = float(row.to_linear[0]), float(row.to_kernel[-1])
+    axes.plot(row.x, row.linear, **SPLINE)
+    axes.plot(row.x, row.interpolant, **KERNEL)
+    axes.plot(row.x_data, row.y_data, **POINTS)
     axes.set_title(
-        f"({letter}) c = {float(row.scaling):g}: inner layer {_share(row)} of the kernel\n"
-        f"{small:.1g} off linear (least α), {large:.1g} off kernel (largest)",
-        fontsize=9,
+        f"({letter}) $c$ = {float(row.scaling):g}: inner layer\n{_share(row)} of the kernel"
     )
-    _room(axes, row.linear.values, row.interpolant.values)
 
 
 def _share(row: xarray.Dataset) -> str:
@@ -188,21 +226,15 @@ def _share(row: xarray.Dataset) -> str:
     return f"{share:.2g} %"
 
 
-def _room(axes: Axes, *curves: Array) -> None:
-    """Space above the curves for a legend."""
-    low, high = min(c.min() for c in curves), max(c.max() for c in curves)
-    axes.set_ylim(low - 0.1 * (high - low), high + 0.55 * (high - low))
-
-
 def _plateau(axes: Axes, dataset: xarray.Dataset, letter: str) -> None:
-    styles = zip((BLUE, ORANGE, GREEN), (5.0, 3.0, 1.2), dataset.scaling.values, strict=True)
+    styles = zip((BLUE, ORANGE, GREEN), (6.0, 3.4, 1.2), dataset.scaling.values, strict=True)
     for colour, thick, c in styles:  # one over the other: they nearly agree
         axes.plot(dataset.x, dataset.plateau.sel(scaling=c), color=colour, linewidth=thick,
-                  label=f"c = {c:g}")  # fmt: skip
-    axes.plot(dataset.x, dataset.plateau_linear, "--", color=BLACK, linewidth=1.3,
-              label="linear spline")  # fmt: skip
-    axes.plot(dataset.x_plateau, dataset.y_plateau, "o", color=BLACK, markersize=6, zorder=5)
-    far = float(dataset.plateau_to_linear.min())
-    axes.set_title(f"({letter}) two bends of the same sign: even the\n"
-                   f"smallest start is {far:.2g} off linear", fontsize=9)  # fmt: skip
-    _room(axes, dataset.plateau_linear.values, dataset.plateau.values)
+                  label=f"$c$ = {c:g}")  # fmt: skip
+    axes.plot(dataset.x, dataset.plateau_linear, **{**SPLINE, "label": None})
+    axes.plot(dataset.x_plateau, dataset.y_plateau, **{**POINTS, "label": None})
+    alpha = json.loads(dataset.attrs["parameters"])["plateau_alpha"]
+    axes.set_title(
+        f"({letter}) other points, $\\alpha$ = {alpha:g}: still\n"
+        f"{float(dataset.plateau_to_linear.min()):.2g} off the linear spline"
+    )

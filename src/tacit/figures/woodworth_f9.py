@@ -30,7 +30,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         for sign, minus, kind, offset in (("+", "", "positive", 0.5), ("-", "-", "negative", -0.5)):
             hidden = network.unit(kind, 3.0, height + offset, "", 1)
             network.connect(entry, hidden, f"$w_{{{sign},{i}}}$", at=0.6)
-            network.connect(hidden, outputs[1], f"${minus}w_{{{sign},{i}}}$", at=0.33)
+            network.connect(hidden, outputs[1], f"${minus}w_{{{sign},{i}}}$", at=0.24)
     for panel in (0, 1):
         network.unit("dots", 0.0, 0.6, "", panel)
         network.unit("dots", 3.0, 0.6, "", panel)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.claims.plot import Plot, Scale, Series
+from tacit.figures.ticks import clear_logs
 from tacit.report.markup import Markup
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def figure(plot: Plot) -> Figure:
     _scale(axes, plot)
     _plain_frame(axes)
     _legend(axes, plot)
-    return drawn
+    return clear_logs(drawn)
 
 
 def _draw(axes: Axes, series: Series, number: int, plot: Plot) -> None:
