@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arguments import Array, integer, positive, real
 from tacit.flows.decay import decay_rate
 from tacit.flows.flow import Flow, Problem, Progress, decayed
+from tacit.flows.inputs import inputs_of, outputs
 from tacit.flows.schedule import asked_steps, schedule
 from tacit.flows.tangent_loss import SquaredLoss, finite
 from tacit.flows.tangent_march import Moment
@@ -126,17 +127,17 @@ def _compiled(
     import jax
     import jax.numpy as jnp
 
-    X: Any = jnp.asarray(job.rows)
+    inputs: Any = jnp.asarray(inputs_of(job.model, job.problem))
     y: Any = jnp.asarray(job.problem.y)
     kept = 1 - step * rate
 
     def loss(weights: Any) -> Any:
-        outputs = job.model.predict(weights, X)
+        found = outputs(job.model, weights, inputs)
         if isinstance(job.loss, SquaredLoss):
-            return jnp.sum((outputs - y) ** 2)
+            return jnp.sum((found - y) ** 2)
         if job.loss.name == "exp":
-            return jnp.mean(jnp.exp(-y * outputs))
-        return jnp.mean(jnp.logaddexp(0.0, -y * outputs))
+            return jnp.mean(jnp.exp(-y * found))
+        return jnp.mean(jnp.logaddexp(0.0, -y * found))
 
     value_and_gradient = jax.value_and_grad(loss)
 
