@@ -38,7 +38,7 @@ def test_error_texts_recommend_public_names_only():
 
 
 def test_the_search_can_fail():
-    source = 'raise ValueError(f"{who}: must be pairs of tokens, got {x}; give Steps(3) or a Model")'
+    source = 'raise ValueError(f"{who}: must be TokenPairs, got {x}; give Steps(3) or a Model")'
     found = [name for _, text in texts(ast.parse(source)) for name in named(text)]
     assert sorted(found) == ["Steps", "TokenPairs"]
     sentence = 'Outcome(Kind.STALLED, "use ParameterFlow")'

@@ -52,18 +52,27 @@ class GradientDescent(Record, Flow):
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
 
-    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
-        """A Path of a separable model, a TangentPath of any other."""
-        return self._run(model, problem, 0.0, progress)
+    def run(
+        self, model: Model, problem: Problem, progress: Progress | None = None, test: Any = None
+    ) -> Any:
+        """A Path of a separable model, a TangentPath of any other, with the loss of `test`."""
+        return self._run(model, problem, 0.0, progress, test)
 
     def run_decayed(
-        self, model: Model, problem: Problem, rate: float, progress: Progress | None = None
+        self,
+        model: Model,
+        problem: Problem,
+        rate: float,
+        progress: Progress | None = None,
+        test: Any = None,
     ) -> Any:
         """w <- (1 - step * rate) w - step * grad L(w)."""
-        return self._run(model, problem, decay_rate(WHO, rate), progress)
+        return self._run(model, problem, decay_rate(WHO, rate), progress, test)
 
-    def _run(self, model: Model, problem: Problem, rate: float, progress: Progress | None) -> Any:
-        job = task(WHO, model, problem)
+    def _run(
+        self, model: Model, problem: Problem, rate: float, progress: Progress | None, test: Any
+    ) -> Any:
+        job = task(WHO, model, problem, test)
         scale = _scale(job)
         rows, outcome = [(0, job.start)], None
         with double_precision():

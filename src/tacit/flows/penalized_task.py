@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, real
-from tacit.flows.inputs import inputs_of, outputs
+from tacit.flows.inputs import held_out, inputs_of, outputs
 from tacit.flows.penalties import Penalty
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
@@ -142,23 +142,6 @@ def job(
     if penalty is not None:
         _try(who, penalty, start)
     return made
-
-
-def held_out(who: str, problem: Any, test: Any) -> Any:
-    """Test samples of the kind and dimension of the problem; None where none are given."""
-    if test is None:
-        return None
-    if isinstance(problem, MatrixProblem) or type(test) is not type(problem):
-        raise ValueError(
-            f"{who}: test must be a Regression or a Classification as the problem is, which is a "
-            f"{type(problem).__name__}, got {type(test).__name__}"
-        )
-    if test.dimension != problem.dimension:
-        raise ValueError(
-            f"{who}: test must have the {problem.dimension} features of the problem, got "
-            f"{test.dimension}"
-        )
-    return test
 
 
 def checked_penalty(who: str, penalty: object, beta: object) -> float:
