@@ -81,7 +81,7 @@ def test_test_samples_give_the_jump_of_a_path_without_a_predictor(method):
     problem, test = problems()[0], problems(seed=1, samples=200)[0]
     flow = tacit.ParameterFlow(rtol=1e-6, t_max=100.0)
     if method == "descent":
-        flow = tacit.GradientDescent(0.05, 2000)
+        flow = tacit.GradientDescent(0.005, 20000)
     path = tacit.WeightDecay(flow, 1e-3).run(net, problem, test=test)
     found = path.dataset
     last = np.asarray(net.predict(path.parameters, test.X))
