@@ -33,12 +33,18 @@ GOOD = {
 }
 
 
+SHIFTS = (-0.002, 0.0, 0.002)
+NOISE = dict.fromkeys(GOOD, SHIFTS) | {
+    "output": (-0.001, -0.001, 0.002), "large": (0.002, -0.001, -0.001)
+}  # fmt: skip
+
+
 def judged(**changes):
     """The verdict on three seeds of invented runs, some of whose fields are changed."""
     named = {}
     for name, run in GOOD.items():
         run = run._replace(**changes.get(name.replace(" ", "_"), {}))
-        named[name] = tuple(run._replace(error=run.error + more) for more in (-0.002, 0.0, 0.002))
+        named[name] = tuple(run._replace(error=run.error + more) for more in NOISE[name])
     runs = wide_nets.Runs(TINY, 1000, 0.1, named)
     claim = dataclasses.replace(CLAIM, experiment=lambda size: wide_nets.evidence(runs))
     return claim.run("quick")
@@ -56,7 +62,8 @@ def test_it_holds_as_corrected():
 
 def test_the_statement_as_printed_would_hold_of_a_large_start_that_keeps_its_features():
     still = {"turned": 1e-5, "early": 8e-5}
-    assert judged(large=still, larger={"early": 5e-6}).status == "holds"
+    verdict = judged(large=still, larger={"early": 5e-6})
+    assert all(check.passes for check in verdict.evidence.checks)
     assert judged(large=still).status in REFUTED  # its move must fall too
 
 
@@ -128,7 +135,7 @@ def test_every_run_is_asked_for_with_its_seed(monkeypatch):
     assert runs.step == 0.1
     assert runs.images == 1285
     assert {k: v[0] for k, v in runs.named.items()} == GOOD
-    assert sorted({seed for _, seed in asked}) == list(range(wide_nets.SEEDS["quick"]))
+    assert sorted({seed for _, seed in asked}) == list(range(wide_nets.PAIRS["quick"]))
 
 
 def test_without_mnist_the_full_size_is_inconclusive_and_says_how_to_get_it(monkeypatch, tmp_path):
@@ -266,3 +273,26 @@ def test_a_split_needs_images_on_both_sides():
         digits(0, train=1790)
     with pytest.raises(ValueError, match="train must be at least 10, got 3"):
         digits(0, train=3)
+
+
+def test_a_lead_is_in_standard_errors_over_the_seeds_that_both_have():
+    def runs(small, output):
+        made = {"small": small, "output": output}
+        named = {n: tuple(GOOD["small"]._replace(error=e) for e in made[n]) for n in made}
+        return wide_nets.Runs(TINY, 1000, 0.1, named)
+
+    found = runs([0.04, 0.05, 0.045, 9.0], [0.05, 0.058, 0.054])
+    gaps = np.array([0.01, 0.008, 0.009])
+    assert found.lead("small", "output") == pytest.approx(gaps.mean() / (gaps.std(ddof=1) / 3**0.5))
+    assert found.lead("output", "small") == -found.lead("small", "output")
+    assert np.isnan(runs([0.25, 0.5], [0.5, 0.75]).lead("small", "output"))
+
+
+def test_a_proxy_within_its_noise_decides_nothing_good():
+    """The difference that the old check called better: less than one standard error."""
+    verdict = judged(output={"error": 0.0405})
+    proxy = next(
+        check for check in verdict.evidence.checks if "output layer alone, in" in check.name
+    )
+    assert proxy.measured < 1
+    assert verdict.status in REFUTED

@@ -95,7 +95,7 @@ def test_without_mnist_it_says_how_to_get_it(monkeypatch, tmp_path):
     monkeypatch.setattr(wide_net_runs, "load_images", load_images)
     wide_net_runs._loaded.cache_clear()
     with pytest.raises(FileNotFoundError, match="`tacit data mnist` tells how to get it"):
-        make("W-F6c")
+        make("W-F6c", "paper")
 
 
 def test_the_drawing(dataset):

@@ -331,3 +331,58 @@ def test_bad_input_gets_one_sentence(run, words):
     with pytest.raises(ValueError, match=words) as caught:
         run()
     assert "\n" not in str(caught.value)
+
+
+# --- records --------------------------------------------------------------------------------
+
+ASKED = [3.0, 0.5, 0.02, 3.0, 0.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        (MatrixFlow(loss=0.0, t_max=3.0, record=ASKED), "product", 0.0),
+        (MatrixFlow(loss=0.0, t_max=3.0, record=ASKED), "difference", 0.1),
+        (MatrixFlow(loss=0.0, t_max=3.0, record=ASKED, form="lifted"), "symmetric", 0.0),
+        (MatrixFlow(loss=0.0, t_max=3.0, record=ASKED), "deep", 0.0),
+    ],
+    ids=lambda case: case[1],
+)
+def test_records_are_at_the_times_asked_for_each_once(case):
+    flow, name, rate = case
+    model, problem = (DeepFactorization(3, 5, alpha=0.6), SMALL) if name == "deep" else CASES[name]
+    path = flow.run_decayed(model, problem, rate) if rate else flow.run(model, problem)
+    assert path.dataset.t.values.tolist() == [0.0, 0.02, 0.5, 3.0]
+    for t, matrix in zip(path.dataset.t.values[1:], path.dataset.predictor.values[1:], strict=True):
+        exact = model.matrix(general(model, problem, float(t), rate))
+        assert np.abs(matrix - exact).max() < 1e-6 * np.abs(exact).max()
+
+
+def test_records_beyond_the_end_are_not_made_up():
+    model, problem = CASES["product"]
+    free = MatrixFlow().run(model, problem)
+    path = MatrixFlow(record=[0.1, 1e9]).run(model, problem)
+    assert path.dataset.t.values.tolist() == [0.0, 0.1, path.t]
+    assert path.t == pytest.approx(free.t, rel=1e-3)
+    np.testing.assert_allclose(path.matrix, free.matrix, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("record", "rule"),
+    [
+        ([-1.0], "times >= 0, got -1"),
+        ([5.0], "within t_max=3, got 5"),
+        ("log", "must list the times"),
+        ([np.nan], "record must be"),
+    ],
+)
+def test_wrong_records_are_refused(record, rule):
+    with pytest.raises(ValueError, match=rule):
+        MatrixFlow(t_max=3.0, record=record)
+
+
+def test_entries_without_a_recipe_are_kept_as_entries():
+    model, _ = CASES["product"]
+    path = MatrixFlow().run(model, Completion(SMALL.shape, SMALL.entries, SMALL.values))
+    np.testing.assert_array_equal(path.dataset.entries.values, SMALL.entries)
+    assert "measurements" not in path.dataset

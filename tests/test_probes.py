@@ -187,7 +187,7 @@ def test_norms():
         (lambda: kernel_distance(np.zeros((2, 2)), np.eye(2)), "K0 must not be zero"),
         (lambda: kernel_distance(np.eye(2), [[np.nan]]), "K1 must be finite"),
         (lambda: kernel_distance(np.ones(3), np.ones(3)), "K0 must have 2 dimension"),
-        (lambda: tangent_kernel("net", [1.0], X), "a Model or a JAX function .* got str"),
+        (lambda: tangent_kernel("net", [1.0], X), "a Model, a JAX function .* got str"),
         (lambda: tangent_kernel(lambda p, x: x * p, 2.0, X), "one number per row of x"),
         (lambda: tangent_kernel(relu, relu_params(1), [[np.inf] * 4]), "x must be finite"),
         (lambda: tangent_kernel(relu, relu_params(1), 3.0), "one sample per row"),

@@ -346,7 +346,7 @@ def test_only_the_same_run_can_be_resumed():
     ]:
         with pytest.raises(ValueError, match=message):
             adam.run(net, problem, resume=early)
-    with pytest.raises(ValueError, match="resume must be a TokenPath, got int"):
+    with pytest.raises(ValueError, match="resume must be the path of an earlier run, got int"):
         TokenAdam(0.01, 9).run(SOURCE, PROBLEM, resume=3)
 
 
@@ -503,7 +503,7 @@ def test_a_problem_without_twins_has_no_accuracy_on_them():
         (lambda: TokenAdam(1.0, beta=0.6, decoupled=True), r"step \* beta below 1/2, got 0.6"),
         (lambda: TokenAdam(steps=5, record=[9]), "record must stay within steps=5, got 9"),
         (lambda: TokenAdam().run(3, PROBLEM), "must be a net on token pairs, got int"),
-        (lambda: TokenAdam().run(SOURCE, TokenPairs), "must be TokenPairs, got type"),
+        (lambda: TokenAdam().run(SOURCE, TokenPairs), "must be pairs of tokens, got type"),
     ],
 )
 def test_wrong_input_is_refused_in_one_sentence(build, message):

@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 
 PRESETS: dict[str, Parameters] = {
     "quick": {
+        "images": "mnist", "otherwise": "digits",
         "train": 2048, "width": 300, "batch": 64, "seed": 0, "epochs": 25,
         "alphas": [0.3, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0], "steps": [0.5, 0.1],
         "kernel_step": 0.5, "output_step": 0.5, "output_epochs": 300,
     },
     "paper": {  # train = 0: all of MNIST; about 45 runs of some 60 epochs, 10 s each on two cores
+        "images": "mnist", "otherwise": None,
         "train": 0, "width": 5000, "batch": 256, "seed": 0, "epochs": 150,
         "alphas": [0.1, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0], "steps": [0.5, 0.1, 0.05, 0.01],
         "kernel_step": 0.5, "output_step": 0.1, "output_epochs": 150,
@@ -50,8 +52,10 @@ LABELS = {
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
     """Test errors, training accuracies and grad distances of every start and learning rate."""
+    from tacit.claims.woodworth.digit_images import with_images
     from tacit.claims.woodworth.wide_net_runs import Trained
 
+    parameters, instead = with_images(parameters)
     alphas, steps = parameters["alphas"], parameters["steps"]
     found = np.array(list(_runs(courses(parameters), parameters, progress)), dtype=float)
     printed = found[: len(alphas) * len(steps)].reshape(len(alphas), len(steps), -1)
@@ -66,7 +70,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         variables[f"kernel_{name}"] = ("alpha", kernel[:, column(field)])
     variables["output_error"] = ((), output[column("error")])
     variables["output_accuracy"] = ((), output[column("train_accuracy")])
-    return _labelled(variables, np.array(alphas), np.array(steps))
+    return _labelled(variables, np.array(alphas), np.array(steps)).assign_attrs(instead=instead)
 
 
 def courses(parameters: Parameters) -> list[Course]:
@@ -114,7 +118,8 @@ def _runs(
 ) -> Iterable[Trained]:
     from tacit.claims.woodworth import wide_net_runs
 
-    scene = wide_net_runs.Scene("mnist", *(parameters[key] for key in ("train", "width", "batch")))
+    names = ("images", "train", "width", "batch")
+    scene = wide_net_runs.Scene(*(parameters[name] for name in names))
     for done, course in enumerate(courses):
         tell = _teller(done, len(courses), progress) if progress else None
         yield wide_net_runs.trained(scene, course, parameters["seed"], tell)
@@ -172,9 +177,14 @@ def summary(dataset: xarray.Dataset) -> str:
     return "\n".join(lines)
 
 
+def told(attributes: dict[str, Any]) -> str:
+    """The caption, which says first if other images stand in for those of the source."""
+    return f"{attributes.get('instead', '')} {caption_of(attributes)}".strip()
+
+
 @figure(
     "W-F6c",
-    title="Large starts err more on MNIST, and more than their kernel machines: as printed they "
+    title="Large starts err more on digits, and more than their kernel machines: as printed they "
     "never enter the kernel regime",
     source="Woodworth et al. 2020, Appendix B, Figure 6 (c)",
     data=data,
@@ -185,7 +195,7 @@ def summary(dataset: xarray.Dataset) -> str:
 )
 def draw(dataset: xarray.Dataset) -> Figure:
     """Test error and grad distance over alpha: as printed, and without the start's outputs."""
-    picture, (a, b) = sheet(dataset.title, caption_of(dataset.attrs), widths=(6.0, 6.0), height=4.9)
+    picture, (a, b) = sheet(dataset.title, told(dataset.attrs), widths=(6.0, 6.0), height=4.9)
     for axes, name in ((a, "error"), (b, "turned")):
         factor = 100 if name == "error" else 1
         _curve(axes, dataset, factor * at_chosen(dataset, name), "as printed", RED, "s")

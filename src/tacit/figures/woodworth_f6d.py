@@ -11,7 +11,8 @@ import numpy as np
 
 from tacit.arguments import one_of
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLUE, GREEN, GREY, RED, caption_of, sheet
+from tacit.figures.style import BLUE, GREEN, GREY, RED, sheet
+from tacit.figures.woodworth_f6c import told
 
 if TYPE_CHECKING:
     import xarray
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
 # 43 TFLOP an epoch, so 2000 of them take a good GPU hours for every start, and two cores weeks.
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "images": "cifar10", "train": 300, "test": 600, "slimmer": 16, "batch": 20,
+        "images": "cifar10", "otherwise": "digits",
+        "train": 300, "test": 600, "slimmer": 16, "batch": 20,
         "classes": ["airplane", "automobile", "frog"],
         "alphas": [0.7, 1.0, 1.4, 2.0, 4.0], "step": 0.03, "even": True, "epochs": 150,
         "whole": False, "output_step": 0.03, "kernel_alpha": 3.0, "kernel_step": 0.3, "seed": 0,
     },
     "paper": {
-        "images": "cifar10", "train": 0, "test": 0, "slimmer": 1, "batch": 128,
+        "images": "cifar10", "otherwise": None, "train": 0, "test": 0, "slimmer": 1, "batch": 128,
         "classes": [],
         "alphas": [0.5, 0.7, 0.85, 1.0, 1.2, 1.4, 2.0, 4.0], "step": 1e-4, "even": False,
         "epochs": 2000, "whole": True, "output_step": 1e-3, "kernel_alpha": 3.0,
@@ -60,14 +62,18 @@ KINDS = {"output": "the output layer alone", "kernel": "the kernel machine"}
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
     """Ends and curves of every start, of the output layer alone and of the kernel machine."""
     from tacit.claims.woodworth.conv_net_runs import Scene, trained
+    from tacit.claims.woodworth.digit_images import with_images
 
+    parameters, instead = with_images(parameters)
     names = ("images", "train", "test", "slimmer", "batch")
     given: dict[str, Any] = {name: parameters[name] for name in names}
     scene = Scene(**given, classes=tuple(parameters["classes"]))
     planned, found = courses(parameters), []
     for done, course in enumerate(planned):
         found.append(trained(scene, course, parameters["seed"], _part(progress, done, planned)))
-    return labelled(parameters, planned, found).assign_attrs(told=about(scene, parameters))
+    dataset = labelled(parameters, planned, found)
+    classes = len(parameters["classes"]) or 10
+    return dataset.assign_attrs(told=about(scene, parameters), classes=classes, instead=instead)
 
 
 def courses(parameters: Parameters) -> list[Course]:
@@ -200,7 +206,7 @@ def _line(name: str, row: xarray.Dataset, prefix: str) -> str:
 )
 def draw(dataset: xarray.Dataset) -> Figure:
     """The final test error over alpha, beside the turn of the tangent features."""
-    picture, (a, b) = sheet(dataset.title, caption_of(dataset.attrs), widths=(6.0, 6.0), height=4.9)
+    picture, (a, b) = sheet(dataset.title, told(dataset.attrs), widths=(6.0, 6.0), height=4.9)
     for axes, name in ((a, "error"), (b, "grad_distance")):
         _starts(axes, dataset, name)
         axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He's start, $\alpha = 1$")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, GREY, caption_of, sheet
+from tacit.figures.style import BLACK, GREY, sheet
+from tacit.figures.woodworth_f6c import told
 from tacit.figures.woodworth_f6d import PRESETS, data
 
 if TYPE_CHECKING:
@@ -56,14 +56,12 @@ def memorized(dataset: xarray.Dataset) -> Any:
 )
 def draw(dataset: xarray.Dataset) -> Figure:
     """Training loss, training accuracy and test error over the epochs, one colour per start."""
-    picture, panels = sheet(
-        dataset.title, caption_of(dataset.attrs), widths=(4.6, 4.6, 4.6), height=4.9
-    )
+    picture, panels = sheet(dataset.title, told(dataset.attrs), widths=(4.6, 4.6, 4.6), height=4.9)
     for letter, axes, (name, label) in zip("abc", panels, PANELS, strict=True):
         _panel(axes, dataset, name)
         axes.set(xscale="symlog", xlabel="epochs", ylabel=label, title=f"({letter}) {label}")
         axes.set_xlim(0, None)
-    _blind(panels[0], len(json.loads(dataset.parameters)["classes"]) or 10)
+    _blind(panels[0], int(dataset.attrs["classes"]))
     panels[1].set_ylim(0, 1.03)
     panels[2].set_ylim(0, 1.03)
     panels[1].legend(loc="upper left", handlelength=1.6)

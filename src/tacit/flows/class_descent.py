@@ -207,8 +207,8 @@ def _known(net: object, problem: object) -> None:
         raise ValueError(f"{WHO}: the model must be a TwoTokenNet, got {type(net).__name__}")
     if not isinstance(problem, TokenPairs):
         raise ValueError(
-            f"{WHO}: the problem must be TokenPairs, got {type(problem).__name__}; "
-            "use modular_addition() or TokenPairs(...)"
+            f"{WHO}: the problem must be pairs of tokens, got {type(problem).__name__}; "
+            "use modular_addition() or modular_arithmetic()"
         )
 
 

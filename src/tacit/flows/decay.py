@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any
 
 from tacit.arguments import real
@@ -48,7 +49,16 @@ class WeightDecay(Record, Flow):
         return decayed(self.flow, self.rate)
 
     @on_one_blas_thread
-    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
+    def run(
+        self, model: Model, problem: Problem, progress: Progress | None = None, test: Any = None
+    ) -> Path:
+        """The path of the flow; `test` samples for a ParameterFlow or a GradientDescent."""
+        held = {} if test is None else {"test": test}
+        if held and "test" not in inspect.signature(self.flow.run_decayed).parameters:
+            raise ValueError(
+                f"{WHO}: {type(self.flow).__name__} records no test samples; wrap ParameterFlow "
+                "or GradientDescent"
+            )
         if self.rate == 0:
-            return self.flow.run(model, problem, progress)
-        return self.flow.run_decayed(model, problem, self.rate, progress)
+            return self.flow.run(model, problem, progress, **held)
+        return self.flow.run_decayed(model, problem, self.rate, progress, **held)

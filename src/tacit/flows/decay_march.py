@@ -12,6 +12,7 @@ from tacit.arguments import Array, positive
 from tacit.flows.dual_decay import LAZY, DecayDual, MarginDecay, SquareDecay
 from tacit.flows.flow import Progress
 from tacit.flows.march import quiet, try_step
+from tacit.flows.row_products import RowProducts
 from tacit.records import Kind, Outcome
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
@@ -100,6 +101,7 @@ def _integrate(
         return Outcome(Kind.SOLVED, "followed to the end of the time asked for")
     end = due[-1][1]
     rtol = max(rtol / dual.law.sensitivity(math.exp(due[-1][0])), 1e-12)
+    dual.products = RowProducts(dual.rows, rtol)
     solvers = _solvers(dual, begin, x, end, rtol)
     solver = next(solvers)
     place, shown = 0, 0.0
@@ -158,8 +160,8 @@ def recorded(dual: DecayDual, log_t: Array, duals: list[Array]) -> dict[str, Arr
     law = dual.law
     with np.errstate(over="ignore", under="ignore"):
         t = np.exp(log_t)
-        for time, x in zip(t, duals, strict=True):
-            now, pull = law.at(float(time)), dual.pull(x)
+        for time, pull in zip(t, dual.pull(np.array(duals)), strict=True):
+            now = law.at(float(time))
             rows["predictor"].append(law.predictor(now, pull))
             rows["log_slopes"].append(law.log_slopes(now, pull) + np.zeros_like(pull))
             norm, turn = _norm_and_turn(dual, float(time), law.log_growth(now, pull))

@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arguments import Array, integer, positive, real
 from tacit.flows.decay import decay_rate
 from tacit.flows.flow import Flow, Problem, Progress, decayed
+from tacit.flows.inputs import inputs_of, outputs
 from tacit.flows.schedule import asked_steps, schedule
 from tacit.flows.tangent_loss import SquaredLoss, finite
 from tacit.flows.tangent_march import Moment
@@ -53,18 +54,27 @@ class GradientDescent(Record, Flow):
         return {"flow": WHO, **dataclasses.asdict(self)}
 
     @on_one_blas_thread
-    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
-        """A Path of a separable model, a TangentPath of any other."""
-        return self._run(model, problem, 0.0, progress)
+    def run(
+        self, model: Model, problem: Problem, progress: Progress | None = None, test: Any = None
+    ) -> Any:
+        """A Path of a separable model, a TangentPath of any other, with the loss of `test`."""
+        return self._run(model, problem, 0.0, progress, test)
 
     def run_decayed(
-        self, model: Model, problem: Problem, rate: float, progress: Progress | None = None
+        self,
+        model: Model,
+        problem: Problem,
+        rate: float,
+        progress: Progress | None = None,
+        test: Any = None,
     ) -> Any:
         """w <- (1 - step * rate) w - step * grad L(w)."""
-        return self._run(model, problem, decay_rate(WHO, rate), progress)
+        return self._run(model, problem, decay_rate(WHO, rate), progress, test)
 
-    def _run(self, model: Model, problem: Problem, rate: float, progress: Progress | None) -> Any:
-        job = task(WHO, model, problem)
+    def _run(
+        self, model: Model, problem: Problem, rate: float, progress: Progress | None, test: Any
+    ) -> Any:
+        job = task(WHO, model, problem, test)
         scale = _scale(job)
         rows, outcome = [(0, job.start)], None
         with double_precision():
@@ -128,17 +138,17 @@ def _compiled(
     import jax
     import jax.numpy as jnp
 
-    X: Any = jnp.asarray(job.rows)
+    inputs: Any = jnp.asarray(inputs_of(job.model, job.problem))
     y: Any = jnp.asarray(job.problem.y)
     kept = 1 - step * rate
 
     def loss(weights: Any) -> Any:
-        outputs = job.model.predict(weights, X)
+        found = outputs(job.model, weights, inputs)
         if isinstance(job.loss, SquaredLoss):
-            return jnp.sum((outputs - y) ** 2)
+            return jnp.sum((found - y) ** 2)
         if job.loss.name == "exp":
-            return jnp.mean(jnp.exp(-y * outputs))
-        return jnp.mean(jnp.logaddexp(0.0, -y * outputs))
+            return jnp.mean(jnp.exp(-y * found))
+        return jnp.mean(jnp.logaddexp(0.0, -y * found))
 
     value_and_gradient = jax.value_and_grad(loss)
 

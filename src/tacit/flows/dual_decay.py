@@ -15,6 +15,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.decay_law import DecayLaw, Moment
+from tacit.flows.row_products import RowProducts
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
@@ -36,7 +37,7 @@ class DecayDual(abc.ABC):
     """The velocity of the scaled dual x (one entry per row of `rows`) in the clock tau."""
 
     def __init__(self, law: DecayLaw, rows: Array) -> None:
-        self.law, self.rows = law, rows
+        self.law, self.rows, self.products = law, rows, RowProducts(rows)
         self.log_rate = self._log_rate()
 
     @abc.abstractmethod
@@ -52,10 +53,10 @@ class DecayDual(abc.ABC):
         now, force = self.law.at(0.0), self.force(np.zeros(len(self.rows)))
         pull = np.zeros(self.rows.shape[1])
         weights = np.broadcast_to(self.law.slope(now, pull), pull.shape)
-        size = float(np.abs(self.rows).max()) or 1.0
-        unit = self.rows / size
-        bound = float(np.abs((unit * weights) @ unit.sum(axis=0)).max() * force.stiffness.max())
-        most = float(np.abs(force.q @ unit).max())
+        size = max(float(self.rows.max()), -float(self.rows.min())) or 1.0
+        total = np.full(len(self.rows), 1 / size) @ self.rows
+        bound = float(np.abs(self.rows @ (weights * total / size)).max() * force.stiffness.max())
+        most = float(np.abs(force.q / size @ self.rows).max())
         speeds = [math.log(self.law.rate)]
         if bound > 0:
             eigenvalue = math.log(bound) + 2 * math.log(size) + force.log_unit
@@ -106,17 +107,17 @@ class DecayDual(abc.ABC):
 
     def velocity(self, tau: float, x: Array) -> Array:
         now, log_push, fade = self._moment(tau)
-        beta = self.law.predictor(now, x @ self.rows)
-        force = self.force(self.rows @ beta)
+        beta = self.law.predictor(now, self.products.pull(x))
+        force = self.force(self.products.outputs(beta))
         return math.exp(min(log_push + force.log_unit, 700.0)) * force.q - fade * x
 
     def jacobian(self, tau: float, x: Array) -> Array:
         now, log_push, fade = self._moment(tau)
-        pull = x @ self.rows
+        pull = self.products.pull(x)
         beta, weights = self.law.predictor(now, pull), self.law.slope(now, pull)
-        force = self.force(self.rows @ beta)
+        force = self.force(self.products.outputs(beta))
         push = math.exp(min(log_push + force.log_unit, 700.0))
-        answer = (self.rows * weights) @ self.rows.T
+        answer = self.products.gram(weights)
         answer *= -(push * force.stiffness)[:, None]
         answer[np.diag_indices_from(answer)] -= fade
         return answer

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tacit.flows.matrix_march import Plan, State, march
 from tacit.flows.matrix_path import MatrixPath, label_matrices
 from tacit.flows.matrix_plain import LiftedSystem, PlainSystem, march_plain
 from tacit.flows.matrix_system import FactorSystem
+from tacit.flows.schedule import times_to_record
 from tacit.flows.tangent_path import turn
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
@@ -40,8 +42,9 @@ class MatrixFlow(Record, Flow):
     are integrated explicitly in all their parameters.
 
     `loss` is the target, relative to the loss of the zero matrix; `rtol` the accuracy of one step
-    relative to the largest parameter. From a tiny start, directions that grow later than the
-    first are known to that accuracy only.
+    relative to the largest parameter. Records are log-spaced, or at the times given in `record` as
+    far as the flow gets; its start and its end are always among them. From a tiny start,
+    directions that grow later than the first are known to that accuracy only.
     """
 
     loss: float = 1e-20
@@ -50,12 +53,14 @@ class MatrixFlow(Record, Flow):
     t_max: float | None = None
     points_per_decade: int = 20
     max_steps: int = 4000
+    record: Sequence[float] | None = None
 
     def __post_init__(self) -> None:
         check(WHO, self)
         if self.rtol < 1e-11:  # the weights of the extrapolation amplify rounding a thousandfold
             raise ValueError(f"{WHO}: rtol must be at least 1e-11, got {self.rtol}")
         one_of(WHO, "form", self.form, FORMS)
+        object.__setattr__(self, "record", times_to_record(WHO, self.record, self.t_max))
 
     def describe(self) -> dict[str, Any]:
         return {"flow": WHO, **dataclasses.asdict(self)}
@@ -84,7 +89,10 @@ class MatrixFlow(Record, Flow):
         # a norm of y that is zero would make every loss too large
         unit = float(problem.y @ problem.y) or 1.0
         t_max = math.inf if self.t_max is None else float(self.t_max)
-        plan = Plan(self.loss * unit, t_max, self.max_steps, self.points_per_decade, self.rtol)
+        asked = None if self.record is None else tuple(t for t in self.record if t > 0)
+        plan = Plan(
+            self.loss * unit, t_max, self.max_steps, self.points_per_decade, self.rtol, asked
+        )
         if isinstance(system, FactorSystem):
             states, outcome = march(system, plan, progress)
         else:

@@ -1,9 +1,8 @@
-"""Following a matrix flow: log-spaced records, when to stop and what to say then."""
+"""Following a matrix flow: when to record, when to stop and what to say then."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -14,20 +13,30 @@ from tacit.flows.march import SETTLED, GaveUp
 from tacit.flows.matrix_end import Rest, end_game
 from tacit.flows.matrix_step import columns, extrapolated
 from tacit.flows.matrix_system import FactorSystem, Modes
-from tacit.problems.matrices import MatrixProblem
+from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
 
 SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
 
 
 class Plan(NamedTuple):
-    """When to stop and what to record; `target` is a loss, `rtol` the accuracy of one step."""
+    """When to stop and what to record; `target` is a loss, `rtol` the accuracy of one step.
+
+    Records are log-spaced, or at the times `asked`, which rise from above zero.
+    """
 
     target: float
     t_max: float
     max_steps: int
     per_decade: int
     rtol: float
+    asked: tuple[float, ...] | None = None
+
+    def due(self, first: float, done: int) -> float:
+        """The time of the record after the first `done`, of which the start is one."""
+        if self.asked is None:
+            return float(first * 10 ** ((done - 1) / self.per_decade))
+        return self.asked[done - 1] if done <= len(self.asked) else math.inf
 
 
 class State(NamedTuple):
@@ -55,7 +64,7 @@ def march(
         rest = end_game(system, now.W, modes, plan.target, plan.rtol) if count > 1 else None
         if rest is not None:
             return _finish(system, records, now, rest, first, plan, watch)
-        due = first * 10 ** ((len(records) - 1) / plan.per_decade)
+        due = plan.due(first, len(records))
         try:
             now, span = _step(system, now, span, min(due, plan.t_max), modes, order, plan.rtol)
         except GaveUp as reason:
@@ -114,20 +123,14 @@ def _finish(
 ) -> tuple[list[State], Outcome]:  # fmt: skip
     """The records of the end game, up to the target or t_max."""
     end = min(now.t + rest.time, plan.t_max)
-    for due in _dues(first, len(records), plan.per_decade, end):
+    near = 1 - 1e-9 if plan.asked is None else 1.0
+    while (due := plan.due(first, len(records))) < end * near:
         records.append(State(due, rest.at(due - now.t)))
     records.append(State(end, rest.at(end - now.t)))
     loss = watch.loss(system.residual(records[-1].W))
     if now.t + rest.time > plan.t_max:
         return records, watch.spent(end, loss, "t_max; raise t_max")
     return records, watch.fitted(end, loss)
-
-
-def _dues(first: float, done: int, per_decade: int, end: float) -> Iterator[float]:
-    """The record times after the first `done` records, before `end`."""
-    while (due := first * 10 ** ((done - 1) / per_decade)) < end * (1 - 1e-9):
-        yield due
-        done += 1
 
 
 def settled(before: Array, now: Array) -> bool:
@@ -189,9 +192,10 @@ class Watch:
         where = f"at rest since t={t / 10:.4g} with loss {loss:.3g}"
         if rate:
             return Outcome(Kind.SOLVED, f"{where}, held by weight decay")
-        design, y = problem.design, problem.y
-        best = design @ np.linalg.lstsq(design, y, rcond=None)[0] - y
-        floor = float(best @ best)
+        floor = 0.0  # entries that are seen once each can always be fitted
+        if not isinstance(problem, Completion):
+            best = problem.design @ np.linalg.lstsq(problem.design, problem.y, rcond=None)[0]
+            floor = float(np.sum((best - problem.y) ** 2))
         why = "this model cannot fit y from here (its width, its signs or its symmetry forbid it)"
         if floor > 0.5 * loss:
             why = f"no matrix fits y, the least-squares loss is {floor:.3g}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.path import LABELS, UNITS, Path, log_sum_of_squares
-from tacit.problems.matrices import MatrixProblem
+from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.records import Outcome
 from tacit.versions import versions
 
@@ -26,10 +26,11 @@ MATRIX_LABELS = {
     "parameter_norm": "Euclidean norm of the parameters",
     "turn": "angle between the parameters and those of the start",
     "measurements": "measurement matrices X_n",
+    "entries": "row and column of every observed entry",
     "y": "measured values",
 }
 DIMS = {"predictor": ("time", "row", "column"), "measurements": ("sample", "row", "column"),
-        "y": ("sample",)}  # fmt: skip
+        "entries": ("sample", "index"), "y": ("sample",)}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -53,11 +54,14 @@ def label_matrices(
     """The path of one run, from its recorded t, predictor and parameter_norm (first axis: time)."""
     import xarray
 
-    recorded = recorded | _derived(problem, recorded["t"], recorded["predictor"])
+    held: dict[str, Any] = recorded | _derived(problem, recorded["t"], recorded["predictor"])
     if problem.recipe is None:  # no recipe to draw the data again: keep the data themselves
-        stack = problem.design.reshape(problem.samples, *problem.shape)
-        recorded |= {"measurements": stack, "y": problem.y}
-    variables = {name: (DIMS.get(name, ("time",)), values) for name, values in recorded.items()}
+        held["y"] = problem.y
+        if isinstance(problem, Completion):
+            held["entries"] = problem.entries
+        else:
+            held["measurements"] = problem.design.reshape(-1, *problem.shape)
+    variables = {name: (DIMS.get(name, ("time",)), values) for name, values in held.items()}
     dataset = xarray.Dataset(variables, {"t": variables.pop("t")})
     for name, variable in dataset.variables.items():
         units = {"turn": "degree"}.get(str(name), UNITS.get(str(name), "1"))
@@ -67,7 +71,7 @@ def label_matrices(
         "outcome": outcome.kind.value,
         "sentence": outcome.sentence,
     }
-    last = {"t": float(recorded["t"][-1]), "log_loss": float(recorded["log_loss"][-1])}
+    last = {"t": float(held["t"][-1]), "log_loss": float(held["log_loss"][-1])}
     return MatrixPath(outcome, **last, predictor=recorded["predictor"][-1], parameters=parameters,
                       dataset=dataset)  # fmt: skip
 

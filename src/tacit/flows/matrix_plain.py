@@ -118,7 +118,7 @@ def _interpolated(solver: Any, first: float, done: int, plan: Plan) -> list[Stat
     """The states at the record times inside the last step."""
     found: list[State] = []
     dense = None
-    while (due := first * 10 ** ((done + len(found) - 1) / plan.per_decade)) < solver.t:
+    while (due := plan.due(first, done + len(found))) < solver.t:
         dense = solver.dense_output() if dense is None else dense
         found.append(State(due, dense(due)))
     return found

@@ -43,7 +43,9 @@ class ParameterFlow(Record, Flow):
     Models that are not separable, and all models under weight decay, are followed in time by an
     integrator whose linear systems have one row per sample, however many parameters there are.
     `record` then adds times; decay needs `t_max`, for it never ends. Large models are done in
-    seconds with rtol=1e-7; errors at the end are some tens to hundreds of times rtol.
+    seconds with rtol=1e-7; errors at the end are some tens to hundreds of times rtol. The loss and
+    accuracy of `test`, samples like those of the problem, are recorded for models that are not
+    separable.
     """
 
     loss: float = 1e-20
@@ -65,21 +67,28 @@ class ParameterFlow(Record, Flow):
         return {"flow": WHO, **settings(self)}
 
     @on_one_blas_thread
-    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
-        if isinstance(model, Model) and not isinstance(model, Separable):
-            return run_tangent(WHO, self, model, problem, 0.0, progress)
+    def run(
+        self, model: Model, problem: Problem, progress: Progress | None = None, test: Any = None
+    ) -> Any:
+        if test is not None or (isinstance(model, Model) and not isinstance(model, Separable)):
+            return run_tangent(WHO, self, model, problem, 0.0, progress, test)
         model, problem = separable(WHO, model, problem)
         if isinstance(problem, Classification):
             return self._classify(model, problem, progress)
         return self._regress(model, problem, progress)
 
     def run_decayed(
-        self, model: Model, problem: Problem, rate: float, progress: Progress | None = None
+        self,
+        model: Model,
+        problem: Problem,
+        rate: float,
+        progress: Progress | None = None,
+        test: Any = None,
     ) -> Any:
         """A Path of a separable model, a TangentPath of any other."""
         if not decay_rate(WHO, rate):
-            return self.run(model, problem, progress)
-        return run_tangent(WHO, self, model, problem, rate, progress)
+            return self.run(model, problem, progress, test)
+        return run_tangent(WHO, self, model, problem, rate, progress, test)
 
     def _classify(
         self, model: Separable, problem: Classification, progress: Progress | None

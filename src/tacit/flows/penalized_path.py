@@ -11,13 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, real
+from tacit.flows.inputs import outputs
 from tacit.flows.path import LABELS, log_sum_of_squares
 from tacit.flows.penalized_task import Job, Slope
 from tacit.flows.penalties import Penalty
 from tacit.flows.tails import log_mean_loss
-from tacit.flows.tangent_path import FEW
+from tacit.flows.tangent_path import FEW, MATRIX_LABELS
 from tacit.problems.classification import Classification
-from tacit.problems.matrices import MatrixProblem
+from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.records import Outcome, Record
 from tacit.versions import versions
 
@@ -41,6 +42,7 @@ OWN_LABELS = LABELS | {
     "test_accuracy": "share of the test samples on the right side",
     "X_test": "test samples, one row per sample",
     "y_test": "test labels",
+    "entries": MATRIX_LABELS["entries"],
 }
 DIMS = {"parameters": ("parameter",), "predictions": ("sample",)}
 
@@ -96,7 +98,7 @@ def row(who: str, job: Job, step: int, theta: Array) -> Row:
     """Everything that is measured at one step."""
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         predictor = job.predictor(theta)
-        predictions = np.asarray(job.model.predict(theta, job.rows))
+        predictions = np.asarray(outputs(job.model, theta, job.data[0]))
         gradient, value, pull = _gauge(job.slope, job.penalty)(job.data, theta)
         numbers = _losses(job.problem, predictions) | _penalty(who, job, step, theta, value, pull)
         numbers["objective"] = numbers["loss"] + job.beta * numbers["penalty"]
@@ -129,8 +131,12 @@ def labelled(
         variables[name] = ("time", *dims), np.array([r.arrays[name] for r in rows])
     variables["final_parameters"] = "parameter", rows[-1].theta
     if job.problem.recipe is None:  # no recipe to draw the data again: keep the data themselves
-        entries = "entry" if isinstance(job.problem, MatrixProblem) else "feature"
-        variables |= {"X": (("sample", entries), job.rows), "y": ("sample", job.problem.y)}
+        variables["y"] = "sample", job.problem.y
+        if isinstance(job.problem, Completion):
+            variables["entries"] = ("sample", "index"), job.problem.entries
+        else:
+            entries = "entry" if isinstance(job.problem, MatrixProblem) else "feature"
+            variables["X"] = ("sample", entries), job.data[0]
     if job.test is not None and job.test.recipe is None:
         tested = "test_sample"
         variables |= {"X_test": ((tested, "feature"), job.test.X), "y_test": (tested, job.test.y)}

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, real
+from tacit.flows.inputs import held_out, inputs_of, outputs
 from tacit.flows.penalties import Penalty
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
-from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.matrices import MatrixProblem
 from tacit.problems.regression import Regression
 
 Data = tuple[Any, Any]
@@ -60,13 +61,13 @@ class ModelSlope:
     def value(self, data: Data, theta: Any) -> Any:
         import jax.numpy as jnp
 
-        X, y = data
-        outputs = self.model.predict(theta, X)
+        inputs, y = data
+        found = outputs(self.model, theta, inputs)
         if self.loss == "squares":
-            return jnp.sum((outputs - y) ** 2) / 2
+            return jnp.sum((found - y) ** 2) / 2
         if self.loss == "exp":
-            return jnp.mean(jnp.exp(-y * outputs))
-        return jnp.mean(jnp.logaddexp(0.0, -y * outputs))
+            return jnp.mean(jnp.exp(-y * found))
+        return jnp.mean(jnp.logaddexp(0.0, -y * found))
 
     def __call__(self, data: Data, theta: Any) -> Any:
         import jax
@@ -88,11 +89,6 @@ class Job(NamedTuple):
     slope: Slope
     data: Data
     test: Any = None  # samples like those of the problem, which only records see
-
-    @property
-    def rows(self) -> Array:
-        """One row per sample, for the model's own `predict`."""
-        return self.problem.design if isinstance(self.problem, MatrixProblem) else self.problem.X
 
     @property
     def linear(self) -> bool:
@@ -118,7 +114,7 @@ class Job(NamedTuple):
         """sigma_max(X^T X), the largest curvature of g in a linear predictor."""
         if isinstance(self.slope, EntrySlope):
             return 1.0
-        return float(np.linalg.norm(self.rows, 2) ** 2)
+        return float(np.linalg.norm(self.data[0], 2) ** 2)
 
 
 def job(
@@ -146,23 +142,6 @@ def job(
     if penalty is not None:
         _try(who, penalty, start)
     return made
-
-
-def held_out(who: str, problem: Any, test: Any) -> Any:
-    """Test samples of the kind and dimension of the problem; None where none are given."""
-    if test is None:
-        return None
-    if isinstance(problem, MatrixProblem) or type(test) is not type(problem):
-        raise ValueError(
-            f"{who}: test must be a Regression or a Classification as the problem is, which is a "
-            f"{type(problem).__name__}, got {type(test).__name__}"
-        )
-    if test.dimension != problem.dimension:
-        raise ValueError(
-            f"{who}: test must have the {problem.dimension} features of the problem, got "
-            f"{test.dimension}"
-        )
-    return test
 
 
 def checked_penalty(who: str, penalty: object, beta: object) -> float:
@@ -199,13 +178,12 @@ def limit(job: Job, curvature: float, factor: float = 2.0) -> float:
 
 
 def _slope(model: Model, problem: Any) -> tuple[Slope, Data]:
+    data = inputs_of(model, problem), problem.y
     if isinstance(problem, Classification):
-        return ModelSlope(model, problem.loss), (problem.X, problem.y)
-    plain = isinstance(model, LinearPredictor | LinearMatrix)
-    if plain and isinstance(problem, Completion):
-        return EntrySlope(), (problem.entries @ np.array([problem.shape[1], 1]), problem.y)
-    rows = problem.design if isinstance(problem, MatrixProblem) else problem.X
-    return (DenseSlope() if plain else ModelSlope(model, "squares")), (rows, problem.y)
+        return ModelSlope(model, problem.loss), data
+    if not isinstance(model, LinearPredictor | LinearMatrix):
+        return ModelSlope(model, "squares"), data
+    return (EntrySlope() if data[0].ndim == 1 else DenseSlope()), data
 
 
 def _try(who: str, penalty: Penalty, start: Array) -> None:

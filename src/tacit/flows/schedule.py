@@ -1,11 +1,11 @@
-"""Which steps of a descent are recorded: log-spaced ones, or those asked for."""
+"""Which steps of a descent, or times of a flow, are recorded: log-spaced or those asked for."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 
-from tacit.arguments import integer
+from tacit.arguments import integer, real
 
 
 def asked_steps(who: str, record: Sequence[int] | None, steps: int) -> tuple[int, ...] | None:
@@ -18,6 +18,22 @@ def asked_steps(who: str, record: Sequence[int] | None, steps: int) -> tuple[int
     if max(asked, default=0) > steps:
         raise ValueError(f"{who}: record must stay within steps={steps}, got {max(asked)}")
     return asked
+
+
+def times_to_record(
+    who: str, record: Sequence[float] | None, t_max: float | None
+) -> tuple[float, ...] | None:
+    """The times asked for, each once and in order; None where none are. The start needs no word."""
+    if record is None:
+        return None
+    if isinstance(record, str) or not isinstance(record, Iterable):
+        raise ValueError(f"{who}: record must list the times to record, got {record!r}")
+    times = sorted({real(who, "record", t) for t in record})
+    if times and times[0] < 0:
+        raise ValueError(f"{who}: record must hold times >= 0, got {times[0]:g}")
+    if t_max is not None and times and times[-1] > t_max:
+        raise ValueError(f"{who}: record must stay within t_max={t_max:g}, got {times[-1]:g}")
+    return tuple(times)
 
 
 def schedule(record: Sequence[int] | None, steps: int, per_decade: int) -> list[int]:

@@ -137,7 +137,32 @@ class TangentMarch:
             now = self._moment(solver, solver.t)
             if now.t > records[-1].t:
                 records.append(now)
-            return Outcome(Kind.STALLED, f"the integrator gave up at {self._place(now)}: {reason}")
+            why = self._kink(now, course.t_max) or str(reason)
+            return Outcome(Kind.STALLED, f"the integrator gave up at {self._place(now)}: {why}")
+
+    def _kink(self, now: Moment, t_max: float) -> str | None:
+        """What to do at a jump of the gradient, as a ReLU has at zero; None where there is none."""
+        with np.errstate(all="ignore"):
+            velocity = self.plain.velocity(now.t, now.parameters)
+            fastest = float(np.abs(velocity).max()) or 1.0
+            ahead = velocity / fastest * float(np.abs(now.parameters).max())
+            far, near = (
+                self.plain.velocity(now.t, now.parameters + size * ahead)
+                - self.plain.velocity(now.t, now.parameters - size * ahead)
+                for size in (1e-8, 1e-10)
+            )
+        jump = float(np.abs(near).max())
+        # a smooth gradient changes a hundred times less over a hundredth of the way
+        if not (jump > 1e-9 * fastest and jump > 0.3 * float(np.abs(far).max())):
+            return None
+        step = float(f"{0.1 * self.unit:.1g}")
+        steps = "steps" if t_max == math.inf else f"{math.ceil(t_max / step)}"
+        descent = f"GradientDescent({step:g}, {steps})"
+        use = f"WeightDecay({descent}, {self.rate:g})" if self.rate else descent
+        return (
+            "the gradient jumps there (a kink, as of a ReLU at zero), which no smaller step and no "
+            f"other rtol gets past; use {use}, whose steps jump over kinks, or a smooth activation"
+        )
 
     def _solver(self, t_max: float) -> Backward:
         state = np.zeros_like(self.start) if self.lazy else self.start

@@ -12,6 +12,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.path import LABELS, LEAST, UNITS, label, log_sum_of_squares
+from tacit.flows.tails import log_mean_loss
 from tacit.flows.tangent_march import Moment
 from tacit.flows.tangent_matrix import TwoFactorSamples
 from tacit.flows.tangent_samples import HomogeneousSamples
@@ -27,6 +28,12 @@ from tacit.versions import versions
 FEW = 2000  # parameters that are recorded at every time, with their tangent kernels
 DIMS = {"predictions": ("sample",), "margins": ("sample",), "parameters": ("parameter",),
         "predictor": ("row", "column")}  # fmt: skip
+TEST_LABELS = {
+    "test_loss": "loss of the test samples",
+    "test_accuracy": "share of the test samples on the right side",
+    "X_test": "test samples, one row per sample",
+    "y_test": "test labels",
+}
 MATRIX_LABELS = {
     "predictor": "the matrix M of the linear predictor, f(X) = <M, X>",
     "norm_nuclear": "nuclear norm of the matrix",
@@ -40,7 +47,8 @@ MATRIX_LABELS = {
 class TangentPath(Record):
     """Where training went; `dataset` holds everything that was recorded, with labels.
 
-    `predictions` and `parameters` are those of the last recorded time.
+    `predictions` and `parameters` are those of the last recorded time. With test samples the
+    dataset has their loss and accuracy too, so that `grokking` can read the jump.
     """
 
     outcome: Outcome
@@ -100,6 +108,8 @@ def labelled(
         described = task.model.describe(), flow, outcome
         return label(task.problem, *described, recorded, moments[-1].parameters)
     recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
+    if task.test is not None:
+        recorded |= _tested(task, moments)
     if isinstance(task.problem, MatrixProblem):
         recorded |= _matrices(task, rate, moments)
     if task.start.size <= FEW:
@@ -146,6 +156,18 @@ def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
     return found
 
 
+def _tested(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
+    """The loss of the test samples, and the accuracy on labels."""
+    found = [np.asarray(task.model.predict(m.parameters, task.test.X)) for m in moments]
+    outputs = np.array(found)
+    if not isinstance(task.test, Classification):
+        return {"test_loss": np.exp(log_sum_of_squares(outputs - task.test.y))}
+    margins = outputs * task.test.y
+    with np.errstate(under="ignore"):
+        loss = np.exp(log_mean_loss(task.test.loss, margins))
+    return {"test_loss": loss, "test_accuracy": (margins > 0).mean(axis=1)}
+
+
 def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> dict[str, Array]:
     exact = task.samples if isinstance(task.samples, TwoFactorSamples) else None
     matrices = []
@@ -188,9 +210,14 @@ def _dataset(task: Task, recorded: dict[str, Array], final: Array) -> Any:
             variables["entries"] = ("sample", "index"), task.problem.entries
         else:
             variables["X"] = ("sample", "feature"), task.rows
+    if task.test is not None and task.test.recipe is None:
+        variables["X_test"] = ("test_sample", "feature"), task.test.X
+        variables["y_test"] = ("test_sample",), task.test.y
     coordinates = {name: variables.pop(name) for name in ("t", "step") if name in variables}
     dataset = xarray.Dataset(variables, coordinates)
-    labels = LABELS | (MATRIX_LABELS if isinstance(task.problem, MatrixProblem) else {})
+    labels = (
+        LABELS | TEST_LABELS | (MATRIX_LABELS if isinstance(task.problem, MatrixProblem) else {})
+    )
     for name, variable in dataset.variables.items():
         variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": labels[str(name)]}
     return dataset
@@ -204,6 +231,9 @@ def _description(task: Task, flow: dict[str, Any]) -> dict[str, Any]:
         described["loss"] = problem.loss
     if isinstance(problem, MatrixProblem):
         described["shape"] = list(problem.shape)
+    if task.test is not None:
+        names = ("description", "samples", "recipe")
+        described["test"] = {name: getattr(task.test, name) for name in names}
     seed = (problem.recipe or {}).get("seed")
     return {"problem": described, "model": task.model.describe(), "flow": flow, "seed": seed,
             "versions": versions()}  # fmt: skip

@@ -25,10 +25,16 @@ SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
 
 
 def run_tangent(
-    who: str, flow: Any, model: object, problem: object, rate: float, progress: Progress | None
+    who: str,
+    flow: Any,
+    model: object,
+    problem: object,
+    rate: float,
+    progress: Progress | None,
+    test: object = None,
 ) -> Any:
     """The path of theta' = -grad L - rate theta with the settings of `flow`, a ParameterFlow."""
-    job = task(who, model, problem)
+    job = task(who, model, problem, test)
     course = _course(who, flow, job, rate)
     separable = isinstance(job.model, Separable)
     march = TangentMarch(who, job.samples, job.loss, job.start, rate, flow.rtol, separable)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tacit.arguments import Array
+from tacit.flows.inputs import held_out
 from tacit.flows.tangent_loss import Loss, MarginLoss, SquaredLoss
 from tacit.flows.tangent_matrix import MatrixSamples, TwoFactorSamples
 from tacit.flows.tangent_samples import HomogeneousSamples, RowSamples, Samples
@@ -24,6 +25,7 @@ class Task(NamedTuple):
     start: Array
     samples: Samples
     loss: Loss
+    test: Any = None  # samples like those of the problem, which only records see
 
     @property
     def rows(self) -> Array:
@@ -32,7 +34,7 @@ class Task(NamedTuple):
         return self.problem.design if matrices else self.problem.X
 
 
-def task(who: str, model: object, problem: object) -> Task:
+def task(who: str, model: object, problem: object, test: object = None) -> Task:
     """`model` and `problem` if the one can learn the other; otherwise an error that says why."""
     if not isinstance(problem, Regression | Classification | MatrixProblem):
         raise ValueError(
@@ -49,11 +51,17 @@ def task(who: str, model: object, problem: object) -> Task:
             f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
             f"{type(model).__name__}; use problem.regression() for models of vectors"
         )
+    if test is not None and isinstance(model, Separable):
+        raise ValueError(
+            f"{who}: test= is for models without a linear predictor, got {type(model).__name__}; "
+            "its path keeps the predictor of every recorded time: X_test @ predictor"
+        )
+    test = held_out(who, problem, test)
     start = model.start(problem.dimension)
     loss: Loss = SquaredLoss(problem.y)
     if isinstance(problem, Classification):
         loss = MarginLoss(problem.y, problem.loss)
-    return Task(model, problem, start, _samples(model, problem, start), loss)
+    return Task(model, problem, start, _samples(model, problem, start), loss, test)
 
 
 def _samples(model: Model, problem: Any, start: Array) -> Samples:

@@ -158,6 +158,6 @@ def _known(net: object, problem: object) -> None:
         )
     if not isinstance(problem, TokenPairs):
         raise ValueError(
-            f"{WHO}: the problem must be TokenPairs, got {type(problem).__name__}; "
-            "use modular_arithmetic(), permutation_group() or TokenPairs(...)"
+            f"{WHO}: the problem must be pairs of tokens, got {type(problem).__name__}; "
+            "use modular_arithmetic() or permutation_group()"
         )

@@ -36,7 +36,9 @@ def fingerprint(problem: TokenPairs) -> str:
 def check_resume(who: str, path: object, told: dict[str, Any], steps: int) -> None:
     """A ValueError if `path` is not the beginning of the run `told`."""
     if not isinstance(path, TokenPath):
-        raise ValueError(f"{who}: resume must be a TokenPath, got {type(path).__name__}")
+        raise ValueError(
+            f"{who}: resume must be the path of an earlier run, got {type(path).__name__}"
+        )
     check_same(who, path.dataset, told, FREE)
     if steps <= path.steps:
         raise ValueError(

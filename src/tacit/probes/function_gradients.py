@@ -12,7 +12,8 @@ import numpy as np
 from tacit.arguments import Array, one_of
 from tacit.precision import double_precision
 from tacit.probes.blocked_kernels import LARGEST, Gradients
-from tacit.probes.tangent_factors import Factors, factors
+from tacit.probes.compiled_functions import CompiledFunction, compiled
+from tacit.probes.tangent_factors import Factors
 
 PRECISIONS = ("double", "single")
 ALONE = 1e-3  # the outputs of a row alone and in company differ by less than this share of them
@@ -28,8 +29,8 @@ class FunctionGradients(Gradients):
 
     `outputs` is None for a function with one output, the index of one of several, or "mean" or
     "full" for all of them; `factored=False` keeps every gradient whole. Leaves that are no
-    floating-point arrays are handed to f as they are. `move` goes to other parameters of the same
-    structure without compiling again.
+    floating-point arrays are handed to f as they are. Other parameters of the same structure, after
+    `move` or in a new instance, need no compiling again.
     """
 
     def __init__(
@@ -52,14 +53,12 @@ class FunctionGradients(Gradients):
         if not self.learned:
             raise ValueError(f"{who}: params hold no floating-point array to differentiate in")
         self.double = _is_double([leaves[i] for i in self.learned], precision, who)
-        self.compiled: dict[int, Any] = {}
+        self.factored = factored
         self.move(params)
+        self.compiled = self._compiled(x)
         with self._speaking():
             self._check_rows(x)
-            sample = jax.ShapeDtypeStruct(x.shape[1:], self._inputs(x[:1]).dtype)
-            learned = [self.places.index(i) for i in self.learned]
-            self.run = factors(self._sample, self.arrays, learned, sample, factored)
-            self._measure(sample)
+            self._differentiate(x)
 
     def move(self, params: Any) -> None:
         """From now on the gradients are those at `params`."""
@@ -81,7 +80,8 @@ class FunctionGradients(Gradients):
         self.fixed = sum(array.nbytes for array in self.arrays)
 
     def work(self, size: int) -> int:
-        told = self._compile(size).memory_analysis()
+        with self._speaking():
+            told = self.compiled.block(self.arrays, size).memory_analysis()
         # some backends do not tell; XLA's rearranging copies are at most as large as the result
         return size * self.held if told is None else int(told.temp_size_in_bytes)
 
@@ -91,72 +91,55 @@ class FunctionGradients(Gradients):
         short = size - len(x)
         padded = np.concatenate([x, np.repeat(x[-1:], short, axis=0)]) if short else x
         with self._speaking():
-            found = self._compile(size)(self.arrays, self._inputs(padded))
+            found = self.compiled.block(self.arrays, size)(self.arrays, self._inputs(padded))
             return jax.tree.map(lambda array: np.asarray(array)[: len(x)], found)
 
     def values(self, x: Any) -> Array:
-        import jax
-
         parts = []
         with self._speaking():
-            run = jax.jit(self._outputs)
             for at in range(0, len(x), LARGEST):
                 part = self._inputs(x[at : at + LARGEST])
-                found = np.asarray(run(self.arrays, part), dtype=np.float64)
+                found = np.asarray(self.compiled.run(self.arrays, part), dtype=np.float64)
                 parts.append(found.reshape(len(part), -1))
         whole = np.concatenate(parts)
         return whole[:, [self.asked]] if isinstance(self.asked, int) else whole
 
-    def _compile(self, size: int) -> Any:
+    def _compiled(self, x: Any) -> CompiledFunction:
+        """Shared by all gradients of the function with these shapes and these constant leaves."""
+        fixed = [None if i in self.places else leaf for i, leaf in enumerate(self.leaves)]
+        kinds = tuple((array.shape, str(array.dtype)) for array in self.arrays)
+        sample = (x.shape[1:], str(x.dtype))
+        choice = (self.asked, self.factored, self.double)
+        return compiled(
+            self.function,
+            (self.tree, tuple(fixed), tuple(self.learned), kinds, sample, choice),
+            lambda: CompiledFunction(self.function, self.tree, fixed, self.places),
+        )
+
+    def _differentiate(self, x: Any) -> None:
+        """Makes the gradients of one sample known: their outputs, bytes and uses of a layer."""
         import jax
 
-        if size not in self.compiled:
-            with self._speaking():
-                many = jax.ShapeDtypeStruct((size, *self.sample.shape), self.sample.dtype)
-                self.compiled[size] = jax.jit(self.run).lower(self.arrays, many).compile()
-        return self.compiled[size]
-
-    def _measure(self, sample: Any) -> None:
-        """Notes the outputs of one sample, the bytes of its gradients and the uses of a layer."""
-        import jax
-
-        self.sample = sample
-        one = jax.ShapeDtypeStruct((1, *sample.shape), sample.dtype)
-        found = jax.eval_shape(self.run, self.arrays, one)
-        arrays = jax.tree.leaves(found)
-        self.held = sum(math.prod(a.shape) * a.dtype.itemsize for a in arrays)
-        self.times = max((h.shape[1] for h, _ in found.layers), default=1)
-        self.outputs = found.rows[0].shape[1] if found.rows else found.layers[0][1].shape[2]
-
-    def _sample(self, arrays: list[Any], x: Any) -> Any:
-        """The outputs of a single sample, as one axis."""
-        found = self._outputs(arrays, x[None]).reshape(-1)
-        return found[self.asked : self.asked + 1] if isinstance(self.asked, int) else found
-
-    def _outputs(self, arrays: list[Any], x: Any) -> Any:
-        import jax
-
-        leaves = list(self.leaves)
-        for place, array in zip(self.places, arrays, strict=True):
-            leaves[place] = array
-        return self.function(jax.tree.unflatten(self.tree, leaves), x)
+        known = self.compiled
+        if not hasattr(known, "gradients"):
+            sample = jax.ShapeDtypeStruct(x.shape[1:], self._inputs(x[:1]).dtype)
+            known.differentiate(self.arrays, self.learned, sample, self.asked, self.factored)
+        self.outputs, self.held, self.times = known.count, known.held, known.times
 
     def _check_rows(self, x: Any) -> None:
         """Each row has its own outputs, and they do not depend on the other rows."""
         import jax
 
-        found = jax.eval_shape(self._outputs, self.arrays, jax.ShapeDtypeStruct(x.shape, x.dtype))
-        check_outputs(self.who, found, len(x), self.asked)
+        if len(x) not in self.compiled.rows:
+            many = jax.ShapeDtypeStruct(x.shape, x.dtype)
+            found = jax.eval_shape(self.compiled.outputs, self.arrays, many)
+            check_outputs(self.who, found, len(x), self.asked)
+            self.compiled.rows.add(len(x))
         if len(x) < 2:
             return
-
-        def both(arrays: list[Any], pair: Any) -> Any:
-            return self._outputs(arrays, pair)[0], self._outputs(arrays, pair[:1]).reshape(-1)
-
         # an unbiased start has outputs of zero, to which rounding cannot be compared
-        moved = [self._nudged(place, array)
-                 for place, array in zip(self.places, self.arrays, strict=True)]  # fmt: skip
-        found = jax.jit(both)(moved, self._inputs(x[[0, -1]]))
+        moved = [self._nudged(*pair) for pair in zip(self.places, self.arrays, strict=True)]
+        found = self.compiled.pair(moved, self._inputs(x[[0, -1]]))
         together, alone = (np.asarray(part, dtype=np.float64).reshape(-1) for part in found)
         apart = np.abs(together - alone).max()
         if np.isfinite(together).all() and not apart <= ALONE * np.abs(together).max():

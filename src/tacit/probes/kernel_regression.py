@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, finite_array, one_of, positive, real
 from tacit.models.model import Model
 from tacit.probes.blocked_kernels import Gradients, blocked_kernel
-from tacit.probes.kernel_arguments import MEMORY, OUTPUTS, alike, gradients_of, samples
+from tacit.probes.kernel_arguments import (
+    MEMORY,
+    OUTPUTS,
+    alike,
+    arguments,
+    gradients_of,
+    samples,
+)
 from tacit.records import Kind, Outcome, Record
 
 FITS = 1e-6  # a misfit up to this share of the largest target is none
@@ -55,9 +62,9 @@ class KernelRegression(Record):
 
 def kernel_regression(
     model: Model | Callable[[Any, Any], Any],
-    params: Any,
-    x: ArrayLike,
-    y: ArrayLike,
+    params: Any = None,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
     *,
     ridge: float = 0.0,
     outputs: str = "full",
@@ -69,8 +76,10 @@ def kernel_regression(
     `ridge`, the least sum of squares plus ridge |h|^2. `y` has one number per sample, or a row of
     C. outputs="full" couples them as the model does, in a system of N C equations; "mean" gives
     all of them the mean kernel, as in the limit of wide nets. Targets that no h fits are fitted
-    in the least-squares sense, and the outcome says so. All is computed in double precision.
+    in the least-squares sense, and the outcome says so. All is computed in double precision. A
+    torch.nn.Module is taken at its own parameters: kernel_regression(module, x, y).
     """
+    model, params, x, y = arguments(WHO, "double", model, params, x, y, least=2)
     rows = samples(WHO, "x", x, model)
     given = finite_array(WHO, "y", y, ndim=1 if np.ndim(y) < 2 else 2)
     targets = given.reshape(len(given), -1)

@@ -12,7 +12,7 @@ from tacit.arguments import Array, positive, regression_data
 from tacit.models.model import Model, Separable
 from tacit.models.tangent import gradient_distance, kernel_distance
 from tacit.probes.blocked_kernels import blocked_kernel, blocked_lengths, plan
-from tacit.probes.kernel_arguments import MEMORY, alike, gradients_of, samples
+from tacit.probes.kernel_arguments import MEMORY, alike, arguments, gradients_of, samples
 from tacit.probes.kernel_machines import kernel_interpolant
 from tacit.records import Kind, NumericalError, Outcome
 
@@ -27,8 +27,8 @@ __all__ = [
 
 def tangent_kernel(
     model: Model | Callable[[Any, Any], Any],
-    params: Any,
-    x: ArrayLike,
+    params: Any = None,
+    x: ArrayLike | None = None,
     x2: ArrayLike | None = None,
     *,
     outputs: str | int | None = None,
@@ -38,7 +38,9 @@ def tangent_kernel(
     """K(x, x2) = <grad_w f(w, x), grad_w f(w, x2)> at w = `params`, one row per sample of `x`.
 
     `model` is a Model with flat parameters, or any JAX function f(params, x) with a pytree of
-    parameters whose rows of `x` do not influence one another. `x2` is `x` itself by default.
+    parameters whose rows of `x` do not influence one another. `x2` is `x` itself by default. A
+    torch.nn.Module is looked at in eval mode, at its own parameters: tangent_kernel(module, x) or
+    tangent_kernel(module, x, x2); a mapping of their names to others may stand before `x`.
 
     A function may return one number per row, or C of them; then `outputs` says what is asked for:
     "mean" is (1/C) sum_c <grad f_c(x), grad f_c(x2)>, an index one of these c alone, and "full"
@@ -50,6 +52,7 @@ def tangent_kernel(
     """
     who = "tangent_kernel"
     memory = positive(who, "memory", memory)
+    model, params, x, x2 = arguments(who, precision, model, params, x, x2)
     rows = samples(who, "x", x, model)
     others = None if x2 is None else alike(who, rows, samples(who, "x2", x2, model))
     gradients = gradients_of(who, model, params, rows, outputs, precision)
@@ -68,10 +71,12 @@ def gradient_turn(
 ) -> float:
     """`gradient_distance` of grad f(start, x) and grad f(end, x), without holding all of either.
 
-    Samples, outputs and parameters all count; arguments are as in `tangent_kernel`.
+    Samples, outputs and parameters all count; arguments are as in `tangent_kernel`. Of a torch
+    module, `start` and `end` are mappings of names to arrays, such as copies of its state_dict.
     """
     who = "gradient_turn"
     memory = positive(who, "memory", memory)
+    model, start, x = arguments(who, precision, model, start, x)
     rows = samples(who, "x", x, model)
     gradients = gradients_of(who, model, start, rows, outputs, precision, factored=False)
     spare = memory - 8 * gradients.held  # four copies of one sample in float64

@@ -123,9 +123,14 @@ class Completion(MatrixProblem):
         return matrix
 
     @property
+    def places(self) -> NDArray[np.int64]:
+        """Where the observed entries are in M.ravel()."""
+        return self.entries @ np.array([self.shape[1], 1])
+
+    @property
     def design(self) -> Array:
         rows = np.zeros((self.samples, self.dimension))
-        rows[np.arange(self.samples), self.entries @ np.array([self.shape[1], 1])] = 1.0
+        rows[np.arange(self.samples), self.places] = 1.0
         return rows
 
 

@@ -23,6 +23,7 @@ LAST_LAYER = {"quick": 0.3, "full": 0.03}
 EPOCHS = {"quick": 200, "full": 300}
 SHORT = 10  # epochs for a start that dies in the first
 SLOWER = 1.2  # one start counts as slower than another with a fifth more epochs
+BLIND = 0.2  # training accuracy of a net that has learned nothing: 0.1, and what classes differ
 LEFT = 2.0  # training loss below which a net has left the plateau at log 10 = 2.30
 
 
@@ -86,8 +87,10 @@ def ran(size: Size) -> Curves:
 
 @claim(
     "W-F8",
-    statement="with one step for all of them the smaller the start of a VGG11-like net, the more"
-    " epochs it needs; every start reaches 100% training accuracy, its output layer alone does not",
+    statement="with one step for all of them a VGG11-like net reaches 100% training accuracy from"
+    " starts between alpha = 0.5 and 1, the later the smaller the start; its output layer alone"
+    " does not, nor does a start that is too large for the step, as alpha = 2 is here (W's runs,"
+    " with a step of 1e-4 for 2000 epochs, all reached 100%)",
     place="appendix B.2, Figure 8",
     seconds=30,
 )
@@ -112,10 +115,16 @@ def evidence(curves: Curves) -> Evidence:
         tolerance=0.05 * power,
     )
     every = Check(
-        "least training accuracy of a start",
+        f"least training accuracy of a start between alpha = {SMALL[0]:g} and {FAST:g}",
         min(run.train_accuracy for run in curves.nets.values()),
         1.0,
         kind="at least",
+    )
+    lost = Check(
+        f"training accuracy from alpha = {DEAD:g}, for which the step is too long",
+        curves.dead.train_accuracy,
+        BLIND,
+        kind="at most",
     )
     alone = Check(
         "training accuracy of the output layer alone, in as many epochs",
@@ -131,13 +140,16 @@ def evidence(curves: Curves) -> Evidence:
             "more training images than the output layer can separate at random, two per feature":
                 (curves.scene.train > 2 * features, curves.scene.train / features),
         },
-        checks=[slower, law, every, alone],
+        checks=[slower, law, every, lost, alone],
         controls={
-            "larger for smaller": slower.control(float((epochs[1:] / epochs[:-1]).min())),
-            f"exponent {2 * power}, the square": law.control(predicted=2.0 * power),
+            "the scale of the start costs no time": slower.control(1.0),
             f"exponent {DEPTH - 1}, that of the gradient": law.control(predicted=DEPTH - 1.0),
             "every start moves alike": law.control(predicted=0.0),
-            f"alpha = {DEAD:g} with the same step": every.control(curves.dead.train_accuracy),
+            f"every start learns with this step, alpha = {DEAD:g} too": every.control(
+                curves.dead.train_accuracy),
+            "random features are enough": every.control(curves.output.train_accuracy),
+            f"alpha = {DEAD:g} learns as alpha = {FAST:g} does": lost.control(
+                curves.nets[FAST].train_accuracy),
             "all layers for the output layer": alone.control(
                 curves.nets[FAST].train_accuracy),
         },

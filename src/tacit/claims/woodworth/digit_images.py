@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import integer
 from tacit.problems.images.arrays import Images
+from tacit.problems.images.cache import file_of
+from tacit.problems.images.catalogue import find
 from tacit.problems.images.load import load_images
 
 WHO = "digits"
 LEAST = 10  # images on either side of a split
+MOST = 1000  # of the 1797 digits to train on in the place of larger sets
 
 
 def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
@@ -36,6 +41,29 @@ def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
         f" {enlarged} x {enlarged} times",
         recipe={**known.recipe, "split seed": seed, "train": count, "enlarged": enlarged},
     )  # fmt: skip
+
+
+def there(name: str) -> bool:
+    """Whether the images of this name can be read on this machine."""
+    images = find(WHO, name)
+    return images.package is None or file_of(images).exists()
+
+
+def with_images(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """`parameters` with images that are there, and a sentence if they are not those asked for.
+
+    Digits stand in where the parameters say so by `otherwise`; then all their classes are used,
+    and at most `MOST` of them for training.
+    """
+    name, instead = parameters["images"], parameters["otherwise"]
+    if instead is None or there(name):
+        return dict(parameters), ""
+    changed: dict[str, Any] = {**parameters, "images": instead}
+    changed["train"] = min(parameters["train"], MOST)
+    if "classes" in parameters:
+        changed["classes"] = []
+    told = f"{name} is not on this machine: the small digits of scikit-learn stand in for it, "
+    return changed, f"{told}{changed['train']} of them to train on (see `tacit data {name}`)."
 
 
 def larger(pixels: NDArray[np.float32], times: int) -> NDArray[np.float32]:

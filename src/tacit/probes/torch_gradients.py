@@ -8,24 +8,36 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.probes.blocked_kernels import Gradients
+from tacit.probes.blocked_kernels import LARGEST, Gradients
 from tacit.probes.tangent_factors import Factors, Use
-from tacit.watch.torch_layers import factored_layers, factors
-from tacit.watch.torch_module import TorchFunction
+from tacit.probes.torch_layers import factored_layers, factors
+from tacit.probes.torch_module import TorchFunction
 
 
 class TorchGradients(Gradients):
-    """Gradients of the outputs in the live trained parameters of `function`.
+    """Gradients of the outputs in the trained parameters of `function`: the live ones, unless
+    `move` has given others.
 
     Linear and Conv2d layers come as factors, or as products of them (see torch_layers). All other
     parameters keep whole gradients, taken by torch.func for all samples of a block at once, or
     one by one where it cannot.
     """
 
-    def __init__(self, function: TorchFunction, x: Any, outputs: int, asked: int | None):
+    def __init__(
+        self,
+        function: TorchFunction,
+        x: Any,
+        outputs: int,
+        asked: int | None,
+        factored: bool = True,
+    ):
         self.function, self.every = function, outputs
+        self.model = function
         self.params = function.parameters()
-        self.layers = factored_layers(function, x)
+        self.layers = []
+        if factored:
+            with function.quiet():
+                self.layers = factored_layers(function, x)
         served = set().union(*(layer.names for layer in self.layers))
         self.rest = [name for name in function.names if name not in served]
         self.together = True
@@ -39,16 +51,28 @@ class TorchGradients(Gradients):
         self._measure()
 
     def move(self, params: Any) -> None:
-        self.params = self.function.parameters() if params is None else params
+        given = self.function.given
+        self.params = self.function.parameters() if params is None else given(params)
 
     def work(self, size: int) -> int:
         return size * (self.held + self.spread)
 
     def values(self, x: Any) -> Array:
-        found = self.function(self.params, x).reshape(len(x), -1)
-        return as_array(found if self.asked is None else found[:, [self.asked]])
+        import torch
+
+        parts = []
+        with self.function.quiet(), torch.no_grad():
+            for at in range(0, len(x), LARGEST):
+                part = x[at : at + LARGEST]
+                parts.append(as_array(self.function(self.params, part)).reshape(len(part), -1))
+        found = np.concatenate(parts)
+        return found if self.asked is None else found[:, [self.asked]]
 
     def block(self, x: Any, size: int) -> Factors:
+        with self.function.quiet():
+            return self._factors(x)
+
+    def _factors(self, x: Any) -> Factors:
         rows = [as_numbers(row) for row in self._whole(x)] if self.rest else []
         layers = []
         found = factors(self.function, self.layers, self.params, x, self.asked)
@@ -104,7 +128,8 @@ class TorchGradients(Gradients):
         arrays = [*one.rows, *(array for layer in one.layers for array in layer)]
         self.held = sum(array.nbytes for array in arrays)
         self.times = max((h.shape[1] for h, _ in one.layers), default=1)
-        found = factors(self.function, self.layers, self.params, self.sample, self.asked)
+        with self.function.quiet():
+            found = factors(self.function, self.layers, self.params, self.sample, self.asked)
         self.spread = sum(part.numel() * part.element_size() for pair in found for part in pair)
         sizes = (math.prod(value.shape) * value.element_size() for value in self.params.values())
         self.fixed = sum(sizes)

@@ -13,7 +13,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tacit.watch.torch_module import TorchFunction
+from tacit.probes.torch_module import TorchFunction
 
 ALIKE = 1e-3  # a gradient and what its factors give differ by less than this share of it
 

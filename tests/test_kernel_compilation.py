@@ -1,0 +1,184 @@
+"""Tangent kernels of JAX functions are compiled once, and what was compiled goes with the function.
+
+Whatever is traced runs the Python function; so its runs are counted, not seconds.
+"""
+
+import functools
+import gc
+import weakref
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from tacit.probes import compiled_functions
+from tacit.probes.kernel_regression import kernel_regression
+from tacit.probes.kernels import gradient_turn, tangent_kernel
+
+RNG = np.random.default_rng(0)
+X, Y, PARAMS = RNG.normal(size=(6, 4)), RNG.normal(size=6), RNG.normal(size=4)
+
+
+class Net:
+    """A function as a method: every look at `net.apply` makes a new object."""
+
+    def __init__(self):
+        self.scale, self.runs = 1.0, []
+
+    def apply(self, params, x):
+        self.runs.append(1)
+        return self.scale * jnp.tanh(x @ params)
+
+
+def kernel_by_hand(params, x, scale=1.0):
+    J = scale * (1 - np.tanh(x @ params) ** 2)[:, None] * x
+    return J @ J.T
+
+
+def kinds(net):
+    """Every kind of callable, each a call of `net.apply`."""
+
+    def plain(params, x):
+        return net.apply(params, x)
+
+    jitted, partial = jax.jit(plain), functools.partial(plain)
+    found = {"function": plain, "jit": jitted, "partial": partial}
+    return {name: (lambda kind=kind: kind) for name, kind in found.items()} | {
+        "method": lambda: net.apply
+    }
+
+
+@pytest.mark.parametrize("kind", ["function", "jit", "method", "partial"])
+def test_a_second_call_traces_nothing(kind):
+    net = Net()
+    of = kinds(net)[kind]
+    tangent_kernel(of(), PARAMS, X)
+    traced = len(net.runs)
+    assert traced > 0
+    for params in (PARAMS, -2 * PARAMS):
+        found = tangent_kernel(of(), params, X)
+        np.testing.assert_allclose(found, kernel_by_hand(params, X), rtol=1e-12)
+    assert len(net.runs) == traced
+    tangent_kernel(of(), PARAMS.astype("f"), X)  # control: another precision is traced anew
+    assert kind == "jit" or len(net.runs) > traced
+
+
+def test_regression_its_predictions_and_turns_trace_nothing_again():
+    net = Net()
+
+    def all_three(shift):
+        machine = kernel_regression(net.apply, PARAMS + shift, X, Y)
+        gradient_turn(net.apply, PARAMS, PARAMS + shift, X)
+        return machine.predict(X[:2])
+
+    all_three(0.1)
+    traced = len(net.runs)
+    again = all_three(0.2)
+    assert len(net.runs) == traced
+    w = PARAMS + 0.2
+    K, f = kernel_by_hand(w, X), np.tanh(X @ w)
+    machine = kernel_regression(lambda p, x: jnp.tanh(x @ p), w, X, Y)  # a function of its own
+    np.testing.assert_allclose(again, f[:2] + (K @ machine.dual[:, 0])[:2], rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["function", "jit", "method", "partial"])
+def test_what_was_compiled_goes_with_the_function(kind):
+    def used():
+        net = Net()
+        function = kinds(net)[kind]()
+        tangent_kernel(function, PARAMS, X)
+        assert len(compiled_functions._kept) == before + 1
+        return weakref.ref(net)
+
+    gc.collect()
+    before = len(compiled_functions._kept)
+    net = used()
+    gc.collect()
+    assert net() is None
+    assert len(compiled_functions._kept) == before
+
+
+def test_a_few_shapes_are_kept():
+    net = Net()
+    for d in range(1, compiled_functions.SHAPES + 3):
+        tangent_kernel(net.apply, np.ones(d), np.ones((1, d)))
+    assert len(compiled_functions._kept[id(net)].shapes) == compiled_functions.SHAPES
+
+
+SCALE = 1.0
+
+
+def scaled(z):
+    return SCALE * z
+
+
+def test_a_function_that_reads_something_else_now_is_compiled_anew(monkeypatch):
+    net, inner = Net(), 1.0
+
+    def outer(params, x):
+        return scaled(jnp.tanh(x @ params))
+
+    def enclosed(params, x):
+        return inner * jnp.tanh(x @ params)
+
+    functions = {"attribute": net.apply, "global of a callee": outer, "closure": enclosed}
+    for function in functions.values():
+        found = tangent_kernel(function, PARAMS, X)
+        np.testing.assert_allclose(found, kernel_by_hand(PARAMS, X), rtol=1e-12)
+    net.scale = inner = 3.0
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    for name, function in functions.items():
+        found = tangent_kernel(function, PARAMS, X)
+        expected = kernel_by_hand(PARAMS, X, 3.0)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, err_msg=name)
+
+
+class Counting:
+    """A callable object that counts its runs in an attribute and reads another one."""
+
+    def __init__(self):
+        self.runs, self.scale = 0, 1.0
+
+    def __call__(self, params, x):
+        self.runs += 1
+        return self.scale * jnp.tanh(x @ params)
+
+
+def test_a_counter_that_the_function_sets_itself_is_no_change():
+    runs = 0
+
+    def counting(params, x):
+        nonlocal runs
+        runs += 1
+        return jnp.tanh(x @ params)
+
+    net = Counting()
+    for function in (counting, net):
+        tangent_kernel(function, PARAMS, X)
+    traced = (runs, net.runs)
+    for function in (counting, net):
+        tangent_kernel(function, PARAMS, X)
+    assert (runs, net.runs) == traced
+    net.scale = 3.0
+    found = tangent_kernel(net, PARAMS, X)
+    np.testing.assert_allclose(found, kernel_by_hand(PARAMS, X, 3.0), rtol=1e-12)
+
+
+def test_constant_leaves_of_the_parameters_count():
+    def acting(params, x):
+        return params["act"](x @ params["w"])
+
+    sine = tangent_kernel(acting, {"w": PARAMS, "act": jnp.sin}, X)
+    tanh = tangent_kernel(acting, {"w": PARAMS, "act": jnp.tanh}, X)
+    np.testing.assert_allclose(tanh, kernel_by_hand(PARAMS, X), rtol=1e-12)
+    assert np.abs(sine - tanh).max() > 0.1
+
+
+def test_rows_that_mix_are_noticed_in_later_calls_too():
+    def mixed(params, x):  # only where the second parameter is not zero
+        return x @ params[0] + params[1] * x.mean()
+
+    tangent_kernel(mixed, [PARAMS, np.array(0.0)], X)
+    with pytest.raises(ValueError, match="not depend on the other rows"):
+        tangent_kernel(mixed, [PARAMS, np.array(1.0)], X)
