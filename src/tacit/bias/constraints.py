@@ -6,10 +6,14 @@ import dataclasses
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.bias.pivots import heaviest_columns
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
+NEARLY = 1e-12  # rows that depend on each other to this are dependent, if that lets y be fitted
+ROUNDING = 1e-12  # of the terms of a row
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,19 +65,60 @@ def well_conditioned(X: Array) -> bool:
 
 
 def combined_rows(who: str, X: Array, y: Array, scale: float, factors: Array) -> Constraints:
-    """Orthonormal rows spanning the row space, by the singular value decomposition."""
-    U, sizes, Vt = np.linalg.svd(X, full_matrices=False)
-    rank = int(np.sum(sizes > max(X.shape) * np.finfo(float).eps * sizes[0]))
-    U, sizes, Vt = U[:, :rank], sizes[:rank], Vt[:rank]
-    misfit = float(np.linalg.norm(y - U @ (U.T @ y))) / max(float(np.linalg.norm(y)), 1e-300)
-    if misfit > CONSISTENT:
+    """Combinations of the rows in which the heaviest independent columns are unit vectors.
+
+    Rank and consistency are decided with all columns in units of their own: they do not depend
+    on those. The rows are then well conditioned in the units that were given.
+    """
+    columns = unit(np.abs(X).max(axis=0))
+    X = X * columns
+    more = unit(np.abs(X).max(axis=1))
+    X, y, factors = X * more[:, None], y * more, factors * more
+    for dependent in (NEARLY, max(X.shape) * np.finfo(float).eps):
+        chosen = heaviest_columns(X, -2 * np.log(columns), dependent)
+        rows = independent_rows(X[:, chosen])
+        lead = X[np.ix_(rows, chosen)]
+        factor = scipy.linalg.lu_factor(lead, check_finite=False)
+        target = refined(lead, factor, y[rows])
+        misfit = missed(X[:, chosen], target, y)
+        if not misfit:
+            break
+    else:
         raise ValueError(
             f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
             " cannot be reached; drop or mend contradicting rows"
         )
-    back = factors[:, None] * (U / sizes)
-    target = (U.T @ y) / sizes
+    combined = refined(lead, factor, X[rows])
+    combined[:, chosen] = np.eye(len(chosen))
+    combined *= columns[chosen][:, None] / columns
+    target = target * columns[chosen]
+    back = np.zeros((len(X), len(chosen)))
+    inverse = scipy.linalg.lu_solve(factor, np.eye(len(lead)), trans=1, check_finite=False)
+    back[rows] = factors[rows][:, None] * inverse * columns[chosen]
     # the combined targets may have left unit scale
-    size = float(np.abs(target).max()) if rank else 0.0
-    size = size if size > 0 else 1.0
-    return Constraints(np.ascontiguousarray(Vt), target / size, scale * size, back)
+    size = float(np.abs(target).max(initial=0.0)) or 1.0
+    return Constraints(np.ascontiguousarray(combined), target / size, scale * size, back)
+
+
+def independent_rows(columns: Array) -> NDArray[np.intp]:
+    """As many independent rows of independent columns."""
+    if len(columns) == columns.shape[1]:
+        return np.arange(len(columns))
+    order = scipy.linalg.qr(columns.T, mode="r", pivoting=True, check_finite=False)[-1]
+    return np.sort(order[: columns.shape[1]])
+
+
+def refined(matrix: Array, factor: tuple[Array, Array], right: Array) -> Array:
+    """The solution of matrix @ x = right with its rounding taken out once."""
+    x = scipy.linalg.lu_solve(factor, right, check_finite=False)
+    missed = right - matrix @ x
+    return np.asarray(x + scipy.linalg.lu_solve(factor, missed, check_finite=False))
+
+
+def missed(columns: Array, fit: Array, y: Array) -> float:
+    """The part of y's norm by which a fit on independent rows misses the others; 0 for rounding."""
+    gaps = np.abs(y - columns @ fit)
+    terms = np.abs(columns) @ np.abs(fit)
+    if (gaps <= CONSISTENT * np.abs(y).max() + ROUNDING * terms).all():
+        return 0.0
+    return float(np.linalg.norm(gaps) / np.linalg.norm(y))

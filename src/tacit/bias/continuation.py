@@ -16,11 +16,13 @@ from tacit.arguments import Array
 from tacit.bias.constraints import Constraints
 from tacit.bias.dual_state import DualState, begin
 from tacit.bias.pair import SignedPair
+from tacit.bias.pivots import heaviest_columns
 from tacit.records import Kind, Outcome
 
 EXACT = 1e-14  # relative residual at a scale that was asked for
 LOOSE = 1e-8  # and at a scale that is only passed on the way
 KERNEL = 1e-8  # with max|s| below this b(s) is linear to the last digit
+FAR = 600.0  # for log max|s| below minus this the dual needs a unit of its own
 SETTLED = 60.0  # for -m/p beyond this the minimiser is its limit to the last digit
 FACTORIZATIONS = 2000  # Hessians a single target may cost
 
@@ -34,6 +36,7 @@ class Point:
     nu: Array
     error: float
     factorizations: int
+    log_unit: float = 0.0  # the dual is nu times e^log_unit
 
 
 class Failed(Exception):
@@ -135,7 +138,9 @@ class Walker:
         """The solution at m, which must not lie above the last one."""
         if self.reach - m < np.log(KERNEL):
             error = float(np.abs(self.X @ self.beta0 - self.y).max())
-            return Point(m, self.beta0, self.original(self.nu0) * np.exp(-m), error, 1)
+            near = min(m, self.reach + FAR)
+            nu = self.original(self.nu0) * np.exp(-near)
+            return Point(m, self.beta0, nu, error, 1, near - m)
         # corrections to the limit are of order e^(m/p): from here on nothing changes any more
         m = max(m, -SETTLED * self.pair.power)
         spent = 0 if self.state is not None else self.begin_at(max(m, self.m), m)
@@ -220,9 +225,10 @@ class Walker:
 
     def change_basis(self, weight: Array) -> Array:
         """Rows combined so that the heaviest independent columns, returned, become unit vectors."""
-        heavy = self.X * np.sqrt(weight)
-        order = scipy.linalg.qr(heavy, mode="r", pivoting=True, check_finite=False)[-1]
-        columns = self.X[:, order[: len(self.X)]]
+        chosen = heaviest_columns(self.X, np.log(weight))
+        if len(chosen) < len(self.X):
+            raise Failed("the rows are too close to dependent")
+        columns = self.X[:, chosen]
         factor = scipy.linalg.lu_factor(columns)
         y = scipy.linalg.lu_solve(factor, self.y)
         y += scipy.linalg.lu_solve(factor, self.y - columns @ y)

@@ -1,0 +1,58 @@
+"""The heaviest independent columns of a matrix, also where ties and scales mislead a QR."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from tacit.arguments import Array
+
+Index = NDArray[np.intp]
+
+DEPENDENT = 1e-11  # of its own length: what is left of a column that depends on others
+
+
+def heaviest_columns(X: Array, log_weight: Array, dependent: float = DEPENDENT) -> Index:
+    """Independent columns, as many as the rank, chosen greedily by weight times what is new.
+
+    Equal columns of large weight leave rounding that outweighs every other column, so that
+    LAPACK's pivoting takes both; what is left of a column is judged against its own length.
+    """
+    length = np.linalg.norm(X, axis=0)
+    moving = np.flatnonzero(length)
+    heavy = log_weight[moving] + 2 * np.log(length[moving])
+    unit = X[:, moving] / length[moving]
+    fast = by_qr(unit, heavy, 1e3 * dependent)
+    return moving[by_projection(unit, heavy, dependent) if fast is None else fast]
+
+
+def by_qr(unit: Array, heavy: Array, dependent: float) -> Index | None:
+    """LAPACK's choice, or None where it may have taken a column that depends on others."""
+    samples, count = unit.shape
+    if not 0 < samples <= count:
+        return None
+    root = np.exp(np.maximum((heavy - heavy.max()) / 2, -300.0))
+    triangle, order = scipy.linalg.qr(unit * root, mode="r", pivoting=True, check_finite=False)
+    left = np.abs(triangle.diagonal()) / root[order[:samples]]
+    return order[:samples] if left.min() > dependent else None
+
+
+def by_projection(unit: Array, heavy: Array, dependent: float) -> Index:
+    """The same by projecting out one column after the other."""
+    left, chosen, basis = unit.copy(), [], np.zeros((len(unit), 0))
+    for _ in range(min(unit.shape)):
+        new = np.linalg.norm(left, axis=0)
+        with np.errstate(divide="ignore"):
+            score = np.where(new > dependent, heavy + 2 * np.log(new), -np.inf)
+        best = int(np.argmax(score))
+        if score[best] == -np.inf:
+            break
+        direction = left[:, best] / new[best]
+        direction -= basis @ (basis.T @ direction)
+        direction /= np.linalg.norm(direction)
+        left -= np.outer(direction, direction @ left)
+        left[:, best] = 0.0
+        basis = np.column_stack([basis, direction])
+        chosen.append(best)
+    return np.array(chosen, dtype=np.intp)
