@@ -53,8 +53,9 @@ def wrong(problem: Problem, solution) -> str:
             return text or ("beta is not zero" if any(b) and not derived(problem) else "")
         s = [mp.fsum(v * row[i] for v, row in zip(nu, rows, strict=True)) for i in range(len(b))]
         # float64 rounds the dual, which moves s by the size of its terms
-        blur = [ROUNDING * mp.fsum(abs(v * row[i]) for v, row in zip(nu, rows, strict=True))
-                for i in range(len(b))]  # fmt: skip
+        terms = [mp.fsum(abs(v * row[i]) for v, row in zip(nu, rows, strict=True))
+                 for i in range(len(b))]  # fmt: skip
+        blur = [ROUNDING * max(terms)] * len(b)
         if matrix:
             return of_matrix(problem.regularizer, beta.shape, b, s, blur)
         return of_vector(problem.regularizer, b, s, blur)
@@ -178,12 +179,12 @@ def inverse(p, b, log_mu):
     p = mpf(p.numerator) / p.denominator
     if log_z < -40:
         return mp.sign(b) * mp.exp(log_z) / (2 * p)
-    low, high = mpf(0), mpf(1)
     slack = mp.exp(-log_z / p)  # from above: (1-s)^-p > z
     if slack < mpf(10) ** -12:
         return mp.sign(b) * (1 - slack)
     z = mp.exp(log_z)
-    for _ in range(60):
+    low, high = mpf(0), min(mpf(1), z / (2 * p))  # b(s) is at least 2 p mu s
+    for _ in range(80):
         middle = (low + high) / 2
         below = (1 - middle) ** -p - (1 + middle) ** -p < z
         low, high = (middle, high) if below else (low, middle)

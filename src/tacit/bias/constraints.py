@@ -9,7 +9,7 @@ import scipy
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.bias.pivots import heaviest_columns
+from tacit.bias.pivots import Elimination, heaviest_columns
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
 NEARLY = 1e-12  # rows that depend on each other to this are dependent, if that lets y be fitted
@@ -21,20 +21,28 @@ class Constraints:
     """An equivalent system `X beta/scale = y` with independent rows of comparable size.
 
     `back` maps a dual vector of this system to one of the original rows (a vector of row factors,
-    or a matrix where rows had to be combined).
+    or a matrix where rows had to be combined). Then `leading` are the columns of the original rows
+    that have become unit vectors.
     """
 
     X: Array
     y: Array
     scale: float
     back: Array
+    leading: Array | None = None
 
     def original_dual(self, dual: Array) -> Array:
-        return self.back * dual if self.back.ndim == 1 else self.back @ dual
+        if self.leading is None:
+            return self.back * dual
+        original = self.back @ dual
+        for _ in range(2):  # rounding is taken out where the dual can be read off
+            original += self.back @ (dual - original @ self.leading)
+        return original
 
 
 def reduce(who: str, X: Array, y: Array) -> Constraints:
     """The equivalent full-rank system, or a ValueError when no predictor fits y."""
+    given = X
     # dividing twice keeps rows of size 1e-200 and their squares representable
     factors = unit(np.abs(X).max(axis=1))
     X, y = X * factors[:, None], y * factors
@@ -46,7 +54,7 @@ def reduce(who: str, X: Array, y: Array) -> Constraints:
     y = y / scale
     if len(X) <= X.shape[1] and well_conditioned(X):
         return Constraints(X, y, scale, factors)
-    return combined_rows(who, X, y, scale, factors)
+    return combined_rows(who, X, y, scale, factors, given)
 
 
 def unit(sizes: Array) -> Array:
@@ -64,7 +72,9 @@ def well_conditioned(X: Array) -> bool:
     return bool(reciprocal > 1e-8)
 
 
-def combined_rows(who: str, X: Array, y: Array, scale: float, factors: Array) -> Constraints:
+def combined_rows(
+    who: str, X: Array, y: Array, scale: float, factors: Array, given: Array
+) -> Constraints:
     """Combinations of the rows in which the heaviest independent columns are unit vectors.
 
     Rank and consistency are decided with all columns in units of their own: they do not depend
@@ -77,9 +87,8 @@ def combined_rows(who: str, X: Array, y: Array, scale: float, factors: Array) ->
     for dependent in (NEARLY, max(X.shape) * np.finfo(float).eps):
         chosen = heaviest_columns(X, -2 * np.log(columns), dependent)
         rows = independent_rows(X[:, chosen])
-        lead = X[np.ix_(rows, chosen)]
-        factor = scipy.linalg.lu_factor(lead, check_finite=False)
-        target = refined(lead, factor, y[rows])
+        elimination = Elimination(X[np.ix_(rows, chosen)])
+        target = elimination.of(y[rows])
         misfit = missed(X[:, chosen], target, y)
         if not misfit:
             break
@@ -88,16 +97,16 @@ def combined_rows(who: str, X: Array, y: Array, scale: float, factors: Array) ->
             f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
             " cannot be reached; drop or mend contradicting rows"
         )
-    combined = refined(lead, factor, X[rows])
+    combined = elimination.of(X[rows])
     combined[:, chosen] = np.eye(len(chosen))
     combined *= columns[chosen][:, None] / columns
     target = target * columns[chosen]
     back = np.zeros((len(X), len(chosen)))
-    inverse = scipy.linalg.lu_solve(factor, np.eye(len(lead)), trans=1, check_finite=False)
-    back[rows] = factors[rows][:, None] * inverse * columns[chosen]
+    back[rows] = factors[rows][:, None] * elimination.back * columns[chosen]
     # the combined targets may have left unit scale
     size = float(np.abs(target).max(initial=0.0)) or 1.0
-    return Constraints(np.ascontiguousarray(combined), target / size, scale * size, back)
+    leading = given[:, chosen]
+    return Constraints(np.ascontiguousarray(combined), target / size, scale * size, back, leading)
 
 
 def independent_rows(columns: Array) -> NDArray[np.intp]:
@@ -106,13 +115,6 @@ def independent_rows(columns: Array) -> NDArray[np.intp]:
         return np.arange(len(columns))
     order = scipy.linalg.qr(columns.T, mode="r", pivoting=True, check_finite=False)[-1]
     return np.sort(order[: columns.shape[1]])
-
-
-def refined(matrix: Array, factor: tuple[Array, Array], right: Array) -> Array:
-    """The solution of matrix @ x = right with its rounding taken out once."""
-    x = scipy.linalg.lu_solve(factor, right, check_finite=False)
-    missed = right - matrix @ x
-    return np.asarray(x + scipy.linalg.lu_solve(factor, missed, check_finite=False))
 
 
 def missed(columns: Array, fit: Array, y: Array) -> float:

@@ -16,7 +16,7 @@ from tacit.arguments import Array
 from tacit.bias.constraints import Constraints
 from tacit.bias.dual_state import DualState, begin
 from tacit.bias.pair import SignedPair
-from tacit.bias.pivots import heaviest_columns
+from tacit.bias.pivots import Elimination, heaviest_columns
 from tacit.records import Kind, Outcome
 
 EXACT = 1e-14  # relative residual at a scale that was asked for
@@ -37,6 +37,11 @@ class Point:
     error: float
     factorizations: int
     log_unit: float = 0.0  # the dual is nu times e^log_unit
+
+
+def settled_level(pair: SignedPair) -> float:
+    """log mu below which nothing changes any more: the limit is off by (mu_i/beta_i)^(1/p)."""
+    return -SETTLED * pair.power - float(np.max(pair.log_weight))
 
 
 class Failed(Exception):
@@ -141,8 +146,7 @@ class Walker:
             near = min(m, self.reach + FAR)
             nu = self.original(self.nu0) * np.exp(-near)
             return Point(m, self.beta0, nu, error, 1, near - m)
-        # corrections to the limit are of order e^(m/p): from here on nothing changes any more
-        m = max(m, -SETTLED * self.pair.power)
+        m = max(m, settled_level(self.pair))
         spent = 0 if self.state is not None else self.begin_at(max(m, self.m), m)
         while self.m > m:
             try:
@@ -229,12 +233,10 @@ class Walker:
         if len(chosen) < len(self.X):
             raise Failed("the rows are too close to dependent")
         columns = self.X[:, chosen]
-        factor = scipy.linalg.lu_factor(columns)
-        y = scipy.linalg.lu_solve(factor, self.y)
-        y += scipy.linalg.lu_solve(factor, self.y - columns @ y)
-        inverse = scipy.linalg.lu_solve(factor, np.eye(len(columns))).T
-        self.back = inverse if self.back is None else self.back @ inverse
-        self.X, self.y = np.ascontiguousarray(scipy.linalg.lu_solve(factor, self.X)), y
+        combined = Elimination(columns)
+        self.back = combined.back if self.back is None else self.back @ combined.back
+        self.X, self.y = np.ascontiguousarray(combined.of(self.X)), combined.of(self.y)
+        self.X[:, chosen] = np.eye(len(chosen))
         return columns
 
     def newton(self, m: float, state: DualState, accuracy: float) -> int:

@@ -191,7 +191,9 @@ def beyond_rounding(
     sizes = np.abs(X)
     missed = np.abs(X @ beta - y) - ROUNDING * (sizes @ np.abs(beta))
     residual = float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
-    kkt = kkt_residual(regularizer, unit_beta, dual @ X, ROUNDING * (np.abs(dual) @ sizes))
+    kkt = kkt_residual(
+        regularizer, unit_beta, dual @ X, ROUNDING * float((np.abs(dual) @ sizes).max())
+    )
     return max(residual, kkt if beta.any() else 0.0)
 
 

@@ -173,7 +173,9 @@ def certified(
         sizes, spare = np.abs(Z), ROUNDING * (np.abs(Z) @ np.abs(beta))
         excess = max(
             float(np.maximum(1 - margins - spare, 0.0).max()),
-            stationarity(inner, unit_beta, dual @ Z, ROUNDING * (np.abs(dual) @ sizes)),
+            stationarity(
+                inner, unit_beta, dual @ Z, ROUNDING * float((np.abs(dual) @ sizes).max())
+            ),
             dual_misfit(dual, margins, spare),
         )
     if log_unit:
@@ -184,9 +186,7 @@ def certified(
     return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
 
 
-def stationarity(
-    regularizer: Regularizer, beta: Array, s: Array, rounding: Array | float = 0.0
-) -> float:
+def stationarity(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
     """Distance of (beta, s) from the graph of the gradient; for p <= 1 it is vertical at zero."""
     if isinstance(regularizer, Lp) and regularizer.p < 1:
         slopes = regularizer.dual_of(beta)

@@ -10,6 +10,7 @@ from tacit.arguments import Array
 
 Index = NDArray[np.intp]
 
+EPS = float(np.finfo(float).eps)
 DEPENDENT = 1e-11  # of its own length: what is left of a column that depends on others
 
 
@@ -56,3 +57,26 @@ def by_projection(unit: Array, heavy: Array, dependent: float) -> Index:
         basis = np.column_stack([basis, direction])
         chosen.append(best)
     return np.array(chosen, dtype=np.intp)
+
+
+class Elimination:
+    """Rows combined so that some of their columns become unit vectors."""
+
+    def __init__(self, columns: Array) -> None:
+        self.columns = columns
+        self.factor = scipy.linalg.lu_factor(columns, check_finite=False)
+        unit = np.eye(len(columns))
+        #: from a dual vector of the combined rows to one of the rows
+        self.back: Array = scipy.linalg.lu_solve(self.factor, unit, trans=1, check_finite=False)
+
+    def of(self, right: Array) -> Array:
+        """The combinations of `right`; what is no more than their rounding is zero.
+
+        Ties of integer data then stay ties, and what vanishes exactly vanishes.
+        """
+        x = scipy.linalg.lu_solve(self.factor, right, check_finite=False)
+        missed = right - self.columns @ x
+        x = x + scipy.linalg.lu_solve(self.factor, missed, check_finite=False)
+        noise = 4 * EPS * (np.abs(self.back.T) @ np.abs(right))
+        noise = np.minimum(noise, 8 * EPS * np.abs(x).max(axis=0, initial=0.0))
+        return np.where(np.abs(x) > noise, x, 0.0)

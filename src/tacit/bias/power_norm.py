@@ -18,6 +18,7 @@ from tacit.records import Kind, Outcome
 
 STEPS = 100  # per stage
 STAGE = 1.5  # p - 1 moves from 1 by at most this factor a stage
+EXACT, LOOSE = 1e-28, 1e-9  # relative falls of the value that end the last stage and the others
 FLAT = 1e-16  # least curvature of a coordinate, relative to the longest one
 
 
@@ -35,7 +36,7 @@ def solve(norm: Lp, X: Array, y: Array) -> tuple[Array, Array, int, Outcome]:
         if p < 2:
             nu, used = newton(Lp(p), X, y, nu)
         else:
-            beta, nu, used = primal_newton(p, X, y, beta)
+            beta, nu, used = primal_newton(p, X, y, beta, EXACT if p == norm.p else LOOSE)
         steps += used
     if norm.p < 2:
         beta = norm.primal_of(nu @ X)
@@ -56,8 +57,13 @@ def stages(p: float) -> list[float]:
     return [*(float(1 + (p - 1) ** (k / count)) for k in range(1, count)), p]
 
 
-def primal_newton(p: float, X: Array, y: Array, beta: Array) -> tuple[Array, Array, int]:
-    """(beta, dual of the norm, steps) for one exponent above 2, from a guess that fits y."""
+def primal_newton(
+    p: float, X: Array, y: Array, beta: Array, enough: float
+) -> tuple[Array, Array, int]:
+    """(beta, dual of the norm, steps) for one exponent above 2, from a guess that fits y.
+
+    A step that would lower the value by less than a part `enough` is not taken.
+    """
     last, steps = np.inf, 0
     while steps < STEPS:
         steps += 1
@@ -75,7 +81,7 @@ def primal_newton(p: float, X: Array, y: Array, beta: Array) -> tuple[Array, Arr
         move -= soft * (factor.solve(X @ move) @ X)
         fall = -float(gradient @ move) / total
         # the fall is quadratic in what is missing: below 1e-12 full steps gain digits to the end
-        if not np.isfinite(fall) or fall <= 1e-28 or (fall < 1e-12 and fall > 0.1 * last):
+        if not np.isfinite(fall) or fall <= enough or (fall < 1e-12 and fall > 0.7 * last):
             break
         length = 1.0 if fall < 1e-12 else line(slope_along(p, z, move))
         z, last = z + length * move, fall
@@ -125,7 +131,7 @@ def newton(norm: Lp, X: Array, y: Array, nu: Array) -> tuple[Array, int]:
 
 def tamed(slope: Array) -> Array:
     """Slopes without the zero or the pole they have at s = 0."""
-    known = slope[np.isfinite(slope)]
+    known = slope[np.isfinite(slope) & (slope > 0)]
     return np.clip(slope, 1e-13 * float(known.max()), 1e13 * float(np.median(known)))
 
 

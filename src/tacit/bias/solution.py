@@ -84,12 +84,10 @@ def judged(
     return outcome
 
 
-def kkt_residual(
-    regularizer: Regularizer, beta: Array, s: Array, rounding: Array | float = 0.0
-) -> float:
+def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
     """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate.
 
-    `rounding` is how far each s_i may be off.
+    `rounding` is how far s may be off.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
