@@ -31,6 +31,9 @@ SHORTEST = 1e-10  # step of the targets, relative to the way gone so far
 
 def solve(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Array, int, Outcome]:
     """(beta, dual, Newton steps, outcome); X must have independent rows of comparable size."""
+    if not len(X):
+        free = Outcome(Kind.SOLVED, "no row constrains the predictor: it stays at the start")
+        return begin(regularizer, X, y)[1].beta, np.zeros(0), 0, free
     path = Path(regularizer, X, y)
     outcome = path.follow()
     if outcome is None:
@@ -87,7 +90,7 @@ class Path:
 
     def finish(self) -> Outcome:
         """Newton's method at y itself, as long as it gains digits."""
-        size = float(np.abs(self.y).max() or np.abs(self.origin).max() or 1.0)
+        size = max(float(np.abs(self.y).max()), float(np.abs(self.origin).max())) or 1.0
         nu, walk, error = self.nu, self.walk, np.inf
         for _ in range(FINAL_STEPS):
             residual = self.y - self.X @ walk.beta
