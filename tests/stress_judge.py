@@ -240,6 +240,9 @@ def primitive(p, s, log_mu):
 def out_of_range(problem: Problem, solve) -> bool:
     """Whether float64 does not hold the minimiser, by solving the problem in other units."""
     flat = np.asarray(problem.X, dtype=float)
+    if derived(problem):  # it has a unit of its own
+        rows, targets = (abs(np.frexp(np.abs(v).max())[1]) for v in (flat, problem.y))
+        return max(rows, targets) > 480
     rows, targets = (int(np.frexp(np.abs(v).max())[1]) for v in (flat, problem.y))
     if problem.verb == "max_margin":
         targets = 0

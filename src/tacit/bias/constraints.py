@@ -6,14 +6,13 @@ import dataclasses
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.bias.pivots import Elimination, heaviest_columns
+from tacit.bias.pivots import Pivoted
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
 NEARLY = 1e-12  # rows that depend on each other to this are dependent, if that lets y be fitted
-ROUNDING = 1e-12  # of the terms of a row
+ROUNDING = 1e-14  # of the largest target: what may be left of one that vanishes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,8 +29,20 @@ class Constraints:
     scale: float
     back: Array
     leading: Array | None = None
+    turn: Array | None = None  # from the dual of turned rows to that of the combined ones
+
+    def orthonormal(self) -> Constraints:
+        """The same with combined rows turned into orthonormal ones; others stay as they are."""
+        if self.leading is None or not len(self.X):
+            return self
+        basis, triangle = np.linalg.qr(self.X.T)
+        y = np.linalg.solve(triangle.T, self.y)
+        turn = np.linalg.inv(triangle)
+        return dataclasses.replace(self, X=np.ascontiguousarray(basis.T), y=y, turn=turn)
 
     def original_dual(self, dual: Array) -> Array:
+        if self.turn is not None:
+            dual = self.turn @ dual
         if self.leading is None:
             return self.back * dual
         original = self.back @ dual
@@ -80,16 +91,10 @@ def combined_rows(
     Rank and consistency are decided with all columns in units of their own: they do not depend
     on those. The rows are then well conditioned in the units that were given.
     """
-    columns = unit(np.abs(X).max(axis=0))
-    X = X * columns
-    more = unit(np.abs(X).max(axis=1))
-    X, y, factors = X * more[:, None], y * more, factors * more
     for dependent in (NEARLY, max(X.shape) * np.finfo(float).eps):
-        chosen = heaviest_columns(X, -2 * np.log(columns), dependent)
-        rows = independent_rows(X[:, chosen])
-        elimination = Elimination(X[np.ix_(rows, chosen)])
-        target = elimination.of(y[rows])
-        misfit = missed(X[:, chosen], target, y)
+        pivoted = Pivoted(X, dependent)
+        fit = pivoted.fit(y)
+        misfit = missed(pivoted, fit, y)
         if not misfit:
             break
     else:
@@ -97,30 +102,35 @@ def combined_rows(
             f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
             " cannot be reached; drop or mend contradicting rows"
         )
-    combined = elimination.of(X[rows])
-    combined[:, chosen] = np.eye(len(chosen))
+    chosen, columns = pivoted.chosen, pivoted.columns
+    combined = pivoted.combined()
     combined *= columns[chosen][:, None] / columns
-    target = target * columns[chosen]
-    back = np.zeros((len(X), len(chosen)))
-    back[rows] = factors[rows][:, None] * elimination.back * columns[chosen]
+    target = fit * columns[chosen]
+    back = factors[:, None] * pivoted.back() * columns[chosen]
     # the combined targets may have left unit scale
     size = float(np.abs(target).max(initial=0.0)) or 1.0
     leading = given[:, chosen]
     return Constraints(np.ascontiguousarray(combined), target / size, scale * size, back, leading)
 
 
-def independent_rows(columns: Array) -> NDArray[np.intp]:
-    """As many independent rows of independent columns."""
-    if len(columns) == columns.shape[1]:
-        return np.arange(len(columns))
-    order = scipy.linalg.qr(columns.T, mode="r", pivoting=True, check_finite=False)[-1]
-    return np.sort(order[: columns.shape[1]])
-
-
-def missed(columns: Array, fit: Array, y: Array) -> float:
+def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
     """The part of y's norm by which a fit on independent rows misses the others; 0 for rounding."""
+    y, columns = y * pivoted.factors, pivoted.X[:, pivoted.chosen]
     gaps = np.abs(y - columns @ fit)
     terms = np.abs(columns) @ np.abs(fit)
-    if (gaps <= CONSISTENT * np.abs(y).max() + ROUNDING * terms).all():
+    if (gaps <= CONSISTENT * terms + ROUNDING * np.abs(y).max()).all():
         return 0.0
     return float(np.linalg.norm(gaps) / np.linalg.norm(y))
+
+
+def mended(X: Array, y: Array, beta: Array) -> Array:
+    """beta with X beta = y to rounding, moved along the heaviest columns of X alone.
+
+    Where beta spreads over decades its small entries may be off by the rounding of the large ones,
+    which large columns of X make visible.
+    """
+    pivoted, beta = Pivoted(X, NEARLY), beta.copy()
+    for _ in range(2):
+        move = pivoted.fit(y - X @ beta)
+        beta[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
+    return beta

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, regression_data
 from tacit.bias import continuation, power_norm, sparse
-from tacit.bias.constraints import Constraints, reduce
+from tacit.bias.constraints import Constraints, mended, reduce
 from tacit.bias.norms import L1, L2, Lp
 from tacit.bias.pair import SignedPair
 from tacit.bias.q import Q
@@ -175,6 +175,9 @@ def certified(
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     residual = primal_residual(X, y, beta)
+    if residual > SMALL:
+        beta = mended(X, y, beta)
+        residual = primal_residual(X, y, beta)
     inner, unit_beta = normalized(regularizer, beta, log_unit)
     kkt = kkt_residual(inner, unit_beta, dual @ X) if beta.any() else 0.0
     excess = max(residual, kkt)

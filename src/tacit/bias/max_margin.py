@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
 from tacit.bias import margin_face, power_norm
+from tacit.bias.constraints import mended
 from tacit.bias.continuation import FAR, Failed
 from tacit.bias.margin_least import ByInterpolation, least_squares
 from tacit.bias.margin_rows import Rows, scaled_rows
@@ -165,6 +166,10 @@ def certified(
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     margins = Z @ beta
+    held = dual > 0
+    if (np.abs(margins - 1)[held] > SMALL).any() and outcome.ok:
+        beta = mended(Z[held], np.ones(int(held.sum())), beta)
+        margins = Z @ beta
     residual = float(np.maximum(1 - margins, 0.0).max())
     inner, unit_beta = normalized(regularizer, beta, log_unit)
     kkt = max(stationarity(inner, unit_beta, dual @ Z), dual_misfit(dual, margins))

@@ -80,3 +80,53 @@ class Elimination:
         noise = 4 * EPS * (np.abs(self.back.T) @ np.abs(right))
         noise = np.minimum(noise, 8 * EPS * np.abs(x).max(axis=0, initial=0.0))
         return np.where(np.abs(x) > noise, x, 0.0)
+
+
+class Pivoted:
+    """Independent rows and columns of X, with all entries near one, and their elimination.
+
+    X is `factors` times the rows and `columns` times the columns that were given.
+    """
+
+    def __init__(self, X: Array, dependent: float) -> None:
+        self.factors, self.columns = balanced(X)
+        self.X = X * self.factors[:, None] * self.columns
+        self.chosen = heaviest_columns(self.X, -2 * np.log(self.columns), dependent)
+        self.rows = independent_rows(self.X[:, self.chosen])
+        self.elimination = Elimination(self.X[np.ix_(self.rows, self.chosen)])
+
+    def fit(self, y: Array) -> Array:
+        """The chosen coordinates that fit y on the independent rows, in units of the columns."""
+        return self.elimination.of((y * self.factors)[self.rows])
+
+    def combined(self) -> Array:
+        """The rows combined so that the chosen columns are unit vectors."""
+        combined = self.elimination.of(self.X[self.rows])
+        combined[:, self.chosen] = np.eye(len(self.chosen))
+        return combined
+
+    def back(self) -> Array:
+        """From a dual vector of the combined rows to one of the rows that were given."""
+        back = np.zeros((len(self.X), len(self.chosen)))
+        back[self.rows] = self.factors[self.rows][:, None] * self.elimination.back
+        return back
+
+
+def balanced(X: Array) -> tuple[Array, Array]:
+    """Powers of two for rows and columns that bring the entries of X near one."""
+    present = X != 0
+    logs = np.log2(np.where(present, np.abs(X), 1.0))
+    in_row, in_column = (np.maximum(present.sum(axis=a), 1) for a in (1, 0))
+    rows, columns = np.zeros(len(X)), np.zeros(X.shape[1])
+    for _ in range(10):  # geometric means of what is there
+        rows = -np.where(present, logs + columns, 0.0).sum(axis=1) / in_row
+        columns = -np.where(present, logs + rows[:, None], 0.0).sum(axis=0) / in_column
+    return np.exp2(np.round(rows)), np.exp2(np.round(columns))
+
+
+def independent_rows(columns: Array) -> Index:
+    """As many independent rows of independent columns."""
+    if len(columns) == columns.shape[1]:
+        return np.arange(len(columns))
+    order = scipy.linalg.qr(columns.T, mode="r", pivoting=True, check_finite=False)[-1]
+    return np.sort(order[: columns.shape[1]])

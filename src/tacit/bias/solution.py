@@ -72,6 +72,9 @@ def judged(
     if not outcome.ok:
         return outcome
     numbers = (beta, dual, np.array([residual, kkt]))
+    if np.isinf(beta).any() or np.isinf(dual).any() or (excess > ACCEPTED and tiny(dual)):
+        text = "the predictor or its dual is beyond float64; rescale X or y"
+        return Outcome(Kind.OUT_OF_RANGE, text)
     if not all(np.isfinite(n).all() for n in numbers):
         return Outcome(Kind.STALLED, "a number of the answer or of its certificate is not finite")
     worst = max(residual, kkt)
@@ -82,6 +85,11 @@ def judged(
         why = "" if worst <= ACCEPTED else ", which is rounding: rows nearly depend on each other"
         return Outcome(Kind.SOLVED, f"the optimality conditions hold to {worst:.1g}{why}")
     return outcome
+
+
+def tiny(dual: Array) -> bool:
+    """Whether float64 may have lost digits of the dual."""
+    return bool(np.abs(dual).max(initial=0.0) < 1e-290)
 
 
 def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
