@@ -24,6 +24,7 @@ LOOSE = 1e-8  # and at a scale that is only passed on the way
 KERNEL = 1e-8  # with max|s| below this b(s) is linear to the last digit
 FAR = 600.0  # for log max|s| below minus this the dual needs a unit of its own
 SETTLED = 60.0  # for -m/p beyond this the minimiser is its limit to the last digit
+BLIND = 0.2  # step in log mu below which no prediction is made
 FACTORIZATIONS = 2000  # Hessians a single target may cost
 
 
@@ -157,6 +158,8 @@ class Walker:
                 if self.stride < 1e-3:
                     raise Failed(f"the step in log mu shrank to nothing; {reason}") from None
                 self.rebase()
+                if self.stride < BLIND:  # the tangents mislead: small steps go without
+                    self.tangents = [(self.m, np.zeros_like(self.nu0))]
             if spent > FACTORIZATIONS:
                 raise Failed(f"spent {spent} factorizations; start closer or check the data")
         assert self.state is not None

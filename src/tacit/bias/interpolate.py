@@ -28,9 +28,10 @@ from tacit.bias.solution import (
     normalized,
     primal_residual,
     restored,
+    unreachable,
 )
 from tacit.bias.spectral import Spectral, shape_of
-from tacit.bias.units import representable, units_of
+from tacit.bias.units import FARTHEST, representable, units_of
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.threads import one_blas_thread
 
@@ -93,10 +94,8 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     if units is None:
         return certified(X, y, regularizer, *solve(regularizer, reduce("interpolate", X, y)))
     X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
-    if not np.isfinite(y).all():
-        text = f"y over the size of its row overflows, and {regularizer} has a unit of its own"
-        nothing = np.full(X.shape[1], np.nan), np.full(len(X), np.nan)
-        return Solution(*nothing, *[np.nan] * 3, 0, Outcome(Kind.OUT_OF_RANGE, text))
+    if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
+        return Solution(*unreachable(regularizer, X.shape[1], len(X)))
     found = solve(inner, reduce("interpolate", X, y))
     return restored(certified(X, y, inner, *found), units, regularizer)
 

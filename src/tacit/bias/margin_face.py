@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.bias import margin_columns
 from tacit.bias.continuation import Failed, settled_level
-from tacit.bias.margin_l1 import TIGHT, corrected, vertex
+from tacit.bias.margin_l1 import TIGHT, corrected
 from tacit.bias.margin_rows import Rows
 from tacit.bias.margin_set import Index
 from tacit.bias.margin_walk import MarginWalk
 from tacit.bias.q import Q
+from tacit.bias.solution import SOLVED
 from tacit.records import Kind, Outcome
 
 DEEP = 30
@@ -35,7 +36,7 @@ def solve(rows: Rows) -> tuple[Array, Array, int, Outcome]:
     except Failed:  # HiGHS takes nearly opposite rows for inseparable; a deep net does not
         deep = Q(DEEP, log_alpha=0.0)
         b, nu, steps = MarginWalk(deep, rows).at(settled_level(deep))
-        return *vertex(rows, b, nu), steps, UNIQUE
+        return np.where(np.abs(b) > 1e-13 * np.abs(b).max(), b, 0.0), nu, steps, SOLVED
     if unique(rows, b, nu):
         return b, nu, steps, UNIQUE
     if (middle := entropic(rows, b, nu)) is not None:

@@ -30,8 +30,8 @@ def linear_program(rows: Rows, cost: Array | None = None) -> tuple[Array, Array,
         if (missing <= MET * rows.c).all():
             break
         unit *= FINER
-        move, more, used = highs(both - nu @ A, A, unit * missing, -unit * x)
-        x, nu, steps = np.maximum(x + move / unit, 0.0), np.maximum(nu + more, 0.0), steps + used
+        move, nu, used = highs(both, A, unit * missing, -unit * x)
+        x, steps = np.maximum(x + move / unit, 0.0), steps + used
     return x[:d] - x[d:], nu, steps
 
 
@@ -43,7 +43,7 @@ def highs(cost: Array, A: Array, c: Array, lowest: Array) -> tuple[Array, Array,
     found = linprog(cost, A_ub=-A, b_ub=-c, bounds=bounds, method="highs-ds")
     if found.status != 0:
         raise Failed(f"the linear program ended with: {found.message}")
-    return found.x, -found.ineqlin.marginals, int(found.nit)
+    return found.x, np.maximum(-found.ineqlin.marginals, 0.0), int(found.nit)
 
 
 def vertex(rows: Rows, b: Array, nu: Array) -> tuple[Array, Array]:

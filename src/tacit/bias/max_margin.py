@@ -28,8 +28,9 @@ from tacit.bias.solution import (
     log_value_of,
     normalized,
     restored,
+    unreachable,
 )
-from tacit.bias.units import ORDINARY, Units, exponents, representable
+from tacit.bias.units import FARTHEST, ORDINARY, Units, exponents, representable
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.threads import one_blas_thread
 
@@ -56,7 +57,11 @@ def max_margin(
 
 def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
     """The certified solution, found in other units where the rows are huge or tiny."""
-    units = margin_units(Z) if regularizer.degree is not None else None
+    units = margin_units(Z)
+    if units is not None and regularizer.degree is None:
+        if units.predictor > FARTHEST:
+            return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
+        units = None
     if units is None:
         return certified(Z, regularizer, *solve(who, regularizer, Z))
     Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
@@ -166,7 +171,7 @@ def certified(
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     margins = Z @ beta
-    held = dual > 0
+    held = (dual > 0) | (margins < 1 - SMALL)
     if (np.abs(margins - 1)[held] > SMALL).any() and outcome.ok:
         beta = mended(Z[held], np.ones(int(held.sum())), beta)
         margins = Z @ beta

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.bias.regularizer import Regularizer
 from tacit.bias.spectral import Spectral
-from tacit.bias.units import Units
+from tacit.bias.units import FARTHEST, Units
 from tacit.records import Kind, Outcome, Record, brief
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
@@ -85,6 +85,13 @@ def judged(
         why = "" if worst <= ACCEPTED else ", which is rounding: rows nearly depend on each other"
         return Outcome(Kind.SOLVED, f"the optimality conditions hold to {worst:.1g}{why}")
     return outcome
+
+
+def unreachable(regularizer: Regularizer, dimension: int, samples: int) -> tuple[Any, ...]:
+    """The fields of a solution that is too far away for a regularizer with a unit of its own."""
+    text = f"the predictor is more than 2^{FARTHEST} away, and {regularizer} has a unit of its own"
+    nothing = np.full(dimension, np.nan), np.full(samples, np.nan)
+    return *nothing, *[math.nan] * 3, 0, Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
 
 
 def tiny(dual: Array) -> bool:

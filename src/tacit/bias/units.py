@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 
 ORDINARY = 100  # exponents of two up to this need no other units: squares and products stay finite
+FARTHEST = 300  # exponent of a predictor up to which a regularizer without a scale is followed
 LOG2 = math.log(2.0)
 
 
@@ -56,8 +57,10 @@ def units_of(X: Array, y: Array, scales: bool) -> Units | None:
     if max(np.abs(rows).max(), np.abs(targets).max()) <= ORDINARY:
         return None
     moving = y != 0
+    moving &= sizes > 0
     predictor = int((targets - rows)[moving].max()) if scales and moving.any() else 0
-    return Units(rows, predictor)
+    # a row of zeros has no size: its target stays in sight
+    return Units(np.where(sizes > 0, rows, targets - predictor), predictor)
 
 
 def exponents(sizes: Array) -> NDArray[np.intp]:
