@@ -22,6 +22,7 @@ class Kind(enum.Enum):
     BUDGET_SPENT = "budget spent"
     INFEASIBLE = "infeasible"
     DIVERGED = "diverged"
+    OUT_OF_RANGE = "out of range"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

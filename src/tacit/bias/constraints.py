@@ -8,8 +8,11 @@ import numpy as np
 import scipy
 
 from tacit.arguments import Array
+from tacit.bias.pivots import Pivoted
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
+NEARLY = 1e-12  # rows that depend on each other to this are dependent, if that lets y be fitted
+ROUNDING = 1e-14  # of the largest target: what may be left of one that vanishes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,20 +20,40 @@ class Constraints:
     """An equivalent system `X beta/scale = y` with independent rows of comparable size.
 
     `back` maps a dual vector of this system to one of the original rows (a vector of row factors,
-    or a matrix where rows had to be combined).
+    or a matrix where rows had to be combined). Then `leading` are the columns of the original rows
+    that have become unit vectors.
     """
 
     X: Array
     y: Array
     scale: float
     back: Array
+    leading: Array | None = None
+    turn: Array | None = None  # from the dual of turned rows to that of the combined ones
+
+    def orthonormal(self) -> Constraints:
+        """The same with combined rows turned into orthonormal ones; others stay as they are."""
+        if self.leading is None or not len(self.X):
+            return self
+        basis, triangle = np.linalg.qr(self.X.T)
+        y = np.linalg.solve(triangle.T, self.y)
+        turn = np.linalg.inv(triangle)
+        return dataclasses.replace(self, X=np.ascontiguousarray(basis.T), y=y, turn=turn)
 
     def original_dual(self, dual: Array) -> Array:
-        return self.back * dual if self.back.ndim == 1 else self.back @ dual
+        if self.turn is not None:
+            dual = self.turn @ dual
+        if self.leading is None:
+            return self.back * dual
+        original = self.back @ dual
+        for _ in range(2):  # rounding is taken out where the dual can be read off
+            original += self.back @ (dual - original @ self.leading)
+        return original
 
 
 def reduce(who: str, X: Array, y: Array) -> Constraints:
     """The equivalent full-rank system, or a ValueError when no predictor fits y."""
+    given = X
     # dividing twice keeps rows of size 1e-200 and their squares representable
     factors = unit(np.abs(X).max(axis=1))
     X, y = X * factors[:, None], y * factors
@@ -42,7 +65,7 @@ def reduce(who: str, X: Array, y: Array) -> Constraints:
     y = y / scale
     if len(X) <= X.shape[1] and well_conditioned(X):
         return Constraints(X, y, scale, factors)
-    return combined_rows(who, X, y, scale, factors)
+    return combined_rows(who, X, y, scale, factors, given)
 
 
 def unit(sizes: Array) -> Array:
@@ -60,20 +83,54 @@ def well_conditioned(X: Array) -> bool:
     return bool(reciprocal > 1e-8)
 
 
-def combined_rows(who: str, X: Array, y: Array, scale: float, factors: Array) -> Constraints:
-    """Orthonormal rows spanning the row space, by the singular value decomposition."""
-    U, sizes, Vt = np.linalg.svd(X, full_matrices=False)
-    rank = int(np.sum(sizes > max(X.shape) * np.finfo(float).eps * sizes[0]))
-    U, sizes, Vt = U[:, :rank], sizes[:rank], Vt[:rank]
-    misfit = float(np.linalg.norm(y - U @ (U.T @ y))) / max(float(np.linalg.norm(y)), 1e-300)
-    if misfit > CONSISTENT:
+def combined_rows(
+    who: str, X: Array, y: Array, scale: float, factors: Array, given: Array
+) -> Constraints:
+    """Combinations of the rows in which the heaviest independent columns are unit vectors.
+
+    Rank and consistency are decided with all columns in units of their own: they do not depend
+    on those. The rows are then well conditioned in the units that were given.
+    """
+    for dependent in (NEARLY, max(X.shape) * np.finfo(float).eps):
+        pivoted = Pivoted(X, dependent)
+        fit = pivoted.fit(y)
+        misfit = missed(pivoted, fit, y)
+        if not misfit:
+            break
+    else:
         raise ValueError(
             f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
             " cannot be reached; drop or mend contradicting rows"
         )
-    back = factors[:, None] * (U / sizes)
-    target = (U.T @ y) / sizes
+    chosen, columns = pivoted.chosen, pivoted.columns
+    combined = pivoted.combined()
+    combined *= columns[chosen][:, None] / columns
+    target = fit * columns[chosen]
+    back = factors[:, None] * pivoted.back() * columns[chosen]
     # the combined targets may have left unit scale
-    size = float(np.abs(target).max()) if rank else 0.0
-    size = size if size > 0 else 1.0
-    return Constraints(np.ascontiguousarray(Vt), target / size, scale * size, back)
+    size = float(np.abs(target).max(initial=0.0)) or 1.0
+    leading = given[:, chosen]
+    return Constraints(np.ascontiguousarray(combined), target / size, scale * size, back, leading)
+
+
+def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
+    """The part of y's norm by which a fit on independent rows misses the others; 0 for rounding."""
+    y, columns = y * pivoted.factors, pivoted.X[:, pivoted.chosen]
+    gaps = np.abs(y - columns @ fit)
+    terms = np.abs(columns) @ np.abs(fit)
+    if (gaps <= CONSISTENT * terms + ROUNDING * np.abs(y).max()).all():
+        return 0.0
+    return float(np.linalg.norm(gaps) / np.linalg.norm(y))
+
+
+def mended(X: Array, y: Array, beta: Array) -> Array:
+    """beta with X beta = y to rounding, moved along the heaviest columns of X alone.
+
+    Where beta spreads over decades its small entries may be off by the rounding of the large ones,
+    which large columns of X make visible.
+    """
+    pivoted, beta = Pivoted(X, NEARLY), beta.copy()
+    for _ in range(2):
+        move = pivoted.fit(y - X @ beta)
+        beta[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
+    return beta

@@ -16,12 +16,15 @@ from tacit.arguments import Array
 from tacit.bias.constraints import Constraints
 from tacit.bias.dual_state import DualState, begin
 from tacit.bias.pair import SignedPair
+from tacit.bias.pivots import Elimination, heaviest_columns
 from tacit.records import Kind, Outcome
 
 EXACT = 1e-14  # relative residual at a scale that was asked for
 LOOSE = 1e-8  # and at a scale that is only passed on the way
 KERNEL = 1e-8  # with max|s| below this b(s) is linear to the last digit
+FAR = 600.0  # for log max|s| below minus this the dual needs a unit of its own
 SETTLED = 60.0  # for -m/p beyond this the minimiser is its limit to the last digit
+BLIND = 0.2  # step in log mu below which no prediction is made
 FACTORIZATIONS = 2000  # Hessians a single target may cost
 
 
@@ -34,6 +37,12 @@ class Point:
     nu: Array
     error: float
     factorizations: int
+    log_unit: float = 0.0  # the dual is nu times e^log_unit
+
+
+def settled_level(pair: SignedPair) -> float:
+    """log mu below which nothing changes any more: the limit is off by (mu_i/beta_i)^(1/p)."""
+    return -SETTLED * pair.power - float(np.max(pair.log_weight))
 
 
 class Failed(Exception):
@@ -135,9 +144,10 @@ class Walker:
         """The solution at m, which must not lie above the last one."""
         if self.reach - m < np.log(KERNEL):
             error = float(np.abs(self.X @ self.beta0 - self.y).max())
-            return Point(m, self.beta0, self.original(self.nu0) * np.exp(-m), error, 1)
-        # corrections to the limit are of order e^(m/p): from here on nothing changes any more
-        m = max(m, -SETTLED * self.pair.power)
+            near = min(m, self.reach + FAR)
+            nu = self.original(self.nu0) * np.exp(-near)
+            return Point(m, self.beta0, nu, error, 1, near - m)
+        m = max(m, settled_level(self.pair))
         spent = 0 if self.state is not None else self.begin_at(max(m, self.m), m)
         while self.m > m:
             try:
@@ -148,6 +158,8 @@ class Walker:
                 if self.stride < 1e-3:
                     raise Failed(f"the step in log mu shrank to nothing; {reason}") from None
                 self.rebase()
+                if self.stride < BLIND:  # the tangents mislead: small steps go without
+                    self.tangents = [(self.m, np.zeros_like(self.nu0))]
             if spent > FACTORIZATIONS:
                 raise Failed(f"spent {spent} factorizations; start closer or check the data")
         assert self.state is not None
@@ -220,15 +232,14 @@ class Walker:
 
     def change_basis(self, weight: Array) -> Array:
         """Rows combined so that the heaviest independent columns, returned, become unit vectors."""
-        heavy = self.X * np.sqrt(weight)
-        order = scipy.linalg.qr(heavy, mode="r", pivoting=True, check_finite=False)[-1]
-        columns = self.X[:, order[: len(self.X)]]
-        factor = scipy.linalg.lu_factor(columns)
-        y = scipy.linalg.lu_solve(factor, self.y)
-        y += scipy.linalg.lu_solve(factor, self.y - columns @ y)
-        inverse = scipy.linalg.lu_solve(factor, np.eye(len(columns))).T
-        self.back = inverse if self.back is None else self.back @ inverse
-        self.X, self.y = np.ascontiguousarray(scipy.linalg.lu_solve(factor, self.X)), y
+        chosen = heaviest_columns(self.X, np.log(weight))
+        if len(chosen) < len(self.X):
+            raise Failed("the rows are too close to dependent")
+        columns = self.X[:, chosen]
+        combined = Elimination(columns)
+        self.back = combined.back if self.back is None else self.back @ combined.back
+        self.X, self.y = np.ascontiguousarray(combined.of(self.X)), combined.of(self.y)
+        self.X[:, chosen] = np.eye(len(chosen))
         return columns
 
     def newton(self, m: float, state: DualState, accuracy: float) -> int:

@@ -28,7 +28,7 @@ class R(SignedPair):
         mu: float | None = None,
         shape: ArrayLike | None = None,
     ) -> None:
-        self.fill(2, log_scale("R", 2, alpha, log_alpha, mu), shape)
+        self.fill(log_scale("R", 2, alpha, log_alpha, mu), shape)
 
     def __str__(self) -> str:
         return f"R({self.scale_in_words()})"
@@ -38,8 +38,8 @@ class R(SignedPair):
         return 2.0
 
     @property
-    def log_weight(self) -> Array:
-        return 2 * np.log(self.weights)
+    def layers(self) -> int:
+        return 2
 
     @property
     def kappa(self) -> Array:

@@ -24,12 +24,16 @@ FINAL_STEPS = 40
 ACCEPTED = 1e-9  # relative residual that still counts as solved where rounding stops Newton
 WILD = 100.0  # growth of the largest slope that a tangent step may cause
 GRADED = 1e-8  # spread of the N largest slopes beyond which Cholesky's factor is not trusted
+PIVOT = 1e-10  # and spread of its own pivots: heavy columns may depend on each other
 JITTER = 1e-15
 SHORTEST = 1e-10  # step of the targets, relative to the way gone so far
 
 
 def solve(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Array, int, Outcome]:
     """(beta, dual, Newton steps, outcome); X must have independent rows of comparable size."""
+    if not len(X):
+        free = Outcome(Kind.SOLVED, "no row constrains the predictor: it stays at the start")
+        return begin(regularizer, X, y)[1].beta, np.zeros(0), 0, free
     path = Path(regularizer, X, y)
     outcome = path.follow()
     if outcome is None:
@@ -86,7 +90,7 @@ class Path:
 
     def finish(self) -> Outcome:
         """Newton's method at y itself, as long as it gains digits."""
-        size = float(np.abs(self.y).max() or np.abs(self.origin).max() or 1.0)
+        size = max(float(np.abs(self.y).max()), float(np.abs(self.origin).max())) or 1.0
         nu, walk, error = self.nu, self.walk, np.inf
         for _ in range(FINAL_STEPS):
             residual = self.y - self.X @ walk.beta
@@ -167,32 +171,48 @@ def searched(
 
 
 def newton_step(X: Array, slope: Array, right: Array) -> Array:
-    """(X diag(slope) X^T)^-1 right, also for slopes that differ by many orders of magnitude.
+    """(X diag(slope) X^T)^-1 right, not finite where the matrix is singular."""
+    return Graded(X, slope).solve(right)
 
-    Not finite where the matrix is singular.
-    """
-    top = float(slope[np.isfinite(slope)].max(initial=0.0))
-    if top == 0:
-        return np.full(len(X), np.nan)
-    weight = np.minimum(slope / top, 1.0)
-    order = np.argsort(-weight)
-    if weight[order[min(len(X), len(weight)) - 1]] > GRADED:
-        root = np.sqrt(weight)
-        matrix = (X * root) @ (X * root).T
-        matrix[np.diag_indices_from(matrix)] *= 1 + JITTER
-        factor, failed = lapack.dpotrf(matrix, lower=1)
-        if not failed:
-            step = lapack.dpotrs(factor, right, lower=1)[0]
-            rest = right - X @ (weight * (step @ X))
-            return (step + lapack.dpotrs(factor, rest, lower=1)[0]) / top
-    # Householder QR with large rows first and pivoting is stable for graded rows
-    rows = (X * np.sqrt(weight)).T[order]
-    triangle, pivots = qr(rows, mode="r", pivoting=True)
-    triangle = triangle[: len(X)]
-    if not np.diag(triangle).all():
-        return np.full(len(X), np.nan)
-    step = np.empty(len(X))
-    with np.errstate(all="ignore"):
-        inner = solve_triangular(triangle, right[pivots], trans="T", check_finite=False)
-        step[pivots] = solve_triangular(triangle, inner, check_finite=False)
-    return step / top
+
+class Graded:
+    """A factor of X diag(slope) X^T, also for slopes that differ by many orders of magnitude."""
+
+    def __init__(self, X: Array, slope: Array) -> None:
+        self.X, self.top = X, float(slope[np.isfinite(slope)].max(initial=0.0))
+        self.cholesky: Array | None = None
+        self.singular = self.top == 0
+        if self.singular:
+            return
+        self.weight = np.minimum(slope / self.top, 1.0)
+        order = np.argsort(-self.weight)
+        if self.weight[order[min(len(X), len(order)) - 1]] > GRADED:
+            root = np.sqrt(self.weight)
+            matrix = (X * root) @ (X * root).T
+            matrix[np.diag_indices_from(matrix)] *= 1 + JITTER
+            factor, failed = lapack.dpotrf(matrix, lower=1)
+            pivots = factor.diagonal()
+            if not failed and pivots.min() ** 2 > PIVOT * pivots.max() ** 2:
+                self.cholesky = factor
+                return
+        # Householder QR with large rows first and pivoting is stable for graded rows
+        rows = (X * np.sqrt(self.weight)).T[order]
+        triangle, self.pivots = qr(rows, mode="r", pivoting=True)
+        self.triangle = triangle[: len(X)]
+        self.singular = not np.diag(self.triangle).all()
+
+    def solve(self, right: Array) -> Array:
+        """The solution; not a number where the matrix is singular."""
+        if self.singular:
+            return np.full(len(self.X), np.nan)
+        if self.cholesky is not None:
+            step = lapack.dpotrs(self.cholesky, right, lower=1)[0]
+            rest = right - self.X @ (self.weight * (step @ self.X))
+            return (step + lapack.dpotrs(self.cholesky, rest, lower=1)[0]) / self.top
+        step = np.empty(len(self.X))
+        with np.errstate(all="ignore"):
+            inner = solve_triangular(
+                self.triangle, right[self.pivots], trans="T", check_finite=False
+            )
+            step[self.pivots] = solve_triangular(self.triangle, inner, check_finite=False)
+        return step / self.top

@@ -11,13 +11,27 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, regression_data
 from tacit.bias import continuation, power_norm, sparse
-from tacit.bias.constraints import Constraints, reduce
+from tacit.bias.constraints import Constraints, mended, reduce
 from tacit.bias.norms import L1, L2, Lp
 from tacit.bias.pair import SignedPair
 from tacit.bias.q import Q
 from tacit.bias.regularizer import Regularizer
-from tacit.bias.solution import Solution, kkt_residual, primal_residual
+from tacit.bias.solution import (
+    ROUNDING,
+    SMALL,
+    SOLVED,
+    Found,
+    Solution,
+    judged,
+    kkt_residual,
+    log_value_of,
+    normalized,
+    primal_residual,
+    restored,
+    unreachable,
+)
 from tacit.bias.spectral import Spectral, shape_of
+from tacit.bias.units import FARTHEST, representable, units_of
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.threads import one_blas_thread
 
@@ -60,12 +74,30 @@ def interpolate(
         )
     X, y = regression_data("interpolate", X, y)
     fits(regularizer, X.shape[1])
+    if isinstance(regularizer, Lp) and regularizer.p <= 1:
+        if regularizer.p < 1:
+            raise ValueError(
+                f"interpolate: {regularizer} is not convex, its minimiser is not computed;"
+                " use L1() or p > 1"
+            )
+        regularizer = L1()
     with one_blas_thread():
-        found = solve(regularizer, reduce("interpolate", X, y))
-        solution = certified(X, y, regularizer, *found)
+        solution = in_good_units(X, y, regularizer)
     if throw and not solution.outcome.ok:
         raise NumericalError("interpolate", solution.outcome)
     return solution
+
+
+def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
+    """The certified solution, found in other units where the data are huge or tiny."""
+    units = units_of(X, y, scales=regularizer.degree is not None)
+    if units is None:
+        return certified(X, y, regularizer, *solve(regularizer, reduce("interpolate", X, y)))
+    X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
+    if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
+        return Solution(*unreachable(regularizer, X.shape[1], len(X)))
+    found = solve(inner, reduce("interpolate", X, y))
+    return restored(certified(X, y, inner, *found), units, regularizer)
 
 
 def fits(regularizer: Regularizer, dimension: int) -> None:
@@ -79,57 +111,44 @@ def fits(regularizer: Regularizer, dimension: int) -> None:
         )
 
 
-def solve(regularizer: Regularizer, at: Constraints) -> tuple[Array, Array, int, Outcome]:
-    """(beta, dual, iterations, outcome) in the original units."""
-    if isinstance(regularizer, Lp) and regularizer.p <= 1:
-        if regularizer.p < 1:
-            raise ValueError(
-                f"interpolate: {regularizer} is not convex, its minimiser is not computed;"
-                " use L1() or p > 1"
-            )
-        regularizer = L1()
+def solve(regularizer: Regularizer, at: Constraints) -> Found:
+    """The minimiser and its dual in the original units."""
     if isinstance(regularizer, SignedPair):
         return along_the_path(regularizer, at)
     if isinstance(regularizer, L1):
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
-        return at.scale * beta, at.original_dual(nu), steps, outcome
+        return Found(at.scale * beta, at.original_dual(nu), steps, outcome)
     if isinstance(regularizer, L2):
         beta, nu = least_norm(regularizer, at)
-        return at.scale * beta, at.original_dual(nu) * at.scale, 1, SOLVED
+        return Found(at.scale * beta, at.original_dual(nu) * at.scale, 1, SOLVED)
     if isinstance(regularizer, Lp):
         beta, nu, steps, outcome = power_norm.solve(regularizer, at.X, at.y)
-        return (
-            at.scale * beta,
-            at.original_dual(nu) * at.scale ** (regularizer.p - 1),
-            steps,
-            outcome,
-        )
+        beta, unit = at.scale * beta, 0.0
+        if beta.any():  # nu is the dual of the norm, which has no unit
+            unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
+        return Found(beta, at.original_dual(nu), steps, outcome, unit)
     from tacit.bias import homotopy
 
     beta, nu, steps, outcome = homotopy.solve(regularizer, at.X, at.scale * at.y)
-    return beta, at.original_dual(nu), steps, outcome
+    return Found(beta, at.original_dual(nu), steps, outcome)
 
 
-SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
-
-
-def along_the_path(pair: SignedPair, at: Constraints) -> tuple[Array, Array, int, Outcome]:
+def along_the_path(pair: SignedPair, at: Constraints) -> Found:
     (end,) = continuation.follow(pair, at, [pair.level - np.log(at.scale)])
     return arrived(pair, at, end)
 
 
-def arrived(
-    pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
-) -> tuple[Array, Array, int, Outcome]:
+def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome) -> Found:
     """The end of a continuation in the original units, or what can be said without it."""
     if isinstance(end, continuation.Point):
-        return at.scale * end.beta, at.original_dual(end.nu), end.factorizations, SOLVED
+        nu = at.original_dual(end.nu)
+        return Found(at.scale * end.beta, nu, end.factorizations, SOLVED, end.log_unit)
     if pair.level - np.log(at.scale) < -30 * pair.power and pair.shape is None:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
         if outcome.kind is Kind.SOLVED:
-            return at.scale * beta, at.original_dual(nu), steps, SOLVED
-    return np.full(at.X.shape[1], np.nan), np.full(len(at.back), np.nan), 0, end
+            return Found(at.scale * beta, at.original_dual(nu), steps, SOLVED)
+    return Found(np.full(at.X.shape[1], np.nan), np.full(len(at.back), np.nan), 0, end)
 
 
 def least_norm(regularizer: L2, at: Constraints) -> tuple[Array, Array]:
@@ -141,22 +160,47 @@ def least_norm(regularizer: L2, at: Constraints) -> tuple[Array, Array]:
 
 
 def certified(
-    X: Array, y: Array, regularizer: Regularizer, beta: Array, dual: Array, steps: int,
-    outcome: Outcome, valued: bool = True,
-) -> Solution:  # fmt: skip
+    X: Array,
+    y: Array,
+    regularizer: Regularizer,
+    beta: Array,
+    dual: Array,
+    steps: int,
+    outcome: Outcome,
+    log_unit: float = 0.0,
+    valued: bool = True,
+) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     residual = primal_residual(X, y, beta)
-    kkt = kkt_residual(regularizer, beta, dual @ X) if beta.any() else 0.0
-    worst = max(residual, kkt)
-    if outcome.kind is Kind.SOLVED and worst > 1e-8:
-        text = f"relative residual {residual:.2g} and KKT residual {kkt:.2g} are not small"
-        outcome = Outcome(Kind.STALLED, text)
-    elif outcome.kind is Kind.SOLVED and worst > 1e-10:
-        outcome = Outcome(Kind.SOLVED, f"the optimality conditions hold to {worst:.1g}")
+    if residual > SMALL:
+        beta = mended(X, y, beta)
+        residual = primal_residual(X, y, beta)
+    inner, unit_beta = normalized(regularizer, beta, log_unit)
+    kkt = kkt_residual(inner, unit_beta, dual @ X) if beta.any() else 0.0
+    excess = max(residual, kkt)
+    if excess > SMALL:
+        excess = beyond_rounding(X, y, beta, inner, unit_beta, dual)
+    if log_unit:
+        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
+    outcome = judged(outcome, beta, dual, residual, kkt, excess)
     value = regularizer(beta) if valued else np.nan
-    return Solution(beta, dual, value, residual, kkt, steps, outcome)
+    log_value = log_value_of(regularizer, beta, value) if valued else np.nan
+    return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
+
+
+def beyond_rounding(
+    X: Array, y: Array, beta: Array, regularizer: Regularizer, unit_beta: Array, dual: Array
+) -> float:
+    """The worst of residual and KKT residual without what rounding of beta and dual explains."""
+    sizes = np.abs(X)
+    missed = np.abs(X @ beta - y) - ROUNDING * (sizes @ np.abs(beta))
+    residual = float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
+    kkt = kkt_residual(
+        regularizer, unit_beta, dual @ X, ROUNDING * float((np.abs(dual) @ sizes).max())
+    )
+    return max(residual, kkt if beta.any() else 0.0)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -231,12 +275,19 @@ def interpolate_path(
     order = np.argsort(-scales)
     kept: list[Any] = [None] * len(scales)
     with one_blas_thread():
+        units = units_of(X, y, scales=True)
+        if units is not None:
+            X, y = units.of_rows(X), units.of_targets(y)
+        shift = 0.0 if units is None else units.log_size
         at = reduce("interpolate_path", X, y)
-        levels = pair.depth * scales[order] - np.log(at.scale)
+        levels = pair.depth * scales[order] - shift - np.log(at.scale)
         for where, end in zip(order, continuation.follow(pair, at, levels), strict=True):
             q = Q(depth, log_alpha=scales[where], shape=shape)
+            inner = q if units is None else q.in_units(shift)
             # a path keeps no values, so they are computed only where a measure may ask
-            solution = certified(X, y, q, *arrived(q, at, end), valued=measure is not None)
+            solution = certified(X, y, inner, *arrived(inner, at, end), valued=measure is not None)
+            if units is not None:
+                solution = restored(solution, units, q)
             kept[where] = solution if measure is None else measure(solution)
     return collected(pair.depth, scales, kept) if measure is None else kept
 

@@ -72,7 +72,8 @@ class Tracker:
     def passed(self, walk: MarginWalk, m: float, at: Walker, sample: int) -> int:
         """Exchanges the sample at its root, where that is all it takes."""
         enters = sample not in walk.active
-        if enters and dependence(walk.rows.A[walk.active], walk.rows.A[sample]) is not None:
+        rows = walk.rows.by_columns
+        if enters and dependence(rows[walk.active], rows[sample]) is not None:
             return self.tied(walk, m, at.m)
         here = standing(at, walk.active, len(walk.rows.c))
         here.nu[sample] = 0.0

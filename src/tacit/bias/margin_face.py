@@ -9,14 +9,16 @@ from numpy.typing import NDArray
 
 from tacit.arguments import Array
 from tacit.bias import margin_columns
-from tacit.bias.continuation import Failed
+from tacit.bias.continuation import Failed, settled_level
 from tacit.bias.margin_l1 import TIGHT, corrected
 from tacit.bias.margin_rows import Rows
 from tacit.bias.margin_set import Index
 from tacit.bias.margin_walk import MarginWalk
 from tacit.bias.q import Q
+from tacit.bias.solution import SOLVED
 from tacit.records import Kind, Outcome
 
+DEEP = 30
 LEVEL = -2000.0  # log mu at which Q of depth 2 stands for its limit on a face
 
 UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
@@ -29,7 +31,12 @@ CORNER = Outcome(Kind.NOT_UNIQUE, f"{FACE} one of its corners")
 
 def solve(rows: Rows) -> tuple[Array, Array, int, Outcome]:
     """(b, nu, iterations, outcome) for separable rows."""
-    b, nu, steps = margin_columns.solve(rows)
+    try:
+        b, nu, steps = margin_columns.solve(rows)
+    except Failed:  # HiGHS takes nearly opposite rows for inseparable; a deep net does not
+        deep = Q(DEEP, log_alpha=0.0)
+        b, nu, steps = MarginWalk(deep, rows).at(settled_level(deep))
+        return np.where(np.abs(b) > 1e-13 * np.abs(b).max(), b, 0.0), nu, steps, SOLVED
     if unique(rows, b, nu):
         return b, nu, steps, UNIQUE
     if (middle := entropic(rows, b, nu)) is not None:

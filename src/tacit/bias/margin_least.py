@@ -13,7 +13,10 @@ from tacit.bias.constraints import reduce
 from tacit.bias.continuation import Failed
 from tacit.bias.margin_rows import Rows
 from tacit.bias.margin_set import Equations, Index, Iterate, settle
+from tacit.bias.norms import L2
 from tacit.bias.regularizer import Regularizer
+
+ILL = 1e-6  # spread of the diagonal of a triangular factor that asks for more care
 
 
 class LeastSquares(Equations):
@@ -34,6 +37,11 @@ class LeastSquares(Equations):
 def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
     """(dual, b) of the shortest b with A b = c, for independent rows."""
     basis, triangle = np.linalg.qr(A.T)
+    sizes = np.abs(triangle.diagonal())
+    if sizes.min() < ILL * sizes.max():  # an elimination that heeds the sizes of the columns
+        system = reduce("max_margin", A, c)
+        inner, nu = interpolate.least_norm(L2(), system)
+        return system.original_dual(nu) * system.scale, system.scale * inner
     try:
         inner = np.linalg.solve(triangle.T, c)
         # one step of refinement: the margins are met to the last digit
@@ -54,7 +62,7 @@ class ByInterpolation(Equations):
         if not active.size:
             return Iterate(nu, self.regularizer.primal_of(np.zeros_like(at.b)) / self.rows.scale)
         system = reduce("max_margin", self.rows.A[active], self.rows.scale * self.rows.c[active])
-        beta, dual, _, outcome = interpolate.solve(self.regularizer, system)
+        beta, dual, _, outcome, _ = interpolate.solve(self.regularizer, system)
         if not outcome.ok:
             raise Failed(outcome.sentence)
         nu[active] = dual
@@ -66,21 +74,23 @@ def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
 
     Raises `Unbounded` with the weights of a combination at zero where there is no margin.
     """
-    if len(rows.c) < rows.A.shape[1]:
-        return in_span(rows, softness)
     weighted = rows.A * np.sqrt(softness)
+    if len(rows.c) < rows.A.shape[1]:
+        span = Span(weighted.copy())
+        sizes = np.abs(span.rows.diagonal())
+        if sizes.min() > ILL * sizes.max():
+            return in_span(rows, softness, span)
     nu = nonnegative(weighted, rows.c)
     start = Iterate(nu, np.zeros(weighted.shape[1]))
     return settle(LeastSquares(rows, softness), independent_rows(weighted, nu), start)
 
 
-def in_span(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
+def in_span(rows: Rows, softness: Array, span: Span) -> tuple[Index, Iterate, int]:
     """The same with one coordinate for each row: the answer is a combination of the rows.
 
     Householder's factorization turns the rows into those of a triangle, with all products kept
     to rounding; the Gram matrix would square their condition.
     """
-    span = Span(rows.A * np.sqrt(softness))
     inner = dataclasses.replace(rows, A=span.rows)
     active, found, steps = least_squares(inner, np.ones(len(rows.c)))
     b = np.sqrt(softness) * span.out(found.b)

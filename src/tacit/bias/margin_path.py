@@ -14,10 +14,10 @@ from tacit.bias.margin_changes import Tracker
 from tacit.bias.margin_rows import scaled_rows
 from tacit.bias.margin_set import Unbounded
 from tacit.bias.margin_walk import MarginWalk
-from tacit.bias.max_margin import SOLVED, certified, failed, must_fit
+from tacit.bias.max_margin import certified, failed, must_fit
 from tacit.bias.q import Q
 from tacit.bias.separation import refuse_inseparable, refuse_zero_rows
-from tacit.bias.solution import Solution
+from tacit.bias.solution import SOLVED, Found, Solution
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.threads import one_blas_thread
 
@@ -122,7 +122,7 @@ def followed(Z: Array, largest: Q, mus: Array) -> MarginPath:
         q = Q(largest.depth, mu=float(mus[where]), shape=largest.shape)
         try:
             b, nu, spent = walk.at(q.level - np.log(rows.scale))
-            found = rows.scale * b, rows.factors * nu, spent, SOLVED
+            found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED)
         except Failed as reason:
             found = failed(Z, f"no solution at {q}: {reason}")
         solutions[where] = certified(Z, q, *found)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.bias.constraints import unit
+from tacit.bias.units import exponents
 
 ROUNDING = 4e-15  # of the size of the terms of a margin
 ACTIVE = 1e-12  # a margin this close to its target counts as met
@@ -25,6 +27,12 @@ class Rows:
     scale: float
     factors: Array
 
+    @functools.cached_property
+    def by_columns(self) -> Array:
+        """The rows with every column in units of its own: what depends on what is the same."""
+        factors = unit(np.abs(self.A).max(axis=0))
+        return self.A if factors.max() <= 1e3 * factors.min() else self.A * factors
+
     def lacking(self, b: Array) -> Array:
         """By how much each margin misses its target, zero where that is rounding."""
         gap = self.c - self.A @ b
@@ -34,9 +42,9 @@ class Rows:
 
 def scaled_rows(Z: Array) -> Rows:
     """The rows Z, none of them zero, in units of their own; exact, since units are powers of 2."""
-    factors = unit(np.abs(Z).max(axis=1))
-    A = Z * factors[:, None]
+    powers = -exponents(np.abs(Z).max(axis=1))
+    A = np.ldexp(Z, powers[:, None])
     more = unit(np.linalg.norm(A, axis=1))
-    factors = factors * more
+    factors = np.ldexp(more, powers)
     scale = float(factors.max())
     return Rows(A * more[:, None], factors / scale, scale, factors)

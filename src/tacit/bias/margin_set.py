@@ -110,7 +110,7 @@ def enter(equations: Equations, active: Index, at: Iterate, row: int) -> tuple[I
     the first weight that gets to zero leaves. If no c_j is positive the rows c_j <= 0 and the new
     one combine to zero: there is no margin at all.
     """
-    A = equations.rows.A
+    A = equations.rows.by_columns
     shares = dependence(A[active], A[row])
     if shares is None:
         return np.append(active, row), at
@@ -133,11 +133,15 @@ def dependence(others: Array, row: Array) -> Array | None:
     """The coefficients of `row` in the span of `others`, None if it is outside of it."""
     if not len(others) or (len(others) < len(row) and plainly_outside(others, row)):
         return None
+    lengths, length = np.linalg.norm(others, axis=1), float(np.linalg.norm(row))
+    others, row = others / lengths[:, None], row / length
     shares: Array = np.linalg.lstsq(others.T, row, rcond=1e-12)[0]  # type: ignore[assignment]
-    if len(others) >= len(row):  # independent already, so they span everything
-        return shares
     distance = float(np.linalg.norm(row - shares @ others))
-    return shares if distance <= DEPENDENT * (1 + float(np.abs(shares).sum())) else None
+    # as many as there are columns span everything, since they are independent already
+    spanned = len(others) >= len(row)
+    if not spanned and distance > DEPENDENT * (1 + float(np.abs(shares).sum())):
+        return None
+    return shares * length / lengths
 
 
 def plainly_outside(others: Array, row: Array) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.continuation import EXACT, FACTORIZATIONS, KERNEL, SETTLED, Failed, Walker
+from tacit.bias.continuation import EXACT, FACTORIZATIONS, KERNEL, Failed, Walker, settled_level
 from tacit.bias.dual_state import DualState, Hyperbolic, PowerLaw, begin
 from tacit.bias.margin_least import least_squares
 from tacit.bias.margin_rows import Rows
@@ -113,7 +113,7 @@ class MarginWalk:
         """(b, nu, factorizations) at m, which must not lie above the last one asked for."""
         if self.reach - m < np.log(KERNEL):
             return self.b0, self.nu0 * np.exp(-m), 1
-        m = max(m, -SETTLED * self.pair.power)
+        m = max(m, settled_level(self.pair))
         spent = 0 if self.here is not None else self.start(max(m, self.m))
         while self.m > m:
             spent += self.try_step(m)

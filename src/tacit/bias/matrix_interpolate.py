@@ -13,15 +13,23 @@ from tacit.bias.continuation import Failed
 from tacit.bias.matrix_law import law_of
 from tacit.bias.matrix_measurements import MatrixData, Measurements, Sensed, measurements
 from tacit.bias.matrix_newton import corrected
-from tacit.bias.matrix_path import descend
+from tacit.bias.matrix_path import LINEAR, descend, kernel_level
 from tacit.bias.matrix_solution import MatrixSolution, graph_distance, kkt, residual
+from tacit.bias.solution import (
+    ROUNDING,
+    SMALL,
+    SOLVED,
+    Found,
+    judged,
+    log_value_of,
+    normalized,
+    restored,
+)
 from tacit.bias.spectral import Frobenius, Nuclear, Schatten, Spectral, shape_of
+from tacit.bias.units import representable, units_of
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.threads import one_blas_thread
 
-Found = tuple[Array, Array, int, Outcome]
-
-SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
 RESOLVED = 1e-11  # slacks 1 - s below this are too coarse in float64
 
 
@@ -36,9 +44,25 @@ def interpolate_matrix(problem: MatrixData, reg: Spectral, *, throw: bool = True
             f"interpolate_matrix: expected a spectral regularizer such as Nuclear(), got {reg!r}"
         )
     with one_blas_thread():
-        solution = certified(problem, reg, *found(problem, reg))
+        solution = in_good_units(problem, reg)
     if throw and not solution.outcome.ok:
         raise NumericalError("interpolate_matrix", solution.outcome)
+    return solution
+
+
+def in_good_units(problem: MatrixData, reg: Spectral) -> MatrixSolution:
+    """The certified solution, found in other units where the data are huge or tiny."""
+    entries = getattr(problem, "entries", None)
+    rows = problem.design if entries is None else np.ones((len(problem.y), 1))
+    units = units_of(rows, problem.y, scales=True)
+    if units is None:
+        return certified(problem, reg, *found(problem, reg))
+    matrices = problem.design.reshape(-1, *problem.shape)
+    scaled = Sensed(units.of_rows(matrices), units.of_targets(problem.y))
+    inner = reg.in_units(units.log_size)
+    solution: MatrixSolution = restored(
+        certified(scaled, inner, *found(scaled, inner)), units, reg, "matrix"
+    )
     return solution
 
 
@@ -68,32 +92,28 @@ def found(problem: MatrixData, reg: Spectral) -> Found:
         return nothing(problem, at)
     if not at.y.any():
         zero = Outcome(Kind.SOLVED, "y = 0: the zero matrix is the only minimiser")
-        return np.zeros(problem.shape), np.zeros(len(problem.y)), 0, zero
+        return Found(np.zeros(problem.shape), np.zeros(len(problem.y)), 0, zero)
     try:
-        matrix, nu, steps, outcome = solve(at, reg)
+        matrix, nu, steps, outcome, unit = solve(at, reg)
     except Failed as reason:
         return nothing(problem, Outcome(Kind.STALLED, f"no minimiser of {reg}: {reason}"))
     dual = at.original_dual(nu)
     # only the Frobenius norm's gradient grows with the matrix itself at a fixed y/scale
-    return (
-        at.scale * matrix,
-        dual * at.scale if isinstance(reg, Frobenius) else dual,
-        steps,
-        outcome,
-    )
+    dual = dual * at.scale if isinstance(reg, Frobenius) else dual
+    return Found(at.scale * matrix, dual, steps, outcome, unit)
 
 
 def nothing(problem: MatrixData, outcome: Outcome) -> Found:
-    return np.full(problem.shape, np.nan), np.full(len(problem.y), np.nan), 0, outcome
+    return Found(np.full(problem.shape, np.nan), np.full(len(problem.y), np.nan), 0, outcome)
 
 
 def solve(at: Measurements, reg: Spectral) -> Found:
     """(matrix, dual, iterations, outcome) in the units of `at`."""
     if isinstance(reg, Frobenius):
         nu = at.least(at.y)
-        return at.adjoint(nu), nu, 1, SOLVED
+        return Found(at.adjoint(nu), nu, 1, SOLVED)
     if isinstance(reg, Nuclear):
-        return matrix_nuclear.solve(at)
+        return Found(*matrix_nuclear.solve(at))
     if isinstance(reg, Schatten):
         return schatten(at, reg)
     raise ValueError(f"interpolate_matrix: knows Nuclear, Frobenius and Schatten, got {reg}")
@@ -104,14 +124,15 @@ def schatten(at: Measurements, reg: Schatten) -> Found:
     level = reg.q.level - float(np.log(at.scale))
     smallest = float(np.log(RESOLVED)) * reg.q.power
     if level >= smallest:
-        return *at_level(at, reg, level), SOLVED
+        near = min(level, kernel_level(at, law_of(reg.q)) + LINEAR)
+        return Found(*at_level(at, reg, near), SOLVED, near - level)
     ends = [at_level(at, reg, smallest)]
     matrix, nu, steps, outcome = matrix_nuclear.solve(at)
     if outcome in (matrix_nuclear.UNIQUE, matrix_nuclear.ALONE):
         ends.append((matrix, nu, steps))
     best = min(ends, key=lambda e: graph_distance(reg, at.scale * e[0], at.adjoint(e[1])))
     text = f"slacks of {reg} are below {RESOLVED:g}, too small for float64; this is its limit there"
-    return *best, Outcome(Kind.SOLVED, text)
+    return Found(*best, Outcome(Kind.SOLVED, text))
 
 
 def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Array, int]:
@@ -121,17 +142,32 @@ def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Arra
 
 
 def certified(
-    problem: MatrixData, reg: Spectral, matrix: Array, dual: Array, steps: int, outcome: Outcome
+    problem: MatrixData,
+    reg: Spectral,
+    matrix: Array,
+    dual: Array,
+    steps: int,
+    outcome: Outcome,
+    log_unit: float = 0.0,
 ) -> MatrixSolution:
     """The solution with its certificate, computed from what is returned and the original data."""
     if not np.isfinite(matrix).all():
         return MatrixSolution(matrix, dual, np.nan, np.nan, np.nan, steps, outcome)
     misfit = residual(problem, matrix)
-    gap = kkt(problem, reg, matrix, dual) if matrix.any() else 0.0
-    worst = max(misfit, gap)
-    if outcome.ok and worst > 1e-8:
-        text = f"relative residual {misfit:.2g} and KKT residual {gap:.2g} are not small"
-        outcome = Outcome(Kind.STALLED, f"{text} ({outcome.sentence})")
-    elif outcome is SOLVED and worst > 1e-10:
-        outcome = Outcome(Kind.SOLVED, f"the optimality conditions hold to {worst:.1g}")
-    return MatrixSolution(matrix, dual, reg(matrix), misfit, gap, steps, outcome)
+    inner, _ = normalized(reg, matrix, log_unit)
+    gap = kkt(problem, inner, matrix, dual) if matrix.any() else 0.0
+    excess = max(misfit, gap)
+    if excess > SMALL:
+        excess = max(misfit, gap - rounding_of_dual(problem, dual))
+    if log_unit:
+        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
+    outcome = judged(outcome, matrix, dual, misfit, gap, excess)
+    value = reg(matrix)
+    log_value = log_value_of(reg, matrix, value)
+    return MatrixSolution(matrix, dual, value, misfit, gap, steps, outcome, log_value, log_unit)
+
+
+def rounding_of_dual(problem: MatrixData, dual: Array) -> float:
+    """How far the dual matrix may be off because float64 rounds the dual, relative to its size."""
+    terms = float(np.linalg.norm(np.abs(dual) @ np.abs(problem.design)))
+    return ROUNDING * terms / max(float(np.linalg.norm(problem.adjoint(dual))), 1e-300)

@@ -167,7 +167,7 @@ def measurements(problem: MatrixData) -> Measurements | Outcome:
     except ValueError as error:  # raised for contradicting rows only
         sentence = str(error).removeprefix("interpolate_matrix: ").replace("no beta", "no matrix")
         return Outcome(Kind.INFEASIBLE, sentence.replace("range of X", "range of the measurements"))
-    return Rows(problem.shape, reduced)
+    return Rows(problem.shape, reduced.orthonormal())
 
 
 def distinct(shape: tuple[int, int], entries: Index, y: Array) -> Measurements | Outcome:

@@ -15,6 +15,7 @@ from tacit.bias.matrix_newton import newton
 from tacit.bias.matrix_state import State
 
 KERNEL = 0.1  # singular values of S where the walk begins: b is nearly linear there
+LINEAR = 20.0  # above the start in log mu: from there on b is linear to the last digit
 PASSING = 0.1  # relative size of the last Newton step at a scale that is only passed
 EXACT = 1e-15  # misfit at the target below which nothing is left to do
 BUDGET = 600  # Newton steps a walk may take
@@ -55,6 +56,11 @@ def descend(at: Measurements, law: Law, target: float, close: float) -> Iterator
         yield stop
         if stop.spent > BUDGET:
             raise Failed(f"{BUDGET} Newton steps were spent at log mu = {m:.4g}")
+
+
+def kernel_level(at: Measurements, law: Law) -> float:
+    """log mu where the walk begins."""
+    return law.kernel_level(float(np.linalg.norm(at.adjoint(at.least(at.y)), 2)), KERNEL)
 
 
 def predicted(stop: Stop, m: float) -> State:

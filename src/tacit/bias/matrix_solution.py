@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.bias.matrix_measurements import MatrixData
+from tacit.bias.solution import Solution
 from tacit.bias.spectral import Nuclear, Spectral
 from tacit.records import Outcome, Record
 
@@ -19,7 +21,7 @@ class MatrixSolution(Record):
     `residual` is max|<X_n, M> - y_n| / max|y|. `kkt` is, for the nuclear norm, the larger of the
     relative duality gap and the excess of |S| over 1, where S = sum_n dual_n X_n; otherwise the
     distance of (M, S) from the graph of the gradient, each axis in units of its largest
-    singular value.
+    singular value. `log_value` and `log_dual_unit` are those of a Solution.
     """
 
     matrix: Array
@@ -29,6 +31,10 @@ class MatrixSolution(Record):
     kkt: float
     iterations: int
     outcome: Outcome
+    log_value: float = math.nan
+    log_dual_unit: float = 0.0
+
+    rows = Solution.rows
 
 
 def residual(problem: MatrixData, matrix: Array) -> float:

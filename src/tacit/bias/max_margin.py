@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
-from tacit.bias import margin_face
-from tacit.bias.continuation import Failed
+from tacit.bias import margin_face, power_norm
+from tacit.bias.constraints import mended
+from tacit.bias.continuation import FAR, Failed
 from tacit.bias.margin_least import ByInterpolation, least_squares
 from tacit.bias.margin_rows import Rows, scaled_rows
 from tacit.bias.margin_set import Iterate, Unbounded, settle
@@ -16,13 +17,22 @@ from tacit.bias.norms import L1, L2, Lp
 from tacit.bias.pair import SignedPair
 from tacit.bias.regularizer import Regularizer
 from tacit.bias.separation import refuse_inseparable, refuse_zero_rows
-from tacit.bias.solution import Solution, kkt_residual
+from tacit.bias.solution import (
+    ROUNDING,
+    SMALL,
+    SOLVED,
+    Found,
+    Solution,
+    judged,
+    kkt_residual,
+    log_value_of,
+    normalized,
+    restored,
+    unreachable,
+)
+from tacit.bias.units import FARTHEST, ORDINARY, Units, exponents, representable
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.threads import one_blas_thread
-
-Found = tuple[Array, Array, int, Outcome]  # beta, dual, iterations, outcome
-
-SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
 
 
 def max_margin(
@@ -39,10 +49,32 @@ def max_margin(
     Z = X * y[:, None]
     with one_blas_thread():
         refuse_zero_rows("max_margin", Z)
-        solution = certified(Z, regularizer, *solve("max_margin", regularizer, Z))
+        solution = in_good_units("max_margin", regularizer, Z)
     if throw and not solution.outcome.ok:
         raise NumericalError("max_margin", solution.outcome)
     return solution
+
+
+def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+    """The certified solution, found in other units where the rows are huge or tiny."""
+    units = margin_units(Z)
+    if units is not None and regularizer.degree is None:
+        if units.predictor > FARTHEST:
+            return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
+        units = None
+    if units is None:
+        return certified(Z, regularizer, *solve(who, regularizer, Z))
+    Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
+    return restored(certified(Z, inner, *solve(who, inner, Z)), units, regularizer)
+
+
+def margin_units(Z: Array) -> Units | None:
+    """One unit for all rows, whose margins are all measured against one; None if all is ordinary"""
+    powers = exponents(np.abs(Z).max(axis=1))
+    if np.abs(powers).max() <= ORDINARY:
+        return None
+    middle = int(powers.min() + powers.max()) // 2
+    return Units(np.full(len(Z), middle), -middle)
 
 
 def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
@@ -80,24 +112,26 @@ def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
 def failed(Z: Array, reason: str) -> Found:
     """No solution, and why."""
     nothing = np.full(Z.shape[1], np.nan), np.full(len(Z), np.nan)
-    return *nothing, 0, Outcome(Kind.STALLED, reason)
+    return Found(*nothing, 0, Outcome(Kind.STALLED, reason))
 
 
 def by_least_squares(norm: L2, rows: Rows) -> Found:
     softness = np.broadcast_to(1 / norm.stiffness, rows.A.shape[1])
     _, found, steps = least_squares(rows, softness)
-    return rows.scale * found.b, rows.factors * found.nu * rows.scale, steps, SOLVED
+    return Found(rows.scale * found.b, rows.factors * found.nu * rows.scale, steps, SOLVED)
 
 
 def by_linear_program(rows: Rows) -> Found:
     b, nu, steps, outcome = margin_face.solve(rows)
-    return rows.scale * b, rows.factors * nu, steps, outcome
+    return Found(rows.scale * b, rows.factors * nu, steps, outcome)
 
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:
     """Q or R: followed from the kernel regime down to its scale."""
-    b, nu, spent = MarginWalk(pair, rows).at(pair.level - np.log(rows.scale))
-    return rows.scale * b, rows.factors * nu, spent, SOLVED
+    walk, level = MarginWalk(pair, rows), pair.level - float(np.log(rows.scale))
+    near = min(level, walk.reach + FAR)
+    b, nu, spent = walk.at(near)
+    return Found(rows.scale * b, rows.factors * nu, spent, SOLVED, near - level)
 
 
 def best_local_point(norm: Lp, Z: Array) -> Found:
@@ -109,7 +143,8 @@ def best_local_point(norm: Lp, Z: Array) -> Found:
         raise Failed("no local minimiser was found from any start")
     best, count = points[0], len(points)
     text = f"the best of {count} local minimisers found from many starts, not proven to be global"
-    return best.beta, best.dual, sum(p.iterations for p in points), Outcome(Kind.SOLVED, text)
+    spent = sum(p.iterations for p in points)
+    return Found(best.beta, best.dual, spent, Outcome(Kind.SOLVED, text))
 
 
 def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
@@ -117,42 +152,67 @@ def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
     nothing = np.empty(0, dtype=np.intp)
     start = Iterate(np.zeros(len(rows.c)), np.zeros(rows.A.shape[1]))
     _, found, steps = settle(ByInterpolation(rows, regularizer), nothing, start)
-    return rows.scale * found.b, rows.factors * found.nu, steps, SOLVED
+    beta, unit = rows.scale * found.b, 0.0
+    if isinstance(regularizer, Lp):  # `interpolate` gives the dual of the norm, which has no unit
+        unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
+    return Found(beta, rows.factors * found.nu, steps, SOLVED, unit)
 
 
 def certified(
-    Z: Array, regularizer: Regularizer, beta: Array, dual: Array, steps: int, outcome: Outcome
+    Z: Array,
+    regularizer: Regularizer,
+    beta: Array,
+    dual: Array,
+    steps: int,
+    outcome: Outcome,
+    log_unit: float = 0.0,
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     margins = Z @ beta
+    held = (dual > 0) | (margins < 1 - SMALL)
+    if (np.abs(margins - 1)[held] > SMALL).any() and outcome.ok:
+        beta = mended(Z[held], np.ones(int(held.sum())), beta)
+        margins = Z @ beta
     residual = float(np.maximum(1 - margins, 0.0).max())
-    kkt = max(stationarity(regularizer, beta, dual @ Z), dual_misfit(dual, margins))
-    worst = max(residual, kkt)
-    if outcome.kind is Kind.SOLVED and worst > 1e-8:
-        text = f"violation {residual:.2g} and KKT residual {kkt:.2g} are not small"
-        outcome = Outcome(Kind.STALLED, text)
-    elif outcome.kind is Kind.SOLVED and worst > 1e-10:
-        outcome = Outcome(Kind.SOLVED, f"the optimality conditions hold to {worst:.1g}")
-    return Solution(beta, dual, regularizer(beta), residual, kkt, steps, outcome)
+    inner, unit_beta = normalized(regularizer, beta, log_unit)
+    kkt = max(stationarity(inner, unit_beta, dual @ Z), dual_misfit(dual, margins))
+    excess = max(residual, kkt)
+    if excess > SMALL:
+        sizes, spare = np.abs(Z), ROUNDING * (np.abs(Z) @ np.abs(beta))
+        excess = max(
+            float(np.maximum(1 - margins - spare, 0.0).max()),
+            stationarity(
+                inner, unit_beta, dual @ Z, ROUNDING * float((np.abs(dual) @ sizes).max())
+            ),
+            dual_misfit(dual, margins, spare),
+        )
+    if log_unit:
+        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
+    outcome = judged(outcome, beta, dual, residual, kkt, excess)
+    value = regularizer(beta)
+    log_value = log_value_of(regularizer, beta, value)
+    return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
 
 
-def stationarity(regularizer: Regularizer, beta: Array, s: Array) -> float:
+def stationarity(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
     """Distance of (beta, s) from the graph of the gradient; for p <= 1 it is vertical at zero."""
     if isinstance(regularizer, Lp) and regularizer.p < 1:
         slopes = regularizer.dual_of(beta)
         return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
     if is_l1(regularizer):
-        return float(np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta))).max(initial=0.0))
-    return kkt_residual(regularizer, beta, s)
+        off = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta)))
+        return float((off - rounding).max(initial=0.0))
+    return kkt_residual(regularizer, beta, s, rounding)
 
 
 def is_l1(regularizer: Regularizer) -> bool:
     return isinstance(regularizer, L1) or (isinstance(regularizer, Lp) and regularizer.p == 1)
 
 
-def dual_misfit(dual: Array, margins: Array) -> float:
+def dual_misfit(dual: Array, margins: Array, rounding: Array | float = 0.0) -> float:
     """The worst of -nu_n and nu_n (margin_n - 1), relative to the largest dual weight."""
     largest = max(float(np.abs(dual).max()), 1e-300)
-    return float(max(np.max(-dual), np.abs(dual * (margins - 1)).max()) / largest)
+    apart = np.maximum(np.abs(margins - 1) - rounding, 0.0)
+    return float(max(np.max(-dual), np.abs(dual * apart).max()) / largest)

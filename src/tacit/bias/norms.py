@@ -15,6 +15,8 @@ from tacit.bias.regularizer import Regularizer
 class L1(Regularizer):
     """sum |beta_i|: the rich limit."""
 
+    degree = 1.0
+
     def __str__(self) -> str:
         return "L1()"
 
@@ -37,6 +39,7 @@ class L2(Regularizer):
     """(1/2) sum weights_i beta_i^2: the kernel limit, with weights 1/w0^(2D-2)."""
 
     weights: Array | None
+    degree = 2.0
 
     def __init__(self, weights: ArrayLike | None = None) -> None:
         if weights is not None:
@@ -73,6 +76,10 @@ class Lp(Regularizer):
     """(1/p) sum |beta_i|^p; convex for p > 1, a quasi-norm to be read off only for p < 1."""
 
     p: float
+
+    @property
+    def degree(self) -> float:  # type: ignore[override]
+        return self.p
 
     def __init__(self, p: float) -> None:
         object.__setattr__(self, "p", positive("Lp", "p", p))

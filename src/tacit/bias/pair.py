@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import abc
+import copy
 import dataclasses
 import math
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,13 +29,23 @@ class SignedPair(Regularizer):
     log_alpha: float
     shape: Array | None
 
-    def fill(self, layers: int, log_alpha: float, shape: ArrayLike | None) -> None:
+    def fill(self, log_alpha: float, shape: ArrayLike | None) -> None:
         """Sets the fields of a pair whose mu is (alpha |w0|)^layers; for use in `__init__`."""
         weights = start_shape(type(self).__name__, shape)
-        values = {"level": layers * log_alpha, "log_alpha": log_alpha, "shape": weights}
+        values = {"level": self.layers * log_alpha, "log_alpha": log_alpha, "shape": weights}
         for name, value in values.items():
             object.__setattr__(self, name, value)
         object.__setattr__(self, "dimension", None if weights is None else len(weights))
+
+    degree = 1.0
+
+    def in_units(self, log_size: float) -> Self:
+        """The pair whose mu is smaller by the same factor."""
+        scaled = copy.copy(self)
+        level = self.level - log_size
+        object.__setattr__(scaled, "level", level)
+        object.__setattr__(scaled, "log_alpha", level / self.layers)
+        return scaled
 
     def scale_in_words(self) -> str:
         shape = "" if self.shape is None else f", shape of {len(self.shape)}"
@@ -46,8 +58,13 @@ class SignedPair(Regularizer):
 
     @property
     @abc.abstractmethod
+    def layers(self) -> int:
+        """The power of alpha in mu."""
+
+    @property
     def log_weight(self) -> Array:
         """log mu_i - level, one entry standing for all when there is no shape."""
+        return self.layers * np.log(self.weights)
 
     @property
     @abc.abstractmethod

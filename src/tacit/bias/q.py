@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, integer, log_scale
@@ -36,7 +35,7 @@ class Q(SignedPair):
     ) -> None:
         depth = integer("Q", "depth", depth, least=2)
         object.__setattr__(self, "depth", depth)
-        self.fill(depth, log_scale("Q", depth, alpha, log_alpha, mu), shape)
+        self.fill(log_scale("Q", depth, alpha, log_alpha, mu), shape)
 
     def __str__(self) -> str:
         return f"Q(depth={self.depth}, {self.scale_in_words()})"
@@ -46,8 +45,8 @@ class Q(SignedPair):
         return math.inf if self.depth == 2 else self.depth / (self.depth - 2)
 
     @property
-    def log_weight(self) -> Array:
-        return self.depth * np.log(self.weights)
+    def layers(self) -> int:
+        return self.depth
 
     @property
     def kappa(self) -> Array:

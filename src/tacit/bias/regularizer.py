@@ -20,6 +20,8 @@ class Regularizer(abc.ABC):
 
     #: number of coordinates the regularizer is tied to (by weights or a shape), None if any
     dimension: int | None = None
+    #: R(c beta) = c^degree R'(beta) with R' = R.in_units(log c); None where there is no such R'
+    degree: float | None = None
 
     __repr__ = call
 
@@ -41,6 +43,10 @@ class Regularizer(abc.ABC):
         if self.dimension not in (None, len(array)):
             raise ValueError(f"{self}: {name} must have {self.dimension} entries, got {len(array)}")
         return array
+
+    def in_units(self, log_size: float) -> Regularizer:
+        """The regularizer of beta / e^log_size with the same minimisers."""
+        return self
 
     @abc.abstractmethod
     def terms(self, beta: Array) -> Array:

@@ -152,7 +152,7 @@ def vertex(X: Array, y: Array, support: Index, nu: Array) -> tuple[Array, Array]
     columns = X[:, support]
     basis, triangle = np.linalg.qr(columns)
     sizes = np.abs(triangle.diagonal())
-    if sizes.min() < 1e-9 * sizes.max():
+    if sizes.min() <= 1e-9 * sizes.max():
         return None
     values = np.linalg.solve(triangle, basis.T @ y)
     values += np.linalg.solve(triangle, basis.T @ (y - columns @ values))

@@ -25,6 +25,15 @@ class Spectral(abc.ABC):
     def law(self) -> Regularizer:
         """The regularizer of the vector of singular values."""
 
+    @property
+    def degree(self) -> float | None:
+        """R(c M) = c^degree R'(M) with R' = R.in_units(log c)."""
+        return self.law.degree
+
+    def in_units(self, log_size: float) -> Spectral:
+        """The regularizer of the matrix over e^log_size with the same minimisers."""
+        return self
+
     def __call__(self, matrix: ArrayLike) -> float:
         """The value at `matrix`."""
         return self.law(np.linalg.svd(self.array("matrix", matrix), compute_uv=False))
@@ -106,3 +115,6 @@ class Schatten(Spectral):
     @property
     def law(self) -> Regularizer:
         return self.q
+
+    def in_units(self, log_size: float) -> Schatten:
+        return Schatten(self.q.in_units(log_size))

@@ -1,0 +1,57 @@
+"""Random odd problems, each judged by another route; the long run is slow and keeps its table."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import stress_judge
+import stress_run
+from stress_problems import problem
+from tacit import L1, Q, interpolate
+
+
+def failures(seeds) -> list[tuple[str, str, str]]:
+    return stress_run.table(seeds)[1]
+
+
+def test_a_sample_is_solved_or_refused():
+    assert failures(range(200)) == []
+
+
+@pytest.mark.slow
+def test_ten_thousand_problems():
+    found = [kind for kind, _, _ in failures(range(10_000))]
+    assert "wrong" not in found
+    assert "crashed" not in found
+    assert len(found) <= 10
+
+
+def case(regularizer):
+    X, y = np.array([[1.0, 0, 1, 1], [1, 1, 1, 0]]), np.array([2.0, 2])
+    return dataclasses.replace(
+        problem(0), verb="interpolate", X=X, y=y, regularizer=regularizer, solvable=True
+    )
+
+
+@pytest.mark.parametrize("regularizer", [Q(2, alpha=0.1), Q(3, alpha=0.3), L1()], ids=str)
+def test_the_judge_sees_a_fit_that_is_not_the_minimiser(regularizer):
+    """The control: another fit of the same rows, with the dual of the minimiser."""
+    given = case(regularizer)
+    solution = interpolate(given.X, given.y, regularizer)
+    assert stress_judge.wrong(given, solution) == ""
+    other = solution.beta + 1e-3 * np.array([-1.0, 1.0, 0.0, 1.0])
+    assert np.allclose(given.X @ other, given.y)
+    assert stress_judge.wrong(given, dataclasses.replace(solution, beta=other)) != ""
+    missed = dataclasses.replace(solution, beta=solution.beta * (1 + 1e-6))
+    assert "missed" in stress_judge.wrong(given, missed)
+
+
+def test_a_refusal_of_what_can_be_solved_counts_as_wrong():
+    given = case(L1())
+    assert stress_run.refused(given, "interpolate: no beta fits it")[0] == "wrong"
+    unsolvable = dataclasses.replace(given, solvable=False)
+    assert stress_run.refused(unsolvable, "interpolate: no beta fits it")[0] == "refused"
+    assert stress_run.refused(given, "array must not contain infs or NaNs")[0] == "crashed"
