@@ -1,11 +1,25 @@
 """The limit theorems of source M: that a wrong theory would be caught."""
 
+import math
+
+import numpy as np
+import pytest
+
 import tacit
 from tacit.bias.norms import L1
 from tacit.bias.q import Q
-from tacit.claims.moroshko import condition, depth, kernel_prefix, long_time, regimes
+from tacit.claims.moroshko import condition, courses, depth, kernel_prefix, long_time, regimes
+from tacit.problems.classification import three_points
 
 REFUTED = ("fails", "inconclusive")
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch):
+    """Fewer data sets, enough to refute a wrong statement."""
+    monkeypatch.setitem(regimes.DRAWN, "quick", 2)
+    monkeypatch.setitem(depth.DRAWN, "quick", 2)
+    monkeypatch.setattr(depth, "DIMENSIONS", (2, 10, 30))
 
 
 def test_a_wrong_scale_of_q_is_refuted(monkeypatch):
@@ -38,5 +52,63 @@ def test_the_wrong_support_vectors_are_refuted(monkeypatch):
 
 
 def test_the_wrong_depth_is_refuted(monkeypatch):
-    monkeypatch.setattr(depth, "Q", lambda D, mu: Q(D + 1, mu=mu))
+    monkeypatch.setattr(depth, "TINY", -30.0)
+    monkeypatch.setattr(depth, "Q", lambda D, log_alpha: Q(D + 1, log_alpha=log_alpha))
     assert tacit.verify("M-depth").status in REFUTED
+
+
+def test_the_constant_of_two_features_is_not_that_of_thirty(monkeypatch):
+    monkeypatch.setattr(depth, "constant", lambda dimension: 0.2784645427610738)
+    assert tacit.verify("M-depth").status == "fails"
+
+
+@pytest.mark.parametrize(("d", "printed"), [(2, 0.284), (10, 1.18), (30, 1.99), (100, 3.05)])
+def test_the_worst_near_ties_by_one_equation(d, printed):
+    """One sample: nu solves sum_i x_i 2 mu sinh(nu x_i) = 1, here by bisection in logarithms."""
+
+    def share(log_mu, eps):
+        low, high = 0.0, 2.0 * -log_mu
+        for _ in range(200):
+            nu = (low + high) / 2
+            total = np.logaddexp(nu, np.log((d - 1) * (1 - eps)) + nu * (1 - eps)) + log_mu
+            low, high = (nu, high) if total < 0 else (low, nu)
+        return -log_mu * eps * (d - 1) * math.exp(log_mu + nu * (1 - eps))
+
+    for log_mu, limit, slack in ((np.log(1e-12), printed, 6e-3), (-1e5, depth.constant(d), 1e-3)):
+        x = np.geomspace(0.5, 8, 400)
+        assert max(share(log_mu, e) for e in x / -log_mu) == pytest.approx(limit, rel=slack)
+    delta, eps = depth.worst_tie(2, -3000.0, d)
+    assert 3000 * delta == pytest.approx(share(-3000.0, eps), rel=1e-9)
+    x = np.linspace(0.1, 8, 100_001)
+    assert depth.constant(d) == pytest.approx((x * (d - 1) / (np.exp(x) + d - 1)).max(), rel=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_data_set_exceeds_the_constant(seed):
+    """delta log(1/mu) <= H(p) + log(max p) + delta H, whose largest value is the constant."""
+    rng = np.random.default_rng(seed)
+    X = 1 - rng.uniform(0, 0.01, (2, 6))
+    w = tacit.max_margin(X, np.ones(2), Q(2, log_alpha=-500.0)).beta
+    least = tacit.max_margin(X, np.ones(2), L1()).beta.sum()
+    p, delta = w / w.sum(), w.sum() / least - 1
+    entropy = -(p * np.log(p)).sum()
+    bound = entropy + np.log(p.max())
+    assert delta * 1000 <= bound + delta * (entropy + 1)
+    assert bound <= depth.constant(6) + 1e-12
+
+
+def test_the_stability_condition_is_judged_without_any_regularizer():
+    """On M-F3d it fails below the kink at mu = 0.0365 and holds above; the Q path is not asked."""
+    for name in ("max_margin", "ratchet_path", "Q"):
+        assert not hasattr(courses, name)
+    found = courses.stops(three_points("M-F3d"), [1.0, 0.1, 0.01, 0.001])
+    assert found.stable.tolist() == [True, True, False, False]
+    assert found.exponents == pytest.approx([0, 0, 2, 2], abs=0.05)
+
+
+def test_sets_that_fail_the_condition_would_refute_the_theorem(monkeypatch):
+    monkeypatch.setattr(courses.Stops, "stable", property(lambda self: self.exponents > 1))
+    verdict = tacit.verify("M-T6")
+    assert verdict.status == "inconclusive"
+    held = next(c for c in verdict.evidence.checks if "where condition 5 holds" in c.name)
+    assert held.misses

@@ -34,7 +34,7 @@ EXPECTED = {
     "M-L12": "holds",
     "M-L13": "holds as corrected",
     "M-I": "holds",
-    "M-num": "holds",
+    "M-num": "holds as corrected",
     "M-open": "holds",
     "W-T4": "holds as corrected",
     "W-T9": "holds",
