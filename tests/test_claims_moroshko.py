@@ -8,8 +8,11 @@ import pytest
 import tacit
 from tacit.bias.norms import L1
 from tacit.bias.q import Q
-from tacit.claims.moroshko import condition, courses, depth, kernel_prefix, long_time, regimes
-from tacit.problems.classification import three_points
+from tacit.claims.moroshko import condition, courses, depth, kernel_prefix, long_time, nets, regimes
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.difference import Difference
+from tacit.models.network import two_layer
+from tacit.problems.classification import separable_points, three_points
 
 REFUTED = ("fails", "inconclusive")
 
@@ -20,6 +23,7 @@ def few(monkeypatch):
     monkeypatch.setitem(regimes.DRAWN, "quick", 2)
     monkeypatch.setitem(depth.DRAWN, "quick", 2)
     monkeypatch.setattr(depth, "DIMENSIONS", (2, 10, 30))
+    monkeypatch.setattr(depth, "DEEP", ((3, 2), (3, 30)))
 
 
 def test_a_wrong_scale_of_q_is_refuted(monkeypatch):
@@ -33,8 +37,69 @@ def test_a_wrong_limit_norm_is_refuted(monkeypatch):
 
 
 def test_a_twin_that_is_the_model_itself_proves_nothing(monkeypatch):
-    monkeypatch.setattr(kernel_prefix, "Linearized", lambda model: model)
+    true = kernel_prefix.in_time
+    monkeypatch.setattr(kernel_prefix, "in_time", lambda *given, linear=False: true(*given))
+    monkeypatch.setattr(kernel_prefix, "data_sets", lambda size: {"seed 0": separable_points(4, 3)})
     assert tacit.verify("M-T1").status in REFUTED
+
+
+def test_a_kernel_that_moves_in_first_order_is_told_from_an_even_one():
+    """u² - v w against its twin: |w|² alpha^-D, and not the |w|³ alpha^-2D of an even kernel."""
+    alphas = np.array([16.0, 128.0])
+    found = kernel_prefix.pair(
+        nets.SquareMinusProduct, alphas, three_points("M-F3b"), np.eye(3), order=1
+    )
+    assert abs(found.deviation()) < 0.1
+    assert found.deviation(2) > 1.5
+
+
+def test_the_twin_in_time_is_the_linearized_model():
+    problem, net = three_points("M-F3d"), DiagonalNet(3, alpha=4.0)
+    one = kernel_prefix.in_time(net, problem, np.eye(3), linear=True)
+    other = kernel_prefix.in_time(tacit.Linearized(net), problem, np.eye(3))
+    assert one == pytest.approx(other, rel=1e-7, abs=1e-9)
+    assert np.abs(one - kernel_prefix.in_time(net, problem, np.eye(3))).max() > 1e-5
+
+
+def test_the_quadratic_net_is_the_one_in_jax():
+    net, X = nets.QuadraticNet(1.3, seed=4), np.random.default_rng(0).normal(size=(5, 6))
+    same = Difference(two_layer(nets.UNITS, alpha=1.3, activation="quadratic", seed=4))
+    u = net.start(6) + np.random.default_rng(1).normal(size=len(net.start(6)))
+    assert net.predict(net.start(6), X) == pytest.approx(np.zeros(5), abs=1e-14)
+    assert net.predict(u, X) == pytest.approx(same.predict(u, X), rel=1e-12)
+    assert net.jacobian(u, X) == pytest.approx(same.jacobian(u, X), rel=1e-12)
+    assert net.predict(2 * u, X) == pytest.approx(8 * net.predict(u, X), rel=1e-12)
+
+
+@pytest.mark.parametrize("net", [nets.QuadraticNet(0.7), nets.SquareMinusProduct(0.7)])
+def test_the_derivatives_of_the_nets(net):
+    rng = np.random.default_rng(2)
+    X, u = rng.normal(size=(4, 3)), net.start(3) + rng.normal(size=len(net.start(3)))
+    step = 1e-6 * np.eye(len(u))
+    slopes = [(net.predict(u + e, X) - net.predict(u - e, X)) / 2e-6 for e in step]
+    assert net.jacobian(u, X) == pytest.approx(np.array(slopes).T, rel=1e-6, abs=1e-8)
+    pull = rng.normal(size=4)
+    assert net.pullback(u, X, pull) == pytest.approx(pull @ net.jacobian(u, X), rel=1e-12)
+
+
+def test_training_any_net_to_a_margin_is_the_flow():
+    """By another integrator and another clock: ParameterFlow on a net it knows."""
+    problem, net, goal = three_points("M-F4b"), DiagonalNet(3, alpha=0.5), np.array([10.0, 1e4])
+    found = [net.predictor(u) for u in long_time.trained_to(net, problem, goal)]
+    other = courses.predictors(problem, 3, 0.5, goal.tolist())
+    assert np.array(found) == pytest.approx(other, rel=1e-5, abs=1e-6)
+    assert np.abs(found[0] / np.linalg.norm(found[0]) - other[1] / 1e4).max() > 1e-3
+
+
+def test_a_margin_problem_of_another_norm_is_refuted(monkeypatch):
+    """min |u|_4 in place of min |u|_2, for the nets of four kinds."""
+    true = long_time.kkt_defect
+    monkeypatch.setattr(
+        long_time, "kkt_defect", lambda problem, net, u, power=1.0: true(problem, net, u, 3.0)
+    )
+    verdict = tacit.verify("M-T2")
+    assert verdict.status in REFUTED
+    assert any("four kinds" in check.name and check.misses for check in verdict.evidence.checks)
 
 
 def test_a_wrong_exponent_of_the_quasi_norm_is_refuted(monkeypatch):

@@ -40,9 +40,7 @@ def test_a_wrong_power_is_refuted(few, monkeypatch):
 
 def test_a_correction_that_is_too_tight_is_refuted(few, monkeypatch):
     true = deep_lemmas.argument
-    monkeypatch.setattr(
-        deep_lemmas, "argument", lambda run, factor=1.0: true(run, 0.99 * factor)
-    )  # fmt: skip
+    monkeypatch.setattr(deep_lemmas, "argument", lambda run: 0.99 * true(run))
     assert tacit.verify("M-L13").status == "fails"
 
 
