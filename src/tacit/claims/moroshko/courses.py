@@ -22,7 +22,7 @@ from tacit.problems.classification import Classification
 
 Flows = type[DualFlow] | type[ParameterFlow]
 
-NEAR = 5e-4  # how much above the smallest a margin may be, relatively, and count as the smallest
+NEAR = 1e-4  # how much above the smallest a margin may be, relatively, and count as the smallest
 
 
 def course(
@@ -99,8 +99,8 @@ class Stops:
 
     @property
     def doubt(self) -> float:
-        """How far an exponent is from both values it can have, at most."""
-        away = np.minimum(np.abs(self.exponents), np.abs(self.exponents - self.depth))
+        """How far an exponent lies between the two values it can have, at most."""
+        away = np.minimum(self.exponents, self.depth - self.exponents)
         return float(away.max())
 
 

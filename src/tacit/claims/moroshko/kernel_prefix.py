@@ -75,7 +75,7 @@ def in_time(model: Model, problem: Classification, points: Array, linear: bool =
         return here.T @ pull if linear else model.pullback(start + moved, X, pull)
 
     found = solve_ivp(velocity, (0, HORIZON), np.zeros_like(start), method="LSODA", t_eval=TIMES,
-                      rtol=1e-10, atol=1e-12, first_step=1e-9)  # fmt: skip
+                      rtol=1e-12, atol=1e-14, first_step=1e-9)  # fmt: skip
     if not found.success:
         raise RuntimeError(f"in_time: {found.message}")
     return np.array([outputs(moved, points, there) for moved in found.y.T])
