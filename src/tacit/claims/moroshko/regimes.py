@@ -22,7 +22,7 @@ from tacit.problems.classification import Classification, separable_points, thre
 ALPHAS = {2: (10.0, 30.0, 100.0, 300.0), 3: (5.0, 10.0, 20.0, 40.0), 5: (2.0, 3.0, 5.0, 8.0)}
 MUS = (1.0, 0.1, 0.01, 0.001)
 CLOCK = np.array([100.0, 300.0, 1000.0])
-DRAWN = {"quick": 8, "full": 60}  # random sets for condition 5
+DRAWN = {"quick": 6, "full": 60}  # random sets for condition 5
 
 
 def best(problem: Classification, regularizer: L1 | L2 | Q) -> Array:
