@@ -161,7 +161,8 @@ def test_an_exact_flow_that_is_not_training_proves_nothing(monkeypatch, kernel):
 # --- L-T2
 
 _late = kept(rich_phase.exact, key=lambda problem, a, rate, z: (a, float(z[0])))
-_theta = kept(rich_phase._trained, key=lambda problem, *numbers: numbers)
+_theta = kept(rich_phase._trained,
+              key=lambda problem, net, *numbers: (str(net.describe()), *numbers))  # fmt: skip
 
 
 @pytest.fixture
@@ -202,9 +203,24 @@ def test_the_kkt_residual_of_other_parameters_is_refuted(monkeypatch, rich, wron
 
 def test_parameters_trained_for_too_short_are_refuted(monkeypatch, rich):
     real = rich_phase.by_training
-    early = lambda problem, depth, side=0.5: real(problem, depth, -rich_phase.LATE)  # noqa: E731
+    early = lambda p, make, a, side=0.5: real(p, make, a, -rich_phase.LATE)  # noqa: E731
     monkeypatch.setattr(rich_phase, "by_training", early)
     assert refuted("L-T2", "trained parameters")
+    assert refuted("L-T2", "quadratic units")
+
+
+def test_the_kkt_residual_of_quadratic_units_by_hand():
+    """theta = sum nu_n grad(y_n f_n) by least squares leaves less, and a start much more."""
+    problem, net = networks.points(0)[0], networks.network(4.0, 0)
+    theta = _theta(problem, net, 4.0, 6.0 * math.exp(4.0))
+    found = rich_phase.kkt_residual(problem, net, theta)
+    margins = problem.y * net.predict(theta, problem.X)
+    scaled = theta / margins.min() ** (1 / 3)
+    slopes = problem.y[:, None] * net.jacobian(scaled, problem.X)
+    left = scaled - slopes.T @ np.linalg.lstsq(slopes.T, scaled)[0]
+    assert np.linalg.norm(left) / np.linalg.norm(scaled) < found < 0.5
+    other = rich_phase.kkt_residual(problem, net, net.start(6) + 0.05 * theta)
+    assert other > 1.0
 
 
 # --- L-sharp
@@ -212,7 +228,8 @@ def test_parameters_trained_for_too_short_are_refuted(monkeypatch, rich):
 
 @pytest.fixture
 def jumps(monkeypatch, one_set):
-    monkeypatch.setattr(sharpness, "LOG_ALPHAS", np.array([20.0, 320.0]))
+    sizes = {2: np.array([20.0, 320.0]), 3: np.array([40.0, 160.0])}
+    monkeypatch.setattr(sharpness, "LOG_ALPHAS", sizes)
 
 
 def test_the_jump_agrees_at_this_size(jumps):
@@ -227,13 +244,30 @@ def test_log_alpha_alone_does_not_follow_the_jump(monkeypatch, jumps):
 
 def test_a_jump_of_another_decay_is_refuted(monkeypatch, jumps):
     monkeypatch.setattr(runs, "WeightDecay", with_rate(1.04))
-    monkeypatch.setattr(sharpness, "WINDOW", np.linspace(-15.0, 9.0, 241))
+    monkeypatch.setattr(sharpness, "WINDOW", dict.fromkeys((2, 3), np.linspace(-15.0, 9.0, 241)))
     assert refuted("L-sharp", "rate t_half / log alpha")
 
 
 def test_a_rate_that_stays_does_not_give_the_norm_at_the_jump(monkeypatch, jumps):
     monkeypatch.setattr(sharpness, "joint", lambda sizes: [(float(a), 1e-9) for a in sizes])
     assert refuted("L-sharp", "|theta| at the jump")
+
+
+def test_the_jump_of_depth_3_by_two_flows(monkeypatch):
+    """Trained in the parameters, the jump is where the exact flow has it; depth 2 has another."""
+    problem, rate = runs.data_sets(1)[0], math.exp(-10.0)
+    one = sharpness.jump(problem, 10.0, rate, 3)
+    monkeypatch.setattr(sharpness, "exact", runs.in_parameters)
+    two = sharpness.jump(problem, 10.0, rate, 3)
+    for name in ("begins", "half", "ends", "log_norm"):
+        assert getattr(one, name) == pytest.approx(getattr(two, name), rel=1e-4)
+    assert abs(sharpness.jump(problem, 10.0, rate, 2).half - one.half) > 0.1
+
+
+def test_the_norm_at_the_jump_of_depth_3_has_the_exponent_one_third():
+    problem = runs.data_sets(2)[1]
+    first, last = (sharpness.jump(problem, a, math.exp(-a), 3).log_norm for a in (40.0, 160.0))
+    assert (last - first) / math.log(4) == pytest.approx(1 / 3, abs=0.02)
 
 
 # --- L-sweep

@@ -22,19 +22,19 @@ from tacit.problems.regression import Regression, sparse_regression
 
 EARLY = 0.5  # c: the claim looks at (1 - c) (1/rate) log alpha
 SQUARES = np.array([14.0, 16.0])  # log alpha of the regressions, at c = 1/8
-LOG_ALPHAS = np.array([20.0, 40.0, 80.0, 160.0, 320.0, 640.0])
-TURNED = slice(0, 4)  # beyond, the turn of the parameters is below float64
-LAST = slice(3, 6)  # where the law of the angle is read off
+LOG_ALPHAS = np.array([20.0, 80.0, 160.0, 320.0, 640.0])
+TURNED = slice(0, 3)  # beyond, the turn of the parameters is below float64
+LAST = slice(2, 5)  # where the law of the angle is read off
 
 
 def early(problem: Classification | Regression, depth: int) -> list[Moments]:
-    """The runs at (1 - c) log alpha / rate for every alpha, with rate = 1/alpha."""
-    return [exact(problem, a, rate, np.array([(1 - EARLY) * a]), depth)
+    """The runs at half of (1 - c) log alpha / rate, and at it, with rate = 1/alpha."""
+    return [exact(problem, a, rate, (1 - EARLY) * a * np.array([0.5, 1.0]), depth)
             for a, rate in joint(LOG_ALPHAS)]  # fmt: skip
 
 
 def angles(runs: list[Moments], target: Array) -> Array:
-    return np.array([float(angle(run.predictor[0], target)) for run in runs])
+    return np.array([float(angle(run.predictor[-1], target)) for run in runs])
 
 
 def random_kernel_svm(problem: Classification, seed: int = 0) -> Array:
@@ -72,7 +72,7 @@ def theorem_1(size: Size) -> Evidence:
     last = max(float(values[-1]) for values in found.values())
     rate = max(bent(cases[case], values) for case, values in found.items())
     turning = max((_turning(runs, D) for (_, D), runs in cases.items()), key=abs)
-    fading = max(abs(run.norm[0] - 1) for runs in cases.values() for run in runs)
+    fading = max(abs(run.norm[-1] - 1) for runs in cases.values() for run in runs)
     fits = squares(range(2 if size == "quick" else 8))
     power = max((slope(np.exp(SQUARES), row) + 0.5 for row in fits), key=abs)
     nets = small_nets(size)
@@ -107,8 +107,9 @@ def theorem_1(size: Size) -> Evidence:
                 float(angles(cases[k, 2], random_kernel_svm(p))[-1])
                 for k, p in enumerate(problems))),
             "an angle like 1/sqrt(log(1/loss))": falls.control(
-                min(bent(runs, roots(runs)) for runs in cases.values())),
-            "turn like alpha^(-L c/2)": turns.control(turning + 0.5),
+                min(bent(cases[case], values, power=2) for case, values in found.items())),
+            "a direction that no longer turns: the turn at half the time, depth 2": turns.control(
+                max(_turning(runs, D, record=0) for (_, D), runs in cases.items() if D == 2)),
             "a small net against the SVM of another start": nonlinear.control(nets.control),
         },
         findings=[
@@ -125,26 +126,22 @@ def theorem_1(size: Size) -> Evidence:
     )  # fmt: skip
 
 
-def bent(runs: list[Moments], degrees: Array) -> float:
-    """By how much the line of 1/tan(angle) over log(1/loss) bends, relative to its slope."""
-    heights = 1 / np.tan(np.radians(degrees[LAST]))
+def bent(runs: list[Moments], degrees: Array, power: int = 1) -> float:
+    """By how much the line of 1/tan(angle)^power over log(1/loss) bends, relative to its slope."""
+    heights = np.tan(np.radians(degrees[LAST])) ** -power
     first, second = np.diff(heights) / np.diff(levels(runs)[LAST])
     return float(abs(second / first - 1))
 
 
 def levels(runs: list[Moments]) -> Array:
-    return np.array([float(run.smoothed_margin[0]) for run in runs])
+    return np.array([float(run.smoothed_margin[-1]) for run in runs])
 
 
-def roots(runs: list[Moments]) -> Array:
-    """Angles that would fall like the root of log(1/loss), for the control."""
-    return 1 / np.sqrt(levels(runs))
-
-
-def _turning(runs: list[Moments], depth: int) -> float:
+def _turning(runs: list[Moments], depth: int, record: int = -1) -> float:
     """The deviation of the exponent of turn/g in alpha from -L c: turn is |delta| / |theta|."""
-    values = np.array([np.radians(run.turn[0]) for run in runs[TURNED]]) / levels(runs)[TURNED]
-    return float(np.polyfit(LOG_ALPHAS[TURNED], np.log(values), 1)[0]) + depth * EARLY
+    turns = np.array([np.radians(run.turn[record]) for run in runs[TURNED]])
+    exponent = np.polyfit(LOG_ALPHAS[TURNED], np.log(turns / levels(runs)[TURNED]), 1)[0]
+    return float(exponent) + depth * EARLY
 
 
 def _agreement(problem: Classification, depth: int) -> float:

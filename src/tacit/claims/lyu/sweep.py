@@ -57,6 +57,7 @@ def sweep(size: Size) -> Evidence:
     problems = [majority(80, 300, seed=s) for s in seeds]
     grids = [[[seen(p, a, r) for r in RATES] for a in ALPHAS] for p in problems]
     delays = np.array([[[g.delay for g in row] for row in grid] for grid in grids])
+    fitted = np.array([[[g.t1 for g in row] for row in grid] for grid in grids])
     kinds = [g.kind for grid in grids for row in grid for g in row]
     ordered = _ordered(delays)
     ratios = np.array([[[g.log_ratio for g in row] for row in grid] for grid in grids])
@@ -75,9 +76,8 @@ def sweep(size: Size) -> Evidence:
         f" t = {longest:.2g}; level {LEVEL}",
         checks=[groks, order, none],
         controls={
-            "the opposite order": order.control(_ordered(-delays)),
-            "starts without a role": order.control(_ordered(np.repeat(
-                delays[:, :1], len(ALPHAS), axis=1))),
+            "a larger start and a smaller decay make training itself later": order.control(
+                _ordered(fitted)),
             "decay and a large start": none.control(_share([grid[-1][-1] for grid in grids])),
         },
         findings=[

@@ -171,7 +171,9 @@ def completion(size: Size) -> Evidence:
             "the matrix of least nuclear norm before the transition": near.control(
                 min(distance(row[-1].early, found.matrix)
                     for row, found in zip(runs, nuclear, strict=True))),
-            "distance like alpha^(-2c)": lazy.control(power + 2 * (1 - EARLY)),
+            "the least nuclear norm before the transition: the same exponent": lazy.control(
+                min(slope(ALPHAS, np.array([distance(run.early, found.matrix) for run in row]))
+                    + 4 * (1 - EARLY) for row, found in zip(runs, nuclear, strict=True))),
             "the kernel interpolant's nuclear norm after it": least.control(
                 min(_nuclear(kernel) / found.value
                     for kernel, found in zip(kernels, nuclear, strict=True))),
@@ -181,8 +183,8 @@ def completion(size: Size) -> Evidence:
             "the KKT residual before the transition": kkt.control(soon),
             "the table where another matrix has a smaller norm": selects.control(
                 min(own for _, own in others)),
-            "a certificate without slack (s = 1)": rate.control(
-                max(slope(ALPHAS, values) for values in after)),
+            "every direction fades with the start, whatever the certificate": rate.control(
+                min(slope(ALPHAS, values) + 2 * (LATE - 1) for values in after)),
         },
         findings=_findings(tables, runs),
         plots=[Plot("distance to the kernel interpolant at (1 - c) and test error at (1 + c) of"

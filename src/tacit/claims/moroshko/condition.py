@@ -94,6 +94,8 @@ def condition(size: Size) -> Evidence:
         controls={
             "the accuracy at M-F3d below the kink counted as stable": holds.control(below),
             "M-F3b counted as unstable": lost.control(stable),
+            "the network itself, on M-F3d, for the linearized model": frozen.control(
+                float(np.log(found["M-F3d, mu = 0.001"][-1] / found["M-F3d, mu = 0.001"][0]))),
         },
         findings=[
             f"with rho_0 half-way between 1 and the limit, as in appendix E: M-F3b is stable from"

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.claims.instances import slope
 from tacit.flows.dual import DualFlow
 from tacit.flows.parameter import ParameterFlow
 from tacit.flows.path import Path
@@ -14,9 +17,12 @@ from tacit.flows.stopping import LogLoss
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
 from tacit.probes.directions import angle
+from tacit.probes.stability import stability
 from tacit.problems.classification import Classification
 
 Flows = type[DualFlow] | type[ParameterFlow]
+
+NEAR = 1e-4  # how much above the smallest a margin may be, relatively, and count as the smallest
 
 
 def course(
@@ -71,3 +77,52 @@ def angles(
     """Degrees to `target` from the predictors of each alpha at smoothed margin alpha^power/mu."""
     found = [predictors(problem, depth, a, [a**power / mu], flow)[0] for a in alphas]
     return angle(np.array(found), target)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Stops:
+    """Training from two alphas, stopped at alpha^D/mu for each of some mu.
+
+    `exponents` are those in alpha of the smoothed margin from which on no sample that ends off
+    the margin was at it: zero where condition 5 holds, the depth where it fails. `predictor`
+    holds the directions at the larger alpha. No regularizer enters either of them.
+    """
+
+    depth: int
+    exponents: Array
+    predictor: Array
+
+    @property
+    def stable(self) -> Array:
+        """Whether condition 5 holds, for each mu."""
+        return np.asarray(self.exponents < self.depth / 2)
+
+    @property
+    def doubt(self) -> float:
+        """How far an exponent lies between the two values it can have, at most."""
+        away = np.minimum(self.exponents, self.depth - self.exponents)
+        return float(away.max())
+
+
+def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> Stops:
+    """Condition 5 at each mu, with the trained direction at the larger alpha as the limit."""
+    alphas = [scale ** (1 / depth) for scale in (1e4, 1e6)]
+    runs = [
+        course(problem, DiagonalNet(depth, alpha=alpha), [alpha**depth / mu for mu in mus],
+               DualFlow, points_per_decade=10).dataset for alpha in alphas
+    ]  # fmt: skip
+    last, goals = runs[-1], [alphas[-1] ** depth / mu for mu in mus]
+    rows = [int(np.abs(last.smoothed_margin.values - goal).argmin()) for goal in goals]
+    found = [
+        [max(stability(_until(run, alpha**depth / mu), last.margins.values[row], rho=1 + NEAR,
+                       rtol=2 * NEAR).since, 1.0) for run, alpha in zip(runs, alphas, strict=True)]
+        for mu, row in zip(mus, rows, strict=True)
+    ]  # fmt: skip
+    exponents = [slope(np.array(alphas), np.array(pair)) for pair in found]
+    return Stops(depth, np.array(exponents), last.predictor.values[rows])
+
+
+def _until(run: Any, smoothed_margin: float) -> Any:
+    """The records up to this smoothed margin."""
+    inside = run.smoothed_margin.values <= (1 + 1e-9) * smoothed_margin
+    return run.isel(time=np.flatnonzero(inside))

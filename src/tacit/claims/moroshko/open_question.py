@@ -118,7 +118,8 @@ def open_question(size: Size) -> Evidence:
                 median([c.off for c in left])),
             "the rule that support vectors change": rule.control(
                 misjudged(cases, lambda c: c.changes)),
-            "exponent -D/2": rates[0].control(predicted=-F3d.depth / 2),
+            "the Q path in place of the ratchet: the same exponent": rates[0].control(
+                slope(ALPHAS[2], to_q_path(F3d, ALPHAS[2]))),
             "the weights of the Q path": growth.control(steepest_fall(F3d.q.dual)),
             "the l1 max margin of M-F4a": stationary.control(stationarity(F4a, l1_of_F4a)),
         },
@@ -199,16 +200,23 @@ def ends_of(ends: Sequence[End]) -> str:
     )
 
 
+def to_q_path(case: Case, alphas: Array) -> Array:
+    """Degrees between flow and Q path at the scale MIDDLE."""
+    return np.array([angle(case.trained(a)[MIDDLE], case.q.beta[MIDDLE]) for a in alphas])
+
+
 def approach(case: Case, far: Array) -> Plot:
     """Flow against ratchet and Q path as alpha grows."""
     alphas = np.append(ALPHAS[case.depth], HUGE ** (1 / case.depth))
     far = np.append(far, angle(case.huge[MIDDLE], case.ratchet.beta[MIDDLE]))
-    to_q = [angle(case.trained(a)[MIDDLE], case.q.beta[MIDDLE]) for a in alphas]
     return Plot(
         f"{case.name} at mu = 0.01: the flow tends to the ratchet and not to the Q path",
         "alpha",
         "angle in degrees",
-        [Series("to the ratchet", alphas, far), Series("to the Q path", alphas, np.array(to_q))],
+        [
+            Series("to the ratchet", alphas, far),
+            Series("to the Q path", alphas, to_q_path(case, alphas)),
+        ],
         x_scale="log",
         y_scale="log",
         caption="At the largest alpha the angle to the ratchet is that of the integration's error.",

@@ -1,0 +1,99 @@
+"""Homogeneous nets that are not diagonal, for M's theorems about any homogeneous model."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.models.model import Model
+from tacit.problems.classification import Classification
+
+UNITS = 3
+
+
+@dataclasses.dataclass(frozen=True)
+class QuadraticNet(Model):
+    """f(x) = sum_j v_j <w_j, x>^2, one copy minus another from the same start: f = 0 there.
+
+    Two layers and quadratic units: homogeneous of degree 3, and not linear in x. Parameters are
+    (W, v) of the first copy, then of the second; at alpha = 1 the outputs are of order one.
+    """
+
+    alpha: float
+    seed: int = 0
+
+    @property
+    def homogeneity(self) -> int:
+        return 3
+
+    def start(self, dimension: int) -> Array:
+        rng = np.random.default_rng(self.seed)
+        W = rng.normal(0, dimension**-0.5, UNITS * dimension)
+        v = rng.normal(0, UNITS**-0.5, UNITS)
+        return np.tile(self.alpha * np.concatenate([W, v]), 2)
+
+    def copies(self, parameters: Array) -> list[tuple[float, Array, Array]]:
+        """(sign, W, v) of both copies."""
+        halves = parameters.reshape(2, -1)
+        return [(sign, half[:-UNITS].reshape(UNITS, -1), half[-UNITS:])
+                for sign, half in zip((1.0, -1.0), halves, strict=True)]  # fmt: skip
+
+    def predict(self, parameters: Array, X: Array) -> Array:
+        return np.asarray(sum(sign * (X @ W.T) ** 2 @ v for sign, W, v in self.copies(parameters)))
+
+    def jacobian(self, parameters: Array, X: Array) -> Array:
+        blocks = []
+        for sign, W, v in self.copies(parameters):
+            units = X @ W.T
+            inner = 2 * (units * v)[:, :, None] * X[:, None, :]
+            blocks += [sign * inner.reshape(len(X), -1), sign * units**2]
+        return np.concatenate(blocks, axis=1)
+
+    def pullback(self, parameters: Array, X: Array, residual: Array) -> Array:
+        return np.asarray(residual @ self.jacobian(parameters, X))
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "QuadraticNet", "alpha": self.alpha, "seed": self.seed}
+
+
+@dataclasses.dataclass(frozen=True)
+class SquareMinusProduct(Model):
+    """f(x) = <u^2 - v w, x> from u = v = w = alpha.
+
+    Its tangent kernel moves in first order of the predictor: u^2 + v^2 + w^2 grows with u^2 - v w,
+    where nets that are differences of two equal copies have an even kernel.
+    """
+
+    alpha: float
+
+    @property
+    def homogeneity(self) -> int:
+        return 2
+
+    def start(self, dimension: int) -> Array:
+        return np.full(3 * dimension, self.alpha)
+
+    def predict(self, parameters: Array, X: Array) -> Array:
+        u, v, w = parameters.reshape(3, -1)
+        return np.asarray(X @ (u**2 - v * w))
+
+    def jacobian(self, parameters: Array, X: Array) -> Array:
+        u, v, w = parameters.reshape(3, -1)
+        return np.concatenate([2 * u * X, -w * X, -v * X], axis=1)
+
+    def pullback(self, parameters: Array, X: Array, residual: Array) -> Array:
+        u, v, w = parameters.reshape(3, -1)
+        pull = residual @ X
+        return np.concatenate([2 * u * pull, -w * pull, -v * pull])
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "SquareMinusProduct", "alpha": self.alpha}
+
+
+def signs_of_products(seed: int, samples: int = 6, dimension: int = 6) -> Classification:
+    """Gaussian points labelled by the sign of x_1 x_2, which no linear classifier knows."""
+    X = np.random.default_rng(seed).standard_normal((samples, dimension))
+    return Classification(X, np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0))
