@@ -140,7 +140,7 @@ def test_grokking_is_foretold_and_measured_as_by_a_finer_run():
     np.testing.assert_allclose(shown["test_accuracy"], fine.test_accuracy, atol=0.01)
     np.testing.assert_allclose(shown["parameter_norm"], fine.parameter_norm, rtol=0.01)
     values = grokking.picture(dict(zip(grokking.VIEW.start, key, strict=True))).values
-    assert values["foretold"] == pytest.approx(tacit.forecast(net, problem, 0.01).t2)
+    assert values["foretold"] == pytest.approx(tacit.forecast(net, problem, 0.01).transition)
     measured = tacit.grokking(fine.t, fine.train_accuracy, fine.test_accuracy)
     assert measured.kind == "grok"
     assert values["measured"] == pytest.approx(measured.jump, rel=0.02)

@@ -44,7 +44,7 @@ def jump(problem: Classification, log_alpha: float, rate: float) -> Jump:
     """The jump of one run by the exact flow at depth 2."""
     net = DiagonalNet(2, log_alpha=log_alpha)
     expected = forecast(net, problem, rate)
-    z = expected.t2 * rate + WINDOW
+    z = expected.transition * rate + WINDOW
     run = exact(problem, log_alpha, rate, z, rtol=1e-6)
     kernel, rich = margin_points(problem)
     away, left = angle(run.predictor, kernel), angle(run.predictor, rich)
@@ -52,7 +52,7 @@ def jump(problem: Classification, log_alpha: float, rate: float) -> Jump:
     begins, half, ends = (_crossing(z, share, part) for part in (0.1, 0.5, 0.9))
     log_norms = np.log(run.norm) - z + log_alpha + math.log(2 * problem.dimension) / 2
     at_half = float(np.interp(half, z, log_norms))
-    times = begins, half, ends, expected.t2 * rate
+    times = begins, half, ends, expected.transition * rate
     return Jump(log_alpha, *times, level=expected.smoothed_margin, log_norm=at_half)
 
 
