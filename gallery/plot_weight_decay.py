@@ -3,8 +3,8 @@ Grokking, foreseen
 ==================
 
 Sixty corners of a cube, labelled by the majority of three of their 300 signs. Under weight decay
-a large start first fits the samples, and much later finds the majority. One kernel machine at the
-start foretells when.
+a large start first fits the samples, and much later finds the majority. What smaller and smaller
+starts would select foretells when.
 """
 
 import sys
