@@ -98,7 +98,7 @@ def test_a_run_is_forecast_before_it_happens(run):
     on_the_way = forecast_run(*(dataset[k].values[seen] for k in ("t", "parameter_norm", "turn")))
     assert on_the_way.rate == pytest.approx(rate, rel=0.02)
     assert on_the_way.low <= half_turn <= on_the_way.high
-    # the predictor turns in the middle; (1/rate) log alpha and the total norm's log are not there
+    # half of the predictor's turning; (1/rate) log alpha and the total norm's log are not there
     turns = turned(dataset, rate) / rate
     assert abs(expected.transition - turns) < 0.2 / rate
     for other in (expected.naive, math.log(np.linalg.norm(net.start(300))) / rate):

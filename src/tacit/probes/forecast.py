@@ -94,7 +94,7 @@ def forecast(
 ) -> Forecast:
     """The transition as the start alone tells it, without training.
 
-    `transition` is the middle of the time from `low` to `high` in which the predictor turns. A
+    From `low` to `high` the predictor turns, half of it until `transition`. A
     test curve can turn later, for instance while a wide margin forgives the turning: `measure`
     is a function of the predictor, such as problem.population.accuracy or problem.test_error,
     and then a tenth, half and nine tenths of its change are done at low, transition and high.

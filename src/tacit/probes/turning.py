@@ -71,13 +71,17 @@ class Minimisers:
 
 
 def window(z: Array, turned: Array) -> tuple[float, float, float]:
-    """Begin, middle and end of the time in which a predictor turns at PART of its fastest.
+    """Begin, half and end of the time in which a predictor turns at PART of its fastest or more.
 
-    `turned` is by how much between neighbours of the times z, in units of 1/rate.
+    `turned` is by how much between neighbours of the times z, in units of 1/rate. At half the
+    predictor has turned as much since the begin as it will until the end.
     """
     fine, speed = _fine((z[1:] + z[:-1]) / 2, turned / np.diff(z))
-    fast = fine[speed >= PART * speed.max()]
-    return float(fast[0]), float(fast[0] + fast[-1]) / 2, float(fast[-1])
+    fast = np.flatnonzero(speed >= PART * speed.max())
+    fine, speed = fine[fast[0] : fast[-1] + 1], speed[fast[0] : fast[-1] + 1]
+    done = np.cumsum(speed)
+    half = float(np.interp(done[-1] / 2, done, fine))
+    return float(fine[0]), half, float(fine[-1])
 
 
 def minimisers(model: Any, problem: Problem, measure: Measure | None = None) -> Minimisers | None:

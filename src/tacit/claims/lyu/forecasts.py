@@ -65,7 +65,7 @@ class Result:
     case: Case
     measured: float
     foreseen: tuple[float, float, float]  # of the test curve, before training: low, middle, high
-    turns: float  # the middle of the time in which the predictor of the run turns
+    turns: float  # when half of the turning of the run's predictor is done
     turning: tuple[float, float, float]  # the same, before training
     half_turn: float  # where the parameters have turned by 45 degrees
     run: float  # the same, foreseen by half of the run
@@ -146,7 +146,7 @@ def jump(data: Any) -> float:
 
 
 def turned(data: Any, rate: float) -> float:
-    """The middle of the time in which the predictor of a run turns, by the rule of the forecast."""
+    """When half of the turning of a run's predictor is done, by the rule of the forecast."""
     z = np.arange(0.5, float(data["t"][-1]) * rate, STRIDE)
     rows = np.searchsorted(data["t"].values * rate, z)
     predictors = data["predictor"].values[rows].reshape(len(rows), -1)
