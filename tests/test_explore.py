@@ -147,10 +147,16 @@ def test_grokking_is_foretold_and_measured_as_by_a_finer_run():
 
 
 def test_where_nothing_can_be_foretold_the_run_is_shown_and_the_reason_told():
-    picture = grokking.picture({"task": "majority", "log10_alpha": 0.0, "log10_decay": -1.0})
+    picture = grokking.picture({"task": "majority", "log10_alpha": 0.0, "log10_decay": -0.5})
     assert "no transition to forecast" in picture.sentence
     assert len(curve(picture, "accuracy", "foretold").x) == 0
     assert len(curve(picture, "accuracy", "new samples").x) > 20
+
+
+def test_a_strong_decay_that_groks_is_foretold():
+    key = {"task": "majority", "log10_alpha": 0.0, "log10_decay": -1.0}
+    expected = grokking.foretold(*key.values())
+    assert expected.low < grokking.picture(key).values["measured"] < expected.high
 
 
 # --- addresses --------------------------------------------------------------------------------
