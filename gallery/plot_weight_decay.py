@@ -3,8 +3,8 @@ Grokking, foreseen
 ==================
 
 Sixty corners of a cube, labelled by the majority of three of their 300 signs. Under weight decay
-a large start first fits the samples, and much later finds the majority. One kernel machine at the
-start foretells when.
+a large start first fits the samples, and much later finds the majority. What smaller and smaller
+starts would select foretells when.
 """
 
 import sys
@@ -26,7 +26,7 @@ with styled():
         name = rf"$\ell_{type(norm).__name__[1]}$ max margin, new samples"
         axes.axhline(level, color=BLACK, linestyle=line, linewidth=1, zorder=5, label=name)
     axes.axvspan(foreseen.low, foreseen.high, color=PALE, zorder=0)
-    axes.axvline(foreseen.t2, color=GREEN, linewidth=1.5, label="forecast before training")
+    axes.axvline(foreseen.transition, color=GREEN, linewidth=1.5, label="forecast before training")
     axes.plot(path.t, path.train_accuracy, color=BLUE, label="training samples")
     axes.plot(path.t, path.test_accuracy, color=RED, label="new samples")
     axes.set(xscale="log", xlabel="training time", ylabel="accuracy", ylim=(0.5, 1.03))

@@ -24,7 +24,10 @@ from tacit.claims.lyu import (
 from tacit.flows.decay import WeightDecay
 from tacit.flows.dual import DualFlow
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.forecast import forecast, forecast_run
+from tacit.models.factorization import DifferenceFactorization
+from tacit.probes import forecast as probes_forecast
+from tacit.probes.forecast import forecast
+from tacit.probes.forecast_run import forecast_run
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 
@@ -237,7 +240,7 @@ def test_the_jump_agrees_at_this_size(jumps):
 
 
 def test_log_alpha_alone_does_not_follow_the_jump(monkeypatch, jumps):
-    naive = lambda *args: (f := forecast(*args)) and dataclasses.replace(f, t2=f.naive)  # noqa: E731
+    naive = lambda *args: (f := forecast(*args)) and dataclasses.replace(f, transition=f.naive)  # noqa: E731
     monkeypatch.setattr(sharpness, "forecast", naive)
     assert refuted("L-sharp", "drift")
 
@@ -368,14 +371,14 @@ def test_a_wrong_power_of_mu_is_refuted(monkeypatch, walk):
 @pytest.fixture
 def few(monkeypatch):
     net, rate = DiagonalNet(2, alpha=20.0), 1e-3
-    problems = {
-        "50": forecasts.majority(50, 500, seed=11),
-        "30": forecasts.majority(30, 150, seed=11),
-        "regression": forecasts.sparse_regression(30, 80, 2, noise=0.0, seed=11),
-    }
-    cases = [(name, problem, net, rate) for name, problem in problems.items()]
+    table = forecasts.multiplication_table(8, 0.6, seed=1)
+    cases = [
+        forecasts.Case("majority", "50", forecasts.majority(50, 500, seed=11), net, rate),
+        forecasts.Case("wide margin", "8", forecasts.wide_margin(32, 2000, 8.0, seed=1), net, rate),
+        forecasts.Case("table", "8", table, DifferenceFactorization(alpha=10.0), rate),
+    ]
     monkeypatch.setattr(forecasts, "grid", lambda size: cases)
-    monkeypatch.setattr(forecasts, "by_turn", lambda: [])  # findings only
+    monkeypatch.setattr(forecasts, "by_turn", lambda: (0, []))
 
 
 def test_the_forecast_agrees_at_this_size(few):
@@ -383,20 +386,43 @@ def test_the_forecast_agrees_at_this_size(few):
 
 
 def test_log_alpha_over_rate_is_refuted(monkeypatch, few):
-    naive = lambda *args: (f := forecast(*args)) and dataclasses.replace(f, t2=f.naive)  # noqa: E731
+    def naive(*args, **measure):
+        found = forecast(*args, **measure)
+        return dataclasses.replace(found, transition=found.naive)
+
     monkeypatch.setattr(forecasts, "forecast", naive)
-    assert refuted("L-forecast", "forecast from the start")
+    missed = [c.name for c in tacit.verify("L-forecast").evidence.checks if c.misses]
+    for family in ("majority", "wide margin", "table"):
+        assert f"{family}: worst error of the time foreseen for the test curve" in missed
+
+
+def test_a_test_curve_that_is_not_measured_is_refuted_for_wide_margins(monkeypatch, few):
+    """What the predictor does is not yet what the test curve does."""
+    monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
+    assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the test curve")
+
+
+def test_norms_that_meet_do_not_tell_when_wide_margins_turn(monkeypatch, few):
+    """The forecast as it was: no minimisers, start and displacement alone."""
+    monkeypatch.setattr(probes_forecast, "minimisers", lambda *args: None)
+    monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
+    assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the predictor")
 
 
 def test_a_turn_in_the_wrong_unit_is_refuted(monkeypatch, few):
     radians = lambda t, norm, turn: forecast_run(t, norm, np.radians(turn))  # noqa: E731
     monkeypatch.setattr(forecasts, "forecast_run", radians)
-    assert refuted("L-forecast", "forecast from the run")
+    assert refuted("L-forecast", "half turn that the run so far")
 
 
 def test_a_run_of_another_rate_is_refuted(monkeypatch, few):
     monkeypatch.setattr(forecasts, "WeightDecay", with_rate(1.5))
-    assert refuted("L-forecast", "forecast from the start")
+    assert refuted("L-forecast", "majority: worst error of the time foreseen for the predictor")
+
+
+def test_nets_outside_of_their_interval_are_refuted(monkeypatch, few):
+    monkeypatch.setattr(forecasts, "by_turn", lambda: (1, []))
+    assert refuted("L-forecast", "quadratic nets")
 
 
 # --- the tools, by second routes
@@ -589,7 +615,7 @@ def test_data_that_pull_nothing_only_decay(problem):
     data = flow.run(DiagonalNet(2, alpha=2.0), problem).dataset
     assert np.abs(data.predictor.values).max() < 1e-12
     start = 2 * math.sqrt(2 * problem.dimension)
-    norms = start * np.exp(-0.1 * np.array([0, 0, 3, 3, 20]))
+    norms = start * np.exp(-0.1 * np.array([0, 0, 3, 20]))
     assert data.parameter_norm.values == pytest.approx(norms, rel=1e-9)
 
 
@@ -599,7 +625,7 @@ def test_a_forecast_from_two_exponentials(log_c, growth, rate):
     t = np.linspace(0.0, 1.0, 30) / growth
     turn = np.degrees(np.arctan(np.exp(log_c + growth * t)))
     found = forecast_run(t, 7 * np.exp(-rate * t), turn)
-    assert found.t2 == pytest.approx(-log_c / growth, rel=1e-6)
+    assert found.transition == pytest.approx(-log_c / growth, rel=1e-6)
     assert found.rate == pytest.approx(rate, rel=1e-6)
     assert found.log_norm == pytest.approx(math.log(7) + rate * log_c / growth, rel=1e-6, abs=1e-6)
 
@@ -610,10 +636,10 @@ def test_the_forecast_of_one_sample_is_a_formula(x, y, log_alpha):
     """The fitting displacement is y / (2 sqrt(2) alpha x), the start sqrt(2) alpha."""
     problem, net = Regression(np.array([[x]]), np.array([y])), DiagonalNet(2, log_alpha=log_alpha)
     z = log_alpha + math.log(4 * x / y) / 2
-    assert forecast(net, problem, 1e-3).t2 * 1e-3 == pytest.approx(max(z, 0.0), rel=1e-9)
+    assert forecast(net, problem, 1e-3).transition * 1e-3 == pytest.approx(max(z, 0.0), rel=1e-9)
     twice = Regression(np.array([[x, 0.0], [x, 0.0]]), np.array([y, y]))  # the start is longer
     there = max(z + math.log(2) / 4, 0.0)
-    assert forecast(net, twice, 1e-3).t2 * 1e-3 == pytest.approx(there, rel=1e-9)
+    assert forecast(net, twice, 1e-3).transition * 1e-3 == pytest.approx(there, rel=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import tacit
 from tacit.flows.decay import WeightDecay
 from tacit.flows.dual_decay import MarginDecay
 from tacit.problems.classification import Classification
+from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
 
 
@@ -143,6 +144,37 @@ def test_regression_follows_the_q_path_of_the_decayed_start():
         gaps.append(gap(found, path.beta))
     assert gaps[1] < 1e-4
     assert gaps[0] / gaps[1] == pytest.approx(100, rel=0.2)  # first order in the rate
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squares"])
+def test_the_times_asked_for_come_back_exactly_and_once(loss):
+    problem = problems(np.random.default_rng(5).standard_normal((4, 7)), loss)
+    net = tacit.DiagonalNet(2, alpha=3.0)
+    asked = [80.0, 0.1, 80.0, 7.3, 0.1 + 0.2, 99.99]
+    flow = WeightDecay(tacit.DualFlow(record=asked, rtol=1e-6), 0.01)
+    dataset = flow.run(net, problem).dataset
+    np.testing.assert_array_equal(dataset.t.values, [0.0, *sorted(set(asked))])
+    np.testing.assert_array_equal(dataset.log_t.values[1:], np.log(sorted(set(asked))))
+    # without record= the record is fit for tacit.grokking and ends at t_max itself
+    for t_max in (80.0, 1000.0, 123.456):
+        flow = WeightDecay(tacit.DualFlow(t_max=t_max, rtol=1e-6), 0.01)
+        t = flow.run(net, problem).dataset.t.values
+        assert (np.diff(t) > 1e-9 * t[1:]).all()
+        assert t[-1] == t_max
+
+
+def test_a_tie_counts_one_half_in_training_as_on_new_samples():
+    """The zero predictor of the start knows nothing: 1/2 on both sides, by every flow."""
+    net, problem = tacit.DiagonalNet(2, alpha=2.0), tacit.majority(8, 20, seed=0)
+    flow = WeightDecay(tacit.DualFlow(record=[50.0], rtol=1e-6), 0.01)
+    first = flow.run(net, problem).dataset.isel(time=0)
+    assert first.train_accuracy == first.test_accuracy == 0.5
+    for other in (tacit.ParameterFlow(t_max=1.0), tacit.GradientDescent(steps=2, step=0.01)):
+        assert WeightDecay(other, 0.01).run(net, problem).dataset.train_accuracy[0] == 0.5
+    assert tacit.DualFlow(loss=0.5).run(net, problem).dataset.train_accuracy[0] == 0.5
+    # the rule itself: right, wrong and undecided
+    assert accuracy(np.array([2.0, -1.0, 0.0, 0.0])) == 0.5
+    assert accuracy(np.array([[2.0, 0.0], [1e-300, -0.0]])).tolist() == [0.75, 0.75]
 
 
 def test_decay_alone_shrinks_the_parameters():

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.probes.curves import smoothed
 from tacit.probes.grokking import Grokking, grokking
 
 LOG_ODDS = math.log(9)  # of the 95% level for a rise from 1/2 to 1: share 0.9, odds 9
@@ -213,7 +214,54 @@ def test_times_from_zero_and_before_zero():
     assert grokking(steps, np.ones(4000), test).log_ratio == math.inf
 
 
-# floor and norm
+@pytest.mark.parametrize(
+    "t",
+    [np.logspace(0, 3, 3 * n + 1) for n in (4, 8, 16, 30, 100)] + [np.arange(50.0, 1001.0, 50.0)],
+    ids=["4 a decade", "8 a decade", "16 a decade", "30 a decade", "100 a decade", "20 in all"],
+)
+def test_the_end_of_a_record_is_not_smoothed_away(t):
+    """A noise-free curve that passes the level at t = 870 and ends at 0.967 is no mirage."""
+    power = math.log(0.967 / 0.033 / 19) / math.log(1000 / 870)
+    train, test = np.minimum(1.0, t / 60), 1 / (1 + (870 / t) ** power / 19)
+    found = grokking(t, train, test)
+    assert (found.kind, found.final) == ("grok", pytest.approx(0.967))
+    assert abs(found.t2 - 870) < 0.3 * (1000 - t[-2])
+    # controls: a curve that ends below the level, and a lone record above it
+    assert grokking(t, train, np.minimum(test, 0.949)).kind == "mirage"
+    lucky = np.minimum(test, 0.4)
+    lucky[-1] = 1.0
+    assert math.isinf(grokking(t, train, lucky).t2)
+
+
+@pytest.mark.parametrize("size", [0.02, 0.05])
+def test_noise_at_the_end_of_a_record_is_still_smoothed(size):
+    """The last smoothed value is not the last record: noise decides on no verdict."""
+    t = grid(per_decade=200)
+    final = []
+    for seed in range(20):
+        found = grokking(t, rise(t, 100), noisy(rise(t, 3e4, high=0.9), size, seed))
+        assert found.kind == "mirage"
+        final.append(found.final)
+    assert np.std(final) < size / 3
+
+
+# floor, norm and best
+
+
+def test_a_curve_is_held_to_the_best_that_its_task_allows():
+    t = grid()
+    train, test = rise(t, 100), rise(t, 3e4, high=0.84)
+    assert grokking(t, train, test).kind == "mirage"
+    found = grokking(t, train, test, best=0.84)
+    assert (found.kind, found.final) == ("grok", pytest.approx(0.84, abs=1e-6))
+    # 0.05 below the best, which is share 0.29/0.34 of the rise: odds 5.8
+    assert found.t2 == pytest.approx(3e4 * 5.8 ** (0.03 * math.log(10)), rel=5e-3)
+    # controls: a best that is not reached, and a curve that fell from it
+    assert grokking(t, train, test, best=0.92).kind == "mirage"
+    falls = 0.84 * rise(t, 50, low=0.0) - rise(t, 2e4, low=0.0, high=0.3)
+    found = grokking(t, train, falls, best=0.84)
+    assert found.kind == "misgrok"
+    assert "solved" in found.reason
 
 
 def test_a_rise_that_ends_on_the_floor_is_a_mirage_even_past_the_level():
@@ -367,6 +415,69 @@ def test_any_curve_gets_an_ordered_answer(rows):
             assert found.final < found.plateau
 
 
+steps = st.lists(st.floats(0, 1), min_size=12, max_size=80)
+
+
+@given(steps, st.sampled_from(["log", "linear"]), st.floats(0.05, 0.95))
+@settings(max_examples=150, deadline=None, derandomize=True)
+def test_a_monotone_curve_passes_unchanged_and_is_solved_where_it_crosses(steps, clock, level):
+    curve = np.minimum(np.cumsum(steps) / max(np.sum(steps), 1e-9), 1.0)
+    curve = np.append(curve, [curve[-1], curve[-1]])  # the last record is borne out
+    t = np.arange(1.0, 1 + len(curve)) if clock == "linear" else 1.3 ** np.arange(len(curve))
+    smooth = smoothed(t, curve - 1)
+    np.testing.assert_allclose(smooth.score, curve - 1, atol=1e-12)
+    assert smooth.noise < 1e-12
+    found = grokking(t, curve, curve, level)
+    # by hand, linear in log t
+    first = int(np.argmax(curve >= level - 1e-12))
+    if curve[first] < level - 1e-12:
+        assert math.isinf(found.t1)
+    elif first == 0:
+        assert found.t1 == t[0]
+    else:
+        share = (level - curve[first - 1]) / (curve[first] - curve[first - 1])
+        by_hand = t[first - 1] * (t[first] / t[first - 1]) ** min(share, 1.0)
+        assert found.t1 == pytest.approx(by_hand, rel=1e-6)
+
+
+@given(steps)
+@often
+def test_the_last_record_of_a_monotone_curve_is_believed_as_far_as_it_is_borne_out(steps):
+    curve = np.cumsum(steps) / max(np.sum(steps), 1e-9)
+    score = smoothed(np.arange(1.0, 1 + len(curve)), curve).score
+    np.testing.assert_allclose(score[:-1], curve[:-1], atol=1e-12)
+    assert curve[-2] - 1e-12 <= score[-1] <= curve[-1] + 1e-12
+    if curve[-1] - curve[-2] <= 2 * (curve[-2] - curve[-3]):
+        assert score[-1] == pytest.approx(curve[-1], abs=1e-12)
+
+
+@given(cases, st.integers(3, 400))
+@often
+def test_what_was_seen_stays_seen_wherever_the_record_ends(case, more):
+    """A clean rise through the level is a grok from three records on, and at the same time."""
+    first, decades, scale, *_ = case
+    t = grid(per_decade=50, decades=7)
+    train, test = curves((first, decades, scale, 1.0, 0.0, 0), t)
+    after = int(np.argmax(test >= 0.95))
+    whole = grokking(t, train, test)
+    end = after + more
+    cut = grokking(t[:end], train[:end], test[:end])
+    assert (whole.kind, cut.kind) == ("grok", "grok")
+    assert cut.t2 == pytest.approx(whole.t2, rel=1e-9)
+    assert cut.final == pytest.approx(test[min(end, len(t)) - 1], abs=1e-9)
+
+
+@given(cases, st.floats(0.01, 10.0))
+@often
+def test_a_best_is_a_shift_of_the_errors(case, best):
+    t = grid()
+    train, test = (1 - curve for curve in curves((*case[:4], 0.0, 0), t))
+    one = grokking(t, train, test, 0.05, error=True)
+    two = grokking(t, train, test + best, 0.05, best=best, error=True)
+    shifted = dataclasses.replace(one, plateau=one.plateau + best, final=one.final + best)
+    same(shifted, two, rtol=1e-6)
+
+
 # wrong input
 
 good = {"t": [1.0, 2.0, 3.0], "train": [0.1, 0.9, 1.0], "test": [0.1, 0.2, 0.3]}
@@ -389,6 +500,8 @@ good = {"t": [1.0, 2.0, 3.0], "train": [0.1, 0.9, 1.0], "test": [0.1, 0.2, 0.3]}
         ({"level": 95}, "level must be an accuracy of at most 1, got 95"),
         ({"level": 0.0}, "level must be > 0"),
         ({"level": math.nan}, "level must be a finite number"),
+        ({"best": 1.2}, r"best must be an accuracy between 0 and 1, got 1\.2"),
+        ({"best": -0.1, "error": True}, r"best must be an error >= 0, got -0\.1"),
         ({"floor": -0.1}, r"floor must be an error >= 0, got -0\.1"),
         ({"norm": [1.0, 2.0]}, r"norm must have one value per time \(3\), got 2"),
         ({"norm": [1.0, 0.0, 1.0]}, "norm must be > 0 at every time, got 0"),

@@ -197,7 +197,7 @@ def test_a_transition_at_another_time_is_refuted(small):
 
     class Late:
         def __init__(self, *given):
-            self.t2 = 2.5 * real(*given).t2
+            self.transition = 2.5 * real(*given).transition
 
     small.setattr(table, "forecast", Late)
     assert tacit.verify("L-table").status in REFUTED

@@ -253,7 +253,7 @@ def test_the_jump_is_at_the_forecast(whole):
     for rate in dataset.rate.values:
         line = np.polyfit(dataset.log_alpha.values, jump.sel(rate=rate).values, 1)
         assert line[0] == pytest.approx(1.0, abs=0.01)
-    assert float((dataset.transition_jump / dataset.forecast_t2 - 1).max()) < 0.1
+    assert float(abs(dataset.transition_jump / dataset.forecast_transition - 1).max()) < 0.05
     assert float((dataset.transition_jump / dataset.forecast_naive - 1).min()) > 0.1
 
 

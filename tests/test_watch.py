@@ -610,7 +610,7 @@ def test_bad_input_speaks_at_the_door(rng, change, rule):
 # verdicts
 
 
-def curves(**metrics):
+def curves(level=None, **metrics):
     """The dataset of a record with these metrics and nothing to look at."""
     log = Log(("w",))
     shape = {"output": np.zeros((1, 1)), "linearized_output": np.zeros((1, 1))}
@@ -619,7 +619,7 @@ def curves(**metrics):
         log.call(step)
         for name, values in metrics.items():
             log.metric(name, values[step - 1])
-    known = {"weight_decay": 0.0, "start_step": 0.0, "notes": [], "failures": []}
+    known = {"weight_decay": 0.0, "start_step": 0.0, "notes": [], "failures": [], "level": level}
     return log.dataset(dict.fromkeys(ATTRIBUTES, 1.0) | known)
 
 
@@ -650,6 +650,50 @@ def test_verdicts_on_curves(train, test, kind):
     if kind == "grok":
         assert found.t1 < 50 < 300 < found.t2
         assert 250 < found.jump < 350
+
+
+@pytest.mark.parametrize("size", [0.0, 0.02])
+def test_a_task_that_allows_no_more_can_be_grokked(size):
+    """A test accuracy that rises late from 1/2 to 0.84 and stays: 0.95 is not to be had."""
+    noise = size * np.random.default_rng(3).standard_normal((2, 1000))
+    train, test = np.clip(np.stack([EARLY, 0.5 + 0.34 * LATE]) + noise, 0, 1)
+    found = verdict(curves(train_accuracy=train, test_accuracy=test))
+    assert found.kind == "grok"
+    assert "best test value is taken to be 0.8" in found.sentence
+    # where the curve is 0.05 below what it reaches: 0.34 (1 - LATE) = 0.05
+    there = 300 * (0.34 / 0.05 - 1) ** (1 / 6)
+    assert found.t2 == pytest.approx(there, rel=0.01 if size == 0 else 0.15)
+    assert 250 < found.jump < 350
+    losses = verdict(curves(train_loss=3 * (1 - train), test_loss=1.5 - 1.02 * LATE + noise[1] / 9))
+    assert losses.kind == "grok"
+    # with a level the curve is held to it, whatever it reaches
+    held = verdict(curves(level=0.95, train_accuracy=train, test_accuracy=test))
+    assert (held.kind, held.t2) == ("mirage", math.inf)
+    assert verdict(curves(level=0.8, train_accuracy=train, test_accuracy=test)).kind == "grok"
+    # controls: what rises by less than half of its error is still a mirage, and what rises with
+    # training or not at all is still nothing
+    low = verdict(curves(train_accuracy=train, test_accuracy=0.5 + 0.2 * LATE))
+    assert low.kind == "mirage"
+    for other in (0.5 + 0.34 * EARLY, 0.84 + 0 * EARLY):
+        assert verdict(curves(train_accuracy=train, test_accuracy=other)).kind == "none"
+    falls = verdict(curves(train_accuracy=train, test_accuracy=0.84 * EARLY - 0.3 * LATE))
+    assert falls.kind == "misgrok"
+
+
+def test_the_level_of_a_watch_is_kept_in_its_record(rng, tmp_path):
+    given = {"model": network, "probe_inputs": rng.standard_normal((5, 4)), "params": start(rng)}
+    seen = watch(**given, level=0.8, **ALWAYS)
+    for step in T[:500]:
+        seen(int(step), given["params"], train_accuracy=EARLY[step - 1],
+             test_accuracy=0.5 + 0.34 * LATE[step - 1])  # fmt: skip
+    assert seen.verdict.kind == "grok"
+    seen.report(tmp_path / "run.json", tmp_path / "run.nc")
+    for name in ("run.json", "run.nc"):
+        again = load(tmp_path / name)
+        assert again.attrs["level"] == 0.8
+        assert verdict(again).rows() == seen.verdict.rows()
+    with pytest.raises(ValueError, match="level must be > 0"):
+        watch(**given, level=0.0)
 
 
 def test_without_curves_there_is_no_verdict():

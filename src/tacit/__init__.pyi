@@ -74,7 +74,8 @@ from tacit.models.unbiased import Unbiased
 from tacit.models.univariate import univariate_relu
 from tacit.probes.assumptions import Assumptions, assumptions
 from tacit.probes.directions import angle, azimuth_pitch
-from tacit.probes.forecast import Forecast, forecast, forecast_run, transition_time
+from tacit.probes.forecast import Forecast, forecast, transition_time
+from tacit.probes.forecast_run import forecast_run
 from tacit.probes.grokking import Grokking, grokking
 from tacit.probes.kernel_machines import KernelMachine, kernel_interpolant, kernel_svm
 from tacit.probes.kernel_measures import effective_rank, kernel_alignment, participation_ratio

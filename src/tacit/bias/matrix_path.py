@@ -32,13 +32,18 @@ class Stop(NamedTuple):
     spent: int
 
 
-def descend(at: Measurements, law: Law, target: float, close: float) -> Iterator[Stop]:
-    """Stops from the kernel regime down to m = log mu = target, the last one exact to `close`."""
+def descend(
+    at: Measurements, law: Law, target: float, close: float, longest: float = np.inf
+) -> Iterator[Stop]:
+    """Stops from the kernel regime down to m = log mu = target, the last one exact to `close`.
+
+    No step in m is longer than `longest`.
+    """
     nu = at.least(at.y)
     size = float(np.linalg.norm(at.adjoint(nu), 2))
     m = law.kernel_level(size, KERNEL)
     nu = nu * (KERNEL / size * np.exp(min(m - target, 0.0)))
-    m, step = max(m, target), -1.0
+    m, step = max(m, target), -min(longest, 1.0)
     stop = arrive(State(at, law, m, nu), close if m == target else PASSING, 0)
     yield stop
     while m > target:
@@ -51,7 +56,7 @@ def descend(at: Measurements, law: Law, target: float, close: float) -> Iterator
             if step > -1e-3:
                 raise Failed(f"{reason} at log mu = {m:.4g}") from None
             continue
-        step *= 2.5 if found.spent - stop.spent <= 3 else 1.0
+        step = max(step * (2.5 if found.spent - stop.spent <= 3 else 1.0), -longest)
         stop, m = found, ahead
         yield stop
         if stop.spent > BUDGET:

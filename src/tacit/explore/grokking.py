@@ -97,9 +97,9 @@ def picture(values: Values) -> Picture:
     seen = f"measured at t = {found.jump:.4g}" if np.isfinite(found.jump) else "none was measured"
     if isinstance(foreseen, str):
         return Picture(panels, f"{foreseen.capitalize()}; {seen}: {found.kind}.")
-    told = (f"Transition foretold for t = {foreseen.t2:.4g} ({foreseen.low:.4g} to "
+    told = (f"Transition foretold for t = {foreseen.transition:.4g} ({foreseen.low:.4g} to "
             f"{foreseen.high:.4g}), {seen}: {found.kind}.")  # fmt: skip
-    return Picture(panels, told, {"foretold": foreseen.t2, "measured": found.jump})
+    return Picture(panels, told, {"foretold": foreseen.transition, "measured": found.jump})
 
 
 def _accuracies(
@@ -107,9 +107,9 @@ def _accuracies(
 ) -> Panel:
     t, span = curves["t"], (0.4, 1.03)
     reach = (BEGIN, float(t[-1]))
-    when = (
-        (np.nan,) * 3 if isinstance(foreseen, str) else (foreseen.low, foreseen.t2, foreseen.high)
-    )
+    when = (np.nan,) * 3
+    if not isinstance(foreseen, str):
+        when = foreseen.low, foreseen.transition, foreseen.high
     low, middle, high = np.maximum(when, BEGIN)
     shown = (
         Curve("foretold interval", np.array([low, high, high, low]),

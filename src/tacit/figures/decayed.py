@@ -55,7 +55,8 @@ def decayed(problem: Classification, parameters: Parameters) -> xarray.Dataset:
     scalars = {
         "accuracy_l1": limits.accuracy_l1, "accuracy_l2": limits.accuracy_l2,
         "decay": rate, "entry": alpha,
-        "forecast": foreseen.t2, "forecast_low": foreseen.low, "forecast_high": foreseen.high,
+        "forecast": foreseen.transition,
+        "forecast_low": foreseen.low, "forecast_high": foreseen.high,
         "theory_entry": foreseen.naive, "theory_norm": math.log(norm) / rate,
     }  # fmt: skip
     return _labelled(dataset.assign(scalars | _measured(dataset)))

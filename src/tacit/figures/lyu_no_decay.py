@@ -124,6 +124,8 @@ def _run(
     """One flow without decay, at log-spaced smoothed margins up to the last time shown."""
     import xarray
 
+    from tacit.problems.population import accuracy
+
     assert problem.population is not None
     end = np.log(10) * 10 ** parameters["log10_log10_t"]
     # log t lags behind the smoothed margin by the log of the speed, a few units
@@ -131,12 +133,11 @@ def _run(
     path = follow(problem, 2, alpha, margins, parameters["rtol"])
     beta, margin = path.predictor.values, path.margin.values
     growth, turn = norm_and_turn(beta, alpha)
-    accuracy = [problem.population.accuracy(row) for row in beta]
     curves: dict[str, Any] = {
         "smoothed_margin": margins,
         "log_t": path.log_t.values,
-        "train_accuracy": (path.margins.values > 0).mean(axis=1),
-        "test_accuracy": np.array(accuracy),
+        "train_accuracy": accuracy(path.margins.values),
+        "test_accuracy": np.array([problem.population.accuracy(row) for row in beta]),
         "growth": growth,
         "turn": turn,
         "share_l1": margin / np.abs(beta).sum(axis=1) / largest[0],

@@ -152,8 +152,12 @@ def _run(
     run["steps"] = run.t / parameters["step"]
     late = run.isel(record=slice(1, None))
     found = grokking(late.t, late.train_error, late.test_error, parameters["level"], error=True)
-    times = {"forecast": foreseen.t2, "forecast_low": foreseen.low, "forecast_high": foreseen.high,
-             "theory": foreseen.naive}  # fmt: skip
+    times = {
+        "forecast": foreseen.transition,
+        "forecast_low": foreseen.low,
+        "forecast_high": foreseen.high,
+        "theory": foreseen.naive,
+    }
     run = run.assign({name: mean.time(value) for name, value in times.items()})
     return run.assign(t1=found.t1, t2=found.t2, jump=found.jump)
 

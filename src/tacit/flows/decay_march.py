@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,7 @@ LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
 LONGEST = 1000.0  # times 1/rate: long before, nothing moves any more
 AFTER = 8.0  # how many times 1/rate to follow beyond the moment when the start has decayed to 1
 MOST = 400  # log-spaced records: a start of 1e300 begins at a time of 1e-600
+SAME = 1e-9  # a relative difference of two times that are one but for rounding
 STRIDE = 5.0  # of the clock in one step: a longer one extrapolates beyond float64
 
 
@@ -36,47 +37,58 @@ def last_time(rate: float, log_alpha: float, t_max: float | None) -> float:
     return t_max
 
 
-def record_times(log_first: float, t_max: float, per_decade: int) -> Array:
-    """Logarithms of the times to record: log-spaced ones, and evenly spaced ones up to t_max.
+class Times(NamedTuple):
+    """Increasing times to record: themselves, 0 below float64, and their logarithms."""
+
+    t: Array
+    log: Array
+
+
+def record_times(log_first: float, t_max: float, per_decade: int) -> Times:
+    """Log-spaced times, and evenly spaced ones up to t_max.
 
     The transition sits late in the run, where log-spaced times are few.
     """
     step = max(math.log(10) / per_decade, (math.log(t_max) - log_first) / MOST)
     spaced = np.arange(log_first, math.log(t_max), step)
-    even = np.log(t_max * np.arange(1, 4 * per_decade + 1) / (4 * per_decade))
-    return np.unique(np.concatenate([spaced, even]))
+    even = t_max * (np.arange(1, 4 * per_decade + 1) / (4 * per_decade))
+    # a log-spaced time that is an even one but for rounding would stand there twice
+    gaps = np.abs(np.subtract.outer(spaced, np.log(even))).min(axis=1)
+    spaced = spaced[gaps > SAME]
+    with np.errstate(under="ignore"):
+        t = np.concatenate([np.exp(spaced), even])
+    logs = np.concatenate([spaced, np.log(even)])
+    order = np.argsort(logs)
+    return Times(t[order], logs[order])
 
 
-def asked_times(who: str, record: Sequence[float], t_max: float) -> Array:
-    """Logarithms of the times asked for, all of them up to t_max."""
-    times = [positive(who, "record", t) for t in sorted(record)]
-    if times[-1] > t_max * (1 + 1e-9):  # a time that went through its logarithm is not exact
+def asked_times(who: str, record: Sequence[float], t_max: float) -> Times:
+    """The times asked for, each once, all of them up to t_max."""
+    times = np.unique([positive(who, "record", t) for t in record])
+    if times[-1] > t_max:
         raise ValueError(f"{who}: record must stay within t_max = {t_max:g}, got {times[-1]:g}")
-    return np.log(times)
+    return Times(times, np.log(times))
 
 
 def follow(
     dual: DecayDual,
-    log_times: Array,
+    times: Times,
     rtol: float,
     max_steps: int,
     progress: Progress | None = None,
-) -> tuple[Array, list[Array], Outcome]:
-    """(log t, x) at the start and at every time reached, and the outcome."""
-    found_t, found_x = [-math.inf], [np.zeros(len(dual.rows))]
-    taus = [dual.tau(log_t) for log_t in log_times]
-    begin, x = 0.0, found_x[0]
+) -> tuple[list[Array], Outcome]:
+    """x at the start and at every time reached, and the outcome."""
+    found = [np.zeros(len(dual.rows))]
+    taus = [dual.tau(log_t) for log_t in times.log]
+    begin, x = 0.0, found[0]
     if isinstance(dual, SquareDecay):
         begin = _lazy_until(dual)
-        for log_t, tau in zip(log_times, taus, strict=True):
-            if tau < begin:
-                found_t.append(float(log_t))
-                found_x.append(dual.lazy(tau))
+        found += [dual.lazy(tau) for tau in taus if tau < begin]
         x = dual.lazy(begin) if begin > 0 else x
-    due = [(float(t), tau) for t, tau in zip(log_times, taus, strict=True) if tau >= begin]
+    due = [tau for tau in taus if tau >= begin]
     with quiet():
-        outcome = _integrate(dual, begin, x, due, rtol, max_steps, progress, found_t, found_x)
-    return np.array(found_t), found_x, outcome
+        outcome = _integrate(dual, begin, x, due, rtol, max_steps, progress, found)
+    return found, outcome
 
 
 def _lazy_until(dual: SquareDecay) -> float:
@@ -90,17 +102,16 @@ def _integrate(
     dual: DecayDual,
     begin: float,
     x: Array,
-    due: list[tuple[float, float]],
+    due: list[float],
     rtol: float,
     max_steps: int,
     progress: Progress | None,
-    found_t: list[float],
-    found_x: list[Array],
+    found: list[Array],
 ) -> Outcome:
     if not due:
         return Outcome(Kind.SOLVED, "followed to the end of the time asked for")
-    end = due[-1][1]
-    rtol = max(rtol / dual.law.sensitivity(math.exp(due[-1][0])), 1e-12)
+    end = due[-1]
+    rtol = max(rtol / dual.law.sensitivity(dual.time(end)), 1e-12)
     dual.products = RowProducts(dual.rows, rtol)
     solvers = _solvers(dual, begin, x, end, rtol)
     solver = next(solvers)
@@ -112,14 +123,13 @@ def _integrate(
                 return _gave_up(dual, solver.t)
             solver = successor
         inside = solver.dense_output()
-        while place < len(due) and due[place][1] <= solver.t:
-            found_t.append(due[place][0])
-            found_x.append(inside(due[place][1]))
+        while place < len(due) and due[place] <= solver.t:
+            found.append(inside(due[place]))
             place += 1
         if place < len(due) and dual.slack(solver.t, solver.y) < LEAST:
             return _gave_up(dual, solver.t)
         if place == len(due):
-            return Outcome(Kind.SOLVED, f"followed to t={math.exp(due[-1][0]):.6g}")
+            return Outcome(Kind.SOLVED, f"followed to t={dual.time(end):.6g}")
         if progress is not None and (done := dual.time(solver.t) / dual.time(end)) >= shown + 0.02:
             shown = done
             progress(min(done, 1.0), f"t={dual.time(solver.t):.4g}")
@@ -153,13 +163,14 @@ def _gave_up(dual: DecayDual, tau: float) -> Outcome:
     return Outcome(Kind.STALLED, f"gave up at t={dual.time(tau):.4g}: {why}")
 
 
-def recorded(dual: DecayDual, log_t: Array, duals: list[Array]) -> dict[str, Array]:
-    """What the flow knows at the recorded times, ready to be labelled."""
+def recorded(dual: DecayDual, times: Times, duals: list[Array]) -> dict[str, Array]:
+    """What the flow knows at the start and the recorded times, ready to be labelled."""
     names = "predictor", "log_slopes", "parameter_norm", "turn"
     rows: dict[str, list[Any]] = {name: [] for name in names}
     law = dual.law
     with np.errstate(over="ignore", under="ignore"):
-        t = np.exp(log_t)
+        t, log_t = np.insert(times.t, 0, 0.0), np.insert(times.log, 0, -math.inf)
+        t, log_t = t[: len(duals)], log_t[: len(duals)]  # the flow may have ended early
         for time, pull in zip(t, dual.pull(np.array(duals)), strict=True):
             now = law.at(float(time))
             rows["predictor"].append(law.predictor(now, pull))

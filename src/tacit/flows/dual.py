@@ -118,12 +118,12 @@ class DualFlow(Record, Flow):
         t_max = last_time(rate, dual.law.log_alpha + dual.law.top, asked)
         if self.record is None:
             first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
-            log_times = record_times(first, t_max, self.points_per_decade)
+            times = record_times(first, t_max, self.points_per_decade)
         else:
-            log_times = asked_times(WHO, self.record, t_max)
-        log_t, states, outcome = follow(dual, log_times, self.rtol, self.max_steps, progress)
+            times = asked_times(WHO, self.record, t_max)
+        states, outcome = follow(dual, times, self.rtol, self.max_steps, progress)
         described = net.describe(), decayed(self, rate), outcome
-        return label(problem, *described, recorded(dual, log_t, states))
+        return label(problem, *described, recorded(dual, times, states))
 
     def _at_rest(self, net: DiagonalNet, problem: Regression) -> Path:
         """The path of data that exert no force on a zero predictor."""

@@ -12,6 +12,7 @@ from tacit.arguments import Array
 from tacit.flows.tails import log_mean_loss
 from tacit.models.tangent import kernel_distances
 from tacit.problems.classification import Classification
+from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
 from tacit.records import Outcome, Record
 from tacit.versions import versions
@@ -38,7 +39,7 @@ LABELS = {
     "turn": "angle between the parameters and their start",
     "margin_l1": "smallest margin over the l1 norm of the predictor",
     "margin_l2": "smallest margin over the Euclidean norm of the predictor",
-    "train_accuracy": "share of the samples with a positive margin",
+    "train_accuracy": "share of the samples with a positive margin; a tie counts one half",
     "test_accuracy": "expected accuracy on new samples",
     "X": "samples, one per row",
     "y": "labels",
@@ -149,10 +150,10 @@ def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, A
     found = {"log_loss": log_loss, "smoothed_margin": -log_loss,
              "loss": np.where(log_loss > LEAST, np.exp(log_loss), np.nan),
              "margins": margins, "margin": margins.min(axis=1),
-             "train_accuracy": (margins > 0).mean(axis=1)}  # fmt: skip
+             "train_accuracy": accuracy(margins)}  # fmt: skip
     if problem.population is not None:
-        accuracy = [problem.population.accuracy(beta) for beta in recorded["predictor"]]
-        found["test_accuracy"] = np.array(accuracy)
+        tested = [problem.population.accuracy(beta) for beta in recorded["predictor"]]
+        found["test_accuracy"] = np.array(tested)
     if "log_slopes" in recorded:
         found["kernel_distance"] = kernel_distances(problem.signed_rows, recorded["log_slopes"])
     return found

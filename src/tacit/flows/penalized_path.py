@@ -19,6 +19,7 @@ from tacit.flows.tails import log_mean_loss
 from tacit.flows.tangent_path import FEW, MATRIX_LABELS
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.population import accuracy
 from tacit.records import Outcome, Record
 from tacit.versions import versions
 
@@ -156,8 +157,8 @@ def _losses(problem: Any, predictions: Array) -> dict[str, float]:
     if isinstance(problem, Classification):
         margins = predictions * problem.y
         log_loss = float(log_mean_loss(problem.loss, margins[None])[0])
-        accuracy = float((margins > 0).mean())
-        return {"loss": float(np.exp(log_loss)), "log_loss": log_loss, "train_accuracy": accuracy}
+        right = float(accuracy(margins))
+        return {"loss": float(np.exp(log_loss)), "log_loss": log_loss, "train_accuracy": right}
     log_loss = float(log_sum_of_squares(predictions - problem.y) - np.log(2))
     return {"loss": float(np.exp(log_loss)), "log_loss": log_loss}
 

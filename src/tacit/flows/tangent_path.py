@@ -22,6 +22,7 @@ from tacit.models.model import Separable
 from tacit.models.tangent import kernel_distance, kernel_distances
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.population import accuracy
 from tacit.records import Outcome, Record
 from tacit.versions import versions
 
@@ -152,7 +153,7 @@ def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
     if isinstance(task.problem, Classification):
         margins = predictions * task.problem.y
         found |= {"margins": margins, "margin": margins.min(axis=1), "smoothed_margin": -log_loss,
-                  "train_accuracy": (margins > 0).mean(axis=1)}  # fmt: skip
+                  "train_accuracy": accuracy(margins)}  # fmt: skip
     return found
 
 

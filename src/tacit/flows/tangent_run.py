@@ -8,8 +8,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from tacit.arguments import positive
 from tacit.flows.decay_march import record_times
 from tacit.flows.flow import Progress, decayed
@@ -80,8 +78,8 @@ def _times(who: str, flow: Any, first: float, course: Course) -> Iterator[float]
     asked = sorted(positive(who, "record", t) for t in flow.record or ())
     if course.endless:
         first = min(first, 0.1 * course.t_max)
-        logs = record_times(math.log(first), course.t_max, flow.points_per_decade)
-        spaced: Iterator[float] = iter([*np.exp(logs[:-1]).tolist(), course.t_max])
+        times = record_times(math.log(first), course.t_max, flow.points_per_decade)
+        spaced: Iterator[float] = iter(times.t.tolist())
     else:
         spaced = (first * 10 ** (k / flow.points_per_decade) for k in itertools.count())
     merged = heapq.merge(spaced, asked)

@@ -44,8 +44,7 @@ class Curve:
 
     def solved(self, level: float, tolerance: float) -> float:
         """When the score rises above `level` to stay; inf if never, t[0] if it starts there."""
-        # the standard error of a median of m normal values is about 1.25 / sqrt(m); four of them
-        margin = np.minimum(5 * self.noise / np.sqrt(2 * self.half + 1), tolerance)
+        margin = np.minimum(standard_errors(self.noise, self.half), tolerance)
         below = np.flatnonzero(self.score < level - margin - 1e-12 * abs(level))
         start = int(below[-1]) + 1 if len(below) else 0
         above = np.flatnonzero(self.score[start:] >= level - 1e-12 * abs(level))
@@ -55,13 +54,20 @@ class Curve:
         return self.between(first, level) if first else float(self.t[0])
 
 
+def standard_errors(noise: float, half: NDArray[np.int64]) -> Array:
+    """Four standard errors of medians of 2 half + 1 normal values, each about 1.25 / sqrt(m)."""
+    return 5 * noise / np.sqrt(2 * half + 1)
+
+
 def smoothed(t: Array, score: Array) -> Curve:
     """The smoothed curve; times before zero are counted from the first."""
     origin = min(float(t[0]), 0.0)
     half = _half_windows(t - origin)
     smooth = _running_median(score, half)
+    whole = np.arange(len(t)) + half < len(t)
     # 90% of normal residuals lie within 1.645 standard deviations; rare spikes have no say
-    noise = float(np.quantile(np.abs(score - smooth), 0.9)) / 1.645
+    noise = float(np.quantile(np.abs(score - smooth)[whole], 0.9)) / 1.645
+    smooth[~whole] = _end(score, smooth, half, noise)[~whole]
     return Curve(t, origin, smooth, half, noise)
 
 
@@ -77,7 +83,7 @@ def _running_median(values: Array, half: NDArray[np.int64]) -> Array:
     """Medians over index - half ... index + half, cut off at the end of the record.
 
     The first record stands alone, so that a curve which rises at once is not called solved from
-    the start; the last must be borne out by those before it.
+    the start.
     """
     from scipy.ndimage import median_filter
 
@@ -90,3 +96,25 @@ def _running_median(values: Array, half: NDArray[np.int64]) -> Array:
     for i in np.flatnonzero(~whole):
         smooth[i] = np.median(values[i - half[i] :])
     return smooth
+
+
+def _end(values: Array, smooth: Array, half: NDArray[np.int64], noise: float) -> Array:
+    """The medians of whole windows as far as these reach, and no lag beyond the noise at the end.
+
+    A median that is cut off at the end has little noise but lags behind a rising curve; one of a
+    window that shrinks with the records left has more noise and no lag. The first is moved
+    towards the second by what their difference exceeds the noise of the second.
+    """
+    count = len(values)
+    left = np.minimum(half, count - 1 - np.arange(count))
+    prompt = _running_median(values, left)
+    if count > 2:
+        prompt[-1] = _last(values[-1], prompt[-2], prompt[-3])
+    allowed = standard_errors(noise, left)
+    gap = prompt - smooth
+    return smooth + np.sign(gap) * np.maximum(np.abs(gap) - allowed, 0.0)
+
+
+def _last(value: float, before: float, earlier: float) -> float:
+    """The last record, borne out by those before it: it may rise on by twice their last rise."""
+    return float(np.median([value, before, before + 2 * (before - earlier)]))

@@ -1,16 +1,24 @@
-"""When a run under weight decay will leave the kernel regime: from its start, and on the way.
+"""When a run under weight decay will leave the kernel regime: as its start tells it.
 
 Theory (source L, with the constants kept). While the direction lasts, the parameters are
 e^(-z) theta0 + delta with z = rate t: the start decays, and delta, the displacement that fits the
 data in the tangent features, grows like e^((L-1) z) because those features decay with the start.
-They meet, and the kernel regime ends, at
+
+Where the regularizer Q of the model is known, the predictor of a slow run is the minimiser of Q
+at the scale alpha e^(-z) / g^(1/L), with g the margin (1 for a squared loss): tacit.probes.turning
+follows it, and the transition is the time in which it turns. Loss and decay balance,
+J^T q = rate theta, so e^-g = (rate/L) g^(2/L - 1) |theta|^2 with theta the smallest parameters
+that give margins 1.
+
+For other models start and displacement meet, and the kernel regime ends, at
 
     z* = (log|theta0| - log(g |delta0|)) / L,
 
 where delta0 is the shortest displacement with margins 1 (or that fits y, and then g = 1) at the
-start. theta0 = alpha thetabar gives z* = log alpha + a constant - (1/L) log g: the (1/rate) log
-alpha of L, and how far a finite start is from it. The margin level g follows from the balance of
-loss and decay, J^T q = L rate delta, so e^-g = L rate g |delta|^2 with |delta|^2 at z*.
+start, and there J^T q = L rate delta, so e^-g = L rate g |delta|^2 with |delta|^2 at z*.
+
+Either way theta0 = alpha thetabar gives z = log alpha + a constant - (1/L) log g: the (1/rate) log
+alpha of L, and how far a finite start is from it.
 """
 
 from __future__ import annotations
@@ -19,34 +27,35 @@ import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, positive, real
+from tacit.arguments import Array, positive, real
+from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.probes.assumptions import require_theorem
 from tacit.probes.kernel_machines import kernel_interpolant, kernel_svm
+from tacit.probes.turning import Measure, Minimisers, Problem, minimisers, window
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
-from tacit.problems.regression import Regression
 from tacit.records import Record
 
-Problem = Regression | Classification | MatrixProblem
-
 WHO = "forecast"
-SPREAD = 4.0  # |delta| from 1/4 to 4 times the decayed start is called the transition
+SPREAD = 4.0  # where only norms are known it begins with |delta| a quarter of the decayed start
+# and runs turn later than where the norms meet, since the margin falls and the features begin to
+# grow on the way: by 0.5 to 1.3 for nets of degree 2 to 4, in units of 1/rate
+LATER = 1.5
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Forecast(Record):
-    """When the transition is expected, with the interval in which it happens.
+    """When the run is expected to leave the kernel regime: at `transition`, from `low` to `high`.
 
     `naive` is (1/rate) log alpha, NaN where the model has no alpha above 1: the theory's alpha
     multiplies a fixed start, and the norm of all parameters is another thing. `log_norm` is the
-    logarithm of the norm that the decayed start has at `t2`, and `smoothed_margin` log(1/loss)
-    there (NaN for regression).
+    logarithm of the norm that the decayed start has at `transition`, and `smoothed_margin`
+    log(1/loss) there (NaN for regression). `basis` says what the forecast is made of.
     """
 
-    t2: float
+    transition: float
     low: float
     high: float
     rate: float
@@ -57,8 +66,8 @@ class Forecast(Record):
     sentence: str
 
     def steps(self, step: float) -> int:
-        """`t2` as a number of descent steps of length `step`."""
-        return math.ceil(self.t2 / positive("Forecast.steps", "step", step))
+        """`transition` as a number of descent steps of length `step`."""
+        return math.ceil(self.transition / positive("Forecast.steps", "step", step))
 
 
 def transition_time(alpha: float | None = None, *, log_alpha: float | None = None,
@@ -80,10 +89,20 @@ def transition_time(alpha: float | None = None, *, log_alpha: float | None = Non
     return time
 
 
-def forecast(model: Model, problem: Problem, rate: float) -> Forecast:
-    """The transition as the start alone tells it: one kernel machine, no training.
+def forecast(
+    model: Model, problem: Problem, rate: float, *, measure: Measure | None = None
+) -> Forecast:
+    """The transition as the start alone tells it, without training.
 
-    The model must be homogeneous with zero output at the start; both are measured first.
+    From `low` to `high` the predictor turns, half of it until `transition`. A
+    test curve can turn later, for instance while a wide margin forgives the turning: `measure`
+    is a function of the predictor, such as problem.population.accuracy or problem.test_error,
+    and then a tenth, half and nine tenths of its change are done at low, transition and high.
+
+    The model must be homogeneous with zero output at the start; both are measured first. Where
+    its regularizer is not known (neither a diagonal net nor U U^T - V V^T from the identity), the
+    transition is where the displacement that fits the data is as long as the decayed start.
+    Then `low` is where it is a quarter as long, and `high` is 1.5/rate after the transition.
     """
     rate = _rate(WHO, rate)
     if not isinstance(problem, Problem):
@@ -91,83 +110,106 @@ def forecast(model: Model, problem: Problem, rate: float) -> Forecast:
             f"{WHO}: the problem must be a Regression, a Classification or a matrix problem, got "
             f"{type(problem).__name__}"
         )
-    X = problem.design if isinstance(problem, MatrixProblem) else problem.X
+    X = _design(problem)
     if not (X.any() and problem.y.any()):
         raise ValueError(f"{WHO}: X and y must not be zero: there is nothing to fit")
     degree = round(require_theorem(WHO, model, X, smooth=False).degree)
-    log_start = _log_start(model, X.shape[1])
+    log_start, naive = _log_start(model, X.shape[1]), _naive(model, rate)
+    path = minimisers(model, problem, measure)
+    if path is not None:
+        times, g = _turning(path, degree, rate, model, problem, measure is not None)
+        return _forecast(times, rate, log_start, g, naive, "the minimisers of Q")
+    if measure is not None:
+        raise ValueError(
+            f"{WHO}: measure= takes a diagonal net or U U^T - V V^T from the identity, whose "
+            "predictors are known before training and turn; leave measure out"
+        )
+    z, g = meeting(degree, rate, log_start, model, problem)
+    times = z - math.log(SPREAD) / degree, z, z + LATER
+    return _forecast(times, rate, log_start, g, naive, "the tangent kernel of the start")
+
+
+def _design(problem: Problem) -> Array:
+    return problem.design if isinstance(problem, MatrixProblem) else problem.X
+
+
+Times = tuple[float, float, float]  # low, transition and high
+
+
+def _turning(
+    path: Minimisers, degree: int, rate: float, model: Model, problem: Problem, measured: bool
+) -> tuple[Times, float]:
+    """The times, in units of 1/rate, and the margin level at the transition."""
+    log_alpha: float = getattr(model, "log_alpha")  # noqa: B009  (the two models have one)
+    levels = np.ones_like(path.log_sizes)
+    if isinstance(problem, Classification):
+        levels = _levels(degree, rate, path.log_sizes)
+    z = log_alpha - path.log_alphas - np.log(levels) / degree
+    if measured and not np.ptp(path.values) > 0:
+        raise ValueError(
+            f"{WHO}: the measure stays at {path.values[0]:g} for every predictor; take another"
+        )
+    times = path.passage(z) if measured else window(z, path.turned)
+    if isinstance(problem, Classification):
+        g = float(np.interp(times[1], z, levels))
+        _refuse_strong_decay(rate, g > 1)
+        return times, g
+    # 2 L <r, f> = rate |theta|^2, so this is the least part of y that is not fitted
+    misfit = rate * math.exp(float(np.interp(times[1], z, path.log_sizes)))
+    misfit /= 2 * degree * float(problem.y @ problem.y)
+    _refuse_strong_decay(rate, misfit < 0.5)
+    return times, math.nan
+
+
+def _levels(degree: int, rate: float, log_sizes: Array) -> Array:
+    """g with e^-g = (rate/L) g^(2/L - 1) |theta|^2, for every |theta|^2, by iteration."""
+    c = math.log(rate / degree) + log_sizes
+    g = np.maximum(-c, 1.0)
+    for _ in range(100):
+        g = np.maximum((1 - 2 / degree) * np.log(g) - c, 1.0)
+    return g
+
+
+def _refuse_strong_decay(rate: float, fitted: bool) -> None:
+    if not fitted:
+        raise ValueError(
+            f"{WHO}: at rate {rate:.3g} the decay is so strong that the data are hardly fitted "
+            "where the kernel regime would end; there is no transition to forecast, take a "
+            "smaller rate"
+        )
+
+
+def meeting(
+    degree: int, rate: float, log_start: float, model: Model, problem: Problem
+) -> tuple[float, float]:
+    """rate t where the displacement is as long as the decayed start, and the margin level there."""
+    X = _design(problem)
     if isinstance(problem, Classification):
         log_delta = kernel_svm(model, X, problem.y).log_norm
         g = _margin_level(degree, math.log(rate), log_start, log_delta)
-        log_delta += math.log(g)
-    else:
-        g, log_delta = math.nan, kernel_interpolant(model, X, problem.y).log_norm
-        _fits(degree, rate, log_start, log_delta, float(np.linalg.norm(problem.y)))
-    z = (log_start - log_delta) / degree
-    return _forecast(z, math.log(SPREAD) / degree, rate, log_start, g, _naive(model, rate))
-
-
-def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
-    """The same from a run so far: parameter norm and `turn` (degrees from the start) at times t.
-
-    The rate is that of the norm's decay. The turn is the angle between e^(-z) theta0 and
-    e^(-z) theta0 + delta, so its tangent is |delta| over the decayed start and passes 1 at the
-    transition; the logarithms of both are fitted by lines over the second half of the record.
-    """
-    who = "forecast_run"
-    times = finite_array(who, "t", t, ndim=1)
-    norms, turns = (_matching(who, name, v, times) for name, v in (("norm", norm), ("turn", turn)))
-    if not (np.diff(times) > 0).all() or not 1e-150 < times[-1] < 1e150:
-        raise ValueError(f"{who}: t must increase, and end between 1e-150 and 1e150")
-    late = (times >= times[-1] / 2) & (times > 0)
-    if np.count_nonzero(late) < 4:
-        raise ValueError(
-            f"{who}: the second half of the record must hold at least 4 times, got "
-            f"{np.count_nonzero(late)}; record more of the run"
-        )
-    if (norms <= 0).any() or (turns[late] <= 0).any():
-        raise ValueError(f"{who}: norms and late turns must be > 0; has the run begun to train?")
-    slope, error = _slope(times[late], np.log(norms[late]))
-    if not -slope > 2 * error:
-        raise ValueError(
-            f"{who}: the norm does not decay clearly (rate {-slope:.3g} +- {error:.2g}), so there "
-            "is no transition to forecast; is there weight decay?"
-        )
-    ratios = np.log(np.tan(np.radians(np.minimum(turns[late], 89.9))))
-    growth, doubt = _slope(times[late], ratios)
-    if not growth > 2 * doubt:
-        raise ValueError(
-            f"{who}: the turn does not grow clearly (by e^({growth:.3g} +- {doubt:.2g} t)), so "
-            "there is nothing to extrapolate; record more of the run"
-        )
-    ahead = -float(ratios[-1]) / growth
-    width = 2 * doubt / growth * abs(ahead) + math.log(SPREAD) / growth
-    log_norm = float(np.log(norms[-1])) + slope * ahead
-    return _from_run(float(times[-1]), ahead, width, (-slope, error), log_norm)
-
-
-def _from_run(
-    now: float, ahead: float, width: float, rate: tuple[float, float], log_norm: float
-) -> Forecast:
-    t2, low, high = (max(now + z, 0.0) for z in (ahead, ahead - width, ahead + width))
-    when = f"expected at t = {t2:.4g}" if ahead > 0 else f"has happened, at about t = {t2:.4g}"
-    sentence = f"the norm decays at {rate[0]:.4g} +- {rate[1]:.2g}; the transition {when}"
-    basis = "the run so far"
-    return Forecast(t2, low, high, rate[0], math.nan, log_norm, math.nan, basis, sentence)
+        return (log_start - log_delta - math.log(g)) / degree, g
+    log_delta = kernel_interpolant(model, X, problem.y).log_norm
+    log_met = log_start - (log_start - log_delta) / degree
+    # 2 <r, f> = L rate |delta|^2 with |delta| the decayed start
+    misfit = math.log(degree * rate / 2) + 2 * (log_met - math.log(np.linalg.norm(problem.y)))
+    _refuse_strong_decay(rate, misfit < math.log(0.5))
+    return (log_start - log_delta) / degree, math.nan
 
 
 def _forecast(
-    z: float, doubt: float, rate: float, log_start: float, g: float, naive: float
+    z: Times, rate: float, log_start: float, g: float, naive: float, basis: str
 ) -> Forecast:
-    t2, low, high = (max(value, 0.0) / rate for value in (z, z - doubt, z + doubt))
-    sentence = f"the kernel regime is expected to end at rate * t = {max(z, 0.0):.4g}"
-    if z <= 0:
+    low, middle, high = (max(value, 0.0) for value in z)
+    sentence = (
+        f"the kernel regime is expected to end at rate * t = {middle:.4g} ({low:.4g} to {high:.4g})"
+    )
+    if middle <= 0:
         sentence = (
             "the start is too small for a kernel phase: training is rich from the beginning, and "
             "no delayed transition is expected"
         )
-    log_norm = log_start - max(z, 0.0)
-    return Forecast(t2, low, high, rate, naive, log_norm, g, "the start", sentence)
+    times = middle / rate, low / rate, high / rate
+    return Forecast(*times, rate, naive, log_start - middle, g, f"the start, by {basis}", sentence)
 
 
 def _margin_level(degree: int, log_rate: float, log_start: float, log_delta: float) -> float:
@@ -176,29 +218,8 @@ def _margin_level(degree: int, log_rate: float, log_start: float, log_delta: flo
     share, g = (degree - 2) / degree, max(-c, 1.0)
     for _ in range(100):
         g = share * math.log(max(g, 1.0)) - c
-    if not g > 1:
-        raise ValueError(
-            f"{WHO}: at rate {math.exp(log_rate):.3g} the decay is so strong that the data are "
-            f"hardly fitted where the kernel regime would end (log(1/loss) about {g:.3g}); there "
-            "is no transition to forecast, take a smaller rate"
-        )
+    _refuse_strong_decay(math.exp(log_rate), g > 1)
     return g
-
-
-def _fits(degree: int, rate: float, log_start: float, log_delta: float, size: float) -> None:
-    """Refuse a decay under which a squared loss is far from fitted where the regime ends.
-
-    There 2 <r, f> = L rate |delta|^2 with |delta| the decayed start, so the relative misfit is
-    at least L rate |delta|^2 / (2 |y|^2).
-    """
-    log_met = log_start - (log_start - log_delta) / degree
-    log_misfit = math.log(degree * rate / 2) + 2 * (log_met - math.log(size))
-    if log_misfit > math.log(0.5):
-        raise ValueError(
-            f"{WHO}: at rate {rate:.3g} the decay is so strong that the data are hardly fitted "
-            "where the kernel regime would end; there is no transition to forecast, take a "
-            "smaller rate"
-        )
 
 
 def _naive(model: Model, rate: float) -> float:
@@ -208,11 +229,9 @@ def _naive(model: Model, rate: float) -> float:
 
 def _log_start(model: Model, dimension: int) -> float:
     """log|theta0|, also where float64 cannot hold theta0."""
-    log_alpha = getattr(model, "log_alpha", None)
-    shape_for = getattr(model, "shape_for", None)
-    if log_alpha is not None and shape_for is not None:
-        copies = getattr(model, "copies", 1)
-        return log_alpha + math.log(float(np.linalg.norm(shape_for(dimension))) * math.sqrt(copies))
+    if isinstance(model, DiagonalNet) and model.log_alpha is not None:
+        size = float(np.linalg.norm(model.shape_for(dimension))) * math.sqrt(model.copies)
+        return model.log_alpha + math.log(size)
     return math.log(float(np.linalg.norm(model.start(dimension))))
 
 
@@ -226,19 +245,3 @@ def _rate(who: str, rate: object) -> float:
             "transition is then at log t of the order of alpha^L, see DualFlow"
         )
     return number
-
-
-def _matching(who: str, name: str, values: ArrayLike, t: Array) -> Array:
-    array = finite_array(who, name, values, ndim=1)
-    if len(array) != len(t):
-        raise ValueError(f"{who}: {name} must have one value per time ({len(t)}), got {len(array)}")
-    return array
-
-
-def _slope(x: Array, y: Array) -> tuple[float, float]:
-    """The least-squares slope and its standard error."""
-    x, y = x - x.mean(), y - y.mean()
-    square = float(x @ x)
-    slope = float(x @ y) / square
-    left = y - slope * x
-    return slope, math.sqrt(float(left @ left) / max(len(x) - 2, 1) / square)

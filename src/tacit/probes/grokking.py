@@ -1,20 +1,21 @@
 """When a test curve follows, deserts or only seems to follow its training curve.
 
 The rules, in order. (1) Curves are smoothed by a running median, a tenth of a decade of time to
-either side and at least two records: monotone curves pass unchanged, dips and spikes shorter than
-that vanish. (2) A curve is solved from its first crossing of the level after the last smoothed
-record that is clearly below it (hysteresis: the margin is what the noise can do, and at most the
-tolerance, the distance from the level to perfection). (3) Only what happens later than `LATE`
-times t1 is delayed; a change from there to the end counts if it is clear: larger than two
-tolerances, a tenth of the way from the worst late value to perfection, and three times the noise
-(twice where the level, which is evidence of its own, is reached as well; four times for a fall,
-since it starts from a maximum).
+either side and at least two records: monotone curves pass unchanged, also at their end (of the
+last record as much as those before it bear out); dips and spikes shorter than that vanish. (2) A
+curve is solved from its first crossing of the level after the last smoothed record that is clearly
+below it (hysteresis: the margin is what the noise can do, and at most the tolerance, the distance
+from the level to the best). (3) Only what happens later than `LATE` times t1 is delayed; a change
+from there to the end counts if it is clear: larger than two tolerances, a tenth of the way from
+the worst late value to the best, and three times the noise (twice where the level, which is
+evidence of its own, is reached as well; four times for a fall, since it starts from a maximum).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -61,6 +62,7 @@ def grokking(
     test: ArrayLike,
     level: float = 0.95,
     *,
+    best: float | None = None,
     floor: float | None = None,
     norm: ArrayLike | None = None,
     error: bool = False,
@@ -68,7 +70,9 @@ def grokking(
     """What kind of delayed change, if any, the curves show, and when.
 
     `train` and `test` are accuracies at the increasing times `t`, solved at `level`; with
-    `error=True` they are errors or losses, solved below `level`. `floor` is a lower bound on the
+    `error=True` they are errors or losses, solved below `level`. `best` is the best test value
+    that the task allows, where that is not perfection (labels with noise): the test curve is
+    solved when it is as near to `best` as `level` is to perfection. `floor` is a lower bound on the
     test error (one minus the accuracy) that memorization cannot pass (N theorem 3.6): a late rise
     that ends on it, within a tenth, is a mirage wherever the level is. `norm` is the parameter
     norm at the same times: a rise during which the test error stays proportional to it is a
@@ -76,16 +80,28 @@ def grokking(
     """
     t = _times(t)
     train, test = _errors("train", train, t, error), _errors("test", test, t, error)
-    tolerance = _tolerance(level, error)
+    tolerance, reach = _tolerance(level, error), _reach(best, error)
     if floor is not None and real("grokking", "floor", floor) < 0:
         raise ValueError(f"grokking: floor must be an error >= 0, got {floor:g}")
     norm = None if norm is None else _norm(norm, t)
     learned, known = smoothed(t, -train), smoothed(t, -test)
-    t1, t2 = (curve.solved(-tolerance, tolerance) for curve in (learned, known))
-    verdict = _verdict(known, t1, t2, tolerance, bool((train <= tolerance).any()))
+    t1, t2 = learned.solved(-tolerance, tolerance), known.solved(-reach - tolerance, tolerance)
+    touched = bool((train <= tolerance).any())
+    verdict = _verdict(known, t1, t2, Goal(-reach, tolerance), touched)
     if verdict.kind in ("grok", "mirage"):
         verdict = _doubt(verdict, known, floor, norm)
     return _record(verdict, t1, t2, float(level), error, known.origin)
+
+
+class Goal(NamedTuple):
+    """The best score of a test curve, and how near to it the curve is solved."""
+
+    best: float
+    tolerance: float
+
+    @property
+    def level(self) -> float:
+        return self.best - self.tolerance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -97,7 +113,7 @@ class _Verdict:
     passage: tuple[float, float, float] = (math.nan, math.nan, math.nan)
 
 
-def _verdict(test: Curve, t1: float, t2: float, tolerance: float, touched: bool) -> _Verdict:
+def _verdict(test: Curve, t1: float, t2: float, goal: Goal, touched: bool) -> _Verdict:
     if math.isinf(t1):
         how = "is lost again by the end of the record" if touched else "is never reached"
         return _Verdict("none", f"the training level {how}, so nothing can be late")
@@ -108,13 +124,13 @@ def _verdict(test: Curve, t1: float, t2: float, tolerance: float, touched: bool)
     start, final, rest = test.at(late), float(test.score[-1]), test.score[first:]
     top = first + int(np.argmax(rest))
     peak = max(start, float(test.score[top]))
-    worst = -min(start, float(rest.min()))
-    clear = max(2 * tolerance, 0.1 * worst)
+    worst = min(start, float(rest.min()))
+    clear = max(2 * goal.tolerance, 0.1 * (goal.best - worst))
     rise, fall = final - start, peak - final
-    if fall > max(clear, 4 * test.noise) and (fall > rise or peak >= -tolerance):
-        return _misgrok(test, late if start >= peak else float(test.t[top]), peak, tolerance)
+    if fall > max(clear, 4 * test.noise) and (fall > rise or peak >= goal.level):
+        return _misgrok(test, late if start >= peak else float(test.t[top]), peak, goal)
     if not rise > max(clear, (2 if math.isfinite(t2) else 3) * test.noise):
-        return _Verdict("none", _quiet(t1, t2, start, tolerance), start, final)
+        return _Verdict("none", _quiet(t1, t2, start, goal), start, final)
     passage = _passage(test, late, start, final)
     if math.isfinite(t2):
         reason = f"training is solved at t = {t1:.4g}, and the test curve only at t = {t2:.4g}"
@@ -123,20 +139,20 @@ def _verdict(test: Curve, t1: float, t2: float, tolerance: float, touched: bool)
     return _Verdict("mirage", reason, start, final, passage)
 
 
-def _misgrok(test: Curve, since: float, peak: float, tolerance: float) -> _Verdict:
+def _misgrok(test: Curve, since: float, peak: float, goal: Goal) -> _Verdict:
     final = float(test.score[-1])
     turned = dataclasses.replace(test, score=-test.score)
     passage = _passage(turned, since, -peak, -final)
-    what = "solved" if peak >= -tolerance else "better"
+    what = "solved" if peak >= goal.level else "better"
     reason = (
         f"once training is solved the test curve is {what}, and later falls by {peak - final:.3g}"
     )
     return _Verdict("misgrok", reason, peak, final, passage)
 
 
-def _quiet(t1: float, t2: float, start: float, tolerance: float) -> str:
+def _quiet(t1: float, t2: float, start: float, goal: Goal) -> str:
     """Why a test curve without a clear late change is called none."""
-    if start >= -tolerance or t2 <= t1:
+    if start >= goal.level or t2 <= t1:
         return "the test curve is solved with training or before it, and stays so or comes back"
     if math.isfinite(t2):
         return "the test curve follows training closely: what is left to rise later is not clear"
@@ -262,6 +278,17 @@ def _tolerance(level: float, error: bool) -> float:
     if not error and level > 1:
         raise ValueError(f"grokking: level must be an accuracy of at most 1, got {level:g}")
     return level if error else 1 - level
+
+
+def _reach(best: float | None, error: bool) -> float:
+    """The error of the best test value."""
+    if best is None:
+        return 0.0
+    value = real("grokking", "best", best)
+    if value < 0 or (value > 1 and not error):
+        what = "an error >= 0" if error else "an accuracy between 0 and 1"
+        raise ValueError(f"grokking: best must be {what}, got {value:g}")
+    return value if error else 1 - value
 
 
 def _norm(norm: ArrayLike, t: Array) -> Array:

@@ -17,6 +17,11 @@ SHEVTSOVA = 0.56  # Berry-Esseen's constant for summands of different laws, prov
 MOST_EXACT = 20  # coordinates whose 2^k signs are written out
 
 
+def accuracy(margins: Array) -> Array:
+    """The share of positive margins along the last axis; a tie, a margin of 0, counts one half."""
+    return (np.sign(margins).mean(axis=-1) + 1) / 2
+
+
 class Population(Record, abc.ABC):
     """Labelled points that can be drawn without end; nothing is sampled to measure accuracy."""
 
@@ -66,7 +71,7 @@ class MajorityCube(Population):
     def accuracy(self, beta: ArrayLike) -> float:
         sums, spread, _ = self._sums(beta)
         if spread == 0:
-            return float(np.mean(np.sign(sums) + 1) / 2)
+            return float(accuracy(sums))
         from scipy.special import ndtr
 
         return float(np.mean(ndtr(sums / spread)))

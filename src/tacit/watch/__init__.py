@@ -44,6 +44,7 @@ def watch(
     weight_decay: float = 0.0,
     outputs: str | int = "mean",
     budget: float | None = 0.05,
+    level: float | None = None,
     points_per_decade: int = 8,
     step: float = 0,
     raise_errors: bool = False,
@@ -55,7 +56,9 @@ def watch(
     kernels are looked at on it. `labels` of these inputs (classes, signs -1 and +1, or numbers to
     fit) add alignment and margin. The tangent kernel is the mean over the outputs, or that of one
     output by its index. Looks take at most `budget` of the training time, None is no limit; the
-    set-up (compilation and the first kernel) comes on top and is stated in `setup_seconds`. `step`
+    set-up (compilation and the first kernel) comes on top and is stated in `setup_seconds`.
+    `level` is the test accuracy (of a record without accuracies, the test loss) at which the task
+    counts as solved; by default 0.95, and less for a test curve that ends short of it. `step`
     is the step at which the watch is made, for a run that is resumed.
     """
     if labels is not None and hasattr(labels, "detach"):
@@ -75,6 +78,7 @@ def watch(
         read,
         weight_decay=decay,
         budget=None if budget is None else positive(WHO, "budget", budget),
+        level=None if level is None else positive(WHO, "level", level),
         points_per_decade=integer(WHO, "points_per_decade", points_per_decade, least=1),
         step=real(WHO, "step", step),
         raise_errors=bool(raise_errors),

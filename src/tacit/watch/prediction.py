@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.probes.forecast import Forecast, forecast_run
+from tacit.probes.curves import smoothed
+from tacit.probes.forecast import Forecast
+from tacit.probes.forecast_run import forecast_run
 from tacit.probes.grokking import grokking
 from tacit.records import Record
 
@@ -17,8 +19,8 @@ TRAIN = ("train", "training")
 TEST = ("test", "val", "valid", "validation", "eval")
 ACCURACIES = ("accuracy", "acc")
 ERRORS = ("error", "err", "loss", "mse")
-LEVEL = 0.95  # an accuracy that counts as solved
-SOLVED = 0.05  # and so does a loss below this share of the first training loss
+SOLVED = 0.05  # an error that counts as none; of losses, this share of the first training loss
+HALF = 0.5  # of the worst test error: a curve that stays above it has not understood the task
 # forecast_run extends the kernel phase by a straight line, and runs come later: the margin falls
 # on the way and the features begin to grow. In units of 1/rate the delay was 0.5 to 1.3 for ReLU
 # and diagonal nets of degree 2 to 4 (1.6 at degree 5), and near the end it is at most 0.6 times
@@ -71,9 +73,29 @@ class Curves(NamedTuple):
     t: Array
     train: Array
     test: Array
-    level: float
     error: bool
     source: str
+
+    def goal(self, level: float | None) -> tuple[float, float]:
+        """The error at which training is solved, and that of the best there is on the test side.
+
+        Test is solved at `level`, or if that is None near the best that it reaches.
+        """
+        near = SOLVED * (float(self.train[0]) if self.error else 1.0)
+        if level is None:
+            return near, self._reached(near)
+        wrong = level if self.error else 1 - level
+        return min(near, wrong), max(wrong - near, 0.0)
+
+    def _reached(self, near: float) -> float:
+        """The error of the best that the test curve reaches; 0 if that is within `near` of it.
+
+        A task may allow no more. But a curve that does not lose more than half of its worst error
+        has not understood it: for that one perfection stays the best.
+        """
+        errors = -smoothed(self.t, -self.test if self.error else self.test - 1).score
+        reached = float(errors.min())
+        return reached if near < reached < HALF * float(errors.max()) else 0.0
 
 
 def verdict(dataset: Any) -> Verdict:
@@ -82,20 +104,26 @@ def verdict(dataset: Any) -> Verdict:
     It takes the first pair there is of train and test accuracies, train and test losses (solved
     at 5% of the first training loss), or a train loss with a test accuracy. In the last case
     loss / log 2 stands for the training error, which it bounds if it is a mean cross-entropy.
+    The level is that of the watch; by default 0.95 for accuracies, and for a test curve that ends
+    short of it 0.05 below what it reaches (of losses 5% of the first training loss above it).
     """
     try:
         curves = find_curves(dataset)
+        goal = curves.goal(dataset.attrs["level"])
+        near, best = goal if curves.error else (1 - error for error in goal)
         found = grokking(
             curves.t,
             curves.train,
             curves.test,
-            curves.level,
+            near,
+            best=best,
             error=curves.error,
             norm=_norms(dataset, curves.t),
         )
     except ValueError as reason:
         return Verdict("unknown", str(reason))
-    sentence = f"{found.reason} (by {curves.source})"
+    short = f"; the best test value is taken to be {best:.3g}" if goal[1] > 0 else ""
+    sentence = f"{found.reason} (by {curves.source}{short})"
     return Verdict(found.kind, sentence, found.t1, found.t2, found.jump)
 
 
@@ -133,7 +161,7 @@ def transition(dataset: Any) -> Transition:
         return _unknown(
             "it is too early for a forecast: half of the record gives none to compare with"
         )
-    drift = max(found.t2 - before.t2, 0.0)
+    drift = max(found.transition - before.transition, 0.0)
     return _later(found, drift, float(t[-1]), float(turn[-1]), start)
 
 
@@ -141,7 +169,7 @@ def _later(found: Forecast, drift: float, now: float, turn: float, start: float)
     """The forecast with the delay that runs have on it; what is not past 45 degrees is ahead."""
     short = -math.log(math.tan(math.radians(turn)))
     expected, most = (
-        found.t2 + min(later, nearer * short) / found.rate
+        found.transition + min(later, nearer * short) / found.rate
         for later, nearer in zip(LATER, NEARER, strict=True)
     )
     high = max(most, found.high) + DRIFT * drift
@@ -194,10 +222,9 @@ def _pair(dataset: Any, train: str, test: str, error: bool) -> Curves:
     if np.count_nonzero(known) < 2:
         raise ValueError(f"{train} and {test} are known together at fewer than 2 calls")
     first, second = first[known], second[known]
-    level = SOLVED * float(first[0]) if error else LEVEL
-    if error and not level > 0:
+    if error and not first[0] > 0:
         raise ValueError(f"{train} starts at {first[0]:g}; a loss must start above zero")
-    return Curves(t[known], first, second, level, error, f"{train} and {test}")
+    return Curves(t[known], first, second, error, f"{train} and {test}")
 
 
 def _metric(dataset: Any, sides: tuple[str, ...], kinds: tuple[str, ...]) -> str | None:

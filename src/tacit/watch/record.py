@@ -43,7 +43,7 @@ OUTPUTS = {
 }
 GLANCES = {"glance_norm": NUMBERS["norm_l2"], "glance_turn": NUMBERS["direction_change"]}
 ATTRIBUTES = ("weight_decay", "start_step", "parameters", "setup_seconds", "look_seconds",
-              "training_seconds", "budget", "notes", "failures")  # fmt: skip
+              "training_seconds", "budget", "level", "notes", "failures")  # fmt: skip
 TAKEN = {*NUMBERS, *LAYERS, *OUTPUTS, *GLANCES, "step", "call_step", "glance_step", "layer"}
 
 

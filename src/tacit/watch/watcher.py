@@ -49,6 +49,7 @@ class Watch:
         *,
         weight_decay: float,
         budget: float | None,
+        level: float | None = None,
         points_per_decade: int,
         step: float,
         raise_errors: bool,
@@ -56,6 +57,7 @@ class Watch:
     ):
         begun = clock()
         self.backend, self.weight_decay, self.first = backend, weight_decay, step
+        self.level = level
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
         self._looks = Steps(step, points_per_decade)
         self._glances = Steps(step, max(points_per_decade, GLANCES))
@@ -107,6 +109,7 @@ class Watch:
                 "look_seconds": self.budget.spent,
                 "training_seconds": self.budget.training,
                 "budget": self.budget.share,
+                "level": self.level,
                 "notes": list(self.backend.notes),
                 "failures": [[f.kind, f.step, f.count, f.sentence] for f in self.failures],
             }

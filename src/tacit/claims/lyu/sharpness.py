@@ -51,7 +51,7 @@ class Jump:
 def jump(problem: Classification, log_alpha: float, rate: float, depth: int = 2) -> Jump:
     """The jump of one run by the exact flow."""
     expected = forecast(DiagonalNet(depth, log_alpha=log_alpha), problem, rate)
-    z = expected.t2 * rate + WINDOW[depth]
+    z = expected.transition * rate + WINDOW[depth]
     run = exact(problem, log_alpha, rate, z, depth, rtol=1e-6)
     kernel, rich = margin_points(problem)[0], rich_limit(problem, depth, run.predictor[-1])
     away, left = angle(run.predictor, kernel), angle(run.predictor, rich)
@@ -59,7 +59,7 @@ def jump(problem: Classification, log_alpha: float, rate: float, depth: int = 2)
     begins, half, ends = (_crossing(z, share, part) for part in (0.1, 0.5, 0.9))
     log_norms = np.log(run.norm) - z + log_alpha + math.log(2 * problem.dimension) / 2
     at_half = float(np.interp(half, z, log_norms))
-    times = begins, half, ends, expected.t2 * rate
+    times = begins, half, ends, expected.transition * rate
     return Jump(log_alpha, *times, expected.smoothed_margin, at_half, float(left[-1]))
 
 

@@ -89,7 +89,7 @@ def kernel_matrix(case: Case, alpha: float) -> Array:
 def followed(case: Case, alpha: float, until: float) -> tuple[Any, float]:
     """The path from U = V = alpha I to `until` times the forecast, and the forecast."""
     model, problem = DifferenceFactorization(alpha=alpha), case.seen
-    unit = forecast(model, problem, RATE).t2
+    unit = forecast(model, problem, RATE).transition
     times = [share * unit for share in (EARLY, LATE) if share < until]
     flow = ParameterFlow(t_max=until * unit, rtol=1e-7, points_per_decade=1, record=times)
     decayed: Any = WeightDecay(flow, RATE)  # flows are typed for vectors only
