@@ -151,6 +151,17 @@ def test_a_control_that_is_arithmetic_on_a_measured_number_is_named(made):
     assert seen.arithmetic == ["made"]
 
 
+def test_arithmetic_alone_guards_nothing():
+    check = Check("distance", 0.123456789, tolerance=0.2)
+    made = Evidence("a run", [check], controls={"twice": 2 * check.measured})
+    assert judge(made) == (
+        "inconclusive",
+        "no control shows that a wrong theorem would miss the tolerance",
+    )
+    beside = {"twice": 2 * check.measured, "trained": check.control(0.987654321)}
+    assert judge(Evidence("a run", [check], controls=beside))[0] == "holds"
+
+
 def test_counts_and_other_predictions_are_not_arithmetic():
     count = Check("runs that fail", 0.0, tolerance=0.5)
     rate = Check("exponent", -1.98765, -2.0, tolerance=0.1)

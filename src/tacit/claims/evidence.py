@@ -207,9 +207,9 @@ class Evidence(Record):
 
     @property
     def guarded(self) -> bool:
-        """True if some control was held to the rule of a deciding check."""
-        rules = {check.rule for check in self.deciding}
-        return any(control.rule in rules for control in self.controls.values())
+        """True if a control, computed or trained, was held to the rule of a deciding check."""
+        rules, made = {check.rule for check in self.deciding}, set(self.arithmetic)
+        return any(c.rule in rules for name, c in self.controls.items() if name not in made)
 
     def _control(self, name: str) -> Check:
         given = self.controls[name]
