@@ -80,34 +80,37 @@ def test_a_check_refuses_what_cannot_be_compared(wrong, sentence):
 OUTCOMES = {"pass": 0.5, "miss": 2.0, "unknown": math.nan}
 
 
-def evidence(printed=(), corrected=(), premises=(), controls=()):
+def evidence(printed=(), corrected=(), premises=(), controls=(), proof=()):
     """Evidence with the outcomes named, all under the rule |measured| <= 1."""
 
-    def checks(names):
-        return [Check(f"check {i}", OUTCOMES[n], tolerance=1) for i, n in enumerate(names)]
+    def checks(names, kind="check"):
+        return [Check(f"{kind} {i}", OUTCOMES[n], tolerance=1) for i, n in enumerate(names)]
 
     rule = Check("rule", 0.0, tolerance=1)
     return Evidence(
         ran="nothing",
         checks=checks(printed),
-        corrected=checks(corrected),
+        proof=checks(proof, "line"),
+        corrected=checks(corrected, "mended"),
         correction="better words" if corrected else None,
         premises={f"premise {i}": holds for i, holds in enumerate(premises)},
         controls={f"wrong {i}": rule.control(OUTCOMES[n]) for i, n in enumerate(controls)}
-        if printed or corrected
+        if printed or corrected or proof
         else {},
     )
 
 
-def expected(printed, corrected, premises, controls):
+def expected(printed, corrected, premises, controls, proof):
     """The status by a table of cases, written without looking at `judge`."""
     spoiled = False in premises or "pass" in controls or "unknown" in controls
     if spoiled or not printed:
         return "inconclusive"
-    decided = list(printed)
+    decided = [*printed, *proof]
     good = "holds"
-    if "miss" in decided and corrected:
+    if corrected and "miss" in printed:
         decided, good = list(corrected), "holds as corrected"
+    elif corrected and "miss" in proof:
+        decided, good = [*printed, *corrected], "holds, proof corrected"
     if "miss" in decided:
         return "fails"
     if "unknown" in decided or not controls:
@@ -119,21 +122,39 @@ outcomes = st.lists(st.sampled_from(list(OUTCOMES)), max_size=3)
 
 
 @settings(some, max_examples=800)
-@given(outcomes, outcomes, st.lists(st.booleans(), max_size=2), outcomes)
-def test_the_status_follows_from_the_outcomes(printed, corrected, premises, controls):
-    if not (printed or corrected):
+@given(outcomes, outcomes, st.lists(st.booleans(), max_size=2), outcomes, outcomes)
+def test_the_status_follows_from_the_outcomes(printed, corrected, premises, controls, proof):
+    if not (printed or corrected or proof):
         controls = []
-    status, reason = judge(evidence(printed, corrected, premises, controls))
-    assert status == expected(printed, corrected, premises, controls)
+    status, reason = judge(evidence(printed, corrected, premises, controls, proof))
+    assert status == expected(printed, corrected, premises, controls, proof)
     assert reason
 
 
 CASES = {
     "holds": evidence(["pass"], controls=["miss"]),
+    "holds, proof corrected": evidence(["pass"], ["pass"], proof=["miss"], controls=["miss"]),
     "holds as corrected": evidence(["miss"], ["pass"], controls=["miss"]),
     "fails": evidence(["pass", "miss"], controls=["miss"]),
     "inconclusive": evidence(["pass"], premises=[False], controls=["miss"]),
 }
+
+
+@pytest.mark.parametrize(
+    "made", [lambda m: 2 * m, lambda m: m / 10, lambda m: 1 / m, lambda m: m + 0.5, lambda m: 3 - m]
+)
+def test_a_control_that_is_arithmetic_on_a_measured_number_is_named(made):
+    check = Check("distance", 0.123456789, tolerance=0.2)
+    independent = check.control(0.987654321)
+    seen = Evidence("a run", [check], controls={"made": made(0.123456789), "trained": independent})
+    assert seen.arithmetic == ["made"]
+
+
+def test_counts_and_other_predictions_are_not_arithmetic():
+    count = Check("runs that fail", 0.0, tolerance=0.5)
+    rate = Check("exponent", -1.98765, -2.0, tolerance=0.1)
+    controls = {"all fail": count.control(4.0), "exponent -1": rate.control(predicted=-1.0)}
+    assert Evidence("a run", [count, rate], controls=controls).arithmetic == []
 
 
 @pytest.mark.parametrize("status", CASES)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -14,10 +14,11 @@ from tacit.claims.plot import Plot
 from tacit.records import Record, brief
 
 Rule = Literal["error", "at most", "at least"]
-Status = Literal["holds", "holds as corrected", "fails", "inconclusive"]
+Status = Literal["holds", "holds, proof corrected", "holds as corrected", "fails", "inconclusive"]
 
 RELATIONS: dict[Rule, str] = {"error": "≤>", "at most": "≤>", "at least": "≥<"}
-STATUSES: tuple[Status, ...] = ("holds", "holds as corrected", "fails", "inconclusive")
+STATUSES: tuple[Status, ...] = get_args(Status)
+HOLDING: tuple[Status, ...] = STATUSES[:3]
 
 
 def plain(value: Any) -> Any:
@@ -103,6 +104,20 @@ class Check(Record):
         return f"{self.measured:.6g} {relation} {self.predicted:.6g}{slack}"
 
 
+def _derived(control: float, measured: float) -> bool:
+    """True if `control` is `measured` scaled, inverted or shifted by a number of two digits."""
+    if control == measured or not (_fractional(control) and _fractional(measured)):
+        return False  # counts are whole: 0 and 1 differ by one for any reason
+    made = [control / measured, control * measured]
+    if 1e-6 < abs(measured / control) < 1e6:  # else the difference is the larger of the two
+        made += [control - measured, control + measured]
+    return any(abs(float(f"{number:.1e}") - number) <= 1e-12 * abs(number) for number in made)
+
+
+def _fractional(number: float) -> bool:
+    return math.isfinite(number) and number != round(number)
+
+
 def _gap(check: Check) -> str:
     distance = abs(check.measured - check.predicted)
     if check.predicted == 0:
@@ -130,13 +145,16 @@ class Premise(Record):
 class Evidence(Record):
     """What one run of a claim found.
 
-    `checks` test the statement as printed, `corrected` the statement as `correction` words it.
+    `checks` test the statement as printed, `proof` a printed line of its proof or an equation
+    beside it. `corrected` replaces what misses, as `correction` words it: all of the checks where
+    the statement misses, only the lines of the proof where the statement stands.
     `controls` maps a wrong theorem to the number it gives, measured against the first deciding
     check, or to `check.control(number)`. Premises may be written as `(holds, value)`.
     """
 
     ran: str
     checks: Sequence[Check] = ()
+    proof: Sequence[Check] = ()
     corrected: Sequence[Check] = ()
     premises: Mapping[str, Any] = field(default_factory=dict)
     controls: Mapping[str, Any] = field(default_factory=dict)
@@ -146,7 +164,7 @@ class Evidence(Record):
     plots: Sequence[Plot] = ()
 
     def __post_init__(self) -> None:
-        for name in ("checks", "corrected", "plots"):
+        for name in ("checks", "proof", "corrected", "plots"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         object.__setattr__(self, "findings", tuple(str(line) for line in self.findings))
         object.__setattr__(self, "counterexample", plain(self.counterexample))
@@ -157,9 +175,35 @@ class Evidence(Record):
 
     @property
     def deciding(self) -> Sequence[Check]:
-        """The corrected checks if the printed statement misses and a correction is offered."""
-        printed_misses = any(check.misses for check in self.checks)
-        return self.corrected if printed_misses and self.corrected else self.checks
+        """The printed checks, or what the correction puts in the place of those that miss."""
+        if not self.corrected:
+            return (*self.checks, *self.proof)
+        if self.statement_misses:
+            return self.corrected
+        return (*self.checks, *(self.corrected if self.proof_misses else self.proof))
+
+    @property
+    def statement_misses(self) -> bool:
+        """True if the statement fails as printed."""
+        return any(check.misses for check in self.checks)
+
+    @property
+    def proof_misses(self) -> bool:
+        """True if a printed line of the proof, or an equation beside the statement, fails."""
+        return any(check.misses for check in self.proof)
+
+    @property
+    def arithmetic(self) -> list[str]:
+        """The controls that are a measured number times, plus or under a round one.
+
+        Such a number says nothing of a wrong theorem: it misses because it was made to.
+        """
+        measured = (*self.checks, *self.proof, *self.corrected)
+        return [
+            name
+            for name, control in self.controls.items()
+            if any(_derived(control.measured, check.measured) for check in measured)
+        ]
 
     @property
     def guarded(self) -> bool:
@@ -174,7 +218,7 @@ class Evidence(Record):
                 raise ValueError(f"Evidence: control {name!r} has no check to be held against")
             given = self.deciding[0].control(given)
         # A wrong theorem judged more strictly than the right one would prove nothing.
-        if given.rule not in {check.rule for check in (*self.checks, *self.corrected)}:
+        if given.rule not in {check.rule for check in (*self.checks, *self.proof, *self.corrected)}:
             rule = f"no check has its rule ({given.kind}, tolerance {given.tolerance:g})"
             raise ValueError(f"Evidence: control {name!r}: {rule}; write check.control(value)")
         return replace(given, name=name)
@@ -186,7 +230,8 @@ class Evidence(Record):
             raise ValueError(f"Evidence: {rule}, but {missing} is missing")
 
     def _refuse_equal_names(self) -> None:
-        for checks in (self.checks, self.corrected):
+        decided_together = (*self.checks, *self.corrected) if self.proof else self.corrected
+        for checks in ((*self.checks, *self.proof), decided_together):
             names = [check.name for check in checks]
             if len(set(names)) < len(names):
                 raise ValueError(f"Evidence: check names must differ, got {', '.join(names)}")
@@ -211,9 +256,12 @@ def judge(evidence: Evidence) -> tuple[Status, str]:
             return "inconclusive", f"{check.name}: {check.sentence}"
     if not evidence.guarded:
         return "inconclusive", "no control shows that a wrong theorem would miss the tolerance"
-    if evidence.deciding is evidence.checks:
-        return "holds", "every check passes and every control misses"
-    return "holds as corrected", "the printed statement misses; the corrected one passes"
+    if evidence.statement_misses:
+        return "holds as corrected", "the printed statement misses; the corrected one passes"
+    if evidence.proof_misses:
+        found = "the statement passes; a printed line of its proof misses, its correction passes"
+        return "holds, proof corrected", found
+    return "holds", "every check passes and every control misses"
 
 
 def _doubt(evidence: Evidence) -> str | None:

@@ -11,7 +11,7 @@ from tacit.claims.evidence import Check, Evidence, Premise
 from tacit.claims.plot import Plot, Series
 from tacit.claims.verdict import Verdict, Verdicts
 
-FORMAT = "tacit verdicts 1"
+FORMAT = "tacit verdicts 2"
 
 
 def dumps(verdicts: Verdicts) -> str:
@@ -53,6 +53,7 @@ def _evidence(**stored: Any) -> Evidence:
         **{
             **stored,
             "checks": [Check(**check) for check in stored["checks"]],
+            "proof": [Check(**check) for check in stored["proof"]],
             "corrected": [Check(**check) for check in stored["corrected"]],
             "premises": {name: Premise(**seen) for name, seen in stored["premises"].items()},
             "controls": {name: Check(**seen) for name, seen in stored["controls"].items()},

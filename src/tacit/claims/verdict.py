@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, overload
 
 from tacit.arguments import one_of
-from tacit.claims.evidence import STATUSES, Check, Evidence, Premise, Status, judge
+from tacit.claims.evidence import HOLDING, STATUSES, Check, Evidence, Premise, Status, judge
 from tacit.claims.plot import Plot
 from tacit.records import Record, brief
 
@@ -17,6 +17,7 @@ Size = Literal["quick", "full"]
 
 SYMBOLS: dict[Status, str] = {
     "holds": "✓",
+    "holds, proof corrected": "†",
     "holds as corrected": "✎",
     "fails": "✗",
     "inconclusive": "?",
@@ -55,7 +56,7 @@ class Verdict(Record):
 
     @property
     def ok(self) -> bool:
-        return self.status in ("holds", "holds as corrected")
+        return self.status in HOLDING
 
     @property
     def ran(self) -> str:
@@ -88,7 +89,8 @@ class Verdict(Record):
         """What refutes the printed statement: as stored, else the numbers that miss."""
         if self.evidence.counterexample is not None:
             return self.evidence.counterexample  # type: ignore[return-value]
-        missing = {check.name: check.sentence for check in self.evidence.checks if check.misses}
+        printed = (*self.evidence.checks, *self.evidence.proof)
+        missing = {check.name: check.sentence for check in printed if check.misses}
         return missing or None
 
     @property
@@ -164,13 +166,13 @@ class Verdicts(Record, Sequence[Verdict]):
 
     @property
     def status(self) -> Status:
-        """The worst status of all: fails, then inconclusive, then corrected."""
-        order: tuple[Status, ...] = ("fails", "inconclusive", "holds as corrected", "holds")
+        """The worst status of all: fails, then inconclusive, then the corrected ones."""
+        order: tuple[Status, ...] = ("fails", "inconclusive", *reversed(HOLDING))
         return next((status for status in order if self.counts[status]), "inconclusive")
 
     @property
     def ok(self) -> bool:
-        return self.status in ("holds", "holds as corrected")
+        return self.status in HOLDING
 
     def rows(self) -> list[tuple[str, str]]:
         return [(verdict.id, verdict.status) for verdict in self.items]

@@ -12,6 +12,7 @@ from tacit.claims.verdict import SYMBOLS, Verdict, Verdicts, shown
 
 STYLES: dict[Status, str] = {
     "holds": "green",
+    "holds, proof corrected": "cyan",
     "holds as corrected": "blue",
     "fails": "bold red",
     "inconclusive": "yellow",
@@ -60,5 +61,5 @@ def _narrow(verdicts: Verdicts) -> Table:
 
 
 def _note(verdict: Verdict) -> Text:
-    told = verdict.correction if verdict.status == "holds as corrected" else verdict.reason
+    told = verdict.correction if "corrected" in verdict.status else verdict.reason
     return Text.assemble((verdict.id, "bold"), " ", marked(verdict.status), f": {told}")

@@ -24,6 +24,7 @@ def page(verdicts: Verdicts, when: datetime | None = None) -> str:
 def _summary(verdicts: Verdicts) -> str:
     words = {
         "holds": "hold as printed",
+        "holds, proof corrected": "hold with a corrected proof",
         "holds as corrected": "hold as corrected",
         "fails": "fail",
         "inconclusive": "inconclusive",

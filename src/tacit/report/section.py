@@ -24,7 +24,10 @@ def section(verdict: Verdict, number: int) -> Markup:
         part("What was run", tag("p", verdict.ran)),
         _correction(verdict),
         _checks("Checks of the statement as printed", verdict.evidence.checks),
-        _checks("Checks of the corrected statement", verdict.evidence.corrected),
+        _checks(
+            "Checks of the proof, or of equations beside it, as printed", verdict.evidence.proof
+        ),
+        _checks("Checks of what the correction says", verdict.evidence.corrected),
         _controls(verdict.evidence.controls),
         gauge(verdict.evidence),
         _premises(verdict),
@@ -41,8 +44,8 @@ def anchor(verdict: Verdict) -> str:
 
 
 def kind(status: Status) -> str:
-    """The CSS class of a status: holds, corrected, fails or inconclusive."""
-    return status.split()[-1]
+    """The CSS class of a status: holds, proof, corrected, fails or inconclusive."""
+    return "proof" if "proof" in status else status.split()[-1]
 
 
 def badge(status: Status) -> Markup:
@@ -103,7 +106,7 @@ def _premises(verdict: Verdict) -> Markup | None:
 def _correction(verdict: Verdict) -> Markup | None:
     told = _told(verdict.counterexample)
     parts = [tag("h3", "Correction"), tag("p", verdict.correction)] if verdict.correction else []
-    parts += [tag("h3", "Counterexample to the printed statement"), told] if told else []
+    parts += [tag("h3", "Counterexample to what is printed"), told] if told else []
     return tag("aside", *parts) if parts else None
 
 

@@ -78,9 +78,10 @@ def balance(size: Size) -> Evidence:
     return Evidence(
         ran=f"{count} problems trained in u and v from equal magnitudes with random signs, and"
         " again with |v| 30% larger",
-        checks=[*shared, Check("eq. (12) as printed against the flow, relative",
+        checks=shared,
+        proof=[Check("eq. (12) as printed against the flow, relative",
                                np.abs(printed - truth).max() / scale, tolerance=1e-5)],
-        corrected=[*shared, Check("the mended eq. (12) against the flow, relative",
+        corrected=[Check("the mended eq. (12) against the flow, relative",
                                   np.abs(mended - truth).max() / scale, tolerance=1e-5)],
         correction="d|u|/dt = +sign(u) u' = -2 sum_n (f(x_n) - y_n) sign(u) v x_n: the minus sign"
         " in (11), (13) and the square on the residual in (12), (14) are misprints",

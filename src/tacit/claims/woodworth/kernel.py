@@ -115,10 +115,11 @@ def kernel_regime(size: Size) -> Evidence:
     return Evidence(
         ran="tangent kernels of diagonal nets (D = 2, 3, 5) and, by automatic differentiation, of a"
         " ReLU net of depth 3; training in the parameters at five scales for D = 2 and 3",
-        checks=[*shared, Check("affine model at its start, bias term alpha^D f(w(0),x) as printed",
-                               printed, tolerance=1e-10)],
-        corrected=[*shared, Check("affine model at its start, bias term alpha^D f(w_0,x)",
-                                  meant, tolerance=1e-10)],
+        checks=shared,
+        proof=[Check("affine model at its start, bias term alpha^D f(w(0),x) as printed",
+                     printed, tolerance=1e-10)],
+        corrected=[Check("affine model at its start, bias term alpha^D f(w_0,x)",
+                         meant, tolerance=1e-10)],
         correction="the bias term of f_K is f(w(0),x) = alpha^D f(w_0,x): the printed"
         " alpha^D f(w(0),x) counts the scale twice",
         counterexample={"alpha": 2.0, "D": 2,

@@ -179,8 +179,9 @@ def corollary_10(size: Size) -> Evidence:
     return Evidence(
         ran=f"{len(edge[True]) + len(edge[False])} Gaussian starts at the least width of (94), and"
         f" {len(targets) + len(blank)} of widths 1e6 to 1e14 (W W^T drawn by its Wishart law)",
-        checks=[*rates, *printed],
-        corrected=[*rates, *mended],
+        checks=rates,
+        proof=printed,
+        corrected=mended,
         correction="|X|_F^2 <= N Lambda (not d Lambda^2) in (89), so 256 k d^2 N alpha^4 Lambda"
         " there, 512 N d^2 Lambda^2 (4 + 16 Lambda/lambda)^2/lambda^2 in (94), 32 d sqrt(N) Lambda"
         " alpha/lambda in (98) and likewise in (99); the last width of (94) is upside down and must"

@@ -91,8 +91,9 @@ def lemma_11(size: Size) -> Evidence:
     return Evidence(
         ran=f"{len(cases)} random lifted problems, U and V trained and the twin solved; R is the"
         " farthest that W went",
-        checks=[*shared, printed],
-        corrected=[*shared, mended],
+        checks=shared,
+        proof=[printed],
+        corrected=[mended],
         correction="with the loss sum r^2 the 4 in eqs. (71)-(73) and (76) is 8, X_n the lifted"
         " measurements; then Sigma is near 4 mu X X^T with the rows vec(X_n) in X, as (74) says,"
         " and (75), (77) and the lemma hold with 4 mu lambda in place of 2 mu lambda",
@@ -147,8 +148,9 @@ def lemma_12(size: Size) -> Evidence:
     return Evidence(
         ran=f"{len(cases)} random lifted problems that meet the premises, W trained to"
         " interpolation",
-        checks=[bound, tighter, *printed],
-        corrected=[bound, tighter, *mended],
+        checks=[bound, tighter],
+        proof=printed,
+        corrected=mended,
         correction="the gradient of sum r^2 is 4 sum r_n X_n W with the lifted X_n, so the second"
         " line of (80) needs a factor 4 and sqrt(Lambda) becomes 2 sqrt(2 Lambda); but by (74) the"
         " misfit falls like exp(-3 mu lambda t), and the two together give 2 sqrt(2)/3 = 0.943 of"

@@ -132,8 +132,9 @@ def lemma_6(size: Size) -> Evidence:
     worst = int(np.argmax(printed))
     return Evidence(
         ran=f"{count} random (eps, d), alpha at the edge and above; eq. (31) at {count} points",
-        checks=[*others, identity],
-        corrected=[*others, Check("eq. (31) with 1/4", mended.max(), tolerance=1e-10)],
+        checks=others,
+        proof=[identity],
+        corrected=[Check("eq. (31) with 1/4", mended.max(), tolerance=1e-10)],
         correction="in eq. (31) the last square root holds c²α⁴ + 1/4, not c²α⁴ + 1/2;"
         " the lemma itself stands",
         counterexample={

@@ -79,8 +79,9 @@ def theorem_1(size: Size) -> Evidence:
     return Evidence(
         ran=f"{len(problems)} problems with 2 to 7 samples and 10 to 24 features, alpha from 0.003"
         " to 3, signed shapes, trained in the parameters; 4 with w0 = 1; 6 followed along the way",
-        checks=[*shared, printed],
-        corrected=[*shared, mended],
+        checks=shared,
+        proof=[printed],
+        corrected=[mended],
         correction="with the loss sum r² eq. (15) reads w' = -4 X~^T r∘w, so (16) carries 4 and"
         " (17) carries 8 where 2 and 4 are printed; the theorem stands: the factor cancels",
         counterexample={"deviation of eq. (17) as printed": max(along[4.0]),
