@@ -164,9 +164,14 @@ def test_arithmetic_alone_guards_nothing():
 
 def test_counts_and_other_predictions_are_not_arithmetic():
     count = Check("runs that fail", 0.0, tolerance=0.5)
+    share = Check("share of 200 images", 0.115, tolerance=0.2)
     rate = Check("exponent", -1.98765, -2.0, tolerance=0.1)
-    controls = {"all fail": count.control(4.0), "exponent -1": rate.control(predicted=-1.0)}
-    assert Evidence("a run", [count, rate], controls=controls).arithmetic == []
+    controls = {
+        "all fail": count.control(4.0),
+        "other images": share.control(0.23),
+        "exponent -1": rate.control(predicted=-1.0),
+    }
+    assert Evidence("a run", [count, share, rate], controls=controls).arithmetic == []
 
 
 def test_a_mended_proof_does_not_save_a_statement_that_misses():
