@@ -119,7 +119,9 @@ def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
     gaps = np.abs(y - columns @ fit)
     terms = np.abs(columns) @ np.abs(fit)
     # a target that should vanish may be the rounding of a sum of entries of the fit's size
-    largest = float(np.abs(y).max() + np.abs(fit).max(initial=0.0) * np.abs(columns).max())
+    largest = float(
+        np.abs(y).max() + np.abs(fit).max(initial=0.0) * np.abs(columns).max(initial=0.0)
+    )
     if (gaps <= CONSISTENT * terms + ROUNDING * largest).all():
         return 0.0
     return float(np.linalg.norm(gaps) / np.linalg.norm(y))
