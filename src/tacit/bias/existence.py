@@ -19,6 +19,8 @@ def separates(Z: Array, beta: Array) -> bool:
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         margins, terms = Z @ beta, np.abs(Z) @ np.abs(beta)
         sure = (margins > UNSURE * terms) & np.isfinite(terms) & (terms > 1e-290)
+    if sure.all():
+        return True
     exact = [Fraction(float(b)) for b in beta]
     return all(
         sum(Fraction(float(x)) * b for x, b in zip(row, exact, strict=True)) > 0 for row in Z[~sure]
