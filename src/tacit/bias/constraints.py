@@ -118,7 +118,11 @@ def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
     y, columns = y * pivoted.factors, pivoted.X[:, pivoted.chosen]
     gaps = np.abs(y - columns @ fit)
     terms = np.abs(columns) @ np.abs(fit)
-    if (gaps <= CONSISTENT * terms + ROUNDING * np.abs(y).max()).all():
+    # a target that should vanish may be the rounding of a sum of entries of the fit's size
+    largest = float(
+        np.abs(y).max() + np.abs(fit).max(initial=0.0) * np.abs(columns).max(initial=0.0)
+    )
+    if (gaps <= CONSISTENT * terms + ROUNDING * largest).all():
         return 0.0
     return float(np.linalg.norm(gaps) / np.linalg.norm(y))
 
@@ -127,10 +131,13 @@ def mended(X: Array, y: Array, beta: Array) -> Array:
     """beta with X beta = y to rounding, moved along the heaviest columns of X alone.
 
     Where beta spreads over decades its small entries may be off by the rounding of the large ones,
-    which large columns of X make visible.
+    which large columns of X make visible. Entries that are zero stay so where they can.
     """
-    pivoted, beta = Pivoted(X, NEARLY), beta.copy()
-    for _ in range(2):
-        move = pivoted.fit(y - X @ beta)
-        beta[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
-    return beta
+    for free in (beta != 0, np.ones(len(beta), dtype=bool)):
+        pivoted, moved = Pivoted(X * free, NEARLY), beta.copy()
+        for _ in range(2):
+            move = pivoted.fit(y - X @ moved)
+            moved[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
+        if np.abs(X @ moved - y).max() <= 1e-6 * np.abs(y).max():
+            break
+    return moved
