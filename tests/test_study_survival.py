@@ -35,7 +35,7 @@ controller()
 code_of(Study(**{STUDY!r}))
 count = lambda: len(listed(Path(sys.argv[1]) / "slow.cells"))
 study, chance, hits, grown = Study(**{STUDY!r}), random.Random(int(sys.argv[2])), 0, set()
-for _ in range(20):
+for _ in range(int(sys.argv[3])):
     child = os.fork()
     if child == 0:
         run_study(study, sys.argv[1])
@@ -66,7 +66,7 @@ def undisturbed(tmp_path_factory):
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes the Unix way")
 def test_twenty_kills_of_the_main_process(tmp_path, undisturbed):
-    killer = child(KILLER, tmp_path, 7)
+    killer = child(KILLER, tmp_path, 7, 20)
     hits, grown, most = map(int, killer.communicate(timeout=120)[0].split())
     assert hits == 20  # every one of them was still running
     assert grown > 10  # most were killed in mid-study

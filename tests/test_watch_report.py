@@ -20,6 +20,7 @@ from tacit.cli import app
 from tacit.figures.watch import MOST as POINTS
 from tacit.figures.watch import SHADES
 from tacit.figures.watch_table import MOST, chosen, shown
+from tacit.store import json_checksum
 from tacit.watch import load, report
 from tacit.watch.export import curves, findings
 from tacit.watch.record import save
@@ -664,7 +665,10 @@ def bad_records(grown):
         Path(name).unlink()
         Path(f"cut-{name}").write_bytes(whole[: len(whole) // 2])
     lists = json.loads(whole)
+    lists["variables"]["step"]["data"][0] = 0.25
+    Path("changed.json").write_text(json.dumps(lists))
     del lists["variables"]["kernel_distance"]
+    lists["checksum"] = json_checksum(lists)
     Path("part.json").write_text(json.dumps(lists))
     Path("other.json").write_text("[1, 2]")
     Path("deep.json").write_text("[" * 100_000)
@@ -674,12 +678,15 @@ def bad_records(grown):
     Path("folder.nc").mkdir()
     Path("folder.json").mkdir()
     tacit.save(grown.dataset.assign_attrs(kind="path"), "foreign.nc")
+    tacit.save(grown.dataset.assign_attrs(weight_decay="much"), "words.nc")
     return {
         "missing.nc": "there is no file missing.nc",
         "missing.json": "there is no file missing.json",
         "cut-run.nc": "cut short or damaged",
         "cut-run.json": "is no record in JSON",
         "part.json": "part.json is an incomplete record (without kernel_distance)",
+        "changed.json": "changed.json was changed or damaged: its checksum is wrong",
+        "words.nc": "its weight_decay cannot be so",
         "other.json": "is no record in JSON",
         "deep.json": "is no record in JSON",
         "objects.json": "a variable of type 'O'",

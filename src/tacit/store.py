@@ -115,7 +115,8 @@ def _refuse_foreign(target: FilePath) -> None:
     if version is None:
         raise inspection.Refusal("is a netCDF file, but not one that tacit wrote")
     if version != VERSION:
-        raise inspection.Refusal(f"has the format {version}, and this is {VERSION}; run it again")
+        seen = version if isinstance(version, int | np.integer) else "of something else"
+        raise inspection.Refusal(f"has the format {seen}, and this is {VERSION}; run it again")
 
 
 def _pack(dataset: Any) -> Any:
@@ -164,6 +165,13 @@ def checksum(variables: Any, attributes: str) -> str:
         whole.update(json.dumps(head).encode())
         whole.update(np.ascontiguousarray(values).tobytes())
     return whole.hexdigest()
+
+
+def json_checksum(content: dict[str, Any]) -> str:
+    """A digest of what a JSON file says, its own entry `checksum` left out."""
+    said = {key: value for key, value in content.items() if key != "checksum"}
+    text = json.dumps(said, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
 def _unpack(packed: Any) -> Any:

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 from tacit.arguments import Array
+from tacit.bias.existence import independent
 from tacit.bias.pivots import Pivoted
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
@@ -98,6 +99,11 @@ def combined_rows(
         if not misfit:
             break
     else:
+        if independent(given):
+            raise ValueError(
+                f"{who}: some beta fits y, for the rows of X are independent, but to float64 they"
+                " are not: it would be huge; drop or mend rows that nearly depend on others"
+            )
         raise ValueError(
             f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
             " cannot be reached; drop or mend contradicting rows"

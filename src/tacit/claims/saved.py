@@ -10,6 +10,7 @@ from typing import Any
 from tacit.claims.evidence import Check, Evidence, Premise
 from tacit.claims.plot import Plot, Series
 from tacit.claims.verdict import Verdict, Verdicts
+from tacit.store import json_checksum
 
 FORMAT = "tacit verdicts 2"
 
@@ -20,23 +21,31 @@ def dumps(verdicts: Verdicts) -> str:
         {**asdict(verdict), "status": verdict.status, "reason": verdict.reason}
         for verdict in verdicts
     ]
-    content = {"format": FORMAT, "versions": verdicts.versions, "verdicts": entries}
-    return json.dumps(packed(content), indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    content = packed({"format": FORMAT, "versions": verdicts.versions, "verdicts": entries})
+    content["checksum"] = json_checksum(content)
+    return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
 
 
 def loads(text: str, name: str = "verdicts") -> Verdicts:
     """The verdicts in `text`; text that is cut short, foreign or tampered with is refused."""
     try:
-        content = unpacked(json.loads(text))
+        stored = json.loads(text)
+        content = unpacked(stored)
     except json.JSONDecodeError as error:
         raise ValueError(f"{name}: not a whole JSON file ({error}); verify again") from None
+    except RecursionError:
+        raise ValueError(f"{name}: a JSON file that is nested too deep; verify again") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{name}: not a verdict file of tacit (format {FORMAT!r} is missing)")
     try:
         items = tuple(_verdict(entry, name) for entry in content["verdicts"])
-        return Verdicts(items, dict(content["versions"]))
+        verdicts = Verdicts(items, dict(content["versions"]))
+        intact = content["checksum"] == json_checksum(stored)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{name}: a damaged verdict file ({error!r}); verify again") from None
+        raise ValueError(f"{name}: a damaged verdict file ({error!r:.200}); verify again") from None
+    if not intact:
+        raise ValueError(f"{name}: was changed or damaged, its checksum is wrong; verify again")
+    return verdicts
 
 
 def _verdict(entry: dict[str, Any], name: str) -> Verdict:

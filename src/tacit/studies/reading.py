@@ -68,6 +68,8 @@ def _table(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
         raise ValueError(f"{path.name}: is not TOML ({reason})") from None
+    except RecursionError:
+        raise ValueError(f"{path.name}: has tables or lists that are nested too deep") from None
 
 
 def _from_toml(path: Path, form: str, trust: Trust) -> Study:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit import store
 from tacit.arguments import Array
-from tacit.inspection import refuse_special
+from tacit.inspection import Refusal, refuse_special
 from tacit.watch.backend import WHO
 
 MARK = "tacit watch"
@@ -138,8 +138,10 @@ def save(dataset: Any, file: str | os.PathLike[str]) -> Path:
         return store.save(dataset, target)
     if target.suffix != ".json":
         raise ValueError(f"{WHO}: a record is written as .nc or .json, got {target.name!r}")
+    content = _plain(_listed(dataset))
+    content["checksum"] = store.json_checksum(content)
     with store.whole(WHO, target) as draft:
-        draft.write_text(json.dumps(_plain(_listed(dataset)), allow_nan=False), encoding="utf-8")
+        draft.write_text(json.dumps(content, allow_nan=False), encoding="utf-8")
     return target
 
 
@@ -154,7 +156,42 @@ def load(file: str | os.PathLike[str]) -> Any:
     if missing or not dataset.sizes["time"]:
         what = ", ".join(missing[:3]) or "looks"
         raise ValueError(f"{WHO}: {target} is an incomplete record (without {what})")
+    if odd := _odd_entries(dataset):
+        raise ValueError(f"{WHO}: {target} is no record of a watch: its {odd[0]} cannot be so")
     return dataset
+
+
+def _odd_entries(dataset: Any) -> list[str]:
+    """The names of what no watch writes: other axes, texts for numbers, numbers for texts."""
+    dims = {**dict.fromkeys([*NUMBERS, "step"], ("time",)), "call_step": ("call",),
+            **dict.fromkeys(LAYERS, ("time", "layer")),
+            **dict.fromkeys(OUTPUTS, ("time", "sample", "component")),
+            **dict.fromkeys([*GLANCES, "glance_step"], ("glance",))}  # fmt: skip
+    odd = [name for name, axes in dims.items()
+           if dataset[name].dims != axes or dataset[name].dtype.kind != "f"]  # fmt: skip
+    told = dataset.attrs
+    odd += [name for name in ATTRIBUTES[:6] if not _is_number(told[name])]
+    odd += [name for name in ("budget", "level") if not _is_number(told[name], none=True)]
+    if not isinstance(told["notes"], list) or not all(isinstance(n, str) for n in told["notes"]):
+        odd.append("notes")
+    if not isinstance(told["failures"], list) or not all(map(_is_failure, told["failures"])):
+        odd.append("failures")
+    return odd
+
+
+def _is_number(value: Any, none: bool = False) -> bool:
+    if value is None:
+        return none
+    return isinstance(value, int | float) and abs(value) <= 1e300
+
+
+def _is_failure(value: Any) -> bool:
+    """A kind, a step (NaN, or None in JSON, where it is not known), a count and a sentence."""
+    if not isinstance(value, list) or len(value) != 4:
+        return False
+    kind, step, count, sentence = value
+    texts = isinstance(kind, str) and isinstance(sentence, str)
+    return texts and isinstance(count, int) and (step != step or _is_number(step, none=True))
 
 
 def _listed(dataset: Any) -> dict[str, Any]:
@@ -179,12 +216,17 @@ def _from_json(target: Path) -> Any:
         raise FileNotFoundError(f"{WHO}: there is no file {target}")
     if target.is_dir():
         raise ValueError(f"{WHO}: {target} is a folder; give the name of a file")
-    refuse_special(target)
     try:
+        refuse_special(target)
         held = json.loads(target.read_text(encoding="utf-8"))
         variables = {name: _variable(part) for name, part in held["variables"].items()}
         coordinates = {name: variables.pop(name) for name in held["coords"]}
-        return xarray.Dataset(variables, coordinates, held["attrs"])
+        dataset = xarray.Dataset(variables, coordinates, held["attrs"])
+        if held["checksum"] != store.json_checksum(held):
+            raise Refusal("was changed or damaged: its checksum is wrong")
+        return dataset
+    except Refusal as reason:
+        raise ValueError(f"{WHO}: {target} {reason}") from None
     except (*store.DAMAGED, RecursionError) as reason:
         first = (str(reason) or type(reason).__name__).splitlines()[0]
         raise ValueError(f"{WHO}: {target} is no record in JSON ({first})") from None

@@ -1,0 +1,126 @@
+"""Odd arrays for everything that takes data: a solution, or one sentence."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import tacit
+from stress_damage import Found, chosen, no_sentence
+from stress_run import TimeSpent, bounded
+
+SECONDS = 10.0  # of processor time for one call
+X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
+TARGETS, LABELS = np.array([1.0, -2.0]), np.array([1.0, -1.0])
+
+
+def entry(array: Any, value: Any) -> Any:
+    other = np.array(array, dtype=complex if isinstance(value, complex) else float)
+    other.flat[-1] = value
+    return other
+
+
+ODD: dict[str, Callable[[np.ndarray], Any]] = {
+    "nan": lambda a: entry(a, np.nan),
+    "inf": lambda a: entry(a, -np.inf),
+    "complex": lambda a: entry(a, 1j),
+    "huge entry": lambda a: entry(a, 1e308),
+    "tiny entry": lambda a: entry(a, 5e-324),
+    "huge": lambda a: a * 1e200,
+    "tiny": lambda a: a * 1e-200,
+    "subnormal": lambda a: a * 1e-310,
+    "zeros": np.zeros_like,
+    "equal": np.ones_like,
+    "empty": lambda a: np.zeros((0,) * a.ndim),
+    "no columns": lambda a: a[..., :0],
+    "one axis more": lambda a: a[None],
+    "scalar": lambda a: 1.0,
+    "other length": lambda a: np.concatenate([a, a]),
+    "turned": lambda a: a.T,
+    "masked": lambda a: np.ma.masked_array(a, a > 0.9),
+    "masked, no mask": np.ma.masked_array,
+    "sparse": lambda a: scipy.sparse.csr_array(np.atleast_2d(a)),
+    "matrix": lambda a: np.asmatrix(a) if a.ndim == 2 else [[v] for v in a],
+    "objects": lambda a: a.astype(object),
+    "nothing": lambda a: np.full(a.shape, None),
+    "none": lambda a: None,
+    "texts": lambda a: a.astype(str),
+    "text": lambda a: "0.5",
+    "dates": lambda a: a.astype("datetime64[s]"),
+    "float16": lambda a: a.astype(np.float16),
+    "longdouble": lambda a: a.astype(np.longdouble),
+    "integers": lambda a: a.astype(np.int8),
+    "truth values": lambda a: a > 0,
+    "ragged": lambda a: [[1.0, 2.0], [3.0]],
+    "records": lambda a: np.zeros(2, [("a", float)]),
+    "dict": lambda a: {"a": 1},
+    "iterator": iter,
+    "strided": lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
+    "big endian": lambda a: a.astype(">f8"),
+}
+
+
+def run(flow: Any, problem: Any) -> Any:
+    return flow.run(tacit.DiagonalNet(2, alpha=0.5), problem)
+
+
+FITS: dict[str, Callable[[Any, Any], Any]] = {
+    "interpolate L1": lambda X, y: tacit.interpolate(X, y, tacit.L1()),
+    "interpolate L2": lambda X, y: tacit.interpolate(X, y, tacit.L2()),
+    "interpolate Q": lambda X, y: tacit.interpolate(X, y, tacit.Q(3, alpha=0.1)),
+    "interpolate_path": lambda X, y: tacit.interpolate_path(X, y, 2, log_alphas=[0.0, -3.0]),
+    "slow_flow": lambda X, y: tacit.slow_flow(X, y),
+    "Regression": tacit.Regression,
+    "DualFlow": lambda X, y: run(tacit.DualFlow(), tacit.Regression(X, y)),
+    "ParameterFlow": lambda X, y: run(tacit.ParameterFlow(t_max=10.0), tacit.Regression(X, y)),
+    "GradientDescent": lambda X, y: run(
+        tacit.GradientDescent(step=1e-2, steps=20), tacit.Regression(X, y)
+    ),
+}
+MARGINS: dict[str, Callable[[Any, Any], Any]] = {
+    "max_margin L1": lambda X, y: tacit.max_margin(X, y, tacit.L1()),
+    "max_margin L2": lambda X, y: tacit.max_margin(X, y, tacit.L2()),
+    "max_margin Q": lambda X, y: tacit.max_margin(X, y, tacit.Q(3, alpha=0.1)),
+    "separation": lambda X, y: tacit.separation(X, y),
+    "Classification": tacit.Classification,
+    "DualFlow of labels": lambda X, y: run(
+        tacit.DualFlow(until=tacit.LogLoss(-5.0)), tacit.Classification(X, y)
+    ),
+    "ParameterFlow of labels": lambda X, y: run(
+        tacit.ParameterFlow(t_max=10.0), tacit.Classification(X, y)
+    ),
+}
+
+
+def odd_arrays(folder: Path, count: int) -> Found:
+    every = [
+        (f"{name}: {place} {odd}", call, place, odd, y)
+        for calls, y in ((FITS, TARGETS), (MARGINS, LABELS))
+        for (name, call), place, odd in itertools.product(calls.items(), "Xy", ODD)
+    ]
+    found = []
+    for name, call, place, odd, y in chosen(every, count):
+        given = (ODD[odd](X), y) if place == "X" else (X, ODD[odd](y))
+        found.append((name, call_fault(lambda call=call, given=given: call(*given))))
+    return found
+
+
+def call_fault(call: Callable[[], Any]) -> str:
+    """What is wrong with the end of a call; empty for a solution or a sentence."""
+    try:
+        with bounded(SECONDS), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            call()
+    except TimeSpent as reason:
+        return f"no end: {reason}"
+    except (ValueError, tacit.NumericalError) as reason:
+        return no_sentence(str(reason))
+    except Exception as reason:
+        return f"{type(reason).__name__}: {str(reason)[:200]}"
+    return ""

@@ -1,0 +1,172 @@
+"""Studies in TOML from somebody else: none starts a program, writes a file or imports a module."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import tacit
+from stress_damage import Found, chosen, fault
+from tacit.studies.estimate import estimate
+from tacit.studies.parts import ROOMS, TOUCHING_FILES
+from tacit.studies.reading import read_study
+
+BASE = {
+    "problem": 'is = "sparse_regression"\nsamples = 4\ndimension = 8\nsparsity = 1',
+    "model": 'is = "DiagonalNet"\nalpha = 1.0',
+    "flow": 'is = "DualFlow"',
+    "probes.end": 'is = "angle"\na = "$path.predictor"\nb = "$problem.truth"',
+}
+#: keys of every name, as somebody would give them who wants something to run or be written
+BAIT = {
+    "save": 'result = "$path", file = "victim.txt"',
+    "load": 'file = "victim.txt"',
+    "read_study": 'file = "bait.py"',
+    "run_study": 'study = {is = "Study", name = "x", function = "bait:cell", grid = {a = [1.0]}}',
+    "Study": 'name = "x", function = "bait:cell", grid = {a = [1.0]}',
+    "verify": 'ids = "W-T1"',
+    "import_images": 'name = "mnist", source = "bait.tgz"',
+    "load_image_path": 'file = "victim.txt"',
+    "watch": 'model = "$model", inputs = "$problem.X"',
+}
+STRANGERS = (
+    "os.system", "os:system", "__import__", "eval", "exec", "open", "subprocess.Popen", "bait:cell",
+    "tacit.save", "tacit.store.save", "tacit.studies.run.run_study", "__class__", "store", "",
+    "builtins.open", "numpy.load", "pickle.loads", "shutil.rmtree", "pathlib.Path", "_public",
+)  # fmt: skip
+FUNCTIONS = (
+    "os:system", "bait:cell", "subprocess:run", "builtins:exec", "shutil:rmtree", "bait:", ":cell",
+    "tacit:save", "tacit.studies.run:run_study", "../bait:cell", "bait:cell.__globals__",
+)  # fmt: skip
+WATCHED = ("os.system", "subprocess.Popen", "os.exec", "os.fork", "os.posix_spawn", "os.remove",
+           "os.rename", "os.rmdir", "shutil.rmtree", "socket.connect")  # fmt: skip
+
+
+class Events:
+    """What Python tells its audit hook while a file is read."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+        self.folder = ""
+
+    def __call__(self, event: str, given: tuple[Any, ...]) -> None:
+        if not self.folder:
+            return
+        if event in WATCHED or (event == "import" and given[0] == "bait"):
+            self.seen.append(f"{event} {given[0]!r:.60}")
+        elif event == "open" and isinstance(given[0], str):
+            writes = isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
+            own = f"{tempfile.gettempdir()}{os.sep}tacit-dry-"  # where --dry puts its sample cells
+            if writes and not given[0].startswith(own) and "__pycache__" not in given[0]:
+                self.seen.append(f"open {given[0]!r:.80}")
+
+
+EVENTS: list[Events] = []  # a hook cannot be taken away: one is enough
+
+
+@contextmanager
+def watched(folder: Path) -> Iterator[list[str]]:
+    """Notes what would run or be written meanwhile."""
+    if not EVENTS:
+        EVENTS.append(Events())
+        sys.addaudithook(EVENTS[0])
+    events = EVENTS[0]
+    events.seen, events.folder = [], str(folder)
+    try:
+        yield events.seen
+    finally:
+        events.folder = ""
+
+
+def names() -> list[str]:
+    """The public names that a table may not name."""
+    return [
+        name
+        for name in tacit.__all__
+        if getattr(tacit, name).__module__.split(".")[1] not in ROOMS or name in TOUCHING_FILES
+    ]
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """Studies that name what does not compute, in every place that takes a table."""
+    for name, place in itertools.product((*names(), *STRANGERS), PLACES):
+        table = f'{{is = "{name}", {BAIT.get(name, "")}}}'.replace(", }", "}")
+        yield f"{name} in {place}", placed(place, table)
+    for function, line in itertools.product(FUNCTIONS, FUNCTION_LINES):
+        head = line.replace("FUNCTION", function)
+        yield f"function {head[:50]}", head + "\n" + placed("flow.until", "1.0")
+        yield f"function {head[:50]} alone", head + "\ngrid.a = [1.0]\n"
+    for depth in (50, 5000):
+        yield f"nested {depth} deep", placed("flow.until", "[" * depth + "]" * depth)
+        yield f"tables {depth} deep", placed("flow.until", '{is="Q", x=' * depth + "1" + "}" * depth)
+
+
+PLACES = (
+    "problem", "model", "flow", "flow.until", "flow.record", "model.shape", "problem.noise",
+    "probes.theft", "probes.theft.list", "flow.until.inner", "flow.until.list", "grid",
+)  # fmt: skip
+FUNCTION_LINES = (
+    'function = "FUNCTION"',
+    'function = "FUNCTION"\narguments = {command = "touch owned"}',
+    'function = {is = "FUNCTION"}',
+    'forms.quick.function = "FUNCTION"',
+)
+
+
+def placed(place: str, table: str) -> str:
+    """A study with a table at a place."""
+    parts = dict(BASE)
+    part, _, key = place.partition(".")
+    head = ""
+    if place == "grid":
+        head = f'grid = {{"flow.until" = [{table}]}}\n'
+    elif place == "probes.theft":
+        head = f"probes.theft = {table}\n"
+        del parts["probes.end"]
+    elif place == "probes.theft.list":
+        parts["probes.end"] = f'is = "angle"\na = [[{table}]]\nb = "$problem.truth"'
+    elif not key:
+        head = f"{part} = {table}\n"
+        del parts[part]
+    else:
+        inner = {"until.inner": f"until = {{x = {table}}}", "until.list": f"until = [[{table}]]"}
+        parts[part] += "\n" + inner.get(key, f"{key} = {table}")
+    return head + "\n".join(f"[{name}]\n{lines}" for name, lines in parts.items()) + "\n"
+
+
+def hostile_studies(folder: Path, count: int) -> Found:
+    """Each is refused by a sentence when it is read, or when its sample cells are computed."""
+    (folder / "bait.py").write_text("open('owned', 'w').close()\ndef cell(a):\n    return {}\n")
+    file, found = folder / "study.toml", []
+    before, path = Path.cwd(), list(sys.path)
+    os.chdir(folder)
+    try:
+        for name, text in chosen(texts(), count):
+            file.write_text(text)
+            found.append((name, _fault(file)))
+    finally:
+        os.chdir(before)
+        sys.path[:] = path
+    return found
+
+
+def _fault(file: Path) -> str:
+    before = sorted(file.parent.iterdir())
+    with watched(file.parent) as seen:
+        wrong = fault(lambda: _read(file), lambda sentence: bool(sentence))
+    if seen:
+        return f"ran: {seen[0]}"
+    if wrong == "other values without a word":
+        return "accepted without a word"
+    return wrong if sorted(file.parent.iterdir()) == before else "left a file"
+
+
+def _read(file: Path) -> str:
+    """What a study that can be read says of its cells, as `--dry` does."""
+    return estimate(read_study(file), file.parent / "out").failure
