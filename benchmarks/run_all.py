@@ -29,6 +29,7 @@ SCRIPTS = (
     "studies",
     "explore",
     "imports",
+    "stress",
 )
 WITH_TORCH = (
     "sparse_recovery",

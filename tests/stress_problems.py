@@ -108,7 +108,9 @@ def targets(rng, X: np.ndarray, *, ill: bool) -> tuple[str, np.ndarray, bool]:
     beta = rng.integers(-2, 3, size=X.shape[1]).astype(float)
     beta *= rng.random(len(beta)) < rng.choice([0.3, 1.0])
     power = int(np.frexp(np.abs(X.astype(float)).max())[1])
-    y = np.ldexp(X.astype(float), -power) @ beta
+    unit = np.ldexp(X.astype(float), -power)
+    y = unit @ beta
+    y[np.abs(y) <= 1e-12 * (np.abs(unit) @ np.abs(beta))] = 0.0  # rounding of what cancels
     name = str(rng.choice(["unit", "far", "zero", "contradicting"], p=TARGETS))
     name = "unit" if ill and name == "contradicting" else name  # a matter of rounding there
     solvable = True

@@ -8,9 +8,12 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
+import oracle
 import stress_judge
-from stress_problems import Problem, problem
-from tacit import interpolate, max_margin
+from stress_problems import Problem, problem, rank
+from tacit import Q, interpolate, max_margin
 from tacit.records import NumericalError
 
 OUTCOMES = ("solved and right", "refused", "stalled", "wrong", "crashed")
@@ -89,6 +92,28 @@ def table(seeds: range) -> tuple[collections.Counter[tuple[str, str]], list[tupl
         if found not in ("solved and right", "refused"):
             odd.append((found, str(case), why))
     return counts, odd
+
+
+def farthest(seeds: range) -> tuple[int, float]:
+    """(number compared, largest distance) of solutions of Q from an independent solver.
+
+    Data that are nearly dependent or far from unit scale are left out: there even the exact
+    minimiser moves by more than rounding.
+    """
+    distances = []
+    for seed in seeds:
+        case = problem(seed)
+        plain = case.kind.endswith(("plain, unit", "float32, unit"))
+        if not (plain and isinstance(case.regularizer, Q) and "nearly" not in case.kind):
+            continue
+        X, y = np.asarray(case.X, dtype=float), case.y
+        if rank(X) < len(X) or not y.any():
+            continue
+        q = case.regularizer
+        exact = oracle.solve(X, y, q.depth, q.log_alpha, q.shape).beta
+        beta = interpolate(X, y, q).beta
+        distances.append(float(np.abs(beta - exact).max() / np.abs(exact).max()))
+    return len(distances), max(distances, default=0.0)
 
 
 def name_of(case: Problem) -> str:

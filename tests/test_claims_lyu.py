@@ -402,11 +402,11 @@ def test_a_test_curve_that_is_not_measured_is_refuted_for_wide_margins(monkeypat
     assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the test curve")
 
 
-def test_norms_that_meet_do_not_tell_when_wide_margins_turn(monkeypatch, few):
+def test_norms_that_meet_do_not_tell_when_wide_margins_fall(monkeypatch, few):
     """The forecast as it was: no minimisers, start and displacement alone."""
     monkeypatch.setattr(probes_forecast, "minimisers", lambda *args: None)
     monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
-    assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the predictor")
+    assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the test curve")
 
 
 def test_a_turn_in_the_wrong_unit_is_refuted(monkeypatch, few):

@@ -151,11 +151,27 @@ def test_a_control_that_is_arithmetic_on_a_measured_number_is_named(made):
     assert seen.arithmetic == ["made"]
 
 
+def test_arithmetic_alone_guards_nothing():
+    check = Check("distance", 0.123456789, tolerance=0.2)
+    made = Evidence("a run", [check], controls={"twice": 2 * check.measured})
+    assert judge(made) == (
+        "inconclusive",
+        "no control shows that a wrong theorem would miss the tolerance",
+    )
+    beside = {"twice": 2 * check.measured, "trained": check.control(0.987654321)}
+    assert judge(Evidence("a run", [check], controls=beside))[0] == "holds"
+
+
 def test_counts_and_other_predictions_are_not_arithmetic():
     count = Check("runs that fail", 0.0, tolerance=0.5)
+    share = Check("share of 200 images", 0.115, tolerance=0.2)
     rate = Check("exponent", -1.98765, -2.0, tolerance=0.1)
-    controls = {"all fail": count.control(4.0), "exponent -1": rate.control(predicted=-1.0)}
-    assert Evidence("a run", [count, rate], controls=controls).arithmetic == []
+    controls = {
+        "all fail": count.control(4.0),
+        "other images": share.control(0.23),
+        "exponent -1": rate.control(predicted=-1.0),
+    }
+    assert Evidence("a run", [count, share, rate], controls=controls).arithmetic == []
 
 
 def test_a_mended_proof_does_not_save_a_statement_that_misses():

@@ -22,6 +22,12 @@ def test_a_sample_is_solved_or_refused():
     assert failures(range(200)) == []
 
 
+def test_plain_problems_agree_with_an_independent_solver():
+    count, distance = stress_run.farthest(range(250))
+    assert count >= 5
+    assert distance < 1e-9
+
+
 @pytest.mark.slow
 def test_ten_thousand_problems():
     found = [kind for kind, _, _ in failures(range(10_000))]

@@ -87,9 +87,20 @@ def real(who: str, name: str, value: object, *, rule: str = "a finite number") -
     """`value` as a finite float."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
+    refuse_long(who, name, value)
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ValueError(f"{who}: {name} must be {rule}, got {value!r}")
     return float(value)
+
+
+def refuse_long(who: str, name: str, value: object) -> None:
+    """Raises a ValueError for an integer that float64 does not hold, without its digits."""
+    if isinstance(value, int) and value.bit_length() > 1023:
+        digits = int(value.bit_length() * math.log10(2)) + 1
+        raise ValueError(
+            f"{who}: {name} must be a number that float64 holds, got an integer of about "
+            f"{digits} digits; give at most 1e307 in size"
+        )
 
 
 def positive(who: str, name: str, value: object) -> float:
@@ -102,6 +113,7 @@ def positive(who: str, name: str, value: object) -> float:
 
 def integer(who: str, name: str, value: object, *, least: int) -> int:
     """`value` as an int of at least `least`; 3.0 counts as 3."""
+    refuse_long(who, name, value)
     if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
         value = int(float(value))
     if isinstance(value, bool) or not isinstance(value, Integral):

@@ -10,8 +10,4 @@ def double_precision() -> contextlib.AbstractContextManager[Any]:
     """A context in which JAX computes in float64, whatever the global setting is."""
     import jax
 
-    if hasattr(jax, "enable_x64"):
-        return jax.enable_x64(True)
-    import jax.experimental  # before JAX 0.8
-
-    return getattr(jax.experimental, "enable_x64")(True)  # noqa: B009
+    return jax.enable_x64(True)

@@ -8,6 +8,7 @@ import numpy as np
 import scipy
 
 from tacit.arguments import Array
+from tacit.bias.existence import independent
 from tacit.bias.pivots import Pivoted
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
@@ -98,6 +99,11 @@ def combined_rows(
         if not misfit:
             break
     else:
+        if independent(given):
+            raise ValueError(
+                f"{who}: some beta fits y, for the rows of X are independent, but to float64 they"
+                " are not: it would be huge; drop or mend rows that nearly depend on others"
+            )
         raise ValueError(
             f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
             " cannot be reached; drop or mend contradicting rows"
@@ -118,7 +124,11 @@ def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
     y, columns = y * pivoted.factors, pivoted.X[:, pivoted.chosen]
     gaps = np.abs(y - columns @ fit)
     terms = np.abs(columns) @ np.abs(fit)
-    if (gaps <= CONSISTENT * terms + ROUNDING * np.abs(y).max()).all():
+    # a target that should vanish may be the rounding of a sum of entries of the fit's size
+    largest = float(
+        np.abs(y).max() + np.abs(fit).max(initial=0.0) * np.abs(columns).max(initial=0.0)
+    )
+    if (gaps <= CONSISTENT * terms + ROUNDING * largest).all():
         return 0.0
     return float(np.linalg.norm(gaps) / np.linalg.norm(y))
 
@@ -127,10 +137,13 @@ def mended(X: Array, y: Array, beta: Array) -> Array:
     """beta with X beta = y to rounding, moved along the heaviest columns of X alone.
 
     Where beta spreads over decades its small entries may be off by the rounding of the large ones,
-    which large columns of X make visible.
+    which large columns of X make visible. Entries that are zero stay so where they can.
     """
-    pivoted, beta = Pivoted(X, NEARLY), beta.copy()
-    for _ in range(2):
-        move = pivoted.fit(y - X @ beta)
-        beta[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
-    return beta
+    for free in (beta != 0, np.ones(len(beta), dtype=bool)):
+        pivoted, moved = Pivoted(X * free, NEARLY), beta.copy()
+        for _ in range(2):
+            move = pivoted.fit(y - X @ moved)
+            moved[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
+        if np.abs(X @ moved - y).max() <= 1e-6 * np.abs(y).max():
+            break
+    return moved

@@ -10,7 +10,7 @@ from tacit.bias import margin_face, power_norm
 from tacit.bias.constraints import mended
 from tacit.bias.continuation import FAR, Failed
 from tacit.bias.margin_least import ByInterpolation, least_squares
-from tacit.bias.margin_rows import Rows, scaled_rows
+from tacit.bias.margin_rows import Rows, met, scaled_rows
 from tacit.bias.margin_set import Iterate, Unbounded, settle
 from tacit.bias.margin_walk import MarginWalk
 from tacit.bias.norms import L1, L2, Lp
@@ -90,6 +90,14 @@ def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
 
 def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
     """(beta, dual, iterations, outcome) for signed rows without a zero row."""
+    try:
+        return by_kind(who, regularizer, Z)
+    except NumericalError as reason:  # whether they are separable is beyond float64
+        return failed(Z, reason.outcome.sentence)
+
+
+def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
+    """The same by the solver that suits the regularizer."""
     rows = scaled_rows(Z)
     try:
         if isinstance(regularizer, SignedPair):
@@ -172,9 +180,10 @@ def certified(
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     margins = Z @ beta
     held = (dual > 0) | (margins < 1 - SMALL)
-    if (np.abs(margins - 1)[held] > SMALL).any() and outcome.ok:
-        beta = mended(Z[held], np.ones(int(held.sum())), beta)
-        margins = Z @ beta
+    if outcome.ok:
+        if (np.abs(margins - 1)[held] > SMALL).any():
+            beta = mended(Z[held], np.ones(int(held.sum())), beta)
+        beta, margins = met(Z, beta, held)
     residual = float(np.maximum(1 - margins, 0.0).max())
     inner, unit_beta = normalized(regularizer, beta, log_unit)
     kkt = max(stationarity(inner, unit_beta, dual @ Z), dual_misfit(dual, margins))

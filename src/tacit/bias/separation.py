@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data, finite_array
 from tacit.bias.continuation import Failed
+from tacit.bias.existence import separates, separating
 from tacit.bias.margin_least import least_squares
 from tacit.bias.margin_rows import scaled_rows
 from tacit.bias.margin_set import Unbounded
@@ -26,6 +27,8 @@ class Separation(Record):
     sum_n weights_n y_n x_n. No margin of a unit vector can be larger than it. When the points are
     separable it equals `margin`, the largest margin min_n y_n <x_n, direction> of any unit
     vector; when they are not it is zero to rounding, and `margin` and `direction` are zero.
+    Where float64 does not hold that vector, `direction` is another one that separates, and
+    `margin`, its own, is below `residual`.
     """
 
     separable: bool
@@ -112,6 +115,10 @@ def separated(who: str, Z: Array) -> Separation:
     try:
         _, found, _ = least_squares(rows, np.ones(Z.shape[1]))
     except Unbounded as reason:
+        if separating(Z) is not None:
+            text = "a predictor with positive margins exists, but the largest margin is too small"
+            text = f"{text} for double precision; rescale the columns of X"
+            raise NumericalError(who, Outcome(Kind.STALLED, text)) from None
         weights = convex(rows.factors * reason.weights)
         return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))
     except Failed as reason:
@@ -119,7 +126,18 @@ def separated(who: str, Z: Array) -> Separation:
         raise NumericalError(who, Outcome(Kind.STALLED, text)) from None
     weights = convex(rows.factors * found.nu)
     direction = found.b / length(found.b)
+    if not separates(Z, direction):  # it rounds off what the largest columns need
+        direction = another(who, Z)
     return Separation(True, float((Z @ direction).min()), direction, weights, length(weights @ Z))
+
+
+def another(who: str, Z: Array) -> Array:
+    """A direction that separates, where float64 does not hold the best one."""
+    beta = separating(Z)
+    if beta is None:
+        text = "the points are too close to inseparable for double precision"
+        raise NumericalError(who, Outcome(Kind.STALLED, f"{text}; rescale the columns of X"))
+    return beta / length(beta)
 
 
 def convex(weights: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -106,16 +107,20 @@ class Check(Record):
 
 def _derived(control: float, measured: float) -> bool:
     """True if `control` is `measured` scaled, inverted or shifted by a number of two digits."""
-    if control == measured or not (_fractional(control) and _fractional(measured)):
-        return False  # counts are whole: 0 and 1 differ by one for any reason
+    if control == measured or not math.isfinite(control * measured):
+        return False
+    if _counted(control) or _counted(measured):
+        return False  # 0 and 1, or 1/8 and 1/2, are a round number apart for any reason
     made = [control / measured, control * measured]
     if 1e-6 < abs(measured / control) < 1e6:  # else the difference is the larger of the two
         made += [control - measured, control + measured]
     return any(abs(float(f"{number:.1e}") - number) <= 1e-12 * abs(number) for number in made)
 
 
-def _fractional(number: float) -> bool:
-    return math.isfinite(number) and number != round(number)
+def _counted(number: float) -> bool:
+    """True for a count, and for a share of some thousand cases."""
+    near = Fraction(number).limit_denominator(2000)
+    return abs(number - near) <= 1e-12 * abs(number)
 
 
 def _gap(check: Check) -> str:
@@ -207,9 +212,9 @@ class Evidence(Record):
 
     @property
     def guarded(self) -> bool:
-        """True if some control was held to the rule of a deciding check."""
-        rules = {check.rule for check in self.deciding}
-        return any(control.rule in rules for control in self.controls.values())
+        """True if a control, computed or trained, was held to the rule of a deciding check."""
+        rules, made = {check.rule for check in self.deciding}, set(self.arithmetic)
+        return any(c.rule in rules for name, c in self.controls.items() if name not in made)
 
     def _control(self, name: str) -> Check:
         given = self.controls[name]

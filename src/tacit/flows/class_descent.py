@@ -13,6 +13,7 @@ import numpy as np
 from tacit.arguments import Array, integer, one_of, positive, real
 from tacit.flows.class_measures import Gauge, labelled, norm
 from tacit.flows.flow import Progress
+from tacit.flows.schedule import points_per_decade
 from tacit.models.two_token_net import TwoTokenNet, Weights
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
@@ -64,7 +65,7 @@ class ClassDescent(Record):
         object.__setattr__(self, "rate", rate)
         if self.scaled_step is not None:
             positive(WHO, "scaled_step", self.scaled_step)
-        integer(WHO, "points_per_decade", self.points_per_decade, least=1)
+        points_per_decade(WHO, self.points_per_decade)
         integer(WHO, "probes", self.probes, least=1)
         integer(WHO, "steps", self.steps, least=1)
         one_of(WHO, "precision", self.precision, DTYPES)

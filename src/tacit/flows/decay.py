@@ -7,7 +7,7 @@ import inspect
 from typing import Any
 
 from tacit.arguments import real
-from tacit.flows.flow import Flow, Problem, Progress, decayed
+from tacit.flows.flow import Flow, Problem, Progress, decayed, within_float64
 from tacit.flows.path import Path
 from tacit.models.model import Model
 from tacit.records import Record
@@ -49,6 +49,7 @@ class WeightDecay(Record, Flow):
         return decayed(self.flow, self.rate)
 
     @on_one_blas_thread
+    @within_float64
     def run(
         self, model: Model, problem: Problem, progress: Progress | None = None, test: Any = None
     ) -> Path:

@@ -13,7 +13,7 @@ from tacit.arguments import Array, integer, positive, real
 from tacit.flows.decay import decay_rate
 from tacit.flows.flow import Flow, Problem, Progress, decayed
 from tacit.flows.inputs import inputs_of, outputs
-from tacit.flows.schedule import asked_steps, schedule
+from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.flows.tangent_loss import SquaredLoss, finite
 from tacit.flows.tangent_march import Moment
 from tacit.flows.tangent_path import labelled
@@ -44,7 +44,7 @@ class GradientDescent(Record, Flow):
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", positive(WHO, "step", self.step))
         object.__setattr__(self, "steps", integer(WHO, "steps", self.steps, least=1))
-        integer(WHO, "points_per_decade", self.points_per_decade, least=1)
+        points_per_decade(WHO, self.points_per_decade)
         if real(WHO, "loss", self.loss, rule="a finite number >= 0") < 0:
             raise ValueError(f"{WHO}: loss must be >= 0, got {self.loss}")
         record = asked_steps(WHO, self.record, self.steps)

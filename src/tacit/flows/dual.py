@@ -19,7 +19,7 @@ from tacit.flows.dual_form import dual_form
 from tacit.flows.dual_lazy import LAZY, LazyDual
 from tacit.flows.dual_margin import MarginDual
 from tacit.flows.dual_open import OpenDual
-from tacit.flows.flow import Flow, Problem, Progress, decayed, separable
+from tacit.flows.flow import Flow, Problem, Progress, decayed, separable, within_float64
 from tacit.flows.march import Limits, Snapshot, check, march
 from tacit.flows.margin_march import course, march_margin, margin_records
 from tacit.flows.path import Path, label
@@ -64,6 +64,7 @@ class DualFlow(Record, Flow):
         return {"flow": WHO, **settings(self)}
 
     @on_one_blas_thread
+    @within_float64
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
         net, problem = _equal_starts(model, problem)
         if isinstance(problem, Classification):

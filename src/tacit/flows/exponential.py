@@ -13,7 +13,8 @@ import numpy as np
 
 from tacit.arguments import Array, integer, positive
 from tacit.flows.exponential_step import Limits, State, compiled, moving, unreachable
-from tacit.flows.flow import Flow, Problem, Progress
+from tacit.flows.flow import Flow, Problem, Progress, within_float64
+from tacit.flows.schedule import points_per_decade
 from tacit.flows.tangent_march import Moment
 from tacit.flows.tangent_path import labelled
 from tacit.flows.tangent_run import SADDLE
@@ -67,8 +68,9 @@ class TangentFlow(Record, Flow):
             object.__setattr__(self, name, positive(WHO, name, getattr(self, name)))
         if self.t_max is not None:
             object.__setattr__(self, "t_max", positive(WHO, "t_max", self.t_max))
-        for name in ("points_per_decade", "max_steps"):
-            object.__setattr__(self, name, integer(WHO, name, getattr(self, name), least=1))
+        object.__setattr__(self, "max_steps", integer(WHO, "max_steps", self.max_steps, least=1))
+        density = points_per_decade(WHO, self.points_per_decade)
+        object.__setattr__(self, "points_per_decade", density)
         if self.record is not None:
             record = tuple(sorted(positive(WHO, "record", t) for t in self.record))
             object.__setattr__(self, "record", record)
@@ -77,6 +79,7 @@ class TangentFlow(Record, Flow):
         return {"flow": WHO, **dataclasses.asdict(self)}
 
     @on_one_blas_thread
+    @within_float64
     def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
         """A TangentPath, of a separable model a Path."""
         march = _March(self, model, problem)
@@ -92,6 +95,7 @@ class TangentFlow(Record, Flow):
         assert outcome is not None
         return labelled(march.task, 0.0, self.describe(), outcome, moments)
 
+    @within_float64
     def end(self, model: Model, problem: Problem) -> End:
         """Where the flow ends, without records and without whatever a path derives from them."""
         march = _March(self, model, problem)

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import abc
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
 
 from tacit.flows.path import Path
 from tacit.models.model import Model, Separable
@@ -12,6 +15,8 @@ from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 
 Problem = Regression | Classification
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 #: called now and then with the fraction done and a short message
 Progress = Callable[[float, str], None]
@@ -40,6 +45,32 @@ class Flow(abc.ABC):
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
         """What is needed to build this flow again, as plain JSON values."""
+
+
+def within_float64(
+    run: Callable[Concatenate[Any, Given], Result],
+) -> Callable[Concatenate[Any, Given], Result]:
+    """`run` of a flow, with a sentence where its data or its start lead beyond float64."""
+
+    @functools.wraps(run)
+    def checked(self: Any, *args: Given.args, **kwargs: Given.kwargs) -> Result:
+        try:
+            with np.errstate(over="raise"):
+                return run(self, *args, **kwargs)
+        except (FloatingPointError, OverflowError):
+            sizes = [
+                f"|{name}| up to {np.abs(getattr(data, name)).max():.3g}"
+                for data in (*args, *kwargs.values())
+                for name in ("X", "y")
+                if isinstance(getattr(data, name, None), np.ndarray)
+            ]
+            seen = f" ({', '.join(sizes)})" if sizes else ""
+            raise ValueError(
+                f"{type(self).__name__}: the squares or products of this problem{seen} and this "
+                "start are beyond float64; rescale the data or take a smaller start"
+            ) from None
+
+    return checked
 
 
 def decayed(flow: Flow, rate: float) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from tacit.flows.penalized_march import march
 from tacit.flows.penalized_path import PenalizedPath, labelled, levels
 from tacit.flows.penalized_task import job
 from tacit.flows.projections import SPHERES, length
-from tacit.flows.schedule import asked_steps, schedule
+from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.records import Record
@@ -48,7 +48,7 @@ class HeldNorm(Record):
     def __post_init__(self) -> None:
         one_of(WHO, "norm", self.norm, SPHERES)
         steps = integer(WHO, "steps", self.steps, least=1)
-        integer(WHO, "points_per_decade", self.points_per_decade, least=1)
+        points_per_decade(WHO, self.points_per_decade)
         fields = {
             "size": positive(WHO, "size", self.size),
             "step": positive(WHO, "step", self.step),

@@ -11,13 +11,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, integer, positive, real
+from tacit.bias.constraints import reduce
 from tacit.flows.flow import Progress
 from tacit.flows.path import log_sum_of_squares
+from tacit.flows.schedule import points_per_decade
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
 
 LOOK = 8  # small steps between two looks at the loss
+ROUNDING = 1e-26  # of the loss of the zero predictor: squares of what rounding leaves of a fit
+PATIENCE = 5000  # integrator steps that must bring the time or a weight forward
 SETTLED = 1e-9  # relative change of every variable over a decade of time that counts as none
+
+
+CRAWL = (
+    f"{PATIENCE} steps brought neither the time nor a weight forward, for one weight grows too "
+    "suddenly for float64; take a larger alpha, or interpolate() for the end of the flow"
+)
 
 
 class Snapshot(NamedTuple):
@@ -59,7 +69,7 @@ def check(who: str, flow: Any) -> None:
         positive(who, "t_max", flow.t_max)
     if not 1e-13 <= positive(who, "rtol", flow.rtol) <= 1e-2:
         raise ValueError(f"{who}: rtol must be between 1e-13 and 1e-2, got {flow.rtol}")
-    integer(who, "points_per_decade", flow.points_per_decade, least=1)
+    points_per_decade(who, flow.points_per_decade)
     integer(who, "max_steps", flow.max_steps, least=1)
 
 
@@ -139,7 +149,7 @@ def march(
     log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
     target = math.log(limits.loss) + log_scale if limits.loss > 0 else -math.inf
     watch = _Watch(problem, target, progress, log_unit)
-    records, checkpoint, last = [begin], begin, begin
+    records, checkpoint, last, marked = [begin], begin, begin, begin
     if watch.log_loss(begin) <= target:
         return records, Outcome(Kind.SOLVED, "the start already fits the data")
     try:
@@ -150,6 +160,10 @@ def march(
             if count % LOOK and step.t < min(1.1 * last.t, limits.t_max):
                 continue
             last = step.at(step.t)
+            if count % PATIENCE == 0:
+                if crawls(marked, last):
+                    raise GaveUp(CRAWL)
+                marked = last
             if not np.isfinite(last.predictor).all():
                 return records, Outcome(Kind.DIVERGED, f"not finite at t={watch.time(step.t)}")
             if watch.log_loss(last) <= target:
@@ -166,6 +180,26 @@ def march(
         records = records if last is records[-1] else [*records, last]
         return records, watch.gave_up(last, str(reason))
     return [*records, last], watch.spent(last, "t_max; raise t_max")
+
+
+def contradictory(problem: Regression) -> bool:
+    """True if no linear predictor fits y, decided with rows and columns in units of their own."""
+    try:
+        reduce("march", problem.X, problem.y)
+    except ValueError:
+        return True
+    return False
+
+
+def crawls(before: Snapshot, now: Snapshot) -> bool:
+    """True if rounding alone fills the steps: the time and every weight stand still.
+
+    Near a saddle the time stands still in float64 while weights grow by many orders of magnitude,
+    and those are seen in their logarithms.
+    """
+    if now.log_growth is None or before.log_growth is None or now.t > (1 + SETTLED) * before.t:
+        return False
+    return bool(np.abs(now.log_growth - before.log_growth).max() < math.sqrt(SETTLED))
 
 
 class _Watch:
@@ -217,7 +251,9 @@ class _Watch:
         floor = float(np.sum((self.problem.X @ best - self.problem.y) ** 2))
         here, zero = math.exp(self.log_loss(now)), float(np.sum(self.problem.y**2))
         why = "the model cannot move further"
-        if floor > 0.5 * here:
+        if here < ROUNDING * zero:
+            why = "rounding leaves no less; give a loss > 0"
+        elif floor > 0.5 * here and contradictory(self.problem):
             why = f"no linear predictor fits y, the least-squares loss is {floor:.3g}"
         elif here < 1e-12 * zero:
             why = f"the steps are not accurate enough for {math.exp(self.target):.3g}; lower rtol"

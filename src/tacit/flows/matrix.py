@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.flows.decay import decay_rate
-from tacit.flows.flow import Flow, Problem, Progress, decayed
+from tacit.flows.flow import Flow, Problem, Progress, decayed, within_float64
 from tacit.flows.march import check
 from tacit.flows.matrix_march import Plan, State, march
 from tacit.flows.matrix_path import MatrixPath, label_matrices
@@ -66,6 +66,7 @@ class MatrixFlow(Record, Flow):
         return {"flow": WHO, **dataclasses.asdict(self)}
 
     @on_one_blas_thread
+    @within_float64
     def run(
         self, model: Model, problem: Problem | MatrixProblem, progress: Progress | None = None
     ) -> MatrixPath:

@@ -13,7 +13,7 @@ from tacit.arguments import Array, integer, positive
 from tacit.bias.separation import require_separable
 from tacit.flows.flow import Flow, Problem, Progress, separable
 from tacit.flows.path import Path, label
-from tacit.flows.schedule import asked_steps, schedule
+from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.flows.stopping import Rule, rules
 from tacit.flows.tails import log_mean_loss
 from tacit.models.model import Model, Separable
@@ -54,7 +54,7 @@ class NormalizedDescent(Record, Flow):
     def __post_init__(self) -> None:
         object.__setattr__(self, "step", positive(WHO, "step", self.step))
         object.__setattr__(self, "steps", integer(WHO, "steps", self.steps, least=1))
-        integer(WHO, "points_per_decade", self.points_per_decade, least=1)
+        points_per_decade(WHO, self.points_per_decade)
         rules(WHO, self.until)
         record = asked_steps(WHO, self.record, self.steps)
         object.__setattr__(self, "record", record)

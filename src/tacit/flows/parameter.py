@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arguments import Array, real
 from tacit.bias.separation import require_separable
 from tacit.flows.decay import decay_rate
-from tacit.flows.flow import Flow, Problem, Progress, separable
+from tacit.flows.flow import Flow, Problem, Progress, separable, within_float64
 from tacit.flows.march import GaveUp, Limits, Snapshot, Step, advance, check, march
 from tacit.flows.margin_march import course, march_margin, margin_records
 from tacit.flows.parameter_margin import MarginParameters
@@ -67,6 +67,7 @@ class ParameterFlow(Record, Flow):
         return {"flow": WHO, **settings(self)}
 
     @on_one_blas_thread
+    @within_float64
     def run(
         self, model: Model, problem: Problem, progress: Progress | None = None, test: Any = None
     ) -> Any:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from tacit.arguments import integer, real
 
+DENSEST = 1000  # records in a decade: some 20,000 in the path of a flow
+
 
 def asked_steps(who: str, record: Sequence[int] | None, steps: int) -> tuple[int, ...] | None:
     """The steps asked for, checked; None where none are."""
@@ -18,6 +20,17 @@ def asked_steps(who: str, record: Sequence[int] | None, steps: int) -> tuple[int
     if max(asked, default=0) > steps:
         raise ValueError(f"{who}: record must stay within steps={steps}, got {max(asked)}")
     return asked
+
+
+def points_per_decade(who: str, value: object) -> int:
+    """`value` if it is a number of records that a path can hold."""
+    count = integer(who, "points_per_decade", value, least=1)
+    if count > DENSEST:
+        raise ValueError(
+            f"{who}: points_per_decade must be at most {DENSEST}, got {count}; a path keeps every "
+            "record in memory: name single times in record="
+        )
+    return count
 
 
 def times_to_record(

@@ -20,7 +20,7 @@ from tacit.flows.penalized_task import (
     refuse_unstable,
 )
 from tacit.flows.penalties import Penalty
-from tacit.flows.schedule import asked_steps, schedule
+from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.models.model import Model
 from tacit.records import Record
 from tacit.threads import on_one_blas_thread
@@ -107,7 +107,7 @@ def settle(who: str, method: Any) -> None:
         "record": asked_steps(who, method.record, steps),
         "until": levels(who, method.until),
     }
-    integer(who, "points_per_decade", method.points_per_decade, least=1)
+    points_per_decade(who, method.points_per_decade)
     for name, value in fields.items():
         object.__setattr__(method, name, value)
 

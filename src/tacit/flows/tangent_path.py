@@ -166,7 +166,7 @@ def _tested(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     margins = outputs * task.test.y
     with np.errstate(under="ignore"):
         loss = np.exp(log_mean_loss(task.test.loss, margins))
-    return {"test_loss": loss, "test_accuracy": (margins > 0).mean(axis=1)}
+    return {"test_loss": loss, "test_accuracy": accuracy(margins)}
 
 
 def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> dict[str, Array]:

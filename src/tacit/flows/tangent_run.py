@@ -8,8 +8,10 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
+
 from tacit.arguments import positive
-from tacit.flows.decay_march import record_times
+from tacit.flows.decay_march import last_time, record_times
 from tacit.flows.flow import Progress, decayed
 from tacit.flows.stopping import rules
 from tacit.flows.tangent_march import Course, TangentMarch
@@ -55,6 +57,8 @@ def _course(who: str, flow: Any, job: Task, rate: float) -> Course:
             )
         if given:
             raise ValueError(f"{who}: under weight decay time alone ends training; drop until=")
+        largest = float(np.abs(job.start).max())
+        last_time(rate, math.log(largest) if largest else 0.0, flow.t_max)
         return Course(flow.t_max, -math.inf, flow.max_steps, endless=True)
     t_max = math.inf if flow.t_max is None else flow.t_max
     return Course(t_max, _target(who, flow, job, given), flow.max_steps, endless=False)

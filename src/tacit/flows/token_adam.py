@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arguments import integer, one_of, positive, real
 from tacit.flows.flow import Progress
 from tacit.flows.resume import story
-from tacit.flows.schedule import asked_steps, schedule
+from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.flows.token_loss import training_loss
 from tacit.flows.token_measures import TokenGauge
 from tacit.flows.token_path import TokenPath, check_resume, fingerprint
@@ -60,7 +60,7 @@ class TokenAdam(Record):
         object.__setattr__(self, "beta", beta)  # plain floats leave float32 as it is in JAX
         if self.batch is not None:
             integer(WHO, "batch", self.batch, least=1)
-        integer(WHO, "points_per_decade", self.points_per_decade, least=1)
+        points_per_decade(WHO, self.points_per_decade)
         object.__setattr__(self, "record", asked_steps(WHO, self.record, self.steps))
         if self.until is not None and not 0 < real(WHO, "until", self.until) <= 1:
             raise ValueError(f"{WHO}: until must be an accuracy of at most 1, got {self.until:g}")

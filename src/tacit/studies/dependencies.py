@@ -31,13 +31,6 @@ class Slice:
             whole.update(f"{key} {len(text)}\n{text}".encode())
         return whole.hexdigest()
 
-    def files(self) -> dict[str, str]:
-        """Module -> digest of its file: a quick way to see that another machine has the same."""
-        return {
-            name: hashlib.blake2b(module.text, digest_size=6).hexdigest()
-            for name, module in sorted(self.modules.items())
-        }
-
 
 def reached(roots: Iterable[Reference]) -> Slice:
     """All that the roots use, transitively."""

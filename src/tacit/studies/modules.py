@@ -67,18 +67,17 @@ def module_named(name: str) -> Module | None:
 
 @functools.lru_cache(maxsize=2048)
 def _taken_apart(name: str, file: Path, text: bytes) -> Module:
-    package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     found = Module(name, file, text, {}, {}, [], [])
     for statement in _without_docstring(ast.parse(text)).body:  # type: ignore[attr-defined]
-        _take(found, statement, package)
+        _take(found, statement)
     return found
 
 
-def _take(module: Module, statement: ast.stmt, package: str) -> None:
+def _take(module: Module, statement: ast.stmt) -> None:
     """Enter a top-level statement under what it imports, binds or does."""
     for inner in ast.walk(statement):
         if isinstance(inner, ast.Import | ast.ImportFrom) and not isinstance(statement, Definition):
-            names, stars = imported(inner, package)
+            names, stars = imported(inner, module.package)
             module.imports.update(names)
             module.stars.extend(stars)
     if isinstance(statement, ast.Import | ast.ImportFrom) or _for_types_only(statement):
