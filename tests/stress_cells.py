@@ -21,9 +21,17 @@ SPEC = {"function": "study_cells:plain", "arguments": {"a": 1.0}, "dims": {}}
 CELL = Cell(cell_name(SPEC, "code"), (0,), SPEC)
 KEPT = Result("solved", "all well", {"x": 0.3, "s": "é", "v": (("t",), np.arange(3.0))}, 0.5)
 PARTS = (
-    {"dtype": "|O"}, {"dtype": "x"}, {"dtype": "<U99999999"}, {"shape": [10**12]}, {"data": "%"},
-    {"shape": [-1, 0]}, {"dims": 3}, {"dims": []}, {"dims": [f"{ESC}[2J"]}, {"shape": []},
-)  # fmt: skip
+    {"dtype": "|O"},
+    {"dtype": "x"},
+    {"dtype": "<U99999999"},
+    {"shape": [10**12]},
+    {"data": "%"},
+    {"shape": [-1, 0]},
+    {"dims": 3},
+    {"dims": []},
+    {"dims": [f"{ESC}[2J"]},
+    {"shape": []},
+)
 
 
 def cells(folder: Path, count: int) -> Found:

@@ -18,9 +18,26 @@ ESC = "\x1b"
 
 Found = list[tuple[str, str]]  # (case, what is wrong or nothing)
 ODD = (  # what nobody expects at the place of an attribute or of an entry in JSON
-    f"{ESC}[2J{ESC}]0;owned\x07", "", "[" * 20_000, "\x00", "é" * 5000, 0, -1, 1e308, 10**400,
-    float("nan"), None, True, [], [[[]]], {}, {"$float": "nan"}, "{}", "null", "[1, 2",
-)  # fmt: skip
+    f"{ESC}[2J{ESC}]0;owned\x07",
+    "",
+    "[" * 20_000,
+    "\x00",
+    "é" * 5000,
+    0,
+    -1,
+    1e308,
+    10**400,
+    float("nan"),
+    None,
+    True,
+    [],
+    [[[]]],
+    {},
+    {"$float": "nan"},
+    "{}",
+    "null",
+    "[1, 2",
+)
 
 
 def chosen(every: Iterable[Any], count: int) -> list[Any]:

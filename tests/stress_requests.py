@@ -10,27 +10,94 @@ from pathlib import Path
 from stress_damage import Found, chosen
 
 PATHS = (
-    "/../../etc/passwd", "/static/../../../etc/passwd", "/static/js/..%2f..%2fx.js", "//evil", "/%00",
-    "/static/js/%2e%2e/x.js", "/autoload.js", "/metadata", "/ws", "/nothing", "*", "http://evil/x",
-    "/?view=nowhere", "/?depth=1e999", "/?depth=nan", "/?depth=", "/?view=%1b[2J", "/?x=%3Cscript%3E",
-    "/?bokeh-session-id=mine", "/?view=" + "a" * 5000, "/" + "a" * 20_000, "/?" + "a=1&" * 3000,
-    "/?depth=" + "9" * 4000, "/?%ff=%fe", "/\x7f", "/?view=regularizer&view=x", "/?token=%00", "x",
-)  # fmt: skip
-HOSTS = ("evil.example", "", "127.0.0.1", "127.0.0.1:1", "[::1", "localhost.evil", "a" * 5000, "\x01",
-         "127.0.0.1@evil", "é", "*")  # fmt: skip
-ORIGINS = ("http://[", "null", "", "http://evil.example", "javascript:0", "http://127.0.0.1:99999999",
-           "a" * 5000, "file:///", "\x02", "http://127.0.0.1")  # fmt: skip
-METHODS = ("POST", "PUT", "DELETE", "OPTIONS", "TRACE", "CONNECT", "PATCH", "get", "X" * 3000, "",
-           "PROPFIND", "\x1b[2J")  # fmt: skip
+    "/../../etc/passwd",
+    "/static/../../../etc/passwd",
+    "/static/js/..%2f..%2fx.js",
+    "//evil",
+    "/%00",
+    "/static/js/%2e%2e/x.js",
+    "/autoload.js",
+    "/metadata",
+    "/ws",
+    "/nothing",
+    "*",
+    "http://evil/x",
+    "/?view=nowhere",
+    "/?depth=1e999",
+    "/?depth=nan",
+    "/?depth=",
+    "/?view=%1b[2J",
+    "/?x=%3Cscript%3E",
+    "/?bokeh-session-id=mine",
+    "/?view=" + "a" * 5000,
+    "/" + "a" * 20_000,
+    "/?" + "a=1&" * 3000,
+    "/?depth=" + "9" * 4000,
+    "/?%ff=%fe",
+    "/\x7f",
+    "/?view=regularizer&view=x",
+    "/?token=%00",
+    "x",
+)
+HOSTS = (
+    "evil.example",
+    "",
+    "127.0.0.1",
+    "127.0.0.1:1",
+    "[::1",
+    "localhost.evil",
+    "a" * 5000,
+    "\x01",
+    "127.0.0.1@evil",
+    "é",
+    "*",
+)
+ORIGINS = (
+    "http://[",
+    "null",
+    "",
+    "http://evil.example",
+    "javascript:0",
+    "http://127.0.0.1:99999999",
+    "a" * 5000,
+    "file:///",
+    "\x02",
+    "http://127.0.0.1",
+)
+METHODS = (
+    "POST",
+    "PUT",
+    "DELETE",
+    "OPTIONS",
+    "TRACE",
+    "CONNECT",
+    "PATCH",
+    "get",
+    "X" * 3000,
+    "",
+    "PROPFIND",
+    "\x1b[2J",
+)
 RAW = (
-    b"", b"\r\n", b"GET", b"GET / HTTP/1.1\r\nHost: 127", b"\x16\x03\x01\x02\x00\x01\x00", b"\x00" * 999,
-    b"GET / HTTP/9.9\r\n\r\n", b"GET / HTTP/1.1\r\nHost\r\n\r\n", b"A" * 100_000, b"PRI * HTTP/2.0\r\n\r\n",
-    b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20_000 + b"\r\n", b"GET / HTTP/1.1\r\nX: " + b"a" * 99_999,
-    b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n", b"GET /\r\n\r\n",
+    b"",
+    b"\r\n",
+    b"GET",
+    b"GET / HTTP/1.1\r\nHost: 127",
+    b"\x16\x03\x01\x02\x00\x01\x00",
+    b"\x00" * 999,
+    b"GET / HTTP/9.9\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost\r\n\r\n",
+    b"A" * 100_000,
+    b"PRI * HTTP/2.0\r\n\r\n",
+    b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 20_000 + b"\r\n",
+    b"GET / HTTP/1.1\r\nX: " + b"a" * 99_999,
+    b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
+    b"GET /\r\n\r\n",
     b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999999999\r\n\r\nx",
     b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil\r\n\r\n", b"\xff\xfe\xfd\r\n\r\n",
-)  # fmt: skip
+    b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil\r\n\r\n",
+    b"\xff\xfe\xfd\r\n\r\n",
+)
 
 
 def texts(home: str) -> list[tuple[str, bytes]]:
@@ -106,6 +173,10 @@ def judged(name: str, back: bytes) -> str:
     status = back.split(b" ")[1:2]
     if status and status[0][:1] not in (b"2", b"3", b"4"):
         return f"status {status[0]!r}"
-    if status and status[0][:1] == b"2" and not name.startswith(("path '/?view=reg", "path '/?tok")):
+    if (
+        status
+        and status[0][:1] == b"2"
+        and not name.startswith(("path '/?view=reg", "path '/?tok"))
+    ):
         return "answered as if it were a page"
     return ""

@@ -36,16 +36,55 @@ BAIT = {
     "watch": 'model = "$model", inputs = "$problem.X"',
 }
 STRANGERS = (
-    "os.system", "os:system", "__import__", "eval", "exec", "open", "subprocess.Popen", "bait:cell",
-    "tacit.save", "tacit.store.save", "tacit.studies.run.run_study", "__class__", "store", "",
-    "builtins.open", "numpy.load", "pickle.loads", "shutil.rmtree", "pathlib.Path", "_public",
-)  # fmt: skip
+    "os.system",
+    "os:system",
+    "__import__",
+    "eval",
+    "exec",
+    "open",
+    "subprocess.Popen",
+    "bait:cell",
+    "tacit.save",
+    "tacit.store.save",
+    "tacit.studies.run.run_study",
+    "__class__",
+    "store",
+    "",
+    "builtins.open",
+    "numpy.load",
+    "pickle.loads",
+    "shutil.rmtree",
+    "pathlib.Path",
+    "_public",
+)
 FUNCTIONS = (
-    "os:system", "bait:cell", "subprocess:run", "builtins:exec", "shutil:rmtree", "bait:", ":cell",
-    "tacit:save", "tacit.studies.run:run_study", "../bait:cell", "bait:cell.__globals__",
-)  # fmt: skip
-WATCHED = ("os.system", "subprocess.Popen", "os.exec", "os.fork", "os.posix_spawn", "os.remove",
-           "os.rename", "os.rmdir", "shutil.rmtree", "socket.connect")  # fmt: skip
+    "os:system",
+    "bait:cell",
+    "subprocess:run",
+    "builtins:exec",
+    "shutil:rmtree",
+    "bait:",
+    ":cell",
+    "tacit:save",
+    "tacit.studies.run:run_study",
+    "../bait:cell",
+    "bait:cell.__globals__",
+)
+WATCHED = (
+    "os.system",
+    "subprocess.Popen",
+    "os.exec",
+    "os.fork",
+    "os.posix_spawn",
+    "os.remove",
+    "os.rename",
+    "os.rmdir",
+    "shutil.rmtree",
+    "socket.connect",
+)
+
+
+WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT
 
 
 class Events:
@@ -58,13 +97,15 @@ class Events:
     def __call__(self, event: str, given: tuple[Any, ...]) -> None:
         if not self.folder:
             return
-        if event in WATCHED or (event == "import" and given[0] == "bait"):
-            self.seen.append(f"{event} {given[0]!r:.60}")
-        elif event == "open" and isinstance(given[0], str):
-            writes = isinstance(given[2], int) and given[2] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-            own = f"{tempfile.gettempdir()}{os.sep}tacit-dry-"  # where --dry puts its sample cells
-            if writes and not given[0].startswith(own) and "__pycache__" not in given[0]:
-                self.seen.append(f"open {given[0]!r:.80}")
+        own = f"{tempfile.gettempdir()}{os.sep}tacit-dry-"  # where --dry puts its sample cells
+        first = given[0] if given and isinstance(given[0], str) else ""
+        inside = event in ("os.remove", "os.rmdir") and given[1] != -1  # how rmtree of it goes on
+        if first.startswith(own) or "__pycache__" in first or inside:
+            return
+        if event in WATCHED or (event == "import" and first == "bait"):
+            self.seen.append(f"{event} {first!r:.60}")
+        elif event == "open" and isinstance(given[2], int) and given[2] & WRITING:
+            self.seen.append(f"open {first!r:.80}")
 
 
 EVENTS: list[Events] = []  # a hook cannot be taken away: one is enough
@@ -104,13 +145,26 @@ def texts() -> Iterator[tuple[str, str]]:
         yield f"function {head[:50]} alone", head + "\ngrid.a = [1.0]\n"
     for depth in (50, 5000):
         yield f"nested {depth} deep", placed("flow.until", "[" * depth + "]" * depth)
-        yield f"tables {depth} deep", placed("flow.until", '{is="Q", x=' * depth + "1" + "}" * depth)
+        yield (
+            f"tables {depth} deep",
+            placed("flow.until", '{is="Q", x=' * depth + "1" + "}" * depth),
+        )
 
 
 PLACES = (
-    "problem", "model", "flow", "flow.until", "flow.record", "model.shape", "problem.noise",
-    "probes.theft", "probes.theft.list", "flow.until.inner", "flow.until.list", "grid",
-)  # fmt: skip
+    "problem",
+    "model",
+    "flow",
+    "flow.until",
+    "flow.record",
+    "model.shape",
+    "problem.noise",
+    "probes.theft",
+    "probes.theft.list",
+    "flow.until.inner",
+    "flow.until.list",
+    "grid",
+)
 FUNCTION_LINES = (
     'function = "FUNCTION"',
     'function = "FUNCTION"\narguments = {command = "touch owned"}',

@@ -15,6 +15,7 @@ from tacit.explore import study_file
 from tacit.explore.claims import ClaimsPage, claims_view, read_claims
 from tacit.explore.state import State, read_state
 from tacit.explore.study_file import read_study
+from tacit.store import json_checksum
 
 
 def test_a_saved_study_is_read_whole(tmp_path):
@@ -162,12 +163,14 @@ def test_claims_are_listed_and_shown_with_their_figures(report):
 def test_foreign_verdicts_are_refused(report, tmp_path):
     file = tmp_path / "verdicts.json"
     text = (report / "verdicts.json").read_text()
+    none = {**json.loads(text), "verdicts": []}
     spoilt = {
         "not a whole JSON": text[:-20],
+        "its checksum is wrong": json.dumps(none),
         "not a verdict file": "{}",
         "the file was edited": text.replace('"status": "holds"', '"status": "fails"', 1),
         "nested too deeply": "[" * 100_000,
-        "holds no verdict": json.dumps({**json.loads(text), "verdicts": []}),
+        "holds no verdict": json.dumps({**none, "checksum": json_checksum(none)}),
     }
     for reason, content in spoilt.items():
         file.write_text(content)

@@ -270,6 +270,12 @@ def bomb(opened, folder):
     opened.create_dataset("y", (10**9,), "f8", chunks=(10**9 // 4,), compression="gzip")
 
 
+def texts(opened, folder):
+    import h5py
+
+    opened.create_dataset("y", (10**7,), h5py.string_dtype(), chunks=(10**6,))
+
+
 def attribute(name, text):
     def change(opened, folder):
         opened.attrs[name] = text
@@ -283,6 +289,7 @@ def attribute(name, text):
         (outside, "keeps 'x' in another file"),
         (linked, "has a link 'y' to elsewhere"),
         (huge, "declares 8000000000.* bytes"),
+        (texts, "declares 10000000 texts, more than fit into its"),
         (bomb, "declares|in pieces that do not fit"),
         (attribute("tacit_attributes", "[" * 50_000), "nested too deep"),
         (attribute("tacit_attributes", "{}"), "cut short or damaged"),

@@ -9,6 +9,7 @@ import pytest
 
 import stress_judge
 import stress_run
+import stress_table
 from stress_problems import problem
 from tacit import L1, Q, interpolate
 
@@ -61,3 +62,37 @@ def test_a_refusal_of_what_can_be_solved_counts_as_wrong():
     unsolvable = dataclasses.replace(given, solvable=False)
     assert stress_run.refused(unsolvable, "interpolate: no beta fits it")[0] == "refused"
     assert stress_run.refused(given, "array must not contain infs or NaNs")[0] == "crashed"
+
+
+def failed(found):
+    return [case for case in found if case[1]]
+
+
+#: flows over data of extreme size still warn or overflow: see the table in docs/robustness.md
+OPEN = ("odd arrays",)
+SAMPLED = [
+    name for name in stress_table.KINDS if name not in (*OPEN, "odd problems for the solvers")
+]
+
+
+@pytest.mark.parametrize("name", SAMPLED)
+def test_a_sample_of_what_must_not_break_tacit(name, tmp_path):
+    kind, _ = stress_table.KINDS[name]
+    found = kind(tmp_path, 2 if "kill" in name else 24)
+    assert len(found) > 1
+    assert failed(found) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SAMPLED)
+def test_nothing_breaks_tacit(name, tmp_path):
+    kind, size = stress_table.KINDS[name]
+    assert failed(kind(tmp_path, size)) == []
+
+
+def test_the_table_of_the_docs_is_whole():
+    page = stress_table.PAGE.read_text(encoding="utf-8")
+    part = page.partition(stress_table.BEGIN)[2].partition(stress_table.END)[0]
+    assert "python tests/stress_table.py" in part
+    for name in stress_table.KINDS:
+        assert f"| {name} |" in part

@@ -19,6 +19,7 @@ GROWTH = 64  # times its own size that a file may declare: results are written u
 MOST_VARIABLES = 3000
 FILTERS = (1, 2, 3)  # deflate, shuffle and fletcher32 are part of HDF5; others are plug-ins
 BLOCK = 16  # texts read at once: the same long text may be pointed to very often
+REFERENCE = 16  # bytes that a file has for each text of any length, beside the text itself
 TYPE = re.compile(r"[<>=|]?U\d{1,8}|[<>=][mM]8\[\w+\]|\|b1")  # that a result may give a variable
 
 
@@ -47,9 +48,9 @@ def inspect(file: Path, most: int | None = None) -> None:
         declared = sum(_declared(opened, name, most) for name in opened)
         if declared > most:
             raise Refusal(f"declares {declared} bytes, more than {most}")
-        letters = 0
+        letters, size = 0, file.stat().st_size
         for name in opened:
-            letters = _letters(opened[name], letters, most // 4)
+            letters = _letters(opened[name], letters, most // 4, size)
 
 
 def inspect_types(variables: Any, types: dict[str, str], size: int, most: int | None) -> None:
@@ -90,13 +91,16 @@ def _count(shape: tuple[int, ...]) -> int:
     return int(np.prod(shape, dtype=object))
 
 
-def _letters(variable: Any, before: int, most: int) -> int:
+def _letters(variable: Any, before: int, most: int, size: int) -> int:
     """`before` plus the letters of a text variable, unless they grow too many."""
     import h5py
 
     kind = h5py.check_string_dtype(variable.dtype)
     if kind is None or kind.length is not None:
         return before
+    count = _count(variable.shape)
+    if count * REFERENCE > size:  # to read them one by one would take minutes
+        raise Refusal(f"declares {count} texts, more than fit into its {size} bytes")
     flat = np.ndindex(variable.shape[:-1]) if variable.shape else [()]
     for index in flat:
         last = variable.shape[-1] if variable.shape else 1

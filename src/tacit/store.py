@@ -23,6 +23,7 @@ TYPES = "tacit_dtypes"
 CHECKSUM = "tacit_checksum"
 SHOWN = ("long_name", "units", "description")  # attributes that other programs see as well
 STORED = {"M": "i8", "m": "i8", "b": "i1"}  # kinds that netCDF lacks, and what is written
+SEAL = b"tacit-seal"  # behind what HDF5 reads, with a digest of every byte before it
 DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError)
 
 
@@ -43,7 +44,8 @@ def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
         packed = _pack(dataset)
         encoding = {name: {"_FillValue": None} for name in packed.variables}
         # in memory first: the HDF5 library does not survive a disk that fills under it
-        draft.write_bytes(packed.to_netcdf(engine="h5netcdf", encoding=encoding))
+        content = bytes(packed.to_netcdf(engine="h5netcdf", encoding=encoding))
+        draft.write_bytes(content + SEAL + _seal(content))
     return FilePath(file)
 
 
@@ -97,6 +99,8 @@ def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = 
 def _read(target: FilePath, most: int | None) -> Any:
     import xarray
 
+    inspection.refuse_special(target)
+    _refuse_damaged(target)
     inspection.inspect(target, most)
     _refuse_foreign(target)
     packed = xarray.load_dataset(
@@ -105,6 +109,17 @@ def _read(target: FilePath, most: int | None) -> Any:
     types = json.loads(packed.attrs[TYPES])
     inspection.inspect_types(packed.variables, types, target.stat().st_size, most)
     return _unpack(packed)
+
+
+def _seal(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=16).digest()
+
+
+def _refuse_damaged(target: FilePath) -> None:
+    """Raise if bytes have changed since `save`: HDF5 does not always return from a damaged file."""
+    body, mark, digest = target.read_bytes().rpartition(SEAL)
+    if mark and _seal(body) != digest:
+        raise inspection.Refusal("is cut short or damaged: its checksum is wrong")
 
 
 def _refuse_foreign(target: FilePath) -> None:

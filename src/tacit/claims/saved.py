@@ -34,7 +34,7 @@ def loads(text: str, name: str = "verdicts") -> Verdicts:
     except json.JSONDecodeError as error:
         raise ValueError(f"{name}: not a whole JSON file ({error}); verify again") from None
     except RecursionError:
-        raise ValueError(f"{name}: a JSON file that is nested too deep; verify again") from None
+        raise ValueError(f"{name}: a JSON file that is nested too deeply; verify again") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise ValueError(f"{name}: not a verdict file of tacit (format {FORMAT!r} is missing)")
     try:
