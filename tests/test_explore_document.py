@@ -95,7 +95,7 @@ def test_the_command_refuses_before_it_serves(tmp_path):
     foreign = tmp_path / "foreign.nc"
     foreign.write_bytes(b"not a study")
     wrong = {
-        (foreign,): "foreign.nc is no netCDF file",
+        (foreign,): "foreign.nc is cut short or is no netCDF file",
         (tmp_path / "none.nc",): "there is no file",
         ("--report", tmp_path): "`tacit verify` writes one",
         ("--host", "0.0.0.0"): "a token is needed",

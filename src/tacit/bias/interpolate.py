@@ -174,7 +174,7 @@ def certified(
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     residual = primal_residual(X, y, beta)
-    if residual > SMALL:
+    if outcome.ok and residual > SMALL:
         beta = mended(X, y, beta)
         residual = primal_residual(X, y, beta)
     inner, unit_beta = normalized(regularizer, beta, log_unit)
