@@ -449,8 +449,9 @@ def test_moments_of_the_exact_flow_are_those_of_the_parameters(kind, depth):
 @pytest.mark.parametrize("z", [0.5, 3.0, 5.0])
 def test_parameters_follow_from_the_predictor(z):
     problem = problem_of("logistic")
-    theta = rich_phase._trained(problem, 2, 3.0, z * math.exp(3.0))
-    beta = DiagonalNet(2, log_alpha=3.0).predictor(theta)
+    net = DiagonalNet(2, log_alpha=3.0)
+    theta = rich_phase._trained(problem, net, 3.0, z * math.exp(3.0))
+    beta = net.predictor(theta)
     assert rich_phase.parameters_of(beta, 3.0, z) == pytest.approx(theta, rel=1e-4, abs=1e-6)
     assert rich_phase.parameters_of(beta, 3.0, z + 0.1) != pytest.approx(theta, rel=1e-4, abs=1e-6)
 

@@ -106,6 +106,9 @@ def opposite_rows(Z: Array) -> tuple[int, int] | None:
     return None
 
 
+TOO_CLOSE = "a predictor with positive margins exists, but the largest margin is too small"
+
+
 def separated(who: str, Z: Array) -> Separation:
     """The separation of signed rows."""
     zero = ~Z.any(axis=1)
@@ -116,8 +119,7 @@ def separated(who: str, Z: Array) -> Separation:
         _, found, _ = least_squares(rows, np.ones(Z.shape[1]))
     except Unbounded as reason:
         if separating(Z) is not None:
-            text = "a predictor with positive margins exists, but the largest margin is too small"
-            text = f"{text} for double precision; rescale the columns of X"
+            text = f"{TOO_CLOSE} for double precision; rescale the columns of X"
             raise NumericalError(who, Outcome(Kind.STALLED, text)) from None
         weights = convex(rows.factors * reason.weights)
         return Separation(False, 0.0, np.zeros(Z.shape[1]), weights, length(weights @ Z))

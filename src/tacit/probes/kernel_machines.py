@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, classification_data, finite_array, one_of, regression_data
 from tacit.bias.max_margin import dual_misfit, max_margin
 from tacit.bias.norms import L2
+from tacit.bias.separation import TOO_CLOSE
 from tacit.models.model import Model, Separable
 from tacit.probes.tangent_features import Tangent, tangent
 from tacit.records import Kind, NumericalError, Outcome, Record
@@ -211,6 +212,8 @@ def _separating(
         raise _inseparable(who) from None
     except NumericalError as reason:
         raise NumericalError(who, reason.outcome) from None
+    if found.outcome.sentence.startswith(TOO_CLOSE):  # features have the rounding of their model
+        raise _inseparable(who)
     if found.outcome.ok:
         cosines = y * (rows @ found.beta) / (sizes * np.linalg.norm(found.beta))
         if cosines.min() < FLAT:
