@@ -114,7 +114,11 @@ def separated(who: str, Z: Array) -> Separation:
     zero = ~Z.any(axis=1)
     if zero.any():
         return Separation(False, 0.0, np.zeros(Z.shape[1]), zero / zero.sum(), 0.0)
-    rows = scaled_rows(Z)
+    try:
+        with np.errstate(over="raise"):
+            rows = scaled_rows(Z)
+    except FloatingPointError:
+        raise ValueError(f"{who}: a row of X is below 1e-300 throughout; rescale it") from None
     try:
         _, found, _ = least_squares(rows, np.ones(Z.shape[1]))
     except Unbounded as reason:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arguments import Array, integer, positive, real
 from tacit.flows.decay import decay_rate
-from tacit.flows.flow import Flow, Problem, Progress, decayed
+from tacit.flows.flow import Flow, Problem, Progress, decayed, within_float64
 from tacit.flows.inputs import inputs_of, outputs
 from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.flows.tangent_loss import SquaredLoss, finite
@@ -54,6 +54,7 @@ class GradientDescent(Record, Flow):
         return {"flow": WHO, **dataclasses.asdict(self)}
 
     @on_one_blas_thread
+    @within_float64
     def run(
         self, model: Model, problem: Problem, progress: Progress | None = None, test: Any = None
     ) -> Any:

@@ -55,7 +55,7 @@ def within_float64(
     @functools.wraps(run)
     def checked(self: Any, *args: Given.args, **kwargs: Given.kwargs) -> Result:
         try:
-            with np.errstate(over="raise"):
+            with np.errstate(over="raise", divide="raise", invalid="raise"):
                 return run(self, *args, **kwargs)
         except (FloatingPointError, OverflowError):
             sizes = [
@@ -67,7 +67,7 @@ def within_float64(
             seen = f" ({', '.join(sizes)})" if sizes else ""
             raise ValueError(
                 f"{type(self).__name__}: the squares or products of this problem{seen} and this "
-                "start are beyond float64; rescale the data or take a smaller start"
+                "start are beyond float64; rescale the data or take another start"
             ) from None
 
     return checked

@@ -206,6 +206,8 @@ class _Descent:
     def steps(self, rtol: float, t_max: float) -> Iterator[Step]:
         from scipy.integrate import LSODA
 
+        if not 1e-4 * self.unit > 0:
+            raise OverflowError("the time unit of the flow underflows")  # told by within_float64
         solver = LSODA(
             self.velocity,
             0.0,
