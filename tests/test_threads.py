@@ -117,5 +117,6 @@ def test_the_scripts_of_the_docs_are_limited(monkeypatch, tmp_path):
         seen.append((blas_threads(), os.environ["OPENBLAS_NUM_THREADS"]))
 
     monkeypatch.setitem(build["build"].__globals__, "_draw", draw)
+    monkeypatch.setitem(build["build"].__globals__, "_shrink", lambda file, colours: None)
     build["build"](tmp_path / "pictures", ["W-F9", "weight_decay"])
     assert seen == [({1}, "1")] * 2  # a script is a child process, and reads the variable
