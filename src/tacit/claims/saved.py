@@ -50,6 +50,10 @@ def loads(text: str, name: str = "verdicts") -> Verdicts:
 
 def _verdict(entry: dict[str, Any], name: str) -> Verdict:
     status, _ = entry.pop("status"), entry.pop("reason")
+    if not all(isinstance(entry[key], str) for key in ("id", "statement", "place", "size")):
+        raise TypeError("id, statement, place and size must be texts")
+    if not isinstance(entry["seconds"], int | float):
+        raise TypeError("seconds must be a number")
     verdict = Verdict(**{**entry, "evidence": _evidence(**entry["evidence"])})
     if verdict.status != status:  # the numbers decide, not the word written beside them
         seen = f"says {verdict.id} {status!r} but its own numbers give {verdict.status!r}"
