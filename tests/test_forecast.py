@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tacit
@@ -265,6 +265,7 @@ def test_a_strong_decay_next_to_many_entries_is_not_refused():
     more=st.floats(0.5, 100.0),
     depth=st.sampled_from([2, 3, 4]),
 )
+@example(seed=803, factor=2.0, more=1.0, depth=2)  # rounding ended the record a stage early
 def test_the_forecast_follows_its_symmetries(seed, factor, more, depth):
     """A start e^more times as large decays for `more` longer; y times c is a start c^(-1/L)."""
     problem = tacit.sparse_regression(6, 14, 2, noise=0.0, seed=seed)

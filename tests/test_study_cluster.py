@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -104,16 +105,37 @@ def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
     grid = {"a": {"linspace": [0, 149, 150]}}
     study = Study(name="slow", function="study_cells:slow", grid=grid)
     with a_cluster(tmp_path) as (address, _, scheduler):
-
-        class Killing(Ears):
-            def done(self, cells):
-                scheduler.kill()
-
-        with pytest.raises(OSError, match=r"does not answer any more .* finished cells are safe"):
-            run_study(study, tmp_path / "out", address, ears=Killing())
+        # in a process of its own: the client of a dead scheduler leaves an open socket behind
+        words = [sys.executable, "-c", KILLING, str(tmp_path / "out"), address, str(scheduler.pid)]
+        told = subprocess.run(words, env={**os.environ, "PYTHONPATH": PATH}, capture_output=True,
+                              text=True, timeout=120)  # fmt: skip
+        scheduler.wait()
+    assert re.search(r"does not answer any more .* finished cells are safe", told.stdout), told
     kept = len(list((tmp_path / "out").rglob("*.cell")))
     assert kept > 0
-    heard = []
-    Killing.done = lambda self, cells: heard.extend(cells)
-    run_study(study, tmp_path / "out", ears=Killing())
-    assert len(heard) <= 150 - kept
+    heard = Counting()
+    run_study(study, tmp_path / "out", ears=heard)
+    assert heard.ended <= 150 - kept
+
+
+class Counting(Ears):
+    ended = 0
+
+    def done(self, cells):
+        self.ended += len(cells)
+
+
+KILLING = """
+import os, signal, sys
+from tacit.studies.completing import Ears
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
+class Killing(Ears):
+    def done(self, cells):
+        os.kill(int(sys.argv[3]), signal.SIGKILL)
+study = Study(name="slow", function="study_cells:slow", grid={"a": {"linspace": [0, 149, 150]}})
+try:
+    run_study(study, sys.argv[1], sys.argv[2], ears=Killing())
+except OSError as told:
+    print(told)
+"""

@@ -77,11 +77,20 @@ def window(z: Array, turned: Array) -> tuple[float, float, float]:
     predictor has turned as much since the begin as it will until the end.
     """
     fine, speed = _fine((z[1:] + z[:-1]) / 2, turned / np.diff(z))
-    fast = np.flatnonzero(speed >= PART * speed.max())
-    fine, speed = fine[fast[0] : fast[-1] + 1], speed[fast[0] : fast[-1] + 1]
-    done = np.cumsum(speed)
-    half = float(np.interp(done[-1] / 2, done, fine))
-    return float(fine[0]), half, float(fine[-1])
+    level = PART * speed.max()
+    fast = np.flatnonzero(speed >= level)
+    begin, end = (_crossing(fine, speed, level, k) for k in (fast[0] - 1, fast[-1]))
+    at = np.concatenate([[begin], fine[(fine > begin) & (fine < end)], [end]])
+    steps = np.interp((at[1:] + at[:-1]) / 2, fine, speed) * np.diff(at)
+    done = np.insert(np.cumsum(steps), 0, 0.0)
+    return begin, float(np.interp(done[-1] / 2, done, at)), end
+
+
+def _crossing(x: Array, y: Array, level: float, k: int) -> float:
+    """Where y passes `level` between the places k and k + 1, or the end of x beside them."""
+    if k < 0 or k + 1 == len(x):
+        return float(x[0] if k < 0 else x[-1])
+    return float(x[k] + (level - y[k]) / (y[k + 1] - y[k]) * (x[k + 1] - x[k]))
 
 
 def minimisers(model: Any, problem: Problem, measure: Measure | None = None) -> Minimisers | None:
@@ -168,7 +177,7 @@ def _collected(
         log_sizes.append(_log_size(degree, predictor))
         values.append(math.nan if measure is None else float(measure(predictor)))
         at_rest = measure is None and turned and turned[-1] < PART / 2 * fastest
-        if at_rest or log_alphas[0] - log_alpha >= HORIZON:
+        if at_rest or log_alphas[0] - log_alpha > HORIZON - STRIDE / 2:  # whatever is rounded
             break
     if sum(turned) < LEAST:
         return None
