@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import itertools
 import logging
 from pathlib import Path
@@ -140,6 +141,8 @@ async def answer(port: int, sent: bytes) -> bytes:
         return b""
     finally:
         writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
 
 
 def hostile_requests(folder: Path, count: int) -> Found:
