@@ -41,6 +41,11 @@ LABELS = {
     "margin_l2": "smallest margin over the Euclidean norm of the predictor",
     "train_accuracy": "share of the samples with a positive margin; a tie counts one half",
     "test_accuracy": "expected accuracy on new samples",
+    "penalty": "penalty of the parameters, with its weight",
+    "objective": "training loss plus penalty",
+    "gradient_norm": "Euclidean norm of the gradient of the training loss",
+    "penalty_gradient_norm": "Euclidean norm of the subgradient of the penalty",
+    "relative_error": "|predictor - truth| / |truth|",
     "X": "samples, one per row",
     "y": "labels",
 }
@@ -86,6 +91,28 @@ def label(
     parameters; on classification data also smoothed_margin and margins, which a predictor
     cannot tell once they are large, and log_slopes, the logarithms of |dbeta_i/dw|^2.
     """
+    dataset = labelled(problem, recorded, final_parameters)
+    dataset.attrs = {
+        "description": json.dumps(_description(problem, model, flow)),
+        "outcome": outcome.kind.value,
+        "sentence": outcome.sentence,
+    }
+    return Path(
+        outcome,
+        t=float(dataset.t.values[-1]),
+        log_loss=float(dataset.log_loss.values[-1]),
+        predictor=dataset.predictor.values[-1],
+        parameters=final_parameters,
+        dataset=dataset,
+    )
+
+
+def labelled(
+    problem: Regression | Classification,
+    recorded: dict[str, Array],
+    final_parameters: Array | None = None,
+) -> Any:
+    """The dataset of what was `recorded`, with all that follows from it."""
     import xarray
 
     recorded = recorded | _derived(problem, recorded)
@@ -99,19 +126,7 @@ def label(
     dataset = xarray.Dataset(variables, coordinates)
     for name, variable in dataset.variables.items():
         variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": LABELS[str(name)]}
-    dataset.attrs = {
-        "description": json.dumps(_description(problem, model, flow)),
-        "outcome": outcome.kind.value,
-        "sentence": outcome.sentence,
-    }
-    return Path(
-        outcome,
-        t=float(recorded["t"][-1]),
-        log_loss=float(recorded["log_loss"][-1]),
-        predictor=recorded["predictor"][-1],
-        parameters=final_parameters,
-        dataset=dataset,
-    )
+    return dataset
 
 
 def _derived(problem: Regression | Classification, recorded: dict[str, Array]) -> dict[str, Array]:
@@ -126,7 +141,7 @@ def _derived(problem: Regression | Classification, recorded: dict[str, Array]) -
             found |= _margins(problem, recorded)
             return found | {f"margin_{p}": _over(found["margin"], found[f"norm_{p}"])
                             for p in ("l1", "l2")}  # fmt: skip
-        log_loss = log_sum_of_squares(predictor @ problem.X.T - problem.y)
+        log_loss = log_sum_of_squares(predictor @ problem.X.T - problem.y) + problem.log_factor
         found |= {"log_loss": log_loss, "loss": np.exp(log_loss)}
         if problem.truth is not None:
             found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,19 +13,24 @@ from tacit.flows.tails import log_mean_loss
 
 
 class SquaredLoss(NamedTuple):
-    """sum_n (f_n - y_n)^2."""
+    """sum_n (f_n - y_n)^2, or half of it."""
 
     y: Array
+    name: str = "squares"
+
+    @property
+    def factor(self) -> float:
+        return 0.5 if self.name == "half squares" else 1.0
 
     def log_loss(self, predictions: Array) -> Array:
         """log of the loss along the last axis."""
-        return log_sum_of_squares(predictions - self.y)
+        return log_sum_of_squares(predictions - self.y) + math.log(self.factor)
 
     def slopes(self, predictions: Array) -> Array:
-        return 2 * (predictions - self.y)
+        return 2 * self.factor * (predictions - self.y)
 
     def bends(self, predictions: Array) -> Array:
-        return np.full(len(self.y), 2.0)
+        return np.full(len(self.y), 2.0 * self.factor)
 
     def wanted(self, predictions: Array) -> Array:
         """The change of the predictions that training is after."""
@@ -32,7 +38,8 @@ class SquaredLoss(NamedTuple):
 
     def log_unit(self, start: Array) -> float:
         """log of the loss that targets are relative to: here of the zero predictor."""
-        return float(log_sum_of_squares(self.y)) if self.y.any() else 0.0
+        own = float(log_sum_of_squares(self.y)) if self.y.any() else 0.0
+        return own + math.log(self.factor)
 
 
 class MarginLoss(NamedTuple):

@@ -12,6 +12,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.path import LABELS, LEAST, UNITS, label, log_sum_of_squares
+from tacit.flows.path import labelled as linear_dataset
 from tacit.flows.tails import log_mean_loss
 from tacit.flows.tangent_march import Moment
 from tacit.flows.tangent_matrix import TwoFactorSamples
@@ -103,11 +104,31 @@ def labelled(
     extra: dict[str, Array] | None = None,
 ) -> Any:
     """A Path of a separable model, a TangentPath of any other."""
-    recorded = measured(task, moments) | (extra or {})
     if isinstance(task.model, Separable):
+        recorded = measured(task, moments) | (extra or {})
         recorded |= _linear(task, task.model, rate, moments)
         described = task.model.describe(), flow, outcome
         return label(task.problem, *described, recorded, moments[-1].parameters)
+    made = dataset(task, rate, moments, extra)
+    made.attrs = {
+        "description": json.dumps(description(task) | {"flow": flow, "versions": versions()}),
+        "outcome": outcome.kind.value,
+        "sentence": outcome.sentence,
+    }
+    last, log_loss = moments[-1], float(made.log_loss.values[-1])
+    return TangentPath(outcome, last.t, log_loss, last.predictions, last.parameters, made)
+
+
+def dataset(
+    task: Task, rate: float, moments: Sequence[Moment], extra: dict[str, Array] | None = None
+) -> Any:
+    """The labelled dataset of moments, without attributes."""
+    recorded = measured(task, moments) | (extra or {})
+    if isinstance(task.model, Separable):
+        recorded |= _linear(task, task.model, rate, moments)
+        if task.test is not None:
+            recorded |= _tested(task, moments)
+        return linear_dataset(task.problem, recorded, moments[-1].parameters)
     recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
     if task.test is not None:
         recorded |= _tested(task, moments)
@@ -115,14 +136,7 @@ def labelled(
         recorded |= _matrices(task, rate, moments)
     if task.start.size <= FEW:
         recorded |= _kernels(task, moments)
-    dataset = _dataset(task, recorded, moments[-1].parameters)
-    dataset.attrs = {
-        "description": json.dumps(_description(task, flow)),
-        "outcome": outcome.kind.value,
-        "sentence": outcome.sentence,
-    }
-    last, log_loss = moments[-1], float(recorded["log_loss"][-1])
-    return TangentPath(outcome, last.t, log_loss, last.predictions, last.parameters, dataset)
+    return _dataset(task, recorded, moments[-1].parameters)
 
 
 def _linear(
@@ -162,7 +176,9 @@ def _tested(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     found = [np.asarray(task.model.predict(m.parameters, task.test.X)) for m in moments]
     outputs = np.array(found)
     if not isinstance(task.test, Classification):
-        return {"test_loss": np.exp(log_sum_of_squares(outputs - task.test.y))}
+        with np.errstate(over="ignore", under="ignore"):
+            log_loss = log_sum_of_squares(outputs - task.test.y) + task.test.log_factor
+            return {"test_loss": np.exp(log_loss)}
     margins = outputs * task.test.y
     with np.errstate(under="ignore"):
         loss = np.exp(log_mean_loss(task.test.loss, margins))
@@ -224,17 +240,16 @@ def _dataset(task: Task, recorded: dict[str, Array], final: Array) -> Any:
     return dataset
 
 
-def _description(task: Task, flow: dict[str, Any]) -> dict[str, Any]:
+def description(task: Task) -> dict[str, Any]:
+    """The problem and the model as plain JSON values."""
     problem = task.problem
     described = {"description": problem.description, "samples": problem.samples,
                  "dimension": problem.dimension, "recipe": problem.recipe}  # fmt: skip
-    if isinstance(problem, Classification):
-        described["loss"] = problem.loss
+    described["loss"] = problem.loss
     if isinstance(problem, MatrixProblem):
         described["shape"] = list(problem.shape)
     if task.test is not None:
         names = ("description", "samples", "recipe")
         described["test"] = {name: getattr(task.test, name) for name in names}
     seed = (problem.recipe or {}).get("seed")
-    return {"problem": described, "model": task.model.describe(), "flow": flow, "seed": seed,
-            "versions": versions()}  # fmt: skip
+    return {"problem": described, "model": task.model.describe(), "seed": seed}

@@ -51,14 +51,9 @@ def task(who: str, model: object, problem: object, test: object = None) -> Task:
             f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
             f"{type(model).__name__}; use problem.regression() for models of vectors"
         )
-    if test is not None and isinstance(model, Separable):
-        raise ValueError(
-            f"{who}: test= is for models without a linear predictor, got {type(model).__name__}; "
-            "its path keeps the predictor of every recorded time: X_test @ predictor"
-        )
     test = held_out(who, problem, test)
     start = model.start(problem.dimension)
-    loss: Loss = SquaredLoss(problem.y)
+    loss: Loss = SquaredLoss(problem.y, problem.loss)
     if isinstance(problem, Classification):
         loss = MarginLoss(problem.y, problem.loss)
     return Task(model, problem, start, _samples(model, problem, start), loss, test)

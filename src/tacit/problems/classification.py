@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data, finite_array, integer, one_of
-from tacit.problems.regression import frozen
+from tacit.problems.regression import check_test, frozen
 from tacit.records import Record
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class Classification(Record):
 
     `loss` is the mean of exp(-y f) ("exp") or of log(1 + exp(-y f)) ("logistic"). `truth` is
     the direction that made the labels, and `population` what new samples are drawn from, where
-    they are known.
+    they are known. Training records the loss and the accuracy of the `test` samples too.
     """
 
     X: Array
@@ -34,10 +34,12 @@ class Classification(Record):
     description: str = "classification data given as arrays"
     recipe: dict[str, Any] | None = None
     population: Population | None = None
+    test: Classification | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         X, y = classification_data("Classification", self.X, self.y)
         one_of("Classification", "loss", self.loss, LOSSES)
+        check_test(self, X.shape[1])
         object.__setattr__(self, "X", frozen(X))
         object.__setattr__(self, "y", frozen(y))
         if self.truth is not None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.arguments import Array, finite_array, integer
-from tacit.problems.regression import Regression, frozen
+from tacit.arguments import Array, finite_array, integer, one_of
+from tacit.problems.regression import SQUARED, Regression, frozen, log_factor
 from tacit.records import Record
 
 Shape = tuple[int, int]
@@ -24,6 +24,8 @@ class MatrixProblem(Record, abc.ABC):
     truth: Array | None
     description: str
     recipe: dict[str, Any] | None
+    loss: str
+    test: None = None  # the truth tests a matrix
 
     @abc.abstractmethod
     def apply(self, matrix: Array) -> Array:
@@ -42,6 +44,11 @@ class MatrixProblem(Record, abc.ABC):
     @abc.abstractmethod
     def hidden(self) -> NDArray[np.bool_]:
         """True for the entries of M that a test error is taken over."""
+
+    @property
+    def log_factor(self) -> float:
+        """log of what the sum of squares is multiplied by."""
+        return log_factor(self.loss)
 
     @property
     def samples(self) -> int:
@@ -64,7 +71,7 @@ class MatrixProblem(Record, abc.ABC):
     def regression(self) -> Regression:
         """The same data as linear regression on vec(M), for flows that know vectors only."""
         truth = None if self.truth is None else self.truth.ravel()
-        return Regression(self.design, self.y, truth, description=self.description)
+        return Regression(self.design, self.y, truth, description=self.description, loss=self.loss)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -82,10 +89,12 @@ class Completion(MatrixProblem):
     symmetric: bool = False
     description: str = "matrix entries given as arrays"
     recipe: dict[str, Any] | None = None
+    loss: str = dataclasses.field(default="squares", kw_only=True)
     y: Array = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         shape = _shape("Completion", self.shape)
+        one_of("Completion", "loss", self.loss, SQUARED)
         values = finite_array("Completion", "values", self.values, ndim=1)
         entries = _entries(self.entries, shape)
         if len(entries) != len(values):
@@ -143,10 +152,12 @@ class Sensing(MatrixProblem):
     truth: Array | None = None
     description: str = "matrix measurements given as arrays"
     recipe: dict[str, Any] | None = None
+    loss: str = dataclasses.field(default="squares", kw_only=True)
     shape: Shape = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         measurements = finite_array("Sensing", "measurements", self.measurements, ndim=3)
+        one_of("Sensing", "loss", self.loss, SQUARED)
         y = finite_array("Sensing", "y", self.y, ndim=1)
         if len(measurements) != len(y):
             raise ValueError(

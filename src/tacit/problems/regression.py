@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer, real, regression_data
+from tacit.arguments import Array, finite_array, integer, one_of, real, regression_data
 from tacit.records import Record
 
 
@@ -19,12 +20,35 @@ def frozen(array: Array) -> Array:
     return copy
 
 
+SQUARED = ("squares", "half squares")
+
+
+def log_factor(loss: str) -> float:
+    """log of what a loss multiplies the sum of squares by."""
+    return -math.log(2) if loss == "half squares" else 0.0
+
+
+def check_test(problem: Any, dimension: int) -> None:
+    """A ValueError if the test samples are of another kind or dimension than the problem."""
+    who, test = type(problem).__name__, problem.test
+    if test is None:
+        return
+    if type(test) is not type(problem):
+        raise ValueError(f"{who}: test must be a {who} too, got {type(test).__name__}")
+    if test.dimension != dimension:
+        raise ValueError(
+            f"{who}: test must have the {dimension} features of the problem, got {test.dimension}"
+        )
+
+
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Regression(Record):
     """Samples `X` (samples x features) with labels `y`, and the truth behind them where known.
 
     `truth` is the predictor that made the labels and `noise` the standard deviation of what was
-    added to them. `recipe` holds what a generator needs to draw the same data again.
+    added to them. `recipe` holds what a generator needs to draw the same data again. `loss` is
+    the sum of the squared residuals ("squares") or half of it ("half squares"). Training records
+    the loss of the `test` samples too.
     """
 
     X: Array
@@ -33,9 +57,13 @@ class Regression(Record):
     noise: float | None = None
     description: str = "regression data given as arrays"
     recipe: dict[str, Any] | None = None
+    loss: str = dataclasses.field(default="squares", kw_only=True)
+    test: Regression | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         X, y = regression_data("Regression", self.X, self.y)
+        one_of("Regression", "loss", self.loss, SQUARED)
+        check_test(self, X.shape[1])
         object.__setattr__(self, "X", frozen(X))
         object.__setattr__(self, "y", frozen(y))
         if self.truth is not None:
@@ -45,6 +73,11 @@ class Regression(Record):
             if noise < 0:
                 raise ValueError(f"Regression: noise must be >= 0, got {noise}")
             object.__setattr__(self, "noise", noise)
+
+    @property
+    def log_factor(self) -> float:
+        """log of what the sum of squares is multiplied by."""
+        return log_factor(self.loss)
 
     @property
     def samples(self) -> int:

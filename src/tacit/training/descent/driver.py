@@ -1,0 +1,301 @@
+"""The one driver of all methods that go step by step: compiled steps between looks from outside."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.records import Kind, Outcome
+from tacit.training import record as recording
+from tacit.training import stop as stopping
+from tacit.training.descent.batches import Batches
+from tacit.training.descent.method import Descent, Objective, Oracle, plus
+from tacit.training.goals import Goals
+from tacit.training.task import Meter, Moment, Progress, Task
+
+MOST = 10**7  # steps of a run that only a goal ends
+LARGEST = math.log(np.finfo(float).max)
+LOOKS = 20  # per decade of steps at a goal, where records are fewer
+STOPS = (
+    stopping.Steps,
+    stopping.Epochs,
+    stopping.Time,
+    stopping.Loss,
+    stopping.LogLoss,
+    stopping.Interpolated,
+    stopping.Scale,
+    stopping.Accuracy,
+    stopping.Below,
+    stopping.Near,
+)
+
+
+class State(NamedTuple):
+    """Where training is: parameters, what the method and the draws carry, and steps taken."""
+
+    parameters: Any
+    memory: Any
+    draws: Any
+    taken: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Code:
+    """What compiled steps depend on; runs that differ in numbers and data alone share them."""
+
+    objective: Objective
+    kind: tuple[Any, ...]
+    method: Descent = dataclasses.field(compare=False)
+    penalty: Any  # its regularizers
+    batches: Batches
+    outside: bool  # whether the loop over steps is not compiled
+
+
+class Run:
+    """One run of a method on a task."""
+
+    def __init__(
+        self,
+        who: str,
+        task: Task,
+        method: Descent,
+        penalty: Any,
+        batches: Batches,
+        seed: int,
+    ) -> None:
+        self.who, self.task, self.method, self.penalty = who, task, method, penalty
+        self.batches, self.seed = batches, seed
+        terms = () if penalty is None else penalty.terms
+        self.weights = [float(weight) for weight, _ in terms]
+        regularizers = tuple(regularizer for _, regularizer in terms)
+        self.code = Code(task.objective, method.kind(), method, regularizers, batches, task.outside)
+        self.given = self.weights, method.numbers(), task.data
+
+    def begin(self) -> State:
+        """The state before the first step."""
+        import jax
+        import jax.numpy as jnp
+
+        start = self.method.prepared(self.task.start)
+        parameters = jax.tree.map(jnp.asarray, start)
+        memory = _functions(self.code)[0](*self.given, parameters)
+        return State(parameters, memory, self.batches.start(self.seed, 0), 0)
+
+    def again(self, parameters: Any, leaves: Sequence[Any], taken: int) -> State:
+        """The state in which an earlier run ended."""
+        import jax
+        import jax.numpy as jnp
+
+        fresh = self.begin()
+        memory = jax.tree.unflatten(
+            jax.tree.structure(fresh.memory), [jnp.asarray(leaf) for leaf in leaves]
+        )
+        draws = self.batches.start(self.seed, taken)
+        return State(jax.tree.map(jnp.asarray, parameters), memory, draws, taken)
+
+    def advance(self, state: State, target: int) -> State:
+        """The state after step number `target`."""
+        moved = _functions(self.code)[1](*self.given, state.taken, target, *state[:3])
+        return State(*moved, target)
+
+    def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
+        """The last state before step `bad` that is still good, by bisection."""
+        while bad - state.taken > 1:
+            middle = self.advance(state, (state.taken + bad) // 2)
+            if good(middle):
+                state = middle
+            else:
+                bad = middle.taken
+        return state
+
+    def moment(self, state: State) -> Moment:
+        """The state as it is looked at from outside, in NumPy arrays."""
+        import jax
+
+        memory = jax.tree.map(np.asarray, state.memory)
+        parameters = jax.tree.map(np.asarray, state.parameters)
+        log_t = self.method.log_time(memory, state.taken)
+        t = self.method.learning_rate * state.taken
+        if not self.method.steady:
+            t = math.exp(log_t) if log_t < LARGEST else math.inf
+        return Moment(state.taken, t, log_t, parameters)
+
+
+def follow(
+    run: Run, state: State, meter: Meter, plan: Plan, progress: Progress | None
+) -> tuple[State, Outcome]:
+    """The last finite state, its records in `meter`, and how training ended."""
+    records, goals = {*plan.records, plan.last}, plan.goals
+    for target in (look for look in plan.looks if look > state.taken):
+        moved = run.advance(state, target)
+        if not finite(moved.parameters):
+            good = run.last(state, target, lambda s: finite(s.parameters))
+            _blame(run, good)
+            sentence = f"not finite after {good.taken + 1} steps; take a smaller learning rate"
+            return state, Outcome(Kind.DIVERGED, sentence)
+        moment = run.moment(moved)
+        numbers = meter.look(moment)
+        if goals.located(moment, numbers):  # between two looks: where exactly?
+            before = run.last(state, target, lambda s: not _located(run, meter, goals, s))
+            moved = run.advance(before, before.taken + 1)
+            moment = run.moment(moved)
+            numbers = meter.look(moment)
+        if _beyond(numbers, meter.first):
+            sentence = f"the loss is beyond float64 after {moved.taken} steps"
+            return state, Outcome(Kind.DIVERGED, f"{sentence}; take a smaller learning rate")
+        state, met = moved, goals.met(moment, numbers)
+        if state.taken in records or met is not None:
+            meter.keep(moment, numbers)
+        if progress is not None:
+            progress(state.taken / plan.last, f"step {state.taken} of {plan.last}")
+        if met is not None:
+            return state, met
+    return state, goals.ended(run.moment(state), numbers)
+
+
+def _located(run: Run, meter: Meter, goals: Goals, state: State) -> bool:
+    moment = run.moment(state)
+    return goals.located(moment, meter.look(moment))
+
+
+class Plan(NamedTuple):
+    """Steps to record, steps to look at, the last step, and the goals."""
+
+    records: list[int]
+    looks: list[int]
+    last: int
+    goals: Goals
+
+
+def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
+    """What the rules say about this run."""
+    who, epoch = run.who, run.batches.epoch
+    stopping.understood(who, stop, STOPS)
+    last = _last_step(run, stop, epoch)
+    goals = Goals(who, run.task, stop, located=epoch is None, steady=run.method.steady)
+    records = recording.steps_to_record(who, record, last, epoch)
+    looks = set(records)
+    if goals.any:
+        looks |= set(recording.log_spaced(last, LOOKS))
+        if epoch is not None:
+            looks |= set(range(epoch, last + 1, epoch))
+    return Plan(records, sorted(looks), last, goals)
+
+
+def _last_step(run: Run, stop: Sequence[Any], epoch: int | None) -> int:
+    """The step after which a budget ends the run."""
+    found = []
+    for rule in stop:
+        if isinstance(rule, stopping.Steps):
+            found.append(rule.count)
+        elif isinstance(rule, stopping.Epochs):
+            if epoch is None:
+                raise ValueError(f"{run.who}: Epochs needs batch=; use Steps")
+            found.append(rule.count * epoch)
+        elif isinstance(rule, stopping.Time) and run.method.steady:
+            count = rule.t / run.method.learning_rate
+            if count > 1e15:
+                raise ValueError(
+                    f"{run.who}: Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate"
+                )
+            found.append(max(1, round(count)))
+    if not found and not stop:
+        raise ValueError(f"{run.who}: descent never ends by itself; give stop=Steps(1000), say")
+    return min(found, default=MOST)
+
+
+def finite(parameters: Any) -> bool:
+    """True if all parameters are finite numbers."""
+    import jax
+
+    return all(np.isfinite(np.asarray(part)).all() for part in jax.tree.leaves(parameters))
+
+
+def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
+    """Whether the loss has grown out of float64, though the parameters are still inside."""
+    grown = not found["log_loss"] <= first["log_loss"]
+    return grown and not math.isfinite(found["loss"])
+
+
+def _blame(run: Run, state: State) -> None:
+    """Raises if the penalty made a nan out of finite numbers."""
+    if run.penalty is None:
+        return
+    found = {"subgradient": run.penalty.subgradient(state.parameters)}
+    if run.method.penalties == "prox":
+        oracle = _oracle(run.code, run.weights, run.task.data, None)
+        rate = run.method.learning_rate
+        moved = plus(state.parameters, -rate, oracle.loss_gradient(state.parameters))
+        found = {"proximal map": run.penalty.prox(moved, rate)} if finite(moved) else {}
+    for name, value in found.items():
+        if not finite(value):
+            raise ValueError(
+                f"{run.who}: the {name} of the penalty is nan at step {state.taken}, where the "
+                "parameters are finite; check the penalty there"
+            )
+
+
+class _Penalty:
+    """A weighted sum of regularizers whose weights are traced."""
+
+    def __init__(self, weights: Sequence[Any], regularizers: tuple[Any, ...]) -> None:
+        self.terms = list(zip(weights, regularizers, strict=True))
+
+    def subgradient(self, parameters: Any) -> Any:
+        (weight, first), *rest = self.terms
+        import jax
+
+        total = jax.tree.map(lambda part: weight * part, first.subgradient(parameters))
+        for weight, regularizer in rest:
+            total = plus(total, weight, regularizer.subgradient(parameters))
+        return total
+
+    def prox(self, parameters: Any, length: Any) -> Any:
+        ((weight, regularizer),) = self.terms
+        return regularizer.prox(parameters, length * weight)
+
+
+def _oracle(code: Code, weights: Sequence[Any], data: Any, share: Any) -> Oracle:
+    penalty = _Penalty(weights, code.penalty) if code.penalty else None
+    return Oracle(code.objective, data, share, penalty)
+
+
+@functools.lru_cache(maxsize=64)
+def _functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """(weights, numbers, data, parameters) -> memory; and the steps from one to another."""
+    import jax
+
+    def memory(weights: Any, numbers: Any, data: Any, parameters: Any) -> Any:
+        method = code.method.with_numbers(numbers)
+        return method.memory(_oracle(code, weights, data, None), parameters)
+
+    def one(weights: Any, numbers: Any, data: Any, k: Any, carried: Any) -> Any:
+        parameters, held, draws = carried
+        method, share = code.method.with_numbers(numbers), None
+        if code.batches.size is not None:
+            rows, share, draws = code.batches.draw(k, draws)
+            data = jax.tree.map(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
+        moved, held = method.step(_oracle(code, weights, data, share), parameters, held, k)
+        if code.method.weight_decay:
+            moved = plus(moved, -method.learning_rate * method.weight_decay, parameters)
+        return moved, held, draws
+
+    def loop(weights: Any, numbers: Any, data: Any, begin: Any, end: Any, *carried: Any) -> Any:
+        return jax.lax.fori_loop(
+            begin, end, lambda k, now: one(weights, numbers, data, k, now), carried
+        )
+
+    single = jax.jit(one)
+
+    def walk(weights: Any, numbers: Any, data: Any, begin: int, end: int, *carried: Any) -> Any:
+        for k in range(begin, end):
+            carried = single(weights, numbers, data, k, carried)
+        return carried
+
+    # on processors XLA makes convolutions inside a loop 15 times slower than outside
+    return jax.jit(memory), (walk if code.outside else jax.jit(loop))

@@ -1,0 +1,233 @@
+"""Gradient descent, plain, stochastic, with subgradients and normalized; Adam; proximal steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+from tacit.arguments import positive, real
+from tacit.training.descent.method import Descent, Oracle, plus, zeros
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GradientDescent(Descent):
+    """w <- w - learning_rate * grad L(w), on all samples or on batches.
+
+    With `scaled`, the learning rate is at most scaled / |w|^2: the curvature of a 2-homogeneous
+    net grows like |w|^2, so that a large start needs small steps only while it is large.
+    """
+
+    scaled: float | None = None
+    penalties: ClassVar[str] = "smooth"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scaled is not None:
+            object.__setattr__(self, "scaled", positive(type(self).__name__, "scaled", self.scaled))
+
+    @property
+    def steady(self) -> bool:
+        return self.scaled is None
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        import jax.numpy as jnp
+
+        return () if self.scaled is None else jnp.float64(0.0)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        gradient = oracle.gradient(parameters)
+        if self.scaled is None:
+            return plus(parameters, -self.learning_rate, gradient), memory
+        import jax
+        import jax.numpy as jnp
+
+        square = sum(jnp.sum(jnp.square(part)) for part in jax.tree.leaves(parameters))
+        rate = jnp.minimum(self.learning_rate, self.scaled / square)
+        # the driver decays by learning_rate; here the rate is a smaller one
+        pull = self.weight_decay * (rate - self.learning_rate)
+        moved = jax.tree.map(
+            lambda w, g: w - (rate * g + pull * w).astype(w.dtype), parameters, gradient
+        )
+        return moved, memory + rate
+
+    def log_time(self, memory: Any, k: int) -> float:
+        if self.scaled is None:
+            return super().log_time(memory, k)
+        return math.log(memory) if memory > 0 else -math.inf
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        total = smoothness + curvature + self.weight_decay
+        return (2 / total if total > 0 else math.inf), "2/(largest curvature of the objective)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Subgradient(GradientDescent):
+    """w <- w - learning_rate * (grad L(w) + H(w)), with H a subgradient of the penalty (N)."""
+
+    penalties: ClassVar[str] = "any"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SGD(Descent):
+    """velocity <- momentum * velocity + gradient; w <- w - learning_rate * velocity.
+
+    With `nesterov` the step goes along gradient + momentum * velocity, as in PyTorch.
+    """
+
+    momentum: float = 0.0
+    nesterov: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "momentum", _share(self, "momentum", self.momentum))
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        return zeros(parameters)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        gradient = oracle.gradient(parameters)
+        velocity = plus(gradient, self.momentum, memory)
+        ahead = plus(gradient, self.momentum, velocity) if self.nesterov else velocity
+        return plus(parameters, -self.learning_rate, ahead), velocity
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        if self.nesterov:
+            return None
+        total = smoothness + curvature + self.weight_decay
+        bound = 2 * (1 + self.momentum) / total if total > 0 else math.inf
+        return bound, "2 (1 + momentum)/(largest curvature of the objective)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Adam(Descent):
+    """Adam (Kingma and Ba 2015); with weight_decay, which is decoupled, AdamW.
+
+    The penalty's subgradient enters the moments like the gradient of the loss:
+
+        P = grad L + H,     m <- b1 m + (1 - b1) P,     v <- b2 v + (1 - b2) P^2
+        w <- w - learning_rate (m/(1 - b1^k)) / (sqrt(v/(1 - b2^k)) + epsilon)
+
+    with b1, b2 = `mean_decay`, `square_decay`. `decoupled` takes the penalty out of the moments:
+    w <- w - learning_rate (... + H), of which weight_decay is the special case H = rate * w.
+    """
+
+    mean_decay: float = 0.9
+    square_decay: float = 0.999
+    epsilon: float = 1e-8
+    decoupled: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("mean_decay", "square_decay"):
+            object.__setattr__(self, name, _share(self, name, getattr(self, name)))
+        object.__setattr__(self, "epsilon", positive("Adam", "epsilon", self.epsilon))
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        return zeros(parameters), zeros(parameters)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        import jax
+        import jax.numpy as jnp
+
+        outside = self.decoupled and oracle.penalty is not None
+        gradient = (oracle.loss_gradient if outside else oracle.gradient)(parameters)
+        a, b = self.mean_decay, self.square_decay
+        mean = jax.tree.map(lambda m, g: a * m + (1 - a) * g, memory[0], gradient)
+        square = jax.tree.map(lambda v, g: b * v + (1 - b) * g * g, memory[1], gradient)
+        # 1 - a^k without the cancellation of small k in float32
+        count = (k + 1).astype(jax.tree.leaves(mean)[0].dtype)
+        first, second = (-jnp.expm1(count * jnp.log(share)) for share in (a, b))
+        moved = jax.tree.map(
+            lambda w, m, v: (
+                w - self.learning_rate * (m / first) / (jnp.sqrt(v / second) + self.epsilon)
+            ),
+            parameters,
+            mean,
+            square,
+        )
+        if outside:
+            moved = plus(moved, -self.learning_rate, oracle.penalty.subgradient(parameters))
+        return moved, (mean, square)
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        if not (self.decoupled and curvature):
+            return None
+        return 2 / curvature, "2/(curvature of the decoupled penalty)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Proximal(Descent):
+    """w <- prox(w - learning_rate * grad L(w)), the proximal map of the penalty (ISTA).
+
+    `accelerated` is FISTA (Beck and Teboulle 2009): the same step from z, starting at z = w and
+    weight 1, with weight' = (1 + sqrt(1 + 4 weight^2))/2 and
+    z' = w' + (weight - 1)/weight' (w' - w).
+    """
+
+    accelerated: bool = False
+    penalties: ClassVar[str] = "prox"
+    batches: ClassVar[bool] = False
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        import jax.numpy as jnp
+
+        return (parameters, jnp.float64(1.0)) if self.accelerated else ()
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        import jax
+        import jax.numpy as jnp
+
+        ahead = memory[0] if self.accelerated else parameters
+        moved = plus(ahead, -self.learning_rate, oracle.loss_gradient(ahead))
+        moved = oracle.prox(moved, self.learning_rate)
+        if not self.accelerated:
+            return moved, ()
+        weight = memory[1]
+        grown = (1 + jnp.sqrt(1 + 4 * weight**2)) / 2
+        push = (weight - 1) / grown
+        ahead = jax.tree.map(lambda new, old: new + push * (new - old), moved, parameters)
+        return moved, (ahead, grown)
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        top = 1 if self.accelerated else 2
+        bound = top / smoothness if smoothness > 0 else math.inf
+        return bound * (1 + 1e-12 * self.accelerated), f"{top}/(largest curvature of the loss)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class NormalizedDescent(Descent):
+    """w <- w - learning_rate * grad L(w) / L(w), in the stable form of M appendix H.5.
+
+    Such a step is learning_rate / L of training time, so that its paths share the axes of the
+    flows. Only log L is ever represented.
+    """
+
+    batches: ClassVar[bool] = False
+    penalties: ClassVar[str] = "none"
+    decays: ClassVar[bool] = False
+    steady: ClassVar[bool] = False  # type: ignore[assignment]
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.float64(-math.inf)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        import jax.numpy as jnp
+
+        log_loss, gradient = oracle.log_value_and_gradient(parameters)
+        log_time = jnp.logaddexp(memory, jnp.log(self.learning_rate) - log_loss)
+        return plus(parameters, -self.learning_rate, gradient), log_time
+
+    def log_time(self, memory: Any, k: int) -> float:
+        return float(memory)
+
+
+def _share(method: Descent, name: str, value: object) -> float:
+    """A number in [0, 1)."""
+    who = type(method).__name__
+    share = real(who, name, value, rule="a number in [0, 1)")
+    if not 0 <= share < 1:
+        raise ValueError(f"{who}: {name} must be in [0, 1), got {share}")
+    return share

@@ -1,0 +1,65 @@
+"""The path that training took: a labelled dataset, how it ended, and what is needed to go on."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.records import Outcome, Record
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Path(Record):
+    """Where training went; `dataset` holds everything that was recorded, with labels.
+
+    `parameters` are the last ones, an array or a pytree of arrays; None where float64 cannot hold
+    them. `memory` is what a step-by-step method carries from step to step, for `resume`.
+    """
+
+    outcome: Outcome
+    dataset: Any = dataclasses.field(repr=False)
+    parameters: Any = dataclasses.field(default=None, repr=False)
+    memory: tuple[Array, ...] | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def t(self) -> float:
+        """The training time at the end."""
+        return float(self.dataset.t.values[-1])
+
+    @property
+    def steps(self) -> int:
+        """The number of steps taken; a flow has none."""
+        if "step" not in self.dataset.coords:
+            raise AttributeError("Path.steps: an exact flow has no steps; see t")
+        return int(self.dataset.step.values[-1])
+
+    @property
+    def log_loss(self) -> float:
+        """The natural logarithm of the training loss at the end."""
+        return float(self.dataset.log_loss.values[-1])
+
+    @property
+    def predictor(self) -> Array:
+        """The linear predictor at the end, a vector or a matrix."""
+        return self._last("predictor", "the model has no linear predictor; see predictions")
+
+    @property
+    def predictions(self) -> Array:
+        """The outputs of the model on the samples at the end."""
+        return self._last("predictions", "they were not recorded; see predictor")
+
+    def _last(self, name: str, why: str) -> Array:
+        if name not in self.dataset:
+            raise AttributeError(f"Path.{name}: {why}")
+        return np.asarray(self.dataset[name].values[-1])
+
+    def rows(self) -> list[tuple[str, str]]:
+        found = [("outcome", str(self.outcome)), ("t", f"{self.t:.6g}")]
+        if "step" in self.dataset.coords:
+            found.append(("steps", str(self.steps)))
+        found.append(("log_loss", f"{self.log_loss:.6g}"))
+        sizes = ", ".join(f"{name} {size}" for name, size in self.dataset.sizes.items())
+        return [*found, ("dataset", f"{', '.join(map(str, self.dataset.data_vars))} ({sizes})")]

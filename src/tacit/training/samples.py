@@ -1,0 +1,230 @@
+"""A model with flat parameters on samples, labels or a matrix, as step-by-step methods see it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.flows.inputs import inputs_of, outputs
+from tacit.flows.tangent_loss import finite
+from tacit.flows.tangent_march import Moment as FlowMoment
+from tacit.flows.tangent_path import dataset as labelled
+from tacit.flows.tangent_task import Task as FlowTask
+from tacit.flows.tangent_task import task as flow_task
+from tacit.models.linear import LinearMatrix, LinearPredictor
+from tacit.models.matrix import MatrixModel
+from tacit.models.model import Model, Separable
+from tacit.precision import double_precision
+from tacit.problems.classification import Classification
+from tacit.problems.population import accuracy
+from tacit.training.task import Moment
+
+TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
+NUMBERS = ("loss", "log_loss", "objective", "penalty", "gradient_norm", "parameter_norm")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SampleLoss:
+    """The loss of a model on rows of inputs and labels; one per model in compiled code."""
+
+    model: Model
+    loss: str
+    samples: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SampleLoss):
+            return NotImplemented
+        same = other.loss == self.loss and other.samples == self.samples
+        return same and other.model is self.model
+
+    def __hash__(self) -> int:
+        return hash((id(self.model), self.loss, self.samples))
+
+    def value(self, data: Any, parameters: Any, share: Any = None) -> Any:
+        import jax.numpy as jnp
+
+        inputs, y = data
+        found = outputs(self.model, parameters, inputs)
+        if self.loss == "exp":
+            losses = jnp.exp(-y * found)
+        elif self.loss == "logistic":
+            losses = jnp.logaddexp(0.0, -y * found)
+        else:
+            losses = (found - y) ** 2
+        total = 1.0 if self.loss in ("exp", "logistic") else float(self.samples)
+        total = total / 2 if self.loss == "half squares" else total
+        if share is not None:
+            return total * (jnp.sum(jnp.where(share, losses, 0.0)) / jnp.sum(share))
+        # a sum over all samples is not written as a mean, which would round once more
+        return jnp.sum(losses) * (total / len(y))
+
+    def log_value(self, data: Any, parameters: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        inputs, y = data
+        if self.loss not in ("exp", "logistic"):
+            return jnp.log(self.value(data, parameters))
+        margins = y * outputs(self.model, parameters, inputs)
+        logs = -margins
+        if self.loss == "logistic":  # log log(1 + exp(-m)), which is -m in the tail
+            near = jnp.log(jnp.logaddexp(0.0, -jnp.minimum(margins, TAIL)))
+            logs = jnp.where(margins < TAIL, near, -margins)
+        # its gradient, grad L / L, is the softmax of the gaps to the smallest margin: M eq. (87)
+        return jax.nn.logsumexp(logs) - math.log(len(y))
+
+
+class SampleTask:
+    """A checked pair of a Model and a Regression, a Classification or a matrix problem."""
+
+    outside = False
+
+    def __init__(self, who: str, model: Any, problem: Any) -> None:
+        self.who = who
+        self.flow: FlowTask = flow_task(who, model, problem, problem.test)
+        self.model, self.problem, self.start = self.flow.model, problem, self.flow.start
+        self.samples: int = problem.samples
+        self.objective = SampleLoss(self.model, problem.loss, self.samples)
+        self.data = inputs_of(self.model, problem), problem.y
+        self.linear = isinstance(self.model, Separable | MatrixModel)
+        with np.errstate(over="ignore", under="ignore"):
+            predictions = self.flow.samples.predict(self.start)
+            held = finite(self.flow.loss, predictions)
+        if not held:
+            raise ValueError(
+                f"{who}: the gradients of this start are beyond float64 (its largest prediction "
+                f"is {np.abs(predictions).max():.3g}); take a smaller start"
+            )
+        self.unit = self.flow.loss.log_unit(predictions)
+
+    def log_unit(self) -> float:
+        return self.unit
+
+    def smoothness(self) -> float | None:
+        labels = isinstance(self.problem, Classification)
+        if labels or not isinstance(self.model, LinearPredictor | LinearMatrix):
+            return None
+        bend = 1.0 if self.problem.loss == "half squares" else 2.0
+        if self.data[0].ndim == 1:
+            return bend
+        return bend * float(np.linalg.norm(self.data[0], 2) ** 2)
+
+    def predictor(self, parameters: Array) -> Array:
+        if isinstance(self.model, MatrixModel):
+            return self.model.matrix(parameters)
+        assert isinstance(self.model, Separable)
+        return self.model.predictor(parameters)
+
+    def must_record(self, who: str, rule: Any) -> None:
+        names = [rule.name] if hasattr(rule, "name") else list(rule._levels())
+        known = [name for name in self.meter(None).first if name != "step"]
+        for name in names:
+            if name not in known:
+                raise ValueError(
+                    f"{who}: {type(rule).__name__} looks at {name}, which is not recorded here; "
+                    f"there are {', '.join(known)}"
+                )
+
+    def meter(self, penalty: Any) -> SampleMeter:
+        return SampleMeter(self, penalty)
+
+    def describe(self) -> dict[str, Any]:
+        from tacit.flows.tangent_path import description
+
+        return description(self.flow)
+
+
+class SampleMeter:
+    """What is measured along the way; the rest of a dataset follows from the records."""
+
+    def __init__(self, task: SampleTask, penalty: Any) -> None:
+        self.task, self.penalty = task, penalty
+        begin = Moment(0, 0.0, -math.inf, task.start)
+        self.moments: list[Moment] = []
+        self.numbers: list[Mapping[str, float]] = []
+        self.first = self.look(begin)
+
+    def look(self, moment: Moment) -> Mapping[str, float]:
+        task, theta = self.task, moment.parameters
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            predictions = np.asarray(task.flow.samples.predict(theta))
+            log_loss = float(task.flow.loss.log_loss(predictions))
+            found = {"log_loss": log_loss, "loss": float(np.exp(log_loss))}
+            if isinstance(task.problem, Classification):
+                found["train_accuracy"] = float(accuracy(predictions * task.problem.y))
+            elif task.linear and task.problem.truth is not None:
+                found |= self._errors(task.predictor(theta))
+            if task.flow.test is not None:
+                found |= self._tested(theta)
+            if self.penalty is not None:
+                found |= self._penalty(moment, found["loss"])
+        return found
+
+    def keep(self, moment: Moment, numbers: Mapping[str, float]) -> None:
+        self.moments.append(moment)
+        self.numbers.append(numbers)
+
+    def dataset(self) -> Any:
+        steps = np.array([moment.step for moment in self.moments])
+        log_t = np.array([moment.log_t for moment in self.moments])
+        names = ("penalty", "objective", "gradient_norm", "penalty_gradient_norm", "relative_error")
+        extra = {
+            name: np.array([numbers[name] for numbers in self.numbers])
+            for name in names
+            if name in self.numbers[0]
+        }
+        samples = self.task.flow.samples
+        flow = [FlowMoment(m.t, m.parameters, samples.predict(m.parameters)) for m in self.moments]
+        return labelled(self.task.flow, 0.0, flow, {"step": steps, "log_t": log_t, **extra})
+
+    def _errors(self, predictor: Array) -> dict[str, float]:
+        truth = self.task.problem.truth
+        apart = float(np.linalg.norm(predictor.ravel() - truth.ravel()))
+        error = apart**2
+        if isinstance(self.task.model, MatrixModel):
+            error = self.task.problem.test_error(predictor)
+        return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
+
+    def _tested(self, theta: Array) -> dict[str, float]:
+        test = self.task.flow.test
+        found = np.asarray(self.task.model.predict(theta, test.X))
+        loss = type(self.task.flow.loss)(test.y, test.loss)
+        result = {"test_loss": float(np.exp(loss.log_loss(found)))}
+        if isinstance(test, Classification):
+            result["test_accuracy"] = float(accuracy(found * test.y))
+        return result
+
+    def _penalty(self, moment: Moment, loss: float) -> dict[str, float]:
+        """The penalty and what it pulls with; a nan of either is an error that names the step."""
+        with double_precision():
+            gradient, value, pull = _pulls(self.task.objective, self.penalty)(
+                self.task.data, moment.parameters
+            )
+        found = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
+        for name, number in zip(("value", "subgradient"), found.values(), strict=True):
+            if math.isnan(number):
+                raise ValueError(
+                    f"{self.task.who}: the {name} of the penalty is nan at step {moment.step}, "
+                    "where the parameters are finite (the largest is "
+                    f"{np.abs(moment.parameters).max():.3g}); check the penalty there"
+                )
+        found["objective"] = loss + found["penalty"]
+        return found | {"gradient_norm": float(np.linalg.norm(gradient))}
+
+
+@functools.lru_cache(maxsize=32)
+def _pulls(objective: SampleLoss, penalty: Any) -> Callable[..., Any]:
+    """A compiled function (data, theta) -> (gradient of the loss, penalty, its subgradient)."""
+    import jax
+
+    def measure(data: Any, theta: Any) -> Any:
+        gradient = jax.grad(objective.value, argnums=1)(data, theta)
+        return gradient, penalty.value(theta), penalty.subgradient(theta)
+
+    return jax.jit(measure)
