@@ -85,7 +85,8 @@ def train(
     stops, records = stopping.rules("train", stop), recording.rules("train", record)
     if not isinstance(method, Descent):
         raise ValueError(
-            f"train: the method must be one such as GradientDescent(0.01), got {type(method).__name__}"
+            "train: the method must be one such as GradientDescent(0.01), got "
+            f"{type(method).__name__}"
         )
     task = task_of(who, model, problem)
     penalty = checked_penalty(who, method, penalty, task)

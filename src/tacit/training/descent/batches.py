@@ -39,7 +39,8 @@ class Batches:
         import jax
         import jax.numpy as jnp
 
-        assert self.size is not None and self.epoch is not None
+        assert self.size is not None
+        assert self.epoch is not None
         key, order = carried
         epoch, place = divmod(k, self.epoch)
         order = jax.lax.cond(place == 0, lambda: self._order(key, epoch), lambda: order)
@@ -50,11 +51,12 @@ class Batches:
         return rows, share, (key, order)
 
     def _order(self, key: Any, epoch: Any) -> Any:
-        """The samples in the order of an epoch, with some again at the end to fill the last piece."""
+        """The samples in the order of an epoch; some again at the end fill the last piece."""
         import jax
         import jax.numpy as jnp
 
-        assert self.size is not None and self.epoch is not None
+        assert self.size is not None
+        assert self.epoch is not None
         order = jax.random.permutation(jax.random.fold_in(key, epoch), self.samples)
         return jnp.pad(order, (0, self.epoch * self.size - self.samples)).astype(jnp.int32)
 

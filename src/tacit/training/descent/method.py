@@ -79,8 +79,9 @@ def zeros(parameters: Any) -> Any:
 class Descent(Record, abc.ABC):
     """A method that goes step by step. A new one defines `step`, and `memory` if it has any.
 
-    Positive numbers among the fields may change from run to run without compiling anew. `weight_decay` is
-    decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    Positive numbers among the fields may change from run to run without compiling anew.
+    `weight_decay` is decoupled: every step also takes learning_rate * weight_decay * parameters
+    away.
     """
 
     learning_rate: float
