@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from stress_problems import Problem
 from tacit import L1, L2, Frobenius, Lp, Nuclear, Q, R, Schatten
-from tacit.bias.derive import Derived
+from tacit.regularizers.derive import Derived
 
 RIGHT = 1e-7
 ROUNDING = mpf(10) ** -14

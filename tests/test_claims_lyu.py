@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import tacit
-from tacit.bias.q import Q
 from tacit.claims.lyu import (
     clock,
     forecasts,
@@ -23,13 +22,14 @@ from tacit.claims.lyu import (
 )
 from tacit.flows.decay import WeightDecay
 from tacit.flows.dual import DualFlow
+from tacit.measures import forecast as measured_forecast
+from tacit.measures.forecast import forecast
+from tacit.measures.forecast_run import forecast_run
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
-from tacit.probes import forecast as probes_forecast
-from tacit.probes.forecast import forecast
-from tacit.probes.forecast_run import forecast_run
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
+from tacit.regularizers.q import Q
 
 REFUTED = ("fails", "inconclusive")
 DRAWN = {"max_examples": 6, "deadline": None, "derandomize": True}
@@ -404,7 +404,7 @@ def test_a_test_curve_that_is_not_measured_is_refuted_for_wide_margins(monkeypat
 
 def test_norms_that_meet_do_not_tell_when_wide_margins_fall(monkeypatch, few):
     """The forecast as it was: no minimisers, start and displacement alone."""
-    monkeypatch.setattr(probes_forecast, "minimisers", lambda *args: None)
+    monkeypatch.setattr(measured_forecast, "minimisers", lambda *args: None)
     monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
     assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the test curve")
 

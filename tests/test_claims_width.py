@@ -8,14 +8,14 @@ from scipy.linalg import expm
 from scipy.stats import ks_2samp
 
 import tacit
-from tacit.bias.interpolate import interpolate
-from tacit.bias.q import Q
-from tacit.bias.spectral import Frobenius, Schatten
 from tacit.claims.evidence import HOLDING
 from tacit.claims.woodworth import kernel_bounds, kernel_corollary, kernel_lemmas, matrices, width
 from tacit.flows.matrix import MatrixFlow
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import Sensing, commuting_sensing
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Schatten
+from tacit.solvers.interpolate import interpolate
 
 REFUTED = ("fails", "inconclusive")
 

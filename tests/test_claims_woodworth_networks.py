@@ -6,8 +6,8 @@ import pytest
 from tacit.claims.registry import Claim
 from tacit.claims.woodworth import network_runs, networks
 from tacit.claims.woodworth.network_runs import Trained, data, kernel_outputs, net, start, trained
+from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.tangent import gradient_distance
-from tacit.probes.kernel_machines import kernel_interpolant
 from tacit.records import Kind, NumericalError, Outcome
 
 REFUTED = ("fails", "inconclusive")

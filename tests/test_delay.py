@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from tacit.bias.delay import (
+from tacit.problems.recovery import sparse_recovery
+from tacit.solvers.delay import (
     descent_points,
     error_floor,
     least_squares_limit,
@@ -14,8 +15,7 @@ from tacit.bias.delay import (
     predicted_delay,
     ridge_limit,
 )
-from tacit.bias.slow_flow import slow_flow
-from tacit.problems.recovery import sparse_recovery
+from tacit.solvers.slow_flow import slow_flow
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
 

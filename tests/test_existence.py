@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.bias import separation
-from tacit.bias.existence import independent, separates, separating
-from tacit.bias.margin_set import Unbounded
 from tacit.records import Kind
+from tacit.solvers import separation
+from tacit.solvers.existence import independent, separates, separating
+from tacit.solvers.margins.active_set import Unbounded
 
 
 def exact_margins(Z, beta):

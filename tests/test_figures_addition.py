@@ -10,8 +10,8 @@ from tacit import store
 from tacit.figures import lyu_f3_addition  # noqa: F401 registers L-F3b
 from tacit.figures.registry import draw, figures, make, save
 from tacit.flows.class_descent import ClassDescent
+from tacit.measures.grokking import grokking
 from tacit.models.two_token_net import TwoTokenNet
-from tacit.probes.grokking import grokking
 from tacit.problems.arithmetic import modular_addition
 from tacit.records import NumericalError
 

@@ -14,7 +14,7 @@ from tacit.figures import (
     notsawo_scaling,
 )
 from tacit.figures.registry import draw, figures, make
-from tacit.probes.grokking import grokking
+from tacit.measures.grokking import grokking
 from tacit.problems.recovery import sparse_recovery
 
 MODULES = {

@@ -5,12 +5,12 @@ import pytest
 
 import tacit.figures.notsawo_f2 as module
 from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
-from tacit.bias.delay import error_floor
 from tacit.figures.registry import draw, figures, make
 from tacit.flows.held_norm import HeldNorm
 from tacit.models.network import two_layer
 from tacit.problems.opposed_units import opposed_units
 from tacit.problems.recovery import sparse_recovery
+from tacit.solvers.delay import error_floor
 
 SMALL = {"inputs": 6, "width": 20, "samples": 30, "net_seeds": 2, "net_steps": 1500,
          "log2_range": [-2.0, 2.0], "per_doubling": 2, "sparse_steps": 1500, "l2_steps": 4000,

@@ -5,7 +5,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from figure_checks import assert_captioned, assert_data_speak
-from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
 from tacit.claims.notsawo.nuclear_runs import corner
 from tacit.figures import notsawo_depth, notsawo_dominance, notsawo_scaling, notsawo_selection
 from tacit.figures.notsawo_low_rank import LowRankRecovery
@@ -13,6 +12,7 @@ from tacit.figures.registry import draw, figures, make
 from tacit.problems.coherence import coherent_completion
 from tacit.problems.matrices import low_rank_completion
 from tacit.problems.recovery import sparse_recovery
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
 
 PRESETS = {
     "N-F-dominance-nuclear": notsawo_dominance.NUCLEAR,

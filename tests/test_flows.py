@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
 from tacit.flows import DualFlow, GradientDescent, ParameterFlow
 from tacit.models import DiagonalNet, ProductNet
 from tacit.problems import Regression, sparse_regression
 from tacit.records import Kind
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 PROBLEM = sparse_regression(4, 12, 2, seed=1)
 SHAPE = np.random.default_rng(5).uniform(0.6, 1.6, 12) * np.tile([1, -1, 1], 4)

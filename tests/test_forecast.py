@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import tacit
 from tacit.claims.lyu.forecasts import jump, turned
 from tacit.flows.decay import WeightDecay
+from tacit.measures.forecast import forecast, meeting, transition_time
+from tacit.measures.forecast_run import forecast_run
 from tacit.models.function import FunctionModel
-from tacit.probes.forecast import forecast, meeting, transition_time
-from tacit.probes.forecast_run import forecast_run
 from tacit.problems.classification import separable_points
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.population import MajorityCube, WideMargin
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
 
 calm = settings(deadline=None, derandomize=True, max_examples=40)
 

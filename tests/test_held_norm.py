@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias.delay import error_floor
-from tacit.bias.held_ridge import held_best, held_ridge
 from tacit.flows.held_norm import HeldNorm
 from tacit.flows.held_sweep import held_sweep
 from tacit.flows.projections import onto_l1_ball, project
@@ -24,6 +22,8 @@ from tacit.problems.opposed_units import answers, opposed_units
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.solvers.delay import error_floor
+from tacit.solvers.held_ridge import held_best, held_ridge
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 numbers = st.floats(-10, 10).filter(lambda x: x == 0 or abs(x) > 1e-3)

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.probes import compiled_functions
-from tacit.probes.kernel_regression import kernel_regression
-from tacit.probes.kernels import gradient_turn, tangent_kernel
+from tacit.measures.kernels import compiled as compiled_functions
+from tacit.measures.kernels.regression import kernel_regression
+from tacit.measures.kernels.tangent import gradient_turn, tangent_kernel
 
 RNG = np.random.default_rng(0)
 X, Y, PARAMS = RNG.normal(size=(6, 4)), RNG.normal(size=6), RNG.normal(size=4)

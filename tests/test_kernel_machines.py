@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.bias.interpolate import interpolate
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.kernels import features as tangent_features
+from tacit.measures.kernels.machines import kernel_interpolant, kernel_svm
+from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
 from tacit.models.function import FunctionModel
@@ -19,11 +19,11 @@ from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
 from tacit.models.product import ProductNet
 from tacit.models.unbiased import Unbiased
-from tacit.probes import tangent_features
-from tacit.probes.kernel_machines import kernel_interpolant, kernel_svm
-from tacit.probes.kernels import kernel_predictor, tangent_kernel
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.max_margin import max_margin
 
 N, D = 12, 5
 rng = np.random.default_rng(3)

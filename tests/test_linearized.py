@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2
 from tacit.flows.descent import GradientDescent
 from tacit.flows.dual import DualFlow
 from tacit.flows.normalized import NormalizedDescent
@@ -20,6 +18,8 @@ from tacit.models.linearized import Linearized
 from tacit.precision import double_precision
 from tacit.problems import sparse_regression
 from tacit.problems.classification import three_points
+from tacit.regularizers.norms import L2
+from tacit.solvers.interpolate import interpolate
 
 D = 5
 SHAPE = np.random.default_rng(0).uniform(0.5, 2, D) * np.array([1, -1, 1, 1, -1])

@@ -8,7 +8,6 @@ import pytest
 
 import tacit
 from tacit import store
-from tacit.bias.spectral import Frobenius
 from tacit.claims.lyu import table
 from tacit.figures import lyu_f3_table  # noqa: F401 registers L-F3a
 from tacit.figures.registry import draw, figures, make, save
@@ -19,6 +18,7 @@ from tacit.flows.parameter import ParameterFlow
 from tacit.models.factorization import DifferenceFactorization
 from tacit.problems.matrices import multiplication_table
 from tacit.records import NumericalError
+from tacit.regularizers.spectral import Frobenius
 
 REFUTED = ("fails", "inconclusive")
 SMALL = {"dimension": 12, "fraction": 0.4, "seed": 1, "decays": [1e-4, 1e-6], "records": 80}

@@ -7,13 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from tacit.bias.interpolate import interpolate
-from tacit.bias.matrix_interpolate import interpolate_matrix
-from tacit.bias.matrix_measurements import Sensed
-from tacit.bias.matrix_solution import graph_distance, kkt
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
-from tacit.bias.spectral import Frobenius, Nuclear, Schatten
 from tacit.problems.matrices import (
     Completion,
     commuting_sensing,
@@ -21,6 +14,13 @@ from tacit.problems.matrices import (
     low_rank_completion,
 )
 from tacit.records import Kind, NumericalError
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.matrices.interpolate import interpolate_matrix
+from tacit.solvers.matrices.measurements import Sensed
+from tacit.solvers.matrices.solution import graph_distance, kkt
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("tacit")

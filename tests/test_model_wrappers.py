@@ -11,6 +11,7 @@ import pytest
 
 from tacit.flows.descent import GradientDescent
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.kernels.tangent import tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
 from tacit.models.function import FunctionModel
@@ -20,7 +21,6 @@ from tacit.models.product import ProductNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.models.unbiased import Unbiased
 from tacit.precision import double_precision
-from tacit.probes.kernels import tangent_kernel
 from tacit.problems.regression import Regression, sparse_regression
 
 D = 4

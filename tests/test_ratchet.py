@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
-from tacit.bias import ratchet_walk
-from tacit.bias.margin_path import max_margin_path
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
-from tacit.bias.ratchet import ratchet_path
-from tacit.bias.ratchet_rates import growing, keep_pace
 from tacit.flows.dual import DualFlow
 from tacit.flows.stopping import Scale
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.directions import angle
 from tacit.problems.classification import separable_points, three_points
 from tacit.records import Kind, NumericalError
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
+from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.ratchet import walk as ratchet_walk
+from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.solvers.ratchet.rates import growing, keep_pace
 
 PANELS = [("M-F3d", 2), ("M-F4a", 3), ("M-F4b", 3)]
 on_panels = pytest.mark.parametrize(("name", "depth"), PANELS)

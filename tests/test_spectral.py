@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias.matrix_hessian import barrier_gram, weighted
-from tacit.bias.matrix_law import Power, Sinh, law_of
-from tacit.bias.matrix_measurements import Rows, Sensed, measurements
-from tacit.bias.matrix_state import State
-from tacit.bias.norms import L1
-from tacit.bias.q import Q
-from tacit.bias.spectral import Frobenius, Nuclear, Schatten
 from tacit.problems.matrices import Completion
+from tacit.regularizers.norms import L1
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.solvers.matrices.hessian import barrier_gram, weighted
+from tacit.solvers.matrices.law import Power, Sinh, law_of
+from tacit.solvers.matrices.measurements import Rows, Sensed, measurements
+from tacit.solvers.matrices.state import State
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("tacit")

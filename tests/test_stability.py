@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.probes.stability import stability
+from tacit.measures.stability import stability
 from tacit.problems import three_points
 
 

@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.measures.kernels.blocks import ROOM, Gradients, blocked_kernel, plan
+from tacit.measures.kernels.factors import Factors
+from tacit.measures.kernels.gradients import FunctionGradients
+from tacit.measures.kernels.regression import kernel_regression
+from tacit.measures.kernels.tangent import gradient_turn, tangent_kernel
 from tacit.models import DiagonalNet
 from tacit.models.tangent import gradient_distance, kernel_distance
 from tacit.precision import double_precision
-from tacit.probes.blocked_kernels import ROOM, Gradients, blocked_kernel, plan
-from tacit.probes.function_gradients import FunctionGradients
-from tacit.probes.kernel_regression import kernel_regression
-from tacit.probes.kernels import gradient_turn, tangent_kernel
-from tacit.probes.tangent_factors import Factors
 from tacit.records import NumericalError
 
 MANY = settings(deadline=None, derandomize=True, max_examples=60)
@@ -314,8 +314,8 @@ CHILD = """
 import sys
 import jax.numpy as jnp
 import numpy as np
-from tacit.probes.blocked_kernels import blocked_kernel, plan
-from tacit.probes.function_gradients import FunctionGradients
+from tacit.measures.kernels.blocks import blocked_kernel, plan
+from tacit.measures.kernels.gradients import FunctionGradients
 
 def bytes_of(name):
     line = next(line for line in open("/proc/self/status") if line.startswith(name))

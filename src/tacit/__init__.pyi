@@ -1,23 +1,5 @@
 """The public names of tacit, each with its home; `__init__.py` reads this file."""
 
-from tacit.bias.delay import Delay, predicted_delay
-from tacit.bias.derive import Derived, derive
-from tacit.bias.explicit import R
-from tacit.bias.interpolate import InterpolationPath, interpolate, interpolate_path
-from tacit.bias.margin_path import MarginPath, max_margin_path
-from tacit.bias.matrix_interpolate import interpolate_matrix
-from tacit.bias.matrix_solution import MatrixSolution
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2, Lp
-from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
-from tacit.bias.q import Q
-from tacit.bias.ratchet import RatchetPath, ratchet_path
-from tacit.bias.regularizer import Regularizer
-from tacit.bias.separation import Separation, separation
-from tacit.bias.slow_flow import SlowFlow, slow_flow
-from tacit.bias.solution import Solution
-from tacit.bias.spectral import Frobenius, Nuclear, Schatten
-from tacit.bias.stationary import stationary_points
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
 from tacit.flows.adam import Adam
@@ -48,6 +30,24 @@ from tacit.flows.sgd import SGD
 from tacit.flows.stopping import LogLoss, Near, Scale
 from tacit.flows.subgradient import Subgradient
 from tacit.flows.token_adam import TokenAdam
+from tacit.measures.assumptions import Assumptions, assumptions
+from tacit.measures.directions import angle, azimuth_pitch
+from tacit.measures.forecast import Forecast, forecast, transition_time
+from tacit.measures.forecast_run import forecast_run
+from tacit.measures.grokking import Grokking, grokking
+from tacit.measures.kernels.machines import KernelMachine, kernel_interpolant, kernel_svm
+from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
+from tacit.measures.kernels.regression import KernelRegression, kernel_regression
+from tacit.measures.kernels.tangent import (
+    gradient_distance,
+    gradient_turn,
+    kernel_distance,
+    kernel_predictor,
+    tangent_kernel,
+)
+from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
+from tacit.measures.margins import margins, support_vectors
+from tacit.measures.stability import Stability, stability
 from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
@@ -72,24 +72,6 @@ from tacit.models.token_transformer import TokenTransformer
 from tacit.models.two_token_net import TwoTokenNet
 from tacit.models.unbiased import Unbiased
 from tacit.models.univariate import univariate_relu
-from tacit.probes.assumptions import Assumptions, assumptions
-from tacit.probes.directions import angle, azimuth_pitch
-from tacit.probes.forecast import Forecast, forecast, transition_time
-from tacit.probes.forecast_run import forecast_run
-from tacit.probes.grokking import Grokking, grokking
-from tacit.probes.kernel_machines import KernelMachine, kernel_interpolant, kernel_svm
-from tacit.probes.kernel_measures import effective_rank, kernel_alignment, participation_ratio
-from tacit.probes.kernel_regression import KernelRegression, kernel_regression
-from tacit.probes.kernels import (
-    gradient_distance,
-    gradient_turn,
-    kernel_distance,
-    kernel_predictor,
-    tangent_kernel,
-)
-from tacit.probes.lojasiewicz import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
-from tacit.probes.margins import margins, support_vectors
-from tacit.probes.stability import Stability, stability
 from tacit.problems.arithmetic import modular_addition
 from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.classification import Classification, separable_points, three_points
@@ -109,6 +91,24 @@ from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
+from tacit.regularizers.derive import Derived, derive
+from tacit.regularizers.explicit import R
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.q import Q
+from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.solvers.delay import Delay, predicted_delay
+from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
+from tacit.solvers.margins.path import MarginPath, max_margin_path
+from tacit.solvers.matrices.interpolate import interpolate_matrix
+from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.solvers.separation import Separation, separation
+from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.solvers.solution import Solution
+from tacit.solvers.stationary import stationary_points
 from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study

@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
 from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, level, line
 from tacit.explore.state import Values, View
 from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
 from tacit.flows.decay import WeightDecay
 from tacit.flows.dual import DualFlow
+from tacit.measures.forecast import Forecast, forecast
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.forecast import Forecast, forecast
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.classification import Classification
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.population import MajorityCube
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
 
 SAMPLES, DIMENSION = 40, 100
 TASKS = {"majority": "majority of three signs: grok", "margin": "dense wide margin: misgrok"}

@@ -7,14 +7,14 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate, interpolate_path
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, level, line
 from tacit.explore.state import Values, View
 from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate, interpolate_path
 
 DIMENSION, SPARSITY = 100, 5
 # close together where the error changes, at every depth: a curve on a screen needs no more

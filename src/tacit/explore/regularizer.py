@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
 from tacit.explore.controls import Number
 from tacit.explore.picture import Curve, Panel, Picture, Style
 from tacit.explore.state import Values, View
 from tacit.figures.style import BLACK, BLUE, RED
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
 
 CONTROLS = (
     Number("depth", "depth D", 2, 10, 1, 2),

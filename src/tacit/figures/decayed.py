@@ -44,8 +44,8 @@ UNITS = {"turn": "degrees"}
 
 def decayed(problem: Classification, parameters: Parameters) -> xarray.Dataset:
     """Accuracies, norm, turn, margins and kernel distance over time, and what was foreseen."""
+    from tacit.measures.forecast import forecast
     from tacit.models.diagonal import DiagonalNet
-    from tacit.probes.forecast import forecast
 
     norm, rate = parameters["norm"], parameters["rate"]
     alpha = norm / math.sqrt(2 * problem.dimension)  # L: every u_i = v_i, |(u, v)| = norm
@@ -91,8 +91,8 @@ class _Limits:
 
 
 def _margin_limits(problem: Classification) -> _Limits:
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L1, L2
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.max_margin import max_margin
 
     assert problem.population is not None
     l1, l2 = (max_margin(problem.X, problem.y, norm()).beta for norm in (L1, L2))
@@ -119,7 +119,7 @@ def _curves(path: xarray.Dataset, parameters: Parameters, limits: _Limits) -> xa
 
 def _measured(dataset: xarray.Dataset) -> dict[str, float]:
     """When the late change of the test accuracy happens."""
-    from tacit.probes.grokking import grokking
+    from tacit.measures.grokking import grokking
 
     found = grokking(dataset.t, dataset.train_accuracy, dataset.test_accuracy)
     return {name: getattr(found, name) for name in ("begins", "jump", "ends")}

@@ -50,8 +50,8 @@ def norm(beta: Array, p: float) -> Array:
 
 def least_norm(problem: Classification, p: float) -> float:
     """The least l_p norm of a predictor of margin 1; for p < 1 the least that was found."""
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L1, L2
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.max_margin import max_margin
 
     if p < 1:
         best = stationary(problem, round(2 / p))[0]
@@ -131,9 +131,9 @@ def _landmarks(
     """The Q path, the l2 and l1 max margins and the stationary points of one set of data."""
     import xarray
 
-    from tacit.bias.margin_path import max_margin_path
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L2
+    from tacit.regularizers.norms import L2
+    from tacit.solvers.margins.path import max_margin_path
+    from tacit.solvers.max_margin import max_margin
 
     points = {
         "q_path": ("mu", max_margin_path(problem.X, problem.y, depth, mus=mus).beta),

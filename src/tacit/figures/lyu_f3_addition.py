@@ -58,8 +58,8 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 def _run(problem: Any, alpha: float, parameters: Parameters) -> xarray.Dataset:
     """One run and its summary."""
     from tacit.flows.class_descent import ClassDescent
+    from tacit.measures.grokking import grokking
     from tacit.models.two_token_net import TwoTokenNet
-    from tacit.probes.grokking import grokking
     from tacit.records import NumericalError
 
     names = ("step", "t_max", "rate", "scaled_step", "points_per_decade", "probes", "precision")

@@ -97,8 +97,8 @@ def crossing(x: Array, y: Array, level: float) -> float:
 
 def _largest_margins(problem: Classification) -> tuple[float, float]:
     """The largest margin of a predictor of unit l1 norm and of one of unit l2 norm."""
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L1, L2
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.max_margin import max_margin
 
     l1, l2 = (max_margin(problem.X, problem.y, norm()).beta for norm in (L1, L2))
     return 1 / float(np.abs(l1).sum()), 1 / float(np.linalg.norm(l2))
@@ -108,7 +108,7 @@ def _limit(problem: Classification, parameters: Parameters) -> xarray.Dataset:
     """Test accuracy of the limit of large starts: M theorem 6 with weights that never fall."""
     import xarray
 
-    from tacit.bias.ratchet import ratchet_path
+    from tacit.solvers.ratchet.ratchet import ratchet_path
 
     assert problem.population is not None
     high, low = parameters["log10_mus"]

@@ -83,7 +83,7 @@ def _cell(
     problem: Classification, rate: float, norm: float, parameters: Parameters
 ) -> dict[str, Any]:
     """One run, judged; training is solved when it gives the right labels probability `level`."""
-    from tacit.probes.grokking import grokking
+    from tacit.measures.grokking import grokking
 
     assert problem.population is not None
     path = _run(problem, rate, norm, parameters)

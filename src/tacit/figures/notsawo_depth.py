@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.bias.regularizer import Regularizer
     from tacit.problems.regression import Regression
+    from tacit.regularizers.regularizer import Regularizer
 
 PRESETS: dict[str, Parameters] = {
     "quick": {"dimension": 100, "sparsity": 5, "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
@@ -58,7 +58,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     """Errors of the minimisers over (samples, depth, seed), and runs over (descended, depth)."""
     import xarray
 
-    from tacit.bias.norms import L1
+    from tacit.regularizers.norms import L1
 
     names = ("samples", "depths", "descended")
     samples, depths, descended = (parameters[name] for name in names)
@@ -96,7 +96,7 @@ SIZES = ("samples", "depth", "seed", "dimension", "sparsity", "start")
 @cell_of(*SIZES)
 def cell(parameters: Parameters) -> Values:
     """Errors of the minimiser at one depth and, the same at all depths, of that of the l1 norm."""
-    from tacit.bias.norms import L1
+    from tacit.regularizers.norms import L1
 
     of = problem(parameters, parameters["samples"], parameters["seed"])
     bias = bias_of(parameters["depth"], parameters)
@@ -120,15 +120,15 @@ def problem(parameters: Parameters, samples: int, seed: int) -> Regression:
 
 def bias_of(depth: int, parameters: Parameters) -> Regularizer:
     """What descent minimises among the interpolators, as its step goes to 0."""
-    from tacit.bias.norms import L2
-    from tacit.bias.q import Q
+    from tacit.regularizers.norms import L2
+    from tacit.regularizers.q import Q
 
     return L2() if depth == 1 else Q(depth, alpha=parameters["start"])
 
 
 def miss(of: Regression, bias: Regularizer) -> float:
     """The relative error of the interpolator that the bias selects."""
-    from tacit.bias.interpolate import interpolate
+    from tacit.solvers.interpolate import interpolate
 
     assert of.truth is not None
     gap = interpolate(of.X, of.y, bias).beta - of.truth

@@ -107,7 +107,7 @@ def measured(run: xarray.Dataset, level: float) -> dict[str, float]:
 
 def foreseen(case: Recovery, parameters: Parameters) -> dict[str, float]:
     """t1 and t2 before training: the source's order and the slow phase."""
-    from tacit.bias.delay import predicted_delay
+    from tacit.solvers.delay import predicted_delay
 
     step, beta, level = (parameters[name] for name in ("step", "beta", "level"))
     truth = case.problem.truth

@@ -105,7 +105,7 @@ def _run(parameters: Parameters, row: int, beta: float) -> xarray.Dataset:
 
 def summary(run: Any, level: float) -> dict[str, Any]:
     """t1, t2 (nan if they are not reached), the Euclidean norm after t2, and the kind of run."""
-    from tacit.probes.grokking import grokking
+    from tacit.measures.grokking import grokking
 
     steps = run.step.values.astype(float)
     t1, t2 = (_first(steps, run[f"{part}_accuracy"].values, value)

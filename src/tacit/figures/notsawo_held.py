@@ -63,7 +63,7 @@ class SparseCase:
 
     def exact(self, shares: Array) -> Array:
         """The errors where training at a held l2 norm ends, by the singular values of X."""
-        from tacit.bias.held_ridge import held_ridge
+        from tacit.solvers.held_ridge import held_ridge
 
         X, y, size = self.problem.X, self.problem.y, self.size("l2")
         points = [held_ridge(X, y, size * share, self.start) for share in shares]
@@ -71,7 +71,7 @@ class SparseCase:
 
     def floor(self) -> dict[str, float]:
         """The least error that a held l2 norm can leave, and where, relative to the truth."""
-        from tacit.bias.held_ridge import held_best
+        from tacit.solvers.held_ridge import held_best
 
         size, floor = held_best(self.problem.X, self.truth, self.start)
         own = self.size("l2")

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
-from tacit.bias.slow_flow import SlowFlow
 from tacit.figures.notsawo_runs import Recovery
 from tacit.figures.registry import Parameters
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.solvers.slow_flow import SlowFlow
 
 if TYPE_CHECKING:
     from tacit.flows.penalties import Penalty
@@ -51,8 +51,8 @@ class LowRankRecovery(Recovery):
         return nuclear_slow_flow(self.X, begin.reshape(self.problem.shape), pace)
 
     def least(self) -> Array:
-        from tacit.bias.interpolate import interpolate
-        from tacit.bias.spectral import Nuclear
+        from tacit.regularizers.spectral import Nuclear
+        from tacit.solvers.interpolate import interpolate
 
         measurements = self.X.reshape(-1, *self.problem.shape)
         return interpolate(measurements, self.problem.y, Nuclear()).matrix.ravel()

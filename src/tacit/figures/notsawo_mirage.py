@@ -48,7 +48,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     """Both runs over (penalty, record), the floor, and the detector's verdicts as attributes."""
     import xarray
 
-    from tacit.bias.delay import error_floor
+    from tacit.solvers.delay import error_floor
 
     case, steps = recovery(parameters), recorded(parameters)
     floor = error_floor(case.X, case.truth)
@@ -86,7 +86,7 @@ def recorded(parameters: Parameters) -> Array:
 
 def _l2_points(case: Recovery, steps: Array, parameters: Parameters) -> Array:
     """The iterates with beta |a|_2^2, which have a closed form."""
-    from tacit.bias.delay import descent_points
+    from tacit.solvers.delay import descent_points
 
     step, beta = parameters["step"], parameters["beta"]
     start = np.full(len(case.truth), parameters["start"])
@@ -105,7 +105,7 @@ POINTS = {"l2": _l2_points, "l1": _l1_points}
 @cell_of("penalty", PRESETS["quick"])
 def cell(parameters: Parameters) -> Values:
     """One run, what the detector says of it, and where it is foreseen to end."""
-    from tacit.bias.delay import error_floor
+    from tacit.solvers.delay import error_floor
 
     which = PENALTIES.index(one_of("N-F-mirage", "penalty", parameters["penalty"], PENALTIES))
     case, steps = recovery(parameters), recorded(parameters)
@@ -141,7 +141,7 @@ def foreseen(case: Recovery, parameters: Parameters) -> list[float]:
 
 def judged(steps: Array, run: dict[str, Array], floor: float, level: float) -> Any:
     """What the detector says of a run; both runs are judged by the same settings."""
-    from tacit.probes.grokking import grokking
+    from tacit.measures.grokking import grokking
 
     return grokking(steps, run["loss"], run["test_error"], level, floor=floor,
                     norm=run["norm_l2"], error=True)  # fmt: skip

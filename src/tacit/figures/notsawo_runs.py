@@ -16,10 +16,10 @@ from tacit.figures.registry import Parameters
 if TYPE_CHECKING:
     import xarray
 
-    from tacit.bias.slow_flow import SlowFlow
     from tacit.flows.penalties import Penalty
     from tacit.models.model import Model
     from tacit.problems.regression import Regression
+    from tacit.solvers.slow_flow import SlowFlow
 
 
 class Recovery(abc.ABC):
@@ -68,7 +68,7 @@ class Recovery(abc.ABC):
 
     def memorized(self, start: float) -> Array:
         """The least squares point nearest to `start` per entry."""
-        from tacit.bias.delay import least_squares_limit
+        from tacit.solvers.delay import least_squares_limit
 
         # the point does not depend on the step, which only has to be stable
         safe = 1 / float(np.linalg.norm(self.X, 2)) ** 2
@@ -114,13 +114,13 @@ class SparseRecovery(Recovery):
         return LinearPredictor(start)
 
     def slow(self, start: float) -> SlowFlow:
-        from tacit.bias.slow_flow import slow_flow
+        from tacit.solvers.slow_flow import slow_flow
 
         return slow_flow(self.X, self.memorized(start))
 
     def least(self) -> Array:
-        from tacit.bias.interpolate import interpolate
-        from tacit.bias.norms import L1
+        from tacit.regularizers.norms import L1
+        from tacit.solvers.interpolate import interpolate
 
         return interpolate(self.X, self.problem.y, L1()).beta
 

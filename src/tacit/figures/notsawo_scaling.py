@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.bias.slow_flow import SlowFlow
+    from tacit.solvers.slow_flow import SlowFlow
 
 PRESETS: dict[str, Parameters] = {
     "quick": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8,

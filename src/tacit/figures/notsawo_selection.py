@@ -133,7 +133,7 @@ def duration(case: LowRankRecovery, parameters: Parameters) -> float:
 
 def trained(parameters: Parameters, share: float) -> dict[str, Any]:
     """One run by descent with its times, measured and foreseen."""
-    from tacit.bias.delay import memorization_steps
+    from tacit.solvers.delay import memorization_steps
 
     case = chosen(parameters, parameters["shown_seed"], parameters["shown_samples"], share)
     step, beta, solved = (parameters[name] for name in ("step", "beta", "solved"))

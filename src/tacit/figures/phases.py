@@ -13,11 +13,11 @@ from tacit.figures.excess import least_norm, relative_excess
 from tacit.figures.notsawo_runs import Recovery, crossing, log_steps, recovery
 from tacit.figures.notsawo_scaling import penalized
 from tacit.figures.trajectories import follow
-from tacit.probes.directions import angle
+from tacit.measures.directions import angle
 
 if TYPE_CHECKING:
-    from tacit.bias.slow_flow import SlowFlow
     from tacit.problems.classification import Classification
+    from tacit.solvers.slow_flow import SlowFlow
 
 Given = tuple[int, int, int, int, float]  # samples, dimension, sparsity, seed, snr
 
@@ -31,10 +31,10 @@ def accuracy_cell(
     the kernel regime, 0 the l1 max margin. `foreseen` is the same of argmin Q_mu at
     mu = alpha^D / accuracy, `gap` the angle between both directions in degrees. # M theorem 6
     """
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L2
-    from tacit.bias.q import Q
     from tacit.problems.classification import three_points
+    from tacit.regularizers.norms import L2
+    from tacit.regularizers.q import Q
+    from tacit.solvers.max_margin import max_margin
 
     problem, mu = three_points(points), alpha**depth / accuracy
     path = follow(problem, depth, alpha, np.array([accuracy]), rtol)

@@ -84,8 +84,8 @@ def limits(mirrored: Completion) -> Limits:
     At U = V = alpha I every entry has a tangent feature of its own, so the kernel interpolant is
     the one of least Frobenius norm: zero wherever nothing was seen.
     """
-    from tacit.bias.matrix_interpolate import interpolate_matrix
-    from tacit.bias.spectral import Frobenius, Nuclear
+    from tacit.regularizers.spectral import Frobenius, Nuclear
+    from tacit.solvers.matrices.interpolate import interpolate_matrix
 
     kernel, nuclear = (interpolate_matrix(mirrored, norm) for norm in (Frobenius(), Nuclear()))
     certificate = max(nuclear.residual, nuclear.kkt)
@@ -142,8 +142,8 @@ def _run(
     parameters: Parameters,
 ) -> xarray.Dataset:  # fmt: skip
     """One run in the time of the mean loss, what was foreseen and when it jumped."""
-    from tacit.probes.forecast import forecast
-    from tacit.probes.grokking import grokking
+    from tacit.measures.forecast import forecast
+    from tacit.measures.grokking import grokking
 
     mean = MeanLoss(problem.samples, decay)
     foreseen = forecast(model, problem, mean.rate)  # before training

@@ -64,8 +64,8 @@ def _one_problem(parameters: Parameters) -> xarray.Dataset:
     """Population error and excess norms of the predictor along alpha, for the seed 0."""
     import xarray
 
-    from tacit.bias.interpolate import interpolate, interpolate_path
-    from tacit.bias.norms import L1, L2
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.interpolate import interpolate, interpolate_path
 
     X, y, truth = planted(parameters, parameters["samples"], seed=0)
     high, low = parameters["log10_alphas"]

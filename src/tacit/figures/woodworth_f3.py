@@ -60,7 +60,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 def unit_curvature(depth: int, z: np.ndarray) -> np.ndarray:
     """q_D(z) / q_D''(0): every depth starts as z^2/2, so the bend towards |z| can be compared."""
-    from tacit.bias.q import Q
+    from tacit.regularizers.q import Q
 
     q = Q(depth=depth, alpha=1.0)
     return q.terms(z) * q.slope(np.zeros(1))  # q'' = 1 / b', as q' is the inverse of b
@@ -68,7 +68,7 @@ def unit_curvature(depth: int, z: np.ndarray) -> np.ndarray:
 
 def ratio(depth: int, alpha: float, dimension: int) -> float:
     """Q(e_1) / Q(1/sqrt(d)): 1 for a squared l2 norm, 1/sqrt(d) for the l1 norm."""
-    from tacit.bias.q import Q
+    from tacit.regularizers.q import Q
 
     q = Q(depth=depth, alpha=alpha)
     one, spread = q.terms(np.array([1.0, dimension**-0.5]))

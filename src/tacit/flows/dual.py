@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, positive
-from tacit.bias.separation import require_separable
 from tacit.flows.decay_march import asked_times, follow, last_time, record_times, recorded
 from tacit.flows.dual_box import BoxDual
 from tacit.flows.dual_decay import MarginDecay, SquareDecay
@@ -29,6 +28,7 @@ from tacit.models.model import Model
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
+from tacit.solvers.separation import require_separable
 from tacit.threads import on_one_blas_thread
 
 WHO = "DualFlow"

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, integer, positive
-from tacit.bias.separation import require_separable
 from tacit.flows.flow import Flow, Problem, Progress, separable
 from tacit.flows.path import Path, label
 from tacit.flows.schedule import asked_steps, points_per_decade, schedule
@@ -20,6 +19,7 @@ from tacit.models.model import Model, Separable
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.records import Kind, Outcome, Record
+from tacit.solvers.separation import require_separable
 from tacit.threads import on_one_blas_thread
 
 WHO = "NormalizedDescent"

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, real
-from tacit.bias.separation import require_separable
 from tacit.flows.decay import decay_rate
 from tacit.flows.flow import Flow, Problem, Progress, separable, within_float64
 from tacit.flows.march import GaveUp, Limits, Snapshot, Step, advance, check, march
@@ -23,6 +22,7 @@ from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
+from tacit.solvers.separation import require_separable
 from tacit.threads import on_one_blas_thread
 
 WHO = "ParameterFlow"

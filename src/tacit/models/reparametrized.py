@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.reparametrization import Reparametrization
-from tacit.bias.starts import read_starts
 from tacit.models.model import Separable
 from tacit.precision import double_precision
 from tacit.records import Record
+from tacit.regularizers.reparametrization import Reparametrization
+from tacit.regularizers.starts import read_starts
 
 WHO = "Reparametrized"
 

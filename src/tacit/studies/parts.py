@@ -18,7 +18,7 @@ from tacit.arguments import one_of
 from tacit.studies.inputs import noticed
 
 IS = "is"
-ROOMS = ("bias", "problems", "models", "flows", "probes")
+ROOMS = ("regularizers", "problems", "solvers", "models", "flows", "measures")
 TOUCHING_FILES = ("import_images", "load_image_path")
 
 

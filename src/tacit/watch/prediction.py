@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.probes.curves import smoothed
-from tacit.probes.forecast import Forecast
-from tacit.probes.forecast_run import forecast_run
-from tacit.probes.grokking import grokking
+from tacit.measures.curves import smoothed
+from tacit.measures.forecast import Forecast
+from tacit.measures.forecast_run import forecast_run
+from tacit.measures.grokking import grokking
 from tacit.records import Record
 
 TRAIN = ("train", "training")

@@ -19,14 +19,14 @@ from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
 from tacit.flows.dual import DualFlow
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.directions import angle
+from tacit.measures.forecast import LATER, forecast, meeting
+from tacit.measures.forecast_run import forecast_run
+from tacit.measures.grokking import grokking
+from tacit.measures.turning import STRIDE, window
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.model import Model
-from tacit.probes.directions import angle
-from tacit.probes.forecast import LATER, forecast, meeting
-from tacit.probes.forecast_run import forecast_run
-from tacit.probes.grokking import grokking
-from tacit.probes.turning import STRIDE, window
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
 from tacit.problems.matrix_problem import MatrixProblem

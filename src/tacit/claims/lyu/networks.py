@@ -11,12 +11,12 @@ from tacit.arguments import Array
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.assumptions import assumptions
+from tacit.measures.directions import angle
+from tacit.measures.kernels.machines import kernel_svm
 from tacit.models.difference import Difference
 from tacit.models.model import Model
 from tacit.models.network import two_layer
-from tacit.probes.assumptions import assumptions
-from tacit.probes.directions import angle
-from tacit.probes.kernel_machines import kernel_svm
 from tacit.problems.classification import Classification
 
 LOG_ALPHAS = (2.0, 4.0, 6.0)

@@ -17,9 +17,9 @@ from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
-from tacit.probes.directions import angle
 from tacit.problems.classification import Classification
 
 LATE = 0.5  # c: the claim looks at (1 + c) (1/rate) log alpha

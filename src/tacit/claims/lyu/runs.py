@@ -9,15 +9,15 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
 from tacit.flows.decay import WeightDecay
 from tacit.flows.dual import DualFlow
 from tacit.flows.flow import Problem
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.directions import angle
 from tacit.problems.classification import Classification, separable_points
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
 
 APART = 30.0  # degrees between the kernel and the rich limit
 

@@ -13,8 +13,8 @@ from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
 from tacit.flows.dual import DualFlow
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.classification import Classification
 from tacit.problems.grokking import majority
 

@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.matrix_interpolate import interpolate_matrix
-from tacit.bias.matrix_solution import MatrixSolution
-from tacit.bias.spectral import Frobenius, Nuclear
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import distance, slope
 from tacit.claims.plot import Plot, Series
@@ -18,10 +15,13 @@ from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.forecast import forecast
+from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
-from tacit.probes.forecast import forecast
-from tacit.probes.kernel_machines import kernel_interpolant
 from tacit.problems.matrices import Completion, multiplication_table
+from tacit.regularizers.spectral import Frobenius, Nuclear
+from tacit.solvers.matrices.interpolate import interpolate_matrix
+from tacit.solvers.matrices.solution import MatrixSolution
 
 ALPHAS = np.array([10.0, 100.0, 1000.0])
 RATE = 1e-5  # next to a sum of squares; its bias is of the order of the rate

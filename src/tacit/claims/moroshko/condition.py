@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2
-from tacit.bias.ratchet import ratchet_path
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import Flows, course
@@ -16,10 +13,13 @@ from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.dual import DualFlow
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.stability import Stability, stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
-from tacit.probes.stability import Stability, stability
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import L2
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.ratchet.ratchet import ratchet_path
 
 ALPHAS = np.array([10.0, 30.0, 100.0])
 FINE = 60  # records a decade

@@ -14,10 +14,10 @@ from tacit.flows.dual import DualFlow
 from tacit.flows.parameter import ParameterFlow
 from tacit.flows.path import Path
 from tacit.flows.stopping import LogLoss
+from tacit.measures.directions import angle
+from tacit.measures.stability import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
-from tacit.probes.directions import angle
-from tacit.probes.stability import stability
 from tacit.problems.classification import Classification
 
 Flows = type[DualFlow] | type[ParameterFlow]

@@ -12,9 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import off_support, predictors
@@ -22,6 +19,9 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.norms import L1
+from tacit.regularizers.q import Q
+from tacit.solvers.max_margin import max_margin
 
 MUS = np.geomspace(1e-6, 1e-12, 4)
 DEEP = ((3, 2), (3, 30), (6, 30))  # depths and dimensions

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.moroshko.deep_lemmas import h, h_slope
 from tacit.claims.moroshko.lemmas import COUNTS, LONG, listed
@@ -15,6 +13,8 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.norms import L2
+from tacit.solvers.max_margin import max_margin
 
 RATE = 2.0  # the constant of lemma 3
 DEPTHS = (2, 3, 5)

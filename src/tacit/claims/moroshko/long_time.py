@@ -7,9 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2, Lp
-from tacit.bias.stationary import stationary_points
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import course, off_support
@@ -18,12 +15,15 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.parameter import ParameterFlow
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
 from tacit.models.model import Model, Separable
 from tacit.models.product import ProductNet
-from tacit.probes.directions import angle
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import L2, Lp
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.stationary import stationary_points
 
 CLOCK = np.geomspace(1e3, 1e8, 6)
 

@@ -12,9 +12,6 @@ import dataclasses
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.plot import Plot, Series
@@ -25,9 +22,12 @@ from tacit.flows.normalized import NormalizedDescent
 from tacit.flows.parameter import ParameterFlow
 from tacit.flows.path import Path
 from tacit.flows.stopping import LogLoss, Scale
+from tacit.measures import directions
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes import directions
 from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.max_margin import max_margin
 
 #: (alpha, mu) -> (digits of precision as printed, half a unit of its last digit)
 PRINTED = {

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko.open_question_cases import (
@@ -26,8 +24,10 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.parameter import ParameterFlow
-from tacit.probes.directions import angle
+from tacit.measures.directions import angle
 from tacit.problems.classification import separable_points
+from tacit.regularizers.norms import L1
+from tacit.solvers.max_margin import max_margin
 
 SEEDS = {"quick": range(50, 58), "full": range(120)}
 CLOSE = 1e-5  # degrees

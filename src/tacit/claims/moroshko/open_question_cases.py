@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.margin_path import MarginPath, max_margin_path
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1
-from tacit.bias.q import Q
-from tacit.bias.ratchet import RatchetPath, ratchet_path
 from tacit.flows.dual import DualFlow
 from tacit.flows.parameter import ParameterFlow
 from tacit.flows.stopping import Scale
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.directions import angle
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import L1
+from tacit.regularizers.q import Q
+from tacit.solvers.margins.path import MarginPath, max_margin_path
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
 
 MUS = np.geomspace(10, 1e-3, 33)
 HUGE = 1e12  # alpha^D: alpha = 1e6 at depth 2, 1e4 at depth 3

@@ -15,8 +15,8 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.token_adam import TokenAdam
+from tacit.measures.grokking import grokking
 from tacit.models.token_mlp import TokenMLP
-from tacit.probes.grokking import grokking
 from tacit.problems.operations import modular_arithmetic
 
 LEVEL = 0.99  # validation accuracy at t2

@@ -28,7 +28,7 @@ from tacit.claims.notsawo.steps import (
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.probes.lojasiewicz import lojasiewicz_quadratic
+from tacit.measures.lojasiewicz.constant import lojasiewicz_quadratic
 
 UNIT = quadratic((1.0,))
 

@@ -11,8 +11,8 @@ from tacit.arguments import Array
 from tacit.claims.instances import slope
 from tacit.flows.adam import Adam
 from tacit.flows.sgd import SGD
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.model import Model
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.teacher import TeacherStudent
 from tacit.records import NumericalError, Record
 

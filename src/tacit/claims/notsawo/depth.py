@@ -8,10 +8,6 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
-from tacit.bias.regularizer import Regularizer
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
@@ -22,6 +18,10 @@ from tacit.models.linear import LinearPredictor
 from tacit.models.model import Model
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.regularizers.regularizer import Regularizer
+from tacit.solvers.interpolate import interpolate
 
 DEPTHS = (1, 2, 3, 4)
 ALPHA, STEP, BUDGET = 1e-2, 0.1, 1_000_000  # N: start per layer, step and number of steps

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit, ridge_limit
-from tacit.bias.held_ridge import held_best, held_ridge
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.held_runs import (
     INPUTS,
@@ -33,6 +31,8 @@ from tacit.models.rescaling import rescale_layers
 from tacit.problems.opposed_units import opposed_units
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
+from tacit.solvers.delay import least_squares_limit, ridge_limit
+from tacit.solvers.held_ridge import held_best, held_ridge
 
 BETA: dict[Size, float] = {"quick": 1e-3, "full": 1e-4}  # of the l1 penalty; the error is O(beta^2)
 NETS = {"quick": 3, "full": 10}

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit, memorization_steps
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.runs import BETA, SOLVED, STEP, recovery, sparse_run, truth
 from tacit.claims.plot import Plot, Series
@@ -18,6 +17,7 @@ from tacit.flows.penalties import AbsoluteSum
 from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearPredictor
 from tacit.problems.regression import Regression
+from tacit.solvers.delay import least_squares_limit, memorization_steps
 
 EARLY = [*range(1, 400), *np.unique(np.logspace(2.7, 4, 30).round()).astype(int).tolist()]
 BETAS = np.array([1e-4, 1e-5, 1e-6])

@@ -16,7 +16,7 @@ from tacit.claims.notsawo.runs import Objective, crossing, descend, values
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.probes.lojasiewicz import Lojasiewicz, lojasiewicz
+from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz
 
 TIME = 4.0  # tau = step beta steps: the "Theta(1/(step beta))" after which errors are read
 NEAR = 0.02  # h - h_g* that counts as generalized

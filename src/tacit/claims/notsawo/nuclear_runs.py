@@ -11,10 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit
-from tacit.bias.interpolate import interpolate
-from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
-from tacit.bias.spectral import Nuclear
 from tacit.flows.penalties import NuclearNorm
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
@@ -26,6 +22,10 @@ from tacit.problems.matrices import (
     gaussian_sensing,
     low_rank_completion,
 )
+from tacit.regularizers.spectral import Nuclear
+from tacit.solvers.delay import least_squares_limit
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
 
 START, SOLVED, LEVEL = 1e-6, 1e-4, 0.1  # start per entry, loss at t1, relative error at t2
 EULER = 1e-3  # of the slow flow, in units of the distance it has to go

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit
-from tacit.bias.slow_flow import SlowFlow, slow_flow
 from tacit.flows.penalties import AbsoluteSum
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
@@ -20,6 +18,8 @@ from tacit.models.linear import LinearPredictor
 from tacit.precision import double_precision
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
+from tacit.solvers.delay import least_squares_limit
+from tacit.solvers.slow_flow import SlowFlow, slow_flow
 
 # N: (n, s, N, step, beta) of its sparse recovery, and the error |a - a*|^2 that counts as t2
 STEP, BETA, START, SOLVED = 0.1, 1e-5, 1e-6, 1e-4

@@ -7,8 +7,6 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit, memorization_steps
-from tacit.bias.slow_flow import slow_flow
 from tacit.claims.evidence import Evidence
 from tacit.claims.instances import slope
 from tacit.claims.notsawo.delays import (
@@ -33,6 +31,8 @@ from tacit.claims.notsawo.runs import (
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.regression import Regression
+from tacit.solvers.delay import least_squares_limit, memorization_steps
+from tacit.solvers.slow_flow import slow_flow
 
 BETAS = np.array([1e-3, 1e-4, 1e-5, 1e-6])
 ERROR = math.sqrt(SOLVED)  # |a - a*|_2 at t2
@@ -127,7 +127,7 @@ def theorem_3_3(size: Size) -> Evidence:
         checks=[found.law, found.gap, found.in_beta, found.in_step],
         corrected=[found.law, found.slow, found.in_beta, found.to_point, noise],
         correction="t2 = t1 + tau/(step beta), tau the time that steepest descent of |a|_1 on {X a"
-        " = y} takes from a_hat to the error asked for (tacit.bias.slow_flow); |a_hat - a*|_inf has"
+        " = y} takes from a_hat to the error asked for (tacit.slow_flow); |a_hat - a*|_inf has"
         " its order in N's experiment and nothing more. |a - a*|_1 goes to that of the lasso"
         " point, O(beta) however small the step is, plus O(step beta); noise adds the error of the"
         " interpolator of least l1 norm, like SNR^(-1/2), and where that is above the error asked"

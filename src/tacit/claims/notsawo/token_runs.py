@@ -12,8 +12,8 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.token_adam import TokenAdam
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.token_mlp import TokenMLP
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.operations import modular_arithmetic
 from tacit.records import NumericalError
 

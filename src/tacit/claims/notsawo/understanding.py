@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import descent_points, error_floor, least_squares_limit, ridge_limit
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import distance
 from tacit.claims.notsawo.runs import BETA, SOLVED, STEP, recovery, slow_phase, sparse_run, truth
@@ -14,9 +13,10 @@ from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.penalties import SquaredSum
 from tacit.flows.subgradient import Subgradient
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.linear import LinearPredictor
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.regression import Regression
+from tacit.solvers.delay import descent_points, error_floor, least_squares_limit, ridge_limit
 
 STEPS = np.append(0, np.unique(np.round(np.logspace(0, 8, 161))))  # N's code: 1e8 steps
 BEGINS = {"10 per coordinate": 10.0, "norm 10": 1.0}  # the text and the code of N differ

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias import hypentropy
-from tacit.bias.interpolate import interpolate, interpolate_path
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import Instance, distance, instances, slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.training import endpoint
 from tacit.claims.verdict import Size
+from tacit.regularizers import hypentropy
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate, interpolate_path
 
 
 def q(z: Array) -> Array:

@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tacit.bias.derive import derive
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import Instance, distance, instances
 from tacit.claims.plot import Plot, Series
@@ -18,6 +14,10 @@ from tacit.claims.registry import claim
 from tacit.claims.training import trained
 from tacit.claims.verdict import Size
 from tacit.models.reparametrized import Reparametrized
+from tacit.regularizers.derive import derive
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 
 def maps(dimension: int) -> dict[str, tuple[Callable[..., Any], Any]]:

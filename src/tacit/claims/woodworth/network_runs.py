@@ -11,11 +11,11 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.exponential import End, TangentFlow
+from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.function import FunctionModel
 from tacit.models.relu_net import relu_net
 from tacit.models.tangent import gradient_distance
 from tacit.precision import double_precision
-from tacit.probes.kernel_machines import kernel_interpolant
 from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.regression import Regression
 from tacit.records import NumericalError

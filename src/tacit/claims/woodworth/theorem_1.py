@@ -7,9 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import Instance, distance, instances
 from tacit.claims.plot import Plot, Series
@@ -17,6 +14,9 @@ from tacit.claims.registry import claim
 from tacit.claims.training import endpoint, trace
 from tacit.claims.verdict import Size
 from tacit.models.diagonal import DiagonalNet
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 COUNTS = {"quick": 16, "full": 100}
 

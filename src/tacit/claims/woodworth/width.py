@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.matrix_interpolate import interpolate_matrix
-from tacit.bias.q import Q
-from tacit.bias.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.plot import Plot, Series
@@ -18,6 +15,9 @@ from tacit.claims.woodworth.matrices import orthogonal, wishart_root
 from tacit.flows.matrix import MatrixFlow
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import Sensing, commuting_sensing, gaussian_sensing
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
+from tacit.solvers.matrices.interpolate import interpolate_matrix
 
 D = 5
 MU2 = 0.1  # mu^2 = alpha^2 k / 2 of the runs in k

@@ -1,0 +1,305 @@
+"""argmin regularizer(beta) under X beta = y, at one scale or along a whole path of scales."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, regression_data
+from tacit.records import Kind, NumericalError, Outcome, Record
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import Q
+from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import Spectral, shape_of
+from tacit.solvers import continuation, power_norm, sparse
+from tacit.solvers.constraints import Constraints, mended, reduce
+from tacit.solvers.solution import (
+    ROUNDING,
+    SMALL,
+    SOLVED,
+    Found,
+    Solution,
+    judged,
+    kkt_residual,
+    log_value_of,
+    normalized,
+    primal_residual,
+    restored,
+    unreachable,
+)
+from tacit.solvers.units import FARTHEST, representable, units_of
+from tacit.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from tacit.solvers.matrices.solution import MatrixSolution
+
+Measured = TypeVar("Measured")
+
+
+@overload
+def interpolate(
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def interpolate(
+    X: ArrayLike, y: ArrayLike, regularizer: Spectral, *, throw: bool = ...
+) -> MatrixSolution: ...
+
+
+def interpolate(
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer | Spectral, *, throw: bool = True
+) -> Solution | MatrixSolution:
+    """The predictor that fits y = X beta with the least value of the regularizer.
+
+    Any consistent system is solved, also with dependent rows or more rows than columns. With
+    `throw=False` a numerical failure comes back as the solution's outcome instead of an error.
+    With measurement matrices X (samples, d1, d2) and a regularizer of singular values such as
+    Nuclear() the predictor is a matrix.
+    """
+    if isinstance(regularizer, Spectral):
+        from tacit.solvers.matrices.interpolate import interpolate_measured
+
+        return interpolate_measured(X, y, regularizer, throw=throw)
+    if isinstance(regularizer, Regularizer) and len(shape := shape_of(X)) == 3:
+        raise ValueError(
+            f"interpolate: X must have 2 dimensions for {regularizer}, got shape {shape};"
+            " for measurement matrices use Nuclear(), Frobenius() or Schatten(Q(...))"
+        )
+    X, y = regression_data("interpolate", X, y)
+    fits(regularizer, X.shape[1])
+    if isinstance(regularizer, Lp) and regularizer.p <= 1:
+        if regularizer.p < 1:
+            raise ValueError(
+                f"interpolate: {regularizer} is not convex, its minimiser is not computed;"
+                " use L1() or p > 1"
+            )
+        regularizer = L1()
+    with one_blas_thread():
+        solution = in_good_units(X, y, regularizer)
+    if throw and not solution.outcome.ok:
+        raise NumericalError("interpolate", solution.outcome)
+    return solution
+
+
+def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
+    """The certified solution, found in other units where the data are huge or tiny."""
+    units = units_of(X, y, scales=regularizer.degree is not None)
+    if units is None:
+        return certified(X, y, regularizer, *solve(regularizer, reduce("interpolate", X, y)))
+    X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
+    if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
+        return Solution(*unreachable(regularizer, X.shape[1], len(X)))
+    found = solve(inner, reduce("interpolate", X, y))
+    return restored(certified(X, y, inner, *found), units, regularizer)
+
+
+def fits(regularizer: Regularizer, dimension: int) -> None:
+    """Checks that the regularizer is one and has room for `dimension` coordinates."""
+    if not isinstance(regularizer, Regularizer):
+        raise ValueError(f"interpolate: expected a regularizer such as Q(...), got {regularizer!r}")
+    if regularizer.dimension not in (None, dimension):
+        raise ValueError(
+            f"interpolate: {regularizer} has {regularizer.dimension} coordinates,"
+            f" but X has {dimension} columns"
+        )
+
+
+def solve(regularizer: Regularizer, at: Constraints) -> Found:
+    """The minimiser and its dual in the original units."""
+    if isinstance(regularizer, SignedPair):
+        return along_the_path(regularizer, at)
+    if isinstance(regularizer, L1):
+        beta, nu, steps, outcome = sparse.solve(at.X, at.y)
+        return Found(at.scale * beta, at.original_dual(nu), steps, outcome)
+    if isinstance(regularizer, L2):
+        beta, nu = least_norm(regularizer, at)
+        return Found(at.scale * beta, at.original_dual(nu) * at.scale, 1, SOLVED)
+    if isinstance(regularizer, Lp):
+        beta, nu, steps, outcome = power_norm.solve(regularizer, at.X, at.y)
+        beta, unit = at.scale * beta, 0.0
+        if beta.any():  # nu is the dual of the norm, which has no unit
+            unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
+        return Found(beta, at.original_dual(nu), steps, outcome, unit)
+    from tacit.solvers import homotopy
+
+    beta, nu, steps, outcome = homotopy.solve(regularizer, at.X, at.scale * at.y)
+    return Found(beta, at.original_dual(nu), steps, outcome)
+
+
+def along_the_path(pair: SignedPair, at: Constraints) -> Found:
+    (end,) = continuation.follow(pair, at, [pair.level - np.log(at.scale)])
+    return arrived(pair, at, end)
+
+
+def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome) -> Found:
+    """The end of a continuation in the original units, or what can be said without it."""
+    if isinstance(end, continuation.Point):
+        nu = at.original_dual(end.nu)
+        return Found(at.scale * end.beta, nu, end.factorizations, SOLVED, end.log_unit)
+    if pair.level - np.log(at.scale) < -30 * pair.power and pair.shape is None:
+        # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
+        beta, nu, steps, outcome = sparse.solve(at.X, at.y)
+        if outcome.kind is Kind.SOLVED:
+            return Found(at.scale * beta, at.original_dual(nu), steps, SOLVED)
+    return Found(np.full(at.X.shape[1], np.nan), np.full(len(at.back), np.nan), 0, end)
+
+
+def least_norm(regularizer: L2, at: Constraints) -> tuple[Array, Array]:
+    """The weighted minimum-norm fit, by a QR factorization of the weighted rows."""
+    root = np.broadcast_to(np.sqrt(1 / regularizer.stiffness), at.X.shape[1])
+    basis, triangle = np.linalg.qr((at.X * root).T)
+    inner = np.linalg.solve(triangle.T, at.y)
+    return root * (basis @ inner), np.linalg.solve(triangle, inner)
+
+
+def certified(
+    X: Array,
+    y: Array,
+    regularizer: Regularizer,
+    beta: Array,
+    dual: Array,
+    steps: int,
+    outcome: Outcome,
+    log_unit: float = 0.0,
+    valued: bool = True,
+) -> Solution:
+    """The solution with its certificate, computed from what is returned and the original data."""
+    if not np.isfinite(beta).all():
+        return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
+    residual = primal_residual(X, y, beta)
+    if outcome.ok and residual > SMALL:
+        beta = mended(X, y, beta)
+        residual = primal_residual(X, y, beta)
+    inner, unit_beta = normalized(regularizer, beta, log_unit)
+    kkt = kkt_residual(inner, unit_beta, dual @ X) if beta.any() else 0.0
+    excess = max(residual, kkt)
+    if excess > SMALL:
+        excess = beyond_rounding(X, y, beta, inner, unit_beta, dual)
+    if log_unit:
+        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
+    outcome = judged(outcome, beta, dual, residual, kkt, excess)
+    value = regularizer(beta) if valued else np.nan
+    log_value = log_value_of(regularizer, beta, value) if valued else np.nan
+    return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
+
+
+def beyond_rounding(
+    X: Array, y: Array, beta: Array, regularizer: Regularizer, unit_beta: Array, dual: Array
+) -> float:
+    """The worst of residual and KKT residual without what rounding of beta and dual explains."""
+    sizes = np.abs(X)
+    missed = np.abs(X @ beta - y) - ROUNDING * (sizes @ np.abs(beta))
+    residual = float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
+    kkt = kkt_residual(
+        regularizer, unit_beta, dual @ X, ROUNDING * float((np.abs(dual) @ sizes).max())
+    )
+    return max(residual, kkt if beta.any() else 0.0)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class InterpolationPath(Record):
+    """The minimisers of Q over a list of scales, row by row in the order asked for."""
+
+    depth: int
+    log_alphas: Array
+    beta: Array
+    dual: Array
+    residual: Array
+    kkt: Array
+    iterations: Array
+    outcomes: tuple[Outcome, ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        failed = sum(not outcome.ok for outcome in self.outcomes)
+        return [
+            ("depth", str(self.depth)),
+            ("scales", f"{len(self.log_alphas)}, log alpha from {self.log_alphas.max():.4g}"
+                       f" to {self.log_alphas.min():.4g}"),
+            ("worst residual", f"{np.nanmax(self.residual):.2g}"),
+            ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
+            ("factorizations", str(int(self.iterations.sum()))),
+            ("failed", str(failed)),
+        ]  # fmt: skip
+
+
+@overload
+def interpolate_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = ...,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: None = ...,
+) -> InterpolationPath: ...
+
+
+@overload
+def interpolate_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = ...,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: Callable[[Solution], Measured],
+) -> list[Measured]: ...
+
+
+def interpolate_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = 2,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = None,
+    measure: Callable[[Solution], Any] | None = None,
+) -> InterpolationPath | list[Any]:
+    """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
+
+    With `measure` only its value at each solution is kept and a list of those is returned, so
+    that a long path needs no memory for its endpoints. A scale that fails is recorded in
+    `outcomes` with NaN in its row.
+    """
+    X, y = regression_data("interpolate_path", X, y)
+    scales = finite_array("interpolate_path", "log_alphas", log_alphas, ndim=1)
+    pair = Q(depth, log_alpha=float(scales.max()), shape=shape)
+    fits(pair, X.shape[1])
+    order = np.argsort(-scales)
+    kept: list[Any] = [None] * len(scales)
+    with one_blas_thread():
+        units = units_of(X, y, scales=True)
+        if units is not None:
+            X, y = units.of_rows(X), units.of_targets(y)
+        shift = 0.0 if units is None else units.log_size
+        at = reduce("interpolate_path", X, y)
+        levels = pair.depth * scales[order] - shift - np.log(at.scale)
+        for where, end in zip(order, continuation.follow(pair, at, levels), strict=True):
+            q = Q(depth, log_alpha=scales[where], shape=shape)
+            inner = q if units is None else q.in_units(shift)
+            # a path keeps no values, so they are computed only where a measure may ask
+            solution = certified(X, y, inner, *arrived(inner, at, end), valued=measure is not None)
+            if units is not None:
+                solution = restored(solution, units, q)
+            kept[where] = solution if measure is None else measure(solution)
+    return collected(pair.depth, scales, kept) if measure is None else kept
+
+
+def collected(depth: int, scales: Array, solutions: Sequence[Solution]) -> InterpolationPath:
+    return InterpolationPath(
+        depth,
+        scales,
+        np.stack([s.beta for s in solutions]),
+        np.stack([s.dual for s in solutions]),
+        np.array([s.residual for s in solutions]),
+        np.array([s.kkt for s in solutions]),
+        np.array([s.iterations for s in solutions]),
+        tuple(s.outcome for s in solutions),
+    )

@@ -1,0 +1,228 @@
+"""argmin regularizer(beta) under y_n <x_n, beta> >= 1: what a flow on separable data selects."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, classification_data
+from tacit.records import Kind, NumericalError, Outcome
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.regularizer import Regularizer
+from tacit.solvers import power_norm
+from tacit.solvers.constraints import mended
+from tacit.solvers.continuation import FAR, Failed
+from tacit.solvers.margins import face
+from tacit.solvers.margins.active_set import Iterate, Unbounded, settle
+from tacit.solvers.margins.least import ByInterpolation, least_squares
+from tacit.solvers.margins.rows import Rows, met, scaled_rows
+from tacit.solvers.margins.walk import MarginWalk
+from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
+from tacit.solvers.solution import (
+    ROUNDING,
+    SMALL,
+    SOLVED,
+    Found,
+    Solution,
+    judged,
+    kkt_residual,
+    log_value_of,
+    normalized,
+    restored,
+    unreachable,
+)
+from tacit.solvers.units import FARTHEST, ORDINARY, Units, exponents, representable
+from tacit.threads import one_blas_thread
+
+
+def max_margin(
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = True
+) -> Solution:
+    """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
+
+    `residual` is the largest violation max(0, 1 - margin); `kkt` the worst of stationarity,
+    negative dual weights and complementarity, each relative. Data that are not separable raise a
+    ValueError. With `throw=False` a numerical failure comes back as the solution's outcome.
+    """
+    X, y = classification_data("max_margin", X, y)
+    must_fit("max_margin", regularizer, X.shape[1])
+    Z = X * y[:, None]
+    with one_blas_thread():
+        refuse_zero_rows("max_margin", Z)
+        solution = in_good_units("max_margin", regularizer, Z)
+    if throw and not solution.outcome.ok:
+        raise NumericalError("max_margin", solution.outcome)
+    return solution
+
+
+def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+    """The certified solution, found in other units where the rows are huge or tiny."""
+    units = margin_units(Z)
+    if units is not None and regularizer.degree is None:
+        if units.predictor > FARTHEST:
+            return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
+        units = None
+    if units is None:
+        return certified(Z, regularizer, *solve(who, regularizer, Z))
+    Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
+    return restored(certified(Z, inner, *solve(who, inner, Z)), units, regularizer)
+
+
+def margin_units(Z: Array) -> Units | None:
+    """One unit for all rows, whose margins are all measured against one; None if all is ordinary"""
+    powers = exponents(np.abs(Z).max(axis=1))
+    if np.abs(powers).max() <= ORDINARY:
+        return None
+    middle = int(powers.min() + powers.max()) // 2
+    return Units(np.full(len(Z), middle), -middle)
+
+
+def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
+    """Checks that the regularizer is one and has room for `dimension` coordinates."""
+    if not isinstance(regularizer, Regularizer):
+        raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
+    if regularizer.dimension not in (None, dimension):
+        raise ValueError(
+            f"{who}: {regularizer} has {regularizer.dimension} coordinates,"
+            f" but X has {dimension} columns"
+        )
+
+
+def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
+    """(beta, dual, iterations, outcome) for signed rows without a zero row."""
+    try:
+        return by_kind(who, regularizer, Z)
+    except NumericalError as reason:  # whether they are separable is beyond float64
+        return failed(Z, reason.outcome.sentence)
+
+
+def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
+    """The same by the solver that suits the regularizer."""
+    rows = scaled_rows(Z)
+    try:
+        if isinstance(regularizer, SignedPair):
+            return by_walk(regularizer, rows)
+        if isinstance(regularizer, L2):
+            return by_least_squares(regularizer, rows)
+        refuse_inseparable(who, Z)
+        if is_l1(regularizer):
+            return by_linear_program(rows)
+        if isinstance(regularizer, Lp) and regularizer.p < 1:
+            return best_local_point(regularizer, Z)
+        return by_interpolation(regularizer, rows)
+    except Unbounded:  # the l2 problem, which comes first, has no solution: nothing has
+        refuse_inseparable(who, Z)
+        return failed(Z, "the points are too close to inseparable for double precision")
+    except Failed as reason:
+        return failed(Z, str(reason))
+
+
+def failed(Z: Array, reason: str) -> Found:
+    """No solution, and why."""
+    nothing = np.full(Z.shape[1], np.nan), np.full(len(Z), np.nan)
+    return Found(*nothing, 0, Outcome(Kind.STALLED, reason))
+
+
+def by_least_squares(norm: L2, rows: Rows) -> Found:
+    softness = np.broadcast_to(1 / norm.stiffness, rows.A.shape[1])
+    _, found, steps = least_squares(rows, softness)
+    return Found(rows.scale * found.b, rows.factors * found.nu * rows.scale, steps, SOLVED)
+
+
+def by_linear_program(rows: Rows) -> Found:
+    b, nu, steps, outcome = face.solve(rows)
+    return Found(rows.scale * b, rows.factors * nu, steps, outcome)
+
+
+def by_walk(pair: SignedPair, rows: Rows) -> Found:
+    """Q or R: followed from the kernel regime down to its scale."""
+    walk, level = MarginWalk(pair, rows), pair.level - float(np.log(rows.scale))
+    near = min(level, walk.reach + FAR)
+    b, nu, spent = walk.at(near)
+    return Found(rows.scale * b, rows.factors * nu, spent, SOLVED, near - level)
+
+
+def best_local_point(norm: Lp, Z: Array) -> Found:
+    """p < 1: the best of the local minimisers found from many starts."""
+    from tacit.solvers.stationary import local_points
+
+    points = local_points(Z, norm)
+    if not points:
+        raise Failed("no local minimiser was found from any start")
+    best, count = points[0], len(points)
+    text = f"the best of {count} local minimisers found from many starts, not proven to be global"
+    spent = sum(p.iterations for p in points)
+    return Found(best.beta, best.dual, spent, Outcome(Kind.SOLVED, text))
+
+
+def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
+    """Any other convex regularizer: exchanges of rows around `interpolate`."""
+    nothing = np.empty(0, dtype=np.intp)
+    start = Iterate(np.zeros(len(rows.c)), np.zeros(rows.A.shape[1]))
+    _, found, steps = settle(ByInterpolation(rows, regularizer), nothing, start)
+    beta, unit = rows.scale * found.b, 0.0
+    if isinstance(regularizer, Lp):  # `interpolate` gives the dual of the norm, which has no unit
+        unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
+    return Found(beta, rows.factors * found.nu, steps, SOLVED, unit)
+
+
+def certified(
+    Z: Array,
+    regularizer: Regularizer,
+    beta: Array,
+    dual: Array,
+    steps: int,
+    outcome: Outcome,
+    log_unit: float = 0.0,
+) -> Solution:
+    """The solution with its certificate, computed from what is returned and the original data."""
+    if not np.isfinite(beta).all():
+        return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
+    margins = Z @ beta
+    held = (dual > 0) | (margins < 1 - SMALL)
+    if outcome.ok:
+        if (np.abs(margins - 1)[held] > SMALL).any():
+            beta = mended(Z[held], np.ones(int(held.sum())), beta)
+        beta, margins = met(Z, beta, held)
+    residual = float(np.maximum(1 - margins, 0.0).max())
+    inner, unit_beta = normalized(regularizer, beta, log_unit)
+    kkt = max(stationarity(inner, unit_beta, dual @ Z), dual_misfit(dual, margins))
+    excess = max(residual, kkt)
+    if excess > SMALL:
+        sizes, spare = np.abs(Z), ROUNDING * (np.abs(Z) @ np.abs(beta))
+        excess = max(
+            float(np.maximum(1 - margins - spare, 0.0).max()),
+            stationarity(
+                inner, unit_beta, dual @ Z, ROUNDING * float((np.abs(dual) @ sizes).max())
+            ),
+            dual_misfit(dual, margins, spare),
+        )
+    if log_unit:
+        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
+    outcome = judged(outcome, beta, dual, residual, kkt, excess)
+    value = regularizer(beta)
+    log_value = log_value_of(regularizer, beta, value)
+    return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
+
+
+def stationarity(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
+    """Distance of (beta, s) from the graph of the gradient; for p <= 1 it is vertical at zero."""
+    if isinstance(regularizer, Lp) and regularizer.p < 1:
+        slopes = regularizer.dual_of(beta)
+        return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
+    if is_l1(regularizer):
+        off = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta)))
+        return float((off - rounding).max(initial=0.0))
+    return kkt_residual(regularizer, beta, s, rounding)
+
+
+def is_l1(regularizer: Regularizer) -> bool:
+    return isinstance(regularizer, L1) or (isinstance(regularizer, Lp) and regularizer.p == 1)
+
+
+def dual_misfit(dual: Array, margins: Array, rounding: Array | float = 0.0) -> float:
+    """The worst of -nu_n and nu_n (margin_n - 1), relative to the largest dual weight."""
+    largest = max(float(np.abs(dual).max()), 1e-300)
+    apart = np.maximum(np.abs(margins - 1) - rounding, 0.0)
+    return float(max(np.max(-dual), np.abs(dual * apart).max()) / largest)
