@@ -22,11 +22,11 @@ from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
+from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.population import accuracy
 from tacit.training.task import Moment
 
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
-NUMBERS = ("loss", "log_loss", "objective", "penalty", "gradient_norm", "parameter_norm")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -135,9 +135,19 @@ class SampleTask:
         return SampleMeter(self, penalty)
 
     def describe(self) -> dict[str, Any]:
-        from tacit.flows.tangent_path import description
+        return describe(self.model, self.problem)
 
-        return description(self.flow)
+
+def describe(model: Any, problem: Any) -> dict[str, Any]:
+    """A flat model and its problem as plain JSON values."""
+    names = ("description", "samples", "dimension", "recipe", "loss")
+    described = {name: getattr(problem, name) for name in names}
+    if isinstance(problem, MatrixProblem):
+        described["shape"] = list(problem.shape)
+    if problem.test is not None:
+        tested = ("description", "samples", "recipe")
+        described["test"] = {name: getattr(problem.test, name) for name in tested}
+    return {"problem": described, "model": model.describe()}
 
 
 class SampleMeter:

@@ -20,9 +20,11 @@ from tacit.training import stop as stopping
 from tacit.training.descent.batches import batches
 from tacit.training.descent.driver import Plan, Run, State, follow, plan
 from tacit.training.descent.method import Descent
+from tacit.training.exact.flow import Course, Flow
+from tacit.training.exact.run import run_flow
 from tacit.training.path import Path
 from tacit.training.resume import check_same
-from tacit.training.samples import SampleTask
+from tacit.training.samples import SampleTask, describe
 from tacit.training.task import Progress, Task
 from tacit.versions import versions
 
@@ -83,6 +85,14 @@ def train(
     """
     who = type(method).__name__
     stops, records = stopping.rules("train", stop), recording.rules("train", record)
+    if isinstance(method, Flow):
+        for name, given in {"batch": batch, "resume": resume}.items():
+            if given is not None:
+                raise ValueError(f"{who}: an exact flow has no {name}; leave it out")
+        course = Course(stops, records, progress=progress)
+        followed = run_flow(method, model, problem, penalty, course)
+        told = _told(describe(model, problem), method, penalty, stops, records, None, None)
+        return _path(followed.dataset, followed.outcome, told, followed.parameters)
     if not isinstance(method, Descent):
         raise ValueError(
             "train: the method must be one such as GradientDescent(0.01), got "
@@ -95,7 +105,7 @@ def train(
         raise ValueError(f"{who}: works on all samples at once; leave batch= out")
     seed = integer(who, "seed", seed, least=0)
     _stable(who, method, task, penalty, full=size.size is None)
-    told = _told(task, method, penalty, stops, records, batch, seed)
+    told = _told(task.describe(), method, penalty, stops, records, batch, seed)
     with double_precision():
         run = Run(who, task, method, penalty, size, seed)
         todo = plan(run, stops, records)
@@ -174,16 +184,16 @@ def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> 
 
 
 def _told(
-    task: Task,
-    method: Descent,
+    about: dict[str, Any],
+    method: Descent | Flow,
     penalty: Any,
     stops: Sequence[stopping.Stop],
     records: Sequence[recording.Rule],
     batch: int | None,
-    seed: int,
+    seed: int | None,
 ) -> dict[str, Any]:
     """The whole run as plain JSON values."""
-    told = task.describe() | {
+    told = about | {
         "method": method.describe(),
         "penalty": None if penalty is None else penalty.describe(),
         "stop": [rule.describe() for rule in stops],
@@ -205,7 +215,7 @@ def _from_start(run: Run, todo: Plan, told: dict[str, Any], progress: Progress |
     outcome = todo.goals.met(moment, numbers)
     if outcome is None:
         state, outcome = follow(run, state, meter, todo, progress)
-    return _path(state, outcome, told, meter.dataset())
+    return _stepped(state, outcome, told, meter.dataset())
 
 
 def _go_on(
@@ -243,19 +253,29 @@ def _go_on(
     )
     if "final_parameters" in new:
         both["final_parameters"] = new["final_parameters"]
-    return _path(state, outcome, told, both)
+    return _stepped(state, outcome, told, both)
 
 
-def _path(state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
+def _stepped(state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
+    """The path of a step-by-step method; one that diverged cannot go on."""
     import jax
 
+    parameters = jax.tree.map(np.asarray, state.parameters)
+    memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
+    lost = outcome.kind is Kind.DIVERGED
+    return _path(dataset, outcome, told, parameters, None if lost else memory)
+
+
+def _path(
+    dataset: Any,
+    outcome: Outcome,
+    told: dict[str, Any],
+    parameters: Any,
+    memory: tuple[Any, ...] | None = None,
+) -> Path:
     dataset.attrs = {
         "description": json.dumps(told),
         "outcome": outcome.kind.value,
         "sentence": outcome.sentence,
     }
-    memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
-    parameters = jax.tree.map(np.asarray, state.parameters)
-    if outcome.kind is Kind.DIVERGED:
-        return Path(outcome, dataset, parameters)
     return Path(outcome, dataset, parameters, memory)
