@@ -9,7 +9,6 @@ from tacit.flows.descent import GradientDescent
 from tacit.flows.dual import DualFlow
 from tacit.flows.exponential import TangentFlow
 from tacit.flows.held_norm import HeldNorm
-from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 from tacit.flows.image_path import ImagePath, load_image_path
 from tacit.flows.image_training import ImageTraining
 from tacit.flows.matrix import MatrixFlow
@@ -113,6 +112,7 @@ from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 from tacit.watch import Watch, watch
 
 __all__ = [

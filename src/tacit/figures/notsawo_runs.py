@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
     import xarray
@@ -129,18 +128,6 @@ class SparseRecovery(Recovery):
 
     def dual(self, point: Array) -> float:
         return float(np.abs(point).max())
-
-
-def recovery(parameters: Parameters) -> Recovery:
-    """The recovery that the parameters name: of a sparse vector, or with a `rank` of a matrix."""
-    if "rank" in parameters:
-        from tacit.figures.notsawo_low_rank import low_rank_recovery
-
-        return low_rank_recovery(parameters)
-    from tacit.problems.recovery import sparse_recovery
-
-    names = ("samples", "dimension", "sparsity", "seed", "snr")
-    return SparseRecovery(sparse_recovery(**{name: parameters[name] for name in names}))
 
 
 def log_steps(last: float, per_decade: int) -> Array:
