@@ -15,15 +15,6 @@ from tacit.flows.matrix import MatrixFlow
 from tacit.flows.normalized import NormalizedDescent
 from tacit.flows.parameter import ParameterFlow
 from tacit.flows.path import Path
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import (
-    AbsoluteSum,
-    Blocks,
-    EuclideanNorm,
-    NuclearNorm,
-    SquaredSum,
-    UserPenalty,
-)
 from tacit.flows.proximal import Proximal
 from tacit.flows.sgd import SGD
 from tacit.flows.stopping import LogLoss, Near, Scale
@@ -90,12 +81,16 @@ from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.derivatives import DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
 from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.penalty import Penalty
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
@@ -119,7 +114,6 @@ __all__ = [
     "L1",
     "L2",
     "SGD",
-    "AbsoluteSum",
     "Adam",
     "Assumptions",
     "Blocks",
@@ -127,6 +121,7 @@ __all__ = [
     "ClassDescent",
     "Classification",
     "Completion",
+    "Custom",
     "DeepFactorization",
     "Delay",
     "DerivativeMatch",
@@ -135,7 +130,6 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "DualFlow",
-    "EuclideanNorm",
     "Factorization",
     "Forecast",
     "Frobenius",
@@ -163,11 +157,12 @@ __all__ = [
     "Near",
     "NormalizedDescent",
     "Nuclear",
-    "NuclearNorm",
     "NumericalError",
     "Outcome",
     "ParameterFlow",
     "Path",
+    "Penalty",
+    "PerTensor",
     "ProductNet",
     "Proximal",
     "Q",
@@ -182,7 +177,6 @@ __all__ = [
     "Separation",
     "SlowFlow",
     "Solution",
-    "SquaredSum",
     "Stability",
     "Study",
     "Subgradient",
@@ -196,7 +190,6 @@ __all__ = [
     "TokenTransformer",
     "TwoTokenNet",
     "Unbiased",
-    "UserPenalty",
     "Verdict",
     "Verdicts",
     "Watch",

@@ -14,9 +14,9 @@ from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
 from tacit.solvers.slow_flow import SlowFlow
 
 if TYPE_CHECKING:
-    from tacit.flows.penalties import Penalty
     from tacit.models.model import Model
     from tacit.problems.matrices import MatrixProblem
+    from tacit.regularizers.penalty import Term
 
 EULER = 1e-3  # of the distance the slow phase has to go
 
@@ -34,10 +34,10 @@ class LowRankRecovery(Recovery):
         return np.asarray(self.problem.design)
 
     @property
-    def penalty(self) -> Penalty:
-        from tacit.flows.penalties import NuclearNorm
+    def penalty(self) -> Term:
+        from tacit.regularizers.spectral import Nuclear
 
-        return NuclearNorm(self.problem.shape)
+        return Nuclear(self.problem.shape)
 
     def model(self, start: float | Array) -> Model:
         from tacit.models.linear import LinearMatrix

@@ -15,9 +15,9 @@ from tacit.arguments import Array
 if TYPE_CHECKING:
     import xarray
 
-    from tacit.flows.penalties import Penalty
     from tacit.models.model import Model
     from tacit.problems.regression import Regression
+    from tacit.regularizers.penalty import Term
     from tacit.solvers.slow_flow import SlowFlow
 
 
@@ -37,7 +37,7 @@ class Recovery(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def penalty(self) -> Penalty: ...
+    def penalty(self) -> Term: ...
 
     @abc.abstractmethod
     def model(self, start: float | Array) -> Model:
@@ -102,10 +102,10 @@ class SparseRecovery(Recovery):
         return self.problem.X
 
     @property
-    def penalty(self) -> Penalty:
-        from tacit.flows.penalties import AbsoluteSum
+    def penalty(self) -> Term:
+        from tacit.regularizers.norms import L1
 
-        return AbsoluteSum()
+        return L1()
 
     def model(self, start: float | Array) -> Model:
         from tacit.models.linear import LinearPredictor
