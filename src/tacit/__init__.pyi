@@ -8,7 +8,7 @@ from tacit.flows.decay import WeightDecay
 from tacit.flows.descent import GradientDescent
 from tacit.flows.exponential import TangentFlow
 from tacit.flows.held_norm import HeldNorm
-from tacit.flows.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 from tacit.flows.image_path import ImagePath, load_image_path
 from tacit.flows.image_training import ImageTraining
 from tacit.flows.matrix import MatrixFlow
