@@ -9,7 +9,7 @@ from figure_checks import assert_captioned, assert_data_speak
 from tacit.figures import lyu_f1, lyu_f2, lyu_no_decay, lyu_sweep
 from tacit.figures.registry import draw, figures, make
 from tacit.figures.style import styled
-from tacit.flows.stopping import LogLoss
+from tacit.training.stop import LogLoss
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.grokking import majority
 from tacit.solvers.margins.path import max_margin_path

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 
 from tacit.flows.descent import GradientDescent
 from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.stopping import LogLoss
+from tacit.training.stop import LogLoss
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.models.linearized import Linearized
 from tacit.precision import double_precision

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.stopping import LogLoss, Near, Scale
+from tacit.training.stop import LogLoss, Near, Scale
 from tacit.models import DiagonalNet, ProductNet
 from tacit.problems import sparse_regression
 from tacit.problems.classification import Classification, separable_points, three_points

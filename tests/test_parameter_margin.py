@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.flows.stopping import LogLoss, Near, Scale
+from tacit.training.stop import LogLoss, Near, Scale
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
-from tacit.flows.stopping import Scale
+from tacit.training.stop import Scale
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import separable_points, three_points

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from tacit.flows.decay import WeightDecay
-from tacit.flows.stopping import LogLoss, Near
+from tacit.training.stop import LogLoss, Near
 from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import (
