@@ -2,23 +2,11 @@
 
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
-from tacit.flows.adam import Adam
 from tacit.flows.class_descent import ClassDescent
-from tacit.flows.decay import WeightDecay
-from tacit.flows.descent import GradientDescent
-from tacit.flows.dual import DualFlow
 from tacit.flows.exponential import TangentFlow
-from tacit.flows.held_norm import HeldNorm
 from tacit.flows.image_path import ImagePath, load_image_path
 from tacit.flows.image_training import ImageTraining
 from tacit.flows.matrix import MatrixFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
-from tacit.flows.proximal import Proximal
-from tacit.flows.sgd import SGD
-from tacit.flows.stopping import LogLoss, Near, Scale
-from tacit.flows.subgradient import Subgradient
 from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
@@ -107,15 +95,44 @@ from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.descent.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.methods import (
+    SGD,
+    Adam,
+    GradientDescent,
+    NormalizedDescent,
+    Proximal,
+    Subgradient,
+)
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.path import Path
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import (
+    Accuracy,
+    Below,
+    Epochs,
+    Interpolated,
+    LogLoss,
+    Loss,
+    Near,
+    Scale,
+    Steps,
+    Time,
+)
+from tacit.training.train import train
 from tacit.watch import Watch, watch
 
 __all__ = [
     "L1",
     "L2",
     "SGD",
+    "Accuracy",
     "Adam",
     "Assumptions",
+    "At",
+    "Below",
     "Blocks",
     "CircleTeacher",
     "ClassDescent",
@@ -130,6 +147,7 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "DualFlow",
+    "Epochs",
     "Factorization",
     "Forecast",
     "Frobenius",
@@ -142,6 +160,7 @@ __all__ = [
     "ImagePath",
     "ImageTraining",
     "Images",
+    "Interpolated",
     "InterpolationPath",
     "KernelMachine",
     "KernelRegression",
@@ -149,7 +168,9 @@ __all__ = [
     "LinearPredictor",
     "Linearized",
     "LogLoss",
+    "LogSpaced",
     "Lojasiewicz",
+    "Loss",
     "Lp",
     "MarginPath",
     "MatrixFlow",
@@ -178,11 +199,13 @@ __all__ = [
     "SlowFlow",
     "Solution",
     "Stability",
+    "Steps",
     "Study",
     "Subgradient",
     "SymmetricFactorization",
     "TangentFlow",
     "TeacherStudent",
+    "Time",
     "TokenAdam",
     "TokenMLP",
     "TokenNet",
@@ -193,7 +216,6 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "Watch",
-    "WeightDecay",
     "angle",
     "assumptions",
     "azimuth_pitch",
@@ -255,6 +277,7 @@ __all__ = [
     "tangent_kernel",
     "teacher_student",
     "three_points",
+    "train",
     "transition_time",
     "two_layer",
     "univariate_relu",
