@@ -62,6 +62,11 @@ class Term(abc.ABC):
         """What is needed to build this term again, as plain JSON values."""
         return {"penalty": repr(self)}
 
+    @property
+    def weighted(self) -> tuple[tuple[float, Term], ...]:
+        """The weights and regularizers that this is the sum of."""
+        return ((1.0, self),)
+
     def __rmul__(self, weight: object) -> Penalty | PenaltySum:
         return Penalty(weight, self)  # type: ignore[arg-type]
 
@@ -124,6 +129,10 @@ class Penalty(Term):
         several = isinstance(self.regularizer, PenaltySum)
         return f"{self.weight!r} * {f'({inner})' if several else inner}"
 
+    @property
+    def weighted(self) -> tuple[tuple[float, Term], ...]:
+        return tuple((self.weight * weight, term) for weight, term in self.regularizer.weighted)
+
     def __rmul__(self, weight: object) -> Penalty:
         factor = Penalty(weight, self.regularizer).weight  # type: ignore[arg-type]
         return Penalty(factor * self.weight, self.regularizer)
@@ -160,6 +169,10 @@ class PenaltySum(Term):
 
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
+
+    @property
+    def weighted(self) -> tuple[tuple[float, Term], ...]:
+        return tuple(term for part in self.parts for term in part.weighted)
 
     def __rmul__(self, weight: object) -> PenaltySum:
         return PenaltySum(tuple(part.__rmul__(weight) for part in self.parts))

@@ -70,8 +70,8 @@ class Run:
     ) -> None:
         self.who, self.task, self.method, self.penalty = who, task, method, penalty
         self.batches, self.seed = batches, seed
-        terms = () if penalty is None else penalty.terms
-        self.weights = [float(weight) for weight, _ in terms]
+        terms = () if penalty is None else [term for term in penalty.weighted if term[0] > 0]
+        self.weights = [weight for weight, _ in terms]
         regularizers = tuple(regularizer for _, regularizer in terms)
         self.code = Code(task.objective, method.kind(), method, regularizers, batches, task.outside)
         self.given = self.weights, method.numbers(), task.data
@@ -180,10 +180,10 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     goals = Goals(who, run.task, stop, located=epoch is None, steady=run.method.steady)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
-    if goals.any:
+    if goals.sought:
         looks |= set(recording.log_spaced(last, LOOKS))
-        if epoch is not None:
-            looks |= set(range(epoch, last + 1, epoch))
+    if goals.any and epoch is not None:
+        looks |= set(range(epoch, last + 1, epoch))
     return Plan(records, sorted(looks), last, goals)
 
 
