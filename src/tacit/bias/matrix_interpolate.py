@@ -56,12 +56,12 @@ def in_good_units(problem: MatrixData, reg: Spectral) -> MatrixSolution:
     rows = problem.design if entries is None else np.ones((len(problem.y), 1))
     units = units_of(rows, problem.y, scales=True)
     if units is None:
-        return certified(problem, reg, *found(problem, reg))
+        return certified(problem, reg, found(problem, reg))
     matrices = problem.design.reshape(-1, *problem.shape)
     scaled = Sensed(units.of_rows(matrices), units.of_targets(problem.y))
     inner = reg.in_units(units.log_size)
     solution: MatrixSolution = restored(
-        certified(scaled, inner, *found(scaled, inner)), units, reg, "matrix"
+        certified(scaled, inner, found(scaled, inner)), units, reg, "matrix"
     )
     return solution
 
@@ -94,7 +94,7 @@ def found(problem: MatrixData, reg: Spectral) -> Found:
         zero = Outcome(Kind.SOLVED, "y = 0: the zero matrix is the only minimiser")
         return Found(np.zeros(problem.shape), np.zeros(len(problem.y)), 0, zero)
     try:
-        matrix, nu, steps, outcome, unit = solve(at, reg)
+        matrix, nu, steps, outcome, unit, _ = solve(at, reg)
     except Failed as reason:
         return nothing(problem, Outcome(Kind.STALLED, f"no minimiser of {reg}: {reason}"))
     dual = at.original_dual(nu)
@@ -141,16 +141,9 @@ def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Arra
     return corrected(stop.state, stop.hessian), stop.state.nu, stop.spent
 
 
-def certified(
-    problem: MatrixData,
-    reg: Spectral,
-    matrix: Array,
-    dual: Array,
-    steps: int,
-    outcome: Outcome,
-    log_unit: float = 0.0,
-) -> MatrixSolution:
+def certified(problem: MatrixData, reg: Spectral, found: Found) -> MatrixSolution:
     """The solution with its certificate, computed from what is returned and the original data."""
+    matrix, dual, steps, outcome, log_unit, _ = found
     if not np.isfinite(matrix).all():
         return MatrixSolution(matrix, dual, np.nan, np.nan, np.nan, steps, outcome)
     misfit = residual(problem, matrix)
@@ -160,7 +153,7 @@ def certified(
     if excess > SMALL:
         excess = max(misfit, gap - rounding_of_dual(problem, dual))
     if log_unit:
-        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
+        (dual,), log_unit = representable(dual[None], 0, log_unit)
     outcome = judged(outcome, matrix, dual, misfit, gap, excess)
     value = reg(matrix)
     log_value = log_value_of(reg, matrix, value)

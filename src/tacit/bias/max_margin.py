@@ -63,9 +63,9 @@ def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
             return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
         units = None
     if units is None:
-        return certified(Z, regularizer, *solve(who, regularizer, Z))
+        return certified(Z, regularizer, solve(who, regularizer, Z))
     Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
-    return restored(certified(Z, inner, *solve(who, inner, Z)), units, regularizer)
+    return restored(certified(Z, inner, solve(who, inner, Z)), units, regularizer)
 
 
 def margin_units(Z: Array) -> Units | None:
@@ -166,16 +166,9 @@ def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
     return Found(beta, rows.factors * found.nu, steps, SOLVED, unit)
 
 
-def certified(
-    Z: Array,
-    regularizer: Regularizer,
-    beta: Array,
-    dual: Array,
-    steps: int,
-    outcome: Outcome,
-    log_unit: float = 0.0,
-) -> Solution:
+def certified(Z: Array, regularizer: Regularizer, found: Found) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
+    beta, dual, steps, outcome, log_unit, _ = found
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     margins = Z @ beta
@@ -198,7 +191,7 @@ def certified(
             dual_misfit(dual, margins, spare),
         )
     if log_unit:
-        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
+        (dual,), log_unit = representable(dual[None], 0, log_unit)
     outcome = judged(outcome, beta, dual, residual, kkt, excess)
     value = regularizer(beta)
     log_value = log_value_of(regularizer, beta, value)

@@ -31,6 +31,7 @@ class Found(NamedTuple):
     iterations: int
     outcome: Outcome
     log_unit: float = 0.0
+    rest: tuple[Array, ...] = ()  # vectors to be added to the dual
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -42,7 +43,9 @@ class Solution(Record):
     each axis in units of its largest entry. Both are computed from `beta` and `dual` as returned.
 
     `log_value` is the natural logarithm of `value`, also where that overflows. Where float64 does
-    not hold the dual itself, it is `dual` times e^log_dual_unit.
+    not hold the dual itself, it is `dual` times e^log_dual_unit. Where columns spread over so many
+    decades that rounding the dual to float64 would spoil X^T dual, the dual is the exact sum of
+    `dual` and the vectors of `dual_rest` (times that unit), and `kkt` is that of the sum.
     """
 
     beta: Array
@@ -54,10 +57,12 @@ class Solution(Record):
     outcome: Outcome
     log_value: float = math.nan
     log_dual_unit: float = 0.0
+    dual_rest: tuple[Array, ...] = ()
 
     def rows(self) -> list[tuple[str, str]]:
         """Every field; those for numbers beyond float64 only where there are such."""
         ordinary = {"log_value": 0 < self.value < math.inf, "log_dual_unit": not self.log_dual_unit}
+        ordinary["dual_rest"] = not getattr(self, "dual_rest", ())
         fields = [f.name for f in dataclasses.fields(self) if not ordinary.get(f.name, False)]
         return [(name, brief(getattr(self, name))) for name in fields]
 
@@ -149,13 +154,16 @@ def restored(
     beta = units.original(inner)
     degree = 1.0 if regularizer.degree is None else regularizer.degree
     shift = (degree - 1) * units.log_size
-    dual, log_unit = units.original_dual(solution.dual, solution.log_dual_unit + shift)
+    parts = np.vstack([solution.dual, *getattr(solution, "dual_rest", ())])
+    (dual, *rest), log_unit = units.original_dual(parts, solution.log_dual_unit + shift)
     log_value = solution.log_value + degree * units.log_size
     value = exponential(log_value) if solution.value else solution.value
     outcome = solution.outcome
     if outcome.ok and lost(inner, beta, units):
         outcome = out_of_range(inner, units)
     changed = {"value": value, "log_value": log_value, "outcome": outcome, name: beta}
+    if rest:
+        changed["dual_rest"] = tuple(rest)
     return dataclasses.replace(solution, dual=dual, log_dual_unit=log_unit, **changed)
 
 

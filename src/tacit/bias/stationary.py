@@ -23,7 +23,7 @@ from tacit.bias.max_margin import certified
 from tacit.bias.norms import Lp
 from tacit.bias.regularizer import Regularizer
 from tacit.bias.separation import refuse_inseparable
-from tacit.bias.solution import Solution
+from tacit.bias.solution import Found, Solution
 from tacit.records import Kind, Outcome
 from tacit.threads import one_blas_thread
 
@@ -77,7 +77,7 @@ def local_points(Z: Array, norm: Lp, starts: int = 100, seed: int = 0) -> tuple[
             continue
         if (nu := multipliers(rows, norm, b)) is not None:
             dual = rows.factors * nu * rows.scale ** (norm.p - 1)
-            found.append(certified(Z, norm, rows.scale * b, dual, steps, LOCAL))
+            found.append(certified(Z, norm, Found(rows.scale * b, dual, steps, LOCAL)))
     return tuple(sorted((s for s in found if s.outcome.ok), key=lambda s: s.value))
 
 
