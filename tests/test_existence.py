@@ -58,7 +58,14 @@ def test_independent_rows_over_many_decades_are_fitted(regularizer):
 
 @pytest.mark.parametrize(
     "regularizer",
-    [tacit.L2(), tacit.Lp(1.5), tacit.Lp(3.0), tacit.Q(alpha=1e-3), tacit.Q(alpha=10.0)],
+    [
+        tacit.L1(),
+        tacit.L2(),
+        tacit.Lp(1.5),
+        tacit.Lp(3.0),
+        tacit.Q(alpha=1e-3),
+        tacit.Q(alpha=10.0),
+    ],
 )
 def test_margins_of_rows_over_16_decades_are_met_in_their_own_units(regularizer):
     for seed in range(6):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
-from tacit.bias import margin_face, power_norm
+from tacit.bias import exact, margin_face, power_norm
 from tacit.bias.constraints import mended
 from tacit.bias.continuation import FAR, Failed
 from tacit.bias.margin_least import ByInterpolation, least_squares
@@ -25,6 +25,7 @@ from tacit.bias.solution import (
     Solution,
     judged,
     kkt_residual,
+    l1_residual,
     log_value_of,
     normalized,
     restored,
@@ -130,8 +131,9 @@ def by_least_squares(norm: L2, rows: Rows) -> Found:
 
 
 def by_linear_program(rows: Rows) -> Found:
-    b, nu, steps, outcome = margin_face.solve(rows)
-    return Found(rows.scale * b, rows.factors * nu, steps, outcome)
+    found = margin_face.solve(rows)
+    beta, rest = rows.scale * found.beta, tuple(rows.factors * part for part in found.rest)
+    return Found(beta, rows.factors * found.dual, found.iterations, found.outcome, 0.0, rest)
 
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:
@@ -168,7 +170,7 @@ def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
 
 def certified(Z: Array, regularizer: Regularizer, found: Found) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
-    beta, dual, steps, outcome, log_unit, _ = found
+    beta, dual, steps, outcome, log_unit, rest = found
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     margins = Z @ beta
@@ -179,23 +181,25 @@ def certified(Z: Array, regularizer: Regularizer, found: Found) -> Solution:
         beta, margins = met(Z, beta, held)
     residual = float(np.maximum(1 - margins, 0.0).max())
     inner, unit_beta = normalized(regularizer, beta, log_unit)
-    kkt = max(stationarity(inner, unit_beta, dual @ Z), dual_misfit(dual, margins))
+    parts = np.vstack([dual, *rest])
+    slopes = exact.product(parts, Z) if rest else dual @ Z
+    kkt = max(stationarity(inner, unit_beta, slopes), dual_misfit(dual, margins))
     excess = max(residual, kkt)
     if excess > SMALL:
         sizes, spare = np.abs(Z), ROUNDING * (np.abs(Z) @ np.abs(beta))
+        blur = 0.0 if rest else ROUNDING * float((np.abs(dual) @ sizes).max())
         excess = max(
             float(np.maximum(1 - margins - spare, 0.0).max()),
-            stationarity(
-                inner, unit_beta, dual @ Z, ROUNDING * float((np.abs(dual) @ sizes).max())
-            ),
+            stationarity(inner, unit_beta, slopes, blur),
             dual_misfit(dual, margins, spare),
         )
     if log_unit:
-        (dual,), log_unit = representable(dual[None], 0, log_unit)
-    outcome = judged(outcome, beta, dual, residual, kkt, excess)
+        parts, log_unit = representable(parts, 0, log_unit)
+    outcome = judged(outcome, beta, parts[0], residual, kkt, excess)
     value = regularizer(beta)
     log_value = log_value_of(regularizer, beta, value)
-    return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
+    certificate = residual, kkt, steps, outcome, log_value, log_unit
+    return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))
 
 
 def stationarity(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
@@ -204,8 +208,7 @@ def stationarity(regularizer: Regularizer, beta: Array, s: Array, rounding: floa
         slopes = regularizer.dual_of(beta)
         return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
     if is_l1(regularizer):
-        off = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta)))
-        return float((off - rounding).max(initial=0.0))
+        return l1_residual(beta, s, rounding)
     return kkt_residual(regularizer, beta, s, rounding)
 
 

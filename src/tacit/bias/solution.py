@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.bias.norms import L1
 from tacit.bias.regularizer import Regularizer
 from tacit.bias.spectral import Spectral
 from tacit.bias.units import FARTHEST, Units
@@ -109,12 +110,21 @@ def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: floa
 
     `rounding` is how far s may be off.
     """
+    if isinstance(regularizer, L1):
+        return l1_residual(beta, s, rounding)
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
         along_dual = gap / max(np.abs(s).max(), 1e-300)
         along_primal = np.abs(beta - regularizer.primal_of(s)) / max(np.abs(beta).max(), 1e-300)
     distance = np.fmin(along_dual, along_primal)  # fmin: an overflow on one axis is no verdict
     return float(np.max(np.nan_to_num(distance, nan=np.inf)))
+
+
+def l1_residual(beta: Array, s: Array, rounding: float = 0.0) -> float:
+    """The same for the l1 norm, whose graph has all of [-1, 1] at zero."""
+    along_dual = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta))) - rounding
+    along_primal = np.where(np.abs(s) <= 1, np.abs(beta), np.inf) / max(np.abs(beta).max(), 1e-300)
+    return float(np.minimum(along_dual, along_primal).max(initial=0.0))
 
 
 def primal_residual(X: Array, y: Array, beta: Array) -> float:
