@@ -168,8 +168,8 @@ def mended(X: Array, y: Array, beta: Array) -> Array:
     for free in (beta != 0, np.ones(len(beta), dtype=bool)):
         pivoted, moved = Pivoted(X * free, NEARLY), beta.copy()
         for _ in range(2):
-            move = pivoted.fit(y - X @ moved)
+            move = pivoted.fit(exact.missing(X, moved, y))
             moved[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
-        if np.abs(X @ moved - y).max() <= 1e-6 * np.abs(y).max():
+        if np.abs(exact.missing(X, moved, y)).max() <= 1e-6 * np.abs(y).max():
             break
     return moved

@@ -8,6 +8,10 @@ import numpy as np
 
 from tacit.arguments import Array
 
+EPS = float(np.finfo(float).eps)
+VISIBLE = 1e-13  # of the largest target: rounding of a sum that shows
+MOST = 1_000_000  # products, about a tenth of a second
+
 
 def product(parts: Array, matrix: Array) -> Array:
     """v @ matrix for the vector v = parts[0] + parts[1] + ..., each entry rounded once."""
@@ -25,6 +29,16 @@ def rest(target: Array, parts: Array, matrix: Array) -> Array:
     given = np.zeros((len(parts), len(target)))
     given[0] = target
     return product(np.hstack([given, -parts]), np.vstack([np.eye(len(target)), matrix]))
+
+
+def missing(matrix: Array, vector: Array, target: Array) -> Array:
+    """target - matrix @ vector, without rounding where that would show."""
+    terms = np.abs(matrix) @ np.abs(vector)
+    shown = EPS * terms.max(initial=0.0) > VISIBLE * np.abs(target).max(initial=0.0)
+    if shown and matrix.size <= MOST and np.isfinite(terms).all():
+        return rest(target, vector[None], matrix.T)
+    found: Array = target - matrix @ vector
+    return found
 
 
 def integers(numbers: Array) -> tuple[np.ndarray, int]:

@@ -194,7 +194,7 @@ def certified(
 
 def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
     """The residual without what rounding of beta explains."""
-    missed = np.abs(X @ beta - y) - ROUNDING * (np.abs(X) @ np.abs(beta))
+    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
     return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
 
 

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
-from tacit.bias import exact, margin_face, power_norm
-from tacit.bias.constraints import mended
+from tacit.bias import exact, interpolate, margin_face, power_norm
+from tacit.bias.constraints import mended, reduce
 from tacit.bias.continuation import FAR, Failed
 from tacit.bias.margin_least import ByInterpolation, least_squares
-from tacit.bias.margin_rows import Rows, met, scaled_rows
+from tacit.bias.margin_rows import Rows, margins_of, met, scaled_rows
 from tacit.bias.margin_set import Iterate, Unbounded, settle
 from tacit.bias.margin_walk import MarginWalk
 from tacit.bias.norms import L1, L2, Lp
@@ -64,9 +64,37 @@ def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
             return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
         units = None
     if units is None:
-        return certified(Z, regularizer, solve(who, regularizer, Z))
+        return best_certified(who, regularizer, Z)
     Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
-    return restored(certified(Z, inner, solve(who, inner, Z)), units, regularizer)
+    return restored(best_certified(who, inner, Z), units, regularizer)
+
+
+def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+    """The certified solution; its active rows are solved once more where that is not good."""
+    found = solve(who, regularizer, Z)
+    solution = certified(Z, regularizer, found)
+    if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
+        return solution
+    if is_l1(regularizer) or (isinstance(regularizer, Lp) and regularizer.p < 1):
+        return solution
+    try:
+        again = on_active_rows(who, regularizer, Z, found)
+    except (ValueError, Failed):  # to float64 these rows contradict each other
+        return solution
+    others = (certified(Z, regularizer, again, moved) for moved in (True, False))
+    return next((s for s in others if s.outcome.ok and s.kkt <= solution.kkt), solution)
+
+
+def on_active_rows(who: str, regularizer: Regularizer, Z: Array, found: Found) -> Found:
+    """The same by `interpolate` on the rows of positive weight, which gives the dual exactly."""
+    active = np.flatnonzero(found.dual > 0)
+    system = reduce(who, Z[active], np.ones(len(active)))
+    again = interpolate.solve(regularizer, system)
+    parts = np.zeros((1 + len(again.rest), len(Z)))
+    parts[:, active] = np.vstack([again.dual, *again.rest])
+    steps = found.iterations + again.iterations
+    rest = tuple(parts[1:])
+    return Found(again.beta, parts[0], steps, again.outcome, again.log_unit, rest)
 
 
 def margin_units(Z: Array) -> Units | None:
@@ -168,14 +196,18 @@ def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
     return Found(beta, rows.factors * found.nu, steps, SOLVED, unit)
 
 
-def certified(Z: Array, regularizer: Regularizer, found: Found) -> Solution:
-    """The solution with its certificate, computed from what is returned and the original data."""
+def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = True) -> Solution:
+    """The solution with its certificate, computed from what is returned and the original data.
+
+    It is moved by what rounding took from its margins, unless that is not wanted: to meet two
+    nearly opposite rows in float64 it may have to move far.
+    """
     beta, dual, steps, outcome, log_unit, rest = found
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
-    margins = Z @ beta
+    margins = margins_of(Z, beta)
     held = (dual > 0) | (margins < 1 - SMALL)
-    if outcome.ok:
+    if outcome.ok and moved:
         if (np.abs(margins - 1)[held] > SMALL).any():
             beta = mended(Z[held], np.ones(int(held.sum())), beta)
         beta, margins = met(Z, beta, held)

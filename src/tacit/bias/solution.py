@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.bias import exact
 from tacit.bias.norms import L1
 from tacit.bias.regularizer import Regularizer
 from tacit.bias.spectral import Spectral
@@ -130,7 +131,7 @@ def l1_residual(beta: Array, s: Array, rounding: float = 0.0) -> float:
 def primal_residual(X: Array, y: Array, beta: Array) -> float:
     """max|X beta - y| relative to max|y|."""
     scale = float(np.abs(y).max())
-    return float(np.abs(X @ beta - y).max() / (scale if scale > 0 else 1.0))
+    return float(np.abs(exact.missing(X, beta, y)).max() / (scale if scale > 0 else 1.0))
 
 
 def normalized(
