@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, finite_array
 from tacit.bias import matrix_nuclear
 from tacit.bias.continuation import Failed
+from tacit.bias.interpolate import beyond_rounding
 from tacit.bias.matrix_law import law_of
 from tacit.bias.matrix_measurements import MatrixData, Measurements, Sensed, measurements
 from tacit.bias.matrix_newton import corrected
@@ -151,7 +152,8 @@ def certified(problem: MatrixData, reg: Spectral, found: Found) -> MatrixSolutio
     gap = kkt(problem, inner, matrix, dual) if matrix.any() else 0.0
     excess = max(misfit, gap)
     if excess > SMALL:
-        excess = max(misfit, gap - rounding_of_dual(problem, dual))
+        missed = beyond_rounding(problem.design, problem.y, matrix.ravel())
+        excess = max(missed, gap - rounding_of_dual(problem, dual))
     if log_unit:
         (dual,), log_unit = representable(dual[None], 0, log_unit)
     outcome = judged(outcome, matrix, dual, misfit, gap, excess)

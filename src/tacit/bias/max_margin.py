@@ -207,10 +207,10 @@ def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = Tr
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     margins = margins_of(Z, beta)
     held = (dual > 0) | (margins < 1 - SMALL)
-    if outcome.ok and moved:
+    if outcome.ok:
         if (np.abs(margins - 1)[held] > SMALL).any():
             beta = mended(Z[held], np.ones(int(held.sum())), beta)
-        beta, margins = met(Z, beta, held)
+        beta, margins = met(Z, beta, held) if moved else (beta, margins_of(Z, beta))
     residual = float(np.maximum(1 - margins, 0.0).max())
     inner, unit_beta = normalized(regularizer, beta, log_unit)
     parts = np.vstack([dual, *rest])
