@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-
 from tacit.flows.adam import Adam
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
+
 from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearMatrix, LinearPredictor

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
+from tacit.flows.descent import GradientDescent
 
 from tacit.flows import exponential_step
-from tacit.flows.descent import GradientDescent
 from tacit.flows.exponential import TangentFlow, function_of
 from tacit.flows.exponential_step import compiled, trial
 from tacit.models.diagonal import DiagonalNet

@@ -100,8 +100,10 @@ class Run:
 
     def advance(self, state: State, target: int) -> State:
         """The state after step number `target`."""
-        moved = _functions(self.code)[1](*self.given, state.taken, target, *state[:3])
-        return State(*moved, target)
+        parameters, memory, draws = _functions(self.code)[1](
+            *self.given, state.taken, target, state.parameters, state.memory, state.draws
+        )
+        return State(parameters, memory, draws, target)
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""
