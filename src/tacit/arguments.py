@@ -123,14 +123,18 @@ def integer(who: str, name: str, value: object, *, least: int) -> int:
     return int(value)
 
 
-def one_of(who: str, name: str, value: str, known: Iterable[str]) -> str:
-    """`value` if it is known; otherwise an error that offers the nearest names."""
+def one_of(who: str, name: str, value: str, known: Iterable[str], listed: str = "") -> str:
+    """`value` if it is known; otherwise an error that offers the nearest names.
+
+    Where nothing is near, the error lists all of them, or says where they are `listed`.
+    """
     known = sorted(known) if isinstance(known, set | frozenset) else list(known)
     if value in known:
         return value
     near = nearest(str(value), known)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
-    raise ValueError(f"{who}: unknown {name} {value!r}; {hint}")
+    other = listed or f"known: {', '.join(known)}"
+    hint = f"did you mean {', '.join(near)}?" if near else other
+    raise ValueError(f"{who}: unknown {name} {value!r:.80}; {hint}")
 
 
 def nearest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
