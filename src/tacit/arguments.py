@@ -22,6 +22,9 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
         if str(reason).startswith(who):
             raise
         raise ValueError(f"{who}: {name} must be a rectangular array, got ragged rows") from None
+    except (TypeError, RuntimeError) as reason:  # how tensors and tables say that they are none
+        said = f"{type(value).__name__} ({str(reason).splitlines()[0]:.120})"
+        raise ValueError(f"{who}: {name} must be an array of numbers, got {said}") from None
     if raw.dtype.kind not in "fiub":
         kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
         raise ValueError(f"{who}: {name} must hold real numbers, got {kind or raw.dtype}")
@@ -50,8 +53,9 @@ def unwrapped(who: str, name: str, value: Any) -> Any:
     if hasattr(value, "detach") and hasattr(value, "layout"):  # a PyTorch tensor
         if "strided" not in str(value.layout):
             raise ValueError(f"{who}: {name} is a sparse tensor; give {name}.to_dense()")
-        plain = value.detach().cpu()
-        return plain.float() if "bfloat16" in str(plain.dtype) else plain
+        plain = value.detach().cpu().resolve_conj().resolve_neg()
+        short = plain.dtype.is_floating_point and plain.element_size() < 4
+        return plain.float() if short else plain  # NumPy has no bfloat16 and no float8
     return value
 
 

@@ -57,10 +57,10 @@ class Spectral(abc.ABC):
 
 
 def shape_of(value: ArrayLike) -> tuple[int, ...]:
-    """The shape of what may become an array; empty where rows are ragged."""
+    """The shape of what may become an array; empty where it cannot become one."""
     try:
         return np.shape(value)
-    except ValueError:
+    except (ValueError, TypeError, RuntimeError):
         return ()
 
 
