@@ -45,7 +45,8 @@ class Names(dict):
             from tacit.problems.univariate import zigzag
 
             return zigzag
-        return getattr(tacit, name) if name in tacit.__all__ else getattr(np, name)
+        public = name in tacit.__all__ or not hasattr(np, name)
+        return getattr(tacit, name) if public else getattr(np, name)
 
 
 def cube(w: Any) -> Any:

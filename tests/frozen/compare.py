@@ -119,7 +119,7 @@ def main() -> int:
     parser.add_argument("--strict", action="store_true")
     parser.add_argument("--verdicts")
     parser.add_argument("--old", action="store_true")
-    given = parser.parse_args()
+    given = parser.parse_intermixed_args()
     frozen = json.loads((HERE / f"{given.what}.json").read_text())
     table, count = [], 0
     for id, numbers in compared(given, frozen):
