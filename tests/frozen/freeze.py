@@ -59,7 +59,7 @@ def claims(patterns: Sequence[str] = (), verdicts: str | None = None) -> dict[st
         from tacit.claims.registry import ledger
 
         ids = [claim.id for claim in ledger.select(None) if chosen(claim.id, patterns)]
-        found = verify(ids, jobs=2)
+        found = verify(ids, jobs=2, progress=lambda seen: print(f"{seen.id} done", flush=True))
         entries = [{**dataclasses.asdict(one), "status": one.status} for one in found]
     return {entry["id"]: claim(entry) for entry in entries if chosen(entry["id"], patterns)}
 
