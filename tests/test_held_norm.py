@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.flows.held_norm import HeldNorm
-from tacit.flows.held_sweep import held_sweep
-from tacit.flows.projections import onto_l1_ball, project
+from tacit.training.descent.held_sweep import held_sweep
+from tacit.training.descent.projections import onto_l1_ball, project
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.rescaling import rescale_layers

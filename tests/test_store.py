@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import xarray
 
-from tacit.flows import DualFlow, GradientDescent, ParameterFlow
+from tacit import DualFlow, GradientDescent, ParameterFlow
 from tacit.models import DiagonalNet
 from tacit.problems import sparse_regression
 from tacit.store import load, save

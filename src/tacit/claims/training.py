@@ -7,12 +7,12 @@ import dataclasses
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.problems.regression import Regression
 from tacit.solvers.solution import primal_residual
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.labels import Path
 
 
 @dataclasses.dataclass(frozen=True)

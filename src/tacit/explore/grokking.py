@@ -14,7 +14,6 @@ from tacit.explore.picture import Curve, Panel, Picture, level, line
 from tacit.explore.state import Values, View
 from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
 from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
 from tacit.measures.forecast import Forecast, forecast
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
@@ -23,6 +22,7 @@ from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.population import MajorityCube
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
 
 SAMPLES, DIMENSION = 40, 100
 TASKS = {"majority": "majority of three signs: grok", "margin": "dense wide margin: misgrok"}

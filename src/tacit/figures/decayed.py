@@ -65,8 +65,8 @@ def decayed(problem: Classification, parameters: Parameters) -> xarray.Dataset:
 def _run(net: DiagonalNet, problem: Classification, parameters: Parameters) -> xarray.Dataset:
     """The path of the exact flow, recorded from the first time shown: log-spaced and evenly."""
     from tacit.flows.decay import WeightDecay
-    from tacit.flows.dual import DualFlow
     from tacit.records import NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
 
     first, last = parameters["t_first"], parameters["end"] / parameters["rate"]
     density = parameters["points_per_decade"]

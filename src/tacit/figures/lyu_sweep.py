@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.flows.path import Path
     from tacit.problems.classification import Classification
+    from tacit.training.labels import Path
 
 PRESETS: dict[str, Parameters] = {
     "quick": {"samples": 60, "dimension": 500, "seed": 0, "level": 0.95, "after": 8.0,
@@ -107,10 +107,10 @@ def confidence(margins: Array) -> Array:
 def _run(problem: Classification, rate: float, norm: float, parameters: Parameters) -> Path:
     """A flow until every transition has passed; without decay as long as at the smallest rate."""
     from tacit.flows.decay import WeightDecay
-    from tacit.flows.dual import DualFlow
     from tacit.flows.stopping import LogLoss
     from tacit.models.diagonal import DiagonalNet
     from tacit.records import Kind, NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
 
     slowest = rate or min(rate for rate in parameters["rates"] if rate > 0)
     largest = norm if rate else max(parameters["norms"])

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.flows.held_sweep import HeldSweep
+    from tacit.training.descent.held_sweep import HeldSweep
     from tacit.problems.regression import Regression
 
 PRESETS: dict[str, Parameters] = {
@@ -94,7 +94,7 @@ def _student(width: int) -> Any:
 
 def net_run(model: Any, seed: int, shares: Array, parameters: Parameters) -> dict[str, Array]:
     """Losses of one student against the held norm, from its start and from its best net."""
-    from tacit.flows.held_sweep import held_sweep
+    from tacit.training.descent.held_sweep import held_sweep
     from tacit.models.rescaling import rescale_layers
     from tacit.problems.opposed_units import opposed_units
 

@@ -12,7 +12,7 @@ from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
-    from tacit.flows.held_sweep import HeldSweep
+    from tacit.training.descent.held_sweep import HeldSweep
     from tacit.problems.regression import Regression
 
 NORMS = ("l2", "l1")
@@ -54,7 +54,7 @@ class SparseCase:
 
     def held(self, norm: str, shares: Array, parameters: Parameters) -> HeldSweep:
         """Training at every share of the truth's norm."""
-        from tacit.flows.held_sweep import held_sweep
+        from tacit.training.descent.held_sweep import held_sweep
         from tacit.models.linear import LinearPredictor
 
         steps = parameters[{"l2": "l2_steps", "l1": "sparse_steps"}[norm]]

@@ -167,8 +167,8 @@ def _trained(
 ) -> xarray.Dataset:
     """The recorded path, half of its records log-spaced and half evenly spaced."""
     from tacit.flows.decay import WeightDecay
-    from tacit.flows.parameter import ParameterFlow
     from tacit.records import NumericalError
+    from tacit.training.exact.parameter import ParameterFlow
 
     last, half = parameters["end"] / mean.rate, parameters["records"] // 2
     first = 1e-2 / model.alpha**2  # the kernel's eigenvalues are of order alpha^2

@@ -54,10 +54,10 @@ def follow(
     problem: Classification, depth: int, alpha: float, margins: Array, rtol: float
 ) -> xarray.Dataset:
     """The path of gradient flow at exactly these smoothed margins, which must rise."""
-    from tacit.flows.dual import DualFlow
     from tacit.flows.stopping import LogLoss
     from tacit.models.diagonal import DiagonalNet
     from tacit.records import NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
 
     flow = DualFlow(
         until=LogLoss(-float(margins[-1])), record=tuple(margins), points_per_decade=1, rtol=rtol

@@ -9,10 +9,10 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
-from tacit.flows.path import Path
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
+from tacit.training.labels import Path
 
 Problem = Regression | Classification
 Given = ParamSpec("Given")

@@ -11,16 +11,16 @@ import numpy as np
 
 from tacit.arguments import Array, integer, positive
 from tacit.flows.flow import Flow, Problem, Progress, separable
-from tacit.flows.path import Path, label
 from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.flows.stopping import Rule, rules
-from tacit.flows.tails import log_mean_loss
 from tacit.models.model import Model, Separable
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.records import Kind, Outcome, Record
 from tacit.solvers.separation import require_separable
 from tacit.threads import on_one_blas_thread
+from tacit.training.exact.margins.tails import log_mean_loss
+from tacit.training.labels import Path, label
 
 WHO = "NormalizedDescent"
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits

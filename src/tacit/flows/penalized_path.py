@@ -11,16 +11,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, real
-from tacit.flows.inputs import outputs
-from tacit.flows.path import LABELS, log_sum_of_squares
 from tacit.flows.penalized_task import Job, Slope
 from tacit.flows.penalties import Penalty
-from tacit.flows.tails import log_mean_loss
-from tacit.flows.tangent_path import FEW, MATRIX_LABELS
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.problems.population import accuracy
 from tacit.records import Outcome, Record
+from tacit.training.exact.labelling import FEW, MATRIX_LABELS
+from tacit.training.exact.margins.tails import log_mean_loss
+from tacit.training.inputs import outputs
+from tacit.training.labels import LABELS, log_sum_of_squares
 from tacit.versions import versions
 
 LEVELS = ("loss", "objective", "test_error", "relative_error")

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, real
-from tacit.flows.inputs import held_out, inputs_of, outputs
 from tacit.flows.penalties import Penalty
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
@@ -21,6 +20,7 @@ from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import MatrixProblem
 from tacit.problems.regression import Regression
+from tacit.training.inputs import held_out, inputs_of, outputs
 
 Data = tuple[Any, Any]
 

@@ -11,12 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.inputs import inputs_of, outputs
-from tacit.flows.tangent_loss import finite
-from tacit.flows.tangent_march import Moment as FlowMoment
-from tacit.flows.tangent_path import dataset as labelled
-from tacit.flows.tangent_task import Task as FlowTask
-from tacit.flows.tangent_task import task as flow_task
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
@@ -24,6 +18,12 @@ from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.population import accuracy
+from tacit.training.exact.labelling import dataset as labelled
+from tacit.training.exact.loss import finite
+from tacit.training.exact.task import Moment as FlowMoment
+from tacit.training.exact.task import Task as FlowTask
+from tacit.training.exact.task import task as flow_task
+from tacit.training.inputs import inputs_of, outputs
 from tacit.training.task import Moment
 
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits

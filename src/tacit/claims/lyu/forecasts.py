@@ -17,8 +17,6 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.directions import angle
 from tacit.measures.forecast import LATER, forecast, meeting
 from tacit.measures.forecast_run import forecast_run
@@ -31,6 +29,8 @@ from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
 
 # What is promised, times rate. With a squared loss the minimisers of Q are exact to the order of
 # the rate, for matrices as far as the measurements commute. On labels one margin stands for all,

@@ -10,7 +10,6 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.assumptions import assumptions
 from tacit.measures.directions import angle
 from tacit.measures.kernels.machines import kernel_svm
@@ -18,6 +17,7 @@ from tacit.models.difference import Difference
 from tacit.models.model import Model
 from tacit.models.network import two_layer
 from tacit.problems.classification import Classification
+from tacit.training.exact.parameter import ParameterFlow
 
 LOG_ALPHAS = (2.0, 4.0, 6.0)
 EARLY = 0.5

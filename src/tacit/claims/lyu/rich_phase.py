@@ -16,11 +16,11 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.problems.classification import Classification
+from tacit.training.exact.parameter import ParameterFlow
 
 LATE = 0.5  # c: the claim looks at (1 + c) (1/rate) log alpha
 LOG_ALPHAS = np.array([320.0, 640.0])

@@ -10,14 +10,14 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
 from tacit.flows.flow import Problem
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification, separable_points
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
 
 APART = 30.0  # degrees between the kernel and the rich limit
 

@@ -12,11 +12,11 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
 from tacit.problems.grokking import majority
+from tacit.training.exact.dual.flow import DualFlow
 
 ALPHAS = np.array([1.0, 3.0, 10.0, 30.0])
 RATES = np.array([1e-2, 1e-3, 1e-4, 1e-5])

@@ -14,7 +14,6 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.forecast import forecast
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
@@ -22,6 +21,7 @@ from tacit.problems.matrices import Completion, multiplication_table
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.solvers.matrices.interpolate import interpolate_matrix
 from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.training.exact.parameter import ParameterFlow
 
 ALPHAS = np.array([10.0, 100.0, 1000.0])
 RATE = 1e-5  # next to a sum of squares; its bias is of the order of the rate

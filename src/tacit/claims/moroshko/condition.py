@@ -11,8 +11,6 @@ from tacit.claims.moroshko.courses import Flows, course
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.stability import Stability, stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
@@ -20,6 +18,8 @@ from tacit.problems.classification import Classification, separable_points, thre
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
 
 ALPHAS = np.array([10.0, 30.0, 100.0])
 FINE = 60  # records a decade

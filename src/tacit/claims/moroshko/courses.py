@@ -10,15 +10,15 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.instances import slope
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
 from tacit.flows.stopping import LogLoss
 from tacit.measures.directions import angle
 from tacit.measures.stability import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
 from tacit.problems.classification import Classification
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.labels import Path
 
 Flows = type[DualFlow] | type[ParameterFlow]
 

@@ -17,10 +17,7 @@ from tacit.claims.instances import slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.dual import DualFlow
 from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
 from tacit.flows.stopping import LogLoss, Scale
 from tacit.measures import directions
 from tacit.models.diagonal import DiagonalNet
@@ -28,6 +25,9 @@ from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.labels import Path
 
 #: (alpha, mu) -> (digits of precision as printed, half a unit of its last digit)
 PRINTED = {

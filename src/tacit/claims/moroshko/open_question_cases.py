@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
 from tacit.flows.stopping import Scale
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
@@ -20,6 +18,8 @@ from tacit.regularizers.q import Q
 from tacit.solvers.margins.path import MarginPath, max_margin_path
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
 
 MUS = np.geomspace(10, 1e-3, 33)
 HUGE = 1e12  # alpha^D: alpha = 1e6 at depth 2, 1e4 at depth 3

@@ -8,11 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.parameter import ParameterFlow
 from tacit.flows.stopping import LogLoss
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.solvers.separation import separation
+from tacit.training.exact.parameter import ParameterFlow
 
 EARLIEST = 1e-3  # the first smoothed margin recorded: before, the steps' errors are seen
 POINT = np.array([[1.0, -2.0, 0.5]])

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.notsawo.runs import truth
-from tacit.flows.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer

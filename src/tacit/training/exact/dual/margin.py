@@ -12,11 +12,11 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.margin_laws import Law, PowerLaw, Response, SinhLaw
-from tacit.flows.margin_walk import MarginSnapshot
-from tacit.flows.tails import Tail, log_mean_loss, tail
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
+from tacit.training.exact.margins.integrator import MarginSnapshot
+from tacit.training.exact.margins.laws import Law, PowerLaw, Response, SinhLaw
+from tacit.training.exact.margins.tails import Tail, log_mean_loss, tail
 
 FAINT = 1e-16  # margins below this leave the loss weights equal to rounding
 

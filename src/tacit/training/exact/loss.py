@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.path import log_sum_of_squares
-from tacit.flows.tails import log_mean_loss
+from tacit.training.exact.margins.tails import log_mean_loss
+from tacit.training.labels import log_sum_of_squares
 
 
 class SquaredLoss(NamedTuple):

@@ -14,11 +14,11 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.decay_law import DecayLaw, Moment
-from tacit.flows.row_products import RowProducts
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
+from tacit.training.exact.decay.law import DecayLaw, Moment
+from tacit.training.exact.decay.row_products import RowProducts
 
 LAZY = 18.0  # log of an amplitude from which on beta is linear in x to rounding
 

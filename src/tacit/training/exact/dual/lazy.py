@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.dual_form import DualForm, leading_columns
-from tacit.flows.march import GaveUp, Snapshot, Step, advance, stiff
+from tacit.training.exact.dual.form import DualForm, leading_columns
+from tacit.training.exact.follow import GaveUp, Snapshot, Step, advance, stiff
 
 LAZY = 1e-3  # the largest |s| that the linearised flow may reach for this file to be used
 INSIDE = 0.1  # the largest |s| it then follows

@@ -8,7 +8,7 @@ import numpy as np
 import scipy  # its submodules load when first used: `import tacit` stays light
 
 from tacit.arguments import Array
-from tacit.flows.tangent_samples import Derivative, Samples
+from tacit.training.exact.samples import Derivative, Samples
 
 EPS = float(np.finfo(float).eps)
 Solver = Callable[[Array], Array]

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.tangent_loss import Loss
-from tacit.flows.tangent_newton import Curved, GaussNewton
-from tacit.flows.tangent_samples import Samples
+from tacit.training.exact.loss import Loss
+from tacit.training.exact.samples import Samples
+from tacit.training.exact.stiff.newton import Curved, GaussNewton
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 LAZY = 0.1  # displacements below this part of the start are integrated as such

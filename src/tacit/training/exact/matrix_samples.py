@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.flows.tangent_samples import DenseDerivative, Derivative
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.training.exact.samples import DenseDerivative, Derivative
 
 Indices = NDArray[np.int64]
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, positive
-from tacit.flows.dual_decay import LAZY, DecayDual, MarginDecay, SquareDecay
 from tacit.flows.flow import Progress
-from tacit.flows.march import quiet, try_step
-from tacit.flows.row_products import RowProducts
 from tacit.records import Kind, Outcome
+from tacit.training.exact.decay.dual import LAZY, DecayDual, MarginDecay, SquareDecay
+from tacit.training.exact.decay.row_products import RowProducts
+from tacit.training.exact.follow import quiet, try_step
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
 LONGEST = 1000.0  # times 1/rate: long before, nothing moves any more

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.march import try_step
 from tacit.flows.stopping import Rule
 from tacit.records import Kind, Outcome
+from tacit.training.exact.follow import try_step
 
 LOOSER = (1e-8, 1e-6)  # tolerances to fall back to
 AFRESH = 5  # so many steps between two failures are progress

@@ -5,16 +5,25 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tacit.arguments import Array
-from tacit.flows.inputs import held_out
-from tacit.flows.tangent_loss import Loss, MarginLoss, SquaredLoss
-from tacit.flows.tangent_matrix import MatrixSamples, TwoFactorSamples
-from tacit.flows.tangent_samples import HomogeneousSamples, RowSamples, Samples
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import MatrixProblem
 from tacit.problems.regression import Regression
+from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
+from tacit.training.exact.matrix_samples import MatrixSamples, TwoFactorSamples
+from tacit.training.exact.samples import HomogeneousSamples, RowSamples, Samples
+from tacit.training.inputs import held_out
+
+
+class Moment(NamedTuple):
+    """One time of the flow."""
+
+    t: float
+    parameters: Array
+    predictions: Array
+    displacement: Array | None = None  # of e^(rate t) parameters from the start, while small
 
 
 class Task(NamedTuple):

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.tails import log_mean_loss
 from tacit.models.tangent import kernel_distances
 from tacit.problems.classification import Classification
 from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
 from tacit.records import Outcome, Record
+from tacit.training.exact.margins.tails import log_mean_loss
 from tacit.versions import versions
 
 LABELS = {

@@ -12,10 +12,10 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.margin_walk import MarginSnapshot
-from tacit.flows.tails import log_mean_loss, tail
 from tacit.models.model import Separable
 from tacit.problems.classification import Classification
+from tacit.training.exact.margins.integrator import MarginSnapshot
+from tacit.training.exact.margins.tails import log_mean_loss, tail
 
 WHO = "ParameterFlow"
 GAP = 1e-10  # gaps of order one need not be known better

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.dual_form import DualForm
-from tacit.flows.march import GaveUp, Snapshot, Step, advance, stiff, tolerance
+from tacit.training.exact.dual.form import DualForm
+from tacit.training.exact.follow import GaveUp, Snapshot, Step, advance, stiff, tolerance
 
 FAR = 30.0  # increments of s beyond which a new anchor is set
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.dual_form import DualForm, leading_columns
-from tacit.flows.march import GaveUp, Snapshot, Step, advance, stiff, tolerance
+from tacit.training.exact.dual.form import DualForm, leading_columns
+from tacit.training.exact.follow import GaveUp, Snapshot, Step, advance, stiff, tolerance
 
 CLOSE = 1e-2  # slack around which a coordinate outside the basis should enter it
 STEEPEST = 1e8  # cap on the preference for some coordinates, to keep the basis sound

@@ -10,18 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, positive
-from tacit.flows.decay_march import asked_times, follow, last_time, record_times, recorded
-from tacit.flows.dual_box import BoxDual
-from tacit.flows.dual_decay import MarginDecay, SquareDecay
-from tacit.flows.dual_escape import opening
-from tacit.flows.dual_form import dual_form
-from tacit.flows.dual_lazy import LAZY, LazyDual
-from tacit.flows.dual_margin import MarginDual
-from tacit.flows.dual_open import OpenDual
 from tacit.flows.flow import Flow, Problem, Progress, decayed, separable, within_float64
-from tacit.flows.march import Limits, Snapshot, check, march
-from tacit.flows.margin_march import course, march_margin, margin_records
-from tacit.flows.path import Path, label
 from tacit.flows.stopping import Rule, rules, settings
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
@@ -30,6 +19,17 @@ from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
 from tacit.solvers.separation import require_separable
 from tacit.threads import on_one_blas_thread
+from tacit.training.exact.decay.dual import MarginDecay, SquareDecay
+from tacit.training.exact.decay.follow import asked_times, follow, last_time, record_times, recorded
+from tacit.training.exact.dual.box import BoxDual
+from tacit.training.exact.dual.escape import opening
+from tacit.training.exact.dual.form import dual_form
+from tacit.training.exact.dual.lazy import LAZY, LazyDual
+from tacit.training.exact.dual.margin import MarginDual
+from tacit.training.exact.dual.open import OpenDual
+from tacit.training.exact.follow import Limits, Snapshot, check, march
+from tacit.training.exact.margins.follow import course, march_margin, margin_records
+from tacit.training.labels import Path, label
 
 WHO = "DualFlow"
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from tacit.arguments import Array, integer, positive, real
 from tacit.flows.flow import Progress
-from tacit.flows.path import log_sum_of_squares
 from tacit.flows.schedule import points_per_decade
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
 from tacit.solvers.constraints import reduce
+from tacit.training.labels import log_sum_of_squares
 
 LOOK = 8  # small steps between two looks at the loss
 ROUNDING = 1e-26  # of the loss of the zero predictor: squares of what rounding leaves of a fit

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.dual_margin import MarginDual
-from tacit.flows.march import try_step
-from tacit.flows.margin_walk import Course, MarginSnapshot
-from tacit.flows.tails import rise, tail
 from tacit.records import Kind, Outcome
+from tacit.training.exact.dual.margin import MarginDual
+from tacit.training.exact.follow import try_step
+from tacit.training.exact.margins.integrator import Course, MarginSnapshot
+from tacit.training.exact.margins.tails import rise, tail
 
 SEPARATED = 10.0  # log(1/loss) beyond log N: no saddle is left, and gaps can be held
 AFRESH = 1e8  # steps shorter than 1/AFRESH of the clock start it again from zero

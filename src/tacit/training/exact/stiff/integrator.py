@@ -14,22 +14,14 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.flow import Progress
-from tacit.flows.march import SETTLED, GaveUp, quiet
-from tacit.flows.tangent_bdf import Backward
-from tacit.flows.tangent_loss import Loss, finite
-from tacit.flows.tangent_newton import GaussNewton
-from tacit.flows.tangent_samples import Derivative, Samples
-from tacit.flows.tangent_system import LAZY, Decayed, Displaced
 from tacit.records import Kind, Outcome
-
-
-class Moment(NamedTuple):
-    """One time of the flow."""
-
-    t: float
-    parameters: Array
-    predictions: Array
-    displacement: Array | None = None  # of e^(rate t) parameters from the start, while small
+from tacit.training.exact.follow import SETTLED, GaveUp, quiet
+from tacit.training.exact.loss import Loss, finite
+from tacit.training.exact.samples import Derivative, Samples
+from tacit.training.exact.stiff.bdf import Backward
+from tacit.training.exact.stiff.newton import GaussNewton
+from tacit.training.exact.stiff.system import LAZY, Decayed, Displaced
+from tacit.training.exact.task import Moment
 
 
 class Course(NamedTuple):

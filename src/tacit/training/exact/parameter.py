@@ -12,18 +12,18 @@ import numpy as np
 from tacit.arguments import Array, real
 from tacit.flows.decay import decay_rate
 from tacit.flows.flow import Flow, Problem, Progress, separable, within_float64
-from tacit.flows.march import GaveUp, Limits, Snapshot, Step, advance, check, march
-from tacit.flows.margin_march import course, march_margin, margin_records
-from tacit.flows.parameter_margin import MarginParameters
-from tacit.flows.path import Path, label
 from tacit.flows.stopping import Rule, rules, settings
-from tacit.flows.tangent_run import SADDLE, run_tangent
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
 from tacit.solvers.separation import require_separable
 from tacit.threads import on_one_blas_thread
+from tacit.training.exact.follow import GaveUp, Limits, Snapshot, Step, advance, check, march
+from tacit.training.exact.margins.follow import course, march_margin, margin_records
+from tacit.training.exact.margins.parameters import MarginParameters
+from tacit.training.exact.stiff.run import SADDLE, run_tangent
+from tacit.training.labels import Path, label
 
 WHO = "ParameterFlow"
 

@@ -1,7 +1,7 @@
 """How a diagonal net's predictor depends on what training has integrated, for any scale.
 
 With rho the integral of the loss weights, s_i = kappa_i <z_i, rho> and beta_i = a_i h(s_i)
-(M lemmas 10 and 12, in the notation of flows/dual_form.py). Everything that may be beyond
+(M lemmas 10 and 12, in the notation of exact/dual/form.py). Everything that may be beyond
 float64 is a logarithm; `lift` >= 0 is a common factor e^lift taken out of a_i and put into the
 state, so that huge starts, which hardly move, still have digits.
 """

@@ -9,10 +9,17 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.flow import Progress
-from tacit.flows.march import quiet
-from tacit.flows.margin_walk import END, Course, MarginSnapshot, MarginSystem, Opening, Walk
 from tacit.flows.stopping import Rule
 from tacit.records import Kind, Outcome
+from tacit.training.exact.follow import quiet
+from tacit.training.exact.margins.integrator import (
+    END,
+    Course,
+    MarginSnapshot,
+    MarginSystem,
+    Opening,
+    Walk,
+)
 
 
 def course(who: str, flow: Any, rules: tuple[Rule, ...], model: Any, start_margin: float) -> Course:

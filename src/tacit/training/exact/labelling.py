@@ -11,13 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.path import LABELS, LEAST, UNITS, label, log_sum_of_squares
-from tacit.flows.path import labelled as linear_dataset
-from tacit.flows.tails import log_mean_loss
-from tacit.flows.tangent_march import Moment
-from tacit.flows.tangent_matrix import TwoFactorSamples
-from tacit.flows.tangent_samples import HomogeneousSamples
-from tacit.flows.tangent_task import Task
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Separable
 from tacit.models.tangent import kernel_distance, kernel_distances
@@ -25,6 +18,12 @@ from tacit.problems.classification import Classification
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.problems.population import accuracy
 from tacit.records import Outcome, Record
+from tacit.training.exact.margins.tails import log_mean_loss
+from tacit.training.exact.matrix_samples import TwoFactorSamples
+from tacit.training.exact.samples import HomogeneousSamples
+from tacit.training.exact.task import Moment, Task
+from tacit.training.labels import LABELS, LEAST, UNITS, label, log_sum_of_squares
+from tacit.training.labels import labelled as linear_dataset
 from tacit.versions import versions
 
 FEW = 2000  # parameters that are recorded at every time, with their tangent kernels

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import positive
-from tacit.flows.decay_march import last_time, record_times
 from tacit.flows.flow import Progress, decayed
 from tacit.flows.stopping import rules
-from tacit.flows.tangent_march import Course, TangentMarch
-from tacit.flows.tangent_path import labelled
-from tacit.flows.tangent_task import Task, task
 from tacit.models.model import Separable
 from tacit.problems.classification import Classification
 from tacit.records import Kind, Outcome
+from tacit.training.exact.decay.follow import last_time, record_times
+from tacit.training.exact.labelling import labelled
+from tacit.training.exact.stiff.integrator import Course, TangentMarch
+from tacit.training.exact.task import Task, task
 
 SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
 

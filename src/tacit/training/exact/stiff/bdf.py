@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.march import GaveUp
+from tacit.training.exact.follow import GaveUp
 
 HIGHEST = 5
 KAPPA = np.array([0.0, -0.1850, -1 / 9, -0.0823, -0.0415, 0.0])
