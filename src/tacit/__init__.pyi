@@ -6,12 +6,9 @@ from tacit.flows.adam import Adam
 from tacit.flows.class_descent import ClassDescent
 from tacit.flows.decay import WeightDecay
 from tacit.flows.descent import GradientDescent
-from tacit.flows.exponential import TangentFlow
 from tacit.flows.held_norm import HeldNorm
-from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 from tacit.flows.image_path import ImagePath, load_image_path
 from tacit.flows.image_training import ImageTraining
-from tacit.flows.matrix import MatrixFlow
 from tacit.flows.normalized import NormalizedDescent
 from tacit.flows.penalized_derivatives import DerivativeMatch
 from tacit.flows.penalties import (
@@ -110,8 +107,11 @@ from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.tangent.flow import TangentFlow
 from tacit.training.labels import Path
 from tacit.watch import Watch, watch
 

@@ -12,8 +12,8 @@ from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
-    from tacit.training.descent.held_sweep import HeldSweep
     from tacit.problems.regression import Regression
+    from tacit.training.descent.held_sweep import HeldSweep
 
 NORMS = ("l2", "l1")
 SPARSE = ("measured", "features", "sparsity", "seed")
@@ -54,8 +54,8 @@ class SparseCase:
 
     def held(self, norm: str, shares: Array, parameters: Parameters) -> HeldSweep:
         """Training at every share of the truth's norm."""
-        from tacit.training.descent.held_sweep import held_sweep
         from tacit.models.linear import LinearPredictor
+        from tacit.training.descent.held_sweep import held_sweep
 
         steps = parameters[{"l2": "l2_steps", "l1": "sparse_steps"}[norm]]
         return held_sweep(LinearPredictor(), self.problem, self.size(norm) * shares, norm, 0.1,

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import heapq
+import itertools
 import math
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, NamedTuple
 
 from tacit.arguments import integer, positive, real
 from tacit.records import Outcome, Record
@@ -59,6 +62,31 @@ class Course(NamedTuple):
         found = {moment for rule in rules for moment in rule.moments(who, *kinds)}
         return tuple(sorted(found)) if rules else None
 
+    def times(self, who: str, first: float) -> Times:
+        """The times to record: log-spaced from `first` on, those that At names, or both."""
+        rules: list[Iterable[float]] = [self.asked(who, "times") or ()]
+        if (density := self.per_decade) is not None:
+            rules.append(first * 10 ** (k / density) for k in itertools.count())
+        return Times(heapq.merge(*rules))
+
+
+class Times:
+    """Times above zero, each once and in order; `due` is the next one, at last infinity."""
+
+    def __init__(self, rising: Iterable[float]) -> None:
+        self.rest, self.due = iter(rising), 0.0
+        self.advance()
+
+    def advance(self) -> None:
+        """Goes on to the next time."""
+        self.due = next((t for t in self.rest if t > self.due), math.inf)
+
+    def __iter__(self) -> Iterator[float]:
+        while self.due < math.inf:
+            yield self.due
+            self.advance()
+        yield math.inf
+
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
 class Flow(Record, abc.ABC):
@@ -67,14 +95,18 @@ class Flow(Record, abc.ABC):
     `rtol` is the accuracy of one step of the integrator, of which there are at most `max_steps`.
     """
 
+    tolerances: ClassVar[tuple[float, float]] = (1e-13, 1e-2)  # the least and the largest rtol
     rtol: float = 1e-10
     max_steps: int = 100_000
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
         who = type(self).__name__
-        if not 1e-13 <= positive(who, "rtol", self.rtol) <= 1e-2:
-            raise ValueError(f"{who}: rtol must be between 1e-13 and 1e-2, got {self.rtol}")
+        least, most = self.tolerances
+        if not least <= positive(who, "rtol", self.rtol) <= most:
+            raise ValueError(
+                f"{who}: rtol must be between {least:g} and {most:g}, got {self.rtol:g}"
+            )
         decay = real(who, "weight_decay", self.weight_decay, rule="a finite number >= 0")
         if decay < 0:
             raise ValueError(

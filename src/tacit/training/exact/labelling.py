@@ -27,8 +27,12 @@ from tacit.training.labels import labelled as linear_dataset
 from tacit.versions import versions
 
 FEW = 2000  # parameters that are recorded at every time, with their tangent kernels
-DIMS = {"predictions": ("sample",), "margins": ("sample",), "parameters": ("parameter",),
-        "predictor": ("row", "column")}  # fmt: skip
+DIMS = {
+    "predictions": ("sample",),
+    "margins": ("sample",),
+    "parameters": ("parameter",),
+    "predictor": ("row", "column"),
+}
 TEST_LABELS = {
     "test_loss": "loss of the test samples",
     "test_accuracy": "share of the test samples on the right side",
@@ -38,9 +42,10 @@ TEST_LABELS = {
 MATRIX_LABELS = {
     "predictor": "the matrix M of the linear predictor, f(X) = <M, X>",
     "norm_nuclear": "nuclear norm of the matrix",
-    "norm_frobenius": "Frobenius norm of the matrix",
+    "norm_l2": "Frobenius norm of the matrix",
     "test_error": "root mean square error of the matrix over its hidden entries",
     "entries": "row and column of every observed entry",
+    "measurements": "measurement matrices X_n",
 }
 
 
@@ -86,8 +91,9 @@ def measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
         found = {"t": t, "log_t": np.log(t)}
         found["parameter_norm"] = np.array([np.linalg.norm(m.parameters) for m in moments])
         # a displacement from the start tells angles that the parameters have rounded away
-        now = [m.parameters if m.displacement is None else task.start + m.displacement
-               for m in moments]  # fmt: skip
+        now = [
+            m.parameters if m.displacement is None else task.start + m.displacement for m in moments
+        ]
         found["turn"] = np.array([turn(task.start, vector) for vector in now])
     if task.start.size <= FEW or isinstance(task.model, Separable):
         found["parameters"] = np.array([moment.parameters for moment in moments])
@@ -135,7 +141,7 @@ def dataset(
         recorded |= _matrices(task, rate, moments)
     if task.start.size <= FEW:
         recorded |= _kernels(task, moments)
-    return _dataset(task, recorded, moments[-1].parameters)
+    return as_dataset(task.problem, recorded, moments[-1].parameters, task.test)
 
 
 def _linear(
@@ -165,8 +171,12 @@ def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
     found = {"predictions": predictions, "log_loss": log_loss, "loss": loss}
     if isinstance(task.problem, Classification):
         margins = predictions * task.problem.y
-        found |= {"margins": margins, "margin": margins.min(axis=1), "smoothed_margin": -log_loss,
-                  "train_accuracy": accuracy(margins)}  # fmt: skip
+        found |= {
+            "margins": margins,
+            "margin": margins.min(axis=1),
+            "smoothed_margin": -log_loss,
+            "train_accuracy": accuracy(margins),
+        }
     return found
 
 
@@ -194,46 +204,68 @@ def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> dict[str, A
             assert isinstance(task.model, MatrixModel)
             matrices.append(task.model.matrix(moment.parameters))
     stack = np.array(matrices)
-    found = {"predictor": stack, "norm_frobenius": np.linalg.norm(stack, axis=(1, 2)),
-             "norm_nuclear": np.linalg.svd(stack, compute_uv=False).sum(axis=1)}  # fmt: skip
-    if task.problem.truth is not None:
-        found["test_error"] = np.array([task.problem.test_error(matrix) for matrix in stack])
+    return {"predictor": stack} | matrix_numbers(task.problem, stack)
+
+
+def matrix_numbers(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
+    """The norms of matrices, and their errors where the truth is known."""
+    found = {
+        "norm_nuclear": np.linalg.svd(matrices, compute_uv=False).sum(axis=-1),
+        "norm_l2": np.linalg.norm(matrices, axis=(1, 2)),
+    }
+    if problem.truth is not None:
+        apart = np.linalg.norm(matrices - problem.truth, axis=(1, 2))
+        found["test_error"] = np.array([problem.test_error(matrix) for matrix in matrices])
+        found["relative_error"] = apart / np.linalg.norm(problem.truth)
     return found
 
 
 def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     """Distances of the tangent kernels from the first one, where none of them vanishes."""
-    first = task.samples.derivative(moments[0].parameters).kernel()
-    found = [0.0]
+
+    def kernel_of(moment: Moment) -> Array:
+        if moment.kernel is not None:
+            return moment.kernel
+        return task.samples.derivative(moment.parameters).kernel()
+
+    first, found = kernel_of(moments[0]), [0.0]
     for moment in moments[1:]:
-        kernel = task.samples.derivative(moment.parameters).kernel()
+        kernel = kernel_of(moment)
         if not (first.any() and kernel.any()):
             return {}
         found.append(kernel_distance(first, kernel))
     return {"kernel_distance": np.array(found)}
 
 
-def _dataset(task: Task, recorded: dict[str, Array], final: Array) -> Any:
+def as_dataset(
+    problem: Any, recorded: dict[str, Array], final: Array | None, test: Any = None
+) -> Any:
+    """The records (first axis: time) as a dataset with labels; with the data if no recipe has them.
+
+    `final` are the last parameters, None where they are not known.
+    """
     import xarray
 
     variables: dict[str, Any] = {
         name: (("time", *DIMS.get(name, ())), values) for name, values in recorded.items()
     }
-    variables["final_parameters"] = ("parameter",), final
-    if task.problem.recipe is None:  # no recipe to draw the data again: keep the data themselves
-        variables["y"] = ("sample",), task.problem.y
-        if isinstance(task.problem, Completion):
-            variables["entries"] = ("sample", "index"), task.problem.entries
+    if final is not None:
+        variables["final_parameters"] = ("parameter",), final
+    if problem.recipe is None:
+        variables["y"] = ("sample",), problem.y
+        if isinstance(problem, Completion):
+            variables["entries"] = ("sample", "index"), problem.entries
+        elif isinstance(problem, MatrixProblem):
+            measured = problem.design.reshape(-1, *problem.shape)
+            variables["measurements"] = ("sample", "row", "column"), measured
         else:
-            variables["X"] = ("sample", "feature"), task.rows
-    if task.test is not None and task.test.recipe is None:
-        variables["X_test"] = ("test_sample", "feature"), task.test.X
-        variables["y_test"] = ("test_sample",), task.test.y
+            variables["X"] = ("sample", "feature"), problem.X
+    if test is not None and test.recipe is None:
+        variables["X_test"] = ("test_sample", "feature"), test.X
+        variables["y_test"] = ("test_sample",), test.y
     coordinates = {name: variables.pop(name) for name in ("t", "step") if name in variables}
     dataset = xarray.Dataset(variables, coordinates)
-    labels = (
-        LABELS | TEST_LABELS | (MATRIX_LABELS if isinstance(task.problem, MatrixProblem) else {})
-    )
+    labels = LABELS | TEST_LABELS | (MATRIX_LABELS if isinstance(problem, MatrixProblem) else {})
     for name, variable in dataset.variables.items():
         variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": labels[str(name)]}
     return dataset
@@ -242,8 +274,12 @@ def _dataset(task: Task, recorded: dict[str, Array], final: Array) -> Any:
 def description(task: Task) -> dict[str, Any]:
     """The problem and the model as plain JSON values."""
     problem = task.problem
-    described = {"description": problem.description, "samples": problem.samples,
-                 "dimension": problem.dimension, "recipe": problem.recipe}  # fmt: skip
+    described = {
+        "description": problem.description,
+        "samples": problem.samples,
+        "dimension": problem.dimension,
+        "recipe": problem.recipe,
+    }
     described["loss"] = problem.loss
     if isinstance(problem, MatrixProblem):
         described["shape"] = list(problem.shape)

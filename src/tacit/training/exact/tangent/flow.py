@@ -3,45 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
-import heapq
-import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arguments import Array, integer, positive
-from tacit.flows.exponential_step import Limits, State, compiled, moving, unreachable
-from tacit.flows.flow import Flow, Problem, Progress, within_float64
-from tacit.flows.schedule import points_per_decade
 from tacit.models.function import FunctionModel
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
-from tacit.records import Kind, Outcome, Record
-from tacit.threads import on_one_blas_thread
-from tacit.training.exact.labelling import labelled
+from tacit.records import Kind, Outcome
+from tacit.training import stop as stopping
+from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.labelling import dataset
 from tacit.training.exact.stiff.run import SADDLE
+from tacit.training.exact.tangent.step import Limits, State, compiled, kernel, moving, unreachable
 from tacit.training.exact.task import Moment, Task, task
 
 WHO = "TangentFlow"
-
-
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class End(Record):
-    """Where a flow ended: its time, loss, parameters and predictions, and the steps it took."""
-
-    outcome: Outcome
-    t: float
-    loss: float
-    parameters: Array
-    predictions: Array
-    steps: int
+STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class TangentFlow(Record, Flow):
+class TangentFlow(Flow):
     """w' = -grad L(w) on the squared loss, by exponential midpoint steps with an error estimate.
 
     Each step solves r' = -2 K r with the tangent kernel of its middle, an N x N matrix, so the
@@ -50,74 +35,59 @@ class TangentFlow(Record, Flow):
     ReLU units slide along their kinks the steps grow in number as 1/rtol; errors of outputs were
     at most 0.6 rtol on the nets of W-F6, mostly far below.
 
-    `loss` is relative to the loss of the zero predictor, and time ends at `t_max` where that is
-    given. Records are log-spaced in time and at the times in `record`. Nets whose functions are
-    equal share what is compiled, whatever their starts; `end` is a run without records.
+    Without a goal the flow stops at 1e-9 of the loss of the zero predictor. Every record ends a
+    step; record=At(times=[]) is the fastest run. Nets whose functions are equal share what is
+    compiled, whatever their starts.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 2, sparsity=1)
+    >>> path = tacit.train(tacit.relu_net(2, 5, 0.5), problem, tacit.TangentFlow())
+    >>> path.outcome.ok
+    True
     """
 
-    loss: float = 1e-9
+    tolerances: ClassVar[tuple[float, float]] = (1e-13, 1.0)
     rtol: float = 1e-3
-    t_max: float | None = None
-    points_per_decade: int = 10
     max_steps: int = 100_000
-    record: Sequence[float] | None = None
 
-    def __post_init__(self) -> None:
-        for name in ("loss", "rtol"):
-            object.__setattr__(self, name, positive(WHO, name, getattr(self, name)))
-        if self.t_max is not None:
-            object.__setattr__(self, "t_max", positive(WHO, "t_max", self.t_max))
-        object.__setattr__(self, "max_steps", integer(WHO, "max_steps", self.max_steps, least=1))
-        density = points_per_decade(WHO, self.points_per_decade)
-        object.__setattr__(self, "points_per_decade", density)
-        if self.record is not None:
-            record = tuple(sorted(positive(WHO, "record", t) for t in self.record))
-            object.__setattr__(self, "record", record)
-
-    def describe(self) -> dict[str, Any]:
-        return {"flow": WHO, **dataclasses.asdict(self)}
-
-    @on_one_blas_thread
-    @within_float64
-    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Any:
-        """A TangentPath, of a separable model a Path."""
-        march = _March(self, model, problem)
-        moments, outcome = [march.moment()], march.ended()
-        for t in self._times(march.first):
+    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
+        stopping.understood(WHO, course.stops, STOPS, "to a tangent flow")
+        if course.weight_decay:
+            raise ValueError(
+                f"{WHO}: has no weight decay, got a rate of {course.weight_decay:g}; use "
+                "ParameterFlow"
+            )
+        run = _Run(self, regression_task(model, problem), course)
+        moments, steps, outcome = [run.moment()], [0], run.ended()
+        for t in course.times(WHO, run.first):
             if outcome is not None:
                 break
-            outcome = march.follow(t)
-            if march.t > moments[-1].t:
-                moments.append(march.moment())
-            if progress is not None:
-                progress(march.done(), f"t={march.t:.4g}")
+            outcome = run.follow(t)
+            if run.t > moments[-1].t:
+                moments.append(run.moment())
+                steps.append(run.steps)
+            if course.progress is not None:
+                course.progress(run.done(), f"t={run.t:.4g}")
         assert outcome is not None
-        return labelled(march.task, 0.0, self.describe(), outcome, moments)
-
-    @within_float64
-    def end(self, model: Model, problem: Problem) -> End:
-        """Where the flow ends, without records and without whatever a path derives from them."""
-        march = _March(self, model, problem)
-        outcome = march.ended() or march.follow(math.inf)
-        assert outcome is not None
-        last = march.moment()
-        return End(outcome, last.t, march.loss, last.parameters, last.predictions, march.steps)
-
-    def _times(self, first: float) -> Iterator[float]:
-        spaced = (first * 10 ** (k / self.points_per_decade) for k in itertools.count())
-        return heapq.merge(spaced, self.record or ())
+        recorded = dataset(run.task, 0.0, moments, {"integrator_steps": np.array(steps)})
+        return Followed(recorded, outcome, moments[-1].parameters)
 
 
-class _March:
+class _Run:
     """One run: the state between two records."""
 
-    def __init__(self, flow: TangentFlow, model: Model, problem: Problem) -> None:
-        self.flow, self.task = flow, regression_task(model, problem)
-        self.function = function_of(self.task.model)
-        self.X, self.y = self.task.rows, self.task.problem.y
-        self.unit = math.exp(self.task.loss.log_unit(self.y))
+    def __init__(self, flow: TangentFlow, task: Task, course: Course) -> None:
+        self.flow, self.task, self.course = flow, task, course
+        self.function = function_of(task.model)
+        self.X, self.y = task.rows, task.problem.y
+        log_unit = task.loss.log_unit(self.y)
+        self.unit = math.exp(log_unit)
+        self.target = math.exp(course.log_level(WHO, task.model, log_unit, fitted=1e-9))
+        self.t_max = math.inf if course.t_max is None else course.t_max
         with double_precision(), np.errstate(all="ignore"):
-            self.state: State = compiled()[0](self.function, self.X, self.y, self.task.start)
+            self.state: State = compiled()[0](self.function, self.X, self.y, task.start)
         self.begin_loss = self.loss
         values = float(self.state.tangent.values[-1]), self.begin_loss, float(self.state.step)
         if not (math.isfinite(values[0]) and math.isfinite(values[1])):
@@ -139,22 +109,21 @@ class _March:
     def steps(self) -> int:
         return int(self.state.taken)
 
-    @property
-    def target(self) -> float:
-        return self.flow.loss * self.unit
-
     def moment(self) -> Moment:
-        parameters = np.array(self.state.parameters)
-        return Moment(self.t, parameters, np.asarray(self.state.residual) + self.y)
+        import jax
+
+        state = jax.device_get(self.state)
+        outputs = state.residual + self.y
+        at = kernel(state.tangent.derivative)
+        return Moment(float(state.t), np.array(state.parameters), outputs, kernel=at)
 
     def follow(self, t: float) -> Outcome | None:
-        """Go on to time `t` or to the end; the outcome if it is the end."""
-        t_max = math.inf if self.flow.t_max is None else self.flow.t_max
+        """Goes on to time `t` or to the end; the outcome if it is the end."""
         scale = math.sqrt(self.unit / len(self.y))
-        limits = Limits(min(t, t_max), self.target, self.flow.max_steps, self.flow.rtol, scale)
+        given = min(t, self.t_max), self.target, self.flow.max_steps, self.flow.rtol, scale
         with double_precision():
             advance = compiled()[1]
-            self.state = advance(self.function, self.X, self.y, self.state, limits)
+            self.state = advance(self.function, self.X, self.y, self.state, Limits(*given))
         return self.ended()
 
     def ended(self) -> Outcome | None:
@@ -163,22 +132,24 @@ class _March:
             if self.t == 0:
                 return Outcome(Kind.SOLVED, "the start already fits the data")
             return Outcome(Kind.SOLVED, f"the target is met at {place} after {self.steps} steps")
-        if self._asked(unreachable):
+        if self._holds(unreachable):
             sentence = f"at rest at {place}: the kernel cannot move what is left"
             return Outcome(Kind.STALLED, sentence if self.t else SADDLE)
-        if self.flow.t_max is not None and self.t >= self.flow.t_max:
-            return Outcome(Kind.BUDGET_SPENT, f"stopped at {place} by t_max; raise it")
+        if self.t >= self.t_max:
+            if not self.course.goals:
+                return Outcome(Kind.SOLVED, f"followed to {place} in {self.steps} steps")
+            return Outcome(Kind.BUDGET_SPENT, f"stopped at {place} by its Time; give more")
         if int(self.state.tried) >= self.flow.max_steps:
             sentence = f"stopped at {place} by {self.flow.max_steps} tried steps"
             return Outcome(Kind.BUDGET_SPENT, f"{sentence}; raise max_steps or rtol")
-        if not self._asked(moving):
+        if not self._holds(moving):
             return Outcome(Kind.STALLED, f"the steps became too short at {place}; raise rtol")
         return None
 
-    def _asked(self, question: Callable[[State], Any]) -> bool:
+    def _holds(self, condition: Callable[[State], Any]) -> bool:
         import jax
 
-        return bool(question(jax.device_get(self.state)))
+        return bool(condition(jax.device_get(self.state)))
 
     def done(self) -> float:
         """The share of the way to the target, in logarithms of the loss."""
