@@ -10,7 +10,6 @@ from scipy.integrate import solve_ivp
 
 from tacit.flows.descent import GradientDescent
 from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.stopping import LogLoss
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.models.linearized import Linearized
 from tacit.precision import double_precision
@@ -20,6 +19,7 @@ from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import LogLoss
 
 D = 5
 SHAPE = np.random.default_rng(0).uniform(0.5, 2, D) * np.array([1, -1, 1, 1, -1])

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from tacit.flows.decay import WeightDecay
-from tacit.flows.stopping import LogLoss, Near
 from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import (
@@ -32,6 +31,7 @@ from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.samples import DenseDerivative
 from tacit.training.exact.stiff.bdf import SIGNS, Backward
 from tacit.training.exact.stiff.newton import Curved, GaussNewton
+from tacit.training.stop import LogLoss, Near
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.standard_normal((4, 4))

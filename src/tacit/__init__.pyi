@@ -4,7 +4,6 @@ from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
 from tacit.flows.adam import Adam
 from tacit.flows.class_descent import ClassDescent
-from tacit.flows.decay import WeightDecay
 from tacit.flows.descent import GradientDescent
 from tacit.flows.held_norm import HeldNorm
 from tacit.flows.image_path import ImagePath, load_image_path
@@ -21,7 +20,6 @@ from tacit.flows.penalties import (
 )
 from tacit.flows.proximal import Proximal
 from tacit.flows.sgd import SGD
-from tacit.flows.stopping import LogLoss, Near, Scale
 from tacit.flows.subgradient import Subgradient
 from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
@@ -112,7 +110,21 @@ from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent.flow import TangentFlow
-from tacit.training.labels import Path
+from tacit.training.path import Path
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import (
+    Accuracy,
+    Below,
+    Epochs,
+    Interpolated,
+    LogLoss,
+    Loss,
+    Near,
+    Scale,
+    Steps,
+    Time,
+)
+from tacit.training.train import train
 from tacit.watch import Watch, watch
 
 __all__ = [
@@ -120,8 +132,11 @@ __all__ = [
     "L2",
     "SGD",
     "AbsoluteSum",
+    "Accuracy",
     "Adam",
     "Assumptions",
+    "At",
+    "Below",
     "Blocks",
     "CircleTeacher",
     "ClassDescent",
@@ -135,6 +150,7 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "DualFlow",
+    "Epochs",
     "EuclideanNorm",
     "Factorization",
     "Forecast",
@@ -148,6 +164,7 @@ __all__ = [
     "ImagePath",
     "ImageTraining",
     "Images",
+    "Interpolated",
     "InterpolationPath",
     "KernelMachine",
     "KernelRegression",
@@ -155,7 +172,9 @@ __all__ = [
     "LinearPredictor",
     "Linearized",
     "LogLoss",
+    "LogSpaced",
     "Lojasiewicz",
+    "Loss",
     "Lp",
     "MarginPath",
     "MatrixFlow",
@@ -184,11 +203,13 @@ __all__ = [
     "Solution",
     "SquaredSum",
     "Stability",
+    "Steps",
     "Study",
     "Subgradient",
     "SymmetricFactorization",
     "TangentFlow",
     "TeacherStudent",
+    "Time",
     "TokenAdam",
     "TokenMLP",
     "TokenNet",
@@ -200,7 +221,6 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "Watch",
-    "WeightDecay",
     "angle",
     "assumptions",
     "azimuth_pitch",
@@ -262,6 +282,7 @@ __all__ = [
     "tangent_kernel",
     "teacher_student",
     "three_points",
+    "train",
     "transition_time",
     "two_layer",
     "univariate_relu",

@@ -8,10 +8,10 @@ from typing import Any
 
 from tacit.arguments import real
 from tacit.flows.flow import Flow, Problem, Progress, decayed, within_float64
+from tacit.flows.path import Path
 from tacit.models.model import Model
 from tacit.records import Record
 from tacit.threads import on_one_blas_thread
-from tacit.training.labels import Path
 
 WHO = "WeightDecay"
 

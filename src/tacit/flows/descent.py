@@ -12,12 +12,12 @@ import numpy as np
 from tacit.arguments import Array, integer, positive, real
 from tacit.flows.decay import decay_rate
 from tacit.flows.flow import Flow, Problem, Progress, decayed, within_float64
+from tacit.flows.path import labelled
 from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.records import Kind, Outcome, Record
 from tacit.threads import on_one_blas_thread
-from tacit.training.exact.labelling import labelled
 from tacit.training.exact.loss import SquaredLoss, finite
 from tacit.training.exact.task import Moment, Task, task
 from tacit.training.inputs import inputs_of, outputs

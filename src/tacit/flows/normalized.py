@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, integer, positive
-from tacit.flows.flow import Flow, Problem, Progress, separable
+from tacit.flows.flow import Flow, Problem, Progress
+from tacit.flows.path import Path, label
 from tacit.flows.schedule import asked_steps, points_per_decade, schedule
-from tacit.flows.stopping import Rule, rules
 from tacit.models.model import Model, Separable
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
@@ -20,7 +20,9 @@ from tacit.records import Kind, Outcome, Record
 from tacit.solvers.separation import require_separable
 from tacit.threads import on_one_blas_thread
 from tacit.training.exact.margins.tails import log_mean_loss
-from tacit.training.labels import Path, label
+from tacit.training.exact.task import separable
+from tacit.training.stop import Stop as Rule
+from tacit.training.stop import rules
 
 WHO = "NormalizedDescent"
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
@@ -90,7 +92,7 @@ class NormalizedDescent(Record, Flow):
 
     def _target(self, model: Separable, begin: float) -> float:
         """The smoothed margin at which the rules stop."""
-        ends = [rule.smoothed_margin(WHO, model) for rule in rules(WHO, self.until)]
+        ends = [-rule.log_level(WHO, model, 0.0) for rule in rules(WHO, self.until)]
         target = min(ends, default=math.inf)
         if target <= begin:
             raise ValueError(

@@ -17,10 +17,11 @@ from tacit.problems.classification import Classification
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.problems.population import accuracy
 from tacit.records import Outcome, Record
-from tacit.training.exact.labelling import FEW, MATRIX_LABELS
+from tacit.training.exact.labelling import FEW
+from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.margins.tails import log_mean_loss
 from tacit.training.inputs import outputs
-from tacit.training.labels import LABELS, log_sum_of_squares
+from tacit.training.labels import LABELS, MATRIX_LABELS
 from tacit.versions import versions
 
 LEVELS = ("loss", "objective", "test_error", "relative_error")

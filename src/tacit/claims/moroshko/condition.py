@@ -33,7 +33,7 @@ def limit_margins(problem: Classification, depth: int, mu: float) -> Array:
 def watch(problem: Classification, alpha: float, mu: float, flow: Flows = DualFlow) -> Stability:
     """The stability of depth 2 from `alpha` up to smoothed margin alpha^2/mu."""
     net = DiagonalNet(2, alpha=alpha)
-    path = course(problem, net, [alpha**2 / mu], flow, points_per_decade=FINE)
+    path = course(problem, net, [alpha**2 / mu], flow, per_decade=FINE)
     return stability(path, limit_margins(problem, 2, mu))
 
 
@@ -45,7 +45,7 @@ def since(problem: Classification, mu: float) -> Array:
 def linearized(problem: Classification, alpha: float, depth: int) -> Stability:
     """The same for the linearized model, trained to smoothed margin 1000."""
     model = Linearized(DiagonalNet(depth, alpha=alpha))
-    path = course(problem, model, [1e3], ParameterFlow, points_per_decade=FINE)
+    path = course(problem, model, [1e3], ParameterFlow, per_decade=FINE)
     best = max_margin(problem.X, problem.y, L2()).beta
     return stability(path, problem.signed_rows @ best)
 

@@ -8,6 +8,7 @@ margin as the square of that mu, argmin Q_mu, is.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,6 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.stopping import LogLoss, Scale
 from tacit.measures import directions
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification, three_points
@@ -27,7 +27,9 @@ from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.labels import Path
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import LogLoss, Scale
+from tacit.training.train import train
 
 #: (alpha, mu) -> (digits of precision as printed, half a unit of its last digit)
 PRINTED = {
@@ -82,15 +84,15 @@ def trained(
     flow: type[DualFlow] | type[ParameterFlow] = DualFlow,
 ) -> Run:  # fmt: skip
     """Depth 2 from `alpha`, recorded at the smoothed margins `g` and log-spaced up to the last."""
-    path = flow(until=LogLoss(-max(g)), record=g, points_per_decade=12, rtol=1e-8).run(
-        DiagonalNet(2, alpha=alpha), problem
-    )
+    stop, record = LogLoss(-max(g)), [LogSpaced(12), At(margins=g)]
+    net = DiagonalNet(2, alpha=alpha)
+    path = train(net, problem, flow(rtol=1e-8), stop=stop, record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"numbers: alpha = {alpha:g}: {path.outcome}")
     return _recorded(problem, alpha, path)
 
 
-def _recorded(problem: Classification, alpha: float, path: Path) -> Run:
+def _recorded(problem: Classification, alpha: float, path: Any) -> Run:
     data = path.dataset.isel(time=slice(1, None))
     found = (np.asarray(data[name].values) for name in ("smoothed_margin", "predictor"))
     return Run(problem, alpha, *found)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import heapq
-import itertools
 import math
-from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, NamedTuple
 
 from tacit.arguments import integer, positive, real
@@ -61,31 +58,6 @@ class Course(NamedTuple):
         rules = [rule for rule in self.records if isinstance(rule, recording.At)]
         found = {moment for rule in rules for moment in rule.moments(who, *kinds)}
         return tuple(sorted(found)) if rules else None
-
-    def times(self, who: str, first: float) -> Times:
-        """The times to record: log-spaced from `first` on, those that At names, or both."""
-        rules: list[Iterable[float]] = [self.asked(who, "times") or ()]
-        if (density := self.per_decade) is not None:
-            rules.append(first * 10 ** (k / density) for k in itertools.count())
-        return Times(heapq.merge(*rules))
-
-
-class Times:
-    """Times above zero, each once and in order; `due` is the next one, at last infinity."""
-
-    def __init__(self, rising: Iterable[float]) -> None:
-        self.rest, self.due = iter(rising), 0.0
-        self.advance()
-
-    def advance(self) -> None:
-        """Goes on to the next time."""
-        self.due = next((t for t in self.rest if t > self.due), math.inf)
-
-    def __iter__(self) -> Iterator[float]:
-        while self.due < math.inf:
-            yield self.due
-            self.advance()
-        yield math.inf
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)

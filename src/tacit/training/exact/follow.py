@@ -10,13 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arguments import Array, integer, positive, real
-from tacit.flows.flow import Progress
-from tacit.flows.schedule import points_per_decade
+from tacit.arguments import Array
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
 from tacit.solvers.constraints import reduce
-from tacit.training.labels import log_sum_of_squares
+from tacit.training import stop as stopping
+from tacit.training.exact.flow import Course, Flow
+from tacit.training.exact.loss import log_sum_of_squares
+from tacit.training.exact.times import asked_times, times_to_record
+from tacit.training.task import Progress
 
 LOOK = 8  # small steps between two looks at the loss
 ROUNDING = 1e-26  # of the loss of the zero predictor: squares of what rounding leaves of a fit
@@ -24,6 +26,7 @@ PATIENCE = 5000  # integrator steps that must bring the time or a weight forward
 SETTLED = 1e-9  # relative change of every variable over a decade of time that counts as none
 
 
+GOALS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
 CRAWL = (
     f"{PATIENCE} steps brought neither the time nor a weight forward, for one weight grows too "
     "suddenly for float64; take a larger alpha, or interpolate() for the end of the flow"
@@ -53,24 +56,43 @@ class GaveUp(Exception):
     """The integrator cannot go on; the message says why."""
 
 
-class Limits(NamedTuple):
-    """When to stop: `loss` is relative to the loss of the zero predictor."""
+class Plan(NamedTuple):
+    """When to stop, and what to record, with times in the flow's own unit."""
 
-    loss: float
+    log_level: float  # of the loss that is low enough
+    bare: bool  # whether no goal was given, so that to come to `t_max` is all
     t_max: float
     max_steps: int
+    times: Iterator[float]  # increasing
 
 
-def check(who: str, flow: Any) -> None:
-    """Refuse settings that no flow can run with."""
-    if real(who, "loss", flow.loss, rule="a finite number >= 0") < 0:
-        raise ValueError(f"{who}: loss must be >= 0, got {flow.loss}")
-    if flow.t_max is not None:
-        positive(who, "t_max", flow.t_max)
-    if not 1e-13 <= positive(who, "rtol", flow.rtol) <= 1e-2:
-        raise ValueError(f"{who}: rtol must be between 1e-13 and 1e-2, got {flow.rtol}")
-    points_per_decade(who, flow.points_per_decade)
-    integer(who, "max_steps", flow.max_steps, least=1)
+def planned_fit(
+    who: str,
+    flow: Flow,
+    course: Course,
+    model: Any,
+    problem: Regression,
+    first: float,
+    log_unit: float = 0.0,
+) -> Plan:
+    """The plan of a run on values, whose log-spaced records begin at `first`."""
+    stopping.understood(who, course.stops, GOALS, "where a linear predictor learns values")
+    log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
+    fitted = stopping.Interpolated().relative if course.t_max is None else ROUNDING
+    level = course.log_level(who, model, log_scale, fitted)
+    t_max = math.inf if course.t_max is None else own_time(course.t_max, log_unit)
+    asked = [own_time(t, log_unit) for t in asked_times(who, course)]
+    times = times_to_record(first, course.per_decade, asked)
+    bare = not course.goals and course.t_max is not None
+    return Plan(level, bare, t_max, flow.max_steps, times)
+
+
+def own_time(t: float, log_unit: float) -> float:
+    """A training time in the flow's own unit, exp(log_unit)."""
+    if log_unit == 0:
+        return t
+    with np.errstate(over="ignore", under="ignore"):
+        return max(float(np.exp(math.log(t) - log_unit)), 1e-300)
 
 
 def advance(solver: Any) -> bool:
@@ -116,8 +138,8 @@ def stiff(
     from scipy.integrate import BDF
 
     first_step = min(first_step, t_max)
-    solver = BDF(velocity, 0.0, start, t_max, first_step=first_step, rtol=1e-13, atol=atol,
-                 jac=jacobian)  # fmt: skip
+    settings: Any = {"rtol": 1e-13, "atol": atol, "jac": jacobian}
+    solver = BDF(velocity, 0.0, start, t_max, first_step=first_step, **settings)
     solver.newton_tol = newton
     return solver
 
@@ -132,32 +154,30 @@ def tolerance(rtol: float, residual: Array, y: Array) -> float:
     return max(rtol, noise / max(float(np.linalg.norm(residual)), noise))
 
 
-def march(
+def follow(
     begin: Snapshot,
     steps: Iterator[Step],
     problem: Regression,
-    limits: Limits,
-    first: float,
-    per_decade: int,
+    plan: Plan,
     progress: Progress | None = None,
     log_unit: float = 0.0,
 ) -> tuple[list[Snapshot], Outcome]:
-    """Snapshots at 0, at log-spaced times from `first` on and at the end, and the outcome.
+    """Snapshots at 0, at the times of the plan and at the end, and the outcome.
 
     Times are in the flow's own unit, exp(log_unit) in training time.
     """
-    log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
-    target = math.log(limits.loss) + log_scale if limits.loss > 0 else -math.inf
-    watch = _Watch(problem, target, progress, log_unit)
+    watch = _Watch(problem, plan, progress, log_unit)
     records, checkpoint, last, marked = [begin], begin, begin, begin
-    if watch.log_loss(begin) <= target:
+    if watch.log_loss(begin) <= plan.log_level:
         return records, Outcome(Kind.SOLVED, "the start already fits the data")
+    due = next(plan.times, math.inf)
     try:
         for count, step in enumerate(steps, start=1):
-            while (due := first * 10 ** ((len(records) - 1) / per_decade)) < step.t:
+            while due < step.t:
                 records.append(step.at(due))
                 watch.report(records[-1])
-            if count % LOOK and step.t < min(1.1 * last.t, limits.t_max):
+                due = next(plan.times, math.inf)
+            if count % LOOK and step.t < min(1.1 * last.t, plan.t_max):
                 continue
             last = step.at(step.t)
             if count % PATIENCE == 0:
@@ -166,26 +186,26 @@ def march(
                 marked = last
             if not np.isfinite(last.predictor).all():
                 return records, Outcome(Kind.DIVERGED, f"not finite at t={watch.time(step.t)}")
-            if watch.log_loss(last) <= target:
+            if watch.log_loss(last) <= plan.log_level:
                 return [*records, last], watch.fitted(last)
             if step.t >= 10 * checkpoint.t:
                 if watch.settled(checkpoint, last):
                     return [*records, last], watch.stalled(last)
                 checkpoint = last
-            if count >= limits.max_steps:
-                sentence = f"{limits.max_steps} integrator steps; raise max_steps"
+            if count >= plan.max_steps:
+                sentence = f"{plan.max_steps} integrator steps; raise max_steps"
                 return [*records, last], watch.spent(last, sentence)
     except GaveUp as reason:
         last = max(records[-1], last, key=lambda snapshot: snapshot.t)
         records = records if last is records[-1] else [*records, last]
         return records, watch.gave_up(last, str(reason))
-    return [*records, last], watch.spent(last, "t_max; raise t_max")
+    return [*records, last], watch.timed_out(last)
 
 
 def contradictory(problem: Regression) -> bool:
     """True if no linear predictor fits y, decided with rows and columns in units of their own."""
     try:
-        reduce("march", problem.X, problem.y)
+        reduce("follow", problem.X, problem.y)
     except ValueError:
         return True
     return False
@@ -206,9 +226,10 @@ class _Watch:
     """Knows the loss, the target and how to say what happened."""
 
     def __init__(
-        self, problem: Regression, target: float, progress: Progress | None, log_unit: float
+        self, problem: Regression, plan: Plan, progress: Progress | None, log_unit: float
     ) -> None:
-        self.problem, self.target, self.log_unit = problem, target, log_unit
+        self.problem, self.target, self.log_unit = problem, plan.log_level, log_unit
+        self.bare = plan.bare
         self.progress, self.reported = progress, -1.0
         self.first_loss: float | None = None
 
@@ -247,18 +268,25 @@ class _Watch:
         return Outcome(Kind.SOLVED, sentence)
 
     def stalled(self, now: Snapshot) -> Outcome:
+        where = f"at rest since t={self.time(now.t / 10)} with {self.level(now)}"
+        if self.bare:
+            return Outcome(Kind.SOLVED, where)
         best = np.linalg.lstsq(self.problem.X, self.problem.y, rcond=None)[0]
         floor = float(np.sum((self.problem.X @ best - self.problem.y) ** 2))
         here, zero = math.exp(self.log_loss(now)), float(np.sum(self.problem.y**2))
         why = "the model cannot move further"
         if here < ROUNDING * zero:
-            why = "rounding leaves no less; give a loss > 0"
+            why = "rounding leaves no less; stop at a larger loss"
         elif floor > 0.5 * here and contradictory(self.problem):
             why = f"no linear predictor fits y, the least-squares loss is {floor:.3g}"
         elif here < 1e-12 * zero:
             why = f"the steps are not accurate enough for {math.exp(self.target):.3g}; lower rtol"
-        sentence = f"at rest since t={self.time(now.t / 10)} with {self.level(now)}: {why}"
-        return Outcome(Kind.STALLED, sentence)
+        return Outcome(Kind.STALLED, f"{where}: {why}")
+
+    def timed_out(self, now: Snapshot) -> Outcome:
+        if not self.bare:
+            return self.spent(now, "Time; give more of it")
+        return Outcome(Kind.SOLVED, f"followed to t={self.time(now.t)} with {self.level(now)}")
 
     def spent(self, now: Snapshot, sentence: str) -> Outcome:
         where = f"t={self.time(now.t)} with {self.level(now)} > {math.exp(self.target):.3g}"

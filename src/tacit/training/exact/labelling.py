@@ -1,9 +1,7 @@
-"""The labelled path of a model that need not have a linear predictor."""
+"""What follows from the records of a run: losses, norms, margins, errors and kernel distances."""
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -15,61 +13,85 @@ from tacit.models.matrix import MatrixModel
 from tacit.models.model import Separable
 from tacit.models.tangent import kernel_distance, kernel_distances
 from tacit.problems.classification import Classification
-from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.population import accuracy
-from tacit.records import Outcome, Record
+from tacit.problems.regression import Regression
+from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.margins.tails import log_mean_loss
 from tacit.training.exact.matrix_samples import TwoFactorSamples
 from tacit.training.exact.samples import HomogeneousSamples
 from tacit.training.exact.task import Moment, Task
-from tacit.training.labels import LABELS, LEAST, UNITS, label, log_sum_of_squares
-from tacit.training.labels import labelled as linear_dataset
-from tacit.versions import versions
+from tacit.training.labels import assembled
 
 FEW = 2000  # parameters that are recorded at every time, with their tangent kernels
-DIMS = {
-    "predictions": ("sample",),
-    "margins": ("sample",),
-    "parameters": ("parameter",),
-    "predictor": ("row", "column"),
-}
-TEST_LABELS = {
-    "test_loss": "loss of the test samples",
-    "test_accuracy": "share of the test samples on the right side",
-    "X_test": "test samples, one row per sample",
-    "y_test": "test labels",
-}
-MATRIX_LABELS = {
-    "predictor": "the matrix M of the linear predictor, f(X) = <M, X>",
-    "norm_nuclear": "nuclear norm of the matrix",
-    "norm_l2": "Frobenius norm of the matrix",
-    "test_error": "root mean square error of the matrix over its hidden entries",
-    "entries": "row and column of every observed entry",
-    "measurements": "measurement matrices X_n",
-}
+LEAST = float(np.log(np.finfo(float).tiny))  # of a loss that float64 holds to all its digits
 
 
-@dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class TangentPath(Record):
-    """Where training went; `dataset` holds everything that was recorded, with labels.
+def dataset(
+    task: Task, rate: float, moments: Sequence[Moment], extra: dict[str, Array] | None = None
+) -> Any:
+    """The labelled dataset of moments of any model, without attributes."""
+    recorded = _measured(task, moments) | (extra or {})
+    final = moments[-1].parameters
+    if isinstance(task.model, Separable):
+        recorded |= _predictors(task, task.model, rate, moments)
+        return linear(task.problem, recorded, final)
+    recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
+    test = task.problem.test
+    if test is not None:
+        found = [np.asarray(task.model.predict(m.parameters, test.X)) for m in moments]
+        recorded |= _tested(test, np.array(found))
+    if isinstance(task.problem, MatrixProblem):
+        recorded |= of_matrices(task.problem, _matrices(task, rate, moments))
+    if task.start.size <= FEW:
+        recorded |= _kernels(task, moments)
+    return assembled(task.problem, recorded, final)
 
-    `predictions` and `parameters` are those of the last recorded time. With test samples the
-    dataset has their loss and accuracy too, so that `grokking` can read the jump.
+
+def linear(
+    problem: Regression | Classification,
+    recorded: dict[str, Array],
+    final_parameters: Array | None = None,
+) -> Any:
+    """The dataset of a linear predictor, with all that follows from what was `recorded`.
+
+    `recorded` has t, log_t and predictor, and whatever else the flow knows: step, dual,
+    parameters; on classification data also smoothed_margin and margins, which a predictor
+    cannot tell once they are large, and log_slopes, the logarithms of |dbeta_i/dw|^2.
     """
+    predictor = recorded["predictor"]
+    with np.errstate(under="ignore", over="ignore"):
+        found = {
+            "norm_l1": np.abs(predictor).sum(axis=1),
+            "norm_l2": np.exp(log_sum_of_squares(predictor) / 2),
+        }
+        if isinstance(problem, Classification):
+            found |= _margins(problem, recorded)
+            for norm in ("l1", "l2"):
+                found[f"margin_{norm}"] = _over(found["margin"], found[f"norm_{norm}"])
+        else:
+            residuals = predictor @ problem.X.T - problem.y
+            found |= _losses(log_sum_of_squares(residuals) + problem.log_factor)
+            if problem.truth is not None:
+                found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
+        if problem.test is not None:
+            found |= _tested(problem.test, predictor @ problem.test.X.T)
+    known = {name: values for name, values in recorded.items() if name != "log_slopes"}
+    return assembled(problem, known | found, final_parameters)
 
-    outcome: Outcome
-    t: float
-    log_loss: float
-    predictions: Array
-    parameters: Array
-    dataset: Any = dataclasses.field(repr=False)
 
-    @property
-    def matrix(self) -> Array:
-        """The last matrix of a matrix model."""
-        if "predictor" not in self.dataset:
-            raise ValueError("TangentPath.matrix: the model has no matrix; see `predictions`")
-        return np.asarray(self.dataset.predictor.values[-1])
+def of_matrices(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
+    """The matrices with their norms, and their errors where the truth is known."""
+    found = {
+        "predictor": matrices,
+        "norm_l2": np.linalg.norm(matrices, axis=(1, 2)),
+        "norm_nuclear": np.linalg.svd(matrices, compute_uv=False).sum(axis=1),
+    }
+    if problem.truth is not None:
+        apart = np.linalg.norm(matrices - problem.truth, axis=(1, 2))
+        found["test_error"] = np.array([problem.test_error(matrix) for matrix in matrices])
+        found["relative_error"] = apart / np.linalg.norm(problem.truth)
+    return found
 
 
 def turn(start: Array, now: Array) -> float:
@@ -84,7 +106,56 @@ def turn(start: Array, now: Array) -> float:
     return math.degrees(angle)
 
 
-def measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
+def _losses(log_loss: Array) -> dict[str, Array]:
+    """The loss beside its logarithm: NaN where float64 cannot hold it."""
+    with np.errstate(under="ignore"):
+        loss = np.where(log_loss > LEAST, np.exp(log_loss), np.nan)
+    return {"log_loss": log_loss, "loss": np.where(np.isneginf(log_loss), 0.0, loss)}
+
+
+def _tested(test: Regression | Classification, outputs: Array) -> dict[str, Array]:
+    """The loss of the test samples, and the accuracy on labels."""
+    with np.errstate(over="ignore", under="ignore"):
+        if not isinstance(test, Classification):
+            return {"test_loss": np.exp(log_sum_of_squares(outputs - test.y) + test.log_factor)}
+        margins = outputs * test.y
+        loss = np.exp(log_mean_loss(test.loss, margins))
+    return {"test_loss": loss, "test_accuracy": accuracy(margins)}
+
+
+def _over(margin: Array, norm: Array) -> Array:
+    """margin / norm; NaN at a zero predictor, which has no direction."""
+    return margin / np.where(norm > 0, norm, np.nan)
+
+
+def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, Array]:
+    """Losses and margins on classification data, from the flow's own where it has them."""
+    margins = recorded.get("margins")
+    if margins is None:
+        margins = recorded["predictor"] @ problem.signed_rows.T
+    if "smoothed_margin" in recorded:
+        log_loss = -recorded["smoothed_margin"]
+    else:
+        log_loss = log_mean_loss(problem.loss, margins)
+    found = _labels(log_loss, margins)
+    if problem.population is not None:
+        tested = [problem.population.accuracy(beta) for beta in recorded["predictor"]]
+        found["test_accuracy"] = np.array(tested)
+    if "log_slopes" in recorded:
+        found["kernel_distance"] = kernel_distances(problem.signed_rows, recorded["log_slopes"])
+    return found
+
+
+def _labels(log_loss: Array, margins: Array) -> dict[str, Array]:
+    return _losses(log_loss) | {
+        "smoothed_margin": -log_loss,
+        "margins": margins,
+        "margin": margins.min(axis=1),
+        "train_accuracy": accuracy(margins),
+    }
+
+
+def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     """t, log_t, parameter_norm and turn, and parameters where they are few."""
     t = np.array([moment.t for moment in moments])
     with np.errstate(divide="ignore", under="ignore"):
@@ -100,51 +171,7 @@ def measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     return found
 
 
-def labelled(
-    task: Task,
-    rate: float,
-    flow: dict[str, Any],
-    outcome: Outcome,
-    moments: Sequence[Moment],
-    extra: dict[str, Array] | None = None,
-) -> Any:
-    """A Path of a separable model, a TangentPath of any other."""
-    if isinstance(task.model, Separable):
-        recorded = measured(task, moments) | (extra or {})
-        recorded |= _linear(task, task.model, rate, moments)
-        described = task.model.describe(), flow, outcome
-        return label(task.problem, *described, recorded, moments[-1].parameters)
-    made = dataset(task, rate, moments, extra)
-    made.attrs = {
-        "description": json.dumps(description(task) | {"flow": flow, "versions": versions()}),
-        "outcome": outcome.kind.value,
-        "sentence": outcome.sentence,
-    }
-    last, log_loss = moments[-1], float(made.log_loss.values[-1])
-    return TangentPath(outcome, last.t, log_loss, last.predictions, last.parameters, made)
-
-
-def dataset(
-    task: Task, rate: float, moments: Sequence[Moment], extra: dict[str, Array] | None = None
-) -> Any:
-    """The labelled dataset of moments, without attributes."""
-    recorded = measured(task, moments) | (extra or {})
-    if isinstance(task.model, Separable):
-        recorded |= _linear(task, task.model, rate, moments)
-        if task.test is not None:
-            recorded |= _tested(task, moments)
-        return linear_dataset(task.problem, recorded, moments[-1].parameters)
-    recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
-    if task.test is not None:
-        recorded |= _tested(task, moments)
-    if isinstance(task.problem, MatrixProblem):
-        recorded |= _matrices(task, rate, moments)
-    if task.start.size <= FEW:
-        recorded |= _kernels(task, moments)
-    return as_dataset(task.problem, recorded, moments[-1].parameters, task.test)
-
-
-def _linear(
+def _predictors(
     task: Task, model: Separable, rate: float, moments: Sequence[Moment]
 ) -> dict[str, Array]:
     """The predictor of a separable model, and how far its tangent kernel has turned."""
@@ -164,37 +191,13 @@ def _linear(
 
 
 def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
-    log_loss = task.loss.log_loss(predictions)
-    with np.errstate(under="ignore"):
-        loss = np.where(log_loss > LEAST, np.exp(log_loss), np.nan)
-        loss = np.where(np.isneginf(log_loss), 0.0, loss)
-    found = {"predictions": predictions, "log_loss": log_loss, "loss": loss}
+    log_loss, found = task.loss.log_loss(predictions), {"predictions": predictions}
     if isinstance(task.problem, Classification):
-        margins = predictions * task.problem.y
-        found |= {
-            "margins": margins,
-            "margin": margins.min(axis=1),
-            "smoothed_margin": -log_loss,
-            "train_accuracy": accuracy(margins),
-        }
-    return found
+        return found | _labels(log_loss, predictions * task.problem.y)
+    return found | _losses(log_loss)
 
 
-def _tested(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
-    """The loss of the test samples, and the accuracy on labels."""
-    found = [np.asarray(task.model.predict(m.parameters, task.test.X)) for m in moments]
-    outputs = np.array(found)
-    if not isinstance(task.test, Classification):
-        with np.errstate(over="ignore", under="ignore"):
-            log_loss = log_sum_of_squares(outputs - task.test.y) + task.test.log_factor
-            return {"test_loss": np.exp(log_loss)}
-    margins = outputs * task.test.y
-    with np.errstate(under="ignore"):
-        loss = np.exp(log_mean_loss(task.test.loss, margins))
-    return {"test_loss": loss, "test_accuracy": accuracy(margins)}
-
-
-def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> dict[str, Array]:
+def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
     exact = task.samples if isinstance(task.samples, TwoFactorSamples) else None
     matrices = []
     for moment in moments:
@@ -203,21 +206,7 @@ def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> dict[str, A
         else:
             assert isinstance(task.model, MatrixModel)
             matrices.append(task.model.matrix(moment.parameters))
-    stack = np.array(matrices)
-    return {"predictor": stack} | matrix_numbers(task.problem, stack)
-
-
-def matrix_numbers(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
-    """The norms of matrices, and their errors where the truth is known."""
-    found = {
-        "norm_nuclear": np.linalg.svd(matrices, compute_uv=False).sum(axis=-1),
-        "norm_l2": np.linalg.norm(matrices, axis=(1, 2)),
-    }
-    if problem.truth is not None:
-        apart = np.linalg.norm(matrices - problem.truth, axis=(1, 2))
-        found["test_error"] = np.array([problem.test_error(matrix) for matrix in matrices])
-        found["relative_error"] = apart / np.linalg.norm(problem.truth)
-    return found
+    return np.array(matrices)
 
 
 def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
@@ -235,56 +224,3 @@ def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
             return {}
         found.append(kernel_distance(first, kernel))
     return {"kernel_distance": np.array(found)}
-
-
-def as_dataset(
-    problem: Any, recorded: dict[str, Array], final: Array | None, test: Any = None
-) -> Any:
-    """The records (first axis: time) as a dataset with labels; with the data if no recipe has them.
-
-    `final` are the last parameters, None where they are not known.
-    """
-    import xarray
-
-    variables: dict[str, Any] = {
-        name: (("time", *DIMS.get(name, ())), values) for name, values in recorded.items()
-    }
-    if final is not None:
-        variables["final_parameters"] = ("parameter",), final
-    if problem.recipe is None:
-        variables["y"] = ("sample",), problem.y
-        if isinstance(problem, Completion):
-            variables["entries"] = ("sample", "index"), problem.entries
-        elif isinstance(problem, MatrixProblem):
-            measured = problem.design.reshape(-1, *problem.shape)
-            variables["measurements"] = ("sample", "row", "column"), measured
-        else:
-            variables["X"] = ("sample", "feature"), problem.X
-    if test is not None and test.recipe is None:
-        variables["X_test"] = ("test_sample", "feature"), test.X
-        variables["y_test"] = ("test_sample",), test.y
-    coordinates = {name: variables.pop(name) for name in ("t", "step") if name in variables}
-    dataset = xarray.Dataset(variables, coordinates)
-    labels = LABELS | TEST_LABELS | (MATRIX_LABELS if isinstance(problem, MatrixProblem) else {})
-    for name, variable in dataset.variables.items():
-        variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": labels[str(name)]}
-    return dataset
-
-
-def description(task: Task) -> dict[str, Any]:
-    """The problem and the model as plain JSON values."""
-    problem = task.problem
-    described = {
-        "description": problem.description,
-        "samples": problem.samples,
-        "dimension": problem.dimension,
-        "recipe": problem.recipe,
-    }
-    described["loss"] = problem.loss
-    if isinstance(problem, MatrixProblem):
-        described["shape"] = list(problem.shape)
-    if task.test is not None:
-        names = ("description", "samples", "recipe")
-        described["test"] = {name: getattr(task.test, name) for name in names}
-    seed = (problem.recipe or {}).get("seed")
-    return {"problem": described, "model": task.model.describe(), "seed": seed}

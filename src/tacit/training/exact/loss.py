@@ -9,7 +9,14 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.training.exact.margins.tails import log_mean_loss
-from tacit.training.labels import log_sum_of_squares
+
+
+def log_sum_of_squares(rows: Array) -> Array:
+    """log(sum of squares) along the last axis, also where the squares would underflow."""
+    largest = np.abs(rows).max(axis=-1, keepdims=True)
+    unit = rows / np.where(largest > 0, largest, 1.0)
+    with np.errstate(divide="ignore"):
+        return 2 * np.log(largest[..., 0]) + np.log(np.maximum((unit**2).sum(axis=-1), 1.0))
 
 
 class SquaredLoss(NamedTuple):

@@ -3,132 +3,93 @@
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, real
-from tacit.flows.decay import decay_rate
-from tacit.flows.flow import Flow, Problem, Progress, separable, within_float64
-from tacit.flows.stopping import Rule, rules, settings
+from tacit.arguments import Array
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
-from tacit.records import Kind, Outcome, Record
+from tacit.records import Kind, Outcome
 from tacit.solvers.separation import require_separable
-from tacit.threads import on_one_blas_thread
-from tacit.training.exact.follow import GaveUp, Limits, Snapshot, Step, advance, check, march
-from tacit.training.exact.margins.follow import course, march_margin, margin_records
+from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.follow import GaveUp, Snapshot, Step, advance, follow, planned_fit
+from tacit.training.exact.labelling import linear
+from tacit.training.exact.margins.follow import follow_margin, margin_records, planned
 from tacit.training.exact.margins.parameters import MarginParameters
-from tacit.training.exact.stiff.run import SADDLE, run_tangent
-from tacit.training.labels import Path, label
+from tacit.training.exact.stiff.run import SADDLE, follow_stiff
+from tacit.training.exact.task import separable
 
 WHO = "ParameterFlow"
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class ParameterFlow(Record, Flow):
-    """w' = -grad L(w) by an adaptive stiff integrator (LSODA with the exact Jacobian).
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class ParameterFlow(Flow):
+    """w' = -grad L(w) - weight_decay * w by adaptive stiff integrators with exact Jacobians.
 
-    `loss` is the target, relative to the loss of the zero predictor. `rtol` is the accuracy of
-    one step, relative to each parameter. Time ends at `t_max` where that is given.
-
-    On a Classification the clock is the smoothed margin, log(1/loss), and `loss` is relative to
-    that of the start: records are log-spaced in the clock and at those given in `record`, and
-    `until` is a rule or several (LogLoss, Scale, Near) that replace `loss`; the first that is met
-    stops.
+    `rtol` is the accuracy of one step, relative to each parameter. On values training stops by
+    default where the data are fitted, Interpolated(1e-20); Loss, LogLoss and Time are the other
+    rules. On labels the clock of separable models is the smoothed margin, log(1/loss): records
+    are log-spaced in it or At(margins=...), and Scale and Near can stop training too.
 
     Models that are not separable, and all models under weight decay, are followed in time by an
-    integrator whose linear systems have one row per sample, however many parameters there are.
-    `record` then adds times; decay needs `t_max`, for it never ends. Large models are done in
-    seconds with rtol=1e-7; errors at the end are some tens to hundreds of times rtol. The loss and
-    accuracy of `test`, samples like those of the problem, are recorded for models that are not
-    separable.
+    integrator whose linear systems have one row per sample, however many parameters there are;
+    their records are log-spaced in time or At(times=...). Decay needs Time, for it never ends.
+    Large models are done in seconds with rtol=1e-7; errors at the end are some tens to hundreds
+    of times rtol.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
+    >>> path = tacit.train(tacit.DiagonalNet(2, alpha=0.1), problem, tacit.ParameterFlow())
+    >>> path.outcome.ok
+    True
     """
 
-    loss: float = 1e-20
-    t_max: float | None = None
-    points_per_decade: int = 20
     rtol: float = 1e-11
     max_steps: int = 300_000
-    until: Rule | Sequence[Rule] | None = None
-    record: Sequence[float] | None = None
 
-    def __post_init__(self) -> None:
-        check(WHO, self)
-        rules(WHO, self.until)
-        if self.record is not None:
-            record = tuple(real(WHO, "record", g) for g in self.record)
-            object.__setattr__(self, "record", record)
-
-    def describe(self) -> dict[str, Any]:
-        return {"flow": WHO, **settings(self)}
-
-    @on_one_blas_thread
-    @within_float64
-    def run(
-        self, model: Model, problem: Problem, progress: Progress | None = None, test: Any = None
-    ) -> Any:
-        if test is not None or (isinstance(model, Model) and not isinstance(model, Separable)):
-            return run_tangent(WHO, self, model, problem, 0.0, progress, test)
+    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
+        linear_model = isinstance(model, Separable) or not isinstance(model, Model)
+        if course.weight_decay or not linear_model:
+            return follow_stiff(self, model, problem, course)
         model, problem = separable(WHO, model, problem)
         if isinstance(problem, Classification):
-            return self._classify(model, problem, progress)
-        return self._regress(model, problem, progress)
+            return self._classify(model, problem, course)
+        return self._regress(model, problem, course)
 
-    def run_decayed(
-        self,
-        model: Model,
-        problem: Problem,
-        rate: float,
-        progress: Progress | None = None,
-        test: Any = None,
-    ) -> Any:
-        """A Path of a separable model, a TangentPath of any other."""
-        if not decay_rate(WHO, rate):
-            return self.run(model, problem, progress, test)
-        return run_tangent(WHO, self, model, problem, rate, progress, test)
-
-    def _classify(
-        self, model: Separable, problem: Classification, progress: Progress | None
-    ) -> Path:
+    def _classify(self, model: Separable, problem: Classification, course: Course) -> Followed:
         require_separable(WHO, problem.signed_rows)
         system = MarginParameters(model, problem)
-        plan = course(WHO, self, rules(WHO, self.until), model, system.begin_g)
+        plan = planned(WHO, self, course, model, system.begin_g)
         if system.stuck:
             records, outcome = [system.first()], Outcome(Kind.STALLED, SADDLE)
         else:
-            records, outcome = march_margin(system, plan, progress)
+            records, outcome = follow_margin(system, plan, course.progress)
         if outcome.kind is Kind.STALLED and system.still:
             outcome = _at_rest(records[-1].smoothed_margin)
-        described = model.describe(), self.describe(), outcome
-        return label(problem, *described, margin_records(records), records[-1].parameters)
+        final = records[-1].parameters
+        return Followed(linear(problem, margin_records(records), final), outcome, final)
 
-    def _regress(self, model: Separable, problem: Regression, progress: Progress | None) -> Path:
+    def _regress(self, model: Separable, problem: Regression, course: Course) -> Followed:
         descent = _Descent(model, problem)
+        plan = planned_fit(WHO, self, course, model, problem, first=0.01 * descent.unit)
         begin = descent.snapshot(0.0, descent.start - descent.origin)
         if descent.stuck:
             records, outcome = [begin], Outcome(Kind.STALLED, SADDLE)
         else:
-            t_max = math.inf if self.t_max is None else self.t_max
-            records, outcome = march(
-                begin,
-                descent.steps(self.rtol, t_max),
-                problem,
-                Limits(self.loss, t_max, self.max_steps),
-                first=0.01 * descent.unit,
-                per_decade=self.points_per_decade,
-                progress=progress,
-            )
+            steps = descent.steps(self.rtol, plan.t_max)
+            records, outcome = follow(begin, steps, problem, plan, course.progress)
         t = np.array([record.t for record in records])
         with np.errstate(divide="ignore"):
             recorded = {"t": t, "log_t": np.log(t)}
         recorded["predictor"] = np.array([record.predictor for record in records])
         parameters = np.array([descent.start + record.state for record in records])
         recorded["parameters"] = parameters
-        return label(problem, model.describe(), self.describe(), outcome, recorded, parameters[-1])
+        return Followed(linear(problem, recorded, parameters[-1]), outcome, parameters[-1])
 
 
 def _at_rest(smoothed_margin: float) -> Outcome:
@@ -207,7 +168,7 @@ class _Descent:
         from scipy.integrate import LSODA
 
         if not 1e-4 * self.unit > 0:
-            raise OverflowError("the time unit of the flow underflows")  # told by within_float64
+            raise OverflowError("the time unit of the flow underflows")  # told by run_flow
         solver = LSODA(
             self.velocity,
             0.0,

@@ -19,7 +19,6 @@ def run_flow(method: Flow, model: Any, problem: Any, penalty: Any, course: Cours
     who = type(method).__name__
     decay = method.weight_decay + _decay(who, penalty)
     course = course._replace(weight_decay=decay)
-    _within(who, course)
     half = getattr(problem, "loss", None) == "half squares"
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
@@ -38,16 +37,6 @@ def run_flow(method: Flow, model: Any, problem: Any, penalty: Any, course: Cours
             f"{who}: the squares or products of this problem{seen} and this start are beyond "
             "float64; rescale the data or take another start"
         ) from None
-
-
-def _within(who: str, course: Course) -> None:
-    """Refuses records at times that the run does not come to."""
-    rules = [rule for rule in course.records if isinstance(rule, recording.At)]
-    last = max((t for rule in rules for t in rule.times or ()), default=0.0)
-    if course.t_max is not None and last > course.t_max:
-        raise ValueError(
-            f"{who}: At(times=...) must stay within Time({course.t_max:g}), got {last:g}"
-        )
 
 
 def _decay(who: str, penalty: Any) -> float:

@@ -16,6 +16,8 @@ from tacit.training.exact.matrix_samples import MatrixSamples, TwoFactorSamples
 from tacit.training.exact.samples import HomogeneousSamples, RowSamples, Samples
 from tacit.training.inputs import held_out
 
+Problem = Regression | Classification
+
 
 class Moment(NamedTuple):
     """One time of the flow."""
@@ -61,12 +63,27 @@ def task(who: str, model: object, problem: object, test: object = None) -> Task:
             f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
             f"{type(model).__name__}; use problem.regression() for models of vectors"
         )
-    test = held_out(who, problem, test)
+    test = problem.test if test is None else held_out(who, problem, test)
     start = model.start(problem.dimension)
     loss: Loss = SquaredLoss(problem.y, problem.loss)
     if isinstance(problem, Classification):
         loss = MarginLoss(problem.y, problem.loss)
     return Task(model, problem, start, _samples(model, problem, start), loss, test)
+
+
+def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:
+    """`model` and `problem` if they are what a flow of linear predictors can train."""
+    if not isinstance(problem, Problem):
+        raise ValueError(
+            f"{who}: the problem must be a Regression or a Classification, got "
+            f"{type(problem).__name__}; wrap the data as Regression(X, y)"
+        )
+    if not isinstance(model, Separable):
+        raise ValueError(
+            f"{who}: the model must be a separable reparametrization of a linear predictor, such "
+            f"as DiagonalNet or ProductNet, got {type(model).__name__}"
+        )
+    return model, problem
 
 
 def _samples(model: Model, problem: Any, start: Array) -> Samples:

@@ -3,71 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Generator
+from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, positive
-from tacit.flows.flow import Progress
+from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.training.exact.decay.dual import LAZY, DecayDual, MarginDecay, SquareDecay
 from tacit.training.exact.decay.row_products import RowProducts
 from tacit.training.exact.follow import quiet, try_step
+from tacit.training.exact.times import Times
+from tacit.training.task import Progress
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
-LONGEST = 1000.0  # times 1/rate: long before, nothing moves any more
-AFTER = 8.0  # how many times 1/rate to follow beyond the moment when the start has decayed to 1
-MOST = 400  # log-spaced records: a start of 1e300 begins at a time of 1e-600
-SAME = 1e-9  # a relative difference of two times that are one but for rounding
 STRIDE = 5.0  # of the clock in one step: a longer one extrapolates beyond float64
-
-
-def last_time(rate: float, log_alpha: float, t_max: float | None) -> float:
-    """`t_max`, or by default a time at which any transition has long happened."""
-    if rate < 1e-300:
-        raise ValueError(f"WeightDecay: rate must be 0 or at least 1e-300, got {rate:g}")
-    if t_max is None:
-        return (max(log_alpha, 0.0) + AFTER) / rate
-    if not 1e-300 <= t_max <= (LONGEST + 2 * abs(log_alpha)) / rate:
-        raise ValueError(
-            f"WeightDecay: times must lie between 1e-300 and {LONGEST:g}/rate (plus twice log "
-            f"alpha/rate), got {t_max:g} at rate {rate:g}; the decay ends all motion long before"
-        )
-    return t_max
-
-
-class Times(NamedTuple):
-    """Increasing times to record: themselves, 0 below float64, and their logarithms."""
-
-    t: Array
-    log: Array
-
-
-def record_times(log_first: float, t_max: float, per_decade: int) -> Times:
-    """Log-spaced times, and evenly spaced ones up to t_max.
-
-    The transition sits late in the run, where log-spaced times are few.
-    """
-    step = max(math.log(10) / per_decade, (math.log(t_max) - log_first) / MOST)
-    spaced = np.arange(log_first, math.log(t_max), step)
-    even = t_max * (np.arange(1, 4 * per_decade + 1) / (4 * per_decade))
-    # a log-spaced time that is an even one but for rounding would stand there twice
-    gaps = np.abs(np.subtract.outer(spaced, np.log(even))).min(axis=1)
-    spaced = spaced[gaps > SAME]
-    with np.errstate(under="ignore"):
-        t = np.concatenate([np.exp(spaced), even])
-    logs = np.concatenate([spaced, np.log(even)])
-    order = np.argsort(logs)
-    return Times(t[order], logs[order])
-
-
-def asked_times(who: str, record: Sequence[float], t_max: float) -> Times:
-    """The times asked for, each once, all of them up to t_max."""
-    times = np.unique([positive(who, "record", t) for t in record])
-    if times[-1] > t_max:
-        raise ValueError(f"{who}: record must stay within t_max = {t_max:g}, got {times[-1]:g}")
-    return Times(times, np.log(times))
 
 
 def follow(
@@ -143,8 +93,8 @@ def _solvers(
     """BDF, the cheapest; where it fails Radau goes on from there, and None says that it failed."""
     from scipy.integrate import BDF, Radau
 
-    settings: Any = {"rtol": rtol, "atol": rtol * _size(dual), "jac": dual.jacobian,
-                     "max_step": STRIDE}  # fmt: skip
+    settings: Any = {"jac": dual.jacobian, "max_step": STRIDE}
+    settings |= {"rtol": rtol, "atol": rtol * _size(dual)}
     failed = yield BDF(dual.velocity, begin, x, end, first_step=min(1e-3, end - begin), **settings)
     failed = yield Radau(dual.velocity, failed.t, failed.y, end, **settings)
     yield None

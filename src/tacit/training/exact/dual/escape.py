@@ -20,16 +20,16 @@ from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.training.exact.dual.margin import MarginDual
 from tacit.training.exact.follow import try_step
-from tacit.training.exact.margins.integrator import Course, MarginSnapshot
+from tacit.training.exact.margins.integrator import MarginSnapshot, Plan
 from tacit.training.exact.margins.tails import rise, tail
 
 SEPARATED = 10.0  # log(1/loss) beyond log N: no saddle is left, and gaps can be held
 AFRESH = 1e8  # steps shorter than 1/AFRESH of the clock start it again from zero
 
 
-def opening(system: MarginDual, course: Course) -> Escape | None:
-    """The escape that has to come before a Walk, where there is one."""
-    return Escape(system, course) if system.own and system.past > -math.inf else None
+def opening(system: MarginDual, plan: Plan) -> Escape | None:
+    """The escape that has to come before an Integrator, where there is one."""
+    return Escape(system, plan) if system.own and system.past > -math.inf else None
 
 
 class Escape:
@@ -38,13 +38,13 @@ class Escape:
     The state is (x, rho, theta), where theta is the training time times the rate of the law.
     """
 
-    def __init__(self, system: MarginDual, course: Course) -> None:
-        self.system, self.course = system, course
+    def __init__(self, system: MarginDual, plan: Plan) -> None:
+        self.system, self.plan = system, plan
         self.Z, self.law = system.Z, system.law
         self.reach = float(np.abs(self.Z).max())
         separated = system.g0 + math.log(system.samples) + SEPARATED
-        self.passes_on = course.end > separated
-        self.end = system.sigma(min(course.end, separated))
+        self.passes_on = plan.end > separated
+        self.end = system.sigma(min(plan.end, separated))
         theta = math.exp(system.past + system.begin_g)
         self.state = np.append(system.start[: system.own + system.samples], theta)
         self.low = self._rise(self.state)
@@ -55,7 +55,7 @@ class Escape:
     def __iter__(self) -> Iterator[tuple[float, float]]:
         """(sigma before, sigma after) every step."""
         fresh = 1
-        while fresh and self.now < self.end and self.steps < self.course.max_steps:
+        while fresh and self.now < self.end and self.steps < self.plan.max_steps:
             self.solver, fresh = self._make(), 0
             while try_step(self.solver):
                 self.steps, fresh = self.steps + 1, fresh + 1
@@ -63,17 +63,17 @@ class Escape:
                 self.now = min(max(self._sigma(self.state), before), self.end)
                 yield before, self.now
                 short = (self.solver.t - self.solver.t_old) * AFRESH < self.solver.t
-                if self.now >= self.end or self.steps >= self.course.max_steps or short:
+                if self.now >= self.end or self.steps >= self.plan.max_steps or short:
                     break
         self.failed = not fresh
 
     def _make(self) -> Any:
         from scipy.integrate import LSODA
 
-        rtol = self.course.rtol
+        rtol = self.plan.rtol
         atol = np.full(len(self.state), rtol)
-        return LSODA(self._velocity, 0.0, self.state, math.inf, first_step=1e-3, rtol=rtol,
-                     atol=atol, jac=self._jacobian)  # fmt: skip
+        settings: Any = {"rtol": rtol, "atol": atol, "jac": self._jacobian}
+        return LSODA(self._velocity, 0.0, self.state, math.inf, first_step=1e-3, **settings)
 
     def _read(self, x: Array) -> tuple[float, Array]:
         """The smoothed margin and the margins at x."""

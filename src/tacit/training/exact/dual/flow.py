@@ -4,157 +4,130 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, positive
-from tacit.flows.flow import Flow, Problem, Progress, decayed, separable, within_float64
-from tacit.flows.stopping import Rule, rules, settings
+from tacit.arguments import Array
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.model import Model
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
-from tacit.records import Kind, Outcome, Record
+from tacit.records import Kind, Outcome
 from tacit.solvers.separation import require_separable
-from tacit.threads import on_one_blas_thread
+from tacit.training import stop as stopping
 from tacit.training.exact.decay.dual import MarginDecay, SquareDecay
-from tacit.training.exact.decay.follow import asked_times, follow, last_time, record_times, recorded
+from tacit.training.exact.decay.follow import follow as follow_decay
+from tacit.training.exact.decay.follow import recorded as decay_records
 from tacit.training.exact.dual.box import BoxDual
 from tacit.training.exact.dual.escape import opening
 from tacit.training.exact.dual.form import dual_form
 from tacit.training.exact.dual.lazy import LAZY, LazyDual
 from tacit.training.exact.dual.margin import MarginDual
 from tacit.training.exact.dual.open import OpenDual
-from tacit.training.exact.follow import Limits, Snapshot, check, march
-from tacit.training.exact.margins.follow import course, march_margin, margin_records
-from tacit.training.labels import Path, label
+from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.follow import Snapshot, follow, planned_fit
+from tacit.training.exact.labelling import linear
+from tacit.training.exact.margins.follow import follow_margin, margin_records, planned
+from tacit.training.exact.task import Problem, separable
+from tacit.training.exact.times import asked_times, decay_times, last_time, named
 
 WHO = "DualFlow"
 
 Dual = LazyDual | OpenDual | BoxDual
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class DualFlow(Record, Flow):
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class DualFlow(Flow):
     """The exact flow of a signed DiagonalNet with equal starts, of any depth, shape and scale.
 
-    `loss` is the target, relative to the loss of the zero predictor. `rtol` is the accuracy of
-    one step, relative to each coordinate of the predictor. `t_max` is in training time.
+    `rtol` is the accuracy of one step, relative to each coordinate of the predictor. On values
+    training stops by default where the data are fitted, Interpolated(1e-20); Loss, LogLoss and
+    Time are the other rules.
 
-    On a Classification the clock is the smoothed margin, log(1/loss): records are log-spaced in
-    it and at those given in `record`, and `until` is a rule or several (LogLoss, Scale, Near)
-    that replace `loss`; the first that is met stops.
+    On labels the clock is the smoothed margin, log(1/loss): records are log-spaced in it or
+    At(margins=...), and Scale and Near can stop training too.
+
+    Under weight decay Time alone ends training, by default 8/weight_decay after the start has
+    decayed to size one, and records are log-spaced in time or At(times=...). Inseparable labels
+    are fine there: the decay bounds the parameters.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
+    >>> path = tacit.train(tacit.DiagonalNet(2, alpha=1e-3), problem, tacit.DualFlow())
+    >>> path.outcome.ok
+    True
     """
 
-    loss: float = 1e-20
-    t_max: float | None = None
-    points_per_decade: int = 20
-    rtol: float = 1e-10
-    max_steps: int = 100_000
-    until: Rule | Sequence[Rule] | None = None
-    record: Sequence[float] | None = None
-
-    def __post_init__(self) -> None:
-        check(WHO, self)
-        rules(WHO, self.until)
-
-    def describe(self) -> dict[str, Any]:
-        return {"flow": WHO, **settings(self)}
-
-    @on_one_blas_thread
-    @within_float64
-    def run(self, model: Model, problem: Problem, progress: Progress | None = None) -> Path:
+    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
         net, problem = _equal_starts(model, problem)
+        if course.weight_decay:
+            return self._decay(net, problem, course)
         if isinstance(problem, Classification):
-            return self._classify(net, problem, progress)
+            return self._classify(net, problem, course)
+        return self._regress(net, problem, course)
+
+    def _regress(self, net: DiagonalNet, problem: Regression, course: Course) -> Followed:
         form = dual_form(net, problem)
         if not form.y.any():
-            return self._at_rest(net, problem)
+            return _at_rest(net, problem)
         flow: Dual
         if form.log_reach() < math.log(LAZY):
             flow = LazyDual(form)
         else:
             flow = OpenDual(form) if form.depth == 2 else BoxDual(form)
-        records, outcome = self._march(flow, problem, progress)
+        unit, log_unit = flow.unit(), flow.log_unit
+        plan = planned_fit(WHO, self, course, net, problem, 0.01 * unit, log_unit)
+        steps = flow.steps(self.rtol, plan.t_max)
+        records, outcome = follow(flow.begin(), steps, problem, plan, course.progress, log_unit)
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
-            log_t = np.log([record.t for record in records]) + flow.log_unit
-            recorded = {"t": np.exp(log_t), "log_t": log_t}
+            log_t = np.log([record.t for record in records]) + log_unit
+            recorded = {"t": named(np.exp(log_t), course), "log_t": log_t}
         recorded["predictor"] = np.array([record.predictor for record in records])
         recorded["dual"] = np.array([flow.dual(record.state) for record in records])
         final = _parameters(net, problem.dimension, records[-1])
-        return label(problem, net.describe(), self.describe(), outcome, recorded, final)
+        return Followed(linear(problem, recorded, final), outcome, final)
 
-    def _classify(
-        self, net: DiagonalNet, problem: Classification, progress: Progress | None
-    ) -> Path:
+    def _classify(self, net: DiagonalNet, problem: Classification, course: Course) -> Followed:
         require_separable(WHO, problem.signed_rows)
         system = MarginDual(net, problem)
-        plan = course(WHO, self, rules(WHO, self.until), net, system.g0)
-        records, outcome = march_margin(system, plan, progress, opening(system, plan))
+        plan = planned(WHO, self, course, net, system.g0)
+        records, outcome = follow_margin(system, plan, course.progress, opening(system, plan))
         last = records[-1]
         end = Snapshot(0.0, last.predictor, last.predictor, last.log_growth)
         final = _parameters(net, problem.dimension, end)
-        described = net.describe(), self.describe(), outcome
-        return label(problem, *described, margin_records(records), final)
+        return Followed(linear(problem, margin_records(records), final), outcome, final)
 
-    def run_decayed(
-        self, model: Model, problem: Problem, rate: float, progress: Progress | None = None
-    ) -> Path:
-        """The exact flow under weight decay, to `t_max`, recorded over time.
-
-        By default `t_max` is 8/rate after the start has decayed to size one. `record` holds times
-        here. Inseparable labels are fine: the decay bounds the parameters.
-        """
-        net, problem = _equal_starts(model, problem)
+    def _decay(self, net: DiagonalNet, problem: Problem, course: Course) -> Followed:
+        why, rate = "under weight decay, where time alone ends training", course.weight_decay
+        stopping.understood(WHO, course.stops, (stopping.Time,), why)
         dual: MarginDecay | SquareDecay
         if isinstance(problem, Classification):
             dual = MarginDecay(net, problem, rate)
         else:
             dual = SquareDecay(net, problem, rate)
-        asked = self.t_max
-        if asked is None and self.record is not None:
-            asked = max(positive(WHO, "record", t) for t in self.record)
-        t_max = last_time(rate, dual.law.log_alpha + dual.law.top, asked)
-        if self.record is None:
-            first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
-            times = record_times(first, t_max, self.points_per_decade)
-        else:
-            times = asked_times(WHO, self.record, t_max)
-        states, outcome = follow(dual, times, self.rtol, self.max_steps, progress)
-        described = net.describe(), decayed(self, rate), outcome
-        return label(problem, *described, recorded(dual, times, states))
+        asked = course.t_max
+        if asked is None and course.per_decade is None:
+            asked = max(asked_times(WHO, course), default=None)
+        t_max = last_time(WHO, rate, dual.law.log_alpha + dual.law.top, asked)
+        log_first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
+        times = decay_times(WHO, course, log_first, t_max)
+        states, outcome = follow_decay(dual, times, self.rtol, self.max_steps, course.progress)
+        return Followed(linear(problem, decay_records(dual, times, states)), outcome, None)
 
-    def _at_rest(self, net: DiagonalNet, problem: Regression) -> Path:
-        """The path of data that exert no force on a zero predictor."""
-        outcome = Outcome(Kind.SOLVED, "the start already fits the data")
-        if problem.y.any():
-            sentence = "y is orthogonal to every column of X, so nothing moves"
-            outcome = Outcome(Kind.STALLED, sentence)
-        begin = Snapshot(0.0, np.zeros(problem.dimension), np.zeros(problem.samples))
-        recorded = {"t": np.zeros(1), "log_t": np.full(1, -np.inf)}
-        recorded |= {"predictor": begin.predictor[None], "dual": begin.state[None]}
-        final = _parameters(net, problem.dimension, begin)
-        return label(problem, net.describe(), self.describe(), outcome, recorded, final)
 
-    def _march(
-        self, flow: Dual, problem: Regression, progress: Progress | None
-    ) -> tuple[list[Snapshot], Outcome]:
-        t_max = math.inf
-        if self.t_max is not None:
-            with np.errstate(over="ignore", under="ignore"):
-                t_max = max(float(np.exp(math.log(self.t_max) - flow.log_unit)), 1e-300)
-        return march(
-            flow.begin(),
-            flow.steps(self.rtol, t_max),
-            problem,
-            Limits(self.loss, t_max, self.max_steps),
-            first=0.01 * flow.unit(),
-            per_decade=self.points_per_decade,
-            progress=progress,
-            log_unit=flow.log_unit,
-        )
+def _at_rest(net: DiagonalNet, problem: Regression) -> Followed:
+    """Data that exert no force on a zero predictor."""
+    outcome = Outcome(Kind.SOLVED, "the start already fits the data")
+    if problem.y.any():
+        sentence = "y is orthogonal to every column of X, so nothing moves"
+        outcome = Outcome(Kind.STALLED, sentence)
+    begin = Snapshot(0.0, np.zeros(problem.dimension), np.zeros(problem.samples))
+    recorded = {"t": np.zeros(1), "log_t": np.full(1, -np.inf)}
+    recorded |= {"predictor": begin.predictor[None], "dual": begin.state[None]}
+    final = _parameters(net, problem.dimension, begin)
+    return Followed(linear(problem, recorded, final), outcome, final)
 
 
 def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]:

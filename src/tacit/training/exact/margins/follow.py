@@ -8,46 +8,51 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.flow import Progress
-from tacit.flows.stopping import Rule
 from tacit.records import Kind, Outcome
+from tacit.training import stop as stopping
+from tacit.training.exact.flow import Course, Flow
 from tacit.training.exact.follow import quiet
 from tacit.training.exact.margins.integrator import (
     END,
-    Course,
+    Integrator,
     MarginSnapshot,
     MarginSystem,
     Opening,
-    Walk,
+    Plan,
+)
+from tacit.training.task import Progress
+
+GOALS = (
+    stopping.Interpolated,
+    stopping.Loss,
+    stopping.LogLoss,
+    stopping.Scale,
+    stopping.Near,
+    stopping.Time,
 )
 
 
-def course(who: str, flow: Any, rules: tuple[Rule, ...], model: Any, start_margin: float) -> Course:
-    """The course that the settings of `flow` describe, or the reason why there is none."""
-    if not rules and not flow.loss > 0:
-        raise ValueError(f"{who}: a classification loss never reaches 0; give loss > 0 or until=")
-    ends = [rule.smoothed_margin(who, model) for rule in rules]
-    if not rules:
-        ends = [start_margin - math.log(flow.loss)]
-    end = min(ends)
+def planned(who: str, flow: Flow, course: Course, model: Any, start_margin: float) -> Plan:
+    """The plan of a run on labels, or the reason why there is none."""
+    stopping.understood(who, course.stops, GOALS)
+    fitted = stopping.Interpolated().relative if course.t_max is None else None
+    end = -course.log_level(who, model, -start_margin, fitted)
     if not end > start_margin:
         raise ValueError(
             f"{who}: the target log loss {-end:.6g} must be below that of the start, "
             f"{-start_margin:.6g}; there is nothing to train"
         )
-    log_t_max = math.inf if flow.t_max is None else math.log(flow.t_max)
-    record = tuple(sorted(float(g) for g in (() if flow.record is None else flow.record)))
-    if record and not (record[0] > 0 and math.isfinite(record[-1])):
-        raise ValueError(f"{who}: record must hold smoothed margins > 0, got {record[0]:g}")
-    if end == math.inf:  # only a direction to come to
+    if end == math.inf:  # only a direction or a time to come to
         end = END
-    pace = flow.points_per_decade, flow.rtol, flow.max_steps
-    return Course(end, rules, log_t_max, record, *pace)
+    log_t_max = math.inf if course.t_max is None else math.log(course.t_max)
+    asked = tuple(g for g in course.asked(who, "margins") or () if g > 0)
+    settings = asked, course.per_decade, flow.rtol, flow.max_steps
+    return Plan(end, course.goals, log_t_max, *settings)
 
 
-def march_margin(
+def follow_margin(
     system: MarginSystem,
-    course: Course,
+    plan: Plan,
     progress: Progress | None = None,
     opening: Opening | None = None,
 ) -> tuple[list[MarginSnapshot], Outcome]:
@@ -58,40 +63,40 @@ def march_margin(
     records = [system.first()]
     with quiet():
         if opening is not None:
-            outcome = _leg(opening, course, records, progress)
+            outcome = _part(opening, plan, records, progress)
             if outcome is not None:
                 return records, outcome
             system = opening.successor()
-        walk = Walk(system, course)
-        outcome = _leg(walk, course, records, progress)
+        integrator = Integrator(system, plan)
+        outcome = _part(integrator, plan, records, progress)
         assert outcome is not None
         return records, outcome
 
 
-def _leg(
-    walk: Walk | Opening, course: Course, records: list[MarginSnapshot], progress: Progress | None
+def _part(
+    part: Integrator | Opening, plan: Plan, records: list[MarginSnapshot], progress: Progress | None
 ) -> Outcome | None:
     """The records of one part of the way, added to `records`; None if another part follows."""
-    stops = iter(_stops(walk.system, course, walk.end))
+    stops = iter(_stops(part.system, plan, part.end))
     stop = next(stops, math.inf)
     shown = 0.0
-    for before, now in walk:
+    for before, now in part:
         while stop <= now:
-            records.append(walk.at(stop))
+            records.append(part.at(stop))
             stop = next(stops, math.inf)
-        met = _first_met(walk, course, before, now)
+        met = _first_met(part, plan, before, now)
         if met is not None:
             sigma, outcome = met
-            records[:] = _finished(records, walk.at(sigma))
+            records[:] = _finished(records, part.at(sigma))
             return outcome
-        if progress is not None and now / walk.end >= shown + 0.02:
-            shown = now / walk.end
-            progress(min(shown, 1.0), f"smoothed margin {walk.system.g(now):.3g}")
-    last = walk.at(walk.now)
-    if walk.passes_on and walk.now >= walk.end:
+        if progress is not None and now / part.end >= shown + 0.02:
+            shown = now / part.end
+            progress(min(shown, 1.0), f"smoothed margin {part.system.g(now):.3g}")
+    last = part.at(part.now)
+    if part.passes_on and part.now >= part.end:
         return None
     records[:] = _finished(records, last)
-    return walk.outcome(last)
+    return part.outcome(last)
 
 
 def _finished(records: list[MarginSnapshot], last: MarginSnapshot) -> list[MarginSnapshot]:
@@ -112,33 +117,39 @@ def margin_records(records: list[MarginSnapshot]) -> dict[str, Array]:
     return found
 
 
-def _stops(system: MarginSystem, course: Course, end: float) -> list[float]:
+def _stops(system: MarginSystem, plan: Plan, end: float) -> list[float]:
     """The sigmas to record, in order."""
-    step = math.log(10) / course.per_decade
-    # sigma is already logarithmic in g but for its first unit
-    spaced = list(np.arange(step, end, step))
-    asked = [system.sigma(g) for g in course.record if g > system.begin_g]
+    spaced: list[float] = []
+    if plan.per_decade is not None:
+        step = math.log(10) / plan.per_decade
+        # sigma is already logarithmic in g but for its first unit
+        spaced = list(np.arange(step, end, step))
+    asked = [system.sigma(g) for g in plan.record if g > system.begin_g]
     return sorted({*spaced, *(sigma for sigma in asked if sigma <= end)})
 
 
 def _first_met(
-    walk: Walk | Opening, course: Course, before: float, now: float
+    part: Integrator | Opening, plan: Plan, before: float, now: float
 ) -> tuple[float, Outcome] | None:
     """The first moment of the last step at which a rule other than the end is met."""
-    if not course.looks:
+    if not plan.looks:
         return None
     found: list[tuple[float, Outcome]] = []
-    for rule in course.rules:
-        if rule.gap(walk.at(now).predictor) <= 0:
-            sigma = _crossing(lambda s, r=rule: r.gap(walk.at(s).predictor), before, now)
-            g = walk.system.g(sigma)
+    for rule in plan.rules:
+        if rule.gap(part.at(now).predictor) <= 0:
+            sigma = _crossing(lambda s, r=rule: r.gap(part.at(s).predictor), before, now)
+            g = part.system.g(sigma)
             sentence = f"came to {rule} at smoothed margin {g:.6g}"
             found.append((sigma, Outcome(Kind.SOLVED, sentence)))
-    if walk.at(now).log_t >= course.log_t_max:
-        sigma = _crossing(lambda s: course.log_t_max - walk.at(s).log_t, before, now)
-        g = walk.system.g(sigma)
-        sentence = f"stopped at smoothed margin {g:.6g} by t_max; raise t_max"
-        found.append((sigma, Outcome(Kind.BUDGET_SPENT, sentence)))
+    if part.at(now).log_t >= plan.log_t_max:
+        sigma = _crossing(lambda s: plan.log_t_max - part.at(s).log_t, before, now)
+        g = part.system.g(sigma)
+        sentence = f"stopped at smoothed margin {g:.6g} by Time; give more of it"
+        outcome = Outcome(Kind.BUDGET_SPENT, sentence)
+        if not plan.rules:
+            t = f"t={math.exp(plan.log_t_max):.6g}"
+            outcome = Outcome(Kind.SOLVED, f"followed to {t}, smoothed margin {g:.6g}")
+        found.append((sigma, outcome))
     return min(found, key=lambda pair: pair[0], default=None)
 
 

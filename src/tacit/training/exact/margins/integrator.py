@@ -9,9 +9,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.stopping import Rule
 from tacit.records import Kind, Outcome
 from tacit.training.exact.follow import try_step
+from tacit.training.stop import Stop
 
 LOOSER = (1e-8, 1e-6)  # tolerances to fall back to
 AFRESH = 5  # so many steps between two failures are progress
@@ -54,7 +54,7 @@ class MarginSystem(Protocol):
 
 
 class Opening(Protocol):
-    """A part of the way that is gone by other means than a Walk, before one."""
+    """A part of the way that is gone by other means than an Integrator, before one."""
 
     now: float
     end: float
@@ -68,14 +68,14 @@ class Opening(Protocol):
     def successor(self) -> MarginSystem: ...
 
 
-class Course(NamedTuple):
+class Plan(NamedTuple):
     """Where to go: the `end` of the smoothed margin, what to record and what stops earlier."""
 
     end: float
-    rules: tuple[Rule, ...]
+    rules: tuple[Stop, ...]  # the goals
     log_t_max: float
     record: Sequence[float]
-    per_decade: int
+    per_decade: int | None
     rtol: float
     max_steps: int
 
@@ -85,7 +85,7 @@ class Course(NamedTuple):
         return self.log_t_max < math.inf or any(rule.directional for rule in self.rules)
 
 
-class Walk:
+class Integrator:
     """The accepted steps of LSODA, with a looser tolerance from where rounding beats the first.
 
     The clock tau runs with sigma, and with the logarithm of the training time where that is
@@ -94,9 +94,9 @@ class Walk:
 
     passes_on = False  # nothing follows
 
-    def __init__(self, system: MarginSystem, course: Course) -> None:
-        self.system, self.course = system, course
-        self.end = system.sigma(course.end)
+    def __init__(self, system: MarginSystem, plan: Plan) -> None:
+        self.system, self.plan = system, plan
+        self.end = system.sigma(plan.end)
         self.now, self.state = 0.0, np.append(system.start, 0.0)
         self.was = 0.0  # sigma at the beginning of the last step
         self._curve: Any = None  # the states inside it
@@ -106,7 +106,7 @@ class Walk:
         self._cache: tuple[float, MarginSnapshot] | None = None
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
-        for rtol in sorted({self.course.rtol, *(r for r in LOOSER if r > self.course.rtol)}):
+        for rtol in sorted({self.plan.rtol, *(r for r in LOOSER if r > self.plan.rtol)}):
             if self.steps:
                 self.loosened.append((rtol, self.system.g(self.now)))
             taken, self.crawls = -AFRESH - 1, False
@@ -115,14 +115,14 @@ class Walk:
             while self.steps > taken + AFRESH and not self.crawls:
                 self.solver, taken = self._make(rtol), self.steps
                 yield from self._steps()
-                if self.now >= self.end or self.steps >= self.course.max_steps:
+                if self.now >= self.end or self.steps >= self.plan.max_steps:
                     return
         self.failed = True
 
     def _steps(self) -> Iterator[tuple[float, float]]:
         """Steps until the end, until the integrator fails or hardly moves."""
         mark, counted = 0.0, 0
-        while self.now < self.end and self.steps < self.course.max_steps:
+        while self.now < self.end and self.steps < self.plan.max_steps:
             before = self.now
             if not try_step(self.solver):
                 return
@@ -229,8 +229,8 @@ class Walk:
         if self.now < self.end:
             sentence = f"stopped at smoothed margin {g:.6g} by max_steps; raise max_steps"
             return Outcome(Kind.BUDGET_SPENT, sentence)
-        if all(rule.directional for rule in self.course.rules) and self.course.rules:
-            gaps = [rule.gap(last.predictor) for rule in self.course.rules]
+        if all(rule.directional for rule in self.plan.rules) and self.plan.rules:
+            gaps = [rule.gap(last.predictor) for rule in self.plan.rules]
             away = min(gap for gap in gaps if math.isfinite(gap)) if gaps else math.inf
             sentence = (
                 f"gave up at smoothed margin {g:.3g}, still {away:.4g} degrees outside the rule; "

@@ -14,11 +14,13 @@ from tacit.models.matrix import MatrixModel
 from tacit.problems.matrices import MatrixProblem
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow, Followed
-from tacit.training.exact.labelling import as_dataset, matrix_numbers, turn
+from tacit.training.exact.follow import ROUNDING
+from tacit.training.exact.labelling import of_matrices, turn
+from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.matrices.integrate import WHO, Plan, State, integrate
 from tacit.training.exact.matrices.plain import LiftedSystem, PlainSystem, integrate_plain
 from tacit.training.exact.matrices.system import FactorSystem
-from tacit.training.labels import log_sum_of_squares
+from tacit.training.labels import assembled
 
 FORMS = ("factors", "lifted")
 STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
@@ -65,14 +67,15 @@ class MatrixFlow(Flow):
         unit = math.log(float(problem.y @ problem.y) or 1.0)
         target = None
         if course.goals or not course.weight_decay:
-            target = math.exp(course.log_level(WHO, model, unit, fitted=1e-20))
+            fitted = 1e-20 if course.t_max is None else ROUNDING
+            target = math.exp(course.log_level(WHO, model, unit, fitted))
         plan = Plan(target, course, self.max_steps, self.rtol)
         if isinstance(system, FactorSystem):
             states, outcome = integrate(system, plan)
         else:
             states, outcome = integrate_plain(system, plan)
         last = system.parameters(states[-1].W)
-        return Followed(as_dataset(problem, _recorded(system, states), last), outcome, last)
+        return Followed(assembled(problem, _recorded(system, states), last), outcome, last)
 
     def _system(self, model: MatrixModel, problem: MatrixProblem, rate: float) -> System:
         if self.form == "lifted":
@@ -96,8 +99,7 @@ def _recorded(system: System, states: list[State]) -> dict[str, Array]:
     log_loss = log_sum_of_squares(predictions - problem.y)
     with np.errstate(under="ignore", divide="ignore"):
         recorded = {"t": t, "log_t": np.log(t), "log_loss": log_loss, "loss": np.exp(log_loss)}
-    recorded |= {"predictor": matrices, "predictions": predictions}
-    recorded |= matrix_numbers(problem, matrices)
+    recorded |= {"predictions": predictions} | of_matrices(problem, matrices)
     recorded["parameter_norm"] = np.array([system.norm(state.W) for state in states])
     if not isinstance(system, LiftedSystem):
         recorded["turn"] = np.array([turn(system.start, state.W) for state in states])

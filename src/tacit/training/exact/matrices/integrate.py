@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -10,11 +11,12 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
-from tacit.training.exact.flow import Course, Times
+from tacit.training.exact.flow import Course
 from tacit.training.exact.follow import SETTLED, GaveUp
 from tacit.training.exact.matrices.end import Rest, end_game
 from tacit.training.exact.matrices.step import columns, extrapolated
 from tacit.training.exact.matrices.system import FactorSystem, Modes
+from tacit.training.exact.times import asked_times, times_to_record
 
 WHO = "MatrixFlow"
 SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
@@ -49,7 +51,19 @@ class Plan(NamedTuple):
 
     def times(self, first: float) -> Times:
         """The times to record, where `first` is the first of the log-spaced ones."""
-        return self.course.times(WHO, first)
+        asked = asked_times(WHO, self.course)
+        return Times(times_to_record(first, self.course.per_decade, asked))
+
+
+class Times:
+    """Increasing times, of which `due` is the next; infinity when there are no more."""
+
+    def __init__(self, times: Iterator[float]) -> None:
+        self.times = times
+        self.advance()
+
+    def advance(self) -> None:
+        self.due = next(self.times, math.inf)
 
 
 def integrate(system: FactorSystem, plan: Plan) -> tuple[list[State], Outcome]:

@@ -11,9 +11,8 @@ from tacit.arguments import Array
 from tacit.models.matrix import MatrixModel
 from tacit.problems.matrices import MatrixProblem
 from tacit.records import Kind, Outcome
-from tacit.training.exact.flow import Times
 from tacit.training.exact.follow import advance
-from tacit.training.exact.matrices.integrate import SADDLE, Plan, Report, State, settled
+from tacit.training.exact.matrices.integrate import SADDLE, Plan, Report, State, Times, settled
 from tacit.training.exact.matrices.system import FactorSystem
 
 

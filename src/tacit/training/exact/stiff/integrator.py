@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.flow import Progress
 from tacit.records import Kind, Outcome
 from tacit.training.exact.follow import SETTLED, GaveUp, quiet
 from tacit.training.exact.loss import Loss, finite
@@ -22,18 +21,23 @@ from tacit.training.exact.stiff.bdf import Backward
 from tacit.training.exact.stiff.newton import GaussNewton
 from tacit.training.exact.stiff.system import LAZY, Decayed, Displaced
 from tacit.training.exact.task import Moment
+from tacit.training.task import Progress
 
 
-class Course(NamedTuple):
-    """When to stop: `log_loss` is a target, and `endless` says that only time ends training."""
+class Plan(NamedTuple):
+    """When to stop: at the log loss `log_level` or at `t_max`.
+
+    Without a goal, to come to `t_max` is all; under decay nothing else ends training.
+    """
 
     t_max: float
-    log_loss: float
+    log_level: float
     max_steps: int
-    endless: bool
+    bare: bool  # whether no goal was given
+    decays: bool
 
 
-class TangentMarch:
+class StiffIntegrator:
     """The flow of one model on one problem from `start`, to accuracy `rtol` in each step."""
 
     def __init__(
@@ -89,39 +93,39 @@ class TangentMarch:
         return self.displaced if self.lazy else self.plain
 
     def run(
-        self, times: Iterable[float], course: Course, progress: Progress | None = None
+        self, times: Iterable[float], plan: Plan, progress: Progress | None = None
     ) -> tuple[list[Moment], Outcome]:
         """The moments at 0, at the increasing `times` and at the end, and how it ended."""
         records = [self.begin]
-        if not course.endless and self._log_loss(self.begin) <= course.log_loss:
+        if not plan.decays and self._log_loss(self.begin) <= plan.log_level:
             return records, Outcome(Kind.SOLVED, "the start already fits the data")
         with quiet():
-            outcome = self._follow(records, iter(times), course, progress)
+            outcome = self._follow(records, iter(times), plan, progress)
         return records, outcome
 
     def _follow(
         self,
         records: list[Moment],
         times: Iterator[float],
-        course: Course,
+        plan: Plan,
         progress: Progress | None,
     ) -> Outcome:
         due, shown, checkpoint = next(times, math.inf), 0.0, self.begin
         try:
-            solver = self._solver(course.t_max)
+            solver = self._solver(plan.t_max)
             while True:
                 solver.step()
-                while due <= min(solver.t, course.t_max):
+                while due <= min(solver.t, plan.t_max):
                     records.append(self._moment(solver, due))
                     due = next(times, math.inf)
-                now = self._moment(solver, min(solver.t, course.t_max))
-                if (end := self._ended(now, checkpoint, course, solver.taken)) is not None:
+                now = self._moment(solver, min(solver.t, plan.t_max))
+                if (end := self._ended(now, checkpoint, plan, solver.taken)) is not None:
                     if now.t > records[-1].t:
                         records.append(now)
                     return end
                 if now.t >= 10 * checkpoint.t:
                     checkpoint = now
-                if progress is not None and (done := self._done(now, course)) >= shown + 0.02:
+                if progress is not None and (done := self._done(now, plan)) >= shown + 0.02:
                     shown = done
                     progress(min(done, 1.0), f"t={now.t:.4g}")
                 self._leave(solver)
@@ -129,7 +133,7 @@ class TangentMarch:
             now = self._moment(solver, solver.t)
             if now.t > records[-1].t:
                 records.append(now)
-            why = self._kink(now, course.t_max) or str(reason)
+            why = self._kink(now, plan.t_max) or str(reason)
             return Outcome(Kind.STALLED, f"the integrator gave up at {self._place(now)}: {why}")
 
     def _kink(self, now: Moment, t_max: float) -> str | None:
@@ -149,8 +153,8 @@ class TangentMarch:
             return None
         step = float(f"{0.1 * self.unit:.1g}")
         steps = "steps" if t_max == math.inf else f"{math.ceil(t_max / step)}"
-        descent = f"GradientDescent({step:g}, {steps})"
-        use = f"WeightDecay({descent}, {self.rate:g})" if self.rate else descent
+        decay = f", weight_decay={self.rate:g}" if self.rate else ""
+        use = f"GradientDescent({step:g}{decay}) with stop=Steps({steps})"
         return (
             "the gradient jumps there (a kink, as of a ReLU at zero), which no smaller step and no "
             f"other rtol gets past; use {use}, whose steps jump over kinks, or a smooth activation"
@@ -174,20 +178,23 @@ class TangentMarch:
     def _log_loss(self, moment: Moment) -> float:
         return float(self.loss.log_loss(moment.predictions))
 
-    def _ended(self, now: Moment, before: Moment, course: Course, taken: int) -> Outcome | None:
+    def _ended(self, now: Moment, before: Moment, plan: Plan, taken: int) -> Outcome | None:
         if not np.isfinite(now.parameters).all():
             return Outcome(Kind.DIVERGED, f"not finite at t={now.t:.4g}")
-        if not course.endless and self._log_loss(now) <= course.log_loss:
+        if not plan.decays and self._log_loss(now) <= plan.log_level:
             return Outcome(Kind.SOLVED, f"the target is met at {self._place(now)}")
-        if now.t >= course.t_max:
-            if course.endless:
+        if now.t >= plan.t_max:
+            if plan.bare:
                 return Outcome(Kind.SOLVED, f"followed to {self._place(now)}")
-            return Outcome(Kind.BUDGET_SPENT, f"stopped at {self._place(now)} by t_max; raise it")
-        if taken >= course.max_steps:
-            sentence = f"{course.max_steps} integrator steps; raise max_steps or rtol"
+            sentence = f"stopped at {self._place(now)} by Time; give more of it"
+            return Outcome(Kind.BUDGET_SPENT, sentence)
+        if taken >= plan.max_steps:
+            sentence = f"{plan.max_steps} integrator steps; raise max_steps or rtol"
             return Outcome(Kind.BUDGET_SPENT, f"stopped at {self._place(now)} by {sentence}")
-        if not course.endless and now.t >= 10 * before.t > 0 and self._settled(before, now):
+        if not plan.decays and now.t >= 10 * before.t > 0 and self._settled(before, now):
             sentence = f"at rest since t={now.t / 10:.4g} with {self._place(now)}"
+            if plan.bare:
+                return Outcome(Kind.SOLVED, sentence)
             return Outcome(Kind.STALLED, f"{sentence}: the model cannot move further")
         return None
 
@@ -199,9 +206,9 @@ class TangentMarch:
     def _place(self, now: Moment) -> str:
         return f"t={now.t:.4g} with loss {math.exp(self._log_loss(now)):.3g}"
 
-    def _done(self, now: Moment, course: Course) -> float:
-        if course.t_max < math.inf:
-            return math.log1p(now.t / self.unit) / math.log1p(course.t_max / self.unit)
+    def _done(self, now: Moment, plan: Plan) -> float:
+        if plan.t_max < math.inf:
+            return math.log1p(now.t / self.unit) / math.log1p(plan.t_max / self.unit)
         first = self._log_loss(self.begin)
-        span = first - course.log_loss
+        span = first - plan.log_level
         return (first - self._log_loss(now)) / span if 0 < span < math.inf else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -16,10 +17,12 @@ from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.follow import ROUNDING
 from tacit.training.exact.labelling import dataset
 from tacit.training.exact.stiff.run import SADDLE
 from tacit.training.exact.tangent.step import Limits, State, compiled, kernel, moving, unreachable
 from tacit.training.exact.task import Moment, Task, task
+from tacit.training.exact.times import asked_times, times_to_record
 
 WHO = "TangentFlow"
 STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
@@ -61,7 +64,8 @@ class TangentFlow(Flow):
             )
         run = _Run(self, regression_task(model, problem), course)
         moments, steps, outcome = [run.moment()], [0], run.ended()
-        for t in course.times(WHO, run.first):
+        times = times_to_record(run.first, course.per_decade, asked_times(WHO, course))
+        for t in itertools.chain(times, [math.inf]):
             if outcome is not None:
                 break
             outcome = run.follow(t)
@@ -84,7 +88,8 @@ class _Run:
         self.X, self.y = task.rows, task.problem.y
         log_unit = task.loss.log_unit(self.y)
         self.unit = math.exp(log_unit)
-        self.target = math.exp(course.log_level(WHO, task.model, log_unit, fitted=1e-9))
+        fitted = 1e-9 if course.t_max is None else ROUNDING
+        self.target = math.exp(course.log_level(WHO, task.model, log_unit, fitted))
         self.t_max = math.inf if course.t_max is None else course.t_max
         with double_precision(), np.errstate(all="ignore"):
             self.state: State = compiled()[0](self.function, self.X, self.y, task.start)
