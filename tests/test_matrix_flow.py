@@ -187,9 +187,10 @@ def test_commuting_measurements_against_the_dual_flow_of_a_diagonal_net(mu):
     path = train(model, problem, MatrixFlow(rtol=1e-10))
     basis = np.linalg.eigh(np.tensordot([1.0, 0.7, 0.3], problem.measurements, 1))[1]
     spectra = np.einsum("ia,nij,ja->na", basis, problem.measurements, basis)
-    net = DualFlow().run(DiagonalNet(alpha=mu), Regression(spectra, problem.y))
+    rows = Regression(spectra, problem.y)
+    net = train(DiagonalNet(alpha=mu), rows, DualFlow())
     np.testing.assert_allclose(path.predictor, (basis * net.predictor) @ basis.T, rtol=0, atol=1e-8)
-    other = DualFlow().run(DiagonalNet(alpha=1.2 * mu), Regression(spectra, problem.y)).predictor
+    other = train(DiagonalNet(alpha=1.2 * mu), rows, DualFlow()).predictor
     assert np.abs(other - net.predictor).max() > 1e-5
 
 

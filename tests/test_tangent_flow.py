@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.flows.descent import GradientDescent
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
@@ -21,12 +20,13 @@ from tacit.problems.circle import circle_teacher
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent import step as exponential_step
 from tacit.training.exact.tangent.flow import TangentFlow, function_of
 from tacit.training.exact.tangent.step import compiled, trial
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Interpolated, Near, Time
+from tacit.training.stop import Interpolated, Near, Steps, Time
 from tacit.training.train import train
 
 CIRCLE = circle_teacher(samples=5, seed=1, test=200)
@@ -78,7 +78,7 @@ def test_against_small_steps_of_descent(depth, alpha):
     model = relu_net(depth, 5, alpha, seed=2, unbiased=True)
     problem, t = CIRCLE.training, 3.0
     ends = [
-        GradientDescent(h, round(t / h), record=[]).run(model, problem).parameters
+        train(model, problem, GradientDescent(h), stop=Steps(round(t / h))).parameters
         for h in (1e-2, 1e-3)
     ]
     flow = ended(model, problem, [Time(t), Interpolated(1e-20)]).parameters
@@ -93,7 +93,7 @@ def test_against_the_stiff_integrator(model):
     times = [0.5, 2.0]
     records = [LogSpaced(10), At(times=times)]
     ours = train(model, problem, TangentFlow(rtol=1e-6), stop=Time(2.0), record=records)
-    other = ParameterFlow(rtol=1e-9, t_max=2.0, record=times).run(model, problem)
+    other = train(model, problem, ParameterFlow(rtol=1e-9), stop=Time(2.0))
     np.testing.assert_allclose(ours.parameters, other.parameters, atol=2e-5)
     assert 0.5 in ours.dataset.t.values
     early = ours.dataset.parameters.sel(time=np.flatnonzero(ours.dataset.t.values == 0.5)[0])
@@ -133,7 +133,7 @@ def test_a_stiff_start_takes_few_steps():
     assert end.outcome.ok
     assert steps(end) < 40
     assert end.t * np.linalg.norm(J, 2) ** 2 > 100 * steps(end)  # descent needs as many at least
-    jumpy = GradientDescent(0.01, 200).run(model, problem)  # W's step: every unit dies
+    jumpy = train(model, problem, GradientDescent(0.01), stop=Steps(200))  # W's: all units die
     assert np.exp(jumpy.log_loss) > 0.9 * np.sum(problem.y**2)
 
 
