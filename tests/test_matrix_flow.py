@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from tacit import train
 from tacit.flows.matrix import MatrixFlow
 from tacit.flows.matrix_step import extrapolated
 from tacit.flows.matrix_system import FactorSystem
@@ -176,9 +177,9 @@ def test_commuting_measurements_against_the_dual_flow_of_a_diagonal_net(mu):
     path = MatrixFlow(rtol=1e-10).run(model, problem)
     basis = np.linalg.eigh(np.tensordot([1.0, 0.7, 0.3], problem.measurements, 1))[1]
     spectra = np.einsum("ia,nij,ja->na", basis, problem.measurements, basis)
-    net = DualFlow().run(DiagonalNet(alpha=mu), Regression(spectra, problem.y))
+    net = train(DiagonalNet(alpha=mu), Regression(spectra, problem.y), DualFlow())
     np.testing.assert_allclose(path.matrix, (basis * net.predictor) @ basis.T, rtol=0, atol=1e-8)
-    other = DualFlow().run(DiagonalNet(alpha=1.2 * mu), Regression(spectra, problem.y)).predictor
+    other = train(DiagonalNet(alpha=1.2 * mu), Regression(spectra, problem.y), DualFlow()).predictor
     assert np.abs(other - net.predictor).max() > 1e-5
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from tacit import At, Interpolated, LogSpaced, Time, train
 from tacit.flows import exponential_step
 from tacit.flows.descent import GradientDescent
 from tacit.flows.exponential import TangentFlow, function_of
@@ -77,7 +78,13 @@ def test_against_the_stiff_integrator(model):
     problem = CIRCLE.training
     times = [0.5, 2.0]
     ours = TangentFlow(rtol=1e-6, t_max=2.0, record=times).run(model, problem)
-    other = ParameterFlow(rtol=1e-9, t_max=2.0, record=times).run(model, problem)
+    other = train(
+        model,
+        problem,
+        ParameterFlow(rtol=1e-9),
+        stop=[Interpolated(), Time(2.0)],
+        record=[LogSpaced(), At(margins=times)],
+    )
     np.testing.assert_allclose(ours.parameters, other.parameters, atol=2e-5)
     assert 0.5 in ours.dataset.t.values
     early = ours.dataset.parameters.sel(time=np.flatnonzero(ours.dataset.t.values == 0.5)[0])
