@@ -138,16 +138,10 @@ def test_decayed_training_beyond_the_end_of_all_motion_is_refused():
             tacit.train(NET, SPARSE, flow, stop=tacit.Time(1e300))
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        lambda **given: tacit.GradientDescent(0.1, 10, **given),
-    ],
-)
-def test_a_path_has_a_bounded_number_of_records(method):
-    with pytest.raises(ValueError, match="points_per_decade must be at most 1000, got 1000000"):
-        method(points_per_decade=10**6)
-    assert method(points_per_decade=1000).points_per_decade == 1000
+def test_a_path_has_a_bounded_number_of_records():
+    with pytest.raises(ValueError, match="per_decade must be at most 1000, got 1000000"):
+        tacit.LogSpaced(10**6)
+    assert tacit.LogSpaced(1000).per_decade == 1000
 
 
 @pytest.mark.parametrize("p", [8.0, 10.0])
