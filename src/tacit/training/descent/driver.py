@@ -179,7 +179,8 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     who, epoch = run.who, run.batches.epoch
     stopping.understood(who, stop, STOPS)
     last = _last_step(run, stop, epoch)
-    goals = Goals(who, run.task, stop, located=epoch is None, steady=run.method.steady)
+    recorded = run.task.meter(run.penalty).first
+    goals = Goals(who, run.task, stop, recorded, located=epoch is None, steady=run.method.steady)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
     if goals.sought:
