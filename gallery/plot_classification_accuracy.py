@@ -23,10 +23,13 @@ alphas = np.logspace(-1, 2, 7)
 
 def zeros(alpha, nearness):
     """How many zeros the loss begins with when the flow first points that near to l1."""
-    flow = tacit.DualFlow(until=tacit.Near(sparse, min(nearness)), rtol=1e-6)
-    path = flow.run(tacit.DiagonalNet(depth=2, alpha=alpha), problem).dataset.isel(
-        time=slice(1, None)
-    )
+    flow = tacit.DualFlow(rtol=1e-6)
+    path = tacit.train(
+        tacit.DiagonalNet(depth=2, alpha=alpha),
+        problem,
+        flow,
+        stop=tacit.Near(sparse, min(nearness)),
+    ).dataset.isel(time=slice(1, None))
     away = tacit.angle(path.predictor, sparse)
     first = [np.argmax(away <= 1.0001 * degrees) for degrees in nearness]
     return path.smoothed_margin.values[first] / np.log(10)

@@ -1,5 +1,6 @@
 """The multiplication table under decay: figure L-F3a, claim L-table, and what would refute it."""
 
+import dataclasses
 import json
 import math
 
@@ -7,12 +8,11 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import store
+from tacit import Time, store, train
 from tacit.claims.lyu import table
 from tacit.figures import lyu_f3_table  # noqa: F401 registers L-F3a
 from tacit.figures.registry import draw, figures, make, save
 from tacit.figures.table_completion import MeanLoss, limits, seen_pairs, tangent_kernel
-from tacit.flows.decay import WeightDecay
 from tacit.models.factorization import DifferenceFactorization
 from tacit.problems.matrices import multiplication_table
 from tacit.records import NumericalError
@@ -33,8 +33,8 @@ def made():
 
 def decayed(problem, alpha, rate, t):
     """A run to time t, in the units of the sum of squares."""
-    flow = ParameterFlow(t_max=t, rtol=1e-9)
-    return WeightDecay(flow, rate).run(DifferenceFactorization(alpha=alpha), problem)
+    flow = ParameterFlow(rtol=1e-9, weight_decay=rate)
+    return train(DifferenceFactorization(alpha=alpha), problem, flow, stop=Time(t))
 
 
 # units, data and limits
@@ -188,7 +188,10 @@ def test_another_norm_is_refuted(small):
 
 
 def test_a_decay_of_another_rate_is_refuted(small):
-    small.setattr(table, "WeightDecay", lambda flow, rate: WeightDecay(flow, 0.1 * rate))
+    slow = lambda model, problem, method, **rest: train(  # noqa: E731
+        model, problem, dataclasses.replace(method, weight_decay=0.1 * method.weight_decay), **rest
+    )
+    small.setattr(table, "train", slow)
     assert tacit.verify("L-table").status in REFUTED
 
 

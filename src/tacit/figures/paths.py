@@ -101,7 +101,7 @@ def _chosen(labelled: Mapping[str, Path]) -> list[tuple[str, ...]]:
 def _title(labelled: Mapping[str, Path]) -> str:
     """The method, the model and the problem, as far as all paths share them."""
     told = [json.loads(path.dataset.attrs["description"]) for path in labelled.values()]
-    shared = []
+    shared: list[Any] = []
     for part in ("method", "model"):
         names = {one.get(part, {}).get(part) for one in told} - {None}
         shared += names if len(names) == 1 else []
