@@ -140,7 +140,7 @@ RESULTS = {
     "KernelRegression": lambda: tacit.kernel_regression(outputs, np.ones(9), X, y),
     "Lojasiewicz": lambda: tacit.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
     "MarginPath": lambda: tacit.max_margin_path(X, labels, mus=[1.0, 0.5]),
-    "MatrixSolution": lambda: tacit.interpolate_matrix(
+    "MatrixSolution": lambda: tacit.interpolate(
         tacit.low_rank_completion(4, 1, 9), tacit.Frobenius()
     ),
     "NumericalError": lambda: tacit.NumericalError("w", tacit.Outcome(NAMES["Kind"].STALLED, "s")),

@@ -81,7 +81,6 @@ from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.matrices.interpolate import interpolate_matrix
 from tacit.solvers.matrices.solution import MatrixSolution
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
@@ -236,7 +235,6 @@ __all__ = [
     "held_sweep",
     "import_images",
     "interpolate",
-    "interpolate_matrix",
     "interpolate_path",
     "kernel_alignment",
     "kernel_distance",
