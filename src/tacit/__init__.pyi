@@ -9,9 +9,6 @@ from tacit.flows.descent import GradientDescent
 from tacit.flows.dual import DualFlow
 from tacit.flows.exponential import TangentFlow
 from tacit.flows.held_norm import HeldNorm
-from tacit.training.descent.held_sweep import HeldSweep, held_sweep
-from tacit.flows.image_path import ImagePath, load_image_path
-from tacit.flows.image_training import ImageTraining
 from tacit.flows.matrix import MatrixFlow
 from tacit.flows.normalized import NormalizedDescent
 from tacit.flows.parameter import ParameterFlow
@@ -61,6 +58,7 @@ from tacit.models.image_net import ImageNet, conv_net, dense_net
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
+from tacit.models.output_layer import OutputLayer
 from tacit.models.product import ProductNet
 from tacit.models.relu_net import relu_net
 from tacit.models.reparametrized import Reparametrized
@@ -113,6 +111,8 @@ from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
+from tacit.training.path import load_path
 from tacit.watch import Watch, watch
 
 __all__ = [
@@ -145,8 +145,6 @@ __all__ = [
     "HeldNorm",
     "HeldSweep",
     "ImageNet",
-    "ImagePath",
-    "ImageTraining",
     "Images",
     "InterpolationPath",
     "KernelMachine",
@@ -166,6 +164,7 @@ __all__ = [
     "NuclearNorm",
     "NumericalError",
     "Outcome",
+    "OutputLayer",
     "ParameterFlow",
     "Path",
     "ProductNet",
@@ -229,8 +228,8 @@ __all__ = [
     "kernel_regression",
     "kernel_svm",
     "load",
-    "load_image_path",
     "load_images",
+    "load_path",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "low_rank_completion",

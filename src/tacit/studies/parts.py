@@ -19,7 +19,7 @@ from tacit.studies.inputs import noticed
 
 IS = "is"
 ROOMS = ("regularizers", "problems", "solvers", "models", "flows", "measures")
-TOUCHING_FILES = ("import_images", "load_image_path")
+TOUCHING_FILES = ("import_images", "load_path")
 
 
 def is_part(value: object) -> bool:

@@ -24,7 +24,7 @@ from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.population import accuracy
-from tacit.training.task import Moment
+from tacit.training.task import Meter, Moment, Task
 
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
 
@@ -80,7 +80,7 @@ class SampleLoss:
         return jax.nn.logsumexp(logs) - math.log(len(y))
 
 
-class SampleTask:
+class SampleTask(Task):
     """A checked pair of a Model and a Regression, a Classification or a matrix problem."""
 
     outside = False
@@ -150,7 +150,7 @@ def describe(model: Any, problem: Any) -> dict[str, Any]:
     return {"problem": described, "model": model.describe()}
 
 
-class SampleMeter:
+class SampleMeter(Meter):
     """What is measured along the way; the rest of a dataset follows from the records."""
 
     def __init__(self, task: SampleTask, penalty: Any) -> None:

@@ -124,6 +124,11 @@ class Descent(Record, abc.ABC):
         """Whether every step takes learning_rate of training time."""
         return True
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether a parameter moves by its own derivatives alone, and not at all without them."""
+        return False
+
     @abc.abstractmethod
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         """Parameters and memory after step k = 0, 1, ..."""

@@ -30,6 +30,10 @@ class GradientDescent(Descent):
     def steady(self) -> bool:
         return self.scaled is None
 
+    @property
+    def elementwise(self) -> bool:
+        return self.scaled is None
+
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         import jax.numpy as jnp
 
@@ -77,6 +81,7 @@ class SGD(Descent):
 
     momentum: float = 0.0
     nesterov: bool = False
+    elementwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -116,6 +121,7 @@ class Adam(Descent):
     square_decay: float = 0.999
     epsilon: float = 1e-8
     decoupled: bool = False
+    elementwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
