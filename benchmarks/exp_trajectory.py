@@ -19,9 +19,9 @@ from threadpoolctl import threadpool_limits
 
 from tacit import DiagonalNet, DualFlow
 from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.path import Path
-from tacit.flows.stopping import LogLoss
+from tacit.training.stop import LogLoss
 from tacit.problems.classification import three_points
+from tacit.training.path import Path
 
 ERROR = 2e-5
 PROBLEM, NET = three_points("M-F3b"), DiagonalNet(2, alpha=100.0)

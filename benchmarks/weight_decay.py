@@ -29,7 +29,7 @@ from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 from threadpoolctl import threadpool_limits
 
 from tacit import Classification, DiagonalNet, DualFlow, GradientDescent, WeightDecay, majority
-from tacit.flows.path import Path
+from tacit.training.path import Path
 
 RATE, END = 1e-3, 10.0  # decay, and rate * t at the end
 LAST = END / RATE

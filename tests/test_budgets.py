@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.flows.march import PATIENCE, Snapshot, crawls
 from tacit.records import Kind
+from tacit.training.exact.follow import PATIENCE, Snapshot, crawls
 
 SPARSE = tacit.sparse_regression(8, 20, 2, seed=0)
 RNG = np.random.default_rng(0)

@@ -21,7 +21,6 @@ from tacit.claims.lyu import (
     sweep,
 )
 from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
 from tacit.measures import forecast as measured_forecast
 from tacit.measures.forecast import forecast
 from tacit.measures.forecast_run import forecast_run
@@ -30,6 +29,7 @@ from tacit.models.factorization import DifferenceFactorization
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.regularizers.q import Q
+from tacit.training.exact.dual.flow import DualFlow
 
 REFUTED = ("fails", "inconclusive")
 DRAWN = {"max_examples": 6, "deadline": None, "derandomize": True}

@@ -10,10 +10,10 @@ from scipy.integrate import solve_ivp
 
 import tacit
 from tacit.flows.decay import WeightDecay
-from tacit.flows.dual_decay import MarginDecay
 from tacit.problems.classification import Classification
 from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
+from tacit.training.exact.decay.dual import MarginDecay
 
 
 def raw(net, problem, rate, times):

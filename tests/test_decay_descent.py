@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tacit.flows.descent import GradientDescent
 
 from tacit.flows.decay import WeightDecay
-from tacit.flows.descent import GradientDescent
-from tacit.flows.parameter import ParameterFlow
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.function import FunctionModel
@@ -17,6 +16,7 @@ from tacit.problems.classification import Classification, separable_points
 from tacit.problems.matrices import Completion
 from tacit.problems.regression import sparse_regression
 from tacit.records import Kind
+from tacit.training.exact.parameter import ParameterFlow
 
 PROBLEM = sparse_regression(4, 6, 2, seed=0)
 COMPLETION = Completion((3, 3), [(0, 0), (0, 1), (2, 1)], [1.0, -0.5, 2.0], np.ones((3, 3)))

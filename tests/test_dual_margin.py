@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import tacit
-from tacit.flows.dual_margin import MarginDual
-from tacit.flows.tails import log_mean_loss, rise, tail
 from tacit.problems import Classification, separable_points, three_points
 from tacit.records import Kind
+from tacit.training.exact.dual.margin import MarginDual
+from tacit.training.exact.margins.tails import log_mean_loss, rise, tail
 
 
 def run(problem, depth, until, **options):
@@ -298,7 +298,7 @@ def test_inseparable_data_are_refused(X, y, match):
 def test_an_escape_from_a_saddle_agrees_with_the_walk_through_it(seed, monkeypatch):
     problem = separable_points(4, 4, margin=0.2, seed=seed)
     path = run(problem, 6, tacit.LogLoss(-50.0), alpha=1e-3, record=[0.3, 5.0], rtol=1e-9)
-    monkeypatch.setattr("tacit.flows.dual.opening", lambda system, course: None)
+    monkeypatch.setattr("tacit.training.exact.dual.flow.opening", lambda system, course: None)
     walked = run(problem, 6, tacit.LogLoss(-50.0), alpha=1e-3, record=[0.3, 5.0], rtol=1e-9)
     for g in (0.3, 5.0, 50.0):
         one, two = (p.dataset.isel(time=int(np.abs(p.dataset.smoothed_margin.values - g).argmin()))

@@ -26,7 +26,7 @@ MODELS = {
 METHODS = {
     "descent": lambda: tacit.GradientDescent(0.01, 60, points_per_decade=3),
     "subgradient": lambda: tacit.Subgradient(
-        0.02, 60, penalty=tacit.AbsoluteSum(), beta=0.1, points_per_decade=3, check=False
+        0.02, 60, penalty=tacit.L1(), beta=0.1, points_per_decade=3, check=False
     ),
     "sgd": lambda: tacit.SGD(0.02, 60, batch=5, seed=3, points_per_decade=3),
     "adam": lambda: tacit.Adam(0.02, 60, points_per_decade=3),
@@ -46,7 +46,9 @@ def test_places_lead_where_dense_rows_lead_and_no_dense_row_is_made(method, mode
         raise AssertionError("the dense design was made")
 
     monkeypatch.setattr(Completion, "design", property(refuse))
-    monkeypatch.setattr("tacit.flows.tangent_path.FEW", 0)  # the kernels of tiny nets are dense
+    monkeypatch.setattr(
+        "tacit.training.exact.labelling.FEW", 0
+    )  # the kernels of tiny nets are dense
     path = METHODS[method]().run(net, given)
     np.testing.assert_allclose(path.parameters, dense.parameters, rtol=1e-10, atol=1e-13)
     apart = np.abs(path.parameters - net.start(36)).max()

@@ -9,11 +9,11 @@ from figure_checks import assert_captioned, assert_data_speak
 from tacit.figures import lyu_f1, lyu_f2, lyu_no_decay, lyu_sweep
 from tacit.figures.registry import draw, figures, make
 from tacit.figures.style import styled
-from tacit.flows.dual import DualFlow
-from tacit.flows.stopping import LogLoss
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.grokking import majority
 from tacit.solvers.margins.path import max_margin_path
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.stop import LogLoss
 
 LITTLE = {"samples": 30, "dimension": 60, "norm": 20.0, "rate": 1e-2, "rtol": 1e-8}
 PARAMETERS = {

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.flows import DualFlow, GradientDescent, ParameterFlow
+from tacit import DualFlow, GradientDescent, ParameterFlow
 from tacit.models import DiagonalNet, ProductNet
 from tacit.problems import Regression, sparse_regression
 from tacit.records import Kind

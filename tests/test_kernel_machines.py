@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.kernels import features as tangent_features
 from tacit.measures.kernels.machines import kernel_interpolant, kernel_svm
 from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
@@ -24,6 +23,7 @@ from tacit.records import Kind
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.parameter import ParameterFlow
 
 N, D = 12, 5
 rng = np.random.default_rng(3)

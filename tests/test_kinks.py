@@ -61,8 +61,8 @@ def test_a_smooth_net_that_gives_up_is_not_told_of_kinks():
         net, problems()[0]
     )
     assert path.outcome.kind is Kind.SOLVED
-    from tacit.flows.tangent_march import Moment, TangentMarch
-    from tacit.flows.tangent_task import task
+    from tacit.training.exact.stiff.integrator import TangentMarch
+    from tacit.training.exact.task import Moment, task
 
     job = task("test", net, problems()[0])
     march = TangentMarch("test", job.samples, job.loss, job.start, RATE, 1e-6)

@@ -7,12 +7,9 @@ import jax
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-
 from tacit.flows.descent import GradientDescent
-from tacit.flows.dual import DualFlow
 from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.stopping import LogLoss
+
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.models.linearized import Linearized
 from tacit.precision import double_precision
@@ -20,6 +17,9 @@ from tacit.problems import sparse_regression
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import LogLoss
 
 D = 5
 SHAPE = np.random.default_rng(0).uniform(0.5, 2, D) * np.array([1, -1, 1, 1, -1])

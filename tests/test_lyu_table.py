@@ -12,13 +12,13 @@ from tacit.claims.lyu import table
 from tacit.figures import lyu_f3_table  # noqa: F401 registers L-F3a
 from tacit.figures.registry import draw, figures, make, save
 from tacit.figures.table_completion import MeanLoss, limits, seen_pairs, tangent_kernel
-from tacit.flows import parameter
 from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
 from tacit.models.factorization import DifferenceFactorization
 from tacit.problems.matrices import multiplication_table
 from tacit.records import NumericalError
 from tacit.regularizers.spectral import Frobenius
+from tacit.training.exact import parameter
+from tacit.training.exact.parameter import ParameterFlow
 
 REFUTED = ("fails", "inconclusive")
 SMALL = {"dimension": 12, "fraction": 0.4, "seed": 1, "decays": [1e-4, 1e-6], "records": 80}

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.flows.dual import DualFlow
 from tacit.flows.matrix import MatrixFlow
 from tacit.flows.matrix_step import extrapolated
 from tacit.flows.matrix_system import FactorSystem
@@ -27,6 +26,7 @@ from tacit.problems.matrices import (
 )
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.training.exact.dual.flow import DualFlow
 
 SMALL = low_rank_completion(5, 1, 14, seed=1)
 CASES = {

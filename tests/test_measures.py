@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.flows import ParameterFlow
+from tacit import ParameterFlow
 from tacit.measures import (
     excess,
     kernel_distance,

@@ -8,9 +8,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 from tacit.flows.descent import GradientDescent
-from tacit.flows.parameter import ParameterFlow
+
 from tacit.measures.kernels.tangent import tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
@@ -22,6 +21,7 @@ from tacit.models.reparametrized import Reparametrized
 from tacit.models.unbiased import Unbiased
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.training.exact.parameter import ParameterFlow
 
 D = 4
 rng = np.random.default_rng(0)

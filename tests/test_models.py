@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from tacit.flows import GradientDescent, ParameterFlow
+from tacit import GradientDescent, ParameterFlow
 from tacit.models import DiagonalNet, Linearized, ProductNet, Reparametrized
 from tacit.precision import double_precision
 from tacit.problems import sparse_regression

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.stopping import LogLoss, Near, Scale
+
 from tacit.models import DiagonalNet, ProductNet
 from tacit.problems import sparse_regression
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import LogLoss, Near, Scale
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 NET = DiagonalNet(2, alpha=1.0)

@@ -6,13 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.parameter_margin import MarginParameters
-from tacit.flows.stopping import LogLoss, Near, Scale
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.margins.parameters import MarginParameters
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import LogLoss, Near, Scale
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 STARTS = {

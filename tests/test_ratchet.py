@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
-from tacit.flows.dual import DualFlow
-from tacit.flows.stopping import Scale
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import separable_points, three_points
@@ -22,6 +20,8 @@ from tacit.solvers.max_margin import max_margin
 from tacit.solvers.ratchet import walk as ratchet_walk
 from tacit.solvers.ratchet.ratchet import ratchet_path
 from tacit.solvers.ratchet.rates import growing, keep_pace
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.stop import Scale
 
 PANELS = [("M-F3d", 2), ("M-F4a", 3), ("M-F4b", 3)]
 on_panels = pytest.mark.parametrize(("name", "depth"), PANELS)

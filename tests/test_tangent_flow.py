@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
+from tacit.flows.descent import GradientDescent
 
 from tacit.flows import exponential_step
-from tacit.flows.descent import GradientDescent
 from tacit.flows.exponential import TangentFlow, function_of
 from tacit.flows.exponential_step import compiled, trial
-from tacit.flows.parameter import ParameterFlow
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
@@ -24,6 +23,7 @@ from tacit.problems.circle import circle_teacher
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
+from tacit.training.exact.parameter import ParameterFlow
 
 CIRCLE = circle_teacher(samples=5, seed=1, test=200)
 SMOOTH = two_layer(4, 1.0, "tanh", seed=3)

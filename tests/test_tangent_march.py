@@ -10,14 +10,6 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.stopping import LogLoss, Near
-from tacit.flows.tangent_bdf import SIGNS, Backward
-from tacit.flows.tangent_matrix import MatrixSamples, TwoFactorSamples
-from tacit.flows.tangent_newton import Curved, GaussNewton
-from tacit.flows.tangent_path import turn
-from tacit.flows.tangent_samples import DenseDerivative
 from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import (
@@ -32,6 +24,14 @@ from tacit.problems.classification import Classification, separable_points
 from tacit.problems.matrices import Completion, Sensing
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.labelling import turn
+from tacit.training.exact.matrix_samples import MatrixSamples, TwoFactorSamples
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.samples import DenseDerivative
+from tacit.training.exact.stiff.bdf import SIGNS, Backward
+from tacit.training.exact.stiff.newton import Curved, GaussNewton
+from tacit.training.stop import LogLoss, Near
 
 RNG = np.random.default_rng(0)
 TRUTH = RNG.standard_normal((4, 4))

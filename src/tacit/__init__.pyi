@@ -2,30 +2,9 @@
 
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
-from tacit.flows.adam import Adam
 from tacit.flows.class_descent import ClassDescent
-from tacit.flows.decay import WeightDecay
-from tacit.flows.descent import GradientDescent
-from tacit.flows.dual import DualFlow
 from tacit.flows.exponential import TangentFlow
-from tacit.flows.held_norm import HeldNorm
 from tacit.flows.matrix import MatrixFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import (
-    AbsoluteSum,
-    Blocks,
-    EuclideanNorm,
-    NuclearNorm,
-    SquaredSum,
-    UserPenalty,
-)
-from tacit.flows.proximal import Proximal
-from tacit.flows.sgd import SGD
-from tacit.flows.stopping import LogLoss, Near, Scale
-from tacit.flows.subgradient import Subgradient
 from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
@@ -89,12 +68,16 @@ from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.derivatives import DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
 from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.penalty import Penalty
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
@@ -111,22 +94,50 @@ from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.descent.held_sweep import HeldSweep, held_sweep
-from tacit.training.path import load_path
+from tacit.training.descent.methods import (
+    SGD,
+    Adam,
+    GradientDescent,
+    NormalizedDescent,
+    Proximal,
+    Subgradient,
+)
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.path import Path, load_path
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import (
+    Accuracy,
+    Below,
+    Epochs,
+    Interpolated,
+    LogLoss,
+    Loss,
+    Near,
+    Scale,
+    Steps,
+    Time,
+)
+from tacit.training.train import train
 from tacit.watch import Watch, watch
 
 __all__ = [
     "L1",
     "L2",
     "SGD",
-    "AbsoluteSum",
+    "Accuracy",
     "Adam",
     "Assumptions",
+    "At",
+    "Below",
     "Blocks",
     "CircleTeacher",
     "ClassDescent",
     "Classification",
     "Completion",
+    "Custom",
     "DeepFactorization",
     "Delay",
     "DerivativeMatch",
@@ -135,7 +146,7 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "DualFlow",
-    "EuclideanNorm",
+    "Epochs",
     "Factorization",
     "Forecast",
     "Frobenius",
@@ -146,6 +157,7 @@ __all__ = [
     "HeldSweep",
     "ImageNet",
     "Images",
+    "Interpolated",
     "InterpolationPath",
     "KernelMachine",
     "KernelRegression",
@@ -153,7 +165,9 @@ __all__ = [
     "LinearPredictor",
     "Linearized",
     "LogLoss",
+    "LogSpaced",
     "Lojasiewicz",
+    "Loss",
     "Lp",
     "MarginPath",
     "MatrixFlow",
@@ -161,12 +175,13 @@ __all__ = [
     "Near",
     "NormalizedDescent",
     "Nuclear",
-    "NuclearNorm",
     "NumericalError",
     "Outcome",
     "OutputLayer",
     "ParameterFlow",
     "Path",
+    "Penalty",
+    "PerTensor",
     "ProductNet",
     "Proximal",
     "Q",
@@ -181,13 +196,14 @@ __all__ = [
     "Separation",
     "SlowFlow",
     "Solution",
-    "SquaredSum",
     "Stability",
+    "Steps",
     "Study",
     "Subgradient",
     "SymmetricFactorization",
     "TangentFlow",
     "TeacherStudent",
+    "Time",
     "TokenAdam",
     "TokenMLP",
     "TokenNet",
@@ -195,11 +211,9 @@ __all__ = [
     "TokenTransformer",
     "TwoTokenNet",
     "Unbiased",
-    "UserPenalty",
     "Verdict",
     "Verdicts",
     "Watch",
-    "WeightDecay",
     "angle",
     "assumptions",
     "azimuth_pitch",
@@ -261,6 +275,7 @@ __all__ = [
     "tangent_kernel",
     "teacher_student",
     "three_points",
+    "train",
     "transition_time",
     "two_layer",
     "univariate_relu",

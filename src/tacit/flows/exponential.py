@@ -14,17 +14,16 @@ import numpy as np
 from tacit.arguments import Array, integer, positive
 from tacit.flows.exponential_step import Limits, State, compiled, moving, unreachable
 from tacit.flows.flow import Flow, Problem, Progress, within_float64
+from tacit.flows.path import labelled
 from tacit.flows.schedule import points_per_decade
-from tacit.flows.tangent_march import Moment
-from tacit.flows.tangent_path import labelled
-from tacit.flows.tangent_run import SADDLE
-from tacit.flows.tangent_task import Task, task
 from tacit.models.function import FunctionModel
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
 from tacit.threads import on_one_blas_thread
+from tacit.training.exact.stiff.run import SADDLE
+from tacit.training.exact.task import Moment, Task, task
 
 WHO = "TangentFlow"
 

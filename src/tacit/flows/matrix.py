@@ -11,20 +11,19 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.flows.decay import decay_rate
-from tacit.flows.flow import Flow, Problem, Progress, decayed, within_float64
-from tacit.flows.march import check
+from tacit.flows.flow import Flow, Problem, Progress, check, decayed, within_float64
 from tacit.flows.matrix_march import Plan, State, march
 from tacit.flows.matrix_path import MatrixPath, label_matrices
 from tacit.flows.matrix_plain import LiftedSystem, PlainSystem, march_plain
 from tacit.flows.matrix_system import FactorSystem
 from tacit.flows.schedule import times_to_record
-from tacit.flows.tangent_path import turn
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model
 from tacit.problems.matrices import MatrixProblem
 from tacit.records import Record
 from tacit.threads import on_one_blas_thread
+from tacit.training.exact.labelling import turn
 
 WHO = "MatrixFlow"
 FORMS = ("factors", "lifted")

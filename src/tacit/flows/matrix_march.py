@@ -9,12 +9,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.flow import Progress
-from tacit.flows.march import SETTLED, GaveUp
 from tacit.flows.matrix_end import Rest, end_game
 from tacit.flows.matrix_step import columns, extrapolated
 from tacit.flows.matrix_system import FactorSystem, Modes
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
+from tacit.training.exact.follow import SETTLED, GaveUp
 
 SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.path import LABELS, UNITS, Path, log_sum_of_squares
+from tacit.flows.path import Path
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.records import Outcome
+from tacit.training.exact.loss import log_sum_of_squares
+from tacit.training.labels import LABELS, UNITS
 from tacit.versions import versions
 
 MATRIX_LABELS = {

@@ -9,12 +9,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.flow import Progress
-from tacit.flows.march import advance
 from tacit.flows.matrix_march import SADDLE, Plan, State, Watch, settled
 from tacit.flows.matrix_system import FactorSystem
 from tacit.models.matrix import MatrixModel
 from tacit.problems.matrices import MatrixProblem
 from tacit.records import Kind, Outcome
+from tacit.training.exact.follow import advance
 
 
 class LiftedSystem:

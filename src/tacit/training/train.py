@@ -15,6 +15,7 @@ from tacit.problems.images.arrays import Images
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
+from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 from tacit.training import record as recording
 from tacit.training import stop as stopping
@@ -139,7 +140,7 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
         if method.penalties == "prox":
             raise ValueError(f"{who}: needs a penalty with a proximal map: penalty=0.1 * L1(), say")
         return None
-    if not hasattr(penalty, "terms"):
+    if not isinstance(penalty, Term):
         raise ValueError(
             f"{who}: penalty must be a number times a regularizer, such as 1e-3 * L1(), got "
             f"{penalty!r}"
@@ -152,6 +153,7 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
         )
     if method.penalties == "prox" and not penalty.has_prox:
         raise ValueError(f"{who}: {penalty!r} has no proximal map; use Subgradient")
+    penalty = task.shaped(who, penalty)
     _traced(who, penalty, task.start, method.penalties == "prox")
     return penalty
 
