@@ -535,3 +535,33 @@ def test_bad_problems_get_one_sentence(digits):
         Linearized("net")
     with pytest.raises(ValueError, match="unknown precision 'half'; known: single, double"):
         dense_net(precision="half")
+
+
+# ---------------------------------------------------------------- penalties
+
+
+def test_a_quadratic_penalty_is_weight_decay_also_at_black_pixels(dark):
+    net, given = double(NET), {"batch": BATCH, "stop": Epochs(2)}
+    path = train(net, dark, SGD(0.1), penalty=0.15 * tacit.L2(), **given)
+    decayed = train(net, dark, SGD(0.1, weight_decay=0.3), **given)
+    assert_close(path.parameters, decayed.parameters.values(), 1e-12)
+    square = sum(np.sum(part**2) for part in path.parameters.values())
+    last = path.dataset.isel(time=-1)
+    assert float(last.penalty) == pytest.approx(0.15 * square)
+    assert float(last.objective) == pytest.approx(float(last.loss) + 0.15 * square)
+    assert "penalty" not in decayed.dataset
+
+
+def test_a_proximal_step_on_a_net_sets_weights_to_zero(dark):
+    from tacit.training.descent.methods import Proximal
+
+    net, rate, weight = double(NET), 0.05, 2.0
+    path = train(net, dark, Proximal(rate), penalty=weight * tacit.L1(), stop=Steps(1))
+    hand = ByHand(net.start(dark))
+    X = np.float64(dark.train_images).reshape(192, -1)
+    slopes = hand.gradient(hand.start, X, dark.train_labels)
+    for found, w, slope in zip(path.parameters.values(), hand.start, slopes, strict=True):
+        moved = w - rate * slope
+        shrunk = np.sign(moved) * np.maximum(np.abs(moved) - rate * weight, 0)
+        np.testing.assert_allclose(found, shrunk, rtol=1e-12, atol=1e-12)
+        assert (found == 0).any()

@@ -70,6 +70,7 @@ class Task(Protocol):
 
     def shaped(self, who: str, penalty: Any) -> Any:
         """The penalty as it acts on these parameters, or a ValueError where it cannot."""
+        return penalty
 
     def meter(self, penalty: Any) -> Meter:
         """A new meter, which has the start as its first record."""
