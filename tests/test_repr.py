@@ -54,7 +54,6 @@ CALLS = [
     "Frobenius()",
     "GradientDescent(0.1, 100)",
     'HeldNorm(2.0, "l1")',
-    'ImageTraining(0.1, 5, optimizer="adam")',
     "L1()",
     "L2()",
     "L2([1.0, 2.0])",
@@ -62,6 +61,7 @@ CALLS = [
     "LinearMatrix((2, 3))",
     "LinearPredictor(0.5)",
     "Linearized(DiagonalNet(alpha=0.1))",
+    "Linearized(dense_net((5,), alpha=2.0))",
     "LogLoss(-30.0)",
     "Lp(1.5)",
     "MatrixFlow(rtol=1e-06, form='lifted')",
@@ -70,6 +70,7 @@ CALLS = [
     "Nuclear()",
     "Nuclear((2, 3))",
     'Outcome(Kind.SOLVED, "in 3 steps")',
+    'OutputLayer(conv_net("4-M-FC", precision="double"))',
     "ParameterFlow(rtol=1e-6)",
     "1e-05 * L1()",
     "1e-05 * L1() + 0.5 * L2(squared=False)",
@@ -130,7 +131,6 @@ RESULTS = {
         *(np.geomspace(1, 9e3, 50), np.ones(50), np.linspace(0.5, 1, 50))
     ),
     "HeldSweep": lambda: tacit.HeldSweep("l2", *np.ones((4, 30)), ()),
-    "ImagePath": lambda: tacit.ImagePath(None, 3, {"a": X}, None, {}, None),
     "Images": lambda: tacit.Images(
         "mine", np.zeros((9, 4, 4)), np.zeros(9, int), np.zeros((9, 4, 4)), np.zeros(9, int),
         ("a",), "given", {},

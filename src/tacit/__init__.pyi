@@ -4,8 +4,6 @@ from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
 from tacit.figures.paths import plot
 from tacit.flows.class_descent import ClassDescent
-from tacit.flows.image_path import ImagePath, load_image_path
-from tacit.flows.image_training import ImageTraining
 from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
@@ -38,6 +36,7 @@ from tacit.models.image_net import ImageNet, conv_net, dense_net
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
+from tacit.models.output_layer import OutputLayer
 from tacit.models.product import ProductNet
 from tacit.models.relu_net import relu_net
 from tacit.models.reparametrized import Reparametrized
@@ -107,7 +106,7 @@ from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent.flow import TangentFlow
-from tacit.training.path import Path
+from tacit.training.path import Path, load_path
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import (
     Accuracy,
@@ -157,8 +156,6 @@ __all__ = [
     "HeldNorm",
     "HeldSweep",
     "ImageNet",
-    "ImagePath",
-    "ImageTraining",
     "Images",
     "Interpolated",
     "InterpolationPath",
@@ -180,6 +177,7 @@ __all__ = [
     "Nuclear",
     "NumericalError",
     "Outcome",
+    "OutputLayer",
     "ParameterFlow",
     "Path",
     "Penalty",
@@ -243,8 +241,8 @@ __all__ = [
     "kernel_regression",
     "kernel_svm",
     "load",
-    "load_image_path",
     "load_images",
+    "load_path",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "low_rank_completion",

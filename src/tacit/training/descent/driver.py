@@ -13,13 +13,14 @@ import numpy as np
 from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.descent.batches import Batches
+from tacit.training.descent.batches import Batches, per_sample
 from tacit.training.descent.method import Descent, Objective, Oracle, plus
 from tacit.training.goals import Goals
 from tacit.training.task import Meter, Moment, Progress, Task
 
 MOST = 10**7  # steps of a run that only a goal ends
 LARGEST = math.log(np.finfo(float).max)
+TOLD = 100  # times that a run tells its progress, at least
 LOOKS = 20  # per decade of steps at a goal, where records are fewer
 STOPS = (
     stopping.Steps,
@@ -96,7 +97,9 @@ class Run:
             jax.tree.structure(fresh.memory), [jnp.asarray(leaf) for leaf in leaves]
         )
         draws = self.batches.start(self.seed, taken)
-        return State(jax.tree.map(jnp.asarray, parameters), memory, draws, taken)
+        held = [jnp.asarray(leaf) for leaf in jax.tree.leaves(self.task.trained(parameters))]
+        trained = jax.tree.unflatten(jax.tree.structure(fresh.parameters), held)
+        return State(trained, memory, draws, taken)
 
     def advance(self, state: State, target: int) -> State:
         """The state after step number `target`."""
@@ -134,13 +137,18 @@ def follow(
     """The last finite state, its records in `meter`, and how training ended."""
     records, goals = {*plan.records, plan.last}, plan.goals
     for target in (look for look in plan.looks if look > state.taken):
-        moved = run.advance(state, target)
+        moved = _advanced(run, state, target, plan, progress)
         if not finite(moved.parameters):
             good = run.last(state, target, lambda s: finite(s.parameters))
             _blame(run, good)
+            _keep_last(run, state, meter, records)
             sentence = f"not finite after {good.taken + 1} steps; take a smaller learning rate"
             return state, Outcome(Kind.DIVERGED, sentence)
         moment = run.moment(moved)
+        if target not in records and _hopeless(meter, goals, moment):
+            state = moved
+            _tell(progress, state.taken, plan.last)
+            continue
         numbers = meter.look(moment)
         if goals.located(moment, numbers):  # between two looks: where exactly?
             before = run.last(state, target, lambda s: not _located(run, meter, goals, s))
@@ -149,15 +157,42 @@ def follow(
             numbers = meter.look(moment)
         if _beyond(numbers, meter.first):
             sentence = f"the loss is beyond float64 after {moved.taken} steps"
+            _keep_last(run, state, meter, records)
             return state, Outcome(Kind.DIVERGED, f"{sentence}; take a smaller learning rate")
         state, met = moved, goals.met(moment, numbers)
         if state.taken in records or met is not None:
             meter.keep(moment, numbers)
-        if progress is not None:
-            progress(state.taken / plan.last, f"step {state.taken} of {plan.last}")
+        _tell(progress, state.taken, plan.last)
         if met is not None:
             return state, met
     return state, goals.ended(run.moment(state), numbers)
+
+
+def _advanced(run: Run, state: State, target: int, plan: Plan, progress: Progress | None) -> State:
+    """The state after step `target`; with progress the way there is told now and then."""
+    if progress is not None:
+        piece = max(1, plan.last // TOLD)
+        while target - state.taken > piece:
+            state = run.advance(state, state.taken + piece)
+            _tell(progress, state.taken, plan.last)
+    return run.advance(state, target)
+
+
+def _tell(progress: Progress | None, taken: int, last: int) -> None:
+    if progress is not None:
+        progress(taken / last, f"step {taken} of {last}")
+
+
+def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
+    """Whether bounds that cost less than all numbers show that no goal is met."""
+    return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
+
+
+def _keep_last(run: Run, state: State, meter: Meter, records: set[int]) -> None:
+    """Records the last finite state, unless it is one that is recorded."""
+    if state.taken not in records:
+        moment = run.moment(state)
+        meter.keep(moment, meter.look(moment))
 
 
 def _located(run: Run, meter: Meter, goals: Goals, state: State) -> bool:
@@ -183,9 +218,9 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     goals = Goals(who, run.task, stop, recorded, located=epoch is None, steady=run.method.steady)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
-    if goals.sought:
+    if goals.sought and epoch is None:
         looks |= set(recording.log_spaced(last, LOOKS))
-    if goals.any and epoch is not None:
+    elif goals.any and epoch is not None:
         looks |= set(range(epoch, last + 1, epoch))
     return Plan(records, sorted(looks), last, goals)
 
@@ -282,7 +317,7 @@ def _functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
         method, share = code.method.with_numbers(numbers), None
         if code.batches.size is not None:
             rows, share, draws = code.batches.draw(k, draws)
-            data = jax.tree.map(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
+            data = per_sample(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
         moved, held = method.step(_oracle(code, weights, data, share), parameters, held, k)
         if code.method.weight_decay:
             moved = plus(moved, -method.learning_rate * method.weight_decay, parameters)

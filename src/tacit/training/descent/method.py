@@ -126,6 +126,11 @@ class Descent(Record, abc.ABC):
         """Whether every step takes learning_rate of training time."""
         return True
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether a parameter moves by its own derivatives alone, and not at all without them."""
+        return False
+
     @abc.abstractmethod
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         """Parameters and memory after step k = 0, 1, ..."""
@@ -147,9 +152,9 @@ class Descent(Record, abc.ABC):
         return {"method": type(self).__name__, **fields}
 
     def numbers(self) -> dict[str, float]:
-        """The settings that are floating-point numbers."""
+        """The settings that are floating-point numbers; a zero stays one in compiled code."""
         named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {name: value for name, value in named.items() if isinstance(value, float)}
+        return {name: value for name, value in named.items() if isinstance(value, float) and value}
 
     def kind(self) -> tuple[Any, ...]:
         """What compiled code depends on: the class and the settings that are not numbers."""
