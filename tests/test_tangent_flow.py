@@ -83,7 +83,7 @@ def test_against_the_stiff_integrator(model):
         problem,
         ParameterFlow(rtol=1e-9),
         stop=[Interpolated(), Time(2.0)],
-        record=[LogSpaced(), At(margins=times)],
+        record=[LogSpaced(), At(times=times)],
     )
     np.testing.assert_allclose(ours.parameters, other.parameters, atol=2e-5)
     assert 0.5 in ours.dataset.t.values
