@@ -15,10 +15,10 @@ import time
 
 import numpy as np
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
+from tacit.flows.normalized import NormalizedDescent
 from threadpoolctl import threadpool_limits
 
 from tacit import At, DiagonalNet, DualFlow, LogSpaced, train
-from tacit.flows.normalized import NormalizedDescent
 from tacit.problems.classification import three_points
 from tacit.training.path import Path
 from tacit.training.stop import LogLoss

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import scipy.sparse
+import xarray
 
 import tacit
 from stress_damage import Found, chosen, no_sentence
@@ -47,6 +49,17 @@ ODD: dict[str, Callable[[np.ndarray], Any]] = {
     "masked": lambda a: np.ma.masked_array(a, a > 0.9),
     "masked, no mask": np.ma.masked_array,
     "sparse": lambda a: scipy.sparse.csr_array(np.atleast_2d(a)),
+    "sparse matrix": lambda a: scipy.sparse.coo_matrix(np.atleast_2d(a)),
+    "sparse, another layout": lambda a: scipy.sparse.dia_array(np.atleast_2d(a)),
+    "pandas": lambda a: pandas.DataFrame(a) if a.ndim == 2 else pandas.Series(a),
+    "pandas, missing": lambda a: pandas.DataFrame(entry(a, np.nan)).astype("Float64"),
+    "pandas, categories": lambda a: pandas.Series(list("ab"), dtype="category"),
+    "pandas, mixed": lambda a: pandas.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]}),
+    "pandas, index": lambda a: pandas.Index(a.ravel()),
+    "xarray": xarray.DataArray,
+    "xarray, labels": lambda a: xarray.DataArray(a, {"dim_0": list("xyz")[: len(a)]}),
+    "xarray, dataset": lambda a: xarray.Dataset({"a": xarray.DataArray(a)}),
+    "xarray, missing": lambda a: xarray.DataArray(entry(a, np.nan)),
     "matrix": lambda a: np.asmatrix(a) if a.ndim == 2 else [[v] for v in a],
     "objects": lambda a: a.astype(object),
     "nothing": lambda a: np.full(a.shape, None),
@@ -65,6 +78,29 @@ ODD: dict[str, Callable[[np.ndarray], Any]] = {
     "strided": lambda a: np.repeat(a, 2, axis=-1)[..., ::2],
     "big endian": lambda a: a.astype(">f8"),
 }
+
+
+try:
+    import torch
+except ImportError:  # torch is optional
+    pass
+else:
+    ODD |= {
+        "torch": torch.tensor,
+        "torch, gradients": lambda a: torch.tensor(a, requires_grad=True),
+        "torch, computed": lambda a: 2.0 * torch.tensor(a, requires_grad=True),
+        "torch, bfloat16": lambda a: torch.tensor(a).to(torch.bfloat16),
+        "torch, float16": lambda a: torch.tensor(a).to(torch.float16),
+        "torch, sparse": lambda a: torch.tensor(a).to_sparse(),
+        "torch, meta": lambda a: torch.tensor(a).to("meta"),
+        "torch, complex": lambda a: torch.tensor(a + 1j),
+        "torch, conjugated": lambda a: torch.tensor(a + 1j).conj(),
+        "torch, negated view": lambda a: torch.tensor(a + 1j).conj().imag,
+        "torch, parameter": lambda a: torch.nn.Parameter(torch.tensor(a)),
+        "torch, list": lambda a: [torch.tensor(row) for row in a],
+        "torch, list with gradients": lambda a: [torch.tensor(v, requires_grad=True) for v in a],
+        "torch, float8": lambda a: torch.tensor(a).to(torch.float8_e4m3fn),
+    }
 
 
 def run(flow: Any, problem: Any, **rules: Any) -> Any:

@@ -56,6 +56,7 @@ STRANGERS = (
     "shutil.rmtree",
     "pathlib.Path",
     "_public",
+    "x" * 5000,
 )
 FUNCTIONS = (
     "os:system",
@@ -138,7 +139,7 @@ def texts() -> Iterator[tuple[str, str]]:
     """Studies that name what does not compute, in every place that takes a table."""
     for name, place in itertools.product((*names(), *STRANGERS), PLACES):
         table = f'{{is = "{name}", {BAIT.get(name, "")}}}'.replace(", }", "}")
-        yield f"{name} in {place}", placed(place, table)
+        yield f"{name[:40]} in {place}", placed(place, table)
     for function, line in itertools.product(FUNCTIONS, FUNCTION_LINES):
         head = line.replace("FUNCTION", function)
         yield f"function {head[:50]}", head + "\n" + placed("stop", "1.0")

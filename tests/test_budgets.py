@@ -8,6 +8,7 @@ import pytest
 import tacit
 from tacit.records import Kind
 from tacit.training.exact.follow import PATIENCE, Snapshot, crawls
+from tacit.training.train import train
 
 SPARSE = tacit.sparse_regression(8, 20, 2, seed=0)
 RNG = np.random.default_rng(0)
@@ -47,9 +48,12 @@ WIDE = tacit.two_layer(20, alpha=1e100)
             lambda: tacit.train(WIDE, tacit.Regression(ROWS, TARGETS), tacit.ParameterFlow()),
             "ParameterFlow",
         ),
-        (lambda: tacit.TangentFlow().run(WIDE, tacit.Regression(ROWS, TARGETS)), "TangentFlow"),
         (
-            lambda: tacit.MatrixFlow().run(tacit.DeepFactorization(3, 10, alpha=1e100), TABLE),
+            lambda: train(WIDE, tacit.Regression(ROWS, TARGETS), tacit.TangentFlow()),
+            "TangentFlow",
+        ),
+        (
+            lambda: train(tacit.DeepFactorization(3, 10, alpha=1e100), TABLE, tacit.MatrixFlow()),
             "MatrixFlow",
         ),
     ],
@@ -134,18 +138,10 @@ def test_decayed_training_beyond_the_end_of_all_motion_is_refused():
             tacit.train(NET, SPARSE, flow, stop=tacit.Time(1e300))
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        tacit.MatrixFlow,
-        tacit.TangentFlow,
-        lambda **given: tacit.GradientDescent(0.1, 10, **given),
-    ],
-)
-def test_a_path_has_a_bounded_number_of_records(method):
-    with pytest.raises(ValueError, match="points_per_decade must be at most 1000, got 1000000"):
-        method(points_per_decade=10**6)
-    assert method(points_per_decade=1000).points_per_decade == 1000
+def test_a_path_has_a_bounded_number_of_records():
+    with pytest.raises(ValueError, match="per_decade must be at most 1000, got 1000000"):
+        tacit.LogSpaced(10**6)
+    assert tacit.LogSpaced(1000).per_decade == 1000
 
 
 @pytest.mark.parametrize("p", [8.0, 10.0])

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tacit.flows.descent import GradientDescent
 
 from tacit import Time, train
 from tacit.flows.decay import WeightDecay
-from tacit.flows.descent import GradientDescent
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.function import FunctionModel

@@ -7,9 +7,9 @@ import jax
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from tacit.flows.normalized import NormalizedDescent
 
 from tacit import Interpolated, Steps, Time, train
-from tacit.flows.normalized import NormalizedDescent
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.models.linearized import Linearized
 from tacit.precision import double_precision

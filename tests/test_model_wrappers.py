@@ -8,9 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tacit.flows.descent import GradientDescent
 
 from tacit import train
-from tacit.flows.descent import GradientDescent
 from tacit.measures.kernels.tangent import tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tacit.flows.normalized import NormalizedDescent
 
 from tacit import train
-from tacit.flows.normalized import NormalizedDescent
 from tacit.models import DiagonalNet, ProductNet
 from tacit.problems import sparse_regression
 from tacit.problems.classification import Classification, separable_points, three_points

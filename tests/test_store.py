@@ -2,6 +2,9 @@
 
 import json
 import os
+import struct
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -307,3 +310,37 @@ def test_a_forged_file_is_refused_before_it_is_read(tmp_path, change, reason):
     with pytest.raises(ValueError, match=reason) as told:
         load(file)
     assert str(file) in str(told.value)
+
+
+def sealed(content):
+    from tacit.store import SEAL, _seal
+
+    return content + SEAL + _seal(content)
+
+
+SIZES = {"nowhere": (0, 0), "back": (1, 2**64 - 24), "beyond the file": (1, 10**6)}
+
+
+@pytest.mark.parametrize("way", SIZES)
+def test_texts_whose_sizes_lead_nowhere_are_refused(tmp_path, way):
+    """In a process of its own, which is killed: HDF5 does not return from the first."""
+    file = save(mixed(), tmp_path / "f.nc")
+    content = bytearray(file.read_bytes().rpartition(b"tacit-seal")[0])
+    index, size = SIZES[way]
+    struct.pack_into("<HHIQ", content, content.index(b"GCOL") + 16, index, 0, 0, size)
+    file.write_bytes(sealed(bytes(content)))
+    command = [sys.executable, "-c", "import sys, tacit; tacit.load(sys.argv[1])", str(file)]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    assert "f.nc is cut short or damaged: the sizes of its texts lead nowhere" in told.stderr
+
+
+def test_a_heap_within_a_heap_is_refused(tmp_path):
+    """Otherwise a file of nothing but beginnings is looked through once for each of them."""
+    from tacit.inspection import ENTRY, HEAP, Refusal, refuse_endless_heaps
+
+    count = 1000
+    begin = HEAP + bytes(3) + (16 + 32 * count).to_bytes(8, "little")
+    with pytest.raises(Refusal, match="lie within other texts"):
+        refuse_endless_heaps(begin + count * (ENTRY.pack(1, 0, 0, 16) + begin))
+    kept = xarray.Dataset({"word": ("a", ["GCOL", "GCOL1", "x" * 5000] * 40)})
+    assert load(save(kept, tmp_path / "f.nc")).identical(kept)

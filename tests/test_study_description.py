@@ -97,6 +97,8 @@ def test_the_name_follows_from_everything(written):
         ("model.alpha", "modle.alpha", r"unknown part in grid key 'modle.alpha': 'modle'"),
         ("model.alpha", "model", r"grid\.model must say what it sets"),
         ("DualFlow", "DaulFlow", r"unknown name in method\.is 'DaulFlow'; did you mean DualFlow"),
+        ("DualFlow", "os:system", r"name in method\.is 'os:system'; tacit.__all__ holds .{,20}$"),
+        ("DualFlow", "x" * 5000, r"unknown name in method\.is 'x{79}; tacit.__all__ holds .{,20}$"),
         ('"DualFlow"', "7", r"method\.is must be a public name of tacit, got 7"),
         ('is = "DualFlow"\nrtol = 1e-6', 'is = "L1"', r"method\.is names L1, which cannot train"),
         ("sparsity = 3", "sparsity = 300", r"scale\.toml: \[problem\]: .*300"),

@@ -113,7 +113,7 @@ def test_training_is_limited():
 
 
 def test_the_methods_are_found():
-    assert {"MatrixFlow", "Adam", "ImageTraining"} <= set(METHODS)
+    assert {"ImageTraining"} <= set(METHODS)
 
 
 def test_the_scripts_of_the_docs_are_limited(monkeypatch, tmp_path):

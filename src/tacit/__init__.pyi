@@ -2,27 +2,10 @@
 
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
-from tacit.flows.adam import Adam
+from tacit.figures.paths import plot
 from tacit.flows.class_descent import ClassDescent
-from tacit.flows.descent import GradientDescent
-from tacit.flows.exponential import TangentFlow
-from tacit.flows.held_norm import HeldNorm
 from tacit.flows.image_path import ImagePath, load_image_path
 from tacit.flows.image_training import ImageTraining
-from tacit.flows.matrix import MatrixFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import (
-    AbsoluteSum,
-    Blocks,
-    EuclideanNorm,
-    NuclearNorm,
-    SquaredSum,
-    UserPenalty,
-)
-from tacit.flows.proximal import Proximal
-from tacit.flows.sgd import SGD
-from tacit.flows.subgradient import Subgradient
 from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
@@ -85,12 +68,16 @@ from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.derivatives import DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
 from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.penalty import Penalty
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
@@ -107,9 +94,20 @@ from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.descent.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.methods import (
+    SGD,
+    Adam,
+    GradientDescent,
+    NormalizedDescent,
+    Proximal,
+    Subgradient,
+)
 from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.tangent.flow import TangentFlow
 from tacit.training.path import Path
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import (
@@ -131,7 +129,6 @@ __all__ = [
     "L1",
     "L2",
     "SGD",
-    "AbsoluteSum",
     "Accuracy",
     "Adam",
     "Assumptions",
@@ -142,6 +139,7 @@ __all__ = [
     "ClassDescent",
     "Classification",
     "Completion",
+    "Custom",
     "DeepFactorization",
     "Delay",
     "DerivativeMatch",
@@ -151,7 +149,6 @@ __all__ = [
     "DifferenceFactorization",
     "DualFlow",
     "Epochs",
-    "EuclideanNorm",
     "Factorization",
     "Forecast",
     "Frobenius",
@@ -182,11 +179,12 @@ __all__ = [
     "Near",
     "NormalizedDescent",
     "Nuclear",
-    "NuclearNorm",
     "NumericalError",
     "Outcome",
     "ParameterFlow",
     "Path",
+    "Penalty",
+    "PerTensor",
     "ProductNet",
     "Proximal",
     "Q",
@@ -201,7 +199,6 @@ __all__ = [
     "Separation",
     "SlowFlow",
     "Solution",
-    "SquaredSum",
     "Stability",
     "Steps",
     "Study",
@@ -217,7 +214,6 @@ __all__ = [
     "TokenTransformer",
     "TwoTokenNet",
     "Unbiased",
-    "UserPenalty",
     "Verdict",
     "Verdicts",
     "Watch",
@@ -264,6 +260,7 @@ __all__ = [
     "nuclear_slow_flow",
     "participation_ratio",
     "permutation_group",
+    "plot",
     "predicted_delay",
     "ratchet_path",
     "read_study",

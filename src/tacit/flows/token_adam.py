@@ -16,8 +16,7 @@ from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.flows.token_loss import training_loss
 from tacit.flows.token_measures import TokenGauge
 from tacit.flows.token_path import TokenPath, check_resume, fingerprint
-from tacit.flows.token_penalties import PENALTIES
-from tacit.flows.token_steps import DTYPES, State, again, begin, compiled
+from tacit.flows.token_steps import DTYPES, PENALTIES, State, again, begin, compiled
 from tacit.models.token_net import TokenNet, present
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs

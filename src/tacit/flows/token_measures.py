@@ -9,9 +9,11 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.flows.class_measures import cross_entropies
-from tacit.flows.token_penalties import norms
 from tacit.models.token_net import TokenNet, present, with_parts
 from tacit.problems.arithmetic import Mask, TokenPairs
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.spectral import Nuclear
+from tacit.regularizers.tensors import PerTensor
 
 LABELS = {
     "t": ("1", "training time, the learning rate times the number of steps"),
@@ -77,10 +79,16 @@ class TokenGauge:
         return xarray.Dataset(variables, coordinates)
 
 
+def norms(tensors: dict[str, Any]) -> dict[str, float]:
+    """The l1, l2 and nuclear norms of NumPy tensors: l1 and l2 over all, nuclear as a sum."""
+    kinds = {"l1": L1(), "l2": L2(squared=False), "nuclear": Nuclear()}
+    return {name: float(norm.value(tensors)) for name, norm in kinds.items()}
+
+
 def penalty_value(name: str, tensors: dict[str, Any], sizes: dict[str, float]) -> float:
     """h of NumPy tensors, from the norms already known where that is possible."""
     if name == "l2":
-        return float(sum(np.linalg.norm(part) for part in tensors.values()))
+        return float(PerTensor(L2(squared=False)).value(tensors))
     known = {"l1": sizes["l1"], "l2^2": sizes["l2"] ** 2, "l2 over all": sizes["l2"],
              "nuclear": sizes["nuclear"]}  # fmt: skip
     return known[name]

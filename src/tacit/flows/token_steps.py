@@ -10,12 +10,22 @@ import numpy as np
 
 from tacit.flows.token_loss import Loss
 from tacit.flows.token_path import TokenPath
-from tacit.flows.token_penalties import tensor_penalty
 from tacit.models.token_net import present, with_parts
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.penalty import Term
+from tacit.regularizers.spectral import Nuclear
+from tacit.regularizers.tensors import PerTensor
 
 DTYPES: dict[str, Any] = {"single": np.float32, "double": np.float64}
 MOMENTS = 0.9, 0.999
 EPSILON = 1e-8
+PENALTIES: dict[str, Term] = {
+    "l1": L1(),
+    "l2^2": L2(),  # N writes beta |theta|_2^2 without a half
+    "l2": PerTensor(L2(squared=False)),
+    "l2 over all": L2(squared=False),
+    "nuclear": Nuclear(),
+}
 
 
 class State(NamedTuple):
@@ -67,7 +77,7 @@ def compiled(settings: Settings, loss: Loss) -> Callable[[State, int], State]:
     import jax
     import jax.numpy as jnp
 
-    penalty, rate, beta = tensor_penalty(settings.penalty), settings.step, settings.beta
+    penalty, rate, beta = PENALTIES[settings.penalty], settings.step, settings.beta
 
     def pull(tensors: Any) -> Any:
         """beta times the subgradient of the penalty."""

@@ -16,7 +16,7 @@ from tacit.regularizers.pair import SignedPair
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral, shape_of
-from tacit.solvers import continuation, power_norm, sparse
+from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
 from tacit.solvers.solution import (
     ROUNDING,
@@ -24,10 +24,12 @@ from tacit.solvers.solution import (
     SOLVED,
     Found,
     Solution,
+    as_sum,
     judged,
     kkt_residual,
     log_value_of,
     normalized,
+    of_root,
     primal_residual,
     restored,
     unreachable,
@@ -82,22 +84,22 @@ def interpolate(
             )
         regularizer = L1()
     with one_blas_thread():
-        solution = in_good_units(X, y, regularizer)
+        solution = in_good_units(X, y, as_sum(regularizer))
     if throw and not solution.outcome.ok:
         raise NumericalError("interpolate", solution.outcome)
-    return solution
+    return solution if as_sum(regularizer) is regularizer else of_root(solution)
 
 
 def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     """The certified solution, found in other units where the data are huge or tiny."""
     units = units_of(X, y, scales=regularizer.degree is not None)
     if units is None:
-        return certified(X, y, regularizer, *solve(regularizer, reduce("interpolate", X, y)))
+        return certified(X, y, regularizer, solve(regularizer, reduce("interpolate", X, y)))
     X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
     if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
     found = solve(inner, reduce("interpolate", X, y))
-    return restored(certified(X, y, inner, *found), units, regularizer)
+    return restored(certified(X, y, inner, found), units, regularizer)
 
 
 def fits(regularizer: Regularizer, dimension: int) -> None:
@@ -117,20 +119,28 @@ def solve(regularizer: Regularizer, at: Constraints) -> Found:
         return along_the_path(regularizer, at)
     if isinstance(regularizer, L1):
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
-        return Found(at.scale * beta, at.original_dual(nu), steps, outcome)
+        return in_data(at, at.scale * beta, nu, steps, outcome)
     if isinstance(regularizer, L2):
-        beta, nu = least_norm(regularizer, at)
-        return Found(at.scale * beta, at.original_dual(nu) * at.scale, 1, SOLVED)
+        beta, nu = least_norm(regularizer.spread_weights, at)
+        return in_data(at, at.scale * beta, 2 * at.scale * nu, 1, SOLVED)
     if isinstance(regularizer, Lp):
         beta, nu, steps, outcome = power_norm.solve(regularizer, at.X, at.y)
         beta, unit = at.scale * beta, 0.0
         if beta.any():  # nu is the dual of the norm, which has no unit
             unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
-        return Found(beta, at.original_dual(nu), steps, outcome, unit)
+        return in_data(at, beta, nu, steps, outcome, unit)
     from tacit.solvers import homotopy
 
     beta, nu, steps, outcome = homotopy.solve(regularizer, at.X, at.scale * at.y)
-    return Found(beta, at.original_dual(nu), steps, outcome)
+    return in_data(at, beta, nu, steps, outcome)
+
+
+def in_data(
+    at: Constraints, beta: Array, nu: Array, steps: int, outcome: Outcome, log_unit: float = 0.0
+) -> Found:
+    """What was found, with the dual of the rows that were given."""
+    dual, *rest = at.exact_dual(nu)
+    return Found(beta, dual, steps, outcome, log_unit, tuple(rest))
 
 
 def along_the_path(pair: SignedPair, at: Constraints) -> Found:
@@ -141,36 +151,29 @@ def along_the_path(pair: SignedPair, at: Constraints) -> Found:
 def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome) -> Found:
     """The end of a continuation in the original units, or what can be said without it."""
     if isinstance(end, continuation.Point):
-        nu = at.original_dual(end.nu)
-        return Found(at.scale * end.beta, nu, end.factorizations, SOLVED, end.log_unit)
+        beta = at.scale * end.beta
+        return in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
     if pair.level - np.log(at.scale) < -30 * pair.power and pair.shape is None:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
         if outcome.kind is Kind.SOLVED:
-            return Found(at.scale * beta, at.original_dual(nu), steps, SOLVED)
+            return in_data(at, at.scale * beta, nu, steps, SOLVED)
     return Found(np.full(at.X.shape[1], np.nan), np.full(len(at.back), np.nan), 0, end)
 
 
-def least_norm(regularizer: L2, at: Constraints) -> tuple[Array, Array]:
-    """The weighted minimum-norm fit, by a QR factorization of the weighted rows."""
-    root = np.broadcast_to(np.sqrt(1 / regularizer.stiffness), at.X.shape[1])
+def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
+    """(beta, nu) of the least sum weights_i beta_i^2, weights_i beta_i = (X^T nu)_i, by QR."""
+    root = np.broadcast_to(np.sqrt(1 / weights), at.X.shape[1])
     basis, triangle = np.linalg.qr((at.X * root).T)
     inner = np.linalg.solve(triangle.T, at.y)
     return root * (basis @ inner), np.linalg.solve(triangle, inner)
 
 
 def certified(
-    X: Array,
-    y: Array,
-    regularizer: Regularizer,
-    beta: Array,
-    dual: Array,
-    steps: int,
-    outcome: Outcome,
-    log_unit: float = 0.0,
-    valued: bool = True,
+    X: Array, y: Array, regularizer: Regularizer, found: Found, valued: bool = True
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
+    beta, dual, steps, outcome, log_unit, rest = found
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     residual = primal_residual(X, y, beta)
@@ -178,34 +181,31 @@ def certified(
         beta = mended(X, y, beta)
         residual = primal_residual(X, y, beta)
     inner, unit_beta = normalized(regularizer, beta, log_unit)
-    kkt = kkt_residual(inner, unit_beta, dual @ X) if beta.any() else 0.0
-    excess = max(residual, kkt)
-    if excess > SMALL:
-        excess = beyond_rounding(X, y, beta, inner, unit_beta, dual)
+    parts = np.vstack([dual, *rest])
+    slopes = exact.product(parts, X) if len(parts) > 1 else dual @ X
+    kkt = kkt_residual(inner, unit_beta, slopes) if beta.any() else 0.0
     if log_unit:
-        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
-    outcome = judged(outcome, beta, dual, residual, kkt, excess)
+        parts, log_unit = representable(parts, 0, log_unit)
+    excess = max(beyond_rounding(X, y, beta), kkt)
+    outcome = judged(outcome, beta, parts[0], residual, kkt, excess)
     value = regularizer(beta) if valued else np.nan
     log_value = log_value_of(regularizer, beta, value) if valued else np.nan
-    return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
+    certificate = residual, kkt, steps, outcome, log_value, log_unit
+    return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))
 
 
-def beyond_rounding(
-    X: Array, y: Array, beta: Array, regularizer: Regularizer, unit_beta: Array, dual: Array
-) -> float:
-    """The worst of residual and KKT residual without what rounding of beta and dual explains."""
-    sizes = np.abs(X)
-    missed = np.abs(X @ beta - y) - ROUNDING * (sizes @ np.abs(beta))
-    residual = float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
-    kkt = kkt_residual(
-        regularizer, unit_beta, dual @ X, ROUNDING * float((np.abs(dual) @ sizes).max())
-    )
-    return max(residual, kkt if beta.any() else 0.0)
+def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
+    """The residual without what rounding of beta explains."""
+    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
+    return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class InterpolationPath(Record):
-    """The minimisers of Q over a list of scales, row by row in the order asked for."""
+    """The minimisers of Q over a list of scales, row by row in the order asked for.
+
+    Each row of `dual` is rounded to float64; `kkt` is that of the dual before (see Solution).
+    """
 
     depth: int
     log_alphas: Array
@@ -285,7 +285,7 @@ def interpolate_path(
             q = Q(depth, log_alpha=scales[where], shape=shape)
             inner = q if units is None else q.in_units(shift)
             # a path keeps no values, so they are computed only where a measure may ask
-            solution = certified(X, y, inner, *arrived(inner, at, end), valued=measure is not None)
+            solution = certified(X, y, inner, arrived(inner, at, end), measure is not None)
             if units is not None:
                 solution = restored(solution, units, q)
             kept[where] = solution if measure is None else measure(solution)

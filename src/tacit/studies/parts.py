@@ -25,6 +25,7 @@ IS = "is"
 PENALTY, TIMES = "penalty", "times"  # a penalty is a number times a regularizer
 ROOMS = ("regularizers", "problems", "solvers", "models", "flows", "training", "measures")
 REFUSED = ("import_images", "load_image_path", "train")  # they read files or run a whole study
+LISTED = "tacit.__all__ holds the public names"
 
 
 def is_part(value: object) -> bool:
@@ -39,9 +40,9 @@ def _public(name: str) -> Any:
 def named(who: str, where: str, name: object) -> Callable[..., Any]:
     """The public object of tacit called `name`."""
     if not isinstance(name, str):
-        raise ValueError(f"{who}: {where}.is must be a public name of tacit, got {name!r}")
+        raise ValueError(f"{who}: {where}.is must be a public name of tacit, got {name!r:.80}")
     if name not in tacit.__all__:
-        one_of(who, f"name in {where}.is", name, tacit.__all__)
+        one_of(who, f"name in {where}.is", name, tacit.__all__, LISTED)
     found: Callable[..., Any] = _public(name)
     if found.__module__.split(".")[1] not in ROOMS or name in REFUSED:
         raise ValueError(
@@ -54,7 +55,7 @@ def named(who: str, where: str, name: object) -> Callable[..., Any]:
 def check_part(who: str, where: str, spec: Any, given: tuple[str, ...] = ()) -> None:
     """Raise if a table cannot become a call; `given` are arguments that come from elsewhere."""
     if not isinstance(spec, Mapping):
-        raise ValueError(f"{who}: {where} must be a table such as {{is = ...}}, got {spec!r}")
+        raise ValueError(f"{who}: {where} must be a table such as {{is = ...}}, got {spec!r:.80}")
     if IS not in spec:
         raise ValueError(f"{who}: {where} needs the key `is`, a public name of tacit")
     keys = [key for key in spec if key != IS]
@@ -138,12 +139,12 @@ def function_named(who: str, name: Any) -> Callable[..., Any]:
     """The module-level function behind "package.module:function"."""
     module, _, attribute = str(name).partition(":")
     if not module or not attribute.isidentifier():
-        raise ValueError(f'{who}: function must read "package.module:function", got {name!r}')
+        raise ValueError(f'{who}: function must read "package.module:function", got {name!r:.80}')
     try:
         with noticed():  # what a module reads when it is imported is an input of its cells
             found = getattr(importlib.import_module(module), attribute, None)
     except ImportError as reason:
-        raise ValueError(f"{who}: function {name!r} cannot be imported ({reason})") from None
+        raise ValueError(f"{who}: function {name!r:.80} cannot be imported ({reason})") from None
     if not callable(found):
         raise ValueError(f"{who}: the module {module} has no function {attribute!r}")
     return found
@@ -158,6 +159,6 @@ def name_of_function(who: str, function: Any) -> str:
     if not module or not name.isidentifier():
         raise ValueError(
             f"{who}: function must be defined at the top of a module, so that another process can "
-            f"find it; got {name or function!r}"
+            f"find it; got {name or function!r:.80}"
         )
     return f"{module}:{name}"

@@ -67,7 +67,7 @@ class Study(Record):
         if not isinstance(self.name, str) or not re.fullmatch(r"[\w][\w.+-]{0,99}", self.name):
             raise ValueError(
                 f"{who}: name must be letters, digits and . + - _, as it names files; "
-                f"got {self.name!r}"
+                f"got {self.name!r:.80}"
             )
         for field in ("final", "trajectory"):
             object.__setattr__(self, field, _names(who, field, getattr(self, field)))
@@ -122,7 +122,7 @@ class Study(Record):
 
 def _names(who: str, field: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise ValueError(f"{who}: {field} must be a list of names, got {given!r}")
+        raise ValueError(f"{who}: {field} must be a list of names, got {given!r:.80}")
     return tuple(dict.fromkeys(given))
 
 
@@ -138,7 +138,7 @@ def _plain(who: str, field: str, given: Any) -> Any:
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise ValueError(f"{who}: {field} must be a table, got {given!r}")
+        raise ValueError(f"{who}: {field} must be a table, got {given!r:.80}")
     try:
         return json.loads(json.dumps(given, default=_unwrapped, allow_nan=False))
     except (TypeError, ValueError) as reason:

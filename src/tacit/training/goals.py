@@ -35,6 +35,7 @@ class Goals:
             )
         time = stopping.first(rules, stopping.Time)
         self.log_t = math.inf if time is None or steady else math.log(time.t)
+        self.sought = bool(self.levels or self.near) or self.log_t < math.inf
         self.any = bool(self.goals) or self.log_t < math.inf
 
     def located(self, moment: Moment, numbers: Mapping[str, float]) -> bool:

@@ -18,6 +18,7 @@ from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.population import accuracy
+from tacit.regularizers.spectral import Frobenius, Nuclear, Spectral
 from tacit.training.exact.labelling import dataset as labelled
 from tacit.training.exact.loss import finite
 from tacit.training.exact.task import Moment as FlowMoment
@@ -131,6 +132,28 @@ class SampleTask:
                     f"there are {', '.join(known)}"
                 )
 
+    def shaped(self, who: str, penalty: Any) -> Any:
+        """A penalty of matrices sees the flat parameters of a LinearMatrix as its matrix."""
+        terms = []
+        for weight, term in penalty.weighted:
+            if isinstance(term, Spectral) and not isinstance(term, Frobenius):
+                term = self._of_matrix(who, term)
+            terms.append((weight, term))
+        if all(new is old for (_, new), (_, old) in zip(terms, penalty.weighted, strict=True)):
+            return penalty
+        parts = [weight * term for weight, term in terms]
+        return functools.reduce(lambda a, b: a + b, parts)
+
+    def _of_matrix(self, who: str, term: Spectral) -> Spectral:
+        if getattr(term, "shape", None) is not None:
+            return term
+        if isinstance(term, Nuclear) and isinstance(self.model, LinearMatrix):
+            return Nuclear(self.problem.shape)
+        raise ValueError(
+            f"{who}: {term!r} acts on a matrix, and the parameters of "
+            f"{type(self.model).__name__} are flat; use Nuclear with LinearMatrix or with shape="
+        )
+
     def meter(self, penalty: Any) -> SampleMeter:
         return SampleMeter(self, penalty)
 
@@ -197,7 +220,7 @@ class SampleMeter:
         truth = self.task.problem.truth
         apart = float(np.linalg.norm(predictor.ravel() - truth.ravel()))
         error = apart**2
-        if isinstance(self.task.model, MatrixModel):
+        if isinstance(self.task.problem, MatrixProblem):
             error = self.task.problem.test_error(predictor)
         return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
 

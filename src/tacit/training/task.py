@@ -56,6 +56,9 @@ class Task(Protocol):
     def predictor(self, parameters: Any) -> Array:
         """The linear predictor."""
 
+    def shaped(self, who: str, penalty: Any) -> Any:
+        """The penalty as it acts on these parameters, or a ValueError where it cannot."""
+
     def meter(self, penalty: Any) -> Meter:
         """A new meter, which has the start as its first record."""
 

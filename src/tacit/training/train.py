@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import integer
+from tacit.models.function import FunctionModel
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
+from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 from tacit.training import record as recording
 from tacit.training import stop as stopping
@@ -130,7 +132,7 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
         if method.penalties == "prox":
             raise ValueError(f"{who}: needs a penalty with a proximal map: penalty=0.1 * L1(), say")
         return None
-    if not hasattr(penalty, "terms"):
+    if not isinstance(penalty, Term):
         raise ValueError(
             f"{who}: penalty must be a number times a regularizer, such as 1e-3 * L1(), got "
             f"{penalty!r}"
@@ -143,6 +145,7 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
         )
     if method.penalties == "prox" and not penalty.has_prox:
         raise ValueError(f"{who}: {penalty!r} has no proximal map; use Subgradient")
+    penalty = task.shaped(who, penalty)
     _traced(who, penalty, task.start, method.penalties == "prox")
     return penalty
 
@@ -215,7 +218,7 @@ def _from_start(run: Run, todo: Plan, told: dict[str, Any], progress: Progress |
     outcome = todo.goals.met(moment, numbers)
     if outcome is None:
         state, outcome = follow(run, state, meter, todo, progress)
-    return _stepped(state, outcome, told, meter.dataset())
+    return _stepped(run.task.model, state, outcome, told, meter.dataset())
 
 
 def _go_on(
@@ -230,7 +233,10 @@ def _go_on(
             f"train: resume has taken {before.steps} steps already, which stop must exceed"
         )
     assert before.memory is not None
-    state = run.again(before.parameters, before.memory, before.steps)
+    parameters = before.parameters
+    if isinstance(run.task.model, FunctionModel):
+        parameters = run.task.model.flattened(parameters)
+    state = run.again(parameters, before.memory, before.steps)
     meter = run.task.meter(run.penalty)
     start = run.moment(run.begin())
     meter.keep(start, meter.look(start))
@@ -253,14 +259,18 @@ def _go_on(
     )
     if "final_parameters" in new:
         both["final_parameters"] = new["final_parameters"]
-    return _stepped(state, outcome, told, both)
+    return _stepped(run.task.model, state, outcome, told, both)
 
 
-def _stepped(state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
+def _stepped(
+    model: Any, state: State, outcome: Outcome, told: dict[str, Any], dataset: Any
+) -> Path:
     """The path of a step-by-step method; one that diverged cannot go on."""
     import jax
 
     parameters = jax.tree.map(np.asarray, state.parameters)
+    if isinstance(model, FunctionModel):
+        parameters = model.unflattened(parameters)
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
     lost = outcome.kind is Kind.DIVERGED
     return _path(dataset, outcome, told, parameters, None if lost else memory)

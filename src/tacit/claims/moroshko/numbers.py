@@ -18,17 +18,17 @@ from tacit.claims.instances import slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.normalized import NormalizedDescent
 from tacit.measures import directions
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
+from tacit.training.descent.methods import NormalizedDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import LogLoss, Scale
+from tacit.training.stop import LogLoss, Scale, Steps
 from tacit.training.train import train
 
 #: (alpha, mu) -> (digits of precision as printed, half a unit of its last digit)
@@ -248,8 +248,9 @@ def visited(visits: Visits) -> str:
 
 def descended(problem: Classification, step: float) -> tuple[Run, int]:
     """alpha = 1 beyond mu = 0.001 by the normalized descent of appendix H.5, and its steps."""
-    flow = NormalizedDescent(step, int(20 / step), until=Scale(0.0008), points_per_decade=50)
-    path = flow.run(DiagonalNet(2, alpha=1.0), problem)
+    stop = [Steps(int(20 / step)), Scale(0.0008)]
+    model, record = DiagonalNet(2, alpha=1.0), LogSpaced(50)
+    path = train(model, problem, NormalizedDescent(step), stop=stop, record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"numbers: {path.outcome}")
     return _recorded(problem, 1.0, path), int(path.dataset.step.values[-1])

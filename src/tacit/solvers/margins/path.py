@@ -125,7 +125,7 @@ def followed(Z: Array, largest: Q, mus: Array) -> MarginPath:
             found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED)
         except Failed as reason:
             found = failed(Z, f"no solution at {q}: {reason}")
-        solutions[where] = certified(Z, q, *found)
+        solutions[where] = certified(Z, q, found)
         support[where, walk.active] = True
         if walk.exchange is None:
             watch(walk, tracker)

@@ -70,8 +70,8 @@ class Run:
     ) -> None:
         self.who, self.task, self.method, self.penalty = who, task, method, penalty
         self.batches, self.seed = batches, seed
-        terms = () if penalty is None else penalty.terms
-        self.weights = [float(weight) for weight, _ in terms]
+        terms = () if penalty is None else [term for term in penalty.weighted if term[0] > 0]
+        self.weights = [weight for weight, _ in terms]
         regularizers = tuple(regularizer for _, regularizer in terms)
         self.code = Code(task.objective, method.kind(), method, regularizers, batches, task.outside)
         self.given = self.weights, method.numbers(), task.data
@@ -100,8 +100,10 @@ class Run:
 
     def advance(self, state: State, target: int) -> State:
         """The state after step number `target`."""
-        moved = _functions(self.code)[1](*self.given, state.taken, target, *state[:3])
-        return State(*moved, target)
+        parameters, memory, draws = _functions(self.code)[1](
+            *self.given, state.taken, target, state.parameters, state.memory, state.draws
+        )
+        return State(parameters, memory, draws, target)
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""
@@ -180,10 +182,10 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     goals = Goals(who, run.task, stop, located=epoch is None, steady=run.method.steady)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
-    if goals.any:
+    if goals.sought:
         looks |= set(recording.log_spaced(last, LOOKS))
-        if epoch is not None:
-            looks |= set(range(epoch, last + 1, epoch))
+    if goals.any and epoch is not None:
+        looks |= set(range(epoch, last + 1, epoch))
     return Plan(records, sorted(looks), last, goals)
 
 

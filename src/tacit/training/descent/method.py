@@ -57,6 +57,8 @@ class Oracle:
 
     def prox(self, parameters: Any, length: Any) -> Any:
         """The minimiser over z of |z - parameters|^2 / 2 + length * penalty(z)."""
+        if self.penalty is None:
+            return parameters
         return self.penalty.prox(parameters, length)
 
 

@@ -206,7 +206,7 @@ class NormalizedDescent(Descent):
     batches: ClassVar[bool] = False
     penalties: ClassVar[str] = "none"
     decays: ClassVar[bool] = False
-    steady: ClassVar[bool] = False  # type: ignore[assignment]
+    steady: ClassVar[bool] = False
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         import jax.numpy as jnp
