@@ -17,13 +17,8 @@ problem = tacit.sparse_regression(samples=25, dimension=60, sparsity=3, noise=0.
 net, rate = tacit.DiagonalNet(depth=2, alpha=10.0), 1e-4
 z = np.linspace(0.2, 8, 40)  # rate t
 flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=rate)
-path = tacit.train(
-    net,
-    problem,
-    flow,
-    stop=tacit.Time(z[-1] / rate),
-    record=[tacit.LogSpaced(), tacit.At(times=z / rate)],
-).dataset
+stop, record = tacit.Time(z[-1] / rate), tacit.At(times=z / rate)
+path = tacit.train(net, problem, flow, stop=stop, record=record).dataset
 trained = path.predictor.values[np.searchsorted(path.t, z / rate * (1 - 1e-9))]
 selected = tacit.interpolate_path(problem.X, problem.y, log_alphas=net.log_alpha - z).beta
 

@@ -171,7 +171,7 @@ def test_settings_and_progress_are_told():
     [
         (lambda: NormalizedDescent(0, 10), "step must be > 0"),
         (lambda: NormalizedDescent(0.1, 0), "steps must be at least 1"),
-        (lambda: NormalizedDescent(0.1, 10, until=["soon"]), "until must be a rule"),
+        (lambda: NormalizedDescent(0.1, 10, until=["soon"]), "stop must be a rule"),
         (lambda: NormalizedDescent(0.1, 10, record=[11]), "record must stay within steps=10"),
         (lambda: NormalizedDescent(0.1, 10, points_per_decade=0), "points_per_decade"),
         (
