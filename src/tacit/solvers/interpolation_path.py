@@ -95,7 +95,7 @@ def interpolate_path(
 def interpolate_path(
     X: Any,
     y: Any = None,
-    depth: Any = None,
+    depth: Any = 2,
     *,
     log_alphas: ArrayLike,
     shape: ArrayLike | None = None,
@@ -105,11 +105,9 @@ def interpolate_path(
 
     With `measure` only its value at each solution is kept and a list of those is returned, so
     that a long path needs no memory for its endpoints. A scale that fails is recorded in
-    `outcomes` with NaN in its row. A problem stands in the place of X and y; the depth is 2 where
-    none is given.
+    `outcomes` with NaN in its row. A problem stands in the place of X and y.
     """
-    X, y, depth = unpacked("interpolate_path", Regression, X, y, depth)
-    depth = 2 if depth is None else depth
+    X, y, depth = unpacked("interpolate_path", Regression, X, y, depth, default=2)
     X, y = regression_data("interpolate_path", X, y)
     scales = finite_array("interpolate_path", "log_alphas", log_alphas, ndim=1)
     pair = Q(depth, log_alpha=float(scales.max()), shape=shape)
