@@ -10,7 +10,7 @@ import xarray
 from tacit.claims.evidence import judge
 from tacit.claims.notsawo import arithmetic, regularizers, token_runs
 from tacit.claims.notsawo.token_runs import Task, Training, change, spread, token_run
-from tacit.flows.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 from tacit.flows.token_adam import TokenAdam
 from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic

@@ -9,7 +9,7 @@ import xarray
 from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
 from tacit.figures import notsawo_arithmetic, notsawo_f3
 from tacit.figures.registry import draw, figures, make
-from tacit.flows.adam_clock import adam_clock, adam_delay
+from tacit.measures.adam_clock import adam_clock, adam_delay
 from tacit.flows.token_adam import TokenAdam
 from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic

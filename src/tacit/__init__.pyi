@@ -3,7 +3,6 @@
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
 from tacit.flows.adam import Adam
-from tacit.flows.class_descent import ClassDescent
 from tacit.flows.decay import WeightDecay
 from tacit.flows.descent import GradientDescent
 from tacit.flows.dual import DualFlow
@@ -29,7 +28,6 @@ from tacit.flows.proximal import Proximal
 from tacit.flows.sgd import SGD
 from tacit.flows.stopping import LogLoss, Near, Scale
 from tacit.flows.subgradient import Subgradient
-from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
 from tacit.measures.forecast import Forecast, forecast, transition_time
@@ -124,7 +122,6 @@ __all__ = [
     "Assumptions",
     "Blocks",
     "CircleTeacher",
-    "ClassDescent",
     "Classification",
     "Completion",
     "DeepFactorization",
@@ -189,7 +186,6 @@ __all__ = [
     "SymmetricFactorization",
     "TangentFlow",
     "TeacherStudent",
-    "TokenAdam",
     "TokenMLP",
     "TokenNet",
     "TokenQuadratic",

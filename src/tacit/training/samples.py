@@ -24,7 +24,8 @@ from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.population import accuracy
-from tacit.training.task import Moment
+from tacit.training.stop import known_to
+from tacit.training.task import Meter, Moment, Task
 
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
 
@@ -80,7 +81,7 @@ class SampleLoss:
         return jax.nn.logsumexp(logs) - math.log(len(y))
 
 
-class SampleTask:
+class SampleTask(Task):
     """A checked pair of a Model and a Regression, a Classification or a matrix problem."""
 
     outside = False
@@ -122,14 +123,7 @@ class SampleTask:
         return self.model.predictor(parameters)
 
     def must_record(self, who: str, rule: Any) -> None:
-        names = [rule.name] if hasattr(rule, "name") else list(rule._levels())
-        known = [name for name in self.meter(None).first if name != "step"]
-        for name in names:
-            if name not in known:
-                raise ValueError(
-                    f"{who}: {type(rule).__name__} looks at {name}, which is not recorded here; "
-                    f"there are {', '.join(known)}"
-                )
+        known_to(who, rule, self.meter(None).first)
 
     def meter(self, penalty: Any) -> SampleMeter:
         return SampleMeter(self, penalty)
@@ -150,7 +144,7 @@ def describe(model: Any, problem: Any) -> dict[str, Any]:
     return {"problem": described, "model": model.describe()}
 
 
-class SampleMeter:
+class SampleMeter(Meter):
     """What is measured along the way; the rest of a dataset follows from the records."""
 
     def __init__(self, task: SampleTask, penalty: Any) -> None:

@@ -16,6 +16,7 @@ from tacit.training import stop as stopping
 from tacit.training.descent.batches import Batches
 from tacit.training.descent.method import Descent, Objective, Oracle, plus
 from tacit.training.goals import Goals
+from tacit.training.path import Path
 from tacit.training.task import Meter, Moment, Progress, Task
 
 MOST = 10**7  # steps of a run that only a goal ends
@@ -74,7 +75,8 @@ class Run:
         self.weights = [float(weight) for weight, _ in terms]
         regularizers = tuple(regularizer for _, regularizer in terms)
         self.code = Code(task.objective, method.kind(), method, regularizers, batches, task.outside)
-        self.given = self.weights, method.numbers(), task.data
+        data = task.data if batches.size else task.full_data()
+        self.given = self.weights, method.numbers(), data
 
     def begin(self) -> State:
         """The state before the first step."""
@@ -102,6 +104,17 @@ class Run:
         """The state after step number `target`."""
         moved = _functions(self.code)[1](*self.given, state.taken, target, *state[:3])
         return State(*moved, target)
+
+    def reach(self, state: State, t: float, most: int) -> State:
+        """The state at the step that ends nearest to time `t`, but not beyond step `most`."""
+        while (left := (t - self.moment(state).t) / self.rate(state)) >= 0.5 and state.taken < most:
+            # half the way at a time, since the rate may grow; not on if it is not a number
+            state = self.advance(state, min(most, state.taken + max(1, int(left / 2))))
+        return state
+
+    def rate(self, state: State) -> float:
+        """The learning rate of the next step."""
+        return float(self.method.rate(state.parameters))
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""
@@ -131,8 +144,14 @@ def follow(
 ) -> tuple[State, Outcome]:
     """The last finite state, its records in `meter`, and how training ended."""
     records, goals = {*plan.records, plan.last}, plan.goals
-    for target in (look for look in plan.looks if look > state.taken):
-        moved = run.advance(state, target)
+    for look in plan.looks:
+        if not plan.timed and look <= state.taken:
+            continue
+        advance = run.advance if not plan.timed else functools.partial(run.reach, most=plan.last)
+        moved = advance(state, look)
+        target = moved.taken
+        if target == state.taken:  # there is no step between two times to record
+            continue
         if not finite(moved.parameters):
             good = run.last(state, target, lambda s: finite(s.parameters))
             _blame(run, good)
@@ -149,12 +168,17 @@ def follow(
             sentence = f"the loss is beyond float64 after {moved.taken} steps"
             return state, Outcome(Kind.DIVERGED, f"{sentence}; take a smaller learning rate")
         state, met = moved, goals.met(moment, numbers)
-        if state.taken in records or met is not None:
+        if look in records or met is not None:
             meter.keep(moment, numbers)
         if progress is not None:
-            progress(state.taken / plan.last, f"step {state.taken} of {plan.last}")
+            progress(plan.done(moment), f"step {state.taken}")
         if met is not None:
             return state, met
+        if (reason := meter.stalled(moment)) is not None:
+            if look not in records:
+                meter.keep(moment, numbers)
+            sentence = f"{reason} after {state.taken} steps; take a smaller learning rate"
+            return state, Outcome(Kind.STALLED, sentence)
     return state, goals.ended(run.moment(state), numbers)
 
 
@@ -164,12 +188,26 @@ def _located(run: Run, meter: Meter, goals: Goals, state: State) -> bool:
 
 
 class Plan(NamedTuple):
-    """Steps to record, steps to look at, the last step, and the goals."""
+    """Steps to record and to look at, or times if `timed`; the last step; and the goals."""
 
-    records: list[int]
-    looks: list[int]
+    records: Sequence[Any]
+    looks: Sequence[Any]
     last: int
     goals: Goals
+    timed: bool = False
+
+    def done(self, moment: Moment) -> float:
+        """The share of the run that is done."""
+        share = moment.step / self.last
+        return min(1.0, max(share, moment.t / self.looks[-1])) if self.timed else share
+
+    def kept(self, path: Path, rate: float) -> Any:
+        """Which records of an earlier part of the same run belong to it."""
+        if not self.timed:
+            return np.isin(path.dataset.step.values, self.records)
+        passed = np.array([t for t in (0.0, *self.records) if t < path.t + rate / 2])
+        nearest = np.abs(path.dataset.t.values - passed[:, None]).argmin(axis=1)
+        return np.isin(np.arange(path.dataset.sizes["time"]), nearest)
 
 
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
@@ -178,6 +216,10 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     stopping.understood(who, stop, STOPS)
     last = _last_step(run, stop, epoch)
     goals = Goals(who, run.task, stop, located=epoch is None, steady=run.method.steady)
+    time = stopping.first(stop, stopping.Time)
+    if time is not None and run.method.timed:
+        times = recording.times_to_record(who, record, run.rate(run.begin()), time.t)
+        return Plan(times, times, last, goals, timed=True)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
     if goals.any:
@@ -228,7 +270,7 @@ def _blame(run: Run, state: State) -> None:
         return
     found = {"subgradient": run.penalty.subgradient(state.parameters)}
     if run.method.penalties == "prox":
-        oracle = _oracle(run.code, run.weights, run.task.data, None)
+        oracle = _oracle(run.code, run.weights, run.given[2], None)
         rate = run.method.learning_rate
         moved = plus(state.parameters, -rate, oracle.loss_gradient(state.parameters))
         found = {"proximal map": run.penalty.prox(moved, rate)} if finite(moved) else {}
@@ -282,7 +324,7 @@ def _functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
             data = jax.tree.map(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
         moved, held = method.step(_oracle(code, weights, data, share), parameters, held, k)
         if code.method.weight_decay:
-            moved = plus(moved, -method.learning_rate * method.weight_decay, parameters)
+            moved = plus(moved, -method.rate(parameters) * method.weight_decay, parameters)
         return moved, held, draws
 
     def loop(weights: Any, numbers: Any, data: Any, begin: Any, end: Any, *carried: Any) -> Any:
