@@ -19,19 +19,17 @@ import rivals  # noqa: F401  (holds XLA to one core, before JAX starts)
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
 from tacit.flows.penalized_path import PenalizedPath
-from tacit.flows.penalties import AbsoluteSum
 from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearPredictor
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
+from tacit.regularizers.norms import L1
 
 STEP, BETA, START, REACHED = 0.1, 1e-5, 1e-6, 1e-4
 
 
 def ours(problem: Regression, steps: int, **settings: Any) -> PenalizedPath:
-    return Subgradient(STEP, steps, AbsoluteSum(), BETA, **settings).run(
-        LinearPredictor(START), problem
-    )
+    return Subgradient(STEP, steps, L1(), BETA, **settings).run(LinearPredictor(START), problem)
 
 
 def usual(torch: Any, X: Any, y: Any, steps: int) -> np.ndarray:
@@ -112,7 +110,7 @@ def reach(problem: Regression, step: float, beta: float, most: int) -> tuple[Pen
     assert problem.truth is not None
     last = 5 * float(np.abs(least - problem.truth).max()) / (step * beta)
     steps = int(min(most, last + 1000))
-    method = Subgradient(step, steps, AbsoluteSum(), beta, until={"test_error": REACHED})
+    method = Subgradient(step, steps, L1(), beta, until={"test_error": REACHED})
     begin = time.perf_counter()
     path = method.run(LinearPredictor(START), problem)
     return path, time.perf_counter() - begin

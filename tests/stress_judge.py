@@ -208,8 +208,8 @@ def of_matrix(regularizer, shape, b, s, blur) -> str:
             return f"a dual of length {mp.nstr(max(heights), 8)}"
         gap, value = mp.fsum(sizes) - product, mp.fsum(sizes)
     elif isinstance(regularizer, Frobenius):
-        value = mp.fsum(v * v for v in sizes) / 2
-        gap = value + mp.fsum(v * v for v in heights) / 2 - product
+        value = mp.fsum(v * v for v in sizes)
+        gap = value + mp.fsum(v * v for v in heights) / 4 - product
     else:
         assert isinstance(regularizer, Schatten)
         p, (log_mu, *_), _ = law(regularizer.q, len(sizes))

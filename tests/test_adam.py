@@ -7,7 +7,6 @@ import pytest
 
 from tacit.flows.adam import Adam
 from tacit.flows.penalized_batches import Batches
-from tacit.flows.penalties import AbsoluteSum, NuclearNorm, SquaredSum, UserPenalty
 from tacit.flows.sgd import SGD
 from tacit.flows.subgradient import Subgradient
 from tacit.models.function import FunctionModel
@@ -17,6 +16,9 @@ from tacit.problems.classification import separable_points
 from tacit.problems.matrices import low_rank_completion
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.spectral import Nuclear
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 4)) / 2
@@ -44,7 +46,7 @@ def adam(a, steps, step, gradient, pull, decoupled, first=0.9, second=0.999, eps
 @pytest.mark.parametrize("decoupled", [False, True])
 @pytest.mark.parametrize("settings", [{}, {"mean_decay": 0.5, "square_decay": 0.9}])
 def test_adam_is_the_loop_written_by_hand(decoupled, settings):
-    method = Adam(0.02, 150, AbsoluteSum(), 0.1, decoupled=decoupled, **settings)
+    method = Adam(0.02, 150, L1(), 0.1, decoupled=decoupled, **settings)
     path = method.run(LinearPredictor(START), PROBLEM)
     shares = dict(zip(("first", "second"), settings.values(), strict=False))
     hand = [adam(START, 150, 0.02, lambda k, a: slope(a), lambda a: 0.1 * np.sign(a), which,
@@ -66,7 +68,7 @@ KNOWN = [  # PyTorch 2.13.0, 30 steps with lr=0.02, weight_decay=0.1 and, for SG
 def test_pytorch_s_optimizers_end_at_the_same_place(kind, settings, wanted):
     rows = np.array([[1.0, 2, 0, -1], [0, 1, 3, 1], [2, -1, 1, 0]]) / 4
     problem = Regression(rows, np.array([1.0, -2.0, 0.5]))
-    method = kind(0.02, 30, SquaredSum(), 0.05, **settings)  # their decay is 2 beta
+    method = kind(0.02, 30, L2(), 0.05, **settings)  # their decay is 2 beta
     path = method.run(LinearPredictor(START), problem)
     np.testing.assert_allclose(path.predictor, wanted, atol=1e-12)
 
@@ -74,7 +76,7 @@ def test_pytorch_s_optimizers_end_at_the_same_place(kind, settings, wanted):
 def test_decoupled_decay_shrinks_the_weights_by_its_own_factor():
     # without data AdamW only decays, (1 - 2 step beta)^k; coupled Adam moves by the sign of it
     nothing = Regression(np.zeros((1, 4)), np.zeros(1))
-    decay = {"penalty": SquaredSum(), "beta": 0.05}
+    decay = {"penalty": L2(), "beta": 0.05}
     apart = Adam(0.1, 40, decoupled=True, **decay).run(LinearPredictor(START), nothing)
     np.testing.assert_allclose(apart.predictor, START * (1 - 0.01) ** 40, rtol=1e-12)
     first = Adam(0.1, 1, **decay).run(LinearPredictor(START), nothing)
@@ -91,7 +93,7 @@ def test_a_function_of_one_s_own_trains_with_a_penalty_of_one_s_own():
     import jax.numpy as jnp
 
     net = FunctionModel(lambda w, rows: jnp.tanh(rows @ w), START)
-    penalty = UserPenalty(lambda w: jnp.sum(w**4))
+    penalty = Custom(lambda w: jnp.sum(w**4))
 
     def gradient(k, a):
         out = np.tanh(X @ a)
@@ -130,8 +132,8 @@ def test_an_epoch_sees_every_sample_once_and_the_next_is_shuffled_anew():
 
 
 @pytest.mark.parametrize("method", [
-    lambda: Adam(0.02, 50, AbsoluteSum(), 0.1, batch=2, seed=3),
-    lambda: SGD(0.02, 50, AbsoluteSum(), 0.1, momentum=0.8, batch=2, seed=3),
+    lambda: Adam(0.02, 50, L1(), 0.1, batch=2, seed=3),
+    lambda: SGD(0.02, 50, L1(), 0.1, momentum=0.8, batch=2, seed=3),
 ], ids=["adam", "sgd"])  # fmt: skip
 def test_mini_batches_are_the_loop_written_by_hand(method):
     picked = batches_of(seed=3, size=2, steps=50)
@@ -176,7 +178,7 @@ def test_a_mean_over_labels_is_not_scaled_by_the_batch():
 
 def test_matrix_entries_come_in_batches_too():
     problem = low_rank_completion(4, 1, 12, seed=0)
-    method = SGD(0.1, 3000, NuclearNorm((4, 4)), 1e-3, batch=4)
+    method = SGD(0.1, 3000, Nuclear((4, 4)), 1e-3, batch=4)
     path = method.run(LinearMatrix(), problem)
     assert path.dataset.loss[-1] < 1e-3 * path.dataset.loss[0]
 
@@ -186,10 +188,10 @@ def test_momentum_is_the_loop_written_by_hand_and_zero_momentum_is_plain_descent
     for _ in range(80):
         velocity = 0.9 * velocity + slope(a) + 0.1 * np.sign(a)
         a = a - 0.05 * velocity
-    heavy = SGD(0.05, 80, AbsoluteSum(), 0.1, momentum=0.9).run(LinearPredictor(START), PROBLEM)
+    heavy = SGD(0.05, 80, L1(), 0.1, momentum=0.9).run(LinearPredictor(START), PROBLEM)
     np.testing.assert_allclose(heavy.predictor, a, atol=1e-12)
-    plain = SGD(0.05, 80, AbsoluteSum(), 0.1).run(LinearPredictor(START), PROBLEM)
-    wanted = Subgradient(0.05, 80, AbsoluteSum(), 0.1).run(LinearPredictor(START), PROBLEM)
+    plain = SGD(0.05, 80, L1(), 0.1).run(LinearPredictor(START), PROBLEM)
+    wanted = Subgradient(0.05, 80, L1(), 0.1).run(LinearPredictor(START), PROBLEM)
     np.testing.assert_allclose(plain.predictor, wanted.predictor, atol=1e-14)
     assert np.abs(heavy.predictor - plain.predictor).max() > 1e-3
 
@@ -207,7 +209,7 @@ def test_momentum_s_bound_is_where_it_starts_to_diverge():
 def test_a_nan_of_the_penalty_is_named_before_it_hides_in_the_moments():
     import jax.numpy as jnp
 
-    broken = UserPenalty(lambda w: jnp.where(w[3] < 1.9, jnp.nan, 1.0) * jnp.sum(w))
+    broken = Custom(lambda w: jnp.where(w[3] < 1.9, jnp.nan, 1.0) * jnp.sum(w))
     with pytest.raises(ValueError, match=r"Adam: the subgradient of the penalty .* at step 6,"):
         # Adam's first steps are of size `step`: 2.0 - 6 * 0.02 is the first below 1.9
         Adam(0.02, 50, broken, 1e-9, record=(50,)).run(LinearPredictor(START), FLAT)
@@ -220,7 +222,7 @@ def test_wrong_input_speaks():
     cases = [
         (lambda: Adam(0.1, 10, mean_decay=1.0), r"mean_decay must be in \[0, 1\), got 1"),
         (lambda: Adam(0.1, 10, epsilon=0), "epsilon must be > 0"),
-        (lambda: Adam(0.1, 10, SquaredSum(), 10.0, decoupled=True), "unless step beta is below 1"),
+        (lambda: Adam(0.1, 10, L2(), 10.0, decoupled=True), "unless step beta is below 1"),
         (lambda: Adam(0.1, 10, batch=0), "batch must be at least 1"),
         (lambda: Adam(0.1, 10, batch=7).run(LinearPredictor(), PROBLEM), "at most the 6 samples"),
         (lambda: SGD(0.1, 10, momentum=1.0), r"momentum must be in \[0, 1\)"),
@@ -229,5 +231,5 @@ def test_wrong_input_speaks():
     for call, sentence in cases:
         with pytest.raises(ValueError, match=sentence):
             call()
-    json.dumps(Adam(0.1, 10, AbsoluteSum(), 0.1).describe())
+    json.dumps(Adam(0.1, 10, L1(), 0.1).describe())
     json.dumps(SGD(0.1, 10).describe())

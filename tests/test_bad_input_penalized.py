@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from tacit.flows.adam import Adam
-from tacit.flows.penalties import AbsoluteSum, Blocks, NuclearNorm, SquaredSum, UserPenalty
 from tacit.flows.proximal import Proximal
 from tacit.flows.sgd import SGD
 from tacit.flows.subgradient import Subgradient
@@ -17,6 +16,10 @@ from tacit.problems.operations import modular_arithmetic
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.spectral import Nuclear
+from tacit.regularizers.tensors import Blocks
 
 NAN = float("nan")
 PROBLEM = sparse_recovery(10, 20, 2, seed=0)
@@ -47,24 +50,24 @@ def refused(call, sentence):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bad", [0, -1.0, NAN, np.inf, "fast", None, True])
 def test_a_step_is_a_positive_number(method, bad):
-    refused(lambda: method(bad, 10, AbsoluteSum(), 0.1), f"^{method.__name__}: step must be ")
+    refused(lambda: method(bad, 10, L1(), 0.1), f"^{method.__name__}: step must be ")
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("bad", [-1e-9, NAN, np.inf, "strong", None])
 def test_beta_is_a_number_of_at_least_zero(method, bad):
-    refused(lambda: method(0.1, 10, AbsoluteSum(), bad), f"^{method.__name__}: beta must be ")
+    refused(lambda: method(0.1, 10, L1(), bad), f"^{method.__name__}: beta must be ")
 
 
 @pytest.mark.parametrize(
     ("method", "penalty", "beta", "settings", "bound"),
     [
-        (Subgradient, AbsoluteSum(), 1e-3, {}, 2 / TOP),
-        (Subgradient, SquaredSum(), 3.0, {}, 2 / (TOP + 6)),
-        (Proximal, SquaredSum(), 3.0, {}, 2 / TOP),
-        (Proximal, AbsoluteSum(), 1e-3, {"accelerated": True}, 1 / TOP),
-        (SGD, SquaredSum(), 3.0, {}, 2 / (TOP + 6)),
-        (SGD, SquaredSum(), 3.0, {"momentum": 0.5}, 3 / (TOP + 6)),
+        (Subgradient, L1(), 1e-3, {}, 2 / TOP),
+        (Subgradient, L2(), 3.0, {}, 2 / (TOP + 6)),
+        (Proximal, L2(), 3.0, {}, 2 / TOP),
+        (Proximal, L1(), 1e-3, {"accelerated": True}, 1 / TOP),
+        (SGD, L2(), 3.0, {}, 2 / (TOP + 6)),
+        (SGD, L2(), 3.0, {"momentum": 0.5}, 3 / (TOP + 6)),
     ],
 )
 def test_a_step_above_the_bound_is_refused_with_the_bound_and_below_it_is_stable(
@@ -82,8 +85,8 @@ def test_a_step_above_the_bound_is_refused_with_the_bound_and_below_it_is_stable
 @pytest.mark.parametrize("beta", [1.0, 100.0])
 def test_the_bound_is_sharp(beta):
     bound = 2 / (TOP + 2 * beta)
-    wild = run(Subgradient, 1.001 * bound, 30_000, SquaredSum(), beta, check=False)
-    tame = run(Subgradient, 0.999 * bound, 30_000, SquaredSum(), beta)
+    wild = run(Subgradient, 1.001 * bound, 30_000, L2(), beta, check=False)
+    tame = run(Subgradient, 0.999 * bound, 30_000, L2(), beta)
     assert wild.dataset.objective.values[-1] > 1e3 * wild.dataset.objective.values[0]
     assert tame.dataset.objective.values[-1] < tame.dataset.objective.values[0]
 
@@ -93,7 +96,7 @@ def test_matrix_problems_have_their_bound_too():
     top = float(np.linalg.eigvalsh(sensed.design.T @ sensed.design)[-1])
     for problem, bound in ((sensed, 2 / top), (seen, 2.0)):
         for step, held in ((1.01 * bound, False), (0.99 * bound, True)):
-            method, model = Subgradient(step, 5, NuclearNorm((4, 4)), 0.1), LinearMatrix((4, 4))
+            method, model = Subgradient(step, 5, Nuclear((4, 4)), 0.1), LinearMatrix((4, 4))
             if held:
                 assert method.run(model, problem).outcome.ok
             else:
@@ -108,15 +111,15 @@ def test_matrix_problems_have_their_bound_too():
 @pytest.mark.parametrize(
     ("penalty", "sentence"),
     [
-        (UserPenalty(lambda t: jnp.nan * t.sum()), "the value of the penalty is nan at step 0"),
-        (UserPenalty(squares, lambda t: jnp.nan * t), "the subgradient .* is nan at step 0, where"),
-        (UserPenalty(squares, lambda t: jnp.where(abs(t).max() > 1e-2, jnp.nan, 0.0) * t),
+        (Custom(lambda t: jnp.nan * t.sum()), "the value of the penalty is nan at step 0"),
+        (Custom(squares, lambda t: jnp.nan * t), "the subgradient .* is nan at step 0, where"),
+        (Custom(squares, lambda t: jnp.where(abs(t).max() > 1e-2, jnp.nan, 0.0) * t),
          r"the subgradient .* is nan at step \d, where the parameters are finite"),
-        (UserPenalty(lambda t: t), r"the penalty's value must have shape \(\), got \(20,\)"),
-        (UserPenalty(lambda t: None, squares), r"value must have shape \(\), got None"),
-        (UserPenalty(squares, lambda t: 1.0), r"subgradient must have shape \(20,\), got \(\)"),
-        (UserPenalty(lambda t: float(np.abs(t).sum())), "value must be a function of theta in jax"),
-        (UserPenalty(lambda t, u: t.sum()), "value must be a function of theta in jax.* 'u'"),
+        (Custom(lambda t: t), r"the penalty's value must have shape \(\), got \(20,\)"),
+        (Custom(lambda t: None, squares), r"value must have shape \(\), got None"),
+        (Custom(squares, lambda t: 1.0), r"subgradient must have shape \(20,\), got \(\)"),
+        (Custom(lambda t: float(np.abs(t).sum())), "value must be a function of theta in jax"),
+        (Custom(lambda t, u: t.sum()), "value must be a function of theta in jax.* 'u'"),
     ],
 )  # fmt: skip
 def test_a_penalty_that_fails_is_named_with_the_place(method, penalty, sentence):
@@ -136,14 +139,14 @@ def test_a_penalty_that_fails_is_named_with_the_place(method, penalty, sentence)
     ],
 )
 def test_a_proximal_map_that_fails_is_named_with_the_place(prox, accelerated, sentence):
-    penalty = UserPenalty(squares, None, prox)
+    penalty = Custom(squares, None, prox)
     refused(lambda: run(Proximal, 0.05, 50, penalty, 1e-3, accelerated=accelerated), sentence)
 
 
 def test_a_penalty_that_does_not_fail_runs_as_the_built_in_one():
-    own = UserPenalty(squares, lambda t: 2 * t, lambda t, w: t / (1 + 2 * w))
+    own = Custom(squares, lambda t: 2 * t, lambda t, w: t / (1 + 2 * w))
     for method in METHODS:
-        mine, ours = (run(method, 0.05, 50, h, 0.1) for h in (own, SquaredSum()))
+        mine, ours = (run(method, 0.05, 50, h, 0.1) for h in (own, L2()))
         np.testing.assert_allclose(mine.predictor, ours.predictor, rtol=1e-12)
 
 
@@ -152,16 +155,16 @@ def test_a_penalty_that_does_not_fail_runs_as_the_built_in_one():
     [
         (None, "parts must be pairs .*, got None"),
         ("abc", "parts must be pairs .*, got 'abc'"),
-        ([AbsoluteSum()], "parts must be pairs"),
-        ([("l1", 20)], "parts must be pairs .*, got 'l1' for a penalty"),
-        ([(AbsoluteSum(), 20.5)], "number of parameters must be an integer >= 0, got 20.5"),
-        ([(AbsoluteSum(), 25), (None, -5)], "number of parameters must be at least 0, got -5"),
+        ([L1()], "parts must be pairs"),
+        ([("l1", 20)], "parts must be pairs .*, got 'l1' for a regularizer"),
+        ([(L1(), 20.5)], "number of parameters must be an integer >= 0, got 20.5"),
+        ([(L1(), 25), (None, -5)], "number of parameters must be at least 0, got -5"),
     ],
 )
 def test_blocks_are_pairs_of_a_penalty_and_a_size(parts, sentence):
     refused(lambda: Blocks(parts), f"^Blocks: (the )?{sentence}")
     refused(lambda: run(Subgradient, 0.05, 5, Blocks([(None, 7)]), 0.1), "7 parameters in blocks")
-    assert run(Subgradient, 0.05, 5, Blocks([(AbsoluteSum(), 7), (None, 13)]), 0.1).outcome.ok
+    assert run(Subgradient, 0.05, 5, Blocks([(L1(), 7), (None, 13)]), 0.1).outcome.ok
 
 
 # ---- a run that diverges ----
@@ -179,7 +182,7 @@ def test_blocks_are_pairs_of_a_penalty_and_a_size(parts, sentence):
 )
 def test_a_run_that_diverges_says_so_and_keeps_what_it_recorded(method, settings):
     step, last = 20 / TOP, 5000
-    path = run(method, step, last, AbsoluteSum(), 1e-3, **settings)
+    path = run(method, step, last, L1(), 1e-3, **settings)
     assert path.outcome.kind == Kind.DIVERGED
     assert "beyond float64 after" in path.outcome.sentence
     assert "take a smaller step" in path.outcome.sentence
@@ -187,15 +190,15 @@ def test_a_run_that_diverges_says_so_and_keeps_what_it_recorded(method, settings
     assert len(recorded) > 5
     assert recorded[-1] < last
     assert np.isfinite(path.dataset.predictor.values).all()
-    short = run(method, step, int(recorded[5]), AbsoluteSum(), 1e-3, **settings)
+    short = run(method, step, int(recorded[5]), L1(), 1e-3, **settings)
     assert short.outcome.ok
     np.testing.assert_allclose(path.dataset.loss.values[:6], short.dataset.loss.values[:6])
-    slow = run(method, 0.5 / TOP, 500, AbsoluteSum(), 1e-3, **{**settings, "check": True})
+    slow = run(method, 0.5 / TOP, 500, L1(), 1e-3, **{**settings, "check": True})
     assert slow.outcome.ok  # the control
 
 
 def test_adam_with_a_huge_step_keeps_its_first_records():
-    path = run(Adam, 1e308, 50, AbsoluteSum(), 1e-3)
+    path = run(Adam, 1e308, 50, L1(), 1e-3)
     assert path.outcome.kind == Kind.DIVERGED
     assert path.dataset.step.values[0] == 0
     assert np.isfinite(path.dataset.loss.values[0])
@@ -206,7 +209,7 @@ def test_adam_with_a_huge_step_keeps_its_first_records():
     [(Adam, 1e300, 1e-3, {}), (Subgradient, 0.01, 1e308, {}), (SGD, 1e3, 1e-3, {"batch": 3})],
 )
 def test_a_loss_beyond_float64_is_no_success(method, step, beta, more):
-    path = run(method, step, 500, AbsoluteSum(), beta, **more)
+    path = run(method, step, 500, L1(), beta, **more)
     assert path.outcome.kind == Kind.DIVERGED
     assert np.isfinite(path.dataset.loss.values).all()
 
@@ -282,4 +285,4 @@ def test_problems_refuse_in_one_sentence(call, sentence):
     ],
 )
 def test_models_and_problems_that_do_not_fit(method, model, problem, sentence):
-    refused(lambda: method(0.05, 5, AbsoluteSum(), 0.1).run(model, problem), sentence)
+    refused(lambda: method(0.05, 5, L1(), 0.1).run(model, problem), sentence)

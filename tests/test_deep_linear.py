@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tacit.flows.adam import Adam
-from tacit.flows.penalties import AbsoluteSum, SquaredSum
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
 from tacit.models.deep_factorization import DeepFactorization
@@ -12,6 +11,7 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.matrices import Completion, low_rank_completion
 from tacit.problems.recovery import sparse_recovery
+from tacit.regularizers.norms import L1, L2
 
 SPARSE = sparse_recovery(20, 40, 2, seed=0, snr=np.inf)
 LOW_RANK = low_rank_completion(8, 1, 40, seed=0)
@@ -74,9 +74,9 @@ NETS = pytest.mark.parametrize(
 def test_every_method_takes_the_steps_written_by_hand(model, problem, slope, size):
     start = model.start(size)
     found = [
-        Subgradient(STEP, STEPS, AbsoluteSum(), BETA).run(model, problem),
-        Proximal(STEP, STEPS, AbsoluteSum(), BETA).run(model, problem),
-        Adam(STEP, STEPS, SquaredSum(), BETA).run(model, problem),
+        Subgradient(STEP, STEPS, L1(), BETA).run(model, problem),
+        Proximal(STEP, STEPS, L1(), BETA).run(model, problem),
+        Adam(STEP, STEPS, L2(), BETA).run(model, problem),
     ]
     hand = [by_hand(subgradient, start, slope), by_hand(proximal, start, slope),
             adam_by_hand(start, slope)]  # fmt: skip

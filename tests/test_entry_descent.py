@@ -26,7 +26,7 @@ MODELS = {
 METHODS = {
     "descent": lambda: tacit.GradientDescent(0.01, 60, points_per_decade=3),
     "subgradient": lambda: tacit.Subgradient(
-        0.02, 60, penalty=tacit.AbsoluteSum(), beta=0.1, points_per_decade=3, check=False
+        0.02, 60, penalty=tacit.L1(), beta=0.1, points_per_decade=3, check=False
     ),
     "sgd": lambda: tacit.SGD(0.02, 60, batch=5, seed=3, points_per_decade=3),
     "adam": lambda: tacit.Adam(0.02, 60, points_per_decade=3),

@@ -10,8 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.flows.held_norm import HeldNorm
-from tacit.flows.held_sweep import held_sweep
-from tacit.flows.projections import onto_l1_ball, project
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.rescaling import rescale_layers
@@ -24,6 +22,8 @@ from tacit.problems.regression import Regression
 from tacit.records import Kind
 from tacit.solvers.delay import error_floor
 from tacit.solvers.held_ridge import held_best, held_ridge
+from tacit.training.descent.held_sweep import held_sweep
+from tacit.training.descent.projections import onto_l1_ball, project
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 numbers = st.floats(-10, 10).filter(lambda x: x == 0 or abs(x) > 1e-3)

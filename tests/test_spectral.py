@@ -41,7 +41,7 @@ def orthogonal(size, seed):
 def test_values_by_other_formulas(shape):
     M = gaussian(shape)
     assert Nuclear()(M) == pytest.approx(np.linalg.norm(M, "nuc"), rel=1e-14)
-    assert Frobenius()(M) == pytest.approx(0.5 * np.sum(M**2), rel=1e-14)
+    assert Frobenius()(M) == pytest.approx(np.sum(M**2), rel=1e-14)
     # W eq. (20) of every singular value, in 30 digits
     sizes = [mpmath.mpf(float(s)) for s in np.linalg.svd(M, compute_uv=False)]
     with mpmath.workdps(30):

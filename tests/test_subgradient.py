@@ -8,13 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.flows.descent import GradientDescent
-from tacit.flows.penalties import (
-    AbsoluteSum,
-    EuclideanNorm,
-    NuclearNorm,
-    SquaredSum,
-    UserPenalty,
-)
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
 from tacit.models.diagonal import DiagonalNet
@@ -23,6 +16,9 @@ from tacit.problems.classification import separable_points
 from tacit.problems.matrices import Completion, Sensing, low_rank_completion
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.spectral import Nuclear
 
 
 def data(samples=6, dimension=10, seed=0):
@@ -53,10 +49,10 @@ def compact(shape):
 
 
 SLOPES = [
-    (AbsoluteSum(), np.sign),
-    (SquaredSum(), lambda a: 2 * a),
-    (EuclideanNorm(), lambda a: a / np.linalg.norm(a)),
-    (NuclearNorm((2, 5)), compact((2, 5))),
+    (L1(), np.sign),
+    (L2(), lambda a: 2 * a),
+    (L2(squared=False), lambda a: a / np.linalg.norm(a)),
+    (Nuclear((2, 5)), compact((2, 5))),
 ]
 
 
@@ -74,7 +70,7 @@ def test_subgradient_descent_is_the_loop_written_by_hand(penalty, slope):
 def test_any_data_step_and_beta_give_the_loop_written_by_hand(seed, share, beta):
     problem = data(seed=seed)
     step = share * 2 / np.linalg.norm(problem.X, 2) ** 2
-    method = Subgradient(step, 50, AbsoluteSum(), beta, record=(50,))
+    method = Subgradient(step, 50, L1(), beta, record=(50,))
     start = np.random.default_rng(seed).standard_normal(10)
     path = method.run(LinearPredictor(start), problem)
     wanted = by_hand(problem.X, problem.y, start, step, 50, beta, np.sign)
@@ -88,7 +84,7 @@ def test_matrix_problems_are_the_same_loop_on_their_design(kind):
         stack = problem.design.reshape(-1, 4, 4)
         problem = Sensing(stack, problem.y, problem.truth)
     start = np.arange(16.0).reshape(4, 4) / 50
-    path = Subgradient(0.5, 200, NuclearNorm((4, 4)), 1e-2).run(LinearMatrix(start=start), problem)
+    path = Subgradient(0.5, 200, Nuclear((4, 4)), 1e-2).run(LinearMatrix(start=start), problem)
     wanted = by_hand(problem.design, problem.y, start.ravel(), 0.5, 200, 1e-2, compact((4, 4)))
     np.testing.assert_allclose(path.predictor.ravel(), wanted, atol=1e-12)
     last = path.dataset.isel(time=-1)
@@ -102,7 +98,7 @@ def test_matrix_problems_are_the_same_loop_on_their_design(kind):
 
 def test_the_records_are_what_their_names_say():
     beta = 1e-2
-    path = Subgradient(0.1, 200, AbsoluteSum(), beta).run(LinearPredictor(0.1), PROBLEM)
+    path = Subgradient(0.1, 200, L1(), beta).run(LinearPredictor(0.1), PROBLEM)
     found = path.dataset
     assert list(found.step.values[:4]) == [0, 1, 2, 3]
     assert found.step[-1] == 200
@@ -121,22 +117,22 @@ def test_the_records_are_what_their_names_say():
         assert now.test_error == pytest.approx(((a - PROBLEM.truth) ** 2).sum())
         assert now.relative_error == pytest.approx(np.sqrt(now.test_error / (0.09 + 0.04)))
     description = json.loads(found.attrs["description"])
-    assert description["flow"]["penalty"] == {"penalty": "AbsoluteSum"}
+    assert description["flow"]["penalty"] == {"penalty": "L1()"}
     assert all(variable.attrs["long_name"] for variable in found.variables.values())
 
 
 def test_records_can_be_asked_for_and_do_not_change_the_run():
-    method = Subgradient(0.1, 50, AbsoluteSum(), 1e-2, record=(7, 31))
+    method = Subgradient(0.1, 50, L1(), 1e-2, record=(7, 31))
     path = method.run(LinearPredictor(0.1), PROBLEM)
     assert list(path.dataset.step) == [0, 7, 31, 50]
-    wanted = Subgradient(0.1, 50, AbsoluteSum(), 1e-2).run(LinearPredictor(0.1), PROBLEM)
+    wanted = Subgradient(0.1, 50, L1(), 1e-2).run(LinearPredictor(0.1), PROBLEM)
     np.testing.assert_array_equal(path.predictor, wanted.predictor)
 
 
 def test_until_stops_at_the_first_record_that_is_good_enough():
-    whole = Subgradient(0.1, 3000, AbsoluteSum(), 1e-3).run(LinearPredictor(), PROBLEM)
+    whole = Subgradient(0.1, 3000, L1(), 1e-3).run(LinearPredictor(), PROBLEM)
     level = float(whole.dataset.loss[20])
-    method = Subgradient(0.1, 3000, AbsoluteSum(), 1e-3, until={"loss": level})
+    method = Subgradient(0.1, 3000, L1(), 1e-3, until={"loss": level})
     path = method.run(LinearPredictor(), PROBLEM)
     assert path.outcome.kind is Kind.SOLVED
     assert path.steps == int(whole.dataset.step[20])
@@ -148,7 +144,7 @@ def test_until_stops_at_the_first_record_that_is_good_enough():
 
 def test_ridge_ends_where_the_gradient_vanishes_and_not_at_the_source_s_point():
     beta, gram = 0.1, PROBLEM.X.T @ PROBLEM.X
-    path = Subgradient(0.2, 3000, SquaredSum(), beta).run(LinearPredictor(1.0), PROBLEM)
+    path = Subgradient(0.2, 3000, L2(), beta).run(LinearPredictor(1.0), PROBLEM)
     ridge = np.linalg.solve(gram + 2 * beta * np.eye(10), PROBLEM.X.T @ PROBLEM.y)
     np.testing.assert_allclose(path.predictor, ridge, atol=1e-12)
     # N prints X^T X + beta I for f = g + beta |a|^2, whose gradient has 2 beta
@@ -168,12 +164,12 @@ def test_the_ridge_bound_counts_two_betas():
     # between 2/(sigma_max + 2 beta) and N's printed 2/(sigma_max + beta) descent diverges
     beta = TOP
     with pytest.raises(ValueError, match=r"sigma_max\(X\^T X\) \+ 2 beta"):
-        Subgradient(2.02 / (3 * TOP), 10, SquaredSum(), beta).run(LinearPredictor(1.0), PROBLEM)
+        Subgradient(2.02 / (3 * TOP), 10, L2(), beta).run(LinearPredictor(1.0), PROBLEM)
     printed = 1.9 / (TOP + beta)
-    run = Subgradient(printed, 20_000, SquaredSum(), beta, check=False)
+    run = Subgradient(printed, 20_000, L2(), beta, check=False)
     path = run.run(LinearPredictor(1.0), PROBLEM)
     assert path.outcome.kind is Kind.DIVERGED
-    held = Subgradient(1.98 / (3 * TOP), 3000, SquaredSum(), beta).run(LinearPredictor(), PROBLEM)
+    held = Subgradient(1.98 / (3 * TOP), 3000, L2(), beta).run(LinearPredictor(), PROBLEM)
     assert held.outcome.ok
 
 
@@ -201,13 +197,13 @@ def test_a_penalty_that_returns_nan_is_named_with_the_step():
     a, good = np.zeros(10), 0
     while a[0] >= -0.05:
         a, good = by_hand(PROBLEM.X, PROBLEM.y, a, 0.1, 1, 0.05, np.ones_like), good + 1
-    method = Subgradient(0.1, 1000, UserPenalty(cut), 0.05, record=(1000,))
+    method = Subgradient(0.1, 1000, Custom(cut), 0.05, record=(1000,))
     with pytest.raises(ValueError, match=f"Subgradient: .* penalty is nan at step {good},"):
         method.run(LinearPredictor(), PROBLEM)
-    broken = UserPenalty(lambda a: jnp.sum(a), prox=lambda a, w: a + jnp.nan)
+    broken = Custom(lambda a: jnp.sum(a), prox=lambda a, w: a + jnp.nan)
     with pytest.raises(ValueError, match=r"Proximal: the proximal map .* at step 0"):
         Proximal(0.1, 10, broken, 0.05).run(LinearPredictor(), PROBLEM)
-    silent = UserPenalty(lambda a: jnp.sum(a) * jnp.nan, subgradient=jnp.sign)
+    silent = Custom(lambda a: jnp.sum(a) * jnp.nan, subgradient=jnp.sign)
     with pytest.raises(ValueError, match="value of the penalty is nan at step 0"):
         Subgradient(0.1, 10, silent, 0.05).run(LinearPredictor(), PROBLEM)
 
@@ -235,7 +231,7 @@ def test_a_classification_trains_on_its_mean_loss():
 def test_an_orthogonal_design_has_the_soft_threshold_as_its_lasso():
     Q = np.linalg.qr(np.random.default_rng(3).standard_normal((8, 5)))[0]
     y = np.random.default_rng(4).standard_normal(8)
-    path = Proximal(1.0, 1, AbsoluteSum(), 0.3).run(LinearPredictor(2.0), Regression(Q, y))
+    path = Proximal(1.0, 1, L1(), 0.3).run(LinearPredictor(2.0), Regression(Q, y))
     z = Q.T @ y
     np.testing.assert_allclose(path.predictor, np.sign(z) * np.maximum(np.abs(z) - 0.3, 0))
 
@@ -247,7 +243,7 @@ def test_the_lasso_has_cvxpy_s_objective(accelerated):
     a = cvxpy.Variable(10)
     cost = 0.5 * cvxpy.sum_squares(PROBLEM.X @ a - PROBLEM.y) + 0.02 * cvxpy.norm1(a)
     wanted = cvxpy.Problem(cvxpy.Minimize(cost)).solve(solver="CLARABEL")
-    method = Proximal(1 / TOP, 4000, AbsoluteSum(), 0.02, accelerated)
+    method = Proximal(1 / TOP, 4000, L1(), 0.02, accelerated)
     path = method.run(LinearPredictor(1.0), PROBLEM)
     assert float(path.dataset.objective[-1]) == pytest.approx(wanted, abs=1e-8)
     assert float(path.dataset.objective[10]) > wanted + 1e-5  # it was not there from the start
@@ -262,7 +258,7 @@ def test_nuclear_completion_has_cvxpy_s_objective():
     residual = problem.design @ cvxpy.vec(M, order="C") - problem.y
     cost = 0.5 * cvxpy.sum_squares(residual) + 0.1 * cvxpy.normNuc(M)
     wanted = cvxpy.Problem(cvxpy.Minimize(cost)).solve(solver="CLARABEL")
-    method = Proximal(1.0, 3000, NuclearNorm((4, 4)), 0.1, accelerated=True)
+    method = Proximal(1.0, 3000, Nuclear((4, 4)), 0.1, accelerated=True)
     path = method.run(LinearMatrix(), problem)
     assert float(path.dataset.objective[-1]) == pytest.approx(wanted, abs=1e-7)
 
@@ -281,7 +277,7 @@ def test_acceleration_and_plain_steps_are_the_loops_written_by_hand():
         new, grown = near(z), (1 + np.sqrt(1 + 4 * t * t)) / 2
         a, z, t = new, new + (t - 1) / grown * (new - a), grown
     for accelerated, wanted in ((False, plain), (True, a)):
-        method = Proximal(step, 60, AbsoluteSum(), weight, accelerated)
+        method = Proximal(step, 60, L1(), weight, accelerated)
         path = method.run(LinearPredictor(1.0), PROBLEM)
         np.testing.assert_allclose(path.predictor, wanted, atol=1e-13)
     assert np.abs(plain - a).max() > 1e-3
@@ -289,10 +285,10 @@ def test_acceleration_and_plain_steps_are_the_loops_written_by_hand():
 
 def test_the_proximal_bounds_are_those_of_the_two_methods():
     with pytest.raises(ValueError, match=r"at most 1/sigma_max\(X\^T X\) ="):
-        Proximal(1.01 / TOP, 9, AbsoluteSum(), 0.1, True).run(LinearPredictor(), PROBLEM)
+        Proximal(1.01 / TOP, 9, L1(), 0.1, True).run(LinearPredictor(), PROBLEM)
     with pytest.raises(ValueError, match=r"below 2/sigma_max\(X\^T X\) ="):
-        Proximal(2.01 / TOP, 9, AbsoluteSum(), 0.1).run(LinearPredictor(), PROBLEM)
-    assert Proximal(1.9 / TOP, 9, SquaredSum(), 50.0).run(LinearPredictor(), PROBLEM).outcome.ok
+        Proximal(2.01 / TOP, 9, L1(), 0.1).run(LinearPredictor(), PROBLEM)
+    assert Proximal(1.9 / TOP, 9, L2(), 50.0).run(LinearPredictor(), PROBLEM).outcome.ok
 
 
 def test_linear_models_start_where_they_are_told():
@@ -321,18 +317,18 @@ def test_wrong_input_speaks():
     plain = Regression(PROBLEM.X, PROBLEM.y)
     cases = [
         (lambda: Subgradient(0, 10), "step must be > 0"),
-        (lambda: Subgradient(0.1, 10, AbsoluteSum(), -1.0), "beta must be >= 0, got -1"),
+        (lambda: Subgradient(0.1, 10, L1(), -1.0), "beta must be >= 0, got -1"),
         (lambda: Subgradient(0.1, 10, beta=0.1), "has no penalty to weigh"),
-        (lambda: Subgradient(0.1, 10, "l1", 0.1), "must be a Penalty such as AbsoluteSum"),
+        (lambda: Subgradient(0.1, 10, "l1", 0.1), r"must be a regularizer such as L1\(\)"),
         (lambda: Subgradient(0.1, 10, until={"accuracy": 1}), "until must map one of loss"),
         (lambda: Subgradient(0.1, 10, record=(11,)), "within steps=10"),
         (lambda: Subgradient(0.1, 9, until={"test_error": 0.1}).run(LinearPredictor(), plain),
          "needs a problem with a known truth"),
         (lambda: Subgradient(0.1, 9).run(LinearPredictor(), 3), "got int; wrap the data"),
         (lambda: Subgradient(0.1, 9).run(3, plain), "must be a Model"),
-        (lambda: Subgradient(0.1, 9, UserPenalty(abs), 0.1).run(LinearPredictor(), plain),
+        (lambda: Subgradient(0.1, 9, Custom(abs), 0.1).run(LinearPredictor(), plain),
          r"value must have shape \(\), got \(10,\)"),
-        (lambda: Proximal(0.1, 9, UserPenalty(abs), 0.1), "needs a proximal map, got UserPenalty"),
+        (lambda: Proximal(0.1, 9, Custom(abs), 0.1), "needs a proximal map, got Custom"),
     ]  # fmt: skip
     for call, sentence in cases:
         with pytest.raises(ValueError, match=sentence):
@@ -341,6 +337,6 @@ def test_wrong_input_speaks():
 
 def test_completion_steps_through_its_entries_as_through_its_design():
     problem = Completion((2, 2), np.array([[0, 0], [1, 1]]), np.array([1.0, 2.0]))
-    found = Subgradient(0.5, 20, AbsoluteSum(), 0.1).run(LinearMatrix(), problem)
-    wanted = Subgradient(0.5, 20, AbsoluteSum(), 0.1).run(LinearPredictor(), problem.regression())
+    found = Subgradient(0.5, 20, L1(), 0.1).run(LinearMatrix(), problem)
+    wanted = Subgradient(0.5, 20, L1(), 0.1).run(LinearPredictor(), problem.regression())
     np.testing.assert_array_equal(found.predictor.ravel(), wanted.predictor)

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 
 from tacit.claims.notsawo.courses import course, exponent
 from tacit.flows.adam import Adam
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import AbsoluteSum, SquaredSum
 from tacit.flows.sgd import SGD
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
@@ -20,6 +18,8 @@ from tacit.problems.matrices import low_rank_completion
 from tacit.problems.regression import Regression
 from tacit.problems.teacher import questions, teacher_student
 from tacit.records import NumericalError
+from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.norms import L1, L2
 
 
 def test_the_dense_teacher_is_the_law_of_the_source():
@@ -162,7 +162,7 @@ def test_wrong_students_are_refused():
         student(3, 2, alpha=1.0).start(1)
 
 
-@pytest.mark.parametrize("method", [Adam(0.01, 40, SquaredSum(), 0.01), SGD(0.001, 40, batch=5)])
+@pytest.mark.parametrize("method", [Adam(0.01, 40, L2(), 0.01), SGD(0.001, 40, batch=5)])
 def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method):
     data = teacher_student(8, 4, 5, 2, seed=1, test=6)
     model = student(6, 2, alpha=1.0, seed=2)
@@ -206,7 +206,7 @@ def test_test_samples_of_another_kind_are_refused():
 
 def test_a_course_is_that_of_the_run():
     data, model = teacher_student(8, 4, 5, 2, seed=1, test=6), student(6, 2, alpha=1.0, seed=2)
-    method = Adam(0.01, 60, AbsoluteSum(), 1e-3)
+    method = Adam(0.01, 60, L1(), 1e-3)
     found = course(data, model, method, level=0.5)
     theta = method.run(model, data.training).parameters
     for part, curve in ((data.training, found.train), (data.test, found.test)):

@@ -9,8 +9,8 @@ import pytest
 
 from tacit.flows.token_adam import TokenAdam
 from tacit.flows.token_loss import distinct, incidence, training_loss
-from tacit.flows.token_penalties import PENALTIES, norms, tensor_penalty
-from tacit.flows.token_steps import begin
+from tacit.flows.token_measures import norms
+from tacit.flows.token_steps import PENALTIES, begin
 from tacit.models.token_mlp import Tensors, TokenMLP
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
@@ -223,7 +223,7 @@ def slow_penalty(name, tensors):
 def test_penalties_and_their_gradients(name):
     tensors = SOURCE.start(PROBLEM)
     with double_precision():
-        penalty, parts = tensor_penalty(name), begin(tensors, np.float64)[0].present()
+        penalty, parts = PENALTIES[name], begin(tensors, np.float64)[0].present()
         value = float(penalty.value(parts))
         slope = {k: np.asarray(x) for k, x in penalty.subgradient(parts).items()}
     assert value == pytest.approx(slow_penalty(name, tensors), rel=1e-9)
@@ -240,14 +240,14 @@ def test_corners_of_the_penalties_have_the_zero_subgradient():
         zero = begin(Tensors(np.zeros((3, 2)), None, np.zeros((2, 2)), np.zeros(2), None, None),
                      np.float64)[0].present()  # fmt: skip
         for name in PENALTIES:
-            slope = tensor_penalty(name).subgradient(zero)
+            slope = PENALTIES[name].subgradient(zero)
             assert all(not np.asarray(part).any() for part in slope.values()), name
 
 
 def test_the_nuclear_subgradient_leaves_out_the_null_space():
     matrix = np.outer([3.0, 4.0, 0.0], [0.6, 0.8])
     with double_precision():
-        slope = tensor_penalty("nuclear").subgradient(begin(Tensors(*[matrix] * 6), float)[0]
+        slope = PENALTIES["nuclear"].subgradient(begin(Tensors(*[matrix] * 6), float)[0]
                                                       .present())  # fmt: skip
     expected = np.outer([0.6, 0.8, 0.0], [0.6, 0.8])
     np.testing.assert_allclose(slope["embedding"], expected, atol=1e-12)

@@ -8,22 +8,12 @@ from tacit.flows.descent import GradientDescent
 from tacit.flows.dual import DualFlow
 from tacit.flows.exponential import TangentFlow
 from tacit.flows.held_norm import HeldNorm
-from tacit.flows.held_sweep import HeldSweep, held_sweep
 from tacit.flows.image_path import ImagePath, load_image_path
 from tacit.flows.image_training import ImageTraining
 from tacit.flows.matrix import MatrixFlow
 from tacit.flows.normalized import NormalizedDescent
 from tacit.flows.parameter import ParameterFlow
 from tacit.flows.path import Path
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import (
-    AbsoluteSum,
-    Blocks,
-    EuclideanNorm,
-    NuclearNorm,
-    SquaredSum,
-    UserPenalty,
-)
 from tacit.flows.proximal import Proximal
 from tacit.flows.sgd import SGD
 from tacit.flows.stopping import LogLoss, Near, Scale
@@ -89,12 +79,16 @@ from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.derivatives import DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
 from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.penalty import Penalty
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
@@ -111,19 +105,20 @@ from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 from tacit.watch import Watch, watch
 
 __all__ = [
     "L1",
     "L2",
     "SGD",
-    "AbsoluteSum",
     "Adam",
     "Assumptions",
     "Blocks",
     "CircleTeacher",
     "Classification",
     "Completion",
+    "Custom",
     "DeepFactorization",
     "Delay",
     "DerivativeMatch",
@@ -132,7 +127,6 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "DualFlow",
-    "EuclideanNorm",
     "Factorization",
     "Forecast",
     "Frobenius",
@@ -160,11 +154,12 @@ __all__ = [
     "Near",
     "NormalizedDescent",
     "Nuclear",
-    "NuclearNorm",
     "NumericalError",
     "Outcome",
     "ParameterFlow",
     "Path",
+    "Penalty",
+    "PerTensor",
     "ProductNet",
     "Proximal",
     "Q",
@@ -179,7 +174,6 @@ __all__ = [
     "Separation",
     "SlowFlow",
     "Solution",
-    "SquaredSum",
     "Stability",
     "Study",
     "Subgradient",
@@ -192,7 +186,6 @@ __all__ = [
     "TokenTransformer",
     "TwoTokenNet",
     "Unbiased",
-    "UserPenalty",
     "Verdict",
     "Verdicts",
     "Watch",

@@ -141,5 +141,5 @@ class Registry:
         return isinstance(name, str) and name.strip().upper() in self._claims
 
 
-ledger = Registry("tacit.claims")
+ledger = Registry(__package__)
 claim = ledger.claim

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.flows.held_sweep import HeldSweep
     from tacit.problems.regression import Regression
+    from tacit.training.descent.held_sweep import HeldSweep
 
 PRESETS: dict[str, Parameters] = {
     "quick": {"inputs": 10, "width": 40, "samples": 60, "net_seeds": 3, "net_steps": 3000,
@@ -94,9 +94,9 @@ def _student(width: int) -> Any:
 
 def net_run(model: Any, seed: int, shares: Array, parameters: Parameters) -> dict[str, Array]:
     """Losses of one student against the held norm, from its start and from its best net."""
-    from tacit.flows.held_sweep import held_sweep
     from tacit.models.rescaling import rescale_layers
     from tacit.problems.opposed_units import opposed_units
+    from tacit.training.descent.held_sweep import held_sweep
 
     case = opposed_units(parameters["samples"], parameters["inputs"], seed=seed)
     sizes, inner = case.least_norm() * shares, parameters["width"] * parameters["inputs"]

@@ -12,8 +12,8 @@ from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
-    from tacit.flows.held_sweep import HeldSweep
     from tacit.problems.regression import Regression
+    from tacit.training.descent.held_sweep import HeldSweep
 
 NORMS = ("l2", "l1")
 SPARSE = ("measured", "features", "sparsity", "seed")
@@ -54,8 +54,8 @@ class SparseCase:
 
     def held(self, norm: str, shares: Array, parameters: Parameters) -> HeldSweep:
         """Training at every share of the truth's norm."""
-        from tacit.flows.held_sweep import held_sweep
         from tacit.models.linear import LinearPredictor
+        from tacit.training.descent.held_sweep import held_sweep
 
         steps = parameters[{"l2": "l2_steps", "l1": "sparse_steps"}[norm]]
         return held_sweep(LinearPredictor(), self.problem, self.size(norm) * shares, norm, 0.1,
@@ -95,13 +95,13 @@ def _errors(points: Array, truth: Array) -> Array:
 
 def _path(problem: Regression, truth: Array, parameters: Parameters) -> dict[str, Any]:
     """Norm and error of descent with the l1 penalty, from a start near zero."""
-    from tacit.flows.penalties import AbsoluteSum
     from tacit.flows.subgradient import Subgradient
     from tacit.models.linear import LinearPredictor
+    from tacit.regularizers.norms import L1
 
     last = parameters["path_steps"]
     record = np.unique(np.geomspace(1, last, parameters["path_points"]).round().astype(int))
-    method = Subgradient(parameters["step"], last, AbsoluteSum(), parameters["beta"],
+    method = Subgradient(parameters["step"], last, L1(), parameters["beta"],
                          record=record.tolist())  # fmt: skip
     run = method.run(LinearPredictor(1e-6), problem).dataset.isel(time=slice(1, None))
     size = float(np.linalg.norm(truth))

@@ -14,9 +14,9 @@ from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
     from tacit.claims.notsawo.courses import Course
-    from tacit.flows.penalties import Penalty
     from tacit.models.function import FunctionModel
     from tacit.problems.teacher import TeacherStudent
+    from tacit.regularizers.penalty import Term
 
 OTHERS = {"l1": ("none", "l2", "dense"), "sobolev": ("none", "shuffled")}
 SIZES = ("samples", "sizes", "units", "reads", "sobolev_samples", "sobolev_sizes", "width", "alpha",
@@ -31,7 +31,7 @@ class Lesson:
     model: FunctionModel
     parameters: Parameters
 
-    def adam(self, penalty: Penalty | None, beta: float, step: float | None = None) -> Course:
+    def adam(self, penalty: Term | None, beta: float, step: float | None = None) -> Course:
         """The course under Adam; with another step it has as much time."""
         from tacit.claims.notsawo.courses import course
         from tacit.flows.adam import Adam
@@ -42,7 +42,7 @@ class Lesson:
                       points_per_decade=40)  # fmt: skip
         return course(self.data, self.model, method, p["level"])
 
-    def descent(self, penalty: Penalty, beta: float, step: float) -> Course:
+    def descent(self, penalty: Term, beta: float, step: float) -> Course:
         from tacit.claims.notsawo.courses import course
         from tacit.flows.sgd import SGD
 
@@ -67,30 +67,30 @@ def lesson(kind: str, parameters: Parameters, dense: bool = False) -> Lesson:
     return Lesson(data, student(p["width"], outputs, p["alpha"], 100 + seed), p)
 
 
-def derivatives(taught: Lesson, shift: int = 0) -> Penalty:
+def derivatives(taught: Lesson, shift: int = 0) -> Term:
     """The penalty of wrong derivatives; with a shift those of another sample are asked for."""
-    from tacit.flows.penalized_derivatives import DerivativeMatch
+    from tacit.regularizers.derivatives import DerivativeMatch
 
     slopes = np.roll(taught.data.slopes, shift * taught.data.outputs, axis=0)
     return DerivativeMatch(taught.model, taught.data.training.X, slopes)
 
 
-def own_penalty(kind: str, taught: Lesson) -> Penalty:
+def own_penalty(kind: str, taught: Lesson) -> Term:
     """The penalty that the teacher of this kind is learned with."""
-    from tacit.flows.penalties import AbsoluteSum
+    from tacit.regularizers.norms import L1
 
-    return AbsoluteSum() if kind == "l1" else derivatives(taught)
+    return L1() if kind == "l1" else derivatives(taught)
 
 
 def control(kind: str, name: str, taught: Lesson) -> Course:
     """The course that lacks what makes the others generalize, see OTHERS."""
-    from tacit.flows.penalties import SquaredSum
+    from tacit.regularizers.norms import L2
 
     betas = taught.parameters["betas"]
     if name == "none":
         return taught.adam(None, 0.0)
     if name == "l2":
-        return taught.adam(SquaredSum(), betas[0])
+        return taught.adam(L2(), betas[0])
     if name == "dense":
         other = lesson(kind, taught.parameters, dense=True).data  # the same student: compiled once
         return dataclasses.replace(taught, data=other).adam(own_penalty(kind, taught), betas[0])

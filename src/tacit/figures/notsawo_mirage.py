@@ -8,7 +8,8 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.figures.cells import Values, as_curves, cell_of
-from tacit.figures.notsawo_runs import Recovery, about, count, log_steps, recovery
+from tacit.figures.notsawo_low_rank import recovery
+from tacit.figures.notsawo_runs import Recovery, about, count, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
 from tacit.figures.transition import LEGEND, mark

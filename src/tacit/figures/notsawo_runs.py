@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
     import xarray
 
-    from tacit.flows.penalties import Penalty
     from tacit.models.model import Model
     from tacit.problems.regression import Regression
+    from tacit.regularizers.penalty import Term
     from tacit.solvers.slow_flow import SlowFlow
 
 
@@ -38,7 +37,7 @@ class Recovery(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def penalty(self) -> Penalty: ...
+    def penalty(self) -> Term: ...
 
     @abc.abstractmethod
     def model(self, start: float | Array) -> Model:
@@ -103,10 +102,10 @@ class SparseRecovery(Recovery):
         return self.problem.X
 
     @property
-    def penalty(self) -> Penalty:
-        from tacit.flows.penalties import AbsoluteSum
+    def penalty(self) -> Term:
+        from tacit.regularizers.norms import L1
 
-        return AbsoluteSum()
+        return L1()
 
     def model(self, start: float | Array) -> Model:
         from tacit.models.linear import LinearPredictor
@@ -129,18 +128,6 @@ class SparseRecovery(Recovery):
 
     def dual(self, point: Array) -> float:
         return float(np.abs(point).max())
-
-
-def recovery(parameters: Parameters) -> Recovery:
-    """The recovery that the parameters name: of a sparse vector, or with a `rank` of a matrix."""
-    if "rank" in parameters:
-        from tacit.figures.notsawo_low_rank import low_rank_recovery
-
-        return low_rank_recovery(parameters)
-    from tacit.problems.recovery import sparse_recovery
-
-    names = ("samples", "dimension", "sparsity", "seed", "snr")
-    return SparseRecovery(sparse_recovery(**{name: parameters[name] for name in names}))
 
 
 def log_steps(last: float, per_decade: int) -> Array:

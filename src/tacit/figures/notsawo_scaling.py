@@ -9,7 +9,8 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.figures.cells import Values, cell_of, values_of, without
-from tacit.figures.notsawo_runs import Recovery, about, crossing, log_steps, recovery
+from tacit.figures.notsawo_low_rank import recovery
+from tacit.figures.notsawo_runs import Recovery, about, crossing, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.figures.excess import least_norm, relative_excess
-from tacit.figures.notsawo_runs import Recovery, crossing, log_steps, recovery
+from tacit.figures.notsawo_low_rank import recovery
+from tacit.figures.notsawo_runs import Recovery, crossing, log_steps
 from tacit.figures.notsawo_scaling import penalized
 from tacit.figures.trajectories import follow
 from tacit.measures.directions import angle

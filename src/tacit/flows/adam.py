@@ -14,12 +14,12 @@ from tacit.flows.penalized_batches import Batches, batches, checked_batch
 from tacit.flows.penalized_march import march
 from tacit.flows.penalized_path import PenalizedPath, labelled, levels
 from tacit.flows.penalized_task import Data, Slope, job
-from tacit.flows.penalties import Penalty
 from tacit.flows.schedule import schedule
 from tacit.flows.subgradient import describe, settle
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.records import Record
+from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 
 WHO = "Adam"
@@ -30,7 +30,7 @@ class AdamUpdate:
     """One step of Adam, or of AdamW where `decoupled`."""
 
     slope: Slope
-    penalty: Penalty | None
+    penalty: Term | None
     draws: Batches
     decoupled: bool
 
@@ -79,7 +79,7 @@ class Adam(Record):
         theta <- theta - step D            (coupled)
         theta <- theta - step (D + beta H) (decoupled)
 
-    The weight_decay of PyTorch's Adam and AdamW is 2 beta with SquaredSum(). `batch` samples are
+    The weight_decay of PyTorch's Adam and AdamW is 2 beta with L2(). `batch` samples are
     drawn per step, without repeats within an epoch, from `seed`; None takes all. The loss g (half
     the sum of squares, or a mean over labels), the records and `until` are those of
     `Subgradient`; recorded losses are always those of all samples.
@@ -87,7 +87,7 @@ class Adam(Record):
 
     step: float
     steps: int
-    penalty: Penalty | None = None
+    penalty: Term | None = None
     beta: float = 0.0
     decoupled: bool = False
     mean_decay: float = 0.9

@@ -15,12 +15,12 @@ from tacit.flows.held_step import HeldUpdate
 from tacit.flows.penalized_march import march
 from tacit.flows.penalized_path import PenalizedPath, labelled, levels
 from tacit.flows.penalized_task import job
-from tacit.flows.projections import SPHERES, length
 from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.records import Record
 from tacit.threads import on_one_blas_thread
+from tacit.training.descent.projections import SPHERES, length
 
 WHO = "HeldNorm"
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tacit.flows.penalized_task import Data, EntrySlope, ModelSlope, Slope
-from tacit.flows.projections import SPHERES
+from tacit.training.descent.projections import SPHERES
 
 GROWTH, SHRINK = 1.3, 0.5  # of the step, after one that was taken and one that was not
 STRIDE = 0.1  # the longest step G over |theta|_2: longer leaps can end where all units are dead

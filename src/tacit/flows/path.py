@@ -46,6 +46,7 @@ LABELS = {
     "gradient_norm": "Euclidean norm of the gradient of the training loss",
     "penalty_gradient_norm": "Euclidean norm of the subgradient of the penalty",
     "relative_error": "|predictor - truth| / |truth|",
+    "test_loss": "loss of the test samples",
     "X": "samples, one per row",
     "y": "labels",
 }

@@ -14,13 +14,13 @@ from tacit.arguments import Array, real
 from tacit.flows.inputs import outputs
 from tacit.flows.path import LABELS, log_sum_of_squares
 from tacit.flows.penalized_task import Job, Slope
-from tacit.flows.penalties import Penalty
 from tacit.flows.tails import log_mean_loss
 from tacit.flows.tangent_path import FEW, MATRIX_LABELS
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.problems.population import accuracy
 from tacit.records import Outcome, Record
+from tacit.regularizers.penalty import Term
 from tacit.versions import versions
 
 LEVELS = ("loss", "objective", "test_error", "relative_error")
@@ -173,7 +173,7 @@ def _tested(job: Job, theta: Array) -> dict[str, float]:
 
 
 @functools.lru_cache(maxsize=32)
-def _gauge(slope: Slope, penalty: Penalty | None) -> Callable[..., Any]:
+def _gauge(slope: Slope, penalty: Term | None) -> Callable[..., Any]:
     """A compiled function (data, theta) -> (G, h, H)."""
     import jax
 

@@ -14,13 +14,13 @@ import numpy as np
 
 from tacit.arguments import Array, real
 from tacit.flows.inputs import held_out, inputs_of, outputs
-from tacit.flows.penalties import Penalty
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import MatrixProblem
 from tacit.problems.regression import Regression
+from tacit.regularizers.penalty import Term
 
 Data = tuple[Any, Any]
 
@@ -83,7 +83,7 @@ class Job(NamedTuple):
 
     model: Model
     problem: Any
-    penalty: Penalty | None
+    penalty: Term | None
     beta: float
     start: Array
     slope: Slope
@@ -121,7 +121,7 @@ def job(
     who: str,
     model: object,
     problem: object,
-    penalty: Penalty | None,
+    penalty: Term | None,
     beta: float,
     test: object = None,
 ) -> Job:
@@ -151,10 +151,10 @@ def checked_penalty(who: str, penalty: object, beta: object) -> float:
         raise ValueError(f"{who}: beta must be >= 0, got {strength}")
     if penalty is None and strength > 0:
         raise ValueError(f"{who}: beta={strength:g} has no penalty to weigh; give penalty=")
-    if penalty is not None and not isinstance(penalty, Penalty):
+    if penalty is not None and not isinstance(penalty, Term):
         raise ValueError(
-            f"{who}: penalty must be a Penalty such as AbsoluteSum(), or UserPenalty(value) around "
-            f"a function of yours, got {penalty!r}"
+            f"{who}: penalty must be a regularizer such as L1(), or Custom(value) around a "
+            f"function of yours, got {penalty!r}"
         )
     return strength
 
@@ -186,7 +186,7 @@ def _slope(model: Model, problem: Any) -> tuple[Slope, Data]:
     return (EntrySlope() if data[0].ndim == 1 else DenseSlope()), data
 
 
-def _try(who: str, penalty: Penalty, start: Array) -> None:
+def _try(who: str, penalty: Term, start: Array) -> None:
     """Traces the penalty once, so that a wrong shape speaks before the run."""
     import jax
 

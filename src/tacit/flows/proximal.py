@@ -12,11 +12,11 @@ from tacit.flows.flow import Progress
 from tacit.flows.penalized_march import march
 from tacit.flows.penalized_path import PenalizedPath, labelled, levels
 from tacit.flows.penalized_task import Data, Slope, job, limit, refuse_unstable
-from tacit.flows.penalties import Penalty
 from tacit.flows.schedule import schedule
 from tacit.flows.subgradient import describe, settle
 from tacit.models.model import Model
 from tacit.records import Record
+from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 
 WHO = "Proximal"
@@ -27,7 +27,7 @@ class ProximalUpdate:
     """prox(theta - step G, step beta)."""
 
     slope: Slope
-    penalty: Penalty
+    penalty: Term
 
     def __call__(self, numbers: Mapping[str, Any], data: Data, k: Any, state: Any) -> Any:
         (theta,) = state
@@ -74,7 +74,7 @@ class Proximal(Record):
 
     step: float
     steps: int
-    penalty: Penalty
+    penalty: Term
     beta: float
     accelerated: bool = False
     points_per_decade: int = 20
@@ -88,7 +88,7 @@ class Proximal(Record):
             name = None if self.penalty is None else type(self.penalty).__name__
             raise ValueError(
                 f"{WHO}: the penalty needs a proximal map, got {name} without one; give "
-                "UserPenalty(..., prox=), or use Subgradient"
+                "Custom(..., prox=), or use Subgradient"
             )
 
     def describe(self) -> dict[str, Any]:

@@ -14,12 +14,12 @@ from tacit.flows.penalized_batches import Batches, batches, checked_batch
 from tacit.flows.penalized_march import march
 from tacit.flows.penalized_path import PenalizedPath, labelled, levels
 from tacit.flows.penalized_task import Data, Slope, job, limit, refuse_unstable
-from tacit.flows.penalties import Penalty
 from tacit.flows.schedule import schedule
 from tacit.flows.subgradient import describe, settle
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.records import Record
+from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 
 WHO = "SGD"
@@ -30,7 +30,7 @@ class MomentumUpdate:
     """The velocity takes in the gradient, and theta moves by the velocity."""
 
     slope: Slope
-    penalty: Penalty | None
+    penalty: Term | None
     draws: Batches
 
     def __call__(self, numbers: Mapping[str, Any], data: Data, k: Any, state: Any) -> Any:
@@ -61,7 +61,7 @@ class SGD(Record):
 
     step: float
     steps: int
-    penalty: Penalty | None = None
+    penalty: Term | None = None
     beta: float = 0.0
     momentum: float = 0.0
     batch: int | None = None

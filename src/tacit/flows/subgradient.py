@@ -19,10 +19,10 @@ from tacit.flows.penalized_task import (
     limit,
     refuse_unstable,
 )
-from tacit.flows.penalties import Penalty
 from tacit.flows.schedule import asked_steps, points_per_decade, schedule
 from tacit.models.model import Model
 from tacit.records import Record
+from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 
 WHO = "Subgradient"
@@ -33,7 +33,7 @@ class SubgradientUpdate:
     """theta - step (G + beta H)."""
 
     slope: Slope
-    penalty: Penalty | None
+    penalty: Term | None
 
     def __call__(self, numbers: Mapping[str, Any], data: Data, k: Any, state: Any) -> Any:
         (theta,) = state
@@ -63,7 +63,7 @@ class Subgradient(Record):
 
     step: float
     steps: int
-    penalty: Penalty | None = None
+    penalty: Term | None = None
     beta: float = 0.0
     points_per_decade: int = 20
     record: Sequence[int] | None = None
@@ -93,7 +93,8 @@ class Subgradient(Record):
 def stable_step(job: Job) -> tuple[float, str]:
     """The bound of a step on a quadratic, and how it reads."""
     curvature = 0.0 if job.penalty is None else job.beta * job.penalty.curvature
-    formula = "2/(sigma_max(X^T X) + 2 beta)" if curvature else "2/sigma_max(X^T X)"
+    bend = f"{job.penalty.curvature:g} beta" if job.penalty is not None else ""
+    formula = f"2/(sigma_max(X^T X) + {bend})" if curvature else "2/sigma_max(X^T X)"
     return limit(job, curvature), formula
 
 

@@ -30,7 +30,12 @@ def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
 
 
 def coherent_completion(
-    truth: ArrayLike, samples: int, tau: float, seed: int = 0, least: bool = False
+    truth: ArrayLike,
+    samples: int,
+    tau: float,
+    seed: int = 0,
+    least: bool = False,
+    loss: str = "squares",
 ) -> Completion:
     """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
 
@@ -57,7 +62,7 @@ def coherent_completion(
         f" them the {which} coherent ones, seed {seed}"
     )
     shape = truth.shape[0], truth.shape[1]
-    return Completion(shape, entries, truth.ravel()[chosen], truth, False, description)
+    return Completion(shape, entries, truth.ravel()[chosen], truth, False, description, loss=loss)
 
 
 def _chosen(

@@ -20,13 +20,16 @@ __all__ = [
 ]
 
 
-def low_rank_completion(dimension: int, rank: int, samples: int, seed: int = 0) -> Completion:
+def low_rank_completion(
+    dimension: int, rank: int, samples: int, seed: int = 0, loss: str = "squares"
+) -> Completion:
     """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
 
     W Appendix A, Figure 5, has dimension=10, rank=1, samples=60.
     """
     who = "low_rank_completion"
     recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe["loss"] = loss
     if recipe["samples"] > dimension**2:
         raise ValueError(
             f"{who}: samples must be at most dimension^2 = {dimension**2}, the number of entries, "
@@ -39,13 +42,16 @@ def low_rank_completion(dimension: int, rank: int, samples: int, seed: int = 0) 
         f"{samples} entries of a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
     )
     values = truth.ravel()[places]
-    return Completion(truth.shape, entries, values, truth, False, description, recipe)
+    return Completion(truth.shape, entries, values, truth, False, description, recipe, loss=loss)
 
 
-def gaussian_sensing(dimension: int, rank: int, samples: int, seed: int = 0) -> Sensing:
+def gaussian_sensing(
+    dimension: int, rank: int, samples: int, seed: int = 0, loss: str = "squares"
+) -> Sensing:
     """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix."""
     who = "gaussian_sensing"
     recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe["loss"] = loss
     truth = _low_rank(rng, recipe)
     measurements = rng.standard_normal((recipe["samples"], *truth.shape)) / recipe["dimension"]
     y = measurements.reshape(len(measurements), -1) @ truth.ravel()
@@ -53,7 +59,7 @@ def gaussian_sensing(dimension: int, rank: int, samples: int, seed: int = 0) -> 
         f"{samples} Gaussian measurements of a {dimension} x {dimension} matrix of rank {rank}, "
         f"seed {seed}"
     )
-    return Sensing(measurements, y, truth, description, recipe)
+    return Sensing(measurements, y, truth, description, recipe, loss=loss)
 
 
 def commuting_sensing(

@@ -71,7 +71,8 @@ def teacher_student(
     The defaults are N's dense teacher, 100-500-2 without biases, B of standard deviation 1/500.
     A sparse one uses only `units` of the hidden units, and each of these reads only `reads` of
     the inputs; all other weights are zero. `test` samples are held out; `standard` divides B by
-    one number that gives their labels the variance 1, so that a beta means the same for all.
+    one number that gives their labels the variance 1, so that a beta means the same for all. The
+    loss is N's, half the sum of the squared residuals.
     """
     samples, test = integer(WHO, "samples", samples, least=1), integer(WHO, "test", test, least=2)
     sizes = {name: integer(WHO, name, value, least=1) for name, value in
@@ -90,7 +91,8 @@ def teacher_student(
         f"ReLU teacher {sizes['inputs']}-{sizes['hidden']}-{sizes['outputs']}, {units} units that "
         f"read {reads} inputs each, seed {seed}"
     )
-    training, held = (_asked(A, B, at, description, recipe) for at in (X, Z))
+    held = _asked(A, B, Z, description, recipe)
+    training = dataclasses.replace(_asked(A, B, X, description, recipe), test=held)
     slopes = frozen(slopes_of(A, B, X))
     return TeacherStudent(training, held, frozen(A), frozen(B), slopes, description, recipe)
 
@@ -141,4 +143,6 @@ def _weights(
 def _asked(A: Array, B: Array, X: Array, about: str, recipe: dict[str, Any]) -> Regression:
     """The teacher's answers as samples of one number each."""
     rows, answers = questions(X, len(B)), outputs_of(A, B, X).ravel()
-    return Regression(rows, answers, noise=0.0, description=about, recipe=recipe)
+    return Regression(
+        rows, answers, noise=0.0, description=about, recipe=recipe, loss="half squares"
+    )

@@ -6,13 +6,14 @@ import abc
 import copy
 import dataclasses
 import math
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, start_shape
 from tacit.regularizers import hypentropy, powerlaw
+from tacit.regularizers.prox import through_dual
 from tacit.regularizers.regularizer import Regularizer
 
 
@@ -38,6 +39,8 @@ class SignedPair(Regularizer):
         object.__setattr__(self, "dimension", None if weights is None else len(weights))
 
     degree = 1.0
+    in_jax = True
+    has_prox = True
 
     def in_units(self, log_size: float) -> Self:
         """The pair whose mu is smaller by the same factor."""
@@ -95,6 +98,9 @@ class SignedPair(Regularizer):
         if math.isinf(self.power):
             return hypentropy.primal(self.kappa * s, self.log_mu)
         return powerlaw.primal(self.kappa * s, self.log_mu, self.power)
+
+    def prox_of(self, beta: Any, weight: Any) -> Any:
+        return through_dual(self, beta, weight)
 
     def slope(self, s: Array) -> Array:
         if math.isinf(self.power):

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array
-from tacit.calls import call
+from tacit.arguments import Array, finite_array, integer
+from tacit.regularizers.arrays import as_floats, leaves, length, mapped, space_of
 from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.penalty import Term
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 
 
-class Spectral(abc.ABC):
-    """A convex function of a matrix: a vector regularizer, `law`, applied to its spectrum."""
+class Spectral(Term):
+    """A convex function of a matrix: a vector regularizer, `law`, applied to its spectrum.
 
-    __repr__ = call
+    As a penalty it is the sum over all matrices among the parameters; a vector is one column.
+    """
 
     @property
     @abc.abstractmethod
@@ -52,8 +57,70 @@ class Spectral(abc.ABC):
         U, sizes, Vt = np.linalg.svd(self.array("dual", dual), full_matrices=False)
         return (U * self.law.primal_of(sizes)) @ Vt
 
+    @property
+    def has_prox(self) -> bool:
+        return self.law.has_prox
+
+    @property
+    def smooth(self) -> bool:
+        return self.law.smooth
+
+    def value(self, theta: Any) -> Any:
+        """The sum over the leaves."""
+        return sum(self._of_one(leaf) for leaf in leaves(theta) if leaf.size)
+
+    def subgradient(self, theta: Any) -> Any:
+        """Singular values within rounding of zero, in the precision of the leaf, count as zero."""
+        return mapped(lambda leaf: self._changed(leaf, self.law.dual_of, rounded=True), theta)
+
+    def prox(self, theta: Any, weight: Any) -> Any:
+        if not self.has_prox:
+            return super().prox(theta, weight)
+        return mapped(
+            lambda leaf: self._changed(leaf, lambda sizes: self.law.prox_of(sizes, weight)), theta
+        )
+
+    def as_matrix(self, leaf: Any) -> Any:
+        """A leaf with two dimensions as it is, one with fewer as one column."""
+        if leaf.ndim > 2:
+            raise ValueError(
+                f"{self}: the parameters must be matrices or vectors, got shape {leaf.shape};"
+                " reshape the tensor into a matrix, or give a Custom(...)"
+            )
+        return leaf if leaf.ndim == 2 else leaf.reshape(-1, 1)
+
+    def _of_one(self, leaf: Any) -> Any:
+        matrix = self.as_matrix(leaf)
+        if matrix.shape[1] == 1:
+            sizes = length(matrix).reshape(1)
+        else:
+            sizes = space_of(leaf).linalg.svd(matrix, compute_uv=False)
+        return as_floats(self.law.terms(sizes), leaf).sum()
+
+    def _changed(self, leaf: Any, function: Callable[[Any], Any], rounded: bool = False) -> Any:
+        """The leaf with `function` of its singular values in their place."""
+        if not leaf.size:
+            return leaf
+        matrix, space = self.as_matrix(leaf), space_of(leaf)
+        U, sizes, Vt = (
+            _column(matrix)
+            if matrix.shape[1] == 1
+            else space.linalg.svd(matrix, full_matrices=False)
+        )
+        if rounded:
+            level = max(matrix.shape) * float(space.finfo(sizes.dtype).eps)
+            sizes = space.where(sizes > level * sizes[0], sizes, 0.0)
+        return as_floats((U * function(sizes)) @ Vt, leaf).reshape(leaf.shape)
+
     def array(self, name: str, value: ArrayLike) -> Array:
         return finite_array(str(self), name, value, ndim=2)
+
+
+def _column(matrix: Any) -> tuple[Any, Any, Any]:
+    """The singular value decomposition of one column, zero vectors for a column of zeros."""
+    space, size = space_of(matrix), length(matrix)
+    unit = matrix / space.where(size > 0, size, 1.0)
+    return unit, size.reshape(1), space.ones((1, 1), matrix.dtype)
 
 
 def shape_of(value: ArrayLike) -> tuple[int, ...]:
@@ -69,21 +136,46 @@ def rounding(U: Array, Vt: Array) -> float:
     return float(max(len(U), Vt.shape[1]) * np.finfo(float).eps)
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Nuclear(Spectral):
-    """The sum of the singular values: the rich limit."""
+    """The sum of the singular values: the rich limit.
+
+    `shape` reads flat parameters as a matrix of (rows, columns), in C order.
+    """
+
+    shape: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.shape is None:
+            return
+        if not isinstance(self.shape, tuple | list) or len(self.shape) != 2:
+            raise ValueError(f"Nuclear: shape must be (rows, columns) or None, got {self.shape!r}")
+        sides = tuple(integer("Nuclear", "shape", side, least=1) for side in self.shape)
+        object.__setattr__(self, "shape", sides)
 
     def __str__(self) -> str:
-        return "Nuclear()"
+        return repr(self)
+
+    def as_matrix(self, leaf: Any) -> Any:
+        if self.shape is None:
+            return super().as_matrix(leaf)
+        if leaf.size != math.prod(self.shape):
+            raise ValueError(
+                f"{self}: the matrix has {math.prod(self.shape)} entries but there are {leaf.size} "
+                "parameters; use Blocks for several tensors"
+            )
+        return leaf.reshape(self.shape)
 
     @property
     def law(self) -> Regularizer:
         return L1()
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Frobenius(Spectral):
-    """Half the sum of the squared entries: the kernel limit."""
+    """The sum of the squared entries: the kernel limit."""
+
+    curvature = 2.0
 
     def __str__(self) -> str:
         return "Frobenius()"
@@ -91,6 +183,15 @@ class Frobenius(Spectral):
     @property
     def law(self) -> Regularizer:
         return L2()
+
+    def value(self, theta: Any) -> Any:
+        return self.law.value(theta)
+
+    def subgradient(self, theta: Any) -> Any:
+        return self.law.subgradient(theta)
+
+    def prox(self, theta: Any, weight: Any) -> Any:
+        return self.law.prox(theta, weight)
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)

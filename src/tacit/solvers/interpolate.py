@@ -24,10 +24,12 @@ from tacit.solvers.solution import (
     SOLVED,
     Found,
     Solution,
+    as_sum,
     judged,
     kkt_residual,
     log_value_of,
     normalized,
+    of_root,
     primal_residual,
     restored,
     unreachable,
@@ -82,10 +84,10 @@ def interpolate(
             )
         regularizer = L1()
     with one_blas_thread():
-        solution = in_good_units(X, y, regularizer)
+        solution = in_good_units(X, y, as_sum(regularizer))
     if throw and not solution.outcome.ok:
         raise NumericalError("interpolate", solution.outcome)
-    return solution
+    return solution if as_sum(regularizer) is regularizer else of_root(solution)
 
 
 def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
@@ -119,8 +121,8 @@ def solve(regularizer: Regularizer, at: Constraints) -> Found:
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
         return Found(at.scale * beta, at.original_dual(nu), steps, outcome)
     if isinstance(regularizer, L2):
-        beta, nu = least_norm(regularizer, at)
-        return Found(at.scale * beta, at.original_dual(nu) * at.scale, 1, SOLVED)
+        beta, nu = least_norm(regularizer.spread_weights, at)
+        return Found(at.scale * beta, at.original_dual(2 * nu) * at.scale, 1, SOLVED)
     if isinstance(regularizer, Lp):
         beta, nu, steps, outcome = power_norm.solve(regularizer, at.X, at.y)
         beta, unit = at.scale * beta, 0.0
@@ -151,9 +153,9 @@ def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
     return Found(np.full(at.X.shape[1], np.nan), np.full(len(at.back), np.nan), 0, end)
 
 
-def least_norm(regularizer: L2, at: Constraints) -> tuple[Array, Array]:
-    """The weighted minimum-norm fit, by a QR factorization of the weighted rows."""
-    root = np.broadcast_to(np.sqrt(1 / regularizer.stiffness), at.X.shape[1])
+def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
+    """(beta, nu) of the least sum weights_i beta_i^2, weights_i beta_i = (X^T nu)_i, by QR."""
+    root = np.broadcast_to(np.sqrt(1 / weights), at.X.shape[1])
     basis, triangle = np.linalg.qr((at.X * root).T)
     inner = np.linalg.solve(triangle.T, at.y)
     return root * (basis @ inner), np.linalg.solve(triangle, inner)

@@ -25,10 +25,12 @@ from tacit.solvers.solution import (
     SOLVED,
     Found,
     Solution,
+    as_sum,
     judged,
     kkt_residual,
     log_value_of,
     normalized,
+    of_root,
     restored,
     unreachable,
 )
@@ -50,10 +52,10 @@ def max_margin(
     Z = X * y[:, None]
     with one_blas_thread():
         refuse_zero_rows("max_margin", Z)
-        solution = in_good_units("max_margin", regularizer, Z)
+        solution = in_good_units("max_margin", as_sum(regularizer), Z)
     if throw and not solution.outcome.ok:
         raise NumericalError("max_margin", solution.outcome)
-    return solution
+    return solution if as_sum(regularizer) is regularizer else of_root(solution)
 
 
 def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
@@ -125,9 +127,9 @@ def failed(Z: Array, reason: str) -> Found:
 
 
 def by_least_squares(norm: L2, rows: Rows) -> Found:
-    softness = np.broadcast_to(1 / norm.stiffness, rows.A.shape[1])
-    _, found, steps = least_squares(rows, softness)
-    return Found(rows.scale * found.b, rows.factors * found.nu * rows.scale, steps, SOLVED)
+    softness = np.broadcast_to(1 / norm.spread_weights, rows.A.shape[1])
+    _, found, steps = least_squares(rows, softness)  # of half the sum of squares
+    return Found(rows.scale * found.b, 2 * rows.factors * found.nu * rows.scale, steps, SOLVED)
 
 
 def by_linear_program(rows: Rows) -> Found:

@@ -10,9 +10,10 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome, Record, brief
+from tacit.regularizers.norms import L2
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral
-from tacit.solvers.units import FARTHEST, Units
+from tacit.solvers.units import FARTHEST, Units, representable
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
 SMALL = 1e-10  # worst violation that goes without saying
@@ -139,6 +140,27 @@ def log_value_of(regularizer: Regularizer | Spectral, beta: Array, value: float)
         return -math.inf if value == 0 else math.nan
     inner = regularizer.in_units(math.log(size))(beta / size)
     return math.log(inner) + regularizer.degree * math.log(size) if inner > 0 else -math.inf
+
+
+def as_sum(regularizer: Regularizer) -> Regularizer:
+    """The sum of squares in place of its root, which has the same minimisers."""
+    rooted = isinstance(regularizer, L2) and not regularizer.squared
+    return L2(regularizer.weights) if rooted else regularizer  # type: ignore[attr-defined]
+
+
+def of_root(solution: Solution) -> Solution:
+    """The solution for the root of a regularizer, from the one for the regularizer itself."""
+    if not math.isfinite(solution.log_value):  # zero, or no solution
+        return solution
+    log_value = solution.log_value / 2
+    # the gradient of the root is that of the sum over twice the root
+    log_unit = solution.log_dual_unit - math.log(2) - log_value
+    unmoved = np.zeros(len(solution.dual), dtype=np.intp)
+    dual, log_unit = representable(solution.dual, unmoved, log_unit)
+    value = exponential(log_value)
+    return dataclasses.replace(
+        solution, dual=dual, value=value, log_value=log_value, log_dual_unit=log_unit
+    )
 
 
 def restored(

@@ -18,7 +18,7 @@ from tacit.studies.study import Study
 KEYS = tuple(
     field.name for field in dataclasses.fields(Study) if field.init and field.name != "source"
 )
-PRESETS = Path(__file__).parent / "presets"
+PRESETS = Path(__file__).parent.parent / "figures" / "presets"  # they name cells of figures
 
 
 Trust = bool | Callable[[Path, str], bool]  # whether to run the function that a file names

@@ -26,7 +26,8 @@ import types
 from typing import Any
 
 from tacit.arguments import integer, positive, real
-from tacit.watch.backend import WHO, backend_for
+from tacit.watch.backend import WHO
+from tacit.watch.choice import backend_for
 from tacit.watch.measures import Labels, read_labels
 from tacit.watch.record import load
 from tacit.watch.reporting import report

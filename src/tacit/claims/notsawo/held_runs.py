@@ -9,12 +9,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.notsawo.runs import truth
-from tacit.flows.held_sweep import HeldSweep, held_sweep
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
 from tacit.problems.opposed_units import OpposedUnits, opposed_units
 from tacit.problems.regression import Regression
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 
 SHARES = 2.0 ** np.linspace(-2, 2.5, 19)  # held norm over that of the truth; SHARES[MIDDLE] = 1
 MIDDLE = 8

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.penalties import NuclearNorm
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearMatrix
@@ -68,14 +67,14 @@ def memorized(problem: MatrixProblem) -> Array:
 
 def nuclear_run(problem: MatrixProblem, step: float, beta: float, record: Sequence[int]) -> Any:
     """The dataset of subgradient descent with the nuclear norm, at these steps and 0."""
-    method = Subgradient(step, max(record), NuclearNorm(problem.shape), beta, record=record)
+    method = Subgradient(step, max(record), Nuclear(problem.shape), beta, record=record)
     return method.run(LinearMatrix(problem.shape, START), problem).dataset
 
 
 def penalized(problem: MatrixProblem, beta: float, steps: int = 6000) -> Array:
     """A_beta, the minimiser of the objective, by accelerated proximal descent."""
     step = 0.5 * least_squares_limit(problem.design, problem.y, 1e-3).step_bound
-    method = Proximal(step, steps, NuclearNorm(problem.shape), beta, accelerated=True,
+    method = Proximal(step, steps, Nuclear(problem.shape), beta, accelerated=True,
                       record=[steps])  # fmt: skip
     run = method.run(LinearMatrix(problem.shape, 0.0), problem).dataset
     return np.asarray(run.predictor.values[-1])

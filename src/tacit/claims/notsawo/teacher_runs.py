@@ -10,18 +10,18 @@ import numpy as np
 
 from tacit.claims.notsawo.courses import Course, course, exponent
 from tacit.flows.adam import Adam
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import AbsoluteSum, Penalty, SquaredSum
 from tacit.flows.sgd import SGD
 from tacit.models.function import FunctionModel
 from tacit.models.student import student
 from tacit.problems.teacher import TeacherStudent, teacher_student
+from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.penalty import Term
 
 LEVEL = 0.05  # of the variance of the labels: what counts as solved
 STEP, BUDGET = 3e-3, 5000
 BETAS = (0.1, 0.03, 0.01)
 DESCENT = ((4e-3, 0.1), (4e-3, 0.03), (4e-3, 0.01), (2e-3, 0.1))  # step, beta
-L1 = AbsoluteSum()
 
 
 @functools.lru_cache(maxsize=16)
@@ -57,7 +57,7 @@ def derivatives(seed: int, shuffled: bool = False) -> DerivativeMatch:
 
 
 def taught(
-    data: TeacherStudent, seed: int, penalty: Penalty | None, beta: float, step: float = STEP
+    data: TeacherStudent, seed: int, penalty: Term | None, beta: float, step: float = STEP
 ) -> Course:
     """The course under Adam, as long as 5000 steps of 3e-3."""
     method = Adam(step, round(BUDGET * STEP / step), penalty, beta)
@@ -66,7 +66,7 @@ def taught(
 
 def descended(seed: int, step: float, beta: float, reach: float) -> Course:
     """The course under subgradient descent with l1, for `reach` times 1/(step beta) steps."""
-    method = SGD(step, round(reach / (step * beta)), L1, beta, points_per_decade=40)
+    method = SGD(step, round(reach / (step * beta)), L1(), beta, points_per_decade=40)
     return course(sparse(seed), net(seed), method, LEVEL)
 
 
@@ -95,7 +95,7 @@ class Runs:
 
     @functools.cached_property
     def l1(self) -> list[list[Course]]:
-        return [[taught(sparse(s), s, L1, beta) for beta in BETAS] for s in self.seeds]
+        return [[taught(sparse(s), s, L1(), beta) for beta in BETAS] for s in self.seeds]
 
     @functools.cached_property
     def descent(self) -> list[list[Course]]:
@@ -119,11 +119,11 @@ class Runs:
 
     @functools.cached_property
     def euclid(self) -> list[Course]:
-        return [taught(sparse(s), s, SquaredSum(), BETAS[0]) for s in self.seeds]
+        return [taught(sparse(s), s, L2(), BETAS[0]) for s in self.seeds]
 
     @functools.cached_property
     def dense(self) -> list[Course]:
-        return [taught(dense(s), s, L1, BETAS[0]) for s in self.seeds]
+        return [taught(dense(s), s, L1(), BETAS[0]) for s in self.seeds]
 
     @property
     def controls(self) -> list[Course]:
@@ -145,7 +145,7 @@ def most(courses: list[Course]) -> float:
 def adam_powers(seed: int, row: list[Course]) -> tuple[float, float]:
     """Adam's exponents of t2 in beta at one step, and in the step at one beta."""
     steps = np.array([STEP, STEP / 3])
-    slow = taught(sparse(seed), seed, L1, BETAS[0], steps[1])
+    slow = taught(sparse(seed), seed, L1(), BETAS[0], steps[1])
     times = np.array([row[0].verdict.t2, slow.verdict.t2])
     return exponent(np.array(BETAS), np.array([c.verdict.t2 for c in row])), exponent(steps, times)
 

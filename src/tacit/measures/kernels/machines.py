@@ -218,7 +218,7 @@ def _separating(
         cosines = y * (rows @ found.beta) / (sizes * np.linalg.norm(found.beta))
         if cosines.min() < FLAT:
             raise _inseparable(who)
-    dual = found.dual * y
+    dual = found.dual * y / 2  # L2() is |beta|^2: its gradient 2 beta is the sum of y_n dual_n x_n
     if frame.right is not None:
         return dual, at.expand(found.beta @ frame.right), found.outcome
     return dual, at.pull(X, dual), found.outcome

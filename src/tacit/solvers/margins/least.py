@@ -8,7 +8,6 @@ import numpy as np
 import scipy
 
 from tacit.arguments import Array
-from tacit.regularizers.norms import L2
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import interpolate
 from tacit.solvers.constraints import reduce
@@ -40,7 +39,7 @@ def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
     sizes = np.abs(triangle.diagonal())
     if sizes.min() < ILL * sizes.max():  # an elimination that heeds the sizes of the columns
         system = reduce("max_margin", A, c)
-        inner, nu = interpolate.least_norm(L2(), system)
+        inner, nu = interpolate.least_norm(np.ones(1), system)
         return system.original_dual(nu) * system.scale, system.scale * inner
     try:
         inner = np.linalg.solve(triangle.T, c)

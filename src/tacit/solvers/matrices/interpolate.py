@@ -99,7 +99,7 @@ def found(problem: MatrixData, reg: Spectral) -> Found:
         return nothing(problem, Outcome(Kind.STALLED, f"no minimiser of {reg}: {reason}"))
     dual = at.original_dual(nu)
     # only the Frobenius norm's gradient grows with the matrix itself at a fixed y/scale
-    dual = dual * at.scale if isinstance(reg, Frobenius) else dual
+    dual = 2 * dual * at.scale if isinstance(reg, Frobenius) else dual
     return Found(at.scale * matrix, dual, steps, outcome, unit)
 
 

@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arguments import one_of, positive
-from tacit.flows.projections import SPHERES, length
 from tacit.training.descent.method import Descent, Oracle
+from tacit.training.descent.projections import SPHERES, length
 
 GROWTH, SHRINK = 1.3, 0.5  # of the step, after one that was taken and one that was not
 STRIDE = 0.1  # the longest step over |w|_2: longer leaps can end where all units are dead

@@ -11,18 +11,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer, one_of, positive
-from tacit.flows.held_norm import stretched
-from tacit.flows.held_step import HeldUpdate
-from tacit.flows.penalized_task import Job, job
-from tacit.flows.projections import SPHERES
 from tacit.models.model import Model
 from tacit.precision import double_precision
+from tacit.problems.classification import Classification
 from tacit.records import Kind, Outcome, Record
+from tacit.training.descent.held_norm import HeldNorm
+from tacit.training.descent.method import Oracle
+from tacit.training.descent.projections import SPHERES
+from tacit.training.samples import SampleLoss, SampleTask
 
 WHO = "held_sweep"
 LABELS = {
     "size": "held norm of the parameters",
-    "loss": "training loss g at the end, over that of the zero predictor",
+    "loss": "training loss at the end, over that of the zero predictor",
     "fall": "what the loss lost in the second half of the steps",
     "parameters": "parameters at the end",
 }
@@ -32,9 +33,9 @@ LABELS = {
 class HeldSweep(Record):
     """Where descent at each held size ended; rows of `parameters` belong to `sizes`.
 
-    `loss` is g at the end and `fall` what it lost in the second half of the steps, both over the
-    g of the zero predictor (over 1 on a Classification, whose g is a mean). The outcome of a size
-    is solved if its fall is at most the tolerance, and budget spent if more steps would matter.
+    `loss` is that of the end and `fall` what it lost in the second half of the steps, both over
+    the loss of the zero predictor (over 1 on a Classification). The outcome of a size is solved if
+    its fall is at most the tolerance, and budget spent if more steps would matter.
     """
 
     norm: str
@@ -67,7 +68,7 @@ def held_sweep(
     problem: Any,
     sizes: ArrayLike,
     norm: str = "l2",
-    step: float = 1.0,
+    learning_rate: float = 1.0,
     steps: int = 2000,
     start: ArrayLike | None = None,
     tolerance: float = 1e-4,
@@ -76,34 +77,35 @@ def held_sweep(
 
     `start` replaces the model's own; a table has one row per size. It is stretched to each size.
     """
-    made = job(WHO, model, problem, None, 0.0)
+    task = SampleTask(WHO, model, problem)
     one_of(WHO, "norm", norm, SPHERES)
     held = finite_array(WHO, "sizes", sizes, ndim=1)
     if held.min() <= 0:
         raise ValueError(f"{WHO}: sizes must be > 0, got {held.min():g}")
-    step, steps = positive(WHO, "step", step), integer(WHO, "steps", steps, least=2)
-    begins = _starts(made, start, norm, held)
+    rate = positive(WHO, "learning_rate", learning_rate)
+    steps = integer(WHO, "steps", steps, least=2)
+    begins = _starts(task.start, start, norm, held)
     with double_precision():
-        run = _compiled(HeldUpdate(made.slope, norm))
-        ends = run(made.data, held, begins, step, steps // 2, steps)
+        run = _compiled(task.objective, norm)
+        ends = run(task.data, held, begins, rate, steps // 2, steps)
     parameters, loss, halfway = (np.asarray(part) for part in ends)
-    scale = 1.0 if made.mean else float(np.sum(np.asarray(made.problem.y) ** 2)) / 2
-    scale = scale or 1.0  # labels that are all zero have no scale
+    scale = 1.0 if isinstance(problem, Classification) else float(np.exp(task.log_unit()))
     loss, fall = loss / scale, (halfway - loss) / scale
     outcomes = tuple(_outcome(*pair, tolerance) for pair in zip(loss, fall, strict=True))
     return HeldSweep(norm, held, loss, fall, parameters, outcomes)
 
 
-def _starts(made: Job, start: ArrayLike | None, norm: str, sizes: Array) -> Array:
+def _starts(own: Array, start: ArrayLike | None, norm: str, sizes: Array) -> Array:
     """One row per size, of that norm."""
-    given, shape = made.start if start is None else np.asarray(start), (len(sizes), made.start.size)
+    given, shape = own if start is None else np.asarray(start), (len(sizes), own.size)
     if given.shape not in (shape, shape[1:]):
         raise ValueError(
             f"{WHO}: start must have {shape[1]} parameters, or a row of them for each of the "
             f"{shape[0]} sizes, got shape {given.shape}"
         )
     rows = finite_array(WHO, "start", np.broadcast_to(given, shape), ndim=2)
-    return np.array([stretched(WHO, row, norm, w) for row, w in zip(rows, sizes, strict=True)])
+    pairs = zip(rows, sizes, strict=True)
+    return np.array([HeldNorm(size=size, norm=norm).prepared(row) for row, size in pairs])
 
 
 def _outcome(loss: float, fall: float, tolerance: float) -> Outcome:
@@ -116,16 +118,22 @@ def _outcome(loss: float, fall: float, tolerance: float) -> Outcome:
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled(update: HeldUpdate) -> Callable[..., Any]:
-    """(data, sizes, starts, step, half, all steps) -> (theta, g, g at half) for every size."""
+def _compiled(objective: SampleLoss, norm: str) -> Callable[..., Any]:
+    """(data, sizes, starts, rate, half, all steps) -> parameters, loss, loss at half of the steps.
+
+    There is one of each for every size.
+    """
     import jax
 
-    def one(data: Any, size: Any, start: Any, step: Any, half: Any, steps: Any) -> Any:
-        def advance(k: Any, state: Any) -> Any:
-            return update({"size": size}, data, k, state)
+    def one(data: Any, size: Any, start: Any, rate: Any, half: Any, steps: Any) -> Any:
+        oracle = Oracle(objective, data, None, None)
+        method = HeldNorm(norm=norm).with_numbers({"size": size, "learning_rate": rate})
 
-        middle = jax.lax.fori_loop(0, half, advance, update.begin(data, start, step))
+        def advance(k: Any, state: Any) -> Any:
+            return method.step(oracle, *state, k)
+
+        middle = jax.lax.fori_loop(0, half, advance, (start, method.memory(oracle, start)))
         end = jax.lax.fori_loop(half, steps, advance, middle)
-        return end[0], end[1], middle[1]
+        return end[0], end[1][0], middle[1][0]
 
     return jax.jit(jax.vmap(one, in_axes=(None, 0, 0, None, None, None)))

@@ -8,27 +8,26 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array
-from tacit.flows.penalties import Penalty
-from tacit.models.model import Model
 from tacit.precision import double_precision
+from tacit.regularizers.penalty import Term
 
 WHO = "DerivativeMatch"
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
-class DerivativeMatch(Penalty):
+class DerivativeMatch(Term):
     """h = (1/2) sum_n |grad_x f(theta, x_n) - slopes_n|^2 at the rows x_n of `points`.
 
     `slopes` holds the gradients in x of the function to be learnt, one row per point: first-order
     Sobolev training. A proximal map is not known.
     """
 
-    model: Model
+    model: Any
     points: Array
     slopes: Array
 
-    def __init__(self, model: Model, points: ArrayLike, slopes: ArrayLike) -> None:
-        if not isinstance(model, Model):
+    def __init__(self, model: Any, points: ArrayLike, slopes: ArrayLike) -> None:
+        if not callable(getattr(model, "predict", None)):
             raise ValueError(f"{WHO}: the model must be a Model, got {type(model).__name__}")
         places = finite_array(WHO, "points", points, ndim=2)
         wanted = finite_array(WHO, "slopes", slopes, ndim=2)
@@ -41,8 +40,14 @@ class DerivativeMatch(Penalty):
             object.__setattr__(self, name, value)
 
     @property
-    def has_prox(self) -> bool:
-        return False
+    def smooth(self) -> bool:
+        return True
+
+    def __eq__(self, other: object) -> bool:
+        return self is other
+
+    def __hash__(self) -> int:
+        return id(self)
 
     def derivatives(self, theta: Any) -> Any:
         """grad_x f(theta, x_n), one row per point."""
@@ -69,6 +74,3 @@ class DerivativeMatch(Penalty):
 
     def prox(self, theta: Any, weight: Any) -> Any:
         raise ValueError(f"{WHO}: no proximal map is known; use Subgradient, Adam or SGD")
-
-    def describe(self) -> dict[str, Any]:
-        return {"penalty": WHO, "points": len(self.points)}
