@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.training.tokens.meter import cross_entropies
 from tacit.flows.image_steps import Model, State
 from tacit.flows.image_task import ImageTask, Part, block_size, block_starts, looker
 from tacit.models.image_layers import Params, in_order
+from tacit.training.tokens.meter import cross_entropies
 
 LABELS = {
     "train_loss": "mean cross-entropy over all training images",

@@ -144,7 +144,7 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
         if method.penalties == "prox":
             raise ValueError(f"{who}: needs a penalty with a proximal map: penalty=0.1 * L1(), say")
         return None
-    if not hasattr(penalty, "terms"):
+    if not isinstance(getattr(penalty, "terms", None), tuple):
         raise ValueError(
             f"{who}: penalty must be a number times a regularizer, such as 1e-3 * L1(), got "
             f"{penalty!r}"

@@ -69,6 +69,9 @@ class Run:
         batches: Batches,
         seed: int,
     ) -> None:
+        import jax
+        import jax.numpy as jnp
+
         self.who, self.task, self.method, self.penalty = who, task, method, penalty
         self.batches, self.seed = batches, seed
         terms = () if penalty is None else penalty.terms
@@ -76,6 +79,7 @@ class Run:
         regularizers = tuple(regularizer for _, regularizer in terms)
         self.code = Code(task.objective, method.kind(), method, regularizers, batches, task.outside)
         data = task.data if batches.size else task.full_data()
+        data = jax.tree.map(jnp.asarray, data)  # once, not in every call of compiled steps
         self.given = self.weights, method.numbers(), data
 
     def begin(self) -> State:
@@ -107,8 +111,13 @@ class Run:
 
     def reach(self, state: State, t: float, most: int) -> State:
         """The state at the step that ends nearest to time `t`, but not beyond step `most`."""
-        while (left := (t - self.moment(state).t) / self.rate(state)) >= 0.5 and state.taken < most:
-            # half the way at a time, since the rate may grow; not on if it is not a number
+        while state.taken < most:
+            left = (t - self.moment(state).t) / self.rate(state)
+            if left < 0.5:
+                break
+            if not math.isfinite(left):  # one more step shows that it diverges
+                return self.advance(state, state.taken + 1)
+            # half the way at a time, since the rate may grow
             state = self.advance(state, min(most, state.taken + max(1, int(left / 2))))
         return state
 

@@ -19,7 +19,7 @@ BLOCK = 36  # rows that are gathered and summed in one compiled pass
 
 
 class Pairs(NamedTuple):
-    """Training pairs and their answers as one-hot rows, one row per pair: what batches draw from."""
+    """Training pairs and their answers as one-hot rows, one row each: what batches draw from."""
 
     pairs: Any
     answers: Any
@@ -101,7 +101,7 @@ class TokenLoss:
         return jax.nn.logsumexp(logs) - np.log(len(labels))
 
     def _joined(self, data: Distinct, tensors: Tensors) -> Any:
-        """The joint codes of the pairs; for one embedding with a backward pass that only gathers."""
+        """The joint codes of the pairs; for one embedding its backward pass only gathers."""
         assert isinstance(self.net, TokenMLP)
         if data.places is None:
             return self.net.joined(tensors, data.pairs)

@@ -46,6 +46,7 @@ class TokenMeter(Meter):
 
     def __init__(self, task: TokenTask, penalty: Any) -> None:
         self.task, self.penalty = task, penalty
+        self.net: Any = task.model
         problem = task.problem
         self.masks = {
             "train": problem.train,
@@ -55,16 +56,16 @@ class TokenMeter(Meter):
         }
         self.start = flat(task.start)
         self.probes, self.kernel = None, None
-        if hasattr(task.model, "kernel"):
+        if hasattr(self.net, "kernel"):
             chosen = np.random.default_rng(0).permutation(len(problem.pairs))[:PROBES]
             self.probes = problem.pairs[np.sort(chosen)]
-            self.kernel = task.model.kernel(doubled(task.start), self.probes)
+            self.kernel = self.net.kernel(doubled(task.start), self.probes)
         self.rows: list[dict[str, float]] = []
         self.first = self.look(Moment(0, 0.0, -math.inf, task.start))
 
     def look(self, moment: Moment) -> Mapping[str, float]:
         problem, parameters = self.task.problem, doubled(moment.parameters)
-        logits = np.asarray(self.task.model.logits(parameters, problem.pairs))
+        logits = np.asarray(self.net.logits(parameters, problem.pairs))
         losses = cross_entropies(logits, problem.labels)
         right = logits.argmax(axis=1) == problem.labels
         loss = _mean(losses, problem.train)
@@ -80,7 +81,7 @@ class TokenMeter(Meter):
             "turn": turn(self.start, flat(parameters)),
         }
         if self.kernel is not None:
-            kernel = self.task.model.kernel(parameters, self.probes)
+            kernel = self.net.kernel(parameters, self.probes)
             alive = kernel.any()
             found["kernel_distance"] = kernel_distance(self.kernel, kernel) if alive else math.nan
         if self.penalty is not None:
@@ -96,7 +97,7 @@ class TokenMeter(Meter):
     def stalled(self, moment: Moment) -> str | None:
         if self.kernel is None or not self.kernel.any():
             return None
-        if self.task.model.kernel(moment.parameters, self.probes).any():
+        if self.net.kernel(doubled(moment.parameters), self.probes).any():
             return None
         return "no hidden unit is active any more"
 
