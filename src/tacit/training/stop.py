@@ -303,3 +303,8 @@ def understood(
             raise ValueError(
                 f"{who}: {type(rule).__name__} does not apply here{reason}; use {names}"
             )
+
+
+def first(given: Sequence[Stop], kind: type[Stop]) -> Any:
+    """The rule of this kind, or None."""
+    return next((rule for rule in given if isinstance(rule, kind)), None)
