@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-
 from tacit.flows.adam import Adam
 from tacit.flows.penalized_batches import Batches
 from tacit.flows.sgd import SGD
 from tacit.flows.subgradient import Subgradient
+
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.precision import double_precision

@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-
 from tacit.flows.adam import Adam
 from tacit.flows.proximal import Proximal
 from tacit.flows.sgd import SGD
 from tacit.flows.subgradient import Subgradient
+
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.coherence import coherence, coherent_completion
 from tacit.problems.groups import permutation_group

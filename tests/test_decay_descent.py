@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tacit.flows.decay import WeightDecay
 from tacit.flows.descent import GradientDescent
-from tacit.flows.parameter import ParameterFlow
+
+from tacit import Time, train
+from tacit.flows.decay import WeightDecay
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.function import FunctionModel
@@ -17,6 +17,7 @@ from tacit.problems.classification import Classification, separable_points
 from tacit.problems.matrices import Completion
 from tacit.problems.regression import sparse_regression
 from tacit.records import Kind
+from tacit.training.exact.parameter import ParameterFlow
 
 PROBLEM = sparse_regression(4, 6, 2, seed=0)
 COMPLETION = Completion((3, 3), [(0, 0), (0, 1), (2, 1)], [1.0, -0.5, 2.0], np.ones((3, 3)))
@@ -81,7 +82,7 @@ def test_no_decay_is_plain_descent():
 @given(st.integers(0, 100), st.floats(0.01, 1.0), st.floats(0.2, 1.5))
 def test_small_steps_follow_the_flow_to_first_order(seed, rate, alpha):
     problem, net = separable_points(4, 5, seed=seed, loss="logistic"), DiagonalNet(2, alpha=alpha)
-    flow = WeightDecay(ParameterFlow(t_max=2.0, rtol=1e-10), rate).run(net, problem)
+    flow = train(net, problem, ParameterFlow(rtol=1e-10, weight_decay=rate), stop=Time(2.0))
 
     def error(steps):
         path = WeightDecay(GradientDescent(step=2.0 / steps, steps=steps), rate).run(net, problem)
@@ -93,7 +94,7 @@ def test_small_steps_follow_the_flow_to_first_order(seed, rate, alpha):
 
 @pytest.mark.parametrize(("model", "problem"), CASES[3:])
 def test_other_models_follow_the_flow_to_first_order_too(model, problem):
-    flow = ParameterFlow(t_max=1.0, rtol=1e-9).run_decayed(model, problem, 0.5)
+    flow = train(model, problem, ParameterFlow(rtol=1e-9, weight_decay=0.5), stop=Time(1.0))
 
     def error(steps):
         path = GradientDescent(step=1.0 / steps, steps=steps).run_decayed(model, problem, 0.5)

@@ -46,7 +46,9 @@ def test_places_lead_where_dense_rows_lead_and_no_dense_row_is_made(method, mode
         raise AssertionError("the dense design was made")
 
     monkeypatch.setattr(Completion, "design", property(refuse))
-    monkeypatch.setattr("tacit.flows.tangent_path.FEW", 0)  # the kernels of tiny nets are dense
+    monkeypatch.setattr(
+        "tacit.training.exact.labelling.FEW", 0
+    )  # the kernels of tiny nets are dense
     path = METHODS[method]().run(net, given)
     np.testing.assert_allclose(path.parameters, dense.parameters, rtol=1e-10, atol=1e-13)
     apart = np.abs(path.parameters - net.start(36)).max()

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from tacit.flows.adam import Adam
 
 from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
 from tacit.claims.notsawo.courses import Course
 from tacit.figures import notsawo_teacher
 from tacit.figures.notsawo_lessons import derivatives, fitted, lesson, times
 from tacit.figures.registry import draw, figures, make
-from tacit.flows.adam import Adam
 from tacit.models.student import student
 from tacit.problems.teacher import teacher_student
 from tacit.regularizers.norms import L1

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-
 from tacit.flows.subgradient import Subgradient
+
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
 from tacit.precision import double_precision

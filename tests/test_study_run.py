@@ -46,8 +46,10 @@ def test_a_study_of_parts_is_the_loop_one_would_write(tmp_path):
         name="scale",
         problem={"is": "sparse_regression", "dimension": 12, "sparsity": 2},
         model={"is": "DiagonalNet", "depth": 2},
-        flow={"is": "DualFlow", "rtol": 1e-6, "loss": 1e-6},
-        record=["test_error", "predictor"],
+        method={"is": "DualFlow", "rtol": 1e-6},
+        stop=[{"is": "Interpolated", "relative": 1e-6}, {"is": "Time", "t": 1e9}],
+        record={"is": "LogSpaced", "per_decade": 20},
+        final=["test_error", "predictor"],
         trajectory=["t", "log_loss"],
         probes={
             "turn": {"is": "angle", "a": "$path.predictor", "b": "$problem.truth"},
@@ -66,8 +68,10 @@ def test_a_study_of_parts_is_the_loop_one_would_write(tmp_path):
     for alpha, samples, seed in itertools.product([0.1, 1.0], [5, 8], [0, 1]):
         at = dataset.sel(alpha=alpha, samples=samples, seed=seed)
         problem = tacit.sparse_regression(samples=samples, dimension=12, sparsity=2, seed=seed)
-        flow = tacit.DualFlow(rtol=1e-6, loss=1e-6)
-        path = flow.run(tacit.DiagonalNet(depth=2, alpha=alpha), problem)
+        flow = tacit.DualFlow(rtol=1e-6)
+        path = tacit.train(
+            tacit.DiagonalNet(depth=2, alpha=alpha), problem, flow, stop=tacit.Interpolated(1e-6)
+        )
         assert at.test_error == path.dataset.test_error[-1]
         np.testing.assert_array_equal(at.predictor, path.predictor)
         curve = at.trajectory_log_loss.dropna("time")

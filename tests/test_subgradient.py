@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tacit.flows.descent import GradientDescent
 from tacit.flows.proximal import Proximal
 from tacit.flows.subgradient import Subgradient
+
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.classification import separable_points

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from tacit.claims.notsawo.courses import course, exponent
 from tacit.flows.adam import Adam
 from tacit.flows.sgd import SGD
+
+from tacit.claims.notsawo.courses import course, exponent
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.student import student

@@ -2,22 +2,7 @@
 
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
-from tacit.flows.adam import Adam
-from tacit.flows.decay import WeightDecay
-from tacit.flows.descent import GradientDescent
-from tacit.flows.dual import DualFlow
-from tacit.flows.exponential import TangentFlow
-from tacit.flows.held_norm import HeldNorm
-from tacit.flows.image_path import ImagePath, load_image_path
-from tacit.flows.image_training import ImageTraining
-from tacit.flows.matrix import MatrixFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
-from tacit.flows.proximal import Proximal
-from tacit.flows.sgd import SGD
-from tacit.flows.stopping import LogLoss, Near, Scale
-from tacit.flows.subgradient import Subgradient
+from tacit.figures.paths import plot
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
 from tacit.measures.forecast import Forecast, forecast, transition_time
@@ -49,6 +34,7 @@ from tacit.models.image_net import ImageNet, conv_net, dense_net
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
+from tacit.models.output_layer import OutputLayer
 from tacit.models.product import ProductNet
 from tacit.models.relu_net import relu_net
 from tacit.models.reparametrized import Reparametrized
@@ -92,7 +78,6 @@ from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.matrices.interpolate import interpolate_matrix
 from tacit.solvers.matrices.solution import MatrixSolution
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
@@ -105,15 +90,46 @@ from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.descent.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.methods import (
+    SGD,
+    Adam,
+    GradientDescent,
+    NormalizedDescent,
+    Proximal,
+    Subgradient,
+)
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.path import Path, load_path
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import (
+    Accuracy,
+    Below,
+    Epochs,
+    Interpolated,
+    LogLoss,
+    Loss,
+    Near,
+    Scale,
+    Steps,
+    Time,
+)
+from tacit.training.train import train
 from tacit.watch import Watch, watch
 
 __all__ = [
     "L1",
     "L2",
     "SGD",
+    "Accuracy",
     "Adam",
     "Assumptions",
+    "At",
+    "Below",
     "Blocks",
     "CircleTeacher",
     "Classification",
@@ -127,6 +143,7 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "DualFlow",
+    "Epochs",
     "Factorization",
     "Forecast",
     "Frobenius",
@@ -136,9 +153,8 @@ __all__ = [
     "HeldNorm",
     "HeldSweep",
     "ImageNet",
-    "ImagePath",
-    "ImageTraining",
     "Images",
+    "Interpolated",
     "InterpolationPath",
     "KernelMachine",
     "KernelRegression",
@@ -146,7 +162,9 @@ __all__ = [
     "LinearPredictor",
     "Linearized",
     "LogLoss",
+    "LogSpaced",
     "Lojasiewicz",
+    "Loss",
     "Lp",
     "MarginPath",
     "MatrixFlow",
@@ -156,6 +174,7 @@ __all__ = [
     "Nuclear",
     "NumericalError",
     "Outcome",
+    "OutputLayer",
     "ParameterFlow",
     "Path",
     "Penalty",
@@ -175,11 +194,13 @@ __all__ = [
     "SlowFlow",
     "Solution",
     "Stability",
+    "Steps",
     "Study",
     "Subgradient",
     "SymmetricFactorization",
     "TangentFlow",
     "TeacherStudent",
+    "Time",
     "TokenMLP",
     "TokenNet",
     "TokenQuadratic",
@@ -189,7 +210,6 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "Watch",
-    "WeightDecay",
     "angle",
     "assumptions",
     "azimuth_pitch",
@@ -209,7 +229,6 @@ __all__ = [
     "held_sweep",
     "import_images",
     "interpolate",
-    "interpolate_matrix",
     "interpolate_path",
     "kernel_alignment",
     "kernel_distance",
@@ -218,8 +237,8 @@ __all__ = [
     "kernel_regression",
     "kernel_svm",
     "load",
-    "load_image_path",
     "load_images",
+    "load_path",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "low_rank_completion",
@@ -233,6 +252,7 @@ __all__ = [
     "nuclear_slow_flow",
     "participation_ratio",
     "permutation_group",
+    "plot",
     "predicted_delay",
     "ratchet_path",
     "read_study",
@@ -251,6 +271,7 @@ __all__ = [
     "tangent_kernel",
     "teacher_student",
     "three_points",
+    "train",
     "transition_time",
     "two_layer",
     "univariate_relu",

@@ -7,12 +7,13 @@ import dataclasses
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.problems.regression import Regression
 from tacit.solvers.solution import primal_residual
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.path import Path
+from tacit.training.train import train
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Endpoint:
 
 def trained(X: Array, y: Array, model: Model) -> Endpoint:
     """Gradient flow in the parameters of `model` on the squared loss, run to interpolation."""
-    path = ParameterFlow().run(model, Regression(X, y))
+    path = train(model, Regression(X, y), ParameterFlow())
     beta = np.asarray(path.predictor)
     return Endpoint(beta, primal_residual(X, y, beta), path)
 

@@ -13,8 +13,6 @@ from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, level, line
 from tacit.explore.state import Values, View
 from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
 from tacit.measures.forecast import Forecast, forecast
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
@@ -23,6 +21,9 @@ from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.population import MajorityCube
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.record import At
+from tacit.training.train import train
 
 SAMPLES, DIMENSION = 40, 100
 TASKS = {"majority": "majority of three signs: grok", "margin": "dense wide margin: misgrok"}
@@ -75,9 +76,9 @@ def times(rate: float, foreseen: Forecast | str) -> Array:
 def run(task: str, log10_alpha: float, log10_decay: float) -> dict[str, Array]:
     """Time, accuracies and parameter norm along the exact flow."""
     rate, net = 10.0**log10_decay, DiagonalNet(depth=2, alpha=10.0**log10_alpha)
-    record = tuple(times(rate, foretold(task, log10_alpha, log10_decay)))
-    flow = DualFlow(t_max=record[-1], rtol=RTOL, record=record, points_per_decade=1)
-    path = WeightDecay(flow, rate).run(net, problem_of(task)).dataset.isel(time=slice(1, None))
+    record = At(times=times(rate, foretold(task, log10_alpha, log10_decay)))
+    flow = DualFlow(rtol=RTOL, weight_decay=rate)
+    path = train(net, problem_of(task), flow, record=record).dataset.isel(time=slice(1, None))
     names = ("t", "train_accuracy", "test_accuracy", "parameter_norm")
     return {name: path[name].values for name in names}
 

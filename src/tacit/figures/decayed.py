@@ -64,17 +64,18 @@ def decayed(problem: Classification, parameters: Parameters) -> xarray.Dataset:
 
 def _run(net: DiagonalNet, problem: Classification, parameters: Parameters) -> xarray.Dataset:
     """The path of the exact flow, recorded from the first time shown: log-spaced and evenly."""
-    from tacit.flows.decay import WeightDecay
-    from tacit.flows.dual import DualFlow
     from tacit.records import NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import At
+    from tacit.training.train import train
 
     first, last = parameters["t_first"], parameters["end"] / parameters["rate"]
     density = parameters["points_per_decade"]
     spaced = np.geomspace(first, last, round(density * math.log10(last / first)) + 1)
     even = np.linspace(0, last, 4 * density + 1)  # log-spaced records are few where it happens
     times = np.unique(np.concatenate([spaced[:-1], even[even > first]]))
-    flow = DualFlow(t_max=last, rtol=parameters["rtol"], record=tuple(times))
-    path = WeightDecay(flow, parameters["rate"]).run(net, problem)
+    flow = DualFlow(rtol=parameters["rtol"], weight_decay=parameters["rate"])
+    path = train(net, problem, flow, record=At(times=times))
     if not path.outcome.ok:
         raise NumericalError(f"flow from norm {parameters['norm']:g}", path.outcome)
     return path.dataset.isel(time=slice(1, None))  # at t = 0 there is no direction yet

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.flows.path import Path
     from tacit.problems.classification import Classification
+    from tacit.training.path import Path
 
 PRESETS: dict[str, Parameters] = {
     "quick": {"samples": 60, "dimension": 500, "seed": 0, "level": 0.95, "after": 8.0,
@@ -106,20 +106,22 @@ def confidence(margins: Array) -> Array:
 
 def _run(problem: Classification, rate: float, norm: float, parameters: Parameters) -> Path:
     """A flow until every transition has passed; without decay as long as at the smallest rate."""
-    from tacit.flows.decay import WeightDecay
-    from tacit.flows.dual import DualFlow
-    from tacit.flows.stopping import LogLoss
     from tacit.models.diagonal import DiagonalNet
     from tacit.records import Kind, NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import LogLoss, Stop, Time
+    from tacit.training.train import train
 
     slowest = rate or min(rate for rate in parameters["rates"] if rate > 0)
     largest = norm if rate else max(parameters["norms"])
     t_max = (parameters["after"] + max(math.log(largest), 0.0)) / slowest
-    pace = {"points_per_decade": parameters["points_per_decade"], "rtol": parameters["rtol"]}
+    flow = DualFlow(rtol=parameters["rtol"], weight_decay=rate)
     # without decay the loss is about 1/t: the clock has to reach beyond t_max
-    flow = DualFlow(t_max=t_max, until=None if rate else LogLoss(-2 * math.log(t_max)), **pace)
+    stop: list[Stop] = [Time(t_max)] if rate else [Time(t_max), LogLoss(-2 * math.log(t_max))]
     model = DiagonalNet(depth=2, alpha=norm / math.sqrt(2 * problem.dimension))
-    path = WeightDecay(flow, rate).run(model, problem)
+    record = LogSpaced(parameters["points_per_decade"])
+    path = train(model, problem, flow, stop=stop, record=record)
     if not path.outcome.ok and (rate or path.outcome.kind is not Kind.BUDGET_SPENT):
         raise NumericalError(f"flow from norm {norm:g} at rate {rate:g}", path.outcome)
     return path

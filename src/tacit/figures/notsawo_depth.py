@@ -137,15 +137,22 @@ def miss(of: Regression, bias: Regularizer) -> float:
 
 def trained(parameters: Parameters, of: Regression, depth: int) -> dict[str, Any]:
     """A run without a penalty, to the end of its steps or of its loss, with its times."""
-    from tacit.flows.subgradient import Subgradient
     from tacit.models.diagonal import DiagonalNet
     from tacit.models.linear import LinearPredictor
+    from tacit.training.descent.methods import GradientDescent
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Loss, Steps
+    from tacit.training.train import train
 
     start = parameters["start"]
     net = LinearPredictor(parameters["flat_start"]) if depth == 1 else DiagonalNet(depth, start)
-    names = ("step", "steps", "points_per_decade")
-    method = Subgradient(**{name: parameters[name] for name in names}, until={"loss": FITTED})
-    run = method.run(net, of).dataset
+    run = train(
+        net,
+        of,
+        GradientDescent(parameters["step"]),
+        stop=[Steps(parameters["steps"]), Loss(FITTED)],
+        record=LogSpaced(parameters["points_per_decade"]),
+    ).dataset
     steps, error = run.step.values.astype(float), run.relative_error.values
     return {
         "step": steps, "loss": run.loss.values, "relative_error": error,

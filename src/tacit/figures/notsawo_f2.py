@@ -100,7 +100,7 @@ def net_run(model: Any, seed: int, shares: Array, parameters: Parameters) -> dic
 
     case = opposed_units(parameters["samples"], parameters["inputs"], seed=seed)
     sizes, inner = case.least_norm() * shares, parameters["width"] * parameters["inputs"]
-    settings = {"step": 1e-3, "steps": parameters["net_steps"]}
+    settings = {"learning_rate": 1e-3, "steps": parameters["net_steps"]}
     plain = held_sweep(model, case.training, sizes, **settings)
     middle = int(np.argmin(np.abs(shares - 1)))
     theta = plain.parameters[middle]

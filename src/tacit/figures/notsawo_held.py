@@ -95,15 +95,24 @@ def _errors(points: Array, truth: Array) -> Array:
 
 def _path(problem: Regression, truth: Array, parameters: Parameters) -> dict[str, Any]:
     """Norm and error of descent with the l1 penalty, from a start near zero."""
-    from tacit.flows.subgradient import Subgradient
     from tacit.models.linear import LinearPredictor
     from tacit.regularizers.norms import L1
+    from tacit.training.descent.methods import Subgradient
+    from tacit.training.record import At
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
 
     last = parameters["path_steps"]
     record = np.unique(np.geomspace(1, last, parameters["path_points"]).round().astype(int))
-    method = Subgradient(parameters["step"], last, L1(), parameters["beta"],
-                         record=record.tolist())  # fmt: skip
-    run = method.run(LinearPredictor(1e-6), problem).dataset.isel(time=slice(1, None))
+    path = train(
+        LinearPredictor(1e-6),
+        problem,
+        Subgradient(parameters["step"]),
+        penalty=parameters["beta"] * L1(),
+        stop=Steps(last),
+        record=At(record.tolist()),
+    )
+    run = path.dataset.isel(time=slice(1, None))
     size = float(np.linalg.norm(truth))
     return {"path_step": ("record", run.step.values),
             "path_share": ("record", run.norm_l2.values / size),

@@ -34,21 +34,21 @@ class Lesson:
     def adam(self, penalty: Term | None, beta: float, step: float | None = None) -> Course:
         """The course under Adam; with another step it has as much time."""
         from tacit.claims.notsawo.courses import course
-        from tacit.flows.adam import Adam
+        from tacit.training.descent.methods import Adam
 
         p = self.parameters
         size = step or p["step"]
-        method = Adam(size, round(p["steps"] * p["step"] / size), penalty, beta,
-                      points_per_decade=40)  # fmt: skip
-        return course(self.data, self.model, method, p["level"])
+        steps = round(p["steps"] * p["step"] / size)
+        weighed = None if penalty is None else beta * penalty
+        return course(self.data, self.model, Adam(size), weighed, steps, p["level"], 40)
 
     def descent(self, penalty: Term, beta: float, step: float) -> Course:
         from tacit.claims.notsawo.courses import course
-        from tacit.flows.sgd import SGD
+        from tacit.training.descent.methods import SGD
 
         steps = round(self.parameters["reach"] / (step * beta))
-        method = SGD(step, steps, penalty, beta, points_per_decade=40)
-        return course(self.data, self.model, method, self.parameters["level"])
+        level = self.parameters["level"]
+        return course(self.data, self.model, SGD(step), beta * penalty, steps, level, 40)
 
 
 def lesson(kind: str, parameters: Parameters, dense: bool = False) -> Lesson:

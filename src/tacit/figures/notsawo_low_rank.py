@@ -70,7 +70,8 @@ def low_rank_recovery(parameters: Parameters) -> LowRankRecovery:
     from tacit.problems.matrices import low_rank_completion
 
     names = ("dimension", "rank", "samples", "seed")
-    return LowRankRecovery(low_rank_completion(**{name: parameters[name] for name in names}))
+    given = {name: parameters[name] for name in names}
+    return LowRankRecovery(low_rank_completion(**given, loss="half squares"))
 
 
 def recovery(parameters: Parameters) -> Recovery:

@@ -155,13 +155,21 @@ def penalized(case: Recovery, beta: float, start: Array, steps: int = 4000) -> A
 
     From the interpolator of least norm it is near even for tiny beta, from zero it is far.
     """
-    from tacit.flows.proximal import Proximal
+    from tacit.training.descent.methods import Proximal
+    from tacit.training.record import At
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
 
-    step = 0.99 / float(np.linalg.norm(case.X, 2)) ** 2
-    method = Proximal(step, steps, case.penalty, beta, accelerated=True, record=[steps])
-    predictor = method.run(case.model(start), case.problem).predictor
-    assert predictor is not None
-    return predictor.ravel()
+    method = Proximal(0.99 / float(np.linalg.norm(case.X, 2)) ** 2, accelerated=True)
+    path = train(
+        case.model(start),
+        case.problem,
+        method,
+        penalty=beta * case.penalty,
+        stop=Steps(steps),
+        record=At([]),
+    )
+    return path.predictor.ravel()
 
 
 def fits(found: dict[str, Array], pace: Array, within: tuple[float, float]) -> dict[str, float]:

@@ -66,16 +66,24 @@ def step_cell(
     (step beta), and `rest` is |a - a*|^2 of the exact minimiser: where that is above the level, no
     small step brings the run to rest below it. The curves are those of the run.
     """
-    from tacit.flows.subgradient import Subgradient
     from tacit.records import Kind, NumericalError
+    from tacit.training.descent.methods import Subgradient
+    from tacit.training.record import At
+    from tacit.training.stop import Below, Steps
+    from tacit.training.train import train
 
     given = (samples, dimension, sparsity, seed, snr)
     case, slow = _case(given, start)
     step = step_size * 2 / float(np.linalg.norm(case.X, 2)) ** 2
     steps = log_steps(budget, points_per_decade).astype(int).tolist()
-    method = Subgradient(step, steps[-1], case.penalty, beta, record=steps, check=False,
-                         until={"test_error": level})  # fmt: skip
-    path = method.run(case.model(start), case.problem)
+    path = train(
+        case.model(start),
+        case.problem,
+        Subgradient(step, check=False),
+        penalty=beta * case.penalty,
+        stop=[Steps(steps[-1]), Below("test_error", level)],
+        record=At(steps),
+    )
     if path.outcome.kind is Kind.DIVERGED:
         raise NumericalError(f"step {step:g}, beta {beta:g}", path.outcome)
     run, pace = path.dataset, step * beta

@@ -85,9 +85,9 @@ def limits(mirrored: Completion) -> Limits:
     the one of least Frobenius norm: zero wherever nothing was seen.
     """
     from tacit.regularizers.spectral import Frobenius, Nuclear
-    from tacit.solvers.matrices.interpolate import interpolate_matrix
+    from tacit.solvers.interpolate import interpolate
 
-    kernel, nuclear = (interpolate_matrix(mirrored, norm) for norm in (Frobenius(), Nuclear()))
+    kernel, nuclear = (interpolate(mirrored, norm) for norm in (Frobenius(), Nuclear()))
     certificate = max(nuclear.residual, nuclear.kkt)
     return Limits(kernel.matrix, nuclear.matrix, nuclear.value, certificate)
 
@@ -166,18 +166,18 @@ def _trained(
     model: DifferenceFactorization, problem: Completion, mean: MeanLoss, parameters: Parameters
 ) -> xarray.Dataset:
     """The recorded path, half of its records log-spaced and half evenly spaced."""
-    from tacit.flows.decay import WeightDecay
-    from tacit.flows.parameter import ParameterFlow
     from tacit.records import NumericalError
+    from tacit.training.exact.parameter import ParameterFlow
+    from tacit.training.record import At
+    from tacit.training.stop import Time
+    from tacit.training.train import train
 
     last, half = parameters["end"] / mean.rate, parameters["records"] // 2
     first = 1e-2 / model.alpha**2  # the kernel's eigenvalues are of order alpha^2
     times = np.append(np.geomspace(first, last / half, half, endpoint=False),
                       np.linspace(last / half, last, half))  # fmt: skip
-    flow = ParameterFlow(t_max=last, rtol=parameters["rtol"], record=tuple(times[:-1]),
-                         points_per_decade=1)  # fmt: skip
-    decayed: Any = WeightDecay(flow, mean.rate)  # flows are typed for vectors only
-    path = decayed.run(model, problem)
+    flow = ParameterFlow(rtol=parameters["rtol"], weight_decay=mean.rate)
+    path = train(model, problem, flow, stop=Time(last), record=At(times=times[:-1]))
     if not path.outcome.ok:
         raise NumericalError(f"L-F3a, decay {mean.decay:g}", path.outcome)
     t = path.dataset.t.values

@@ -54,15 +54,15 @@ def follow(
     problem: Classification, depth: int, alpha: float, margins: Array, rtol: float
 ) -> xarray.Dataset:
     """The path of gradient flow at exactly these smoothed margins, which must rise."""
-    from tacit.flows.dual import DualFlow
-    from tacit.flows.stopping import LogLoss
     from tacit.models.diagonal import DiagonalNet
     from tacit.records import NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import At
+    from tacit.training.stop import LogLoss
+    from tacit.training.train import train
 
-    flow = DualFlow(
-        until=LogLoss(-float(margins[-1])), record=tuple(margins), points_per_decade=1, rtol=rtol
-    )
-    path = flow.run(DiagonalNet(depth=depth, alpha=alpha), problem)
+    net, stop = DiagonalNet(depth=depth, alpha=alpha), LogLoss(-float(margins[-1]))
+    path = train(net, problem, DualFlow(rtol=rtol), stop=stop, record=At(margins=margins))
     if not path.outcome.ok:
         raise NumericalError(f"flow from alpha = {alpha:g}", path.outcome)
     reached = path.dataset.smoothed_margin.values

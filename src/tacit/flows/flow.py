@@ -9,17 +9,15 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
+from tacit.arguments import integer, positive, real
 from tacit.flows.path import Path
-from tacit.models.model import Model, Separable
-from tacit.problems.classification import Classification
-from tacit.problems.regression import Regression
+from tacit.flows.schedule import points_per_decade
+from tacit.models.model import Model
+from tacit.training.exact.task import Problem
+from tacit.training.task import Progress
 
-Problem = Regression | Classification
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
-
-#: called now and then with the fraction done and a short message
-Progress = Callable[[float, str], None]
 
 
 class Flow(abc.ABC):
@@ -78,16 +76,13 @@ def decayed(flow: Flow, rate: float) -> dict[str, Any]:
     return {"flow": "WeightDecay", "rate": rate, "of": flow.describe()}
 
 
-def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:
-    """`model` and `problem` if they are what a flow of linear predictors can train."""
-    if not isinstance(problem, Problem):
-        raise ValueError(
-            f"{who}: the problem must be a Regression or a Classification, got "
-            f"{type(problem).__name__}; wrap the data as Regression(X, y)"
-        )
-    if not isinstance(model, Separable):
-        raise ValueError(
-            f"{who}: the model must be a separable reparametrization of a linear predictor, such "
-            f"as DiagonalNet or ProductNet, got {type(model).__name__}"
-        )
-    return model, problem
+def check(who: str, flow: Any) -> None:
+    """Refuse settings that no flow can run with."""
+    if real(who, "loss", flow.loss, rule="a finite number >= 0") < 0:
+        raise ValueError(f"{who}: loss must be >= 0, got {flow.loss}")
+    if flow.t_max is not None:
+        positive(who, "t_max", flow.t_max)
+    if not 1e-13 <= positive(who, "rtol", flow.rtol) <= 1e-2:
+        raise ValueError(f"{who}: rtol must be between 1e-13 and 1e-2, got {flow.rtol}")
+    points_per_decade(who, flow.points_per_decade)
+    integer(who, "max_steps", flow.max_steps, least=1)

@@ -1,57 +1,22 @@
-"""The path that training took: a labelled dataset, its last point and how it ended."""
+"""The paths of the methods that `training` has not taken over yet."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.tails import log_mean_loss
-from tacit.models.tangent import kernel_distances
+from tacit.models.model import Separable
 from tacit.problems.classification import Classification
-from tacit.problems.population import accuracy
-from tacit.problems.regression import Regression
+from tacit.problems.matrix_problem import MatrixProblem
 from tacit.records import Outcome, Record
+from tacit.training.exact.labelling import dataset, linear
+from tacit.training.exact.task import Moment, Task
 from tacit.versions import versions
-
-LABELS = {
-    "t": "training time; 0 or inf where float64 cannot hold it, see log_t",
-    "log_t": "natural logarithm of the training time",
-    "step": "number of descent steps taken",
-    "loss": "training loss; NaN where float64 cannot hold it, see log_loss",
-    "log_loss": "natural logarithm of the training loss",
-    "predictor": "linear predictor beta, f(x) = <beta, x>",
-    "norm_l1": "l1 norm of the predictor",
-    "norm_l2": "Euclidean norm of the predictor",
-    "test_error": "population error |beta - truth|^2, beyond the noise",
-    "dual": "dual variable nu, the part in the range of X",
-    "smoothed_margin": "smoothed margin, log(1 / loss)",
-    "margin": "smallest margin y f(x)",
-    "margins": "margins y f(x)",
-    "kernel_distance": "1 - cosine between the tangent kernel and that of the first record",
-    "parameters": "parameters of the model",
-    "final_parameters": "parameters of the model at the last recorded time",
-    "predictions": "outputs of the model",
-    "parameter_norm": "Euclidean norm of the parameters",
-    "turn": "angle between the parameters and their start",
-    "margin_l1": "smallest margin over the l1 norm of the predictor",
-    "margin_l2": "smallest margin over the Euclidean norm of the predictor",
-    "train_accuracy": "share of the samples with a positive margin; a tie counts one half",
-    "test_accuracy": "expected accuracy on new samples",
-    "penalty": "penalty of the parameters, with its weight",
-    "objective": "training loss plus penalty",
-    "gradient_norm": "Euclidean norm of the gradient of the training loss",
-    "penalty_gradient_norm": "Euclidean norm of the subgradient of the penalty",
-    "relative_error": "|predictor - truth| / |truth|",
-    "test_loss": "loss of the test samples",
-    "X": "samples, one per row",
-    "y": "labels",
-}
-LEAST = float(np.log(np.finfo(float).tiny))  # of a loss that float64 holds to all its digits
-UNITS = {"log_t": "log(1)", "log_loss": "log(1)", "step": "steps", "turn": "degrees"}
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -70,124 +35,89 @@ class Path(Record):
     dataset: Any = dataclasses.field(repr=False)
 
 
-def log_sum_of_squares(rows: Array) -> Array:
-    """log(sum of squares) along the last axis, also where the squares would underflow."""
-    largest = np.abs(rows).max(axis=-1, keepdims=True)
-    unit = rows / np.where(largest > 0, largest, 1.0)
-    with np.errstate(divide="ignore"):
-        return 2 * np.log(largest[..., 0]) + np.log(np.maximum((unit**2).sum(axis=-1), 1.0))
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TangentPath(Record):
+    """Where training went; `dataset` holds everything that was recorded, with labels.
+
+    `predictions` and `parameters` are those of the last recorded time.
+    """
+
+    outcome: Outcome
+    t: float
+    log_loss: float
+    predictions: Array
+    parameters: Array
+    dataset: Any = dataclasses.field(repr=False)
+
+    @property
+    def matrix(self) -> Array:
+        """The last matrix of a matrix model."""
+        if "predictor" not in self.dataset:
+            raise ValueError("TangentPath.matrix: the model has no matrix; see `predictions`")
+        return np.asarray(self.dataset.predictor.values[-1])
 
 
 def label(
-    problem: Regression | Classification,
+    problem: Any,
     model: dict[str, Any],
     flow: dict[str, Any],
     outcome: Outcome,
     recorded: dict[str, Array],
     final_parameters: Array | None = None,
 ) -> Path:
-    """The path of one run, from the arrays it `recorded` (first axis: time).
-
-    `recorded` has t, log_t and predictor, and whatever else the flow knows: step, dual,
-    parameters; on classification data also smoothed_margin and margins, which a predictor
-    cannot tell once they are large, and log_slopes, the logarithms of |dbeta_i/dw|^2.
-    """
-    dataset = labelled(problem, recorded, final_parameters)
-    dataset.attrs = {
-        "description": json.dumps(_description(problem, model, flow)),
-        "outcome": outcome.kind.value,
-        "sentence": outcome.sentence,
-    }
-    return Path(
-        outcome,
-        t=float(dataset.t.values[-1]),
-        log_loss=float(dataset.log_loss.values[-1]),
-        predictor=dataset.predictor.values[-1],
-        parameters=final_parameters,
-        dataset=dataset,
-    )
+    """The path of one run of a linear predictor, from the arrays it `recorded`."""
+    made = linear(problem, recorded, final_parameters)
+    return _path(problem, model, flow, outcome, made, final_parameters)
 
 
 def labelled(
-    problem: Regression | Classification,
-    recorded: dict[str, Array],
-    final_parameters: Array | None = None,
+    task: Task,
+    rate: float,
+    flow: dict[str, Any],
+    outcome: Outcome,
+    moments: Sequence[Moment],
+    extra: dict[str, Array] | None = None,
 ) -> Any:
-    """The dataset of what was `recorded`, with all that follows from it."""
-    import xarray
-
-    recorded = recorded | _derived(problem, recorded)
-    recorded.pop("log_slopes", None)
-    variables = {name: (_dims(name), values) for name, values in recorded.items()}
-    if final_parameters is not None:
-        variables["final_parameters"] = (("parameter",), final_parameters)
-    if problem.recipe is None:  # no recipe to draw the data again: keep the data themselves
-        variables |= {"X": (("sample", "feature"), problem.X), "y": (("sample",), problem.y)}
-    coordinates = {name: variables.pop(name) for name in ("t", "step") if name in variables}
-    dataset = xarray.Dataset(variables, coordinates)
-    for name, variable in dataset.variables.items():
-        variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": LABELS[str(name)]}
-    return dataset
+    """A Path of a separable model, a TangentPath of any other."""
+    problem = task.problem
+    if task.test is not None:
+        problem = dataclasses.replace(problem, test=task.test)
+    made = dataset(task._replace(problem=problem), rate, moments, extra)
+    last = moments[-1]
+    if isinstance(task.model, Separable):
+        return _path(problem, task.model.describe(), flow, outcome, made, last.parameters)
+    made.attrs = _attributes(problem, task.model.describe(), flow, outcome)
+    log_loss = float(made.log_loss.values[-1])
+    return TangentPath(outcome, last.t, log_loss, last.predictions, last.parameters, made)
 
 
-def _derived(problem: Regression | Classification, recorded: dict[str, Array]) -> dict[str, Array]:
-    """What follows from the records alone."""
-    predictor = recorded["predictor"]
-    with np.errstate(under="ignore", over="ignore"):
-        found = {
-            "norm_l1": np.abs(predictor).sum(axis=1),
-            "norm_l2": np.exp(log_sum_of_squares(predictor) / 2),
-        }
-        if isinstance(problem, Classification):
-            found |= _margins(problem, recorded)
-            return found | {f"margin_{p}": _over(found["margin"], found[f"norm_{p}"])
-                            for p in ("l1", "l2")}  # fmt: skip
-        log_loss = log_sum_of_squares(predictor @ problem.X.T - problem.y) + problem.log_factor
-        found |= {"log_loss": log_loss, "loss": np.exp(log_loss)}
-        if problem.truth is not None:
-            found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
-    return found
+def _path(
+    problem: Any, model: Any, flow: Any, outcome: Outcome, made: Any, parameters: Array | None
+) -> Path:
+    made.attrs = _attributes(problem, model, flow, outcome)
+    last = float(made.t.values[-1]), float(made.log_loss.values[-1])
+    return Path(outcome, *last, made.predictor.values[-1], parameters, made)
 
 
-def _over(margin: Array, norm: Array) -> Array:
-    """margin / norm; NaN at a zero predictor, which has no direction."""
-    return margin / np.where(norm > 0, norm, np.nan)
-
-
-def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, Array]:
-    """Losses and margins on classification data, from the flow's own where it has them."""
-    margins = recorded.get("margins")
-    if margins is None:
-        margins = recorded["predictor"] @ problem.signed_rows.T
-    if "smoothed_margin" in recorded:
-        log_loss = -recorded["smoothed_margin"]
-    else:
-        log_loss = log_mean_loss(problem.loss, margins)
-    found = {"log_loss": log_loss, "smoothed_margin": -log_loss,
-             "loss": np.where(log_loss > LEAST, np.exp(log_loss), np.nan),
-             "margins": margins, "margin": margins.min(axis=1),
-             "train_accuracy": accuracy(margins)}  # fmt: skip
-    if problem.population is not None:
-        tested = [problem.population.accuracy(beta) for beta in recorded["predictor"]]
-        found["test_accuracy"] = np.array(tested)
-    if "log_slopes" in recorded:
-        found["kernel_distance"] = kernel_distances(problem.signed_rows, recorded["log_slopes"])
-    return found
-
-
-def _dims(name: str) -> tuple[str, ...]:
-    second = {"predictor": "feature", "dual": "sample", "parameters": "parameter",
-              "margins": "sample"}.get(name)  # fmt: skip
-    return ("time",) if second is None else ("time", second)
-
-
-def _description(
-    problem: Regression | Classification, model: dict[str, Any], flow: dict[str, Any]
-) -> dict[str, Any]:
-    described = {"description": problem.description, "samples": problem.samples,
-                 "dimension": problem.dimension, "recipe": problem.recipe}  # fmt: skip
+def _attributes(problem: Any, model: Any, flow: Any, outcome: Outcome) -> dict[str, Any]:
+    names = ("description", "samples", "dimension", "recipe")
+    described = {name: getattr(problem, name) for name in names}
     if isinstance(problem, Classification):
         described["loss"] = problem.loss
-    seed = (problem.recipe or {}).get("seed")
-    return {"problem": described, "model": model, "flow": flow, "seed": seed,
-            "versions": versions()}  # fmt: skip
+    if isinstance(problem, MatrixProblem):
+        described["shape"] = list(problem.shape)
+    if problem.test is not None:
+        tested = ("description", "samples", "recipe")
+        described["test"] = {name: getattr(problem.test, name) for name in tested}
+    told = {
+        "problem": described,
+        "model": model,
+        "flow": flow,
+        "seed": (problem.recipe or {}).get("seed"),
+        "versions": versions(),
+    }
+    return {
+        "description": json.dumps(told),
+        "outcome": outcome.kind.value,
+        "sentence": outcome.sentence,
+    }

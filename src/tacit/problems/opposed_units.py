@@ -50,8 +50,8 @@ def opposed_units(
         y = answers(directions, X)
         size = spread * float(y.std())
         about = f"{count} samples of two opposed ReLU units of {inputs} inputs, seed {seed}"
-        parts.append(Regression(X, y + size * rng.standard_normal(count), noise=size,
-                                description=about))  # fmt: skip
+        noisy = y + size * rng.standard_normal(count)
+        parts.append(Regression(X, noisy, noise=size, description=about, loss="half squares"))
     return OpposedUnits(parts[0], parts[1], frozen(directions))
 
 

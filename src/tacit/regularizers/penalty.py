@@ -62,6 +62,11 @@ class Term(abc.ABC):
         """What is needed to build this term again, as plain JSON values."""
         return {"penalty": repr(self)}
 
+    @property
+    def weighted(self) -> tuple[tuple[float, Term], ...]:
+        """The weights and regularizers that this is the sum of."""
+        return ((1.0, self),)
+
     def __rmul__(self, weight: object) -> Penalty | PenaltySum:
         return Penalty(weight, self)  # type: ignore[arg-type]
 
@@ -124,14 +129,13 @@ class Penalty(Term):
         several = isinstance(self.regularizer, PenaltySum)
         return f"{self.weight!r} * {f'({inner})' if several else inner}"
 
+    @property
+    def weighted(self) -> tuple[tuple[float, Term], ...]:
+        return tuple((self.weight * weight, term) for weight, term in self.regularizer.weighted)
+
     def __rmul__(self, weight: object) -> Penalty:
         factor = Penalty(weight, self.regularizer).weight  # type: ignore[arg-type]
         return Penalty(factor * self.weight, self.regularizer)
-
-    @property
-    def terms(self) -> tuple[tuple[float, Term], ...]:
-        """Pairs (weight, regularizer)."""
-        return ((self.weight, self.regularizer),)
 
     @property
     def has_prox(self) -> bool:
@@ -166,13 +170,12 @@ class PenaltySum(Term):
     def __repr__(self) -> str:
         return " + ".join(map(repr, self.parts))
 
+    @property
+    def weighted(self) -> tuple[tuple[float, Term], ...]:
+        return tuple(term for part in self.parts for term in part.weighted)
+
     def __rmul__(self, weight: object) -> PenaltySum:
         return PenaltySum(tuple(part.__rmul__(weight) for part in self.parts))
-
-    @property
-    def terms(self) -> tuple[tuple[float, Term], ...]:
-        """Pairs (weight, regularizer)."""
-        return tuple(term for part in self.parts for term in part.terms)
 
     @property
     def _counting(self) -> list[Penalty]:

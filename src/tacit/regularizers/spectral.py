@@ -124,10 +124,10 @@ def _column(matrix: Any) -> tuple[Any, Any, Any]:
 
 
 def shape_of(value: ArrayLike) -> tuple[int, ...]:
-    """The shape of what may become an array; empty where rows are ragged."""
+    """The shape of what may become an array; empty where it cannot become one."""
     try:
         return np.shape(value)
-    except ValueError:
+    except (ValueError, TypeError, RuntimeError):
         return ()
 
 

@@ -8,12 +8,15 @@ import numpy as np
 import scipy
 
 from tacit.arguments import Array
+from tacit.solvers import exact
 from tacit.solvers.existence import independent
 from tacit.solvers.pivots import Pivoted
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
 NEARLY = 1e-12  # rows that depend on each other to this are dependent, if that lets y be fitted
 ROUNDING = 1e-14  # of the largest target: what may be left of one that vanishes
+VISIBLE = 1e-12  # of the largest entry of X^T dual: what rounding of the dual may change there
+PARTS = 40  # numbers of float64 whose sum is one entry of a dual, at most
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Constraints:
     back: Array
     leading: Array | None = None
     turn: Array | None = None  # from the dual of turned rows to that of the combined ones
+    units: Array | float = 1.0  # of the leading columns
 
     def orthonormal(self) -> Constraints:
         """The same with combined rows turned into orthonormal ones; others stay as they are."""
@@ -50,6 +54,26 @@ class Constraints:
         for _ in range(2):  # rounding is taken out where the dual can be read off
             original += self.back @ (dual - original @ self.leading)
         return original
+
+    def exact_dual(self, dual: Array) -> Array:
+        """The dual of the original rows as a sum of vectors, the first of them the largest.
+
+        Where columns spread over decades X^T dual is a small difference of large numbers, and a
+        dual rounded to float64 has lost it. Otherwise one vector is enough.
+        """
+        parts = self.original_dual(dual)[None]
+        if self.leading is None or not dual.any():
+            return parts
+        enough, last = VISIBLE * float(np.abs(dual).max()), np.inf
+        if np.finfo(float).eps * (np.abs(parts[0]) @ np.abs(self.leading)).max() <= enough:
+            return parts
+        while len(parts) < PARTS:
+            missing = exact.rest(dual, parts, self.leading)
+            size = float(np.abs(self.units * missing).max())
+            if np.abs(missing).max() <= enough or not size < 0.5 * last:
+                break
+            parts, last = np.vstack([parts, self.back @ missing]), size
+        return parts
 
 
 def reduce(who: str, X: Array, y: Array) -> Constraints:
@@ -116,7 +140,9 @@ def combined_rows(
     # the combined targets may have left unit scale
     size = float(np.abs(target).max(initial=0.0)) or 1.0
     leading = given[:, chosen]
-    return Constraints(np.ascontiguousarray(combined), target / size, scale * size, back, leading)
+    combined = np.ascontiguousarray(combined)
+    units = columns[chosen]
+    return Constraints(combined, target / size, scale * size, back, leading, units=units)
 
 
 def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
@@ -142,8 +168,8 @@ def mended(X: Array, y: Array, beta: Array) -> Array:
     for free in (beta != 0, np.ones(len(beta), dtype=bool)):
         pivoted, moved = Pivoted(X * free, NEARLY), beta.copy()
         for _ in range(2):
-            move = pivoted.fit(y - X @ moved)
+            move = pivoted.fit(exact.missing(X, moved, y))
             moved[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
-        if np.abs(X @ moved - y).max() <= 1e-6 * np.abs(y).max():
+        if np.abs(exact.missing(X, moved, y)).max() <= 1e-6 * np.abs(y).max():
             break
     return moved

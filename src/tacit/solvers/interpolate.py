@@ -10,14 +10,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, regression_data
+from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.pair import SignedPair
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral, shape_of
-from tacit.solvers import continuation, power_norm, sparse
+from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
+from tacit.solvers.data import after_problem, unpacked
 from tacit.solvers.solution import (
     ROUNDING,
     SMALL,
@@ -55,16 +58,38 @@ def interpolate(
 ) -> MatrixSolution: ...
 
 
+@overload
 def interpolate(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer | Spectral, *, throw: bool = True
-) -> Solution | MatrixSolution:
+    problem: Regression, regularizer: Regularizer, /, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def interpolate(
+    problem: MatrixProblem, regularizer: Spectral, /, *, throw: bool = ...
+) -> MatrixSolution: ...
+
+
+def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Any:
     """The predictor that fits y = X beta with the least value of the regularizer.
 
     Any consistent system is solved, also with dependent rows or more rows than columns. With
     `throw=False` a numerical failure comes back as the solution's outcome instead of an error.
     With measurement matrices X (samples, d1, d2) and a regularizer of singular values such as
-    Nuclear() the predictor is a matrix.
+    Nuclear() the predictor is a matrix. A problem stands in the place of X and y.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.low_rank_completion(5, rank=1, samples=14, seed=1)
+    >>> tacit.interpolate(problem, tacit.Nuclear()).matrix.shape
+    (5, 5)
     """
+    if isinstance(X, MatrixProblem):
+        from tacit.solvers.matrices.interpolate import matrix_interpolant
+
+        return matrix_interpolant(X, after_problem("interpolate", y, regularizer), throw=throw)
+    X, y, regularizer = unpacked("interpolate", Regression, X, y, regularizer)
     if isinstance(regularizer, Spectral):
         from tacit.solvers.matrices.interpolate import interpolate_measured
 
@@ -94,12 +119,12 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     """The certified solution, found in other units where the data are huge or tiny."""
     units = units_of(X, y, scales=regularizer.degree is not None)
     if units is None:
-        return certified(X, y, regularizer, *solve(regularizer, reduce("interpolate", X, y)))
+        return certified(X, y, regularizer, solve(regularizer, reduce("interpolate", X, y)))
     X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
     if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
     found = solve(inner, reduce("interpolate", X, y))
-    return restored(certified(X, y, inner, *found), units, regularizer)
+    return restored(certified(X, y, inner, found), units, regularizer)
 
 
 def fits(regularizer: Regularizer, dimension: int) -> None:
@@ -119,20 +144,28 @@ def solve(regularizer: Regularizer, at: Constraints) -> Found:
         return along_the_path(regularizer, at)
     if isinstance(regularizer, L1):
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
-        return Found(at.scale * beta, at.original_dual(nu), steps, outcome)
+        return in_data(at, at.scale * beta, nu, steps, outcome)
     if isinstance(regularizer, L2):
         beta, nu = least_norm(regularizer.spread_weights, at)
-        return Found(at.scale * beta, at.original_dual(2 * nu) * at.scale, 1, SOLVED)
+        return in_data(at, at.scale * beta, 2 * at.scale * nu, 1, SOLVED)
     if isinstance(regularizer, Lp):
         beta, nu, steps, outcome = power_norm.solve(regularizer, at.X, at.y)
         beta, unit = at.scale * beta, 0.0
         if beta.any():  # nu is the dual of the norm, which has no unit
             unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
-        return Found(beta, at.original_dual(nu), steps, outcome, unit)
+        return in_data(at, beta, nu, steps, outcome, unit)
     from tacit.solvers import homotopy
 
     beta, nu, steps, outcome = homotopy.solve(regularizer, at.X, at.scale * at.y)
-    return Found(beta, at.original_dual(nu), steps, outcome)
+    return in_data(at, beta, nu, steps, outcome)
+
+
+def in_data(
+    at: Constraints, beta: Array, nu: Array, steps: int, outcome: Outcome, log_unit: float = 0.0
+) -> Found:
+    """What was found, with the dual of the rows that were given."""
+    dual, *rest = at.exact_dual(nu)
+    return Found(beta, dual, steps, outcome, log_unit, tuple(rest))
 
 
 def along_the_path(pair: SignedPair, at: Constraints) -> Found:
@@ -143,13 +176,13 @@ def along_the_path(pair: SignedPair, at: Constraints) -> Found:
 def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome) -> Found:
     """The end of a continuation in the original units, or what can be said without it."""
     if isinstance(end, continuation.Point):
-        nu = at.original_dual(end.nu)
-        return Found(at.scale * end.beta, nu, end.factorizations, SOLVED, end.log_unit)
+        beta = at.scale * end.beta
+        return in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
     if pair.level - np.log(at.scale) < -30 * pair.power and pair.shape is None:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
         if outcome.kind is Kind.SOLVED:
-            return Found(at.scale * beta, at.original_dual(nu), steps, SOLVED)
+            return in_data(at, at.scale * beta, nu, steps, SOLVED)
     return Found(np.full(at.X.shape[1], np.nan), np.full(len(at.back), np.nan), 0, end)
 
 
@@ -162,17 +195,10 @@ def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
 
 
 def certified(
-    X: Array,
-    y: Array,
-    regularizer: Regularizer,
-    beta: Array,
-    dual: Array,
-    steps: int,
-    outcome: Outcome,
-    log_unit: float = 0.0,
-    valued: bool = True,
+    X: Array, y: Array, regularizer: Regularizer, found: Found, valued: bool = True
 ) -> Solution:
     """The solution with its certificate, computed from what is returned and the original data."""
+    beta, dual, steps, outcome, log_unit, rest = found
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
     residual = primal_residual(X, y, beta)
@@ -180,34 +206,31 @@ def certified(
         beta = mended(X, y, beta)
         residual = primal_residual(X, y, beta)
     inner, unit_beta = normalized(regularizer, beta, log_unit)
-    kkt = kkt_residual(inner, unit_beta, dual @ X) if beta.any() else 0.0
-    excess = max(residual, kkt)
-    if excess > SMALL:
-        excess = beyond_rounding(X, y, beta, inner, unit_beta, dual)
+    parts = np.vstack([dual, *rest])
+    slopes = exact.product(parts, X) if len(parts) > 1 else dual @ X
+    kkt = kkt_residual(inner, unit_beta, slopes) if beta.any() else 0.0
     if log_unit:
-        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
-    outcome = judged(outcome, beta, dual, residual, kkt, excess)
+        parts, log_unit = representable(parts, 0, log_unit)
+    excess = max(beyond_rounding(X, y, beta), kkt)
+    outcome = judged(outcome, beta, parts[0], residual, kkt, excess)
     value = regularizer(beta) if valued else np.nan
     log_value = log_value_of(regularizer, beta, value) if valued else np.nan
-    return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
+    certificate = residual, kkt, steps, outcome, log_value, log_unit
+    return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))
 
 
-def beyond_rounding(
-    X: Array, y: Array, beta: Array, regularizer: Regularizer, unit_beta: Array, dual: Array
-) -> float:
-    """The worst of residual and KKT residual without what rounding of beta and dual explains."""
-    sizes = np.abs(X)
-    missed = np.abs(X @ beta - y) - ROUNDING * (sizes @ np.abs(beta))
-    residual = float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
-    kkt = kkt_residual(
-        regularizer, unit_beta, dual @ X, ROUNDING * float((np.abs(dual) @ sizes).max())
-    )
-    return max(residual, kkt if beta.any() else 0.0)
+def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
+    """The residual without what rounding of beta explains."""
+    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
+    return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class InterpolationPath(Record):
-    """The minimisers of Q over a list of scales, row by row in the order asked for."""
+    """The minimisers of Q over a list of scales, row by row in the order asked for.
+
+    Each row of `dual` is rounded to float64; `kkt` is that of the dual before (see Solution).
+    """
 
     depth: int
     log_alphas: Array
@@ -255,10 +278,22 @@ def interpolate_path(
 ) -> list[Measured]: ...
 
 
+@overload
 def interpolate_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    depth: int = 2,
+    problem: Regression,
+    depth: int = ...,
+    /,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: Callable[[Solution], Any] | None = ...,
+) -> Any: ...
+
+
+def interpolate_path(
+    X: Any,
+    y: Any = None,
+    depth: Any = None,
     *,
     log_alphas: ArrayLike,
     shape: ArrayLike | None = None,
@@ -268,8 +303,11 @@ def interpolate_path(
 
     With `measure` only its value at each solution is kept and a list of those is returned, so
     that a long path needs no memory for its endpoints. A scale that fails is recorded in
-    `outcomes` with NaN in its row.
+    `outcomes` with NaN in its row. A problem stands in the place of X and y; the depth is 2 where
+    none is given.
     """
+    X, y, depth = unpacked("interpolate_path", Regression, X, y, depth)
+    depth = 2 if depth is None else depth
     X, y = regression_data("interpolate_path", X, y)
     scales = finite_array("interpolate_path", "log_alphas", log_alphas, ndim=1)
     pair = Q(depth, log_alpha=float(scales.max()), shape=shape)
@@ -287,7 +325,7 @@ def interpolate_path(
             q = Q(depth, log_alpha=scales[where], shape=shape)
             inner = q if units is None else q.in_units(shift)
             # a path keeps no values, so they are computed only where a measure may ask
-            solution = certified(X, y, inner, *arrived(inner, at, end), valued=measure is not None)
+            solution = certified(X, y, inner, arrived(inner, at, end), measure is not None)
             if units is not None:
                 solution = restored(solution, units, q)
             kept[where] = solution if measure is None else measure(solution)

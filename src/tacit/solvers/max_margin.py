@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from typing import Any, overload
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
+from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.pair import SignedPair
 from tacit.regularizers.regularizer import Regularizer
-from tacit.solvers import power_norm
-from tacit.solvers.constraints import mended
+from tacit.solvers import exact, interpolate, power_norm
+from tacit.solvers.constraints import mended, reduce
 from tacit.solvers.continuation import FAR, Failed
+from tacit.solvers.data import unpacked
 from tacit.solvers.margins import face
 from tacit.solvers.margins.active_set import Iterate, Unbounded, settle
 from tacit.solvers.margins.least import ByInterpolation, least_squares
-from tacit.solvers.margins.rows import Rows, met, scaled_rows
+from tacit.solvers.margins.rows import Rows, margins_of, met, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
 from tacit.solvers.solution import (
@@ -28,6 +32,7 @@ from tacit.solvers.solution import (
     as_sum,
     judged,
     kkt_residual,
+    l1_residual,
     log_value_of,
     normalized,
     of_root,
@@ -38,15 +43,34 @@ from tacit.solvers.units import FARTHEST, ORDINARY, Units, exponents, representa
 from tacit.threads import one_blas_thread
 
 
+@overload
 def max_margin(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = True
-) -> Solution:
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def max_margin(
+    problem: Classification, regularizer: Regularizer, /, *, throw: bool = ...
+) -> Solution: ...
+
+
+def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
     `residual` is the largest violation max(0, 1 - margin); `kkt` the worst of stationarity,
     negative dual weights and complementarity, each relative. Data that are not separable raise a
-    ValueError. With `throw=False` a numerical failure comes back as the solution's outcome.
+    ValueError. With `throw=False` a numerical failure comes back as the solution's outcome. A
+    problem stands in the place of X and y.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> solution = tacit.max_margin(tacit.separable_points(6, 4), tacit.L2())
+    >>> solution.outcome.ok
+    True
     """
+    X, y, regularizer = unpacked("max_margin", Classification, X, y, regularizer)
     X, y = classification_data("max_margin", X, y)
     must_fit("max_margin", regularizer, X.shape[1])
     Z = X * y[:, None]
@@ -66,9 +90,37 @@ def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
             return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
         units = None
     if units is None:
-        return certified(Z, regularizer, *solve(who, regularizer, Z))
+        return best_certified(who, regularizer, Z)
     Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
-    return restored(certified(Z, inner, *solve(who, inner, Z)), units, regularizer)
+    return restored(best_certified(who, inner, Z), units, regularizer)
+
+
+def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+    """The certified solution; its active rows are solved once more where that is not good."""
+    found = solve(who, regularizer, Z)
+    solution = certified(Z, regularizer, found)
+    if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
+        return solution
+    if is_l1(regularizer) or (isinstance(regularizer, Lp) and regularizer.p < 1):
+        return solution
+    try:
+        again = on_active_rows(who, regularizer, Z, found)
+    except (ValueError, Failed):  # to float64 these rows contradict each other
+        return solution
+    others = (certified(Z, regularizer, again, moved) for moved in (True, False))
+    return next((s for s in others if s.outcome.ok and s.kkt <= solution.kkt), solution)
+
+
+def on_active_rows(who: str, regularizer: Regularizer, Z: Array, found: Found) -> Found:
+    """The same by `interpolate` on the rows of positive weight, which gives the dual exactly."""
+    active = np.flatnonzero(found.dual > 0)
+    system = reduce(who, Z[active], np.ones(len(active)))
+    again = interpolate.solve(regularizer, system)
+    parts = np.zeros((1 + len(again.rest), len(Z)))
+    parts[:, active] = np.vstack([again.dual, *again.rest])
+    steps = found.iterations + again.iterations
+    rest = tuple(parts[1:])
+    return Found(again.beta, parts[0], steps, again.outcome, again.log_unit, rest)
 
 
 def margin_units(Z: Array) -> Units | None:
@@ -133,8 +185,9 @@ def by_least_squares(norm: L2, rows: Rows) -> Found:
 
 
 def by_linear_program(rows: Rows) -> Found:
-    b, nu, steps, outcome = face.solve(rows)
-    return Found(rows.scale * b, rows.factors * nu, steps, outcome)
+    found = face.solve(rows)
+    beta, rest = rows.scale * found.beta, tuple(rows.factors * part for part in found.rest)
+    return Found(beta, rows.factors * found.dual, found.iterations, found.outcome, 0.0, rest)
 
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:
@@ -169,43 +222,42 @@ def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
     return Found(beta, rows.factors * found.nu, steps, SOLVED, unit)
 
 
-def certified(
-    Z: Array,
-    regularizer: Regularizer,
-    beta: Array,
-    dual: Array,
-    steps: int,
-    outcome: Outcome,
-    log_unit: float = 0.0,
-) -> Solution:
-    """The solution with its certificate, computed from what is returned and the original data."""
+def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = True) -> Solution:
+    """The solution with its certificate, computed from what is returned and the original data.
+
+    It is moved by what rounding took from its margins, unless that is not wanted: to meet two
+    nearly opposite rows in float64 it may have to move far.
+    """
+    beta, dual, steps, outcome, log_unit, rest = found
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
-    margins = Z @ beta
+    margins = margins_of(Z, beta)
     held = (dual > 0) | (margins < 1 - SMALL)
     if outcome.ok:
         if (np.abs(margins - 1)[held] > SMALL).any():
             beta = mended(Z[held], np.ones(int(held.sum())), beta)
-        beta, margins = met(Z, beta, held)
+        beta, margins = met(Z, beta, held) if moved else (beta, margins_of(Z, beta))
     residual = float(np.maximum(1 - margins, 0.0).max())
     inner, unit_beta = normalized(regularizer, beta, log_unit)
-    kkt = max(stationarity(inner, unit_beta, dual @ Z), dual_misfit(dual, margins))
+    parts = np.vstack([dual, *rest])
+    slopes = exact.product(parts, Z) if rest else dual @ Z
+    kkt = max(stationarity(inner, unit_beta, slopes), dual_misfit(dual, margins))
     excess = max(residual, kkt)
     if excess > SMALL:
         sizes, spare = np.abs(Z), ROUNDING * (np.abs(Z) @ np.abs(beta))
+        blur = 0.0 if rest else ROUNDING * float((np.abs(dual) @ sizes).max())
         excess = max(
             float(np.maximum(1 - margins - spare, 0.0).max()),
-            stationarity(
-                inner, unit_beta, dual @ Z, ROUNDING * float((np.abs(dual) @ sizes).max())
-            ),
+            stationarity(inner, unit_beta, slopes, blur),
             dual_misfit(dual, margins, spare),
         )
     if log_unit:
-        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
-    outcome = judged(outcome, beta, dual, residual, kkt, excess)
+        parts, log_unit = representable(parts, 0, log_unit)
+    outcome = judged(outcome, beta, parts[0], residual, kkt, excess)
     value = regularizer(beta)
     log_value = log_value_of(regularizer, beta, value)
-    return Solution(beta, dual, value, residual, kkt, steps, outcome, log_value, log_unit)
+    certificate = residual, kkt, steps, outcome, log_value, log_unit
+    return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))
 
 
 def stationarity(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
@@ -214,8 +266,7 @@ def stationarity(regularizer: Regularizer, beta: Array, s: Array, rounding: floa
         slopes = regularizer.dual_of(beta)
         return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
     if is_l1(regularizer):
-        off = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta)))
-        return float((off - rounding).max(initial=0.0))
+        return l1_residual(beta, s, rounding)
     return kkt_residual(regularizer, beta, s, rounding)
 
 

@@ -7,10 +7,14 @@ import scipy
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.solvers import exact
 
 Index = NDArray[np.intp]
 
 EPS = float(np.finfo(float).eps)
+ILL = 1e4  # condition of chosen columns from which on their elimination is refined exactly
+REFINEMENTS = 10
+MOST = 10_000_000  # products in one refinement, about one second
 DEPENDENT = 1e-11  # of its own length: what is left of a column that depends on others
 
 
@@ -68,6 +72,14 @@ class Elimination:
         unit = np.eye(len(columns))
         #: from a dual vector of the combined rows to one of the rows
         self.back: Array = scipy.linalg.lu_solve(self.factor, unit, trans=1, check_finite=False)
+        #: float64 residuals would leave an error that the dual shows
+        self.ill = bool((np.abs(self.back.T) @ np.abs(columns)).max(initial=0.0) > ILL)
+
+    def missed(self, right: Array, x: Array) -> Array:
+        """right - columns x, each entry rounded once."""
+        pairs = zip(np.atleast_2d(right.T), np.atleast_2d(x.T), strict=True)
+        found = [exact.rest(target, guess[None], self.columns.T) for target, guess in pairs]
+        return np.array(found).T.reshape(right.shape)
 
     def of(self, right: Array) -> Array:
         """The combinations of `right`; what is no more than their rounding is zero.
@@ -75,8 +87,13 @@ class Elimination:
         Ties of integer data then stay ties, and what vanishes exactly vanishes.
         """
         x = scipy.linalg.lu_solve(self.factor, right, check_finite=False)
-        missed = right - self.columns @ x
-        x = x + scipy.linalg.lu_solve(self.factor, missed, check_finite=False)
+        exactly = self.ill and right.size * len(right) < MOST
+        for _ in range(REFINEMENTS if exactly else 1):
+            missed = self.missed(right, x) if exactly else right - self.columns @ x
+            move = scipy.linalg.lu_solve(self.factor, missed, check_finite=False)
+            x = x + move
+            if (np.abs(move) <= EPS * np.abs(x).max(axis=0, initial=0.0)).all():
+                break
         noise = 4 * EPS * (np.abs(self.back.T) @ np.abs(right))
         noise = np.minimum(noise, 8 * EPS * np.abs(x).max(axis=0, initial=0.0))
         return np.where(np.abs(x) > noise, x, 0.0)

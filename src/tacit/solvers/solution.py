@@ -10,9 +10,10 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome, Record, brief
-from tacit.regularizers.norms import L2
+from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral
+from tacit.solvers import exact
 from tacit.solvers.units import FARTHEST, Units, representable
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
@@ -32,6 +33,7 @@ class Found(NamedTuple):
     iterations: int
     outcome: Outcome
     log_unit: float = 0.0
+    rest: tuple[Array, ...] = ()  # vectors to be added to the dual
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -43,7 +45,9 @@ class Solution(Record):
     each axis in units of its largest entry. Both are computed from `beta` and `dual` as returned.
 
     `log_value` is the natural logarithm of `value`, also where that overflows. Where float64 does
-    not hold the dual itself, it is `dual` times e^log_dual_unit.
+    not hold the dual itself, it is `dual` times e^log_dual_unit. Where columns spread over so many
+    decades that rounding the dual to float64 would spoil X^T dual, the dual is the exact sum of
+    `dual` and the vectors of `dual_rest` (times that unit), and `kkt` is that of the sum.
     """
 
     beta: Array
@@ -55,10 +59,12 @@ class Solution(Record):
     outcome: Outcome
     log_value: float = math.nan
     log_dual_unit: float = 0.0
+    dual_rest: tuple[Array, ...] = ()
 
     def rows(self) -> list[tuple[str, str]]:
         """Every field; those for numbers beyond float64 only where there are such."""
         ordinary = {"log_value": 0 < self.value < math.inf, "log_dual_unit": not self.log_dual_unit}
+        ordinary["dual_rest"] = not getattr(self, "dual_rest", ())
         fields = [f.name for f in dataclasses.fields(self) if not ordinary.get(f.name, False)]
         return [(name, brief(getattr(self, name))) for name in fields]
 
@@ -105,6 +111,8 @@ def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: floa
 
     `rounding` is how far s may be off.
     """
+    if isinstance(regularizer, L1):
+        return l1_residual(beta, s, rounding)
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
         along_dual = gap / max(np.abs(s).max(), 1e-300)
@@ -113,10 +121,17 @@ def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: floa
     return float(np.max(np.nan_to_num(distance, nan=np.inf)))
 
 
+def l1_residual(beta: Array, s: Array, rounding: float = 0.0) -> float:
+    """The same for the l1 norm, whose graph has all of [-1, 1] at zero."""
+    along_dual = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta))) - rounding
+    along_primal = np.where(np.abs(s) <= 1, np.abs(beta), np.inf) / max(np.abs(beta).max(), 1e-300)
+    return float(np.minimum(along_dual, along_primal).max(initial=0.0))
+
+
 def primal_residual(X: Array, y: Array, beta: Array) -> float:
     """max|X beta - y| relative to max|y|."""
     scale = float(np.abs(y).max())
-    return float(np.abs(X @ beta - y).max() / (scale if scale > 0 else 1.0))
+    return float(np.abs(exact.missing(X, beta, y)).max() / (scale if scale > 0 else 1.0))
 
 
 def normalized(
@@ -171,13 +186,16 @@ def restored(
     beta = units.original(inner)
     degree = 1.0 if regularizer.degree is None else regularizer.degree
     shift = (degree - 1) * units.log_size
-    dual, log_unit = units.original_dual(solution.dual, solution.log_dual_unit + shift)
+    parts = np.vstack([solution.dual, *getattr(solution, "dual_rest", ())])
+    (dual, *rest), log_unit = units.original_dual(parts, solution.log_dual_unit + shift)
     log_value = solution.log_value + degree * units.log_size
     value = exponential(log_value) if solution.value else solution.value
     outcome = solution.outcome
     if outcome.ok and lost(inner, beta, units):
         outcome = out_of_range(inner, units)
     changed = {"value": value, "log_value": log_value, "outcome": outcome, name: beta}
+    if rest:
+        changed["dual_rest"] = tuple(rest)
     return dataclasses.replace(solution, dual=dual, log_dual_unit=log_unit, **changed)
 
 

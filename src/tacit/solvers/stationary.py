@@ -24,7 +24,7 @@ from tacit.solvers.margins.least import least_squares
 from tacit.solvers.margins.rows import Rows, scaled_rows
 from tacit.solvers.max_margin import certified
 from tacit.solvers.separation import refuse_inseparable
-from tacit.solvers.solution import Solution
+from tacit.solvers.solution import Found, Solution
 from tacit.threads import one_blas_thread
 
 WHO = "stationary_points"
@@ -77,7 +77,7 @@ def local_points(Z: Array, norm: Lp, starts: int = 100, seed: int = 0) -> tuple[
             continue
         if (nu := multipliers(rows, norm, b)) is not None:
             dual = rows.factors * nu * rows.scale ** (norm.p - 1)
-            found.append(certified(Z, norm, rows.scale * b, dual, steps, LOCAL))
+            found.append(certified(Z, norm, Found(rows.scale * b, dual, steps, LOCAL)))
     return tuple(sorted((s for s in found if s.outcome.ok), key=lambda s: s.value))
 
 

@@ -41,9 +41,9 @@ class Units:
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(beta, self.predictor)
 
-    def original_dual(self, dual: Array, log_unit: float) -> tuple[Array, float]:
-        """(dual, log unit) in the units of the data, for a dual in the unit e^log_unit."""
-        return representable(dual, -self.rows, log_unit)
+    def original_dual(self, parts: Array, log_unit: float) -> tuple[Array, float]:
+        """(parts, log unit) in the units of the data, for a dual sum(parts) e^log_unit."""
+        return representable(parts, -self.rows, log_unit)
 
 
 def units_of(X: Array, y: Array, scales: bool) -> Units | None:
@@ -69,18 +69,22 @@ def exponents(sizes: Array) -> NDArray[np.intp]:
 
 
 def representable(
-    dual: Array, shifts: NDArray[np.intp], log_unit: float
-) -> tuple[Array, float]:  # fmt: skip
-    """(2^shifts dual e^log_unit, 0), or in a unit of its own where float64 does not hold that."""
-    parts, powers = np.frexp(dual)
+    parts: Array, shifts: NDArray[np.intp] | int, log_unit: float
+) -> tuple[Array, float]:
+    """(parts, 0) of the dual 2^shifts sum(parts) e^log_unit; where float64 does not hold that, in
+    a unit of its own. Several parts are only multiplied by powers of two: their sum is exact.
+    """
+    fractions, powers = np.frexp(parts)
     powers = powers + shifts
-    if not dual.any():
-        return dual, 0.0
-    top = int(powers[dual != 0].max())
+    if not parts.any():
+        return parts, 0.0
+    several = len(parts) > 1
+    top = int(powers[parts != 0].max())
     whole = round(log_unit / LOG2)
-    if abs(top + whole) < 1000:
-        rest = math.exp(log_unit - whole * LOG2)
-        with np.errstate(under="ignore"):
-            return np.ldexp(parts * rest, powers + whole), 0.0
+    left = log_unit - whole * LOG2
     with np.errstate(under="ignore"):
-        return np.ldexp(parts, powers - top), log_unit + top * LOG2
+        if abs(top + whole) >= (ORDINARY if several else 1000):
+            return np.ldexp(fractions, powers - top), log_unit + top * LOG2
+        if several:
+            return np.ldexp(fractions, powers + whole), left
+        return np.ldexp(fractions * math.exp(left), powers + whole), 0.0

@@ -142,7 +142,7 @@ def stacked(
 
 def _describe(study: Study, dataset: xarray.Dataset) -> None:
     """Long names and units, from the study, the vocabulary of paths, or the key of an axis."""
-    from tacit.flows.path import LABELS, UNITS
+    from tacit.training.labels import LABELS, UNITS
 
     keys = {axis.name: axis.key for axis in study.axes}
     own = {"status": "how the cell ended", "sentence": "what there is to say about the cell",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
@@ -14,8 +15,16 @@ DENSEST = 1000  # records in a decade: some 20,000 in the path of a flow
 KINDS = ("steps", "epochs", "times", "margins")
 
 
+class Rule(Record, abc.ABC):
+    """Which moments of a run are recorded."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What is needed to build this rule again, as plain JSON values."""
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
-class LogSpaced(Record):
+class LogSpaced(Rule):
     """`per_decade` records in every factor of ten of the steps, or of the time of a flow.
 
     Also of the time where steps are of several sizes and Time ends the run.
@@ -36,7 +45,7 @@ class LogSpaced(Record):
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False)
-class At(Record):
+class At(Rule):
     """Records at the given `steps`, `epochs`, `times` or smoothed `margins`.
 
     The start and the end are always recorded.
@@ -77,9 +86,6 @@ class At(Record):
         return {"rule": "At", self.kind: list(getattr(self, self.kind))}
 
 
-Rule = LogSpaced | At
-
-
 def _moments(name: str, values: Any) -> Any:
     if values is None:
         return None
@@ -114,6 +120,7 @@ def steps_to_record(who: str, given: Sequence[Rule], last: int, epoch: int | Non
         if isinstance(rule, LogSpaced):
             found |= set(log_spaced(last, rule.per_decade))
             continue
+        assert isinstance(rule, At)
         asked = rule.moments(who, "steps", *(["epochs"] if epoch else []))
         unit = epoch or 1 if rule.kind == "epochs" else 1
         if asked and asked[-1] * unit > last:

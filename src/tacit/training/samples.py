@@ -11,12 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.inputs import inputs_of, outputs
-from tacit.flows.tangent_loss import finite
-from tacit.flows.tangent_march import Moment as FlowMoment
-from tacit.flows.tangent_path import dataset as labelled
-from tacit.flows.tangent_task import Task as FlowTask
-from tacit.flows.tangent_task import task as flow_task
+from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
@@ -24,7 +19,13 @@ from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.population import accuracy
-from tacit.training.stop import known_to
+from tacit.regularizers.spectral import Frobenius, Nuclear, Spectral
+from tacit.training.exact.labelling import dataset as labelled
+from tacit.training.exact.loss import finite
+from tacit.training.exact.task import Moment as FlowMoment
+from tacit.training.exact.task import Task as FlowTask
+from tacit.training.exact.task import task as flow_task
+from tacit.training.inputs import inputs_of, outputs
 from tacit.training.task import Meter, Moment, Task
 
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
@@ -104,6 +105,16 @@ class SampleTask(Task):
             )
         self.unit = self.flow.loss.log_unit(predictions)
 
+    def trained(self, parameters: Any) -> Any:
+        if isinstance(self.model, FunctionModel):
+            return self.model.flattened(parameters)
+        return parameters
+
+    def whole(self, parameters: Any) -> Any:
+        if isinstance(self.model, FunctionModel):
+            return self.model.unflattened(parameters)
+        return parameters
+
     def log_unit(self) -> float:
         return self.unit
 
@@ -122,8 +133,27 @@ class SampleTask(Task):
         assert isinstance(self.model, Separable)
         return self.model.predictor(parameters)
 
-    def must_record(self, who: str, rule: Any) -> None:
-        known_to(who, rule, self.meter(None).first)
+    def shaped(self, who: str, penalty: Any) -> Any:
+        """A penalty of matrices sees the flat parameters of a LinearMatrix as its matrix."""
+        terms = []
+        for weight, term in penalty.weighted:
+            if isinstance(term, Spectral) and not isinstance(term, Frobenius):
+                term = self._of_matrix(who, term)
+            terms.append((weight, term))
+        if all(new is old for (_, new), (_, old) in zip(terms, penalty.weighted, strict=True)):
+            return penalty
+        parts = [weight * term for weight, term in terms]
+        return functools.reduce(lambda a, b: a + b, parts)
+
+    def _of_matrix(self, who: str, term: Spectral) -> Spectral:
+        if getattr(term, "shape", None) is not None:
+            return term
+        if isinstance(term, Nuclear) and isinstance(self.model, LinearMatrix):
+            return Nuclear(self.problem.shape)
+        raise ValueError(
+            f"{who}: {term!r} acts on a matrix, and the parameters of "
+            f"{type(self.model).__name__} are flat; use Nuclear with LinearMatrix or with shape="
+        )
 
     def meter(self, penalty: Any) -> SampleMeter:
         return SampleMeter(self, penalty)
@@ -191,7 +221,7 @@ class SampleMeter(Meter):
         truth = self.task.problem.truth
         apart = float(np.linalg.norm(predictor.ravel() - truth.ravel()))
         error = apart**2
-        if isinstance(self.task.model, MatrixModel):
+        if isinstance(self.task.problem, MatrixProblem):
             error = self.task.problem.test_error(predictor)
         return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
 

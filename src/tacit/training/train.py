@@ -13,9 +13,11 @@ from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.classification import Classification
+from tacit.problems.images.arrays import Images
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
+from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 from tacit.training import record as recording
 from tacit.training import stop as stopping
@@ -24,6 +26,7 @@ from tacit.training.descent.driver import Plan, Run, State, follow, plan
 from tacit.training.descent.method import Descent
 from tacit.training.exact.flow import Course, Flow
 from tacit.training.exact.run import run_flow
+from tacit.training.images.task import ImageTask
 from tacit.training.path import Path
 from tacit.training.resume import check_same
 from tacit.training.samples import SampleTask, describe
@@ -101,7 +104,9 @@ def train(
             "train: the method must be one such as GradientDescent(0.01), got "
             f"{type(method).__name__}"
         )
-    task = task_of(who, model, problem)
+    # parameters that no loss pulls at stay where they are
+    still = penalty is None and method.elementwise and not method.weight_decay
+    task = task_of(who, model, problem, still)
     penalty = checked_penalty(who, method, penalty, task)
     size = batches(who, task.samples, batch)
     if size.size is not None and not method.batches:
@@ -117,8 +122,11 @@ def train(
         return _go_on(run, todo, told, resume, progress)
 
 
-def task_of(who: str, model: Any, problem: Any) -> Task:
-    """`model` and `problem` as one task; otherwise an error that says why."""
+def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
+    """`model` and `problem` as one task; otherwise an error that says why.
+
+    `still` says that parameters without a gradient stay where they are.
+    """
     if isinstance(problem, TokenPairs):
         return TokenTask(who, model, problem)
     if isinstance(model, TokenNet):
@@ -126,11 +134,14 @@ def task_of(who: str, model: Any, problem: Any) -> Task:
             f"{who}: {type(model).__name__} answers pairs of tokens, got {_kind(problem)}; use "
             "modular_arithmetic() or permutation_group() as the problem"
         )
+    if isinstance(problem, Images):
+        return ImageTask(who, model, problem, still)
     if isinstance(problem, Regression | Classification | MatrixProblem):
         return SampleTask(who, model, problem)
     raise ValueError(
-        f"{who}: the problem must be a Regression, a Classification, a matrix problem such as "
-        f"Completion or pairs of tokens, got {_kind(problem)}; wrap the data as Regression(X, y)"
+        f"{who}: the problem must be a Regression, a Classification, Images, pairs of tokens or a "
+        f"matrix problem such as Completion, got {_kind(problem)}; wrap the data as "
+        "Regression(X, y)"
     )
 
 
@@ -144,7 +155,7 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
         if method.penalties == "prox":
             raise ValueError(f"{who}: needs a penalty with a proximal map: penalty=0.1 * L1(), say")
         return None
-    if not isinstance(getattr(penalty, "terms", None), tuple):
+    if not isinstance(penalty, Term):
         raise ValueError(
             f"{who}: penalty must be a number times a regularizer, such as 1e-3 * L1(), got "
             f"{penalty!r}"
@@ -157,6 +168,7 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
         )
     if method.penalties == "prox" and not penalty.has_prox:
         raise ValueError(f"{who}: {penalty!r} has no proximal map; use Subgradient")
+    penalty = task.shaped(who, penalty)
     _traced(who, penalty, task.start, method.penalties == "prox")
     return penalty
 
@@ -229,7 +241,7 @@ def _from_start(run: Run, todo: Plan, told: dict[str, Any], progress: Progress |
     outcome = todo.goals.met(moment, numbers)
     if outcome is None:
         state, outcome = follow(run, state, meter, todo, progress)
-    return _stepped(state, outcome, told, meter.dataset())
+    return _stepped(run, state, outcome, told, meter.dataset())
 
 
 def _go_on(
@@ -254,7 +266,7 @@ def _go_on(
         return before
     kept = todo.kept(before, run.rate(state))
     state, outcome = follow(run, state, meter, todo, progress)
-    old = before.dataset
+    old = before.dataset.drop_vars("epoch", errors="ignore")
     new = meter.dataset()
     both = xarray.concat(
         [old.isel(time=np.flatnonzero(kept)), new.isel(time=slice(1, None))],
@@ -267,14 +279,18 @@ def _go_on(
     )
     if "final_parameters" in new:
         both["final_parameters"] = new["final_parameters"]
-    return _stepped(state, outcome, told, both)
+    return _stepped(run, state, outcome, told, both)
 
 
-def _stepped(state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
+def _stepped(run: Run, state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
     """The path of a step-by-step method; one that diverged cannot go on."""
     import jax
 
-    parameters = jax.tree.map(np.asarray, state.parameters)
+    if run.batches.epoch is not None:
+        about = {"units": "epochs", "long_name": "number of passes over the samples"}
+        epochs = dataset.step.values / run.batches.epoch
+        dataset = dataset.assign_coords(epoch=("time", epochs, about))
+    parameters = run.task.whole(jax.tree.map(np.asarray, state.parameters))
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
     lost = outcome.kind is Kind.DIVERGED
     return _path(dataset, outcome, told, parameters, None if lost else memory)

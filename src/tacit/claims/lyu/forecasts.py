@@ -16,9 +16,6 @@ from tacit.claims.lyu.networks import network, points
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.directions import angle
 from tacit.measures.forecast import LATER, forecast, meeting
 from tacit.measures.forecast_run import forecast_run
@@ -31,6 +28,11 @@ from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Time
+from tacit.training.train import train
 
 # What is promised, times rate. With a squared loss the minimisers of Q are exact to the order of
 # the rate, for matrices as far as the measurements commute. On labels one margin stands for all,
@@ -130,10 +132,12 @@ def one(case: Case) -> Result | None:
 
 def trained(case: Case, t_max: float) -> Any:
     """The run, in its parameters for tables and by the exact flow of the dual for vectors."""
-    flow: Any = DualFlow(rtol=1e-6, t_max=t_max)
+    flow: Any = DualFlow(rtol=1e-6, weight_decay=case.rate)
+    record = LogSpaced(20)
     if isinstance(case.problem, MatrixProblem):
-        flow = ParameterFlow(rtol=1e-6, t_max=t_max, points_per_decade=40)
-    return WeightDecay(flow, case.rate).run(case.model, case.problem).dataset
+        flow = ParameterFlow(rtol=1e-6, weight_decay=case.rate)
+        record = LogSpaced(40)
+    return train(case.model, case.problem, flow, stop=Time(t_max), record=record).dataset
 
 
 def jump(data: Any) -> float:
@@ -161,8 +165,8 @@ def by_turn() -> tuple[int, list[str]]:
     for log_alpha in (2.0, 3.0):
         model: Model = network(log_alpha, 0)
         expected = forecast(model, problem, 1e-3)
-        flow = ParameterFlow(t_max=expected.transition + 5e3, rtol=1e-6)
-        run = WeightDecay(flow, 1e-3).run(model, problem).dataset
+        flow = ParameterFlow(rtol=1e-6, weight_decay=1e-3)
+        run = train(model, problem, flow, stop=Time(expected.transition + 5e3)).dataset
         half = float(np.interp(45.0, run["turn"].values, run["t"].values))
         outside += not expected.low <= half <= expected.high
         told.append(f"quadratic net, log alpha {log_alpha:g}: {half / 1e3:.2f}, "

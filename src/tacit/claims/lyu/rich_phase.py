@@ -15,12 +15,13 @@ from tacit.claims.lyu.runs import data_sets, exact, joint, margin_points
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.problems.classification import Classification
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import Time
+from tacit.training.train import train
 
 LATE = 0.5  # c: the claim looks at (1 + c) (1/rate) log alpha
 LOG_ALPHAS = np.array([320.0, 640.0])
@@ -90,8 +91,8 @@ def by_training(
 
 
 def _trained(problem: Classification, net: Model, log_alpha: float, t: float) -> Array:
-    flow = WeightDecay(ParameterFlow(t_max=t, rtol=1e-7), math.exp(-log_alpha))
-    path = flow.run(net, problem)
+    flow = ParameterFlow(rtol=1e-7, weight_decay=math.exp(-log_alpha))
+    path = train(net, problem, flow, stop=Time(t))
     if not path.outcome.ok:
         raise RuntimeError(f"training under decay did not reach its end: {path.outcome}")
     assert path.parameters is not None

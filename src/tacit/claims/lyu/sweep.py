@@ -11,12 +11,13 @@ from tacit.claims.evidence import Check, Evidence
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
 from tacit.problems.grokking import majority
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.stop import Interpolated, Time
+from tacit.training.train import train
 
 ALPHAS = np.array([1.0, 3.0, 10.0, 30.0])
 RATES = np.array([1e-2, 1e-3, 1e-4, 1e-5])
@@ -26,15 +27,15 @@ LEVEL = 0.95
 
 def seen(problem: Classification, alpha: float, rate: float) -> Grokking:
     """What the curves of one run show; the run ends well after any transition."""
-    flow = DualFlow(rtol=1e-5, t_max=(max(math.log(alpha), 0.0) + 9) / rate)
-    path = WeightDecay(flow, rate).run(DiagonalNet(2, alpha=alpha), problem)
-    return _curves(path.dataset)
+    flow, end = DualFlow(rtol=1e-5, weight_decay=rate), (max(math.log(alpha), 0.0) + 9) / rate
+    return _curves(train(DiagonalNet(2, alpha=alpha), problem, flow, stop=Time(end)).dataset)
 
 
 def without_decay(problem: Classification, alpha: float, t_max: float) -> Grokking:
     """The same without decay, for as long as the slowest run of the sweep."""
-    flow = DualFlow(rtol=1e-5, t_max=t_max, loss=1e-300)
-    return _curves(flow.run(DiagonalNet(2, alpha=alpha), problem).dataset)
+    stop = [Interpolated(1e-300), Time(t_max)]
+    path = train(DiagonalNet(2, alpha=alpha), problem, DualFlow(rtol=1e-5), stop=stop)
+    return _curves(path.dataset)
 
 
 def _curves(dataset: object) -> Grokking:

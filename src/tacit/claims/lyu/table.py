@@ -13,15 +13,17 @@ from tacit.claims.instances import distance, slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.forecast import forecast
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
 from tacit.problems.matrices import Completion, multiplication_table
 from tacit.regularizers.spectral import Frobenius, Nuclear
-from tacit.solvers.matrices.interpolate import interpolate_matrix
+from tacit.solvers.interpolate import interpolate
 from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import Time
+from tacit.training.train import train
 
 ALPHAS = np.array([10.0, 100.0, 1000.0])
 RATE = 1e-5  # next to a sum of squares; its bias is of the order of the rate
@@ -74,7 +76,7 @@ def table(dimension: int, fraction: float, seed: int) -> Case:
 
 def least_nuclear(case: Case) -> MatrixSolution:
     """The least nuclear norm over symmetric matrices, which know (j, i) with (i, j)."""
-    return interpolate_matrix(case.mirrored, Nuclear())
+    return interpolate(case.mirrored, Nuclear())
 
 
 def kernel_matrix(case: Case, alpha: float) -> Array:
@@ -91,9 +93,8 @@ def followed(case: Case, alpha: float, until: float) -> tuple[Any, float]:
     model, problem = DifferenceFactorization(alpha=alpha), case.seen
     unit = forecast(model, problem, RATE).transition
     times = [share * unit for share in (EARLY, LATE) if share < until]
-    flow = ParameterFlow(t_max=until * unit, rtol=1e-7, points_per_decade=1, record=times)
-    decayed: Any = WeightDecay(flow, RATE)  # flows are typed for vectors only
-    path = decayed.run(model, problem)
+    flow, record = ParameterFlow(rtol=1e-7, weight_decay=RATE), [LogSpaced(1), At(times=times)]
+    path = train(model, problem, flow, stop=Time(until * unit), record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"training under decay did not reach its end: {path.outcome}")
     return path, unit
@@ -104,7 +105,7 @@ def trained(case: Case, alpha: float) -> Trained:
     path, unit = followed(case, alpha, LAST)
     places = [int(np.argmin(abs(path.dataset.t.values - share * unit))) for share in (EARLY, LATE)]
     early, late = path.dataset.predictor.values[places]
-    return Trained(early, late, path.matrix, *conditions(case.seen, path))
+    return Trained(early, late, path.predictor, *conditions(case.seen, path))
 
 
 def conditions(problem: Completion, path: Any) -> tuple[float, float]:
@@ -216,7 +217,7 @@ def _premises(
     certified = max(max(found.kkt, found.residual) for found in nuclear)
     told = max(distance(found.matrix, case.truth)
                for case, found in zip(tables, nuclear, strict=True))  # fmt: skip
-    same = max(distance(kernel, interpolate_matrix(case.mirrored, Frobenius()).matrix)
+    same = max(distance(kernel, interpolate(case.mirrored, Frobenius()).matrix)
                for case, kernel in zip(tables, kernels, strict=True))  # fmt: skip
     return {
         "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),

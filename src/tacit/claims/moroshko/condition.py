@@ -11,8 +11,6 @@ from tacit.claims.moroshko.courses import Flows, course
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.stability import Stability, stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
@@ -20,6 +18,8 @@ from tacit.problems.classification import Classification, separable_points, thre
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
 
 ALPHAS = np.array([10.0, 30.0, 100.0])
 FINE = 60  # records a decade
@@ -33,7 +33,7 @@ def limit_margins(problem: Classification, depth: int, mu: float) -> Array:
 def watch(problem: Classification, alpha: float, mu: float, flow: Flows = DualFlow) -> Stability:
     """The stability of depth 2 from `alpha` up to smoothed margin alpha^2/mu."""
     net = DiagonalNet(2, alpha=alpha)
-    path = course(problem, net, [alpha**2 / mu], flow, points_per_decade=FINE)
+    path = course(problem, net, [alpha**2 / mu], flow, per_decade=FINE)
     return stability(path, limit_margins(problem, 2, mu))
 
 
@@ -45,7 +45,7 @@ def since(problem: Classification, mu: float) -> Array:
 def linearized(problem: Classification, alpha: float, depth: int) -> Stability:
     """The same for the linearized model, trained to smoothed margin 1000."""
     model = Linearized(DiagonalNet(depth, alpha=alpha))
-    path = course(problem, model, [1e3], ParameterFlow, points_per_decade=FINE)
+    path = course(problem, model, [1e3], ParameterFlow, per_decade=FINE)
     best = max_margin(problem.X, problem.y, L2()).beta
     return stability(path, problem.signed_rows @ best)
 

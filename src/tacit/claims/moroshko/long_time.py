@@ -14,7 +14,6 @@ from tacit.claims.moroshko.nets import QuadraticNet, SquareMinusProduct, signs_o
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
@@ -24,6 +23,7 @@ from tacit.problems.classification import Classification, separable_points, thre
 from tacit.regularizers.norms import L2, Lp
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.stationary import stationary_points
+from tacit.training.exact.parameter import ParameterFlow
 
 CLOCK = np.geomspace(1e3, 1e8, 6)
 

@@ -8,6 +8,7 @@ margin as the square of that mu, argmin Q_mu, is.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -17,17 +18,18 @@ from tacit.claims.instances import slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.dual import DualFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
-from tacit.flows.stopping import LogLoss, Scale
 from tacit.measures import directions
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
+from tacit.training.descent.methods import NormalizedDescent
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import LogLoss, Scale, Steps
+from tacit.training.train import train
 
 #: (alpha, mu) -> (digits of precision as printed, half a unit of its last digit)
 PRINTED = {
@@ -82,15 +84,15 @@ def trained(
     flow: type[DualFlow] | type[ParameterFlow] = DualFlow,
 ) -> Run:  # fmt: skip
     """Depth 2 from `alpha`, recorded at the smoothed margins `g` and log-spaced up to the last."""
-    path = flow(until=LogLoss(-max(g)), record=g, points_per_decade=12, rtol=1e-8).run(
-        DiagonalNet(2, alpha=alpha), problem
-    )
+    stop, record = LogLoss(-max(g)), [LogSpaced(12), At(margins=g)]
+    net = DiagonalNet(2, alpha=alpha)
+    path = train(net, problem, flow(rtol=1e-8), stop=stop, record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"numbers: alpha = {alpha:g}: {path.outcome}")
     return _recorded(problem, alpha, path)
 
 
-def _recorded(problem: Classification, alpha: float, path: Path) -> Run:
+def _recorded(problem: Classification, alpha: float, path: Any) -> Run:
     data = path.dataset.isel(time=slice(1, None))
     found = (np.asarray(data[name].values) for name in ("smoothed_margin", "predictor"))
     return Run(problem, alpha, *found)
@@ -246,8 +248,9 @@ def visited(visits: Visits) -> str:
 
 def descended(problem: Classification, step: float) -> tuple[Run, int]:
     """alpha = 1 beyond mu = 0.001 by the normalized descent of appendix H.5, and its steps."""
-    flow = NormalizedDescent(step, int(20 / step), until=Scale(0.0008), points_per_decade=50)
-    path = flow.run(DiagonalNet(2, alpha=1.0), problem)
+    stop = [Steps(int(20 / step)), Scale(0.0008)]
+    model, record = DiagonalNet(2, alpha=1.0), LogSpaced(50)
+    path = train(model, problem, NormalizedDescent(step), stop=stop, record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"numbers: {path.outcome}")
     return _recorded(problem, 1.0, path), int(path.dataset.step.values[-1])

@@ -23,11 +23,11 @@ from tacit.claims.moroshko.open_question_cases import (
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.parameter import ParameterFlow
 from tacit.measures.directions import angle
 from tacit.problems.classification import separable_points
 from tacit.regularizers.norms import L1
 from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.parameter import ParameterFlow
 
 SEEDS = {"quick": range(50, 58), "full": range(120)}
 CLOSE = 1e-5  # degrees

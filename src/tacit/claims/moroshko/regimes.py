@@ -12,12 +12,12 @@ from tacit.claims.moroshko.courses import Stops, angles, off_support, predictors
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.dual import DualFlow
 from tacit.measures.directions import angle
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
 
 ALPHAS = {2: (10.0, 30.0, 100.0, 300.0), 3: (5.0, 10.0, 20.0, 40.0), 5: (2.0, 3.0, 5.0, 8.0)}
 MUS = (1.0, 0.1, 0.01, 0.001)

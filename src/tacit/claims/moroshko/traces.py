@@ -8,11 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.stopping import LogLoss
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.solvers.separation import separation
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import LogSpaced
+from tacit.training.stop import LogLoss
+from tacit.training.train import train
 
 EARLIEST = 1e-3  # the first smoothed margin recorded: before, the steps' errors are seen
 POINT = np.array([[1.0, -2.0, 0.5]])
@@ -171,8 +173,8 @@ class Course:
 
 def course(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Course:
     """Gradient flow in the parameters to the smoothed margin `goal`, by ParameterFlow."""
-    flow = ParameterFlow(until=LogLoss(-goal), points_per_decade=8, rtol=rtol)
-    path = flow.run(case.model, case.problem)
+    flow, stop = ParameterFlow(rtol=rtol), LogLoss(-goal)
+    path = train(case.model, case.problem, flow, stop=stop, record=LogSpaced(8))
     if not path.outcome.ok:
         raise RuntimeError(f"course: {case}: {path.outcome}")
     data = path.dataset.isel(time=slice(1, None))  # the start itself has t = 0 and w = 0

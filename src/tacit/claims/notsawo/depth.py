@@ -12,7 +12,6 @@ from tacit.claims.evidence import Check, Evidence
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.subgradient import Subgradient
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearPredictor
 from tacit.models.model import Model
@@ -22,6 +21,10 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers.interpolate import interpolate
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Loss, Steps
+from tacit.training.train import train
 
 DEPTHS = (1, 2, 3, 4)
 ALPHA, STEP, BUDGET = 1e-2, 0.1, 1_000_000  # N: start per layer, step and number of steps
@@ -74,10 +77,9 @@ def net(depth: int, signed: bool = True) -> Model:
 
 def trained(problem: Regression, model: Model) -> Array:
     """Where N's descent without a penalty is after its million steps, or at loss 1e-14."""
-    method = Subgradient(STEP, BUDGET, points_per_decade=6, until={"loss": 1e-14})
-    found = method.run(model, problem).predictor
-    assert found is not None
-    return found
+    stop = [Steps(BUDGET), Loss(1e-14)]
+    path = train(model, problem, GradientDescent(STEP), stop=stop, record=LogSpaced(6))
+    return path.predictor
 
 
 def miss(problem: Regression, point: Array, regularizer: Regularizer) -> float:

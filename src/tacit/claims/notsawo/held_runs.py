@@ -51,7 +51,9 @@ class Curves:
 
 def taught(case: OpposedUnits, sizes: Array, start: Array | None = None) -> Curves:
     """The student trained at each of the held norms."""
-    sweep = held_sweep(student(), case.training, sizes, step=1e-3, steps=NET_STEPS, start=start)
+    sweep = held_sweep(
+        student(), case.training, sizes, learning_rate=1e-3, steps=NET_STEPS, start=start
+    )
     return Curves(sizes, sweep.loss, fresh_losses(case, sweep), sweep.parameters)
 
 
@@ -72,7 +74,7 @@ def net(seed: int) -> tuple[OpposedUnits, Curves]:
 def shuffled(case: OpposedUnits) -> OpposedUnits:
     """The same samples with their labels in another order: nothing to be learnt."""
     y = np.random.default_rng(0).permutation(case.training.y)
-    return dataclasses.replace(case, training=Regression(case.training.X, y))
+    return dataclasses.replace(case, training=Regression(case.training.X, y, loss="half squares"))
 
 
 def silent() -> Array:

@@ -13,11 +13,14 @@ from tacit.claims.notsawo.runs import BETA, SOLVED, STEP, recovery, sparse_run, 
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearPredictor
 from tacit.problems.regression import Regression
 from tacit.regularizers.norms import L1
 from tacit.solvers.delay import least_squares_limit, memorization_steps
+from tacit.training.descent.methods import Subgradient
+from tacit.training.record import At
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 EARLY = [*range(1, 400), *np.unique(np.logspace(2.7, 4, 30).round()).astype(int).tolist()]
 BETAS = np.array([1e-4, 1e-5, 1e-6])
@@ -105,8 +108,9 @@ def fastest(problem: Regression) -> int:
 
 def from_afar(problem: Regression) -> tuple[float, float]:
     """How near a run from 1 in every coordinate comes to the printed and to the right point."""
-    method = Subgradient(STEP, 2000, L1(), BETA, record=range(100, 2000, 50))
-    run = method.run(LinearPredictor(1.0), problem).dataset
+    penalty, record = BETA * L1(), At(range(100, 2000, 50))
+    method, model = Subgradient(STEP), LinearPredictor(1.0)
+    run = train(model, problem, method, penalty=penalty, stop=Steps(2000), record=record).dataset
     start = np.ones(problem.dimension)
     points = [least_squares_limit(problem.X, problem.y, STEP, s).point for s in (None, start)]
     return nearest(run, points[0]), nearest(run, points[1])

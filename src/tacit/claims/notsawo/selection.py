@@ -38,7 +38,9 @@ def low_rank(seed: int) -> Array:
 
 
 def chosen(seed: int, samples: int, share: float, least: bool = False) -> Completion:
-    return coherent_completion(low_rank(seed), samples, share, seed=seed, least=least)
+    return coherent_completion(
+        low_rank(seed), samples, share, seed=seed, least=least, loss="half squares"
+    )
 
 
 @functools.lru_cache(maxsize=4096)

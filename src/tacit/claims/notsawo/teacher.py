@@ -28,10 +28,10 @@ from tacit.claims.notsawo.teacher_runs import (
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.adam import Adam
 from tacit.models.student import student
 from tacit.problems.teacher import teacher_student
 from tacit.regularizers.norms import L1, L2
+from tacit.training.descent.methods import Adam
 
 
 @claim(
@@ -133,13 +133,13 @@ def source_size() -> list[str]:
     few = teacher_student(100, units=5, reads=3, standard=True)
     lines = []
     for beta in (0.3, 0.03):
-        one = course(few, model, Adam(STEP, 3000, L1(), beta), LEVEL)
+        one = course(few, model, Adam(STEP), beta * L1(), 3000, LEVEL)
         lines.append(f"100-500-2, 5 units that read 3 inputs, N = 100, l1 with beta {beta:g}:"
                      f" {one.verdict.kind}, t1 = {one.verdict.t1:.0f}, t2 = {one.verdict.t2:.0f},"
                      f" test error {one.left:.4f}")  # fmt: skip
     for samples in (100, 1000):
         data = teacher_student(samples, standard=True)
-        one = course(data, model, Adam(STEP, 1000, L1(), 0.3), LEVEL)
+        one = course(data, model, Adam(STEP), 0.3 * L1(), 1000, LEVEL)
         lines.append(f"100-500-2, N's dense teacher, N = {samples}, l1 with beta 0.3:"
                      f" {one.verdict.kind}, test error {one.test.min():.2f} at best and"
                      f" {one.left:.2f} after 1000 steps")  # fmt: skip

@@ -9,14 +9,13 @@ import itertools
 import numpy as np
 
 from tacit.claims.notsawo.courses import Course, course, exponent
-from tacit.flows.adam import Adam
-from tacit.flows.sgd import SGD
 from tacit.models.function import FunctionModel
 from tacit.models.student import student
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.regularizers.derivatives import DerivativeMatch
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.penalty import Term
+from tacit.training.descent.methods import SGD, Adam
 
 LEVEL = 0.05  # of the variance of the labels: what counts as solved
 STEP, BUDGET = 3e-3, 5000
@@ -60,14 +59,14 @@ def taught(
     data: TeacherStudent, seed: int, penalty: Term | None, beta: float, step: float = STEP
 ) -> Course:
     """The course under Adam, as long as 5000 steps of 3e-3."""
-    method = Adam(step, round(BUDGET * STEP / step), penalty, beta)
-    return course(data, net(seed), method, LEVEL)
+    weighed = None if penalty is None else beta * penalty
+    return course(data, net(seed), Adam(step), weighed, round(BUDGET * STEP / step), LEVEL)
 
 
 def descended(seed: int, step: float, beta: float, reach: float) -> Course:
     """The course under subgradient descent with l1, for `reach` times 1/(step beta) steps."""
-    method = SGD(step, round(reach / (step * beta)), L1(), beta, points_per_decade=40)
-    return course(sparse(seed), net(seed), method, LEVEL)
+    steps = round(reach / (step * beta))
+    return course(sparse(seed), net(seed), SGD(step), beta * L1(), steps, LEVEL, 40)
 
 
 def later(courses: list[Course], time: str = "t2") -> float:

@@ -11,12 +11,14 @@ from tacit.claims.notsawo.runs import BETA, SOLVED, STEP, recovery, slow_phase, 
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.subgradient import Subgradient
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.linear import LinearPredictor
 from tacit.problems.regression import Regression
 from tacit.regularizers.norms import L2
 from tacit.solvers.delay import descent_points, error_floor, least_squares_limit, ridge_limit
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 STEPS = np.append(0, np.unique(np.round(np.logspace(0, 8, 161))))  # N's code: 1e8 steps
 BEGINS = {"10 per coordinate": 10.0, "norm 10": 1.0}  # the text and the code of N differ
@@ -57,8 +59,8 @@ def excess(problem: Regression, point: Array, factor: float) -> float:
 
 def trained(problem: Regression) -> float:
     """How far the closed form is from the compiled descent after 20000 steps."""
-    method = Subgradient(STEP, 20000, L2(), BETA, record=[20000])
-    end = method.run(LinearPredictor(10.0), problem).dataset.predictor.values[-1]
+    model, method = LinearPredictor(10.0), GradientDescent(STEP)
+    end = train(model, problem, method, penalty=BETA * L2(), stop=Steps(20000)).predictor
     return distance(course(problem, 10.0, np.array([20000.0]))[0], end)
 
 

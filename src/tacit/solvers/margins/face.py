@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.regularizers.q import Q
+from tacit.solvers import exact
 from tacit.solvers.continuation import Failed, settled_level
-from tacit.solvers.margins import columns
+from tacit.solvers.margins import columns, exact_program
 from tacit.solvers.margins.active_set import Index
 from tacit.solvers.margins.l1 import TIGHT, corrected
 from tacit.solvers.margins.rows import Rows
 from tacit.solvers.margins.walk import MarginWalk
-from tacit.solvers.solution import SOLVED
+from tacit.solvers.solution import SMALL, SOLVED, Found
 
 DEEP = 30
 LEVEL = -2000.0  # log mu at which Q of depth 2 stands for its limit on a face
@@ -29,43 +30,83 @@ ENTROPIC = Outcome(
 CORNER = Outcome(Kind.NOT_UNIQUE, f"{FACE} one of its corners")
 
 
-def solve(rows: Rows) -> tuple[Array, Array, int, Outcome]:
+def solve(rows: Rows) -> Found:
     """(b, nu, iterations, outcome) for separable rows."""
     try:
         b, nu, steps = columns.solve(rows)
-    except Failed:  # HiGHS takes nearly opposite rows for inseparable; a deep net does not
-        deep = Q(DEEP, log_alpha=0.0)
-        b, nu, steps = MarginWalk(deep, rows).at(settled_level(deep))
-        return np.where(np.abs(b) > 1e-13 * np.abs(b).max(), b, 0.0), nu, steps, SOLVED
-    if unique(rows, b, nu):
-        return b, nu, steps, UNIQUE
-    if (middle := entropic(rows, b, nu)) is not None:
-        return middle, nu, steps, ENTROPIC
-    return b, nu, steps, CORNER
+    except Failed:  # HiGHS takes nearly opposite rows for inseparable
+        return without_rounding(rows) or by_deep_net(rows)
+    if proven(rows, b, nu):
+        return middle(rows, b, nu[None], steps)
+    return without_rounding(rows) or middle(rows, b, nu[None], steps)
 
 
-def unique(rows: Rows, b: Array, nu: Array) -> bool:
+def by_deep_net(rows: Rows) -> Found:
+    """The limit of deep nets, which takes no nearly opposite rows for inseparable."""
+    deep = Q(DEEP, log_alpha=0.0)
+    b, nu, steps = MarginWalk(deep, rows).at(settled_level(deep))
+    return Found(np.where(np.abs(b) > 1e-13 * np.abs(b).max(), b, 0.0), nu, steps, SOLVED)
+
+
+def without_rounding(rows: Rows) -> Found | None:
+    """The same from an exact linear program; None where that is too long."""
+    try:
+        vertex = exact_program.vertex(rows)
+    except Failed:
+        return None
+    b, parts = np.array([float(v) for v in vertex.b]), exact_program.dual_parts(rows, vertex.nu)
+    if vertex.alone:
+        return Found(b, parts[0], vertex.steps, UNIQUE, 0.0, tuple(parts[1:]))
+    return middle(rows, b, parts, vertex.steps)
+
+
+def middle(rows: Rows, b: Array, parts: Array, steps: int) -> Found:
+    """A vertex, or the middle of the face it belongs to; the dual is the sum of `parts`."""
+    slopes = exact.product(parts, rows.A) if len(parts) > 1 else parts[0] @ rows.A
+    b, outcome = chosen(rows, b, parts[0], slopes)
+    return Found(b, parts[0], steps, outcome, 0.0, tuple(parts[1:]))
+
+
+def chosen(rows: Rows, b: Array, nu: Array, slopes: Array) -> tuple[Array, Outcome]:
+    """(the point that is returned, what it is) for a vertex b and its dual, slopes = A^T nu."""
+    if unique(rows, b, nu, slopes):
+        return b, UNIQUE
+    if (inside := entropic(rows, b, nu, slopes)) is not None:
+        return inside, ENTROPIC
+    return b, CORNER
+
+
+def proven(rows: Rows, b: Array, nu: Array) -> bool:
+    """Whether the pair is optimal in the units of the data, where every target is one."""
+    lengths, apart = nu @ rows.A, rows.A @ b - rows.c
+    off = np.where(b == 0, np.abs(lengths) - 1, np.abs(lengths - np.sign(b)))
+    complementary = nu * np.abs(apart) <= SMALL * float((nu * rows.c).max())
+    met = -apart <= SMALL * rows.c
+    return bool(off.max() <= SMALL and complementary.all() and met.all())
+
+
+def unique(rows: Rows, b: Array, nu: Array, slopes: Array) -> bool:
     """Whether no other point has the same value.
 
     The minimisers have equality where nu > 0 and vanish where |A^T nu| < 1. If that leaves them
     no freedom b is unique; otherwise two linear programs look for the ends of the face in a
     direction drawn at random.
     """
-    free = unhindered(rows, nu)
+    free = unhindered(slopes)
     fixed = nu > TIGHT * nu.max()
     if len(free) <= fixed.sum():
         sizes = np.linalg.svd(rows.A[np.ix_(fixed, free)], compute_uv=False)
         if sizes[-1] > 1e-9 * sizes[0]:
             return True
-    low, high = ends(rows, free, fixed, nu)
+    low, high = ends(rows, free, fixed, slopes)
     return high - low <= 1e-6 * float(np.abs(b).max())
 
 
-def ends(rows: Rows, free: Index, fixed: NDArray[np.bool_], nu: Array) -> tuple[float, float]:
+def ends(rows: Rows, free: Index, fixed: NDArray[np.bool_], slopes: Array) -> tuple[float, float]:
     """The least and largest value of a random linear function on the minimisers."""
     from scipy.optimize import linprog
 
-    signs = np.sign(nu @ rows.A)[free]
+    signs = np.sign(slopes)[free]
     A = rows.A[:, free] * signs
     direction = np.random.default_rng(0).normal(size=len(free))
     found = []
@@ -83,14 +124,14 @@ def ends(rows: Rows, free: Index, fixed: NDArray[np.bool_], nu: Array) -> tuple[
     return found[0], found[1]
 
 
-def unhindered(rows: Rows, nu: Array) -> Index:
+def unhindered(slopes: Array) -> Index:
     """The columns of length one under the dual; in all others every minimiser vanishes."""
-    return np.flatnonzero(np.abs(nu @ rows.A) > 1 - 1e-9)
+    return np.flatnonzero(np.abs(slopes) > 1 - 1e-9)
 
 
-def entropic(rows: Rows, b: Array, nu: Array) -> Array | None:
+def entropic(rows: Rows, b: Array, nu: Array, slopes: Array) -> Array | None:
     """The point of the face to which Q of depth 2 tends, None where that is not resolved."""
-    free = unhindered(rows, nu)
+    free = unhindered(slopes)
     inside = dataclasses.replace(rows, A=rows.A[:, free])
     try:
         near, _, _ = MarginWalk(Q(2, log_alpha=LEVEL / 2), inside).at(LEVEL)
@@ -98,9 +139,9 @@ def entropic(rows: Rows, b: Array, nu: Array) -> Array | None:
         return None
     support = np.flatnonzero(np.abs(near) > 1e-9 * float(np.abs(near).max()))
     active = np.flatnonzero((nu > 0) | (inside.A @ near - rows.c < 1e-9 * rows.c))
-    exact = np.zeros_like(b)
-    exact[free[support]] = corrected(
+    sharp = np.zeros_like(b)
+    sharp[free[support]] = corrected(
         inside.A[np.ix_(active, support)], near[support], rows.c[active]
     )
-    same = abs(np.abs(exact).sum() - np.abs(b).sum()) <= 1e-12 * np.abs(b).sum()
-    return exact if same and not rows.lacking(exact).any() else None
+    same = abs(np.abs(sharp).sum() - np.abs(b).sum()) <= 1e-12 * np.abs(b).sum()
+    return sharp if same and not rows.lacking(sharp).any() else None

@@ -61,11 +61,11 @@ class ByInterpolation(Equations):
         if not active.size:
             return Iterate(nu, self.regularizer.primal_of(np.zeros_like(at.b)) / self.rows.scale)
         system = reduce("max_margin", self.rows.A[active], self.rows.scale * self.rows.c[active])
-        beta, dual, _, outcome, _ = interpolate.solve(self.regularizer, system)
-        if not outcome.ok:
-            raise Failed(outcome.sentence)
-        nu[active] = dual
-        return Iterate(nu, beta / self.rows.scale)
+        found = interpolate.solve(self.regularizer, system)
+        if not found.outcome.ok:
+            raise Failed(found.outcome.sentence)
+        nu[active] = found.dual
+        return Iterate(nu, found.beta / self.rows.scale)
 
 
 def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:

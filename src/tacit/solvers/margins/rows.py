@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.solvers import exact
 from tacit.solvers.constraints import mended, unit
 from tacit.solvers.solution import SMALL
 from tacit.solvers.units import exponents
@@ -58,7 +59,7 @@ def met(Z: Array, beta: Array, held: NDArray[np.bool_]) -> tuple[Array, Array]:
     A margin of 1 on a row of size 1e8, for a beta of size 1e8, is known to one part in one. Aimed
     above one by its own rounding it is met, and beta moves by less than one part in 1e15.
     """
-    margins = Z @ beta
+    margins = margins_of(Z, beta)
     for _ in range(3):
         rounding = ROUNDING * (np.abs(Z) @ np.abs(beta))
         low = (margins < 1 - SMALL) | ((rounding > SMALL) & (margins < 1 + rounding / 2))
@@ -66,5 +67,10 @@ def met(Z: Array, beta: Array, held: NDArray[np.bool_]) -> tuple[Array, Array]:
             break
         held = held | low
         beta = mended(Z[held], 1 + rounding[held], beta)
-        margins = Z @ beta
+        margins = margins_of(Z, beta)
     return beta, margins
+
+
+def margins_of(Z: Array, beta: Array) -> Array:
+    """Z beta, without rounding where that would show."""
+    return 1 - exact.missing(Z, beta, np.ones(len(Z)))

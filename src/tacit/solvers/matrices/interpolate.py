@@ -11,6 +11,7 @@ from tacit.arguments import Array, finite_array
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral, shape_of
 from tacit.solvers.continuation import Failed
+from tacit.solvers.interpolate import beyond_rounding
 from tacit.solvers.matrices import nuclear
 from tacit.solvers.matrices.law import law_of
 from tacit.solvers.matrices.measurements import MatrixData, Measurements, Sensed, measurements
@@ -33,7 +34,7 @@ from tacit.threads import one_blas_thread
 RESOLVED = 1e-11  # slacks 1 - s below this are too coarse in float64
 
 
-def interpolate_matrix(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
+def matrix_interpolant(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
     """The matrix that fits <X_n, M> = y_n with the least value of the regularizer.
 
     Any consistent measurements are solved, also dependent or repeated ones. With `throw=False` a
@@ -41,12 +42,13 @@ def interpolate_matrix(problem: MatrixData, reg: Spectral, *, throw: bool = True
     """
     if not isinstance(reg, Spectral):
         raise ValueError(
-            f"interpolate_matrix: expected a spectral regularizer such as Nuclear(), got {reg!r}"
+            f"interpolate: a matrix needs a regularizer of singular values such as Nuclear(), got "
+            f"{reg!r}; problem.regression() has its entries as a vector"
         )
     with one_blas_thread():
         solution = in_good_units(problem, reg)
     if throw and not solution.outcome.ok:
-        raise NumericalError("interpolate_matrix", solution.outcome)
+        raise NumericalError("interpolate", solution.outcome)
     return solution
 
 
@@ -56,12 +58,12 @@ def in_good_units(problem: MatrixData, reg: Spectral) -> MatrixSolution:
     rows = problem.design if entries is None else np.ones((len(problem.y), 1))
     units = units_of(rows, problem.y, scales=True)
     if units is None:
-        return certified(problem, reg, *found(problem, reg))
+        return certified(problem, reg, found(problem, reg))
     matrices = problem.design.reshape(-1, *problem.shape)
     scaled = Sensed(units.of_rows(matrices), units.of_targets(problem.y))
     inner = reg.in_units(units.log_size)
     solution: MatrixSolution = restored(
-        certified(scaled, inner, *found(scaled, inner)), units, reg, "matrix"
+        certified(scaled, inner, found(scaled, inner)), units, reg, "matrix"
     )
     return solution
 
@@ -82,7 +84,7 @@ def interpolate_measured(
             f"interpolate: X has {len(matrices)} matrices but y has {len(y)} entries;"
             " they must match"
         )
-    return interpolate_matrix(Sensed(matrices, y), reg, throw=throw)
+    return matrix_interpolant(Sensed(matrices, y), reg, throw=throw)
 
 
 def found(problem: MatrixData, reg: Spectral) -> Found:
@@ -94,7 +96,7 @@ def found(problem: MatrixData, reg: Spectral) -> Found:
         zero = Outcome(Kind.SOLVED, "y = 0: the zero matrix is the only minimiser")
         return Found(np.zeros(problem.shape), np.zeros(len(problem.y)), 0, zero)
     try:
-        matrix, nu, steps, outcome, unit = solve(at, reg)
+        matrix, nu, steps, outcome, unit, _ = solve(at, reg)
     except Failed as reason:
         return nothing(problem, Outcome(Kind.STALLED, f"no minimiser of {reg}: {reason}"))
     dual = at.original_dual(nu)
@@ -116,7 +118,7 @@ def solve(at: Measurements, reg: Spectral) -> Found:
         return Found(*nuclear.solve(at))
     if isinstance(reg, Schatten):
         return schatten(at, reg)
-    raise ValueError(f"interpolate_matrix: knows Nuclear, Frobenius and Schatten, got {reg}")
+    raise ValueError(f"interpolate: knows Nuclear, Frobenius and Schatten, got {reg}")
 
 
 def schatten(at: Measurements, reg: Schatten) -> Found:
@@ -141,16 +143,9 @@ def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Arra
     return corrected(stop.state, stop.hessian), stop.state.nu, stop.spent
 
 
-def certified(
-    problem: MatrixData,
-    reg: Spectral,
-    matrix: Array,
-    dual: Array,
-    steps: int,
-    outcome: Outcome,
-    log_unit: float = 0.0,
-) -> MatrixSolution:
+def certified(problem: MatrixData, reg: Spectral, found: Found) -> MatrixSolution:
     """The solution with its certificate, computed from what is returned and the original data."""
+    matrix, dual, steps, outcome, log_unit, _ = found
     if not np.isfinite(matrix).all():
         return MatrixSolution(matrix, dual, np.nan, np.nan, np.nan, steps, outcome)
     misfit = residual(problem, matrix)
@@ -158,9 +153,10 @@ def certified(
     gap = kkt(problem, inner, matrix, dual) if matrix.any() else 0.0
     excess = max(misfit, gap)
     if excess > SMALL:
-        excess = max(misfit, gap - rounding_of_dual(problem, dual))
+        missed = beyond_rounding(problem.design, problem.y, matrix.ravel())
+        excess = max(missed, gap - rounding_of_dual(problem, dual))
     if log_unit:
-        dual, log_unit = representable(dual, np.zeros(len(dual), dtype=np.intp), log_unit)
+        (dual,), log_unit = representable(dual[None], 0, log_unit)
     outcome = judged(outcome, matrix, dual, misfit, gap, excess)
     value = reg(matrix)
     log_value = log_value_of(reg, matrix, value)

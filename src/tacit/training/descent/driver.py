@@ -13,7 +13,7 @@ import numpy as np
 from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.descent.batches import Batches
+from tacit.training.descent.batches import Batches, per_sample
 from tacit.training.descent.method import Descent, Objective, Oracle, plus
 from tacit.training.goals import Goals
 from tacit.training.path import Path
@@ -21,6 +21,7 @@ from tacit.training.task import Meter, Moment, Progress, Task
 
 MOST = 10**7  # steps of a run that only a goal ends
 LARGEST = math.log(np.finfo(float).max)
+TOLD = 100  # times that a run tells its progress, at least
 LOOKS = 20  # per decade of steps at a goal, where records are fewer
 STOPS = (
     stopping.Steps,
@@ -74,8 +75,8 @@ class Run:
 
         self.who, self.task, self.method, self.penalty = who, task, method, penalty
         self.batches, self.seed = batches, seed
-        terms = () if penalty is None else penalty.terms
-        self.weights = [float(weight) for weight, _ in terms]
+        terms = () if penalty is None else [term for term in penalty.weighted if term[0] > 0]
+        self.weights = [weight for weight, _ in terms]
         regularizers = tuple(regularizer for _, regularizer in terms)
         self.code = Code(task.objective, method.kind(), method, regularizers, batches, task.outside)
         data = task.data if batches.size else task.full_data()
@@ -102,12 +103,16 @@ class Run:
             jax.tree.structure(fresh.memory), [jnp.asarray(leaf) for leaf in leaves]
         )
         draws = self.batches.start(self.seed, taken)
-        return State(jax.tree.map(jnp.asarray, parameters), memory, draws, taken)
+        held = [jnp.asarray(leaf) for leaf in jax.tree.leaves(self.task.trained(parameters))]
+        trained = jax.tree.unflatten(jax.tree.structure(fresh.parameters), held)
+        return State(trained, memory, draws, taken)
 
     def advance(self, state: State, target: int) -> State:
         """The state after step number `target`."""
-        moved = _functions(self.code)[1](*self.given, state.taken, target, *state[:3])
-        return State(*moved, target)
+        parameters, memory, draws = _functions(self.code)[1](
+            *self.given, state.taken, target, state.parameters, state.memory, state.draws
+        )
+        return State(parameters, memory, draws, target)
 
     def reach(self, state: State, t: float, most: int) -> State:
         """The state at the step that ends nearest to time `t`, but not beyond step `most`."""
@@ -156,17 +161,21 @@ def follow(
     for look in plan.looks:
         if not plan.timed and look <= state.taken:
             continue
-        advance = run.advance if not plan.timed else functools.partial(run.reach, most=plan.last)
-        moved = advance(state, look)
+        moved = _advanced(run, state, look, plan, progress)
         target = moved.taken
         if target == state.taken:  # there is no step between two times to record
             continue
         if not finite(moved.parameters):
             good = run.last(state, target, lambda s: finite(s.parameters))
             _blame(run, good)
+            _keep_last(run, state, meter, plan)
             sentence = f"not finite after {good.taken + 1} steps; take a smaller learning rate"
             return state, Outcome(Kind.DIVERGED, sentence)
         moment = run.moment(moved)
+        if look not in records and _hopeless(meter, goals, moment):
+            state = moved
+            _tell(progress, plan.done(moment), state.taken)
+            continue
         numbers = meter.look(moment)
         if goals.located(moment, numbers):  # between two looks: where exactly?
             before = run.last(state, target, lambda s: not _located(run, meter, goals, s))
@@ -175,12 +184,12 @@ def follow(
             numbers = meter.look(moment)
         if _beyond(numbers, meter.first):
             sentence = f"the loss is beyond float64 after {moved.taken} steps"
+            _keep_last(run, state, meter, plan)
             return state, Outcome(Kind.DIVERGED, f"{sentence}; take a smaller learning rate")
         state, met = moved, goals.met(moment, numbers)
         if look in records or met is not None:
             meter.keep(moment, numbers)
-        if progress is not None:
-            progress(plan.done(moment), f"step {state.taken}")
+        _tell(progress, plan.done(moment), state.taken)
         if met is not None:
             return state, met
         if (reason := meter.stalled(moment)) is not None:
@@ -189,6 +198,35 @@ def follow(
             sentence = f"{reason} after {state.taken} steps; take a smaller learning rate"
             return state, Outcome(Kind.STALLED, sentence)
     return state, goals.ended(run.moment(state), numbers)
+
+
+def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress | None) -> State:
+    """The state at the next look; with progress a long way there is told now and then."""
+    if plan.timed:
+        return run.reach(state, look, plan.last)
+    if progress is not None:
+        piece = max(1, plan.last // TOLD)
+        while look - state.taken > piece:
+            state = run.advance(state, state.taken + piece)
+            _tell(progress, state.taken / plan.last, state.taken)
+    return run.advance(state, look)
+
+
+def _tell(progress: Progress | None, share: float, taken: int) -> None:
+    if progress is not None:
+        progress(share, f"step {taken}")
+
+
+def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
+    """Whether bounds that cost less than all numbers show that no goal is met."""
+    return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
+
+
+def _keep_last(run: Run, state: State, meter: Meter, plan: Plan) -> None:
+    """Records the last finite state, unless it is one that is recorded, as all times are."""
+    if not plan.timed and state.taken not in plan.records:
+        moment = run.moment(state)
+        meter.keep(moment, meter.look(moment))
 
 
 def _located(run: Run, meter: Meter, goals: Goals, state: State) -> bool:
@@ -224,17 +262,18 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     who, epoch = run.who, run.batches.epoch
     stopping.understood(who, stop, STOPS)
     last = _last_step(run, stop, epoch)
-    goals = Goals(who, run.task, stop, located=epoch is None, steady=run.method.steady)
+    recorded = run.task.meter(run.penalty).first
+    goals = Goals(who, run.task, stop, recorded, located=epoch is None, steady=run.method.steady)
     time = stopping.first(stop, stopping.Time)
     if time is not None and run.method.timed:
         times = recording.times_to_record(who, record, run.rate(run.begin()), time.t)
         return Plan(times, times, last, goals, timed=True)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
-    if goals.any:
+    if goals.sought and epoch is None:
         looks |= set(recording.log_spaced(last, LOOKS))
-        if epoch is not None:
-            looks |= set(range(epoch, last + 1, epoch))
+    elif goals.any and epoch is not None:
+        looks |= set(range(epoch, last + 1, epoch))
     return Plan(records, sorted(looks), last, goals)
 
 
@@ -330,7 +369,7 @@ def _functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
         method, share = code.method.with_numbers(numbers), None
         if code.batches.size is not None:
             rows, share, draws = code.batches.draw(k, draws)
-            data = jax.tree.map(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
+            data = per_sample(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
         moved, held = method.step(_oracle(code, weights, data, share), parameters, held, k)
         if code.method.weight_decay:
             moved = plus(moved, -method.rate(parameters) * method.weight_decay, parameters)

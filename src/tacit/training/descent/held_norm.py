@@ -34,7 +34,7 @@ class HeldNorm(Descent):
     batches: ClassVar[bool] = False
     penalties: ClassVar[str] = "none"
     decays: ClassVar[bool] = False
-    steady: ClassVar[bool] = False  # type: ignore[assignment]
+    steady: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()

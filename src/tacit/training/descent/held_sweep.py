@@ -130,7 +130,7 @@ def _compiled(objective: SampleLoss, norm: str) -> Callable[..., Any]:
         method = HeldNorm(norm=norm).with_numbers({"size": size, "learning_rate": rate})
 
         def advance(k: Any, state: Any) -> Any:
-            return method.step(oracle, *state, k)
+            return method.step(oracle, state[0], state[1], k)
 
         middle = jax.lax.fori_loop(0, half, advance, (start, method.memory(oracle, start)))
         end = jax.lax.fori_loop(half, steps, advance, middle)

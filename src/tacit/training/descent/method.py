@@ -57,6 +57,8 @@ class Oracle:
 
     def prox(self, parameters: Any, length: Any) -> Any:
         """The minimiser over z of |z - parameters|^2 / 2 + length * penalty(z)."""
+        if self.penalty is None:
+            return parameters
         return self.penalty.prox(parameters, length)
 
 
@@ -134,6 +136,11 @@ class Descent(Record, abc.ABC):
         """Whether records are spaced in training time, where Time ends the run."""
         return False
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether a parameter moves by its own derivatives alone, and not at all without them."""
+        return False
+
     def rate(self, parameters: Any) -> Any:
         """The learning rate of the step from here."""
         return self.learning_rate
@@ -159,9 +166,9 @@ class Descent(Record, abc.ABC):
         return {"method": type(self).__name__, **fields}
 
     def numbers(self) -> dict[str, float]:
-        """The settings that are floating-point numbers."""
+        """The settings that are floating-point numbers; a zero stays one in compiled code."""
         named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {name: value for name, value in named.items() if isinstance(value, float)}
+        return {name: value for name, value in named.items() if isinstance(value, float) and value}
 
     def kind(self) -> tuple[Any, ...]:
         """What compiled code depends on: the class and the settings that are not numbers."""

@@ -38,6 +38,10 @@ class GradientDescent(Descent):
     def timed(self) -> bool:
         return self.scaled is not None
 
+    @property
+    def elementwise(self) -> bool:
+        return self.scaled is None
+
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         import jax.numpy as jnp
 
@@ -89,16 +93,24 @@ class SGD(Descent):
 
     momentum: float = 0.0
     nesterov: bool = False
+    elementwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "momentum", _share(self, "momentum", self.momentum))
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        return zeros(parameters)
+        return () if self._plain else zeros(parameters)
+
+    @property
+    def _plain(self) -> bool:
+        """Without momentum there is no velocity to carry; compiled code sees any but zero."""
+        return isinstance(self.momentum, float) and self.momentum == 0
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         gradient = oracle.gradient(parameters)
+        if self._plain:
+            return plus(parameters, -self.learning_rate, gradient), memory
         velocity = plus(gradient, self.momentum, memory)
         ahead = plus(gradient, self.momentum, velocity) if self.nesterov else velocity
         return plus(parameters, -self.learning_rate, ahead), velocity
@@ -128,6 +140,7 @@ class Adam(Descent):
     square_decay: float = 0.999
     epsilon: float = 1e-8
     decoupled: bool = False
+    elementwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -218,7 +231,7 @@ class NormalizedDescent(Descent):
     batches: ClassVar[bool] = False
     penalties: ClassVar[str] = "none"
     decays: ClassVar[bool] = False
-    steady: ClassVar[bool] = False  # type: ignore[assignment]
+    steady: ClassVar[bool] = False
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         import jax.numpy as jnp

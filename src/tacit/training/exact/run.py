@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.regularizers.norms import L2
+from tacit.regularizers.penalty import Term
 from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow, Followed
@@ -43,8 +44,8 @@ def _decay(who: str, penalty: Any) -> float:
     """The rate c of a penalty (c/2) |theta|^2, the only one that a flow follows exactly."""
     if penalty is None:
         return 0.0
-    terms = getattr(penalty, "terms", None)
-    plain = [isinstance(r, L2) and r.squared and r.weights is None for _, r in terms or ()]
+    terms = penalty.weighted if isinstance(penalty, Term) else ()
+    plain = [isinstance(r, L2) and r.squared and r.weights is None for _, r in terms]
     if not plain or not all(plain):
         raise ValueError(
             f"{who}: an exact flow takes the penalty c * L2() only, which is a weight decay of "

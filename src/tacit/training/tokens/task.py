@@ -11,7 +11,6 @@ from tacit.arguments import Array
 from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
-from tacit.training.stop import known_to
 from tacit.training.task import Task
 from tacit.training.tokens.loss import Distinct, TokenLoss, all_pairs, distinct_pairs
 from tacit.training.tokens.meter import TokenMeter
@@ -50,9 +49,6 @@ class TokenTask(Task):
 
     def meter(self, penalty: Any) -> TokenMeter:
         return TokenMeter(self, penalty)
-
-    def must_record(self, who: str, rule: Any) -> None:
-        known_to(who, rule, self.meter(None).first)
 
     def describe(self) -> dict[str, Any]:
         problem = self.problem
