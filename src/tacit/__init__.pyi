@@ -3,8 +3,6 @@
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
 from tacit.figures.paths import plot
-from tacit.flows.class_descent import ClassDescent
-from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
 from tacit.measures.forecast import Forecast, forecast, transition_time
@@ -135,7 +133,6 @@ __all__ = [
     "Below",
     "Blocks",
     "CircleTeacher",
-    "ClassDescent",
     "Classification",
     "Completion",
     "Custom",
@@ -205,7 +202,6 @@ __all__ = [
     "TangentFlow",
     "TeacherStudent",
     "Time",
-    "TokenAdam",
     "TokenMLP",
     "TokenNet",
     "TokenQuadratic",
