@@ -28,7 +28,6 @@ def outputs(w, x):
 CALLS = [
     "Adam(0.01, 10, L2(), 0.1, batch=3)",
     "Blocks([(L1(), 3), (None, 4)])",
-    "ClassDescent(0.1, 3.0)",
     'Classification([[1.0, 2.0], [-1.0, 0.5]], [1, -1], loss="logistic")',
     "Completion((2, 2), [[0, 1], [1, 0]], [1.0, 2.0])",
     "DeepFactorization(3, 4, alpha=0.1)",
@@ -92,7 +91,6 @@ CALLS = [
     "Subgradient(0.1, 10)",
     "SymmetricFactorization(3, log_alpha=-290.5)",
     "TangentFlow()",
-    "TokenAdam(steps=10)",
     "TokenMLP(hidden=8)",
     "TokenQuadratic()",
     "TokenTransformer(width=8)",

@@ -3,8 +3,6 @@
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
 from tacit.figures.paths import plot
-from tacit.flows.class_descent import ClassDescent
-from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
 from tacit.measures.forecast import Forecast, forecast, transition_time
@@ -78,7 +76,8 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
 from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
-from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
 from tacit.solvers.matrices.solution import MatrixSolution
 from tacit.solvers.max_margin import max_margin
@@ -134,7 +133,6 @@ __all__ = [
     "Below",
     "Blocks",
     "CircleTeacher",
-    "ClassDescent",
     "Classification",
     "Completion",
     "Custom",
@@ -204,7 +202,6 @@ __all__ = [
     "TangentFlow",
     "TeacherStudent",
     "Time",
-    "TokenAdam",
     "TokenMLP",
     "TokenNet",
     "TokenQuadratic",

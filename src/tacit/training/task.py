@@ -38,6 +38,10 @@ class Meter(Protocol):
     def dataset(self) -> Any:
         """The records as a labelled dataset, without attributes."""
 
+    def stalled(self, moment: Moment) -> str | None:
+        """Why nothing but decay can move the parameters any more, in words; None if they move."""
+        return None
+
 
 class Task(Protocol):
     """A checked pair of model and problem."""
@@ -58,6 +62,10 @@ class Task(Protocol):
     def whole(self, parameters: Any) -> Any:
         """All parameters of the model from those that training moves."""
         return parameters
+
+    def full_data(self) -> Any:
+        """`data`, or a shorter form of them for a run that sees all samples at every step."""
+        return self.data
 
     def log_unit(self) -> float:
         """log of the loss that relative levels refer to."""

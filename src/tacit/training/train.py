@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import integer
+from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
+from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.classification import Classification
 from tacit.problems.images.arrays import Images
 from tacit.problems.matrix_problem import MatrixProblem
@@ -29,6 +31,7 @@ from tacit.training.path import Path
 from tacit.training.resume import check_same
 from tacit.training.samples import SampleTask, describe
 from tacit.training.task import Progress, Task
+from tacit.training.tokens.task import TokenTask
 from tacit.versions import versions
 
 Stops = stopping.Stop | Sequence[stopping.Stop] | None
@@ -124,14 +127,26 @@ def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
 
     `still` says that parameters without a gradient stay where they are.
     """
+    if isinstance(problem, TokenPairs):
+        return TokenTask(who, model, problem)
+    if isinstance(model, TokenNet):
+        raise ValueError(
+            f"{who}: {type(model).__name__} answers pairs of tokens, got {_kind(problem)}; use "
+            "modular_arithmetic() or permutation_group() as the problem"
+        )
     if isinstance(problem, Images):
         return ImageTask(who, model, problem, still)
     if isinstance(problem, Regression | Classification | MatrixProblem):
         return SampleTask(who, model, problem)
     raise ValueError(
-        f"{who}: the problem must be a Regression, a Classification, Images or a matrix problem "
-        f"such as Completion, got {type(problem).__name__}; wrap the data as Regression(X, y)"
+        f"{who}: the problem must be a Regression, a Classification, a matrix problem such as "
+        f"Completion, pairs of tokens or Images, got {_kind(problem)}; wrap the data as "
+        "Regression(X, y)"
     )
+
+
+def _kind(thing: Any) -> str:
+    return f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
 
 
 def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
@@ -249,9 +264,9 @@ def _go_on(
     outcome = todo.goals.met(moment, meter.look(moment))
     if outcome is not None:
         return before
+    kept = todo.kept(before, run.rate(state))
     state, outcome = follow(run, state, meter, todo, progress)
     old = before.dataset.drop_vars("epoch", errors="ignore")
-    kept = np.isin(old.step.values, todo.records)
     new = meter.dataset()
     both = xarray.concat(
         [old.isel(time=np.flatnonzero(kept)), new.isel(time=slice(1, None))],
