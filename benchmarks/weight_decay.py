@@ -34,10 +34,10 @@ from tacit import (
     DiagonalNet,
     DualFlow,
     GradientDescent,
+    Steps,
     majority,
     train,
 )
-from tacit.flows.decay import WeightDecay
 from tacit.training.path import Path
 
 RATE, END = 1e-3, 10.0  # decay, and rate * t at the end
@@ -130,9 +130,10 @@ def descend(
 ) -> tuple[float, int, Path]:
     """(seconds, steps, path) of descent to the time `end`."""
     steps = sorted({round(t / step) for t in records(end)})
-    run = WeightDecay(GradientDescent(step, steps[-1], record=steps), RATE)
+    method = GradientDescent(step, weight_decay=RATE)
+    stop, record = Steps(steps[-1]), At(steps=steps)
     start = time.perf_counter()
-    path = run.run(net(norm, problem), problem)
+    path = train(net(norm, problem), problem, method, stop=stop, record=record)
     return time.perf_counter() - start, steps[-1], path
 
 

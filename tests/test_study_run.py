@@ -41,6 +41,42 @@ class Heard(Ears):
         self.told.append(sentence)
 
 
+def test_penalty_and_batch_of_a_study_are_those_of_train(tmp_path):
+    study = Study(
+        name="batches",
+        problem={"is": "sparse_regression", "samples": 8, "dimension": 6, "sparsity": 2, "seed": 4},
+        model={"is": "LinearPredictor", "start": 0.5},
+        method={"is": "Subgradient", "learning_rate": 0.01},
+        penalty={"is": "L1", "times": 0.1},
+        stop={"is": "Steps", "count": 40},
+        record={"is": "At", "steps": [10, 20]},
+        batch=3,
+        final=["predictor"],
+        trajectory=["step"],
+        grid={"penalty.times": [0.1, 0.5]},
+        seeds=2,
+    )
+    dataset = run_study(study, tmp_path)
+    problem = tacit.sparse_regression(8, 6, 2, seed=4)
+    ends = set()
+    for times, seed in itertools.product([0.1, 0.5], [0, 1]):
+        at = dataset.sel(times=times, seed=seed)
+        path = tacit.train(
+            tacit.LinearPredictor(0.5),
+            problem,
+            tacit.Subgradient(0.01),
+            penalty=times * tacit.L1(),
+            stop=tacit.Steps(40),
+            record=tacit.At([10, 20]),
+            batch=3,
+            seed=seed,
+        )
+        np.testing.assert_array_equal(at.predictor, path.predictor)
+        assert at.trajectory_step.values.tolist() == [0, 10, 20, 40]
+        ends.add(path.predictor.tobytes())
+    assert len(ends) == 4  # penalty and seed both count
+
+
 def test_a_study_of_parts_is_the_loop_one_would_write(tmp_path):
     study = Study(
         name="scale",

@@ -89,7 +89,7 @@ class SampleTask(Task):
 
     def __init__(self, who: str, model: Any, problem: Any) -> None:
         self.who = who
-        self.flow: FlowTask = flow_task(who, model, problem, problem.test)
+        self.flow: FlowTask = flow_task(who, model, problem)
         self.model, self.problem, self.start = self.flow.model, problem, self.flow.start
         self.samples: int = problem.samples
         self.objective = SampleLoss(self.model, problem.loss, self.samples)
@@ -194,7 +194,7 @@ class SampleMeter(Meter):
                 found["train_accuracy"] = float(accuracy(predictions * task.problem.y))
             elif task.linear and task.problem.truth is not None:
                 found |= self._errors(task.predictor(theta))
-            if task.flow.test is not None:
+            if task.problem.test is not None:
                 found |= self._tested(theta)
             if self.penalty is not None:
                 found |= self._penalty(moment, found["loss"])
@@ -226,7 +226,7 @@ class SampleMeter(Meter):
         return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
 
     def _tested(self, theta: Array) -> dict[str, float]:
-        test = self.task.flow.test
+        test = self.task.problem.test
         found = np.asarray(self.task.model.predict(theta, test.X))
         loss = type(self.task.flow.loss)(test.y, test.loss)
         result = {"test_loss": float(np.exp(loss.log_loss(found)))}

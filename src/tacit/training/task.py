@@ -55,10 +55,6 @@ class Task(Protocol):
     outside: bool  # whether compiled steps go one by one, which convolutions need
     linear: bool  # whether there is a linear predictor
 
-    def full_data(self) -> Any:
-        """`data`, or a shorter form of them for a run that sees all samples at every step."""
-        return self.data
-
     def trained(self, parameters: Any) -> Any:
         """Those of all parameters of the model that training moves, as the methods see them."""
         return parameters
@@ -66,6 +62,10 @@ class Task(Protocol):
     def whole(self, parameters: Any) -> Any:
         """All parameters of the model from those that training moves."""
         return parameters
+
+    def full_data(self) -> Any:
+        """`data`, or a shorter form of them for a run that sees all samples at every step."""
+        return self.data
 
     def log_unit(self) -> float:
         """log of the loss that relative levels refer to."""

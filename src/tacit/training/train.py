@@ -139,8 +139,8 @@ def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
     if isinstance(problem, Regression | Classification | MatrixProblem):
         return SampleTask(who, model, problem)
     raise ValueError(
-        f"{who}: the problem must be a Regression, a Classification, Images, pairs of tokens or a "
-        f"matrix problem such as Completion, got {_kind(problem)}; wrap the data as "
+        f"{who}: the problem must be a Regression, a Classification, a matrix problem such as "
+        f"Completion, pairs of tokens or Images, got {_kind(problem)}; wrap the data as "
         "Regression(X, y)"
     )
 

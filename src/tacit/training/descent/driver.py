@@ -158,6 +158,7 @@ def follow(
 ) -> tuple[State, Outcome]:
     """The last finite state, its records in `meter`, and how training ended."""
     records, goals = {*plan.records, plan.last}, plan.goals
+    numbers = meter.first
     for look in plan.looks:
         if not plan.timed and look <= state.taken:
             continue
@@ -168,13 +169,13 @@ def follow(
         if not finite(moved.parameters):
             good = run.last(state, target, lambda s: finite(s.parameters))
             _blame(run, good)
-            _keep_last(run, state, meter, plan)
+            _keep_last(run, state, meter, records)
             sentence = f"not finite after {good.taken + 1} steps; take a smaller learning rate"
             return state, Outcome(Kind.DIVERGED, sentence)
         moment = run.moment(moved)
         if look not in records and _hopeless(meter, goals, moment):
             state = moved
-            _tell(progress, plan.done(moment), state.taken)
+            _tell(progress, plan, moment)
             continue
         numbers = meter.look(moment)
         if goals.located(moment, numbers):  # between two looks: where exactly?
@@ -184,12 +185,12 @@ def follow(
             numbers = meter.look(moment)
         if _beyond(numbers, meter.first):
             sentence = f"the loss is beyond float64 after {moved.taken} steps"
-            _keep_last(run, state, meter, plan)
+            _keep_last(run, state, meter, records)
             return state, Outcome(Kind.DIVERGED, f"{sentence}; take a smaller learning rate")
         state, met = moved, goals.met(moment, numbers)
         if look in records or met is not None:
             meter.keep(moment, numbers)
-        _tell(progress, plan.done(moment), state.taken)
+        _tell(progress, plan, moment)
         if met is not None:
             return state, met
         if (reason := meter.stalled(moment)) is not None:
@@ -201,20 +202,20 @@ def follow(
 
 
 def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress | None) -> State:
-    """The state at the next look; with progress a long way there is told now and then."""
+    """The state at step or time `look`; with progress the way there is told now and then."""
     if plan.timed:
         return run.reach(state, look, plan.last)
     if progress is not None:
         piece = max(1, plan.last // TOLD)
         while look - state.taken > piece:
             state = run.advance(state, state.taken + piece)
-            _tell(progress, state.taken / plan.last, state.taken)
+            _tell(progress, plan, run.moment(state))
     return run.advance(state, look)
 
 
-def _tell(progress: Progress | None, share: float, taken: int) -> None:
+def _tell(progress: Progress | None, plan: Plan, moment: Moment) -> None:
     if progress is not None:
-        progress(share, f"step {taken}")
+        progress(plan.done(moment), f"step {moment.step}")
 
 
 def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
@@ -222,9 +223,9 @@ def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
     return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
 
 
-def _keep_last(run: Run, state: State, meter: Meter, plan: Plan) -> None:
-    """Records the last finite state, unless it is one that is recorded, as all times are."""
-    if not plan.timed and state.taken not in plan.records:
+def _keep_last(run: Run, state: State, meter: Meter, records: set[int]) -> None:
+    """Records the last finite state, unless it is one that is recorded."""
+    if state.taken not in records:
         moment = run.moment(state)
         meter.keep(moment, meter.look(moment))
 

@@ -132,13 +132,13 @@ class Descent(Record, abc.ABC):
         return True
 
     @property
-    def timed(self) -> bool:
-        """Whether records are spaced in training time, where Time ends the run."""
+    def elementwise(self) -> bool:
+        """Whether a parameter moves by its own derivatives alone, and not at all without them."""
         return False
 
     @property
-    def elementwise(self) -> bool:
-        """Whether a parameter moves by its own derivatives alone, and not at all without them."""
+    def timed(self) -> bool:
+        """Whether records are spaced in training time, where Time ends the run."""
         return False
 
     def rate(self, parameters: Any) -> Any:

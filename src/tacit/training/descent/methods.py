@@ -35,12 +35,12 @@ class GradientDescent(Descent):
         return self.scaled is None
 
     @property
-    def timed(self) -> bool:
-        return self.scaled is not None
-
-    @property
     def elementwise(self) -> bool:
         return self.scaled is None
+
+    @property
+    def timed(self) -> bool:
+        return self.scaled is not None
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         import jax.numpy as jnp
