@@ -217,3 +217,9 @@ def out_of_range(inner: Array, units: Units) -> Outcome:
     size = (math.log(float(np.abs(inner).max())) + units.log_size) / math.log(10)
     text = f"the predictor has entries of size 1e{size:+.0f}, which float64 does not hold"
     return Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
+
+
+def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
+    """The residual without what rounding of beta explains."""
+    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
+    return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
