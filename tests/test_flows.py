@@ -427,6 +427,8 @@ def test_half_of_the_squares_is_the_same_flow_at_half_the_speed(flow):
     np.testing.assert_array_equal(slow.dataset.predictor, fast.dataset.predictor)
     assert slow.dataset.t.values.tolist() == [0.0, 0.02, 0.1]
     np.testing.assert_allclose(slow.dataset.loss, fast.dataset.loss / 2, rtol=1e-14)
+    assert "followed to t=0.05" in slow.outcome.sentence  # with words that say in which units
+    assert slow.outcome.sentence.endswith("half the time, twice the loss)")
 
 
 @pytest.mark.parametrize(("flow", "stop"), METHODS)
