@@ -105,6 +105,8 @@ def train(
     if size.size is not None and not method.batches:
         raise ValueError(f"{who}: works on all samples at once; leave batch= out")
     seed = integer(who, "seed", seed, least=0)
+    if seed >= 2**63:
+        raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
     _stable(who, method, task, penalty, full=size.size is None)
     told = _told(task.describe(), method, penalty, stops, records, batch, seed)
     with double_precision():
