@@ -8,6 +8,7 @@ import pytest
 import tacit
 from tacit.records import Kind
 from tacit.training.exact.follow import PATIENCE, Snapshot, crawls
+from tacit.training.train import train
 
 SPARSE = tacit.sparse_regression(8, 20, 2, seed=0)
 RNG = np.random.default_rng(0)
@@ -40,9 +41,12 @@ WIDE = tacit.two_layer(20, alpha=1e100)
             lambda: tacit.ParameterFlow().run(WIDE, tacit.Regression(ROWS, TARGETS)),
             "ParameterFlow",
         ),
-        (lambda: tacit.TangentFlow().run(WIDE, tacit.Regression(ROWS, TARGETS)), "TangentFlow"),
         (
-            lambda: tacit.MatrixFlow().run(tacit.DeepFactorization(3, 10, alpha=1e100), TABLE),
+            lambda: train(WIDE, tacit.Regression(ROWS, TARGETS), tacit.TangentFlow()),
+            "TangentFlow",
+        ),
+        (
+            lambda: train(tacit.DeepFactorization(3, 10, alpha=1e100), TABLE, tacit.MatrixFlow()),
             "MatrixFlow",
         ),
     ],
@@ -129,8 +133,6 @@ def test_decayed_training_beyond_the_end_of_all_motion_is_refused():
     [
         tacit.DualFlow,
         tacit.ParameterFlow,
-        tacit.MatrixFlow,
-        tacit.TangentFlow,
         lambda **given: tacit.GradientDescent(0.1, 10, **given),
     ],
 )

@@ -10,12 +10,13 @@ from scipy.stats import ks_2samp
 import tacit
 from tacit.claims.evidence import HOLDING
 from tacit.claims.woodworth import kernel_bounds, kernel_corollary, kernel_lemmas, matrices, width
-from tacit.flows.matrix import MatrixFlow
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import Sensing, commuting_sensing
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Schatten
 from tacit.solvers.interpolate import interpolate
+from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.train import train
 
 REFUTED = ("fails", "inconclusive")
 
@@ -142,7 +143,8 @@ def test_a_course_ends_where_the_matrix_flow_ends(seed):
     run = matrices.course(lifted, fall=1e-10)
     W = lifted.start + run.moved[-1]
     model, problem = as_problem(lifted)
-    assert W[:2] @ W[2:].T == pytest.approx(MatrixFlow().run(model, problem).matrix, abs=1e-8)
+    end = train(model, problem, MatrixFlow()).predictor
+    assert W[:2] @ W[2:].T == pytest.approx(end, abs=1e-8)
     far = dataclasses.replace(lifted, residual=1.01 * lifted.residual)
     assert np.abs(matrices.course(far).moved[-1] - run.moved[-1]).max() > 1e-5
 

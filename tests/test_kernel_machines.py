@@ -112,7 +112,7 @@ def test_diagonal_nets_have_the_l2_max_margin_at_every_scale(seed, depth, log_al
     np.testing.assert_allclose(unit(found.predictor), unit(expected.beta), atol=1e-7)
     np.testing.assert_allclose(found.predict(x), x @ found.predictor, rtol=1e-9, atol=1e-12)
     # |h|^2 = beta^T diag(2 D^2 alpha^(2D-2) w0^(2D-2))^-1 beta
-    log_norm = 0.5 * np.log(2 * expected.value / (2 * depth**2)) - (depth - 1) * log_alpha
+    log_norm = 0.5 * np.log(expected.value / (2 * depth**2)) - (depth - 1) * log_alpha
     assert found.log_norm == pytest.approx(log_norm, rel=1e-9, abs=1e-7)
 
 

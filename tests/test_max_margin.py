@@ -315,13 +315,13 @@ def test_wide_l2_against_its_gram_matrix(weighted, seed):
     assert max(found.residual, found.kkt) < 1e-12
     assert (Z @ found.beta).min() > 1 - 1e-12
     np.testing.assert_allclose(
-        found.beta, (found.dual @ Z) / weights, rtol=0, atol=1e-12 * np.abs(found.beta).max()
+        found.beta, (found.dual @ Z) / (2 * weights), rtol=0, atol=1e-12 * np.abs(found.beta).max()
     )
-    K = (Z / weights) @ Z.T  # the dual: max sum(nu) - nu K nu / 2 over nu >= 0
+    K = (Z / weights) @ Z.T  # the dual: max sum(nu) - nu K nu / 4 over nu >= 0
     nu = cp.Variable(len(Z), nonneg=True)
     root = np.linalg.qr((Z / np.sqrt(weights)).T, mode="r")
     unit = 1 / np.diag(K).max()
-    dual = cp.sum(nu) - cp.sum_squares(np.sqrt(unit) * root @ nu) / 2
+    dual = cp.sum(nu) - cp.sum_squares(np.sqrt(unit) * root @ nu) / 4
     best = cp.Problem(cp.Maximize(dual)).solve(cp.CLARABEL) * unit
     assert found.dual.sum() / 2 == pytest.approx(best, rel=1e-6)
     other = max_margin(X, y, L2(weights + np.arange(len(weights)))).beta  # the control

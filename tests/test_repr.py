@@ -55,7 +55,7 @@ CALLS = [
     "Linearized(DiagonalNet(alpha=0.1))",
     "LogLoss(-30.0)",
     "Lp(1.5)",
-    "MatrixFlow(t_max=3.0)",
+    "MatrixFlow(rtol=1e-06, form='lifted')",
     "Near([1.0, 0.0], 2.0)",
     "NormalizedDescent(0.1, 10)",
     "Nuclear()",

@@ -405,8 +405,8 @@ def test_the_path_of_a_matrix_model_holds_its_matrices():
     assert data.test_error.values[k] == pytest.approx(
         np.sqrt(np.mean((M - TRUTH)[hidden] ** 2)), rel=1e-12
     )
-    assert data.norm_frobenius.values[k] == pytest.approx(np.sqrt((M**2).sum()), rel=1e-12)
-    assert data.norm_nuclear.values[-1] != pytest.approx(data.norm_frobenius.values[-1], rel=0.05)
+    assert data.norm_l2.values[k] == pytest.approx(np.sqrt((M**2).sum()), rel=1e-12)
+    assert data.norm_nuclear.values[-1] != pytest.approx(data.norm_l2.values[-1], rel=0.05)
 
 
 def test_many_parameters_are_kept_at_the_end_only():

@@ -106,7 +106,7 @@ def test_every_method_of_training_is_limited(name):
 
 
 def test_the_methods_are_found():
-    assert {"DualFlow", "ParameterFlow", "MatrixFlow", "Adam", "ImageTraining"} <= set(METHODS)
+    assert {"DualFlow", "ParameterFlow", "Adam", "ImageTraining"} <= set(METHODS)
 
 
 def test_the_scripts_of_the_docs_are_limited(monkeypatch, tmp_path):

@@ -3,10 +3,8 @@
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
 from tacit.flows.class_descent import ClassDescent
-from tacit.flows.exponential import TangentFlow
 from tacit.flows.image_path import ImagePath, load_image_path
 from tacit.flows.image_training import ImageTraining
-from tacit.flows.matrix import MatrixFlow
 from tacit.flows.token_adam import TokenAdam
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
@@ -106,7 +104,9 @@ from tacit.training.descent.methods import (
     Subgradient,
 )
 from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.tangent.flow import TangentFlow
 from tacit.training.path import Path
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import (

@@ -13,6 +13,7 @@ LABELS = {
     "t": "training time; 0 or inf where float64 cannot hold it, see log_t",
     "log_t": "natural logarithm of the training time",
     "step": "number of descent steps taken",
+    "integrator_steps": "number of steps that the integrator of a flow has taken",
     "loss": "training loss; NaN where float64 cannot hold it, see log_loss",
     "log_loss": "natural logarithm of the training loss",
     "predictor": "linear predictor beta, f(x) = <beta, x>",
@@ -47,7 +48,7 @@ LABELS = {
 MATRIX_LABELS = {
     "predictor": "the matrix M of the linear predictor, f(X) = <M, X>",
     "norm_nuclear": "nuclear norm of the matrix",
-    "norm_frobenius": "Frobenius norm of the matrix",
+    "norm_l2": "Frobenius norm of the matrix",
     "test_error": "root mean square error of the matrix over its hidden entries",
     "measurements": "measurement matrices X_n",
     "entries": "row and column of every observed entry",

@@ -220,7 +220,7 @@ class SampleMeter:
         truth = self.task.problem.truth
         apart = float(np.linalg.norm(predictor.ravel() - truth.ravel()))
         error = apart**2
-        if isinstance(self.task.model, MatrixModel):
+        if isinstance(self.task.problem, MatrixProblem):
             error = self.task.problem.test_error(predictor)
         return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
 

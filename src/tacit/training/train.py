@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import integer
+from tacit.models.function import FunctionModel
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
@@ -219,7 +220,7 @@ def _from_start(run: Run, todo: Plan, told: dict[str, Any], progress: Progress |
     outcome = todo.goals.met(moment, numbers)
     if outcome is None:
         state, outcome = follow(run, state, meter, todo, progress)
-    return _stepped(state, outcome, told, meter.dataset())
+    return _stepped(run.task.model, state, outcome, told, meter.dataset())
 
 
 def _go_on(
@@ -234,7 +235,10 @@ def _go_on(
             f"train: resume has taken {before.steps} steps already, which stop must exceed"
         )
     assert before.memory is not None
-    state = run.again(before.parameters, before.memory, before.steps)
+    parameters = before.parameters
+    if isinstance(run.task.model, FunctionModel):
+        parameters = run.task.model.flattened(parameters)
+    state = run.again(parameters, before.memory, before.steps)
     meter = run.task.meter(run.penalty)
     start = run.moment(run.begin())
     meter.keep(start, meter.look(start))
@@ -257,14 +261,18 @@ def _go_on(
     )
     if "final_parameters" in new:
         both["final_parameters"] = new["final_parameters"]
-    return _stepped(state, outcome, told, both)
+    return _stepped(run.task.model, state, outcome, told, both)
 
 
-def _stepped(state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
+def _stepped(
+    model: Any, state: State, outcome: Outcome, told: dict[str, Any], dataset: Any
+) -> Path:
     """The path of a step-by-step method; one that diverged cannot go on."""
     import jax
 
     parameters = jax.tree.map(np.asarray, state.parameters)
+    if isinstance(model, FunctionModel):
+        parameters = model.unflattened(parameters)
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
     lost = outcome.kind is Kind.DIVERGED
     return _path(dataset, outcome, told, parameters, None if lost else memory)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from tacit.arguments import integer, positive, real
 from tacit.records import Outcome, Record
@@ -67,14 +67,18 @@ class Flow(Record, abc.ABC):
     `rtol` is the accuracy of one step of the integrator, of which there are at most `max_steps`.
     """
 
+    tolerances: ClassVar[tuple[float, float]] = (1e-13, 1e-2)  # the least and the largest rtol
     rtol: float = 1e-10
     max_steps: int = 100_000
     weight_decay: float = 0.0
 
     def __post_init__(self) -> None:
         who = type(self).__name__
-        if not 1e-13 <= positive(who, "rtol", self.rtol) <= 1e-2:
-            raise ValueError(f"{who}: rtol must be between 1e-13 and 1e-2, got {self.rtol}")
+        least, most = self.tolerances
+        if not least <= positive(who, "rtol", self.rtol) <= most:
+            raise ValueError(
+                f"{who}: rtol must be between {least:g} and {most:g}, got {self.rtol:g}"
+            )
         decay = real(who, "weight_decay", self.weight_decay, rule="a finite number >= 0")
         if decay < 0:
             raise ValueError(

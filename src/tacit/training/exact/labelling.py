@@ -84,11 +84,13 @@ def of_matrices(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
     """The matrices with their norms, and their errors where the truth is known."""
     found = {
         "predictor": matrices,
-        "norm_frobenius": np.linalg.norm(matrices, axis=(1, 2)),
+        "norm_l2": np.linalg.norm(matrices, axis=(1, 2)),
         "norm_nuclear": np.linalg.svd(matrices, compute_uv=False).sum(axis=1),
     }
     if problem.truth is not None:
+        apart = np.linalg.norm(matrices - problem.truth, axis=(1, 2))
         found["test_error"] = np.array([problem.test_error(matrix) for matrix in matrices])
+        found["relative_error"] = apart / np.linalg.norm(problem.truth)
     return found
 
 
@@ -209,10 +211,15 @@ def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
 
 def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     """Distances of the tangent kernels from the first one, where none of them vanishes."""
-    first = task.samples.derivative(moments[0].parameters).kernel()
-    found = [0.0]
+
+    def kernel_of(moment: Moment) -> Array:
+        if moment.kernel is not None:
+            return moment.kernel
+        return task.samples.derivative(moment.parameters).kernel()
+
+    first, found = kernel_of(moments[0]), [0.0]
     for moment in moments[1:]:
-        kernel = task.samples.derivative(moment.parameters).kernel()
+        kernel = kernel_of(moment)
         if not (first.any() and kernel.any()):
             return {}
         found.append(kernel_distance(first, kernel))

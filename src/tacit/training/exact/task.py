@@ -26,6 +26,7 @@ class Moment(NamedTuple):
     parameters: Array
     predictions: Array
     displacement: Array | None = None  # of e^(rate t) parameters from the start, while small
+    kernel: Array | None = None  # the tangent kernel, where the flow has it anyway
 
 
 class Task(NamedTuple):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.matrix_system import FactorSystem, Modes
+from tacit.training.exact.matrices.system import FactorSystem, Modes
 
 NULL = 1e-13  # eigenvalues of the tangent kernel below this share of the largest count as zero
 

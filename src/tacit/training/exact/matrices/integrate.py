@@ -1,42 +1,25 @@
-"""Following a matrix flow: when to record, when to stop and what to say then."""
+"""Integrating a matrix flow: when to record, when to stop and what to say then."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.flow import Progress
-from tacit.flows.matrix_end import Rest, end_game
-from tacit.flows.matrix_step import columns, extrapolated
-from tacit.flows.matrix_system import FactorSystem, Modes
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
+from tacit.training.exact.flow import Course
 from tacit.training.exact.follow import SETTLED, GaveUp
+from tacit.training.exact.matrices.end import Rest, end_game
+from tacit.training.exact.matrices.step import columns, extrapolated
+from tacit.training.exact.matrices.system import FactorSystem, Modes
+from tacit.training.exact.times import asked_times, times_to_record
 
+WHO = "MatrixFlow"
 SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
-
-
-class Plan(NamedTuple):
-    """When to stop and what to record; `target` is a loss, `rtol` the accuracy of one step.
-
-    Records are log-spaced, or at the times `asked`, which rise from above zero.
-    """
-
-    target: float
-    t_max: float
-    max_steps: int
-    per_decade: int
-    rtol: float
-    asked: tuple[float, ...] | None = None
-
-    def due(self, first: float, done: int) -> float:
-        """The time of the record after the first `done`, of which the start is one."""
-        if self.asked is None:
-            return float(first * 10 ** ((done - 1) / self.per_decade))
-        return self.asked[done - 1] if done <= len(self.asked) else math.inf
 
 
 class State(NamedTuple):
@@ -46,43 +29,81 @@ class State(NamedTuple):
     W: Array
 
 
-def march(
-    system: FactorSystem, plan: Plan, progress: Progress | None = None
-) -> tuple[list[State], Outcome]:
+class Plan(NamedTuple):
+    """When to stop and what to record.
+
+    `target` is the loss that ends the run, None where time alone does. `rtol` is the accuracy of
+    one step.
+    """
+
+    target: float | None
+    course: Course
+    max_steps: int
+    rtol: float
+
+    @property
+    def t_max(self) -> float:
+        return math.inf if self.course.t_max is None else self.course.t_max
+
+    def met(self, loss: float, rounding: float = 0.0) -> bool:
+        """Whether the loss is where the run ends, or as small as rounding allows."""
+        return self.target is not None and loss <= max(self.target, rounding)
+
+    def times(self, first: float) -> Times:
+        """The times to record, where `first` is the first of the log-spaced ones."""
+        asked = asked_times(WHO, self.course)
+        return Times(times_to_record(first, self.course.per_decade, asked))
+
+
+class Times:
+    """Increasing times, of which `due` is the next; infinity when there are no more."""
+
+    def __init__(self, times: Iterator[float]) -> None:
+        self.times = times
+        self.advance()
+
+    def advance(self) -> None:
+        self.due = next(self.times, math.inf)
+
+
+def integrate(system: FactorSystem, plan: Plan) -> tuple[list[State], Outcome]:
     """The recorded states, the last one at the end, and the outcome."""
-    watch = Watch(plan, progress)
+    report = Report(plan)
     now = checkpoint = State(0.0, system.start)
-    loss = watch.loss(system.residual(now.W))
-    if loss <= plan.target and not system.rate:
+    loss = report.loss(system.residual(now.W))
+    if plan.met(loss):
         return [now], Outcome(Kind.SOLVED, "the start already fits the data")
     if not system.velocity(now.W).any():
         return [now], Outcome(Kind.STALLED, SADDLE)
-    first = 0.01 * _unit(system)
-    records, span, order = [now], first, columns(plan.rtol)
+    span = 0.01 * _unit(system)
+    records, times, order = [now], plan.times(span), columns(plan.rtol)
     for count in range(1, plan.max_steps + 1):
         modes = system.modes(now.W)
-        rest = end_game(system, now.W, modes, plan.target, plan.rtol) if count > 1 else None
+        rest = None
+        if count > 1 and plan.target is not None and not system.rate:
+            rest = end_game(system, now.W, modes, plan.target, plan.rtol)
         if rest is not None:
-            return _finish(system, records, now, rest, first, plan, watch)
-        due = plan.due(first, len(records))
+            return _finish(system, records, now, rest, times, report)
         try:
-            now, span = _step(system, now, span, min(due, plan.t_max), modes, order, plan.rtol)
+            limit = min(times.due, plan.t_max)
+            now, span = _step(system, now, span, limit, modes, order, plan.rtol)
         except GaveUp as reason:
-            return _with(records, now), watch.gave_up(now.t, loss, str(reason))
-        loss = watch.loss(system.residual(now.W))
-        watch.report(now.t, loss)
-        if now.t >= due:
+            return _with(records, now), report.gave_up(now.t, loss, str(reason))
+        loss = report.loss(system.residual(now.W))
+        report.progress(now.t, loss)
+        if now.t >= times.due:
             records.append(now)
-        if not system.rate and loss <= max(plan.target, system.rounding(now.W)):
-            return _with(records, now), watch.fitted(now.t, loss)
+            times.advance()
+        if plan.met(loss, 0.0 if system.rate else system.rounding(now.W)):
+            return _with(records, now), report.fitted(now.t, loss)
         if now.t >= plan.t_max:
-            return _with(records, now), watch.out_of_time(system.rate, now.t, loss)
+            return _with(records, now), report.out_of_time(now.t, loss)
         if now.t >= 10 * checkpoint.t:
             if settled(checkpoint.W, now.W) or _hovers(system, checkpoint.W, now.W, plan.rtol):
-                return _with(records, now), watch.at_rest(system.problem, system.rate, now.t, loss)
+                return _with(records, now), report.at_rest(system.problem, system.rate, now.t, loss)
             checkpoint = now
     sentence = f"{plan.max_steps} integrator steps; raise max_steps"
-    return _with(records, now), watch.spent(now.t, loss, sentence)
+    return _with(records, now), report.spent(now.t, loss, sentence)
 
 
 def _unit(system: FactorSystem) -> float:
@@ -94,9 +115,14 @@ def _unit(system: FactorSystem) -> float:
 
 
 def _step(
-    system: FactorSystem, now: State, span: float, limit: float, modes: Modes, order: int,
+    system: FactorSystem,
+    now: State,
+    span: float,
+    limit: float,
+    modes: Modes,
+    order: int,
     rtol: float,
-) -> tuple[State, float]:  # fmt: skip
+) -> tuple[State, float]:
     """The state after one accepted step that does not pass `limit`, and the next span to try."""
     for _ in range(60):
         last = now.t + span >= limit * (1 - 1e-12)
@@ -118,19 +144,26 @@ def _with(records: list[State], last: State) -> list[State]:
 
 
 def _finish(
-    system: FactorSystem, records: list[State], now: State, rest: Rest, first: float, plan: Plan,
-    watch: Watch,
-) -> tuple[list[State], Outcome]:  # fmt: skip
+    system: FactorSystem,
+    records: list[State],
+    now: State,
+    rest: Rest,
+    times: Times,
+    report: Report,
+) -> tuple[list[State], Outcome]:
     """The records of the end game, up to the target or t_max."""
-    end = min(now.t + rest.time, plan.t_max)
-    near = 1 - 1e-9 if plan.asked is None else 1.0
-    while (due := plan.due(first, len(records))) < end * near:
-        records.append(State(due, rest.at(due - now.t)))
+    t_max = report.plan.t_max
+    end = min(now.t + rest.time, t_max)
+    # a log-spaced record this close to the end would be a second one of it
+    near = 1 - 1e-9 if report.plan.course.asked(WHO, "times") is None else 1.0
+    while times.due < end * near:
+        records.append(State(times.due, rest.at(times.due - now.t)))
+        times.advance()
     records.append(State(end, rest.at(end - now.t)))
-    loss = watch.loss(system.residual(records[-1].W))
-    if now.t + rest.time > plan.t_max:
-        return records, watch.spent(end, loss, "t_max; raise t_max")
-    return records, watch.fitted(end, loss)
+    loss = report.loss(system.residual(records[-1].W))
+    if now.t + rest.time > t_max:
+        return records, report.out_of_time(end, loss)
+    return records, report.fitted(end, loss)
 
 
 def settled(before: Array, now: Array) -> bool:
@@ -149,44 +182,46 @@ def _hovers(system: FactorSystem, before: Array, now: Array, rtol: float) -> boo
     return bool(residual @ residual > 0.5 * earlier @ earlier and bends[0] > -1e-6 * bends[-1])
 
 
-class Watch:
-    """Knows the target and how to say what happened."""
+class Report:
+    """Tells how far a run has come, and how it ended."""
 
-    def __init__(self, plan: Plan, progress: Progress | None) -> None:
-        self.plan, self.progress = plan, progress
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
         self.first: float | None = None
         self.reported = -1.0
 
     def loss(self, residual: Array) -> float:
         return float(residual @ residual)
 
-    def report(self, t: float, loss: float) -> None:
-        """Tell `progress` how far the logarithm of the loss has come, at most fifty times."""
-        if self.progress is None or loss <= 0:
+    def progress(self, t: float, loss: float) -> None:
+        """Tells how far the logarithm of the loss has come, at most fifty times."""
+        tell = self.plan.course.progress
+        if tell is None or loss <= 0:
             return
         self.first = loss if self.first is None else self.first
         span = math.log(self.first / self.plan.target) if self.plan.target else 0.0
         done = math.log(self.first / loss) / span if span > 0 else 0.0
         if done >= self.reported + 0.02:
             self.reported = done
-            self.progress(min(max(done, 0.0), 1.0), f"t={t:.4g}")
+            tell(min(max(done, 0.0), 1.0), f"t={t:.4g}")
 
     def fitted(self, t: float, loss: float) -> Outcome:
-        floor = "" if loss <= self.plan.target else ", as far as rounding allows from this start"
+        floor = "" if self.plan.met(loss) else ", as far as rounding allows from this start"
         return Outcome(Kind.SOLVED, f"the data are fitted at t={t:.4g} with loss {loss:.3g}{floor}")
 
     def spent(self, t: float, loss: float, by: str) -> Outcome:
-        where = f"t={t:.4g} with loss {loss:.3g} > {self.plan.target:.3g}"
+        goal = "" if self.plan.target is None else f" > {self.plan.target:.3g}"
+        where = f"t={t:.4g} with loss {loss:.3g}{goal}"
         return Outcome(Kind.BUDGET_SPENT, f"stopped at {where} by {by}")
 
     def gave_up(self, t: float, loss: float, reason: str) -> Outcome:
         where = f"t={t:.4g} with loss {loss:.3g}"
         return Outcome(Kind.STALLED, f"the integrator gave up at {where}: {reason}")
 
-    def out_of_time(self, rate: float, t: float, loss: float) -> Outcome:
-        if rate:  # decayed training never ends by itself
-            return Outcome(Kind.SOLVED, f"followed to t={t:.6g} with loss {loss:.3g}")
-        return self.spent(t, loss, "t_max; raise t_max")
+    def out_of_time(self, t: float, loss: float) -> Outcome:
+        if self.plan.course.goals:
+            return self.spent(t, loss, "its Time; give more")
+        return Outcome(Kind.SOLVED, f"followed to t={t:.6g} with loss {loss:.3g}")
 
     def at_rest(self, problem: MatrixProblem, rate: float, t: float, loss: float) -> Outcome:
         where = f"at rest since t={t / 10:.4g} with loss {loss:.3g}"

@@ -137,8 +137,15 @@ def advanced(function: Any, X: Any, y: Any, state: State, limits: Limits) -> Sta
     factor = jnp.clip(SAFETY * excess ** (-1 / 3), SHRINK, GROW)  # local errors are of order three
     step = now.step * jnp.where(jnp.isnan(excess), SHRINK, factor)
     step = jnp.where(taken & cut, jnp.maximum(step, state.step), step)
-    after = State(jnp.where(cut, limits.t, state.t + now.step), ended, step, function(ended, X) - y,
-                  there, state.tried, state.taken)  # fmt: skip
+    after = State(
+        jnp.where(cut, limits.t, state.t + now.step),
+        ended,
+        step,
+        function(ended, X) - y,
+        there,
+        state.tried,
+        state.taken,
+    )
     kept = jax.tree.map(functools.partial(jnp.where, taken), after, state)
     return kept._replace(step=step, tried=state.tried + 1, taken=state.taken + taken)
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.matrix_system import FactorSystem, Modes
+from tacit.training.exact.matrices.system import FactorSystem, Modes
 
 
 def columns(rtol: float) -> int:

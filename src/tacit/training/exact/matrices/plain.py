@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.flow import Progress
-from tacit.flows.matrix_march import SADDLE, Plan, State, Watch, settled
-from tacit.flows.matrix_system import FactorSystem
 from tacit.models.matrix import MatrixModel
 from tacit.problems.matrices import MatrixProblem
 from tacit.records import Kind, Outcome
 from tacit.training.exact.follow import advance
+from tacit.training.exact.matrices.integrate import SADDLE, Plan, Report, State, Times, settled
+from tacit.training.exact.matrices.system import FactorSystem
 
 
 class LiftedSystem:
@@ -67,40 +66,38 @@ class PlainSystem:
         return float(np.linalg.norm(state))
 
 
-def march_plain(
-    system: LiftedSystem | PlainSystem, plan: Plan, progress: Progress | None = None
-) -> tuple[list[State], Outcome]:
+def integrate_plain(system: LiftedSystem | PlainSystem, plan: Plan) -> tuple[list[State], Outcome]:
     """The recorded states and the outcome, by a general adaptive integrator of SciPy."""
-    watch, problem = Watch(plan, progress), system.problem
+    report, problem = Report(plan), system.problem
     now = checkpoint = State(0.0, system.start)
 
     def loss_of(W: Array) -> float:
-        return watch.loss(problem.apply(system.matrix(W)) - problem.y)
+        return report.loss(problem.apply(system.matrix(W)) - problem.y)
 
     loss = loss_of(now.W)
-    if loss <= plan.target and not system.rate:
+    if plan.met(loss):
         return [now], Outcome(Kind.SOLVED, "the start already fits the data")
     if not system.velocity(now.W).any():
         return [now], Outcome(Kind.STALLED, SADDLE)
     first = 1e-3 * float(np.abs(now.W).max() / np.abs(system.velocity(now.W)).max())
-    solver, records = _solver(system, plan, first), [now]
+    solver, records, times = _solver(system, plan, first), [now], plan.times(first)
     for _ in range(plan.max_steps):
         if not advance(solver):
-            return records, watch.gave_up(now.t, loss, "its steps became too small; raise rtol")
-        records += _interpolated(solver, first, len(records), plan)
+            return records, report.gave_up(now.t, loss, "its steps became too small; raise rtol")
+        records += _interpolated(solver, times)
         now = State(solver.t, solver.y.copy())
         loss = loss_of(now.W)
-        watch.report(now.t, loss)
-        if loss <= plan.target and not system.rate:
-            return [*records, now], watch.fitted(now.t, loss)
+        report.progress(now.t, loss)
+        if plan.met(loss):
+            return [*records, now], report.fitted(now.t, loss)
         if solver.status == "finished":
-            return [*records, now], watch.out_of_time(system.rate, now.t, loss)
+            return [*records, now], report.out_of_time(now.t, loss)
         if now.t >= 10 * checkpoint.t:
             if settled(checkpoint.W, now.W):
-                return [*records, now], watch.at_rest(problem, system.rate, now.t, loss)
+                return [*records, now], report.at_rest(problem, system.rate, now.t, loss)
             checkpoint = now
     by = f"{plan.max_steps} integrator steps, maybe because the flow is stiff; raise max_steps"
-    return [*records, now], watch.spent(now.t, loss, by)
+    return [*records, now], report.spent(now.t, loss, by)
 
 
 def _solver(system: LiftedSystem | PlainSystem, plan: Plan, first: float) -> Any:
@@ -109,16 +106,23 @@ def _solver(system: LiftedSystem | PlainSystem, plan: Plan, first: float) -> Any
 
     method: Callable[..., Any] = LSODA if isinstance(system, LiftedSystem) else DOP853
     rtol = max(plan.rtol, 1e-12)
-    atol = 1e-3 * rtol * float(np.abs(system.start).max())
-    return method(lambda _, w: system.velocity(w), 0.0, system.start, plan.t_max, rtol=rtol,
-                  atol=atol, first_step=min(first, plan.t_max))  # fmt: skip
+    return method(
+        lambda _, w: system.velocity(w),
+        0.0,
+        system.start,
+        plan.t_max,
+        rtol=rtol,
+        atol=1e-3 * rtol * float(np.abs(system.start).max()),
+        first_step=min(first, plan.t_max),
+    )
 
 
-def _interpolated(solver: Any, first: float, done: int, plan: Plan) -> list[State]:
+def _interpolated(solver: Any, times: Times) -> list[State]:
     """The states at the record times inside the last step."""
     found: list[State] = []
     dense = None
-    while (due := plan.due(first, done + len(found))) < solver.t:
+    while times.due < solver.t:
         dense = solver.dense_output() if dense is None else dense
-        found.append(State(due, dense(due)))
+        found.append(State(times.due, dense(times.due)))
+        times.advance()
     return found
