@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
@@ -18,7 +19,13 @@ class Goals:
     """
 
     def __init__(
-        self, who: str, task: Task, rules: Sequence[stopping.Stop], located: bool, steady: bool
+        self,
+        who: str,
+        task: Task,
+        penalty: Any,
+        rules: Sequence[stopping.Stop],
+        located: bool,
+        steady: bool,
     ) -> None:
         self.task, self.seeks = task, located
         self.goals = [rule for rule in rules if not rule.budget]
@@ -28,7 +35,7 @@ class Goals:
         self.near = [rule for rule in self.goals if rule.directional]
         self.others = [r for r in self.goals if r not in self.levels and not r.directional]
         for rule in self.others:
-            task.must_record(who, rule)
+            stopping.known_to(who, rule, task.meter(penalty).first)
         if self.near and not task.linear:
             raise ValueError(
                 f"{who}: Near needs a linear predictor, which {type(task.model).__name__} has not"

@@ -122,16 +122,6 @@ class SampleTask:
         assert isinstance(self.model, Separable)
         return self.model.predictor(parameters)
 
-    def must_record(self, who: str, rule: Any) -> None:
-        names = [rule.name] if hasattr(rule, "name") else list(rule._levels())
-        known = [name for name in self.meter(None).first if name != "step"]
-        for name in names:
-            if name not in known:
-                raise ValueError(
-                    f"{who}: {type(rule).__name__} looks at {name}, which is not recorded here; "
-                    f"there are {', '.join(known)}"
-                )
-
     def shaped(self, who: str, penalty: Any) -> Any:
         """A penalty of matrices sees the flat parameters of a LinearMatrix as its matrix."""
         terms = []

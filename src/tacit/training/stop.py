@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -289,6 +289,17 @@ def understood(
             reason = f" {why}" if why else ""
             raise ValueError(
                 f"{who}: {type(rule).__name__} does not apply here{reason}; use {names}"
+            )
+
+
+def known_to(who: str, rule: Any, recorded: Iterable[str]) -> None:
+    """A ValueError if Accuracy or Below looks at a number that is not recorded."""
+    known = list(recorded)
+    for name in [rule.name] if isinstance(rule, Below) else rule._levels():
+        if name not in known:
+            raise ValueError(
+                f"{who}: {type(rule).__name__} looks at {name}, which is not recorded here; "
+                f"there are {', '.join(known)}"
             )
 
 

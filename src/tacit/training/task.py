@@ -62,8 +62,5 @@ class Task(Protocol):
     def meter(self, penalty: Any) -> Meter:
         """A new meter, which has the start as its first record."""
 
-    def must_record(self, who: str, rule: Any) -> None:
-        """A ValueError if a rule looks at a number that this task does not record."""
-
     def describe(self) -> dict[str, Any]:
         """The problem and the model as plain JSON values."""

@@ -182,7 +182,7 @@ def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> 
     bound = method.limit(smoothness, 0.0 if penalty is None else penalty.curvature)
     if bound is not None and not method.learning_rate < bound[0]:
         raise ValueError(
-            f"{who}: learning_rate must be below {bound[1]} = {bound[0]:.6g}, or descent can "
+            f"{who}: learning_rate must be {bound[1]} = {bound[0]:.6g}, or descent can "
             f"diverge, got {method.learning_rate:g}; take a smaller one, or check=False to run it "
             "all the same"
         )

@@ -135,21 +135,17 @@ def follow(
     records, goals = {*plan.records, plan.last}, plan.goals
     for target in (look for look in plan.looks if look > state.taken):
         moved = run.advance(state, target)
-        if not finite(moved.parameters):
-            good = run.last(state, target, lambda s: finite(s.parameters))
+        seen = _seen(run, meter, moved)
+        if seen is None:
+            good = run.last(state, target, lambda s: _seen(run, meter, s) is not None)
             _blame(run, good)
-            sentence = f"not finite after {good.taken + 1} steps; take a smaller learning rate"
-            return state, Outcome(Kind.DIVERGED, sentence)
-        moment = run.moment(moved)
-        numbers = meter.look(moment)
+            return state, _diverged(run, good.taken + 1)
+        moment, numbers = seen
         if goals.located(moment, numbers):  # between two looks: where exactly?
             before = run.last(state, target, lambda s: not _located(run, meter, goals, s))
             moved = run.advance(before, before.taken + 1)
             moment = run.moment(moved)
             numbers = meter.look(moment)
-        if _beyond(numbers, meter.first):
-            sentence = f"the loss is beyond float64 after {moved.taken} steps"
-            return state, Outcome(Kind.DIVERGED, f"{sentence}; take a smaller learning rate")
         state, met = moved, goals.met(moment, numbers)
         if state.taken in records or met is not None:
             meter.keep(moment, numbers)
@@ -158,6 +154,21 @@ def follow(
         if met is not None:
             return state, met
     return state, goals.ended(run.moment(state), numbers)
+
+
+def _seen(run: Run, meter: Meter, state: State) -> tuple[Moment, Mapping[str, float]] | None:
+    """The state and its numbers; None if the parameters or a grown loss are beyond float64."""
+    if not finite(state.parameters):
+        return None
+    moment = run.moment(state)
+    numbers = meter.look(moment)
+    return None if _beyond(numbers, meter.first) else (moment, numbers)
+
+
+def _diverged(run: Run, bad: int) -> Outcome:
+    rate = run.method.learning_rate
+    sentence = f"beyond float64 after {bad} steps; take a learning rate smaller than {rate:g}"
+    return Outcome(Kind.DIVERGED, sentence)
 
 
 def _located(run: Run, meter: Meter, goals: Goals, state: State) -> bool:
@@ -179,7 +190,7 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     who, epoch = run.who, run.batches.epoch
     stopping.understood(who, stop, STOPS)
     last = _last_step(run, stop, epoch)
-    goals = Goals(who, run.task, stop, located=epoch is None, steady=run.method.steady)
+    goals = Goals(who, run.task, run.penalty, stop, epoch is None, run.method.steady)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
     if goals.sought:
@@ -226,6 +237,8 @@ def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
 
 def _blame(run: Run, state: State) -> None:
     """Raises if the penalty made a nan out of finite numbers."""
+    import jax
+
     if run.penalty is None:
         return
     found = {"subgradient": run.penalty.subgradient(state.parameters)}
@@ -235,7 +248,7 @@ def _blame(run: Run, state: State) -> None:
         moved = plus(state.parameters, -rate, oracle.loss_gradient(state.parameters))
         found = {"proximal map": run.penalty.prox(moved, rate)} if finite(moved) else {}
     for name, value in found.items():
-        if not finite(value):
+        if any(np.isnan(np.asarray(part)).any() for part in jax.tree.leaves(value)):
             raise ValueError(
                 f"{run.who}: the {name} of the penalty is nan at step {state.taken}, where the "
                 "parameters are finite; check the penalty there"

@@ -137,7 +137,7 @@ class Descent(Record, abc.ABC):
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         """The bound of stable learning rates on a quadratic, and how it reads; None if unknown.
 
-        `smoothness` is the largest eigenvalue of the Hessian of the loss.
+        It reads as in "below 2/(largest curvature of the loss)". `smoothness` is the largest eigenvalue of the Hessian of the loss.
         """
         return None
 
