@@ -88,7 +88,7 @@ class SampleTask:
 
     def __init__(self, who: str, model: Any, problem: Any) -> None:
         self.who = who
-        self.flow: FlowTask = flow_task(who, model, problem, problem.test)
+        self.flow: FlowTask = flow_task(who, model, problem)
         self.model, self.problem, self.start = self.flow.model, problem, self.flow.start
         self.samples: int = problem.samples
         self.objective = SampleLoss(self.model, problem.loss, self.samples)

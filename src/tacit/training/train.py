@@ -164,9 +164,10 @@ def _traced(who: str, penalty: Any, start: Any, prox: bool) -> None:
                 made = jax.eval_shape(getattr(penalty, name), *given)
             except TypeError as reason:  # among them: NumPy functions on what JAX traces
                 why = str(reason).splitlines()[0].rstrip(".")
+                of = "the parameters" + (" and a length" if name == "prox" else "")
                 raise ValueError(
-                    f"{who}: the penalty's {name} must be a function of the parameters in "
-                    f"jax.numpy, got: {why}"
+                    f"{who}: the penalty's {name} must be a function of {of} in jax.numpy, got: "
+                    f"{why}"
                 ) from reason
             shapes = jax.tree.map(lambda leaf: leaf.shape, made)
             due = () if name == "value" else jax.tree.map(lambda leaf: leaf.shape, wanted)

@@ -19,7 +19,6 @@ from tacit.training.goals import Goals
 from tacit.training.task import Meter, Moment, Progress, Task
 
 MOST = 10**7  # steps of a run that only a goal ends
-LARGEST = math.log(np.finfo(float).max)
 LOOKS = 20  # per decade of steps at a goal, where records are fewer
 STOPS = (
     stopping.Steps,
@@ -122,9 +121,7 @@ class Run:
         memory = jax.tree.map(np.asarray, state.memory)
         parameters = jax.tree.map(np.asarray, state.parameters)
         log_t = self.method.log_time(memory, state.taken)
-        t = self.method.learning_rate * state.taken
-        if not self.method.steady:
-            t = math.exp(log_t) if log_t < LARGEST else math.inf
+        t = self.method.time(memory, state.taken)
         return Moment(state.taken, t, log_t, parameters)
 
 
