@@ -120,7 +120,7 @@ def test_matrix_problems_have_their_bound_too():
             r"the subgradient .* is nan at step \d, where the parameters are finite",
         ),
         (Custom(lambda t: t), r"the penalty's value must have shape \(\), got \(20,\)"),
-        (Custom(lambda t: None, squares), r"value must have shape \(\), got None"),
+        (Custom(lambda t: None, squares), "value must be a function of the parameters .*NoneType"),
         (Custom(squares, lambda t: 1.0), r"subgradient must have shape \(20,\), got \(\)"),
         (Custom(lambda t: float(np.abs(t).sum())), "value must be a function of the parameters in"),
         (Custom(lambda t, u: t.sum()), "value must be a function of the parameters in jax.* 'u'"),
@@ -227,6 +227,7 @@ def test_a_start_beyond_float64_that_comes_back_is_no_failure():
     path = run(Subgradient(0.5), 2000, None, problem, LinearPredictor(1e160))
     assert path.outcome.ok
     assert path.dataset.loss.values[-1] < 1e-20
+    assert path.dataset.parameter_norm.values[0] == pytest.approx(np.sqrt(2) * 1e160)
 
 
 @pytest.mark.parametrize("bad", [5, "12", [3, -1], [1.5], [None]])

@@ -2,6 +2,7 @@
 
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
+from tacit.figures.paths import plot
 from tacit.flows.class_descent import ClassDescent
 from tacit.flows.image_path import ImagePath, load_image_path
 from tacit.flows.image_training import ImageTraining
@@ -259,6 +260,7 @@ __all__ = [
     "nuclear_slow_flow",
     "participation_ratio",
     "permutation_group",
+    "plot",
     "predicted_delay",
     "ratchet_path",
     "read_study",

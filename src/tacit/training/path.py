@@ -51,6 +51,12 @@ class Path(Record):
         """The outputs of the model on the samples at the end."""
         return self._last("predictions", "they were not recorded; see predictor")
 
+    def plot(self, *names: str, x: str | None = None) -> Any:
+        """A figure of the recorded numbers `names`; see tacit.plot, which draws several paths."""
+        from tacit import plot
+
+        return plot(self, *names, x=x)
+
     def _last(self, name: str, why: str) -> Array:
         if name not in self.dataset:
             raise AttributeError(f"Path.{name}: {why}")

@@ -183,7 +183,7 @@ class SampleMeter:
                 found["train_accuracy"] = float(accuracy(predictions * task.problem.y))
             elif task.linear and task.problem.truth is not None:
                 found |= self._errors(task.predictor(theta))
-            if task.flow.test is not None:
+            if task.problem.test is not None:
                 found |= self._tested(theta)
             if self.penalty is not None:
                 found |= self._penalty(moment, found["loss"])
@@ -215,7 +215,7 @@ class SampleMeter:
         return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
 
     def _tested(self, theta: Array) -> dict[str, float]:
-        test = self.task.flow.test
+        test = self.task.problem.test
         found = np.asarray(self.task.model.predict(theta, test.X))
         loss = type(self.task.flow.loss)(test.y, test.loss)
         result = {"test_loss": float(np.exp(loss.log_loss(found)))}

@@ -241,8 +241,8 @@ def _blame(run: Run, state: State) -> None:
     found = {"subgradient": run.penalty.subgradient(state.parameters)}
     if run.method.penalties == "prox":
         oracle = _oracle(run.code, run.weights, run.task.data, None)
-        rate = run.method.learning_rate
-        moved = plus(state.parameters, -rate, oracle.loss_gradient(state.parameters))
+        rate, ahead = run.method.learning_rate, run.method.ahead(state.parameters, state.memory)
+        moved = plus(ahead, -rate, oracle.loss_gradient(ahead))
         found = {"proximal map": run.penalty.prox(moved, rate)} if finite(moved) else {}
     for name, value in found.items():
         if any(np.isnan(np.asarray(part)).any() for part in jax.tree.leaves(value)):

@@ -124,6 +124,10 @@ class Descent(Record, abc.ABC):
         """What the method carries from step to step, before the first."""
         return ()
 
+    def ahead(self, parameters: Any, memory: Any) -> Any:
+        """The point from which the next step goes, where that is not the parameters."""
+        return parameters
+
     @property
     def steady(self) -> bool:
         """Whether every step takes learning_rate of training time."""

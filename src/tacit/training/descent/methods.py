@@ -176,11 +176,14 @@ class Proximal(Descent):
 
         return (parameters, jnp.float64(1.0)) if self.accelerated else ()
 
+    def ahead(self, parameters: Any, memory: Any) -> Any:
+        return memory[0] if self.accelerated else parameters
+
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         import jax
         import jax.numpy as jnp
 
-        ahead = memory[0] if self.accelerated else parameters
+        ahead = self.ahead(parameters, memory)
         moved = plus(ahead, -self.learning_rate, oracle.loss_gradient(ahead))
         moved = oracle.prox(moved, self.learning_rate)
         if not self.accelerated:
