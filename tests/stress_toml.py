@@ -32,7 +32,7 @@ BAIT = {
     "Study": 'name = "x", function = "bait:cell", grid = {a = [1.0]}',
     "verify": 'ids = "W-T1"',
     "import_images": 'name = "mnist", source = "bait.tgz"',
-    "load_image_path": 'file = "victim.txt"',
+    "load_path": 'file = "victim.txt"',
     "watch": 'model = "$model", inputs = "$problem.X"',
 }
 STRANGERS = (

@@ -193,7 +193,7 @@ def test_a_run_that_diverges_says_so_and_keeps_what_it_recorded(method, settings
     path = run(wild, last, 1e-3 * L1(), **more)
     assert path.outcome.kind == Kind.DIVERGED
     assert "beyond float64 after" in path.outcome.sentence
-    assert "take a learning rate smaller than" in path.outcome.sentence
+    assert "take a smaller learning rate than" in path.outcome.sentence
     recorded = path.dataset.step.values
     assert len(recorded) > 5
     assert recorded[-1] < last

@@ -135,7 +135,7 @@ def test_a_step_too_large_for_the_decay_diverges():
     method = GradientDescent(30.0, weight_decay=0.05)
     path = train(tanh_net(), sparse_regression(4, 3, 2, seed=0), method, stop=Steps(30_000))
     assert path.outcome.kind is Kind.DIVERGED
-    assert "smaller than 30" in path.outcome.sentence
+    assert "smaller learning rate than 30" in path.outcome.sentence
 
 
 def run(model, problem):

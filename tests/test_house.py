@@ -19,7 +19,6 @@ ROOMS = [
     "problems",
     "solvers",
     "models",
-    "flows",
     "training",
     "measures",
     "studies",

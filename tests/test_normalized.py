@@ -188,7 +188,7 @@ def test_divergence_is_said_and_never_recorded():
     net = DiagonalNet(5, alpha=10.0)
     path = run(1e3, 1000, model=net)
     assert path.outcome.kind is Kind.DIVERGED
-    assert "smaller than 1000" in path.outcome.sentence
+    assert "smaller learning rate than 1000" in path.outcome.sentence
     assert np.isfinite(path.dataset.predictor).all()
 
 

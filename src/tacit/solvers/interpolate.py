@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, regression_data
+from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.pair import SignedPair
@@ -18,6 +20,7 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral, shape_of
 from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
+from tacit.solvers.data import after_problem, unpacked
 from tacit.solvers.solution import (
     ROUNDING,
     SMALL,
@@ -55,16 +58,38 @@ def interpolate(
 ) -> MatrixSolution: ...
 
 
+@overload
 def interpolate(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer | Spectral, *, throw: bool = True
-) -> Solution | MatrixSolution:
+    problem: Regression, regularizer: Regularizer, /, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def interpolate(
+    problem: MatrixProblem, regularizer: Spectral, /, *, throw: bool = ...
+) -> MatrixSolution: ...
+
+
+def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Any:
     """The predictor that fits y = X beta with the least value of the regularizer.
 
     Any consistent system is solved, also with dependent rows or more rows than columns. With
     `throw=False` a numerical failure comes back as the solution's outcome instead of an error.
     With measurement matrices X (samples, d1, d2) and a regularizer of singular values such as
-    Nuclear() the predictor is a matrix.
+    Nuclear() the predictor is a matrix. A problem stands in the place of X and y.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.low_rank_completion(5, rank=1, samples=14, seed=1)
+    >>> tacit.interpolate(problem, tacit.Nuclear()).matrix.shape
+    (5, 5)
     """
+    if isinstance(X, MatrixProblem):
+        from tacit.solvers.matrices.interpolate import matrix_interpolant
+
+        return matrix_interpolant(X, after_problem("interpolate", y, regularizer), throw=throw)
+    X, y, regularizer = unpacked("interpolate", Regression, X, y, regularizer)
     if isinstance(regularizer, Spectral):
         from tacit.solvers.matrices.interpolate import interpolate_measured
 
@@ -253,10 +278,22 @@ def interpolate_path(
 ) -> list[Measured]: ...
 
 
+@overload
 def interpolate_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    depth: int = 2,
+    problem: Regression,
+    depth: int = ...,
+    /,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: Callable[[Solution], Any] | None = ...,
+) -> Any: ...
+
+
+def interpolate_path(
+    X: Any,
+    y: Any = None,
+    depth: Any = None,
     *,
     log_alphas: ArrayLike,
     shape: ArrayLike | None = None,
@@ -266,8 +303,11 @@ def interpolate_path(
 
     With `measure` only its value at each solution is kept and a list of those is returned, so
     that a long path needs no memory for its endpoints. A scale that fails is recorded in
-    `outcomes` with NaN in its row.
+    `outcomes` with NaN in its row. A problem stands in the place of X and y; the depth is 2 where
+    none is given.
     """
+    X, y, depth = unpacked("interpolate_path", Regression, X, y, depth)
+    depth = 2 if depth is None else depth
     X, y = regression_data("interpolate_path", X, y)
     scales = finite_array("interpolate_path", "log_alphas", log_alphas, ndim=1)
     pair = Q(depth, log_alpha=float(scales.max()), shape=shape)

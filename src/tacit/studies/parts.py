@@ -23,8 +23,8 @@ from tacit.training.exact.flow import Flow
 
 IS = "is"
 PENALTY, TIMES = "penalty", "times"  # a penalty is a number times a regularizer
-ROOMS = ("regularizers", "problems", "solvers", "models", "flows", "training", "measures")
-REFUSED = ("import_images", "load_image_path", "train")  # they read files or run a whole study
+ROOMS = ("regularizers", "problems", "solvers", "models", "training", "measures")
+REFUSED = ("import_images", "load_path", "train")  # they read files or run a whole study
 LISTED = "tacit.__all__ holds the public names"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
@@ -25,7 +26,7 @@ from tacit.training.exact.task import Moment as FlowMoment
 from tacit.training.exact.task import Task as FlowTask
 from tacit.training.exact.task import task as flow_task
 from tacit.training.inputs import inputs_of, outputs
-from tacit.training.task import Moment
+from tacit.training.task import Meter, Moment, Task
 
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
 
@@ -81,7 +82,7 @@ class SampleLoss:
         return jax.nn.logsumexp(logs) - math.log(len(y))
 
 
-class SampleTask:
+class SampleTask(Task):
     """A checked pair of a Model and a Regression, a Classification or a matrix problem."""
 
     outside = False
@@ -103,6 +104,16 @@ class SampleTask:
                 f"is {np.abs(predictions).max():.3g}); take a smaller start"
             )
         self.unit = self.flow.loss.log_unit(predictions)
+
+    def trained(self, parameters: Any) -> Any:
+        if isinstance(self.model, FunctionModel):
+            return self.model.flattened(parameters)
+        return parameters
+
+    def whole(self, parameters: Any) -> Any:
+        if isinstance(self.model, FunctionModel):
+            return self.model.unflattened(parameters)
+        return parameters
 
     def log_unit(self) -> float:
         return self.unit
@@ -163,7 +174,7 @@ def describe(model: Any, problem: Any) -> dict[str, Any]:
     return {"problem": described, "model": model.describe()}
 
 
-class SampleMeter:
+class SampleMeter(Meter):
     """What is measured along the way; the rest of a dataset follows from the records."""
 
     def __init__(self, task: SampleTask, penalty: Any) -> None:
