@@ -9,7 +9,8 @@ from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
-from tacit.solvers.interpolate import interpolate, interpolate_path
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import interpolate_path
 from tacit.solvers.margins.path import max_margin_path
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.ratchet.ratchet import ratchet_path

@@ -76,7 +76,8 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
 from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
-from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
 from tacit.solvers.matrices.solution import MatrixSolution
 from tacit.solvers.max_margin import max_margin

@@ -138,11 +138,6 @@ class Penalty(Term):
         return Penalty(factor * self.weight, self.regularizer)
 
     @property
-    def terms(self) -> tuple[tuple[float, Term], ...]:
-        """Pairs (weight, regularizer)."""
-        return ((self.weight, self.regularizer),)
-
-    @property
     def has_prox(self) -> bool:
         return self.weight == 0 or self.regularizer.has_prox
 
@@ -181,11 +176,6 @@ class PenaltySum(Term):
 
     def __rmul__(self, weight: object) -> PenaltySum:
         return PenaltySum(tuple(part.__rmul__(weight) for part in self.parts))
-
-    @property
-    def terms(self) -> tuple[tuple[float, Term], ...]:
-        """Pairs (weight, regularizer)."""
-        return tuple(term for part in self.parts for term in part.terms)
 
     @property
     def _counting(self) -> list[Penalty]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
@@ -15,22 +17,29 @@ OTHERS = {
 }
 
 
-def after_problem(who: str, y: Any, third: Any) -> Any:
-    """What was given after a problem, which holds its own y."""
-    if y is not None and third is not None:
+def after_problem(who: str, y: Any, third: Any, default: Any = None) -> Any:
+    """What was given after a problem, in the place of y or by name; a problem holds its own y."""
+    if y is None:
+        return third
+    if third is not default or np.ndim(y) > 0:
         raise ValueError(
             f"{who}: a problem holds its own y; give the problem without y, or X and y as arrays"
         )
-    return y if third is None else third
+    return y
 
 
 def unpacked(
-    who: str, kind: type[Regression | Classification], X: Any, y: Any, third: Any
+    who: str,
+    kind: type[Regression | Classification],
+    X: Any,
+    y: Any,
+    third: Any,
+    default: Any = None,
 ) -> tuple[Any, Any, Any]:
     """(X, y, third), which were given so or as (problem, third) with a problem of this kind."""
     if not isinstance(X, Problem):
         return X, y, third
-    third = after_problem(who, y, third)
+    third = after_problem(who, y, third, default)
     if isinstance(X, kind):
         return X.X, X.y, third
     way = f"{OTHERS[kind]} its samples"

@@ -100,7 +100,7 @@ def max_margin_path(
 def max_margin_path(
     X: Any,
     y: Any = None,
-    depth: Any = None,
+    depth: Any = 2,
     *,
     mus: ArrayLike,
     shape: ArrayLike | None = None,
@@ -110,11 +110,10 @@ def max_margin_path(
 
     The scales may come in any order; they are followed from the largest down. With `throw=False`
     a scale that fails is recorded in `outcomes` with NaN in its row. A problem stands in the place
-    of X and y; the depth is 2 where none is given.
+    of X and y.
     """
     who = "max_margin_path"
-    X, y, depth = unpacked(who, Classification, X, y, depth)
-    depth = 2 if depth is None else depth
+    X, y, depth = unpacked(who, Classification, X, y, depth, default=2)
     X, y = classification_data(who, X, y)
     mus = scales(who, mus)
     largest = Q(depth, mu=float(mus.max()), shape=shape)

@@ -87,7 +87,7 @@ def ratchet_path(
 def ratchet_path(
     X: Any,
     y: Any = None,
-    depth: Any = None,
+    depth: Any = 2,
     *,
     mus: ArrayLike,
     shape: ArrayLike | None = None,
@@ -97,10 +97,9 @@ def ratchet_path(
 
     The scales may come in any order; they are followed from the largest down. With `throw=False`
     a scale that is not reached is recorded in `outcomes` with NaN in its row. A problem stands in
-    the place of X and y; the depth is 2 where none is given.
+    the place of X and y.
     """
-    X, y, depth = unpacked(WHO, Classification, X, y, depth)
-    depth = 2 if depth is None else depth
+    X, y, depth = unpacked(WHO, Classification, X, y, depth, default=2)
     X, y = classification_data(WHO, X, y)
     mus = scales(WHO, mus)
     law = Q(depth, mu=1.0, shape=shape)
