@@ -204,8 +204,8 @@ def test_descent_takes_the_steps_of_a_plain_loop():
         residual = net.predict(w, PROBLEM.X) - PROBLEM.y
         w = w - step * 2 * net.pullback(w, PROBLEM.X, residual)
         plain.append(w)
-    method, record = GradientDescent(step), At(steps=[1, 5, 30])
-    path = train(net, PROBLEM, method, stop=Steps(37), record=record)
+    rules = {"stop": Steps(37), "record": At([1, 5, 30])}
+    path = train(net, PROBLEM, GradientDescent(step), **rules)
     assert path.dataset.step.values.tolist() == [0, 1, 5, 30, 37]
     np.testing.assert_allclose(path.dataset.t, step * path.dataset.step)
     expected = np.array(plain)[path.dataset.step.values]
@@ -214,22 +214,22 @@ def test_descent_takes_the_steps_of_a_plain_loop():
 
 
 def test_descent_stops_at_the_first_step_below_its_target():
-    net = DiagonalNet(2, alpha=1.0)
-    method, goal = GradientDescent(1e-3), Interpolated(1e-6)
-    path = train(net, PROBLEM, method, stop=[Steps(5000), goal])
+    net, method = DiagonalNet(2, alpha=1.0), GradientDescent(1e-3)
+    path = train(net, PROBLEM, method, stop=[Steps(5000), Interpolated(1e-6)])
     target = 1e-6 * np.sum(PROBLEM.y**2)
-    last = int(path.dataset.step[-1])
-    before = train(net, PROBLEM, method, stop=Steps(last - 1))
+    before = train(net, PROBLEM, method, stop=Steps(path.steps - 1))
     assert path.outcome.kind is Kind.SOLVED
     assert path.dataset.loss[-1] <= target < before.dataset.loss[-1]
-    short = train(net, PROBLEM, method, stop=[Steps(10), goal])
+    short = train(net, PROBLEM, method, stop=[Steps(10), Interpolated(1e-6)])
     assert short.outcome.kind is Kind.BUDGET_SPENT
-    assert "give more of them" in short.outcome.sentence
+    assert "10 steps ended at loss" in short.outcome.sentence
 
 
 def test_divergence_is_said_and_never_recorded():
-    path = train(DiagonalNet(3, alpha=1.0), PROBLEM, GradientDescent(5.0), stop=Steps(1000))
+    net = DiagonalNet(3, alpha=1.0)
+    path = train(net, PROBLEM, GradientDescent(5.0), stop=Steps(1000))
     assert path.outcome.kind is Kind.DIVERGED
+    assert "smaller learning rate than 5" in path.outcome.sentence
     assert np.isfinite(path.dataset.predictor).all()
     assert not path.outcome.ok
 

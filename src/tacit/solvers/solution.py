@@ -170,12 +170,11 @@ def of_root(solution: Solution) -> Solution:
     log_value = solution.log_value / 2
     # the gradient of the root is that of the sum over twice the root
     log_unit = solution.log_dual_unit - math.log(2) - log_value
-    unmoved = np.zeros(len(solution.dual), dtype=np.intp)
-    dual, log_unit = representable(solution.dual, unmoved, log_unit)
-    value = exponential(log_value)
-    return dataclasses.replace(
-        solution, dual=dual, value=value, log_value=log_value, log_dual_unit=log_unit
+    (dual, *rest), log_unit = representable(
+        np.vstack([solution.dual, *solution.dual_rest]), 0, log_unit
     )
+    changed = {"value": exponential(log_value), "log_value": log_value, "dual_rest": tuple(rest)}
+    return dataclasses.replace(solution, dual=dual, log_dual_unit=log_unit, **changed)
 
 
 def restored(
