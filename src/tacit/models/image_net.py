@@ -32,6 +32,7 @@ class ImageNet(Record):
 
     name: str
     function: ImageFunction
+    _: dataclasses.KW_ONLY
     alpha: float
     drawn: str
     seed: int
@@ -43,7 +44,7 @@ class ImageNet(Record):
         """The function that makes this net, with its arguments."""
         plan = self.function.plan
         written = (
-            {"hidden": plan[:-1]}
+            {"widths": plan[:-1]}
             if self.name == "dense_net"
             else {"plan": "-".join(map(str, plan))}
         )
@@ -85,9 +86,9 @@ class ImageNet(Record):
 
 
 def dense_net(
-    hidden: Sequence[int] = (5000,),
-    alpha: float | None = None,
+    widths: Sequence[int] = (5000,),
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "gaussian",
     seed: int = 0,
@@ -96,13 +97,13 @@ def dense_net(
 ) -> ImageNet:
     """A fully connected ReLU net on images as vectors, with one output per class.
 
-    `hidden` lists the units of its hidden layers. It starts from alpha (1 if not given) times
+    `widths` lists the units of its hidden layers. It starts from alpha (1 if not given) times
     weights of variance 2/inputs of their layer; `layers` multiplies each layer by a number more.
     """
     who = "dense_net"
-    sizes: list[Any] = [hidden] if np.ndim(hidden) == 0 else list(hidden)
+    sizes: list[Any] = [widths] if np.ndim(widths) == 0 else list(widths)
     plan: tuple[int | str, ...] = (
-        *(integer(who, "hidden", units, least=1) for units in sizes),
+        *(integer(who, "widths", units, least=1) for units in sizes),
         LAST,
     )
     function = ImageFunction(plan, convolutions=False)
@@ -111,8 +112,8 @@ def dense_net(
 
 def conv_net(
     plan: str = VGG,
-    alpha: float | None = None,
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "he_uniform",
     seed: int = 0,
@@ -155,7 +156,8 @@ def _net(
                 f"hold the weights, got exp({size:.4g}) in a layer"
             )
     scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
-    return ImageNet(who, function, scale, start, seed, factors, bool(unbiased))
+    rest = {"seed": seed, "layers": factors, "unbiased": bool(unbiased)}
+    return ImageNet(who, function, alpha=scale, drawn=start, **rest)
 
 
 @functools.lru_cache(maxsize=4)

@@ -17,9 +17,10 @@ WHO = "student"
 def student(
     width: int,
     outputs: int = 1,
+    *,
     alpha: float | None = None,
-    seed: int = 0,
     log_alpha: float | None = None,
+    seed: int = 0,
 ) -> FunctionModel:
     """f(x, k) = sum_j B_kj relu(<A_j, x>) on rows (x, k), without biases, flat as (A, B).
 

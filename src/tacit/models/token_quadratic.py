@@ -27,6 +27,7 @@ class TokenQuadratic(Record):
     """
 
     width: int = 128
+    _: dataclasses.KW_ONLY
     alpha: float = 1.0
     shared: bool = False
     seed: int = 0

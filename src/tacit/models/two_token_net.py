@@ -43,6 +43,7 @@ class TwoTokenNet(Record):
     def __init__(
         self,
         width: int,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         shared: bool = True,
