@@ -13,10 +13,10 @@ import sys
 import tacit
 from tacit.figures.style import BLUE, GREY, ORANGE, RED, sheet, styled
 
-problem = tacit.modular_arithmetic("+", 31, fraction=0.6)
+problem = tacit.modular_arithmetic(31, operation="+", fraction=0.6)
 adam = tacit.TokenAdam(5e-3, 3000, "l2^2", 1.0, decoupled=True, until=0.99, points_per_decade=20)
 nets = {
-    "MLP": tacit.TokenMLP(embedding=64, hidden=64),
+    "MLP": tacit.TokenMLP(embedding=64, width=64),
     "squares": tacit.TokenQuadratic(width=256),
     "transformer": tacit.TokenTransformer(width=64, heads=4, hidden=64),
 }

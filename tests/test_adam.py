@@ -177,7 +177,7 @@ def test_a_mean_over_labels_is_not_scaled_by_the_batch():
 
 
 def test_matrix_entries_come_in_batches_too():
-    problem = low_rank_completion(4, 1, 12, seed=0)
+    problem = low_rank_completion(samples=12, dimension=4, rank=1, seed=0)
     method = SGD(0.1, 3000, Nuclear((4, 4)), 1e-3, batch=4)
     path = method.run(LinearMatrix(), problem)
     assert path.dataset.loss[-1] < 1e-3 * path.dataset.loss[0]

@@ -24,7 +24,7 @@ PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)
 @PROPERTY
 @given(st.integers(2, 19), st.floats(0.13, 0.87), st.integers(0, 10**6))
 def test_pairs_labels_and_twins_by_brute_force(modulus, fraction, seed):
-    problem = modular_addition(modulus, fraction, seed)
+    problem = modular_addition(modulus, fraction=fraction, seed=seed)
     seen = {(int(a), int(b)) for a, b in problem.pairs[problem.train]}
     assert len(problem.pairs) == modulus**2 == len({tuple(pair) for pair in problem.pairs})
     assert problem.samples == len(seen) == round(fraction * modulus**2)
@@ -39,7 +39,7 @@ def test_pairs_labels_and_twins_by_brute_force(modulus, fraction, seed):
 
 
 def test_the_share_of_twins_at_the_printed_size():
-    problem = modular_addition(97, 0.4)
+    problem = modular_addition(97, fraction=0.4)
     assert problem.samples == 3764
     # a mirror is in training with probability 0.4, except that a diagonal pair is its own mirror
     share = problem.twins.sum() / problem.test.sum()
@@ -48,7 +48,7 @@ def test_the_share_of_twins_at_the_printed_size():
 
 def test_a_mirror_with_another_label_is_no_twin():
     """Subtraction is not symmetric: only mirrors of equal label give a test pair away."""
-    base = modular_addition(7, 0.5, seed=3)
+    base = modular_addition(7, fraction=0.5, seed=3)
     labels = (base.pairs[:, 0] - base.pairs[:, 1]) % 7
     problem = TokenPairs(7, 7, base.pairs, labels, base.train)
     assert base.twins.sum() > 5
@@ -56,7 +56,7 @@ def test_a_mirror_with_another_label_is_no_twin():
 
 
 def test_the_same_seed_gives_the_same_data_which_cannot_be_changed():
-    first, again, other = (modular_addition(11, 0.4, seed) for seed in (4, 4, 5))
+    first, again, other = (modular_addition(11, fraction=0.4, seed=seed) for seed in (4, 4, 5))
     np.testing.assert_array_equal(first.train, again.train)
     assert (first.train != other.train).any()
     assert first.recipe == {"generator": "modular_addition", "modulus": 11, "fraction": 0.4,
@@ -72,9 +72,15 @@ PAIRS, LABELS, TRAIN = np.array([[0, 1], [1, 0], [1, 1]]), np.array([1, 1, 0]), 
     ("build", "message"),
     [
         (lambda: modular_addition(1), "modulus must be at least 2, got 1"),
-        (lambda: modular_addition(7, 0.0), "fraction must leave training and test pairs among 49"),
-        (lambda: modular_addition(7, 1.0), "got 1"),
-        (lambda: modular_addition(7, math.nan), "fraction must be a number between 0 and 1"),
+        (
+            lambda: modular_addition(7, fraction=0.0),
+            "fraction must leave training and test pairs among 49",
+        ),
+        (lambda: modular_addition(7, fraction=1.0), "got 1"),
+        (
+            lambda: modular_addition(7, fraction=math.nan),
+            "fraction must be a number between 0 and 1",
+        ),
         (lambda: TokenPairs(2, 2, PAIRS + 1, LABELS, TRAIN), r"pairs must lie in 0 .. 1, got 2"),
         (lambda: TokenPairs(2, 2, PAIRS * 1.0, LABELS, TRAIN), "non-empty integer array"),
         (lambda: TokenPairs(2, 2, PAIRS[:, :1], LABELS, TRAIN), "two columns"),
@@ -83,11 +89,11 @@ PAIRS, LABELS, TRAIN = np.array([[0, 1], [1, 0], [1, 1]]), np.array([1, 1, 0]), 
         (lambda: TokenPairs(2, 2, PAIRS[[0, 0, 1]], LABELS, TRAIN), r"\(0, 1\) is repeated"),
         (lambda: TokenPairs(2, 2, PAIRS, LABELS, [1, 0, 1]), "list of booleans, got int64"),
         (lambda: TokenPairs(2, 2, PAIRS, LABELS, [True] * 3), "got 3 of 3"),
-        (lambda: TwoTokenNet(0, 1.0), "width must be at least 1, got 0"),
+        (lambda: TwoTokenNet(0, alpha=1.0), "width must be at least 1, got 0"),
         (lambda: TwoTokenNet(4), "give exactly one of alpha, log_alpha"),
         (lambda: TwoTokenNet(4, alpha=-1), "alpha must be > 0"),
         (lambda: TwoTokenNet(4, log_alpha=100), "where float32 can hold the weights, got 100"),
-        (lambda: TwoTokenNet(4, 1.0, shared=2), "shared must be True or False"),
+        (lambda: TwoTokenNet(4, alpha=1.0, shared=2), "shared must be True or False"),
         (lambda: ClassDescent(0, 1), "step must be > 0"),
         (lambda: ClassDescent(1, 1, rate=-1e-3), "rate must be >= 0"),
         (lambda: ClassDescent(10, 20, rate=0.1), r"step \* rate must be below 1"),
@@ -98,7 +104,7 @@ PAIRS, LABELS, TRAIN = np.array([[0, 1], [1, 0], [1, 1]]), np.array([1, 1, 0]), 
         (lambda: ClassDescent(1, 1).run(3, TINY), "must be a TwoTokenNet, got int"),
         (lambda: ClassDescent(0.002, 1, 1e-4).run(NET, TINY), "2e-07, which single precision"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_refused_in_one_sentence(build, message):
     with pytest.raises(ValueError, match=message):
         build()
@@ -106,7 +112,7 @@ def test_wrong_input_is_refused_in_one_sentence(build, message):
 
 # ---- the net ----
 
-TINY = modular_addition(5, 0.5, seed=1)
+TINY = modular_addition(5, fraction=0.5, seed=1)
 NET = TwoTokenNet(6, alpha=1.5, seed=2)
 
 
@@ -125,7 +131,7 @@ def slow_logits(net, weights, a, b, tokens):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_net_is_a_sum_of_two_embeddings_and_two_homogeneous(shared):
-    net = TwoTokenNet(6, 1.0, shared=shared)
+    net = TwoTokenNet(6, alpha=1.0, shared=shared)
     weights = random_weights(net, TINY)
     x = net.inputs(TINY)
     logits = net.logits(weights, x)
@@ -152,7 +158,7 @@ def test_the_start_is_he_s_times_alpha_with_no_output():
 def test_the_kernel_without_gradients_is_that_of_the_jacobian(shared):
     import jax
 
-    net = TwoTokenNet(6, 1.0, shared=shared)
+    net = TwoTokenNet(6, alpha=1.0, shared=shared)
     weights, x = random_weights(net, TINY), net.inputs(TINY)[:9]
     with double_precision():
         parts = jax.jacrev(lambda w: net.logits(w, x))(Weights(*map(jax.numpy.asarray, weights)))
@@ -215,7 +221,7 @@ def one_compiled_step(net, problem, weights, step, rate):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_a_compiled_step_is_the_hand_written_one_and_follows_finite_differences(shared):
-    net = TwoTokenNet(6, 1.0, shared=shared)
+    net = TwoTokenNet(6, alpha=1.0, shared=shared)
     weights, step, rate = random_weights(net, TINY), 0.25, 0.3
     moved = one_compiled_step(net, TINY, weights, step, rate)
     by_hand = numpy_step(net, TINY, weights, step, rate)
@@ -271,7 +277,7 @@ def test_the_error_of_a_run_falls_with_the_step():
 @pytest.fixture(scope="module")
 def trained():
     """A small run that solves training; the shared code makes twins come for free."""
-    problem = modular_addition(11, 0.6, seed=0)
+    problem = modular_addition(11, fraction=0.6, seed=0)
     net = TwoTokenNet(64, alpha=2.0, seed=0)
     calls = []
     path = ClassDescent(1.0, 600.0, rate=1e-3, scaled_step=300.0).run(

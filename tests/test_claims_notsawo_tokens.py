@@ -134,7 +134,7 @@ def test_the_measures_of_a_norm_after_t2():
 def test_a_shared_run_is_that_of_adam():
     training = Training("l1", 1e-3, 1e-2, 300, points_per_decade=10)
     run = token_run(Task(7, 0.6, 8, seed=2), training)
-    problem = modular_arithmetic("+", 7, 0.6, 2)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=2)
     adam = TokenAdam(1e-2, 300, "l1", 1e-3, points_per_decade=10, seed=2)
     path = adam.run(TokenMLP(8, 8, seed=2), problem)
     assert int(run.step[0]) == 1

@@ -215,7 +215,7 @@ def test_steps_follow_the_depth_of_the_net():
 def tiny():
     """A small net of two layers on enlarged digits, trained for three epochs."""
     images = SCENE.load(3)
-    net = conv_net("2-M-FC", 1.5, seed=3, unbiased=True)
+    net = conv_net("2-M-FC", alpha=1.5, seed=3, unbiased=True)
     path = ImageTraining(0.02, 3, 10, seed=3).run(net, images)
     return net, images, path, conv_net_runs.measured(net, images, path)
 
@@ -278,7 +278,7 @@ def test_courses_reach_the_training(monkeypatch, tiny):
         return seen[0]  # what is compiled already
 
     def small(alpha, slimmer, seed, unbiased):
-        return conv_net("2-M-FC", alpha, seed=seed, unbiased=unbiased)
+        return conv_net("2-M-FC", alpha=alpha, seed=seed, unbiased=unbiased)
 
     monkeypatch.setattr(conv_net_runs, "ImageTraining", watched)
     monkeypatch.setattr(conv_net_runs, "conv_net", small)

@@ -161,7 +161,7 @@ def forward(params, X):
 def test_a_run_measures_what_it_says(images):
     course = Course(1.0, 0.5, epochs=6)
     run = trained(TINY, course, 3)
-    net = dense_net((24,), 1.0, seed=3)
+    net = dense_net((24,), alpha=1.0, seed=3)
     path = ImageTraining(0.5, 6, 32, seed=3, record=range(7)).run(net, images)
     wrong = forward(path.params, images.test_images).argmax(axis=1) != images.test_labels
     assert run.error == pytest.approx(wrong.mean(), abs=2 / len(wrong))
@@ -179,10 +179,10 @@ def test_the_grad_distance_is_that_of_the_derivatives(images, alpha):
     import jax
 
     X = np.asarray(images.train_images[:7], float)
-    starts = [dense_net((24,), alpha, seed=seed).start(images) for seed in (0, 1)]
+    starts = [dense_net((24,), alpha=alpha, seed=seed).start(images) for seed in (0, 1)]
     near = {name: part + alpha * 0.05 * other for (name, part), other in
             zip(starts[0].items(), starts[1].values(), strict=True)}  # fmt: skip
-    net = dense_net((24,), alpha)
+    net = dense_net((24,), alpha=alpha)
     with double_precision():
         pair = [jax.jacrev(net.logits)({k: np.asarray(v, float) for k, v in w.items()}, X)
                 for w in (starts[0], near)]  # fmt: skip
@@ -196,11 +196,11 @@ def test_the_grad_distance_is_that_of_the_derivatives(images, alpha):
 def test_a_kernel_machine_is_the_linearized_net(images):
     """It ends where its twin ends, and the net as printed at the same step does not."""
     course = kernel_course(50.0, 0.5)
-    net = dense_net((24,), course.alpha, seed=3, unbiased=course.unbiased)
+    net = dense_net((24,), alpha=course.alpha, seed=3, unbiased=course.unbiased)
     last = ImageTraining(course.step, 10, 32, twin=True).run(net, images).dataset.isel(epoch=-1)
     assert float(last.train_loss) == pytest.approx(float(last.twin_train_loss), rel=0.01)
     assert float(last.test_loss) == pytest.approx(float(last.twin_test_loss), rel=0.01)
-    free = dense_net((24,), 1.0, seed=3, unbiased=True)
+    free = dense_net((24,), alpha=1.0, seed=3, unbiased=True)
     other = ImageTraining(0.5, 10, 32, twin=True).run(free, images).dataset.isel(epoch=-1)
     assert abs(float(other.train_loss / other.twin_train_loss) - 1) > 0.05
 
@@ -224,13 +224,13 @@ def test_a_large_start_is_a_perceptron_whatever_alpha(images):
     """Powers of two: the weights over alpha agree to the bit once the softmax is saturated."""
     ends = []
     for alpha in (2.0**17, 2.0**20):
-        net = dense_net((24,), alpha, seed=3)
+        net = dense_net((24,), alpha=alpha, seed=3)
         path = ImageTraining(0.1, 3, 32, seed=3).run(net, images)
         ends.append({name: part / np.float32(alpha) for name, part in path.params.items()})
     for name in ends[0]:
         np.testing.assert_array_equal(ends[0][name], ends[1][name])
-    by_hand = perceptron(dense_net((24,), 1.0, seed=3).start(images), images, 0.1, 3, 32)
-    start = dense_net((24,), 1.0, seed=3).start(images)
+    by_hand = perceptron(dense_net((24,), alpha=1.0, seed=3).start(images), images, 0.1, 3, 32)
+    start = dense_net((24,), alpha=1.0, seed=3).start(images)
     for name, part in by_hand.items():
         move = np.linalg.norm(part - start[name])
         assert np.linalg.norm(ends[0][name] - part) < 1e-3 * move

@@ -18,7 +18,7 @@ from tacit.problems.regression import sparse_regression
 from tacit.records import Kind
 from tacit.training.exact.parameter import ParameterFlow
 
-PROBLEM = sparse_regression(4, 6, 2, seed=0)
+PROBLEM = sparse_regression(4, 6, sparsity=2, seed=0)
 COMPLETION = Completion((3, 3), [(0, 0), (0, 1), (2, 1)], [1.0, -0.5, 2.0], np.ones((3, 3)))
 
 
@@ -50,7 +50,7 @@ CASES = [
     (DiagonalNet(2, alpha=0.5), PROBLEM),
     (DiagonalNet(3, alpha=0.8), separable_points(5, 6, seed=2)),
     (DiagonalNet(2, alpha=0.8, signed=False), separable_points(5, 6, seed=2, loss="logistic")),
-    (tanh_net(), sparse_regression(4, 3, 2, seed=0)),
+    (tanh_net(), sparse_regression(4, 3, sparsity=2, seed=0)),
     (tanh_net(), separable_points(5, 3, seed=2, loss="logistic")),
     (DifferenceFactorization(alpha=0.7), COMPLETION),
 ]

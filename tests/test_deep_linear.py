@@ -13,8 +13,8 @@ from tacit.problems.matrices import Completion, low_rank_completion
 from tacit.problems.recovery import sparse_recovery
 from tacit.regularizers.norms import L1, L2
 
-SPARSE = sparse_recovery(20, 40, 2, seed=0, snr=np.inf)
-LOW_RANK = low_rank_completion(8, 1, 40, seed=0)
+SPARSE = sparse_recovery(20, 40, sparsity=2, seed=0, snr=np.inf)
+LOW_RANK = low_rank_completion(samples=40, dimension=8, rank=1, seed=0)
 DIAGONAL = DiagonalNet(depth=3, alpha=0.3)
 OBLONG = Completion((3, 4), LOW_RANK.entries[(LOW_RANK.entries < [3, 4]).all(axis=1)],
                     LOW_RANK.values[(LOW_RANK.entries < [3, 4]).all(axis=1)])  # fmt: skip

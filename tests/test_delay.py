@@ -147,7 +147,7 @@ def test_labels_that_no_predictor_fits_have_a_least_level():
 
 
 def test_predicted_delay_of_the_two_penalties():
-    problem = sparse_recovery(30, 100, 5)
+    problem = sparse_recovery(30, 100, sparsity=5)
     found = predicted_delay(problem.X, problem.y, problem.truth, 0.1, 1e-5)
     gap = np.linalg.lstsq(problem.X, problem.y)[0] - problem.truth
     assert found.distance == pytest.approx(np.abs(gap).max())
@@ -208,7 +208,7 @@ def test_the_slow_flow_of_two_coordinates_by_hand(epsilon):
 
 
 def test_reaches_finds_the_first_time_within_an_error():
-    problem = sparse_recovery(10, 30, 2, snr=np.inf)
+    problem = sparse_recovery(10, 30, sparsity=2, snr=np.inf)
     flow = slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)
     tau = flow.reaches(problem.truth, 0.05)
     errors = np.linalg.norm(flow.at(np.linspace(0, tau, 500)) - problem.truth, axis=1)
@@ -226,7 +226,7 @@ def test_a_start_that_is_already_least_stays():
 
 
 def test_the_slow_flow_predicts_the_descent():
-    problem = sparse_recovery(10, 30, 2, snr=np.inf)
+    problem = sparse_recovery(10, 30, sparsity=2, snr=np.inf)
     hat = np.linalg.pinv(problem.X) @ problem.y
     flow = slow_flow(problem.X, hat)
     step, beta = 0.1, 1e-3

@@ -29,7 +29,7 @@ def made():
 def test_the_data_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_addition(11, 0.6, 0)
+    problem = modular_addition(11, fraction=0.6, seed=0)
     settings = {name: SMALL[name] for name in ("step", "t_max", "rate", "scaled_step")}
     descent = ClassDescent(**settings, points_per_decade=8)
     for number, alpha in enumerate(SMALL["alphas"]):

@@ -15,7 +15,7 @@ from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic
 from tacit.records import NumericalError
 
-SMALL = {"modulus": 11, "fraction": 0.6, "seeds": [0, 3], "embedding": 16, "hidden": 32,
+SMALL = {"modulus": 11, "fraction": 0.6, "seeds": [0, 3], "embedding": 16, "width": 32,
          "step": 0.01, "steps": 500, "points_per_decade": 10, "printed_t1": 77}  # fmt: skip
 
 
@@ -28,7 +28,7 @@ def made():
 def test_the_data_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_arithmetic("+", 11, 0.6, seed=3)
+    problem = modular_arithmetic(11, operation="+", fraction=0.6, seed=3)
     adam = TokenAdam(0.01, 500, beta=1e-5, points_per_decade=10, seed=3)
     path = adam.run(TokenMLP(16, 32, seed=3), problem)
     run = dataset.sel(seed=3)

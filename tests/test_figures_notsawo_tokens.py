@@ -15,7 +15,7 @@ from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic
 from tacit.records import NumericalError
 
-SMALL = {"modulus": 7, "fraction": 0.6, "embedding": 8, "hidden": 16, "points_per_decade": 10}
+SMALL = {"modulus": 7, "fraction": 0.6, "embedding": 8, "width": 16, "points_per_decade": 10}
 RUNS = {**SMALL, "step": 0.01, "penalties": ["l1", "l2^2"], "betas": [[1e-3], [1e-2]],
         "steps": [300, 200]}  # fmt: skip
 GRID = {**SMALL, "steps": [0.01], "penalties": ["l1"], "betas": [[1e-3, 1e-4]], "budget": 300,
@@ -44,7 +44,7 @@ def invented(end, level_at=100):
 def test_the_curves_are_those_of_a_separate_run(three):
     dataset, calls = three
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_arithmetic("+", 7, 0.6, 0)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=0)
     path = TokenAdam(0.01, 200, "l2^2", 1e-2, points_per_decade=10).run(TokenMLP(8, 16), problem)
     run = dataset.sel(penalty="l2^2", rank=0)
     for name in notsawo_f3.CURVES:
@@ -91,7 +91,7 @@ def test_the_drawing_of_the_norms_marks_t1_and_t2(three):
 
 
 def test_the_times_are_those_of_a_separate_run_and_end_it(scaling):
-    problem = modular_arithmetic("+", 7, 0.6, 0)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=0)
     adam = TokenAdam(0.01, 300, "l1", 1e-3, points_per_decade=10, until=0.6)
     run = adam.run(TokenMLP(8, 16), problem).dataset
     cell = scaling.isel(penalty=0, alpha=0, rank=0)

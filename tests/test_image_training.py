@@ -22,8 +22,8 @@ from tacit.records import Kind
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 30}
 BATCH = 64
-NET = dense_net((12,), 1.5, seed=1)
-UNBIASED = dense_net((12,), 1.5, seed=1, unbiased=True)
+NET = dense_net((12,), alpha=1.5, seed=1)
+UNBIASED = dense_net((12,), alpha=1.5, seed=1, unbiased=True)
 
 
 @pytest.fixture(scope="module")
@@ -431,9 +431,9 @@ def test_only_the_same_run_is_resumed(runs, digits):
         "same problem, but its .* was": (LONG, UNBIASED, other),
         "same problem, but its fingerprint was": (LONG, UNBIASED, darker),
         "same model, but its seed was 1 and now is 2": (
-            LONG, dense_net((12,), 1.5, seed=2, unbiased=True), digits),
+            LONG, dense_net((12,), alpha=1.5, seed=2, unbiased=True), digits),
         "same model, but its plan was 12-FC and now is 13-FC": (
-            LONG, dense_net((13,), 1.5, seed=1, unbiased=True), digits),
+            LONG, dense_net((13,), alpha=1.5, seed=1, unbiased=True), digits),
         "same flow, but its step was 0.01 and now is 0.03": (
             dataclasses.replace(LONG, step=0.03), UNBIASED, digits),
         "resume has had 5 epochs already, which epochs=5 must exceed": (SHORT, UNBIASED, digits),

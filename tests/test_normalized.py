@@ -42,7 +42,7 @@ def plain_loop(model, problem, step, count):
     ids=["depth 2", "depth 3", "product"],
 )
 def test_it_takes_the_steps_of_a_plain_loop(model, loss):
-    problem = three_points("M-F3d", loss)
+    problem = three_points("M-F3d", loss=loss)
     weights, times = plain_loop(model, problem, 0.002, 40)
     path = NormalizedDescent(0.002, 40, record=[1, 7, 39]).run(model, problem)
     at = [0, 1, 7, 39, 40]
@@ -61,7 +61,7 @@ def test_one_step_from_anywhere_is_exact(loss, size, seed):
     """From margins up to 1e5 the loss is far below float64; mpmath holds it."""
     rng = np.random.default_rng(seed)
     start = rng.uniform(0.5, 1.5, (2, 3)) * 10 ** (size / 2)
-    problem = three_points("M-F3b", loss)
+    problem = three_points("M-F3b", loss=loss)
     path = NormalizedDescent(0.1, 1).run(DiagonalNet(2, start=start), problem)
     with mpmath.workdps(60):
         Z = mpmath.matrix(problem.signed_rows.tolist())
@@ -85,7 +85,7 @@ def test_one_step_from_anywhere_is_exact(loss, size, seed):
 
 @LOSSES
 def test_it_approaches_the_flow_at_first_order(loss):
-    problem, net = three_points("M-F3d", loss), DiagonalNet(3, alpha=0.8)
+    problem, net = three_points("M-F3d", loss=loss), DiagonalNet(3, alpha=0.8)
     steps, errors, times, controls = np.array([8e-4, 4e-4, 2e-4, 1e-4]), [], [], []
     for step in steps:
         end = NormalizedDescent(step, 10**6, until=LogLoss(-20)).run(net, problem)
@@ -174,7 +174,9 @@ def test_settings_and_progress_are_told():
         (lambda: NormalizedDescent(0.1, 10, record=[11]), "record must stay within steps=10"),
         (lambda: NormalizedDescent(0.1, 10, points_per_decade=0), "points_per_decade"),
         (
-            lambda: NormalizedDescent(0.1, 10).run(NET, sparse_regression(3, 5, 1, seed=0)),
+            lambda: NormalizedDescent(0.1, 10).run(
+                NET, sparse_regression(3, 5, sparsity=1, seed=0)
+            ),
             "made for a Classification, got a Regression; use GradientDescent",
         ),
         (

@@ -16,7 +16,7 @@ from tacit.models import DiagonalNet
 from tacit.problems import sparse_regression
 from tacit.store import load, save
 
-PROBLEM = sparse_regression(3, 6, 2)
+PROBLEM = sparse_regression(3, 6, sparsity=2)
 
 
 def mixed():

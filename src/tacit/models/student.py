@@ -32,7 +32,7 @@ def student(
     seed = integer(WHO, "seed", seed, least=0)
     scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha, None)))
     if outputs == 1:
-        return two_layer(width, scale, seed=seed)
+        return two_layer(width, alpha=scale, seed=seed)
     sizes = {"width": width, "outputs": outputs}
     return FunctionModel(
         functools.partial(_answer, **sizes),

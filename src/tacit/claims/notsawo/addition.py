@@ -51,7 +51,9 @@ def train(
     setting: Setting, seed: int, variant: str = "source", scale: float = 1.0, **changes: Any
 ) -> Any:
     """The dataset of a run, with the share of validation pairs that are twins as attribute."""
-    problem = modular_arithmetic("+", setting.modulus, setting.fraction, seed)
+    problem = modular_arithmetic(
+        setting.modulus, operation="+", fraction=setting.fraction, seed=seed
+    )
     given = {"step": setting.step, "steps": setting.steps, "beta": setting.beta}
     adam = TokenAdam(**(given | changes), points_per_decade=60, seed=seed)
     net = TokenMLP(64, 64, variant=variant, scale=scale, seed=seed)

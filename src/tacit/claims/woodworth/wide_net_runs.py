@@ -81,7 +81,7 @@ def kernel_course(alpha: float, step: float, epochs: int = 300) -> Course:
 def trained(scene: Scene, course: Course, seed: int, progress: Progress | None = None) -> Trained:
     """One net of the scene, trained until every training image is right or epochs run out."""
     images = scene.load(seed)
-    net = dense_net((scene.width,), course.alpha, seed=seed, unbiased=course.unbiased)
+    net = dense_net((scene.width,), alpha=course.alpha, seed=seed, unbiased=course.unbiased)
     flow = ImageTraining(
         course.step, course.epochs, scene.batch, part="output" if course.output else "all",
         seed=seed, until=1.0, record=sorted({min(EARLY, course.epochs), course.epochs}),
