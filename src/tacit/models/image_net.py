@@ -156,8 +156,15 @@ def _net(
                 f"hold the weights, got exp({size:.4g}) in a layer"
             )
     scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
-    rest = {"seed": seed, "layers": factors, "unbiased": bool(unbiased)}
-    return ImageNet(who, function, alpha=scale, drawn=start, **rest)
+    return ImageNet(
+        who,
+        function,
+        alpha=scale,
+        drawn=start,
+        seed=seed,
+        layers=factors,
+        unbiased=bool(unbiased),
+    )
 
 
 @functools.lru_cache(maxsize=4)
