@@ -91,7 +91,7 @@ def test_the_step_bound_is_where_descent_stops_converging():
     inside = descended(X, y, 0.99 * bound, 2.0, start, 3000)
     assert np.abs(inside - ridge_limit(X, y, 1e-3, 2.0).point).max() < 1e-8
     assert np.abs(descended(X, y, 1.01 * bound, 2.0, start, 3000)).max() > 1e10
-    with pytest.raises(ValueError, match=f"step must be below {bound:.6g}"):
+    with pytest.raises(ValueError, match=f"learning_rate must be below {bound:.6g}"):
         ridge_limit(X, y, bound, 2.0)
 
 
@@ -240,8 +240,8 @@ def test_the_slow_flow_predicts_the_descent():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda X, y: least_squares_limit(X, y, 0.0), "step must be > 0"),
-        (lambda X, y: least_squares_limit(X, y, 1e3), "step must be below"),
+        (lambda X, y: least_squares_limit(X, y, 0.0), "learning_rate must be > 0"),
+        (lambda X, y: least_squares_limit(X, y, 1e3), "learning_rate must be below"),
         (lambda X, y: least_squares_limit(X, y, 1e-3, [1.0]), "start must have one entry per"),
         (lambda X, y: least_squares_limit(0 * X, y, 1e-3), "X must not be all zero"),
         (lambda X, y: ridge_limit(X, y, 1e-3, 0.0), "beta must be > 0"),

@@ -300,7 +300,7 @@ def biased():
     ("make", "sentence"),
     [
         (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, 0.0), "without decay"),
-        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, -1.0), "rate must be > 0"),
+        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, -1.0), "weight_decay must be > 0"),
         (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, 1e4), "so strong"),
         (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), "p", 1e-3), "must be a Regression"),
         (lambda p: forecast(biased(), p, 1e-3), "needs f\\(c theta\\)"),

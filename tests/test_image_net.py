@@ -221,7 +221,7 @@ BAD = {
     "flat": (lambda: conv_net("2-FC").start(load_images("digits", 2, 2, flat=True)),
              r"conv_net: convolutions need images of .* got the shape \(64,\); .* flat=False"),
     "no images": (lambda: dense_net().start(3), "dense_net: the problem must be Images, got int"),
-    "no units": (lambda: dense_net((0,)), "dense_net: hidden must be at least 1, got 0"),
+    "no units": (lambda: dense_net((0,)), "dense_net: widths must be at least 1, got 0"),
     "start": (lambda: dense_net(start="gausian"), "unknown start 'gausian'; did you mean gaussian"),
     "alpha": (lambda: dense_net(alpha=0), "alpha must be > 0"),
     "two scales": (lambda: dense_net(alpha=1, log_alpha=0), "give exactly one of alpha"),

@@ -173,7 +173,7 @@ def halves(x, y):
         (lambda: modular_arithmetic(11, operation="x^2+y^3"), r"did you mean .*x\^2\+y\^2"),
         (
             lambda: modular_arithmetic(97, operation="+", fraction=0.005),
-            r"fraction 0.005 leaves \d+ of 97 classes out of training \(class \d+ first\); raise it",
+            r"fraction 0.005 leaves \d+ of 97 classes out of training \(class \d+ first\); raise",
         ),
         (lambda: modular_arithmetic(1, operation="+"), "modulus must be at least 2, got 1"),
         (
