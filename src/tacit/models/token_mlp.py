@@ -111,9 +111,9 @@ class TokenMLP(Record):
             before = before + tensors.inner_bias
         return before.clip(0)
 
-    def scores(self, tensors: Tensors, hidden: Any) -> Any:
-        """b2 + W2 hidden, one row of logits for every row of hidden units."""
-        logits = hidden @ tensors.outer.T
+    def scores(self, tensors: Tensors, units: Any) -> Any:
+        """b2 + W2 units, one row of logits for every row of hidden units."""
+        logits = units @ tensors.outer.T
         return logits if tensors.outer_bias is None else logits + tensors.outer_bias
 
 

@@ -34,18 +34,21 @@ from tacit.threads import one_blas_thread
 RESOLVED = 1e-11  # slacks 1 - s below this are too coarse in float64
 
 
-def interpolate_matrix(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
+def interpolate_matrix(
+    problem: MatrixData, regularizer: Spectral, *, throw: bool = True
+) -> MatrixSolution:
     """The matrix that fits <X_n, M> = y_n with the least value of the regularizer.
 
     Any consistent measurements are solved, also dependent or repeated ones. With `throw=False` a
     numerical failure comes back as the solution's outcome instead of an error.
     """
-    if not isinstance(reg, Spectral):
+    if not isinstance(regularizer, Spectral):
         raise ValueError(
-            f"interpolate_matrix: expected a spectral regularizer such as Nuclear(), got {reg!r}"
+            "interpolate_matrix: expected a spectral regularizer such as Nuclear(), got "
+            f"{regularizer!r}"
         )
     with one_blas_thread():
-        solution = in_good_units(problem, reg)
+        solution = in_good_units(problem, regularizer)
     if throw and not solution.outcome.ok:
         raise NumericalError("interpolate_matrix", solution.outcome)
     return solution
