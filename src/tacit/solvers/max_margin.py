@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, overload
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
+from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.pair import SignedPair
@@ -13,6 +16,7 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import exact, interpolate, power_norm
 from tacit.solvers.constraints import mended, reduce
 from tacit.solvers.continuation import FAR, Failed
+from tacit.solvers.data import unpacked
 from tacit.solvers.margins import face
 from tacit.solvers.margins.active_set import Iterate, Unbounded, settle
 from tacit.solvers.margins.least import ByInterpolation, least_squares
@@ -39,15 +43,34 @@ from tacit.solvers.units import FARTHEST, ORDINARY, Units, exponents, representa
 from tacit.threads import one_blas_thread
 
 
+@overload
 def max_margin(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = True
-) -> Solution:
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def max_margin(
+    problem: Classification, regularizer: Regularizer, /, *, throw: bool = ...
+) -> Solution: ...
+
+
+def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
     `residual` is the largest violation max(0, 1 - margin); `kkt` the worst of stationarity,
     negative dual weights and complementarity, each relative. Data that are not separable raise a
-    ValueError. With `throw=False` a numerical failure comes back as the solution's outcome.
+    ValueError. With `throw=False` a numerical failure comes back as the solution's outcome. A
+    problem stands in the place of X and y.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> solution = tacit.max_margin(tacit.separable_points(6, 4), tacit.L2())
+    >>> solution.outcome.ok
+    True
     """
+    X, y, regularizer = unpacked("max_margin", Classification, X, y, regularizer)
     X, y = classification_data("max_margin", X, y)
     must_fit("max_margin", regularizer, X.shape[1])
     Z = X * y[:, None]
