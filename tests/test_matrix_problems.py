@@ -115,8 +115,13 @@ def test_recipes_and_seeds():
     for make in PROBLEMS.values():
         np.testing.assert_array_equal(make(4).y, make(4).y)
     assert low_rank_completion(samples=11, dimension=5, rank=2, seed=4).recipe == {
-        "generator": "low_rank_completion", "dimension": 5, "rank": 2, "samples": 11, "seed": 4,
-    }  # fmt: skip
+        "generator": "low_rank_completion",
+        "samples": 11,
+        "dimension": 5,
+        "rank": 2,
+        "seed": 4,
+        "loss": "squares",
+    }
     assert (
         low_rank_completion(samples=11, dimension=5, rank=2, seed=4).y
         != low_rank_completion(samples=11, dimension=5, rank=2, seed=5).y

@@ -62,8 +62,6 @@ def signatures() -> Iterator[tuple[str, inspect.Signature]]:
     """Every public callable and every public method of a public class."""
     for name in tacit.__all__:
         thing = getattr(tacit, name)
-        if getattr(thing, "__module__", "").startswith("tacit.flows."):
-            continue  # the old ways of training, which go one by one
         yield name, inspect.signature(thing)
         if inspect.isclass(thing):
             for method in vars(thing):
