@@ -28,7 +28,7 @@ from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 
-PROBLEM = sparse_regression(4, 12, 2, seed=1)
+PROBLEM = sparse_regression(4, 12, sparsity=2, seed=1)
 SHAPE = np.random.default_rng(5).uniform(0.6, 1.6, 12) * np.tile([1, -1, 1], 4)
 BOTH = pytest.mark.parametrize("flow", [ParameterFlow, DualFlow])
 
@@ -272,7 +272,7 @@ def test_a_start_far_above_float64_is_the_kernel_regime(depth):
 
 def test_the_box_is_followed_to_within_the_rounding_of_the_dual():
     net = DiagonalNet(5, alpha=1e-4)  # active coordinates end 1e-12 away from the wall
-    problem = sparse_regression(2, 5, 1, seed=2)
+    problem = sparse_regression(2, 5, sparsity=1, seed=2)
     path = train(net, problem, DualFlow(rtol=1e-8))
     assert path.outcome.kind is Kind.SOLVED
     selected = interpolate(problem.X, problem.y, Q(5, alpha=1e-4)).beta

@@ -36,7 +36,7 @@ Setting = tuple[int, float, float, int, int]  # all but alpha
 def problem_of(setting: Setting) -> Regression:
     """The data of a setting."""
     _, _, noise, samples, seed = setting
-    return sparse_regression(samples, DIMENSION, SPARSITY, noise, seed)
+    return sparse_regression(samples, DIMENSION, sparsity=SPARSITY, noise=noise, seed=seed)
 
 
 def start_of(setting: Setting) -> Array:

@@ -65,7 +65,9 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.problems.arithmetic import modular_addition
 
-    problem = modular_addition(*(parameters[name] for name in ("modulus", "fraction", "seed")))
+    problem = modular_addition(
+        **{name: parameters[name] for name in ("modulus", "fraction", "seed")}
+    )
     alphas = parameters["alphas"]
     runs = []
     for done, alpha in enumerate(alphas, start=1):

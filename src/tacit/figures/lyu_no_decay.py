@@ -59,7 +59,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.problems.grokking import majority
 
-    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    problem = majority(parameters["samples"], parameters["dimension"], seed=parameters["seed"])
     largest = _largest_margins(problem)
     foreseen = _limit(problem, parameters)
     half = float(foreseen.limit_accuracy.values[[0, -1]].mean())

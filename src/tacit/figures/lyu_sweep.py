@@ -50,7 +50,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.problems.grokking import majority
 
-    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    problem = majority(parameters["samples"], parameters["dimension"], seed=parameters["seed"])
     rates, norms = parameters["rates"], parameters["norms"]
     names = ("t1", "t2", "delay", "kind", "final", "end")
     found = {name: np.full((len(rates), len(norms)), np.nan) for name in names}
@@ -74,7 +74,7 @@ def cell(parameters: Parameters) -> Values:
     """One run, judged; without decay it takes as long as `slowest` does from norm `largest`."""
     from tacit.problems.grokking import majority
 
-    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    problem = majority(parameters["samples"], parameters["dimension"], seed=parameters["seed"])
     ends = {"rates": [parameters["slowest"]], "norms": [parameters["largest"]]}
     return _cell(problem, parameters["rate"], parameters["norm"], {**parameters, **ends})
 

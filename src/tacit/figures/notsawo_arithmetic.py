@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 # betas are per penalty, from the largest on; every run ends at t2 or after `budget` steps
 PRESETS: dict[str, Parameters] = {
-    "quick": {"modulus": 31, "fraction": 0.6, "embedding": 32, "hidden": 32, "variant": "source",
+    "quick": {"modulus": 31, "fraction": 0.6, "embedding": 32, "width": 32, "variant": "source",
               "steps": [1e-2, 3e-3], "penalties": ["l1", "l2^2", "nuclear"],
               "betas": [[3e-4, 3e-5], [3e-4, 3e-5], [3e-3, 3e-4]], "budget": 12_000, "seed": 0,
               "points_per_decade": 60, "level": 0.99},
-    "paper": {"modulus": 97, "fraction": 0.4, "embedding": 64, "hidden": 64, "variant": "source",
+    "paper": {"modulus": 97, "fraction": 0.4, "embedding": 64, "width": 64, "variant": "source",
               "steps": [3e-3, 1e-3], "penalties": ["l1", "l2^2", "nuclear"],
               "betas": [[1e-5, 1e-6, 1e-7], [1e-5, 1e-6, 1e-7], [1e-4, 1e-5, 1e-6]],
               "budget": 30_000, "seed": 0, "points_per_decade": 60, "level": 0.99},
@@ -96,8 +96,10 @@ def _times(parameters: Parameters, row: int, step: float, beta: float) -> tuple[
     from tacit.training.train import train
 
     seed, level = parameters["seed"], parameters["level"]
-    problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
-    sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
+    problem = modular_arithmetic(
+        parameters["modulus"], operation="+", fraction=parameters["fraction"], seed=seed
+    )
+    sizes = {name: parameters[name] for name in ("embedding", "width", "variant")}
     run = train(
         TokenMLP(**sizes, seed=seed),
         problem,

@@ -114,8 +114,8 @@ def problem(parameters: Parameters, samples: int, seed: int) -> Regression:
     """N's sparse recovery without noise."""
     from tacit.problems.recovery import sparse_recovery
 
-    sizes = parameters["dimension"], parameters["sparsity"]
-    return sparse_recovery(samples, *sizes, seed=seed, snr=math.inf)
+    sizes = {name: parameters[name] for name in ("dimension", "sparsity")}
+    return sparse_recovery(samples, **sizes, seed=seed, snr=math.inf)
 
 
 def bias_of(depth: int, parameters: Parameters) -> Regularizer:
@@ -145,7 +145,9 @@ def trained(parameters: Parameters, of: Regression, depth: int) -> dict[str, Any
     from tacit.training.train import train
 
     start = parameters["start"]
-    net = LinearPredictor(parameters["flat_start"]) if depth == 1 else DiagonalNet(depth, start)
+    net = (
+        LinearPredictor(parameters["flat_start"]) if depth == 1 else DiagonalNet(depth, alpha=start)
+    )
     run = train(
         net,
         of,

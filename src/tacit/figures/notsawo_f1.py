@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 # printed_t1 and printed_t2 are what the source reads off its own figure
 PRESETS: dict[str, Parameters] = {
-    "quick": {"modulus": 59, "fraction": 0.5, "seeds": [0], "embedding": 64, "hidden": 64,
+    "quick": {"modulus": 59, "fraction": 0.5, "seeds": [0], "embedding": 64, "width": 64,
               "variant": "source", "step": 2e-3, "steps": 8000, "penalty": "l2^2", "beta": 1e-5,
               "batch": None, "points_per_decade": 40, "level": 0.99, "printed_t1": None,
               "printed_t2": None},
-    "paper": {"modulus": 97, "fraction": 0.4, "seeds": [0, 1, 2], "embedding": 64, "hidden": 64,
+    "paper": {"modulus": 97, "fraction": 0.4, "seeds": [0, 1, 2], "embedding": 64, "width": 64,
               "variant": "source", "step": 1e-3, "steps": 20_000, "penalty": "l2^2", "beta": 1e-6,
               "batch": None, "points_per_decade": 100, "level": 0.99, "printed_t1": 540,
               "printed_t2": 9150},
@@ -73,8 +73,10 @@ def _run(seed: int, parameters: Parameters) -> xarray.Dataset:
     from tacit.training.stop import Steps
     from tacit.training.train import train
 
-    problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
-    sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
+    problem = modular_arithmetic(
+        parameters["modulus"], operation="+", fraction=parameters["fraction"], seed=seed
+    )
+    sizes = {name: parameters[name] for name in ("embedding", "width", "variant")}
     path = train(
         TokenMLP(**sizes, seed=seed),
         problem,

@@ -89,7 +89,7 @@ def _student(width: int) -> Any:
     """The student's model; one object for all cells, as what is compiled for it stays with it."""
     from tacit.models.network import two_layer
 
-    return two_layer(width, 1.0)
+    return two_layer(width, alpha=1.0)
 
 
 def net_run(model: Any, seed: int, shares: Array, parameters: Parameters) -> dict[str, Array]:

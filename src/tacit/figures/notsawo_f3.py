@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 # betas fall in every row; steps are per penalty, long enough to see the norms after t2
 PRESETS: dict[str, Parameters] = {
-    "quick": {"modulus": 31, "fraction": 0.6, "embedding": 32, "hidden": 32, "variant": "source",
+    "quick": {"modulus": 31, "fraction": 0.6, "embedding": 32, "width": 32, "variant": "source",
               "step": 1e-2, "penalties": ["l1", "l2^2", "nuclear"],
               "betas": [[3e-4, 1e-4], [1e-4, 1e-5], [1e-3, 1e-4]], "steps": [8000, 4500, 4500],
               "seed": 0, "points_per_decade": 40, "level": 0.99},
-    "paper": {"modulus": 97, "fraction": 0.4, "embedding": 64, "hidden": 64, "variant": "source",
+    "paper": {"modulus": 97, "fraction": 0.4, "embedding": 64, "width": 64, "variant": "source",
               "step": 1e-3, "penalties": ["l1", "l2^2", "nuclear"],
               "betas": [[1e-5, 3e-6, 1e-6], [1e-5, 3e-6, 1e-6], [1e-4, 3e-5, 1e-5]],
               "steps": [30_000, 16_000, 16_000], "seed": 0, "points_per_decade": 60,
@@ -95,8 +95,10 @@ def _run(parameters: Parameters, row: int, beta: float) -> xarray.Dataset:
     from tacit.training.train import train
 
     seed = parameters["seed"]
-    problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
-    sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
+    problem = modular_arithmetic(
+        parameters["modulus"], operation="+", fraction=parameters["fraction"], seed=seed
+    )
+    sizes = {name: parameters[name] for name in ("embedding", "width", "variant")}
     path = train(
         TokenMLP(**sizes, seed=seed),
         problem,

@@ -81,8 +81,13 @@ class SparseCase:
 def sparse_case(parameters: Parameters) -> SparseCase:
     from tacit.problems.recovery import sparse_recovery
 
-    problem = sparse_recovery(parameters["measured"], parameters["features"],
-                              parameters["sparsity"], parameters["seed"], np.inf)  # fmt: skip
+    problem = sparse_recovery(
+        parameters["measured"],
+        parameters["features"],
+        sparsity=parameters["sparsity"],
+        seed=parameters["seed"],
+        snr=np.inf,
+    )
     assert problem.truth is not None
     start = np.random.default_rng(7).standard_normal(problem.dimension)
     return SparseCase(problem, problem.truth, start)

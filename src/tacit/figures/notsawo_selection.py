@@ -109,7 +109,9 @@ def chosen(parameters: Parameters, seed: int, samples: int, share: float) -> Low
 
     size = 2, parameters["dimension"], parameters["rank"]
     u, v = np.random.default_rng(seed).standard_normal(size)
-    problem = coherent_completion(u @ v.T, samples, share, seed=seed, loss="half squares")
+    problem = coherent_completion(
+        samples=samples, truth=u @ v.T, tau=share, seed=seed, loss="half squares"
+    )
     return LowRankRecovery(problem, euler=parameters["euler"])
 
 

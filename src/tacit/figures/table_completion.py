@@ -115,11 +115,11 @@ def completed(parameters: Parameters, progress: Progress | None = None) -> xarra
     from tacit.models.factorization import DifferenceFactorization
     from tacit.problems.matrices import multiplication_table
 
-    where = (parameters["dimension"], seen_pairs(parameters["fraction"]), parameters["seed"])
-    problem = multiplication_table(*where, mirrored=False)
+    where = {"fraction": seen_pairs(parameters["fraction"]), "seed": parameters["seed"]}
+    problem = multiplication_table(parameters["dimension"], **where, mirrored=False)
     known, model = (
-        limits(multiplication_table(*where)),
-        DifferenceFactorization(parameters["alpha"]),
+        limits(multiplication_table(parameters["dimension"], **where)),
+        DifferenceFactorization(alpha=parameters["alpha"]),
     )
     runs = []
     for done, decay in enumerate(parameters["decays"], start=1):

@@ -32,10 +32,11 @@ class DeepFactorization(Record, MatrixModel):
         self,
         depth: int,
         width: int,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
-        seed: int = 0,
         shape: Shape | None = None,
+        seed: int = 0,
     ) -> None:
         alpha, log_alpha = scale(WHO, alpha, log_alpha)
         fields = {"depth": integer(WHO, "depth", depth, least=2),

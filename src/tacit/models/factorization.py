@@ -59,6 +59,7 @@ class Factorization(Record, TwoFactors):
     def __init__(
         self,
         width: int | None = None,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         seed: int = 0,
@@ -122,6 +123,7 @@ class SymmetricFactorization(Record, TwoFactors):
     def __init__(
         self,
         width: int | None = None,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         seed: int = 0,
@@ -174,6 +176,7 @@ class DifferenceFactorization(Record, TwoFactors):
 
     def __init__(
         self,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         width: int | None = None,

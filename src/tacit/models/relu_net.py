@@ -74,8 +74,8 @@ class ReluFunction:
 def relu_net(
     depth: int,
     width: int,
-    alpha: float | None = None,
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "he_uniform",
     seed: int = 0,

@@ -17,9 +17,10 @@ WHO = "student"
 def student(
     width: int,
     outputs: int = 1,
+    *,
     alpha: float | None = None,
-    seed: int = 0,
     log_alpha: float | None = None,
+    seed: int = 0,
 ) -> FunctionModel:
     """f(x, k) = sum_j B_kj relu(<A_j, x>) on rows (x, k), without biases, flat as (A, B).
 
@@ -31,7 +32,7 @@ def student(
     seed = integer(WHO, "seed", seed, least=0)
     scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha, None)))
     if outputs == 1:
-        return two_layer(width, scale, seed=seed)
+        return two_layer(width, alpha=scale, seed=seed)
     sizes = {"width": width, "outputs": outputs}
     return FunctionModel(
         functools.partial(_answer, **sizes),

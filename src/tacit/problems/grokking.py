@@ -10,7 +10,7 @@ from tacit.problems.population import MajorityCube, WideMargin
 
 
 def majority(
-    samples: int, dimension: int, seed: int = 0, relevant: int = 3, loss: str = "logistic"
+    samples: int, dimension: int, *, relevant: int = 3, loss: str = "logistic", seed: int = 0
 ) -> Classification:
     """L-F1: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
 
@@ -36,7 +36,7 @@ def majority(
 
 
 def wide_margin(
-    samples: int, dimension: int, gamma: float, seed: int = 0, loss: str = "logistic"
+    samples: int, dimension: int, *, gamma: float, loss: str = "logistic", seed: int = 0
 ) -> Classification:
     """L-F2: Gaussian points on two sides of a plane in general position, a gap `gamma` apart.
 

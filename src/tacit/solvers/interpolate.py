@@ -76,7 +76,7 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.low_rank_completion(5, rank=1, samples=14, seed=1)
+    >>> problem = tacit.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
     >>> tacit.interpolate(problem, tacit.Nuclear()).matrix.shape
     (5, 5)
     """

@@ -68,7 +68,7 @@ def directed(problem: Classification) -> tuple[Array, Array]:
 )
 def clock(size: Size) -> Evidence:
     count = 1 if size == "quick" else 5
-    problems = [sparse_regression(4, 9, 2, noise=0.0, seed=s) for s in range(count)]
+    problems = [sparse_regression(4, 9, sparsity=2, noise=0.0, seed=s) for s in range(count)]
     runs = {(s, D): paths(p, D) for s, p in enumerate(problems) for D in (2, 3)}
     fits = {(s, D): from_q(problems[s], D, rows, START - Z) for (s, D), rows in runs.items()}
     order = max((slope(RATES, values) - 1 for values in fits.values()), key=abs)

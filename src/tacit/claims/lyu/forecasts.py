@@ -92,14 +92,14 @@ def grid(size: Size) -> Iterator[Case]:
         for n, d in ((50, 500), (30, 150)):
             yield Case("majority", f"n={n} d={d}, {where}", majority(n, d, seed=seed), net, rate)
         yield Case("majority, depth 3", where, majority(40, 300, seed=seed), deep, rate)
-        wide = wide_margin(24, 1500, 6.0, seed=seed)
+        wide = wide_margin(24, 1500, gamma=6.0, seed=seed)
         yield Case("wide margin", f"gamma=6 d=1500, {where}", wide, net, rate)
-        sparse = sparse_regression(30, 80, 2, noise=0.0, seed=seed)
+        sparse = sparse_regression(30, 80, sparsity=2, noise=0.0, seed=seed)
         yield Case("regression", where, sparse, net, rate)
-        table = multiplication_table(16, 0.5, seed=seed)
+        table = multiplication_table(16, fraction=0.5, seed=seed)
         yield Case("table", f"d=16, {where}", table, DifferenceFactorization(alpha=alpha), rate)
     # so wide that it forgives nearly all of the turning
-    wider = wide_margin(24, 6000, 16.0, seed=11)
+    wider = wide_margin(24, 6000, gamma=16.0, seed=11)
     yield Case("wide margin", "gamma=16 d=6000", wider, DiagonalNet(2, alpha=20.0), 1e-3)
 
 

@@ -47,7 +47,7 @@ def squares(seeds: range) -> Array:
     """Distances to the kernel interpolant at c = 1/8, one row per problem."""
     rows = []
     for seed in seeds:
-        problem = sparse_regression(4, 8, 2, noise=0.0, seed=seed)
+        problem = sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
         target = kernel_predictor(DiagonalNet(2, alpha=1.0), problem.X, problem.y)
         runs = [exact(problem, a, rate, np.array([0.875 * a]), rtol=1e-8)
                 for a, rate in joint(SQUARES)]  # fmt: skip

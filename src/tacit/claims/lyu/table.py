@@ -69,7 +69,8 @@ def untold(size: Size) -> list[Case]:
 
 def table(dimension: int, fraction: float, seed: int) -> Case:
     seen, both = (
-        multiplication_table(dimension, fraction, seed, mirrored=m) for m in (False, True)
+        multiplication_table(dimension, fraction=fraction, seed=seed, mirrored=m)
+        for m in (False, True)
     )
     return Case(seen, both)
 

@@ -53,7 +53,9 @@ SETTINGS = {
 
 def run_of(setting: Setting, seed: int, variant: str = "source", scale: float = 1.0) -> Any:
     """The dataset of a run, with the share of validation pairs that are twins as attribute."""
-    problem = modular_arithmetic("+", setting.modulus, setting.fraction, seed)
+    problem = modular_arithmetic(
+        setting.modulus, operation="+", fraction=setting.fraction, seed=seed
+    )
     run = train(
         TokenMLP(64, 64, variant=variant, scale=scale, seed=seed),
         problem,

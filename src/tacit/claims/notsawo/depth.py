@@ -34,7 +34,9 @@ GOOD = 1e-2  # relative error of a recovery
 
 
 def problems(samples: int, seeds: int) -> list[Regression]:
-    return [sparse_recovery(samples, 100, 5, seed=seed, snr=math.inf) for seed in range(seeds)]
+    return [
+        sparse_recovery(samples, 100, sparsity=5, seed=seed, snr=math.inf) for seed in range(seeds)
+    ]
 
 
 def bias_of(depth: int, alpha: float = ALPHA) -> Regularizer:
@@ -72,7 +74,7 @@ def least_fall(curves: list[Array]) -> float:
 
 def net(depth: int, signed: bool = True) -> Model:
     """N's start: 1e-6 per coordinate without depth, 1e-2 per layer with it."""
-    return LinearPredictor(1e-6) if depth == 1 else DiagonalNet(depth, ALPHA, signed=signed)
+    return LinearPredictor(1e-6) if depth == 1 else DiagonalNet(depth, alpha=ALPHA, signed=signed)
 
 
 def trained(problem: Regression, model: Model) -> Array:

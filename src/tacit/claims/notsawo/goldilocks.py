@@ -141,7 +141,7 @@ def goldilocks(size: Size) -> Evidence:
                   max(moved(seed) for seed in MOVED[size]), 2.0, 0.0, "at most")  # fmt: skip
     mixed = taught(shuffled(cases[0][0]), nets[0].sizes)
     wide = opposed_units(SAMPLES, INPUTS).least_norm(2.0)
-    dense = recovered(sparse_recovery(30, 100, 25, seed=0, snr=math.inf), "l1")
+    dense = recovered(sparse_recovery(30, 100, sparsity=25, seed=0, snr=math.inf), "l1")
     shrunk = l2[0].sizes[:, None] * least(problems[0]) / np.linalg.norm(least(problems[0]))
     return Evidence(
         ran=f"{len(nets)} teachers relu(<p,x>) - relu(<q,x>) of {INPUTS} inputs, {SAMPLES} samples,"

@@ -26,7 +26,7 @@ SPARSE_STEPS = {"l1": 2000, "l2": 20_000}  # l2 is slow where the norm is just t
 @functools.cache
 def student() -> FunctionModel:
     """The net that learns; one object, so that all of its runs share what was compiled."""
-    return two_layer(WIDTH, 1.0)
+    return two_layer(WIDTH, alpha=1.0)
 
 
 @dataclasses.dataclass(frozen=True)

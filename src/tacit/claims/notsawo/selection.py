@@ -39,7 +39,12 @@ def low_rank(seed: int) -> Array:
 
 def chosen(seed: int, samples: int, share: float, least: bool = False) -> Completion:
     return coherent_completion(
-        low_rank(seed), samples, share, seed=seed, least=least, loss="half squares"
+        samples=samples,
+        truth=low_rank(seed),
+        tau=share,
+        seed=seed,
+        least=least,
+        loss="half squares",
     )
 
 
@@ -109,8 +114,14 @@ def data_selection(size: Size) -> Evidence:
     exact = Check("(t2 - t1) step beta of descent over the time of the slow phase",
                   trained(problem) / slow_time(problem), 1.0, 0.05)  # fmt: skip
     least = {share: portion(seeds, share, least=True) for share in (0.5, 1.0)}
-    other = np.mean([recovered(coherent_completion(low_rank(s), n, 0.0, seed=s + 1000)) < FOUND
-                     for n in SIZES for s in range(seeds)])  # fmt: skip
+    other = np.mean(
+        [
+            recovered(coherent_completion(samples=n, truth=low_rank(s), tau=0.0, seed=s + 1000))
+            < FOUND
+            for n in SIZES
+            for s in range(seeds)
+        ]
+    )
     worse = harmed(seeds)
     return Evidence(
         ran=f"{seeds} matrices 10 x 10 of rank 2 (100 entries, N's n = 100), N = 60 and 70, tau = 0"

@@ -79,8 +79,8 @@ def exponents(found: dict[str, list[Learned]]) -> Array:
 def mean_interpolant(problem: Regression, width: int, alpha: float, scaling: float) -> Array:
     """On the grid of `grid`: the interpolant with the tangent kernel averaged over all starts."""
     x, points = problem.X[:, 0], grid(problem)
-    dual = np.linalg.solve(mean_kernel(x, x, width, alpha, scaling), problem.y)
-    return np.asarray(mean_kernel(points, x, width, alpha, scaling) @ dual)
+    dual = np.linalg.solve(mean_kernel(x, x, width, alpha=alpha, scaling=scaling), problem.y)
+    return np.asarray(mean_kernel(points, x, width, alpha=alpha, scaling=scaling) @ dual)
 
 
 def grid(problem: Regression) -> Array:
