@@ -173,8 +173,14 @@ def of_root(solution: Solution) -> Solution:
     (dual, *rest), log_unit = representable(
         np.vstack([solution.dual, *solution.dual_rest]), 0, log_unit
     )
-    changed = {"value": exponential(log_value), "log_value": log_value, "dual_rest": tuple(rest)}
-    return dataclasses.replace(solution, dual=dual, log_dual_unit=log_unit, **changed)
+    return dataclasses.replace(
+        solution,
+        dual=dual,
+        dual_rest=tuple(rest),
+        log_dual_unit=log_unit,
+        value=exponential(log_value),
+        log_value=log_value,
+    )
 
 
 def restored(
