@@ -19,8 +19,17 @@ if TYPE_CHECKING:
     from tacit.regularizers.penalty import Term
 
 OTHERS = {"l1": ("none", "l2", "dense"), "sobolev": ("none", "shuffled")}
-SIZES = ("samples", "sizes", "units", "reads", "sobolev_samples", "sobolev_sizes", "width", "alpha",
-         "seed")  # fmt: skip
+SIZES = (
+    "samples",
+    "sizes",
+    "units",
+    "reads",
+    "sobolev_samples",
+    "sobolev_sizes",
+    "width",
+    "alpha",
+    "seed",
+)
 
 
 @dataclasses.dataclass(frozen=True)

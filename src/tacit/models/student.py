@@ -27,8 +27,10 @@ def student(
     It learns the rows of `teacher_student`. It starts from alpha times Gaussian weights, of
     variance 1/inputs in A and 1/width in B. With one output the rows are x, as in `two_layer`.
     """
-    width, outputs = (integer(WHO, "width", width, least=1),
-                      integer(WHO, "outputs", outputs, least=1))  # fmt: skip
+    width, outputs = (
+        integer(WHO, "width", width, least=1),
+        integer(WHO, "outputs", outputs, least=1),
+    )
     seed = integer(WHO, "seed", seed, least=0)
     scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha, None)))
     if outputs == 1:

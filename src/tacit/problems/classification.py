@@ -101,8 +101,14 @@ def separable_points(
     height = X @ truth
     y = np.where(height >= 0, 1.0, -1.0)
     X += np.outer(y * np.maximum(margin - np.abs(height), 0.0), truth)
-    recipe = {"generator": who, "samples": samples, "dimension": dimension, "margin": margin,
-              "seed": seed, "loss": loss}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "margin": margin,
+        "seed": seed,
+        "loss": loss,
+    }
     description = f"{samples} Gaussian samples in dimension {dimension} on two sides of a plane"
     return Classification(X, y, loss, truth, f"{description}, seed {seed}", recipe)
 

@@ -26,8 +26,14 @@ def majority(
     y = np.sign(X[:, :relevant].sum(axis=1))
     truth = np.zeros(dimension)
     truth[:relevant] = 1 / np.sqrt(relevant)
-    recipe = {"generator": who, "samples": samples, "dimension": dimension, "seed": seed,
-              "relevant": relevant, "loss": loss}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "seed": seed,
+        "relevant": relevant,
+        "loss": loss,
+    }
     description = (
         f"{samples} corners of the cube {{-1, 1}}^{dimension} with the majority of "
         f"{relevant} signs, seed {seed}"
@@ -51,8 +57,14 @@ def wide_margin(
     push = population.gamma / 2 * truth
     for row, label in zip(X, y, strict=True):  # an outer product would be as large as X
         row += label * push
-    recipe = {"generator": who, "samples": samples, "dimension": dimension,
-              "gamma": population.gamma, "seed": seed, "loss": loss}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "gamma": population.gamma,
+        "seed": seed,
+        "loss": loss,
+    }
     description = (
         f"{samples} Gaussian points in dimension {dimension} on two sides of a plane, "
         f"gap {population.gamma:g}, seed {seed}"

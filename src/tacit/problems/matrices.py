@@ -115,8 +115,13 @@ def multiplication_table(
     seen = pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))]
     if mirrored:
         seen = np.concatenate([seen, seen[seen[:, 0] < seen[:, 1]][:, ::-1]])
-    recipe = {"generator": who, "dimension": dimension, "fraction": fraction, "seed": seed,
-              "mirrored": bool(mirrored)}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "dimension": dimension,
+        "fraction": fraction,
+        "seed": seed,
+        "mirrored": bool(mirrored),
+    }
     description = (
         f"{count} of {len(pairs)} products in the {dimension} x {dimension} multiplication table "
         f"over {dimension}^2, seed {seed}"

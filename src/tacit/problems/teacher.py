@@ -87,8 +87,16 @@ def teacher_student(
     X, Z = (rng.standard_normal((count, sizes["dimension"])) for count in (samples, test))
     if standard:
         B = B / np.sqrt(outputs_of(A, B, Z).var(axis=0).mean())
-    recipe = {"generator": WHO, "samples": samples, **sizes, "units": units, "reads": reads,
-              "seed": seed, "test": test, "standard": bool(standard)}  # fmt: skip
+    recipe = {
+        "generator": WHO,
+        "samples": samples,
+        **sizes,
+        "units": units,
+        "reads": reads,
+        "seed": seed,
+        "test": test,
+        "standard": bool(standard),
+    }
     description = (
         f"ReLU teacher {'-'.join(map(str, sizes.values()))}, {units} units that "
         f"read {reads} inputs each, seed {seed}"

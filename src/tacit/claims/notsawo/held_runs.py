@@ -111,5 +111,6 @@ def recovered(problem: Regression, norm: str, more: int = 1) -> Recovered:
     steps = more * SPARSE_STEPS[norm]
     sweep = held_sweep(LinearPredictor(), problem, own * SHARES, norm, 0.1, steps, start)
     gaps = np.sum((sweep.parameters - target) ** 2, axis=1) / float(target @ target)
-    return Recovered(problem, start, norm, sweep.sizes, sweep.loss, gaps, sweep.parameters,
-                     sweep.fall)  # fmt: skip
+    return Recovered(
+        problem, start, norm, sweep.sizes, sweep.loss, gaps, sweep.parameters, sweep.fall
+    )

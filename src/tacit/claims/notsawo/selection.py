@@ -107,12 +107,26 @@ def data_selection(size: Size) -> Evidence:
     portions = {share: portion(seeds, share) for share in SHARES}
     times = {share: late(seeds, share) for share in SHARES[1:]}
     problem = chosen(0, SIZES[-1], 0.5)
-    gain = Check("part recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70",
-                 portions[0.5] - portions[0.0], 0.3, 0.0, "at least")  # fmt: skip
-    sooner = Check("median t2 - t1 with tau = 0.75 over that with tau = 0.25, N = 70",
-                   times[0.75] / times[0.25], 0.7, 0.0, "at most")  # fmt: skip
-    exact = Check("(t2 - t1) step beta of descent over the time of the slow phase",
-                  trained(problem) / slow_time(problem), 1.0, 0.05)  # fmt: skip
+    gain = Check(
+        "part recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70",
+        portions[0.5] - portions[0.0],
+        0.3,
+        0.0,
+        "at least",
+    )
+    sooner = Check(
+        "median t2 - t1 with tau = 0.75 over that with tau = 0.25, N = 70",
+        times[0.75] / times[0.25],
+        0.7,
+        0.0,
+        "at most",
+    )
+    exact = Check(
+        "(t2 - t1) step beta of descent over the time of the slow phase",
+        trained(problem) / slow_time(problem),
+        1.0,
+        0.05,
+    )
     least = {share: portion(seeds, share, least=True) for share in (0.5, 1.0)}
     other = np.mean(
         [
@@ -132,12 +146,15 @@ def data_selection(size: Size) -> Evidence:
             "the least coherent entries first": gain.control(least[0.5] - portions[0.0]),
             "another random choice": gain.control(float(other) - portions[0.0]),
             "the least coherent entries first, sooner": sooner.control(
-                late(seeds, 0.5, least=True) / times[0.25]),
+                late(seeds, 0.5, least=True) / times[0.25]
+            ),
             "the slow phase of random entries": exact.control(
-                trained(problem) / slow_time(chosen(*_random(seeds)))),
+                trained(problem) / slow_time(chosen(*_random(seeds)))
+            ),
         },
         findings=[
-            "part recovered at tau = " + ", ".join(f"{s:g}: {p:.2f}" for s, p in portions.items())
+            "part recovered at tau = "
+            + ", ".join(f"{s:g}: {p:.2f}" for s, p in portions.items())
             + f"; the least coherent half first: {least[0.5]:.2f}, all of them: {least[1.0]:.2f}",
             "median (t2 - t1) step beta with N = 70 at tau = "
             + ", ".join(f"{share:g}: {time:.3g}" for share, time in times.items()),
@@ -145,11 +162,23 @@ def data_selection(size: Size) -> Evidence:
             + (f"{len(worse)} of {2 * seeds} problems, the first {worse[0]}" if worse else "none"),
             "the choice needs the singular spaces of the truth, which a learner does not have",
         ],
-        plots=[Plot("choosing entries by coherence", "tau", "part recovered",
-                    [Series("largest first", np.array(SHARES), np.array(list(portions.values()))),
-                     Series("least first", np.array([0.0, *least]),
-                            np.array([portions[0.0], *least.values()]), "dashed")])],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "choosing entries by coherence",
+                "tau",
+                "part recovered",
+                [
+                    Series("largest first", np.array(SHARES), np.array(list(portions.values()))),
+                    Series(
+                        "least first",
+                        np.array([0.0, *least]),
+                        np.array([portions[0.0], *least.values()]),
+                        "dashed",
+                    ),
+                ],
+            )
+        ],
+    )
 
 
 def _random(seeds: int) -> tuple[int, int, float]:
