@@ -111,7 +111,25 @@ def checked_term(who: str, term: object) -> Term:
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Penalty(Term):
-    """weight times a regularizer, as training adds it to its loss; written `1e-5 * L1()`."""
+    """weight times a regularizer, as training adds it to its loss; written `1e-5 * L1()`.
+
+    Parameters
+    ----------
+    weight
+        A number, at least 0.
+    regularizer
+        What is weighted, such as L1().
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> penalty = 0.1 * tacit.L1() + 0.5 * tacit.L2()
+    >>> penalty
+    0.1 * L1() + 0.5 * L2()
+    >>> float(penalty.value(np.array([1.0, -2.0])))
+    2.8
+    """
 
     weight: float
     regularizer: Term
