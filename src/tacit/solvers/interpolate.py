@@ -60,10 +60,40 @@ def interpolate(
 ) -> Solution | MatrixSolution:
     """The predictor that fits y = X beta with the least value of the regularizer.
 
-    Any consistent system is solved, also with dependent rows or more rows than columns. With
-    `throw=False` a numerical failure comes back as the solution's outcome instead of an error.
-    With measurement matrices X (samples, d1, d2) and a regularizer of singular values such as
-    Nuclear() the predictor is a matrix.
+    Any consistent system is solved, also with dependent rows or more rows than columns.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each. With measurement matrices (samples, d1, d2) and a regularizer
+        of singular values such as Nuclear() the predictor is a matrix.
+    y
+        One label per sample.
+    regularizer
+        What is smallest at the solution, such as L1() or Q(alpha=0.1).
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    Solution or MatrixSolution
+        The minimiser `beta` (or `matrix`) with the numbers that prove it.
+
+    Raises
+    ------
+    ValueError
+        No predictor fits, or an argument is wrong.
+    NumericalError
+        The solver failed; see `throw`.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> X, y = [[1.0, 2.0]], [2.0]
+    >>> tacit.interpolate(X, y, tacit.L1()).beta.round(4)
+    array([0., 1.])
+    >>> tacit.interpolate(X, y, tacit.L2()).beta.round(4)
+    array([0.4, 0.8])
     """
     if isinstance(regularizer, Spectral):
         from tacit.solvers.matrices.interpolate import interpolate_measured
@@ -204,7 +234,31 @@ def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
 class InterpolationPath(Record):
     """The minimisers of Q over a list of scales, row by row in the order asked for.
 
-    Each row of `dual` is rounded to float64; `kkt` is that of the dual before (see Solution).
+    Attributes
+    ----------
+    depth
+        The power D of Q.
+    log_alphas
+        The natural logarithms of the scales.
+    beta
+        The minimisers, one row per scale.
+    dual
+        The multipliers, one row per scale, each rounded to float64.
+    residual
+        max|X beta - y| / max|y| of each row.
+    kkt
+        The optimality error of each row, of the dual before it was rounded (see Solution).
+    iterations
+        The iterations that each row took.
+    outcomes
+        How each row ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[0.0, -1.0])
+    >>> path.beta.shape, [outcome.ok for outcome in path.outcomes]
+    ((2, 2), [True, True])
     """
 
     depth: int
@@ -264,9 +318,36 @@ def interpolate_path(
 ) -> InterpolationPath | list[Any]:
     """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
 
-    With `measure` only its value at each solution is kept and a list of those is returned, so
-    that a long path needs no memory for its endpoints. A scale that fails is recorded in
-    `outcomes` with NaN in its row.
+    A scale that fails is recorded in `outcomes` with NaN in its row.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    depth
+        The power D of Q.
+    log_alphas
+        The natural logarithms of the scales, in any order.
+    shape
+        The vector w0 of Q; None stands for ones.
+    measure
+        A function of a Solution. Then only its value at each solution is kept and a list of
+        those is returned, so that a long path needs no memory for its endpoints.
+
+    Returns
+    -------
+    InterpolationPath or list
+        The minimisers, or what `measure` returned for each.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[3.0, -9.0])
+    >>> path.beta.round(3)
+    array([[0.4, 0.8],
+           [0. , 1. ]])
     """
     X, y = regression_data("interpolate_path", X, y)
     scales = finite_array("interpolate_path", "log_alphas", log_alphas, ndim=1)

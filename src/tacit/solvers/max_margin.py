@@ -44,9 +44,36 @@ def max_margin(
 ) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
-    `residual` is the largest violation max(0, 1 - margin); `kkt` the worst of stationarity,
-    negative dual weights and complementarity, each relative. Data that are not separable raise a
-    ValueError. With `throw=False` a numerical failure comes back as the solution's outcome.
+    `residual` of the solution is the largest violation max(0, 1 - margin); its `kkt` is the
+    worst of stationarity, negative dual weights and complementarity, each relative.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        The labels, -1 or +1.
+    regularizer
+        What is smallest at the solution, such as L1() or Q(alpha=0.1).
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    Solution
+        The minimiser with the numbers that prove it.
+
+    Raises
+    ------
+    ValueError
+        The data are not separable, or an argument is wrong.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> X, y = [[1.0, 2.0], [-2.0, -1.0]], [1, -1]
+    >>> tacit.max_margin(X, y, tacit.L2()).beta.round(4)
+    array([0.3333, 0.3333])
     """
     X, y = classification_data("max_margin", X, y)
     must_fit("max_margin", regularizer, X.shape[1])
