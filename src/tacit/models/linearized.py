@@ -28,6 +28,20 @@ class Linearized(Record, Separable):
     """beta(u) = beta(u0) + sum_k slope_k(u0) (u - u0)_k of `model`, from its own start u0.
 
     Training it is training with the tangent kernel of the start, held fixed.
+
+    Parameters
+    ----------
+    model
+        A model with a separable linear predictor, such as DiagonalNet.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> tangent = tacit.Linearized(tacit.DiagonalNet(alpha=1.0))
+    >>> start = tangent.start(dimension=1)
+    >>> tangent.predictor(start + np.array([0.5, 0.0]))
+    array([1.])
     """
 
     model: Separable

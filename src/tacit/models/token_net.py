@@ -12,7 +12,15 @@ class TokenNet(Protocol):
     """A net that maps pairs of tokens to one logit per class.
 
     Its parameters are a dict of arrays by name, each a vector or a matrix, or a NamedTuple of
-    them with a method `present()` that gives this dict.
+    them with a method `present()` that gives this dict. This class is a protocol: any class
+    with these methods is a TokenNet.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.TokenQuadratic(width=4)
+    >>> sorted(net.start(tacit.modular_addition(modulus=5))), net.homogeneity
+    (['inner', 'outer'], 3)
     """
 
     @property
