@@ -27,7 +27,22 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Outcome:
-    """The end of a computation: its kind and one sentence that says what happened."""
+    """The end of a computation: its kind and one sentence that says what happened.
+
+    Parameters
+    ----------
+    kind
+        A tacit.records.Kind: everything but SOLVED and NOT_UNIQUE is a failure.
+    sentence
+        What happened.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> outcome = tacit.interpolate([[1.0, 2.0]], [2.0], tacit.L1()).outcome
+    >>> outcome.ok, outcome.kind.value
+    (True, 'solved')
+    """
 
     kind: Kind
     sentence: str
@@ -43,7 +58,22 @@ class Outcome:
 
 
 class NumericalError(RuntimeError):
-    """A single call that failed numerically; a sweep records `outcome` and goes on instead."""
+    """A single call that failed numerically; a sweep records `outcome` and goes on instead.
+
+    Parameters
+    ----------
+    who
+        The function that complains.
+    outcome
+        How the computation ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> outcome = tacit.Outcome(tacit.records.Kind.STALLED, "no step decreases the loss")
+    >>> str(tacit.NumericalError("interpolate", outcome))
+    'interpolate: stalled: no step decreases the loss'
+    """
 
     def __init__(self, who: str, outcome: Outcome):
         super().__init__(f"{who}: {outcome}")
