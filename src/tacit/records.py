@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.calls import call
+from tacit.calls import call, equal_fields, hash_fields, shown
 
 
 class Kind(enum.Enum):
@@ -92,7 +92,8 @@ def brief(value: Any) -> str:
         return "; ".join(f"{k}: {brief(v)}" for k, v in value.items())
     if isinstance(value, tuple | list):
         return ", ".join(brief(v) for v in value)
-    return str(value)
+    text = str(value)
+    return shown(value) if " at 0x" in text else text
 
 
 def text_table(title: str, rows: list[tuple[str, str]]) -> str:
@@ -114,6 +115,9 @@ def html_table(title: str, rows: list[tuple[str, str]]) -> str:
 class Record:
     """Base of frozen dataclasses: `repr` is a call, `str` an aligned table, notebooks get HTML.
 
+    What was made by the same arguments is equal; with arrays among the fields, `eq=False` in the
+    dataclass leaves that to this class.
+
     `stored_as` names the fields of arguments that are stored under another name, `called` the
     class that a user calls where that is not this one.
     """
@@ -127,6 +131,8 @@ class Record:
         return [(f.name, brief(getattr(self, f.name))) for f in fields if f.repr]
 
     __repr__ = call
+    __eq__ = equal_fields
+    __hash__ = hash_fields
 
     def __str__(self) -> str:
         return text_table(type(self).__name__, self.rows())

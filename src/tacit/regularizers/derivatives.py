@@ -59,12 +59,6 @@ class DerivativeMatch(Term):
     def smooth(self) -> bool:
         return True
 
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
     def derivatives(self, theta: Any) -> Any:
         """grad_x f(theta, x_n), one row per point."""
         import jax

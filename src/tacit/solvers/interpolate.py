@@ -230,7 +230,7 @@ def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
     return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class InterpolationPath(Record):
     """The minimisers of Q over a list of scales, row by row in the order asked for.
 

@@ -19,7 +19,7 @@ from tacit.threads import one_blas_thread
 OPPOSITE = 1e-14  # unit rows whose sum is shorter than this are opposite
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Separation(Record):
     """Separable or not, and the convex combination of the signed rows y_n x_n that proves it.
 

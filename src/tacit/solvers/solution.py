@@ -36,7 +36,7 @@ class Found(NamedTuple):
     rest: tuple[Array, ...] = ()  # vectors to be added to the dual
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Solution(Record):
     """A constrained minimiser and the numbers that prove it.
 

@@ -36,7 +36,7 @@ class Change:
         return f"{self.sample} {'enters' if self.enters else 'leaves'} at mu = {self.mu:.6g}"
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class MarginPath(Record):
     """The largest margins of Q over a list of scales, row by row in the order asked for.
 

@@ -14,7 +14,7 @@ from tacit.solvers.matrices.measurements import MatrixData
 from tacit.solvers.solution import Solution
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class MatrixSolution(Record):
     """A constrained minimiser and the numbers that prove it, from `matrix` and `dual` as returned.
 

@@ -30,7 +30,7 @@ WHO = "ratchet_path"
 FOLLOWED = Outcome(Kind.SOLVED, "followed through every change of the support vectors")
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class RatchetPath(Record):
     """The limit of the flow at each mu, in the order asked for, scaled to margin one.
 
