@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import rivals  # noqa: F401  (holds XLA to one core, before JAX starts)
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
-
 from tacit.flows.penalized_path import PenalizedPath
 from tacit.flows.subgradient import Subgradient
+
 from tacit.models.linear import LinearPredictor
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression

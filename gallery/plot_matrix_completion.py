@@ -15,7 +15,7 @@ import tacit
 from tacit.figures.style import BLUE, GREY, RED, sheet, styled
 
 problem = tacit.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
-least = tacit.interpolate_matrix(problem, tacit.Nuclear()).value
+least = tacit.interpolate(problem, tacit.Nuclear()).value
 seen = np.linalg.norm(np.where(problem.observed, problem.truth, 0), "nuc")
 scales = np.logspace(-3, 1.5, 10)  # alpha^2 k
 flow = tacit.MatrixFlow(rtol=1e-4)

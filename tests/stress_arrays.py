@@ -16,6 +16,7 @@ import xarray
 import tacit
 from stress_damage import Found, chosen, no_sentence
 from stress_run import TimeSpent, bounded
+from tacit.training.descent.methods import GradientDescent
 
 SECONDS = 10.0  # of processor time for one call
 X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
@@ -102,8 +103,8 @@ else:
     }
 
 
-def run(flow: Any, problem: Any) -> Any:
-    return flow.run(tacit.DiagonalNet(2, alpha=0.5), problem)
+def run(flow: Any, problem: Any, **rules: Any) -> Any:
+    return tacit.train(tacit.DiagonalNet(2, alpha=0.5), problem, flow, **rules)
 
 
 FITS: dict[str, Callable[[Any, Any], Any]] = {
@@ -114,9 +115,11 @@ FITS: dict[str, Callable[[Any, Any], Any]] = {
     "slow_flow": lambda X, y: tacit.slow_flow(X, y),
     "Regression": tacit.Regression,
     "DualFlow": lambda X, y: run(tacit.DualFlow(), tacit.Regression(X, y)),
-    "ParameterFlow": lambda X, y: run(tacit.ParameterFlow(t_max=10.0), tacit.Regression(X, y)),
+    "ParameterFlow": lambda X, y: run(
+        tacit.ParameterFlow(), tacit.Regression(X, y), stop=tacit.Time(10.0)
+    ),
     "GradientDescent": lambda X, y: run(
-        tacit.GradientDescent(step=1e-2, steps=20), tacit.Regression(X, y)
+        GradientDescent(1e-2), tacit.Regression(X, y), stop=tacit.Steps(20)
     ),
 }
 MARGINS: dict[str, Callable[[Any, Any], Any]] = {
@@ -126,10 +129,10 @@ MARGINS: dict[str, Callable[[Any, Any], Any]] = {
     "separation": lambda X, y: tacit.separation(X, y),
     "Classification": tacit.Classification,
     "DualFlow of labels": lambda X, y: run(
-        tacit.DualFlow(until=tacit.LogLoss(-5.0)), tacit.Classification(X, y)
+        tacit.DualFlow(), tacit.Classification(X, y), stop=tacit.LogLoss(-5.0)
     ),
     "ParameterFlow of labels": lambda X, y: run(
-        tacit.ParameterFlow(t_max=10.0), tacit.Classification(X, y)
+        tacit.ParameterFlow(), tacit.Classification(X, y), stop=tacit.Time(10.0)
     ),
 }
 

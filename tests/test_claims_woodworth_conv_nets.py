@@ -16,9 +16,13 @@ from tacit.claims.woodworth import (
     wide_nets,
 )
 from tacit.claims.woodworth.conv_net_runs import Course, Scene, Trained, kernel_course, steady
-from tacit.flows.image_training import ImageTraining
 from tacit.models.image_net import conv_net
+from tacit.models.output_layer import OutputLayer
 from tacit.models.tangent import gradient_distance
+from tacit.training.descent.methods import SGD
+from tacit.training.record import At
+from tacit.training.stop import Accuracy, Epochs
+from tacit.training.train import train
 
 SCENE, SLIM = Scene("digits", 40, 20, 1, 10), Scene("digits", 200, 20, 16, 20)
 
@@ -216,7 +220,8 @@ def tiny():
     """A small net of two layers on enlarged digits, trained for three epochs."""
     images = SCENE.load(3)
     net = conv_net("2-M-FC", 1.5, seed=3, unbiased=True)
-    path = ImageTraining(0.02, 3, 10, seed=3).run(net, images)
+    record = At(epochs=[1, 2])
+    path = train(net, images, SGD(0.02), batch=10, seed=3, stop=Epochs(3), record=record)
     return net, images, path, conv_net_runs.measured(net, images, path)
 
 
@@ -228,7 +233,7 @@ def test_the_images(tiny):
 
 def test_a_run_measures_what_it_says(tiny):
     net, images, path, found = tiny
-    outputs = np.asarray(net.logits(path.params, images.test_images))
+    outputs = np.asarray(net.logits(path.parameters, images.test_images))
     np.testing.assert_array_equal(found.guesses, outputs.argmax(axis=1))
     assert found.error == pytest.approx(1 - float(path.dataset.test_accuracy[-1]))
     assert found.errors[-1] == pytest.approx(found.error)
@@ -241,7 +246,7 @@ def test_the_linearization_is_that_of_small_moves(tiny):
     """Along the same direction a thousandth of the move is all but linear."""
     net, images, path, found = tiny
     start = net.start(images)
-    short = {k: v + (np.asarray(path.params[k], float) - v) / 1000 for k, v in start.items()}
+    short = {k: v + (np.asarray(path.parameters[k], float) - v) / 1000 for k, v in start.items()}
     small = np.asarray(net.function(short, images.test_images.astype(float)))
     first = np.asarray(net.function({k: v.astype(float) for k, v in start.items()},
                                     images.test_images.astype(float)))  # fmt: skip
@@ -255,7 +260,7 @@ def test_the_grad_distance_is_that_of_all_features(tiny):
     net, images, path, found = tiny
     X = images.train_images[: conv_net_runs.INPUTS]
     slopes = jax.jit(jax.jacrev(lambda at: net.function(at, X)))
-    pair = [slopes(dict(w)) for w in (net.start(images), path.params)]
+    pair = [slopes(dict(w)) for w in (net.start(images), path.parameters)]
     flat = [np.concatenate([np.ravel(J[k]) for k in sorted(J)]).astype(float) for J in pair]
     assert found.turned == pytest.approx(gradient_distance(*flat), rel=1e-3)
     assert 0.001 < found.turned < 1
@@ -263,7 +268,7 @@ def test_the_grad_distance_is_that_of_all_features(tiny):
 
 def test_a_dead_net_has_no_features_to_compare(tiny):
     net, images, path, _ = tiny
-    dead = {name: -np.abs(part) for name, part in path.params.items()}
+    dead = {name: -np.abs(part) for name, part in path.parameters.items()}
     start = net.start(images)
     assert np.isnan(conv_net_runs.grad_distance(net, start, dead, images.train_images[:5]))
     same = conv_net_runs.grad_distance(net, start, start, images.train_images[:5])
@@ -273,20 +278,20 @@ def test_a_dead_net_has_no_features_to_compare(tiny):
 def test_courses_reach_the_training(monkeypatch, tiny):
     seen = []
 
-    def watched(step, epochs, batch, **named):
-        seen.append(ImageTraining(step, epochs, batch, **named))
-        return seen[0]  # what is compiled already
+    def watched(model, images, method, **named):
+        seen.append((model, method, named))
+        return tiny[2] if isinstance(model, OutputLayer) else train(model, images, method, **named)
 
     def small(alpha, slimmer, seed, unbiased):
         return conv_net("2-M-FC", alpha, seed=seed, unbiased=unbiased)
 
-    monkeypatch.setattr(conv_net_runs, "ImageTraining", watched)
+    monkeypatch.setattr(conv_net_runs, "train", watched)
     monkeypatch.setattr(conv_net_runs, "conv_net", small)
     found = conv_net_runs.trained(SCENE, Course(1.5, 0.02, 3, unbiased=True, curve=True), 3)
     np.testing.assert_allclose(found.losses, tiny[3].losses)
     conv_net_runs.trained(SCENE, Course(1.5, 0.1, 9, output=True, whole=True), 3)
-    assert [(flow.until, flow.part, flow.step, flow.seed) for flow in seen] == [
-        (1.0, "all", 0.02, 3),
-        (None, "output", 0.1, 3),
-    ]
-    assert seen[1].record == (9,)
+    (net, method, given), (output, other, whole) = seen
+    assert (net.seed, method, given["seed"], given["batch"]) == (3, SGD(0.02), 3, 10)
+    assert given["stop"] == [Epochs(3), Accuracy(train=1.0)]
+    assert (output.net.alpha, other, whole["stop"]) == (1.5, SGD(0.1), [Epochs(9)])
+    assert whole["record"] == At(epochs=[])

@@ -12,12 +12,15 @@ from tacit.claims.registry import Claim
 from tacit.claims.woodworth import wide_net_runs, wide_nets
 from tacit.claims.woodworth.digit_images import digits
 from tacit.claims.woodworth.wide_net_runs import Course, Scene, Trained, kernel_course, trained
-from tacit.flows.image_steps import epoch_batches
-from tacit.flows.image_training import ImageTraining
 from tacit.models.image_net import dense_net
+from tacit.models.linearized import Linearized
 from tacit.models.tangent import gradient_distance
 from tacit.precision import double_precision
 from tacit.problems.images.load import load_images
+from tacit.training.descent.methods import SGD
+from tacit.training.record import At
+from tacit.training.stop import Epochs
+from tacit.training.train import train
 
 REFUTED = ("fails", "inconclusive")
 CLAIM = Claim("W-F6c", "statement", "place", wide_nets.wide_nets)
@@ -162,13 +165,14 @@ def test_a_run_measures_what_it_says(images):
     course = Course(1.0, 0.5, epochs=6)
     run = trained(TINY, course, 3)
     net = dense_net((24,), 1.0, seed=3)
-    path = ImageTraining(0.5, 6, 32, seed=3, record=range(7)).run(net, images)
-    wrong = forward(path.params, images.test_images).argmax(axis=1) != images.test_labels
+    record = At(epochs=range(7))
+    path = train(net, images, SGD(0.5), batch=32, seed=3, stop=Epochs(6), record=record)
+    wrong = forward(path.parameters, images.test_images).argmax(axis=1) != images.test_labels
     assert run.error == pytest.approx(wrong.mean(), abs=2 / len(wrong))
     start = net.start(images)
     for epochs, moved in ((2, run.early), (6, run.moved)):
-        assert moved == pytest.approx(float(path.dataset.moved.sel(epoch=epochs)), rel=1e-6)
-    away = np.concatenate([(path.params[name] - start[name]).ravel() for name in start])
+        assert moved == pytest.approx(float(path.dataset.moved[epochs]), rel=1e-6)
+    away = np.concatenate([(path.parameters[name] - start[name]).ravel() for name in start])
     norm = np.linalg.norm(np.concatenate([part.ravel() for part in start.values()]))
     assert run.moved == pytest.approx(np.linalg.norm(away) / norm, rel=1e-4)
     assert run.epochs == 6
@@ -194,23 +198,33 @@ def test_the_grad_distance_is_that_of_the_derivatives(images, alpha):
 
 
 def test_a_kernel_machine_is_the_linearized_net(images):
-    """It ends where its twin ends, and the net as printed at the same step does not."""
+    """It ends where its linearization ends, and the net as printed at the same step does not."""
     course = kernel_course(50.0, 0.5)
-    net = dense_net((24,), course.alpha, seed=3, unbiased=course.unbiased)
-    last = ImageTraining(course.step, 10, 32, twin=True).run(net, images).dataset.isel(epoch=-1)
-    assert float(last.train_loss) == pytest.approx(float(last.twin_train_loss), rel=0.01)
-    assert float(last.test_loss) == pytest.approx(float(last.twin_test_loss), rel=0.01)
-    free = dense_net((24,), 1.0, seed=3, unbiased=True)
-    other = ImageTraining(0.5, 10, 32, twin=True).run(free, images).dataset.isel(epoch=-1)
-    assert abs(float(other.train_loss / other.twin_train_loss) - 1) > 0.05
+
+    def ends(step, net):
+        given = {"batch": 32, "stop": Epochs(10), "record": At(epochs=[])}
+        paths = [train(model, images, SGD(step), **given) for model in (net, Linearized(net))]
+        return [path.dataset.isel(time=-1) for path in paths]
+
+    lazy = dense_net((24,), course.alpha, seed=3, unbiased=course.unbiased)
+    last, linear = ends(course.step, lazy)
+    assert float(last.loss) == pytest.approx(float(linear.loss), rel=0.01)
+    assert float(last.test_loss) == pytest.approx(float(linear.test_loss), rel=0.01)
+    last, linear = ends(0.5, dense_net((24,), 1.0, seed=3, unbiased=True))
+    assert abs(float(last.loss / linear.loss) - 1) > 0.05
 
 
 def perceptron(start, images, step, epochs, batch):
     """Batches of the multiclass perceptron on the net, by hand in float64."""
+    import jax
+
     w1, w2 = (np.asarray(start[f"layer {k}"], float) for k in (1, 2))
     X, y = images.train_images.reshape(len(images.train_labels), -1), images.train_labels
-    for epoch in range(1, epochs + 1):
-        for rows in epoch_batches(len(y), batch, 3, epoch)[0]:
+    for epoch in range(epochs):
+        with double_precision():
+            key = jax.random.fold_in(jax.random.PRNGKey(3), epoch)
+            order = np.asarray(jax.random.permutation(key, len(y)))
+        for rows in order.reshape(-1, batch):
             x, label = np.asarray(X[rows], float), y[rows]
             z = x @ w1
             h = np.maximum(z, 0)
@@ -225,8 +239,8 @@ def test_a_large_start_is_a_perceptron_whatever_alpha(images):
     ends = []
     for alpha in (2.0**17, 2.0**20):
         net = dense_net((24,), alpha, seed=3)
-        path = ImageTraining(0.1, 3, 32, seed=3).run(net, images)
-        ends.append({name: part / np.float32(alpha) for name, part in path.params.items()})
+        path = train(net, images, SGD(0.1), batch=32, seed=3, stop=Epochs(3))
+        ends.append({name: part / np.float32(alpha) for name, part in path.parameters.items()})
     for name in ends[0]:
         np.testing.assert_array_equal(ends[0][name], ends[1][name])
     by_hand = perceptron(dense_net((24,), 1.0, seed=3).start(images), images, 0.1, 3, 32)

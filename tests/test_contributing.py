@@ -38,7 +38,9 @@ def test_the_model_recipe(problem):
     step = 1e-6 * np.eye(6)
     slopes = [(model.predictor(w + s) - model.predictor(w - s)) / 2e-6 for s in step]
     np.testing.assert_allclose(np.diag(slopes), model.slopes(w)[0], rtol=1e-6)
-    path = tacit.ParameterFlow(t_max=1.0).run(model, problem)
+    path = tacit.train(
+        model, problem, tacit.ParameterFlow(), stop=[tacit.Interpolated(), tacit.Time(1.0)]
+    )
     assert path.log_loss < path.dataset["log_loss"].values[0]
 
 

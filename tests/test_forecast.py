@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.claims.lyu.forecasts import jump, turned
-from tacit.flows.decay import WeightDecay
 from tacit.measures.forecast import forecast, meeting, transition_time
 from tacit.measures.forecast_run import forecast_run
 from tacit.models.function import FunctionModel
@@ -85,7 +84,9 @@ def test_it_tends_to_log_alpha_over_rate():
 def run():
     problem, rate = majority(40, 300, seed=2), 1e-3
     net = tacit.DiagonalNet(2, alpha=4.0)
-    path = WeightDecay(tacit.DualFlow(rtol=1e-6, t_max=9 / rate), rate).run(net, problem)
+    path = tacit.train(
+        net, problem, tacit.DualFlow(rtol=1e-6, weight_decay=rate), stop=tacit.Time(9 / rate)
+    )
     return net, problem, rate, path.dataset
 
 
@@ -143,8 +144,8 @@ RATE = 1e-4
 
 
 def by_training(net, problem, expected):
-    flow = tacit.DualFlow(rtol=1e-6, t_max=expected.high + 6 / RATE)
-    return WeightDecay(flow, RATE).run(net, problem).dataset
+    flow = tacit.DualFlow(rtol=1e-6, weight_decay=RATE)
+    return tacit.train(net, problem, flow, stop=tacit.Time(expected.high + 6 / RATE)).dataset
 
 
 @pytest.mark.parametrize("family", WAYS)
@@ -186,8 +187,8 @@ def test_a_wide_margin_forgives_the_turning_and_its_measure_knows():
     problem, net = wide_margin(32, 2000, 8.0, seed=11), tacit.DiagonalNet(2, alpha=20.0)
     predictor = forecast(net, problem, 1e-3)
     accuracy = forecast(net, problem, 1e-3, measure=problem.population.accuracy)
-    flow = tacit.DualFlow(rtol=1e-6, t_max=13e3)
-    seen = jump(WeightDecay(flow, 1e-3).run(net, problem).dataset)
+    flow = tacit.DualFlow(rtol=1e-6, weight_decay=0.001)
+    seen = jump(tacit.train(net, problem, flow, stop=tacit.Time(13000.0)).dataset)
     assert accuracy.transition == pytest.approx(seen, abs=300)
     assert seen - predictor.transition > 1000
     assert seen - forecast(unknown(2, math.log(20.0), 2000), problem, 1e-3).transition > 1000
@@ -208,8 +209,10 @@ def foreseen_and_seen(dimension, fraction, alpha, rate, seed=0):
     model = tacit.DifferenceFactorization(alpha=alpha)
     plain = forecast(model, problem, rate)
     tested = forecast(model, problem, rate, measure=problem.test_error)
-    flow = tacit.ParameterFlow(rtol=1e-6, t_max=plain.high + 3 / rate, points_per_decade=40)
-    data = WeightDecay(flow, rate).run(model, problem).dataset
+    flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=rate)
+    data = tacit.train(
+        model, problem, flow, stop=tacit.Time(plain.high + 3 / rate), record=tacit.LogSpaced(40)
+    ).dataset
     return plain, tested, turned(data, rate), jump(data) * rate
 
 

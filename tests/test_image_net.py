@@ -136,6 +136,18 @@ def test_log_alpha_scales_the_start(log_alpha):
     )
 
 
+def test_a_start_in_double_precision_has_all_digits():
+    images = made_up((4, 4, 1))
+    single, exact = (
+        dense_net((5,), seed=1, precision=p).start(images) for p in ("single", "double")
+    )
+    for name, part in exact.items():
+        assert part.dtype == np.float64
+        np.testing.assert_array_equal(part.astype(np.float32), single[name])
+        assert (part != single[name]).any()
+    assert dense_net(log_alpha=100, precision="double").alpha == math.exp(100)
+
+
 @pytest.mark.parametrize("start", ["gaussian", "he_uniform"])
 def test_starts_have_the_variance_of_he(start):
     images = made_up((8, 8, 2))
@@ -181,7 +193,7 @@ def test_equal_plans_are_one_function_and_nets_are_described():
     assert one != other
     assert dense_net(5) == dense_net((5,), 1.0)
     told = {"model": "dense_net", "plan": "5-FC", "alpha": 2.0, "seed": 1, "drawn": "gaussian",
-            "layers": [1.0, 1.0], "unbiased": False}  # fmt: skip
+            "layers": [1.0, 1.0], "unbiased": False, "precision": "single"}  # fmt: skip
     assert one.describe() == told
     assert "alpha" in str(one)
 

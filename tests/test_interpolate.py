@@ -11,7 +11,8 @@ from tacit.records import Kind
 from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.q import Q
-from tacit.solvers.interpolate import interpolate, interpolate_path
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import interpolate_path
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("tacit")

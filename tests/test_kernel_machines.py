@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
+from tacit import train
 from tacit.measures.kernels import features as tangent_features
 from tacit.measures.kernels.machines import kernel_interpolant, kernel_svm
 from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
@@ -186,11 +187,11 @@ def test_the_interpolant_is_the_pseudoinverse(model, route):
 )
 def test_the_linearised_flow_ends_at_the_interpolant(net):
     problem = Regression(X[:3], TARGETS[:3])
-    end = ParameterFlow().run(Linearized(net), problem).predictor
+    end = train(Linearized(net), problem, ParameterFlow()).predictor
     found = kernel_interpolant(net, problem.X, problem.y)
     np.testing.assert_allclose(found.predictor, end, atol=1e-8)
     np.testing.assert_allclose(kernel_predictor(net, problem.X, problem.y), end, atol=1e-8)
-    trained = ParameterFlow().run(net, problem).predictor  # control: the kernel moves
+    trained = train(net, problem, ParameterFlow()).predictor  # control: the kernel moves
     assert np.abs(trained - end).max() > 1e-3
 
 

@@ -1,5 +1,7 @@
 """MatrixFlow against gradient descent, SciPy's solvers, the lifted flow and a closed form."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -23,12 +25,15 @@ from tacit.problems.matrices import (
 )
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.regularizers.norms import L2
+from tacit.training.descent.methods import GradientDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.matrices.step import extrapolated
 from tacit.training.exact.matrices.system import FactorSystem
+from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import At, LogSpaced
-from tacit.training.stop import Accuracy, Interpolated, Loss, Time
+from tacit.training.stop import Accuracy, Interpolated, Loss, Steps, Time
 from tacit.training.train import train
 
 SMALL = low_rank_completion(5, 1, 14, seed=1)
@@ -436,3 +441,75 @@ def test_entries_without_a_recipe_are_kept_as_entries():
     path = train(model, problem, MatrixFlow())
     np.testing.assert_array_equal(path.dataset.entries.values, SMALL.entries)
     assert "measurements" not in path.dataset
+
+
+def test_log_spaced_records_and_named_times_go_together():
+    model, problem = CASES["product"]
+    spaced = train(model, problem, MatrixFlow(), record=LogSpaced(4)).dataset.t.values
+    both = train(model, problem, MatrixFlow(), record=[LogSpaced(4), At(times=[0.1, 0.7])])
+    t = both.dataset.t.values
+    assert (np.diff(t) > 0).all()
+    np.testing.assert_allclose(t, np.union1d(spaced[:-1], [0.1, 0.7, t[-1]]), rtol=1e-12)
+    exact = model.matrix(general(model, problem, 0.7))
+    np.testing.assert_allclose(both.dataset.predictor.values[t == 0.7][0], exact, atol=1e-6)
+
+
+# --- one grammar ----------------------------------------------------------------------------
+
+SAME = ("predictor", "predictions", "norm_l2", "norm_nuclear", "test_error", "relative_error")
+
+
+@pytest.mark.parametrize("name", ["product", "sensing", "difference"])
+def test_flow_and_descent_record_the_same_names_and_come_to_the_same_numbers(name):
+    model, problem = CASES[name]
+    flow = train(model, problem, MatrixFlow(), stop=Time(0.5)).dataset
+    stiff = train(model, problem, ParameterFlow(rtol=1e-9), stop=Time(0.5)).dataset
+    steps = train(model, problem, GradientDescent(1e-4), stop=Steps(5000)).dataset
+    assert set(flow.variables) <= set(steps.variables)
+    assert set(flow.variables) <= set(stiff.variables)
+    for one in (*SAME, "log_loss", "parameter_norm", "turn"):
+        np.testing.assert_allclose(stiff[one][-1], flow[one][-1], rtol=1e-5, atol=1e-6, err_msg=one)
+        np.testing.assert_allclose(steps[one][-1], flow[one][-1], rtol=2e-2, atol=2e-3, err_msg=one)
+        assert steps[one].attrs == flow[one].attrs
+    M = flow.predictor.values[-1]
+    apart = np.sqrt(np.sum((M - problem.truth) ** 2) / np.sum(problem.truth**2))
+    assert flow.relative_error.values[-1] == pytest.approx(apart, rel=1e-12)
+
+
+@pytest.mark.parametrize("form", ["factors", "lifted"])
+def test_half_the_squares_run_the_same_way_in_twice_the_time(form):
+    model, problem = CASES["product"]
+    half = dataclasses.replace(problem, loss="half squares")
+    flow = MatrixFlow(rtol=1e-9, form=form, weight_decay=0.2)
+    whole = train(model, problem, flow, stop=Time(2.0), record=At(times=[0.5]))
+    slow = MatrixFlow(rtol=1e-9, form=form, weight_decay=0.1)
+    path = train(model, half, slow, stop=Time(4.0), record=At(times=[1.0]))
+    assert path.dataset.t.values.tolist() == [0.0, 1.0, 4.0]
+    np.testing.assert_array_equal(path.dataset.predictor, whole.dataset.predictor)
+    assert path.log_loss == pytest.approx(whole.log_loss - np.log(2))
+    w = model.start(problem.dimension)
+    grown = solve_ivp(
+        lambda _, w: -gradient(model, problem, w) / 2 - 0.1 * w, (0, 4), w, rtol=1e-10, atol=1e-12
+    )
+    np.testing.assert_allclose(path.predictor, model.matrix(grown.y[:, -1]), atol=1e-6)
+
+
+@everyone
+def test_a_penalty_of_squares_is_a_weight_decay(name):
+    model, problem = CASES[name]
+    rules = {"stop": Time(1.0), "record": At(times=[])}
+    decayed = train(model, problem, MatrixFlow(weight_decay=0.3), **rules)
+    penalized = train(model, problem, MatrixFlow(), penalty=0.15 * L2(), **rules)
+    np.testing.assert_array_equal(penalized.parameters, decayed.parameters)
+    free = train(model, problem, MatrixFlow(), **rules)
+    assert np.abs(free.parameters - decayed.parameters).max() > 1e-2
+
+
+def test_a_goal_stops_decayed_training_too():
+    model, problem = CASES["product"]
+    path = train(model, problem, MatrixFlow(weight_decay=0.01), stop=[Loss(0.1), Time(50.0)])
+    assert path.outcome.kind is Kind.SOLVED
+    assert path.t < 50
+    assert path.dataset.loss.values[-1] <= 0.1 < path.dataset.loss.values[-2]
+    never = train(model, problem, MatrixFlow(weight_decay=0.5), stop=[Loss(1e-6), Time(50.0)])
+    assert never.outcome.kind is Kind.BUDGET_SPENT

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import ParameterFlow
+from tacit import ParameterFlow, train
 from tacit.measures import (
     excess,
     kernel_distance,
@@ -161,7 +161,7 @@ def test_training_from_a_large_start_ends_at_the_kernel_predictor():
     gaps = []
     for alpha in (10.0, 20.0):
         net = DiagonalNet(2, alpha=alpha, shape=shape)
-        end = ParameterFlow().run(net, problem).predictor
+        end = train(net, problem, ParameterFlow()).predictor
         gaps.append(np.abs(end - kernel_predictor(net, problem.X, problem.y)).max())
     assert gaps[0] < 1e-3
     assert gaps[0] / gaps[1] == pytest.approx(16, rel=0.1)  # W eq. 6: the next order is alpha^-4

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from tacit.flows.descent import GradientDescent
 
+from tacit import train
 from tacit.measures.kernels.tangent import tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
@@ -187,11 +188,11 @@ def test_the_unbiased_model_of_w_is_a_difference(depth):
     for read in ("predictor", "slopes", "bends"):
         assert (getattr(pair, read)(w) == getattr(net, read)(w)).all()
     problem = sparse_regression(3, D, 1)
-    ends = [ParameterFlow().run(m, problem).predictor for m in (pair, net)]
+    ends = [train(m, problem, ParameterFlow()).predictor for m in (pair, net)]
     np.testing.assert_allclose(*ends, rtol=1e-12, atol=1e-14)
     descents = [GradientDescent(0.01, 200).run(m, problem).predictor for m in (pair, net)]
     np.testing.assert_allclose(*descents, rtol=1e-12, atol=1e-14)
-    wider = ParameterFlow().run(Difference(net), problem).predictor  # control: four copies
+    wider = train(Difference(net), problem, ParameterFlow()).predictor  # control: four copies
     assert np.abs(wider - ends[1]).max() > 1e-3
 
 
@@ -222,10 +223,10 @@ def test_training_unbiased_is_training_towards_shifted_targets():
     inner = ProductNet(U, V)
     problem = sparse_regression(3, D, 1)
     shift = problem.X @ (U * V)
-    found = ParameterFlow().run(Unbiased(inner), problem)
-    other = ParameterFlow().run(inner, Regression(problem.X, problem.y + shift))
+    found = train(Unbiased(inner), problem, ParameterFlow())
+    other = train(inner, Regression(problem.X, problem.y + shift), ParameterFlow())
     np.testing.assert_allclose(found.predictor, other.predictor - U * V, atol=1e-9)
-    control = ParameterFlow().run(inner, problem)
+    control = train(inner, problem, ParameterFlow())
     assert np.abs(found.predictor - control.predictor).max() > 1e-2
 
 

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tacit.flows.normalized import NormalizedDescent
 
+from tacit import train
 from tacit.models import DiagonalNet, ProductNet
 from tacit.problems import sparse_regression
 from tacit.problems.classification import Classification, separable_points, three_points
@@ -89,8 +90,8 @@ def test_it_approaches_the_flow_at_first_order(loss):
     steps, errors, times, controls = np.array([8e-4, 4e-4, 2e-4, 1e-4]), [], [], []
     for step in steps:
         end = NormalizedDescent(step, 10**6, until=LogLoss(-20)).run(net, problem)
-        flow = ParameterFlow(until=LogLoss(end.log_loss)).run(net, problem)
-        other = ParameterFlow(until=LogLoss(0.9 * end.log_loss)).run(net, problem)
+        flow = train(net, problem, ParameterFlow(), stop=LogLoss(end.log_loss))
+        other = train(net, problem, ParameterFlow(), stop=LogLoss(0.9 * end.log_loss))
         errors.append(np.abs(end.predictor - flow.predictor).max())
         controls.append(np.abs(end.predictor - other.predictor).max())
         times.append(abs(float(end.dataset.log_t[-1] - flow.dataset.log_t[-1])))
@@ -104,7 +105,7 @@ def test_it_goes_where_no_loss_can_be_represented():
     problem = three_points("M-F3b")
     path = NormalizedDescent(1e-4, 10**6, until=LogLoss(-1e6)).run(NET, problem)
     assert path.outcome.kind is Kind.SOLVED
-    flow = ParameterFlow(until=LogLoss(path.log_loss)).run(NET, problem)
+    flow = train(NET, problem, ParameterFlow(), stop=LogLoss(path.log_loss))
     np.testing.assert_allclose(path.predictor, flow.predictor, atol=1e-3 * path.predictor.max())
     assert np.isinf(path.t)
     # the last step but one decides the time of a descent, and steps raise the margin by 590 here
@@ -170,7 +171,7 @@ def test_settings_and_progress_are_told():
     [
         (lambda: NormalizedDescent(0, 10), "step must be > 0"),
         (lambda: NormalizedDescent(0.1, 0), "steps must be at least 1"),
-        (lambda: NormalizedDescent(0.1, 10, until=["soon"]), "until must be a rule"),
+        (lambda: NormalizedDescent(0.1, 10, until=["soon"]), "stop must be a rule"),
         (lambda: NormalizedDescent(0.1, 10, record=[11]), "record must stay within steps=10"),
         (lambda: NormalizedDescent(0.1, 10, points_per_decade=0), "points_per_decade"),
         (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
+from tacit import At, LogSpaced, train
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import separable_points, three_points
@@ -113,8 +114,14 @@ def test_the_dual_flow_agrees_at_other_depths_and_shapes(depth, shape):
     problem = three_points("M-F3d")
     mus = [0.3, 0.03, 0.003]
     alpha = 1e6 ** (1 / depth)
-    course = DualFlow(until=Scale(mus[-1]), record=[1e6 / mu for mu in mus], points_per_decade=1)
-    path = course.run(DiagonalNet(depth, alpha=alpha, shape=shape), problem)
+    course = DualFlow()
+    path = train(
+        DiagonalNet(depth, alpha=alpha, shape=shape),
+        problem,
+        course,
+        stop=Scale(mus[-1]),
+        record=[LogSpaced(1), At(margins=[1e6 / mu for mu in mus])],
+    )
     clock = path.dataset.smoothed_margin.values
     trained = path.dataset.predictor.values[[np.abs(clock * mu - 1e6).argmin() for mu in mus]]
     found = ratchet_path(problem.X, problem.y, depth, mus=mus, shape=shape)

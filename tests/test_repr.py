@@ -33,7 +33,6 @@ CALLS = [
     "At(margins=[1.0])",
     "Below('norm', 2.0)",
     "Blocks([(L1(), 3), (None, 4)])",
-    "ClassDescent(0.1, 3.0)",
     'Classification([[1.0, 2.0], [-1.0, 0.5]], [1, -1], loss="logistic")',
     "Completion((2, 2), [[0, 1], [1, 0]], [1.0, 2.0])",
     "DeepFactorization(3, 4, alpha=0.1)",
@@ -54,7 +53,6 @@ CALLS = [
     'HeldNorm(0.1, size=2.0, norm="l1")',
     "Interpolated()",
     "Interpolated(relative=1e-10)",
-    'ImageTraining(0.1, 5, optimizer="adam")',
     "L1()",
     "L2()",
     "L2([1.0, 2.0])",
@@ -62,6 +60,7 @@ CALLS = [
     "LinearMatrix((2, 3))",
     "LinearPredictor(0.5)",
     "Linearized(DiagonalNet(alpha=0.1))",
+    "Linearized(dense_net((5,), alpha=2.0))",
     "LogLoss(-30.0)",
     "LogSpaced(7)",
     "Loss(1e-3)",
@@ -72,6 +71,7 @@ CALLS = [
     "Nuclear()",
     "Nuclear((2, 3))",
     'Outcome(Kind.SOLVED, "in 3 steps")',
+    'OutputLayer(conv_net("4-M-FC", precision="double"))',
     "ParameterFlow(rtol=1e-6)",
     "1e-05 * L1()",
     "1e-05 * L1() + 0.5 * L2(squared=False)",
@@ -95,7 +95,6 @@ CALLS = [
     "Subgradient(0.1)",
     "SymmetricFactorization(3, log_alpha=-290.5)",
     "TangentFlow()",
-    "TokenAdam(steps=10)",
     "TokenMLP(hidden=8)",
     "TokenQuadratic()",
     "TokenTransformer(width=8)",
@@ -137,7 +136,6 @@ RESULTS = {
         *(np.geomspace(1, 9e3, 50), np.ones(50), np.linspace(0.5, 1, 50))
     ),
     "HeldSweep": lambda: tacit.HeldSweep("l2", *np.ones((4, 30)), ()),
-    "ImagePath": lambda: tacit.ImagePath(None, 3, {"a": X}, None, {}, None),
     "Images": lambda: tacit.Images(
         "mine", np.zeros((9, 4, 4)), np.zeros(9, int), np.zeros((9, 4, 4)), np.zeros(9, int),
         ("a",), "given", {},
@@ -147,7 +145,7 @@ RESULTS = {
     "KernelRegression": lambda: tacit.kernel_regression(outputs, np.ones(9), X, y),
     "Lojasiewicz": lambda: tacit.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
     "MarginPath": lambda: tacit.max_margin_path(X, labels, mus=[1.0, 0.5]),
-    "MatrixSolution": lambda: tacit.interpolate_matrix(
+    "MatrixSolution": lambda: tacit.interpolate(
         tacit.low_rank_completion(dimension=4, rank=1, samples=9), tacit.Frobenius()
     ),
     "NumericalError": lambda: tacit.NumericalError("w", tacit.Outcome(NAMES["Kind"].STALLED, "s")),

@@ -36,8 +36,8 @@ def test_products_in_single_precision_are_accurate_to_1e_6(scale, monkeypatch):
 def path(rtol):
     problem = tacit.majority(60, 1500)
     net = tacit.DiagonalNet(depth=2, alpha=48 / np.sqrt(3000))
-    return tacit.WeightDecay(tacit.DualFlow(rtol=rtol, t_max=4000.0, record=TIMES), 1e-3).run(
-        net, problem
+    return tacit.train(
+        net, problem, tacit.DualFlow(rtol=rtol, weight_decay=0.001), record=tacit.At(times=TIMES)
     )
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import xarray
 
-from tacit import DualFlow, GradientDescent, ParameterFlow
+from tacit import DualFlow, ParameterFlow, Steps, train
 from tacit.models import DiagonalNet
 from tacit.problems import sparse_regression
 from tacit.store import load, save
+from tacit.training.descent.methods import GradientDescent
 
 PROBLEM = sparse_regression(3, 6, 2)
 
@@ -53,17 +54,17 @@ def assert_same(a, b):
 
 
 @pytest.mark.parametrize(
-    "flow",
-    [ParameterFlow(), DualFlow(), GradientDescent(step=1e-2, steps=50)],
-    ids=lambda flow: type(flow).__name__,
+    ("flow", "stop"),
+    [(ParameterFlow(), None), (DualFlow(), None), (GradientDescent(1e-2), Steps(50))],
+    ids=lambda given: type(given).__name__,
 )
-def test_a_path_comes_back_as_it_went(flow, tmp_path):
-    path = flow.run(DiagonalNet(2, alpha=0.5), PROBLEM)
+def test_a_path_comes_back_as_it_went(flow, stop, tmp_path):
+    path = train(DiagonalNet(2, alpha=0.5), PROBLEM, flow, stop=stop)
     assert save(path, tmp_path / "run.nc") == tmp_path / "run.nc"
     found = load(tmp_path / "run.nc")
     assert_same(found, path.dataset)
     assert np.isneginf(found.log_t[0])
-    assert json.loads(found.attrs["description"])["flow"]["flow"] == type(flow).__name__
+    assert json.loads(found.attrs["description"])["method"]["method"] == type(flow).__name__
 
 
 def test_values_of_every_kind_come_back(tmp_path):
@@ -90,7 +91,7 @@ def test_the_comparison_notices_one_bit():
 
 
 def test_other_tools_can_read_the_numbers(tmp_path):
-    path = DualFlow().run(DiagonalNet(2, alpha=0.5), PROBLEM)
+    path = train(DiagonalNet(2, alpha=0.5), PROBLEM, DualFlow())
     save(path, tmp_path / "run.nc")
     with xarray.open_dataset(tmp_path / "run.nc", engine="h5netcdf") as found:
         assert (found.predictor.values == path.dataset.predictor.values).all()

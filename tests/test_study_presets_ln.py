@@ -69,7 +69,7 @@ def said(study):
         for key, inner in value.items() if isinstance(value, dict) else ():
             note(key, inner)
 
-    for table in (study.arguments, study.problem, study.model, study.flow, study.probes):
+    for table in (study.arguments, study.problem, study.model, study.method, study.probes):
         for name, value in (table or {}).items():
             note(name, value)
     seeds = list(study.seed_values or ())
@@ -233,9 +233,10 @@ def test_a_run_from_tables_is_the_figure_s():
     own = {"modulus": 11, "fraction": 0.6, "width": 32, "rate": 1e-2, "step": 1.0,
            "scaled_step": 300.0, "t_max": 800.0, "points_per_decade": 8}  # fmt: skip
     figure = make("L-F3b", {**own, "alphas": [4.0]}).isel(alpha=0)
-    flow = ("rate", "step", "scaled_step", "t_max", "points_per_decade")
+    method = ("rate", "step", "scaled_step", "t_max", "points_per_decade")
     study = tiny("L-F3b", problem={"modulus": 11, "fraction": 0.6}, model={"width": 32},
-                 flow={name: own[name] for name in flow}, grid={"model.alpha": [4.0]})  # fmt: skip
+                 method={name: own[name] for name in method},
+                 grid={"model.alpha": [4.0]})  # fmt: skip
     found = values(study)
     for name in ("t", "train_accuracy", "novel_accuracy", "kernel_distance"):
         assert same(found[f"trajectory_{name}"], figure[name].values), name

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.flows.decay import WeightDecay
+from tacit import At, Interpolated, LogSpaced, Time, train
 from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import (
@@ -221,8 +221,12 @@ SEPARABLE = [
 @pytest.mark.parametrize(("model", "problem"), SEPARABLE)
 def test_separable_models_with_decay_agree_with_a_general_solver(model, problem):
     rate = 0.1
-    path = ParameterFlow(t_max=6 / rate, rtol=1e-9, points_per_decade=8).run_decayed(
-        model, problem, rate
+    path = train(
+        model,
+        problem,
+        ParameterFlow(rtol=1e-9, weight_decay=rate),
+        stop=Time(6 / rate),
+        record=LogSpaced(8),
     )
     assert path.outcome.kind is Kind.SOLVED
     data = path.dataset.isel(time=slice(1, None))
@@ -254,8 +258,8 @@ OTHERS = [
 @pytest.mark.parametrize(("model", "problem", "rate"), OTHERS)
 def test_any_other_model_agrees_with_a_general_solver(model, problem, rate):
     t_max = 4 / rate if rate else 20.0
-    flow = ParameterFlow(t_max=t_max, rtol=1e-8, points_per_decade=6, max_steps=1000)
-    path = WeightDecay(flow, rate).run(model, problem)
+    flow = ParameterFlow(rtol=1e-8, max_steps=1000, weight_decay=rate)
+    path = train(model, problem, flow, stop=Time(t_max), record=LogSpaced(6))
     assert path.outcome.ok or "by t_max" in path.outcome.sentence
     data = path.dataset.isel(time=slice(1, None))
     reference = general(model, problem, rate, data.t.values)
@@ -276,12 +280,12 @@ def test_a_large_start_agrees_with_the_exact_dual(loss):
     problem = PROBLEM if loss is None else separable_points(8, 12, seed=1, loss=loss)
     net, rate = DiagonalNet(2, alpha=1e4), 0.01
     t_max = (np.log(1e4) + 5) / rate
-    exact = WeightDecay(DualFlow(t_max=t_max, rtol=1e-10, points_per_decade=5), rate).run(
-        net, problem
+    exact = train(
+        net, problem, DualFlow(rtol=1e-10, weight_decay=rate), stop=Time(t_max), record=LogSpaced(5)
     )
     late = [t for t in exact.dataset.t.values if t > 0.3 * t_max][::2]
-    flow = ParameterFlow(t_max=t_max, rtol=1e-9, record=late, points_per_decade=5)
-    path = WeightDecay(flow, rate).run(net, problem)
+    flow = ParameterFlow(rtol=1e-9, weight_decay=rate)
+    path = train(net, problem, flow, stop=Time(t_max), record=[LogSpaced(5), At(times=late)])
     ours = path.dataset.predictor.values[np.searchsorted(path.dataset.t.values, late)]
     theirs = exact.dataset.predictor.values[np.searchsorted(exact.dataset.t.values, late)]
     assert np.abs(ours - theirs).max() < 1e-7 * np.abs(theirs).max()
@@ -302,8 +306,12 @@ def test_decayed_nets_of_any_scale_agree_with_a_general_solver(seed, scale, log_
         problem = separable_points(3, 6, seed=seed, loss=loss)
     net, rate = DiagonalNet(depth, alpha=10**scale), 10**log_rate
     times = np.array([0.1, 1.0, 5.0]) / rate
-    path = ParameterFlow(t_max=times[-1], rtol=1e-9, record=list(times[:-1])).run_decayed(
-        net, problem, rate
+    path = train(
+        net,
+        problem,
+        ParameterFlow(rtol=1e-9, weight_decay=rate),
+        stop=Time(times[-1]),
+        record=[LogSpaced(), At(times=list(times[:-1]))],
     )
     ours = path.dataset.predictor.values[np.searchsorted(path.dataset.t.values, times)]
     theirs = [net.predictor(w) for w in general(net, problem, rate, times)]
@@ -326,8 +334,8 @@ def closed_form(X, y, start, rate, t):
 def test_a_linear_model_follows_its_closed_form_at_any_stiffness(size, rate):
     X = size * np.random.default_rng(2).standard_normal((3, 5))
     problem, model = Regression(X, size * np.array([1.0, -2.0, 0.5])), linear_model(5)
-    flow = ParameterFlow(t_max=6 / rate, rtol=1e-8, max_steps=500)
-    path = flow.run_decayed(model, problem, rate)
+    flow = ParameterFlow(rtol=1e-8, max_steps=500, weight_decay=rate)
+    path = train(model, problem, flow, stop=Time(6 / rate))
     assert path.outcome.kind is Kind.SOLVED  # within 500 steps although 2 |X|^2 / rate is 1e9
     data = path.dataset
     exact = np.array([closed_form(X, problem.y, model.start(5), rate, t) for t in data.t.values])
@@ -336,7 +344,12 @@ def test_a_linear_model_follows_its_closed_form_at_any_stiffness(size, rate):
         [closed_form(X, problem.y, model.start(5), 2 * rate, t) for t in data.t.values]
     )
     assert np.abs(data.parameters.values - wrong).max() > 1e-2
-    short = ParameterFlow(t_max=6 / rate, rtol=1e-8, max_steps=20).run_decayed(model, problem, rate)
+    short = train(
+        model,
+        problem,
+        ParameterFlow(rtol=1e-8, max_steps=20, weight_decay=rate),
+        stop=Time(6 / rate),
+    )
     assert short.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_steps" in short.outcome.sentence
 
@@ -344,14 +357,17 @@ def test_a_linear_model_follows_its_closed_form_at_any_stiffness(size, rate):
 def test_grokking_s_stiffness_takes_a_few_hundred_steps():
     net, rate = DiagonalNet(2, alpha=1e3), 0.1  # 2 alpha^2 |X|^2 / rate is beyond 1e8
     assert 8e6 * np.linalg.norm(PROBLEM.X, 2) ** 2 / rate > 1e8
-    flow = ParameterFlow(t_max=120.0, rtol=1e-6, max_steps=600)
-    assert flow.run_decayed(net, PROBLEM, rate).outcome.kind is Kind.SOLVED
+    flow = ParameterFlow(rtol=1e-6, max_steps=600, weight_decay=rate)
+    assert train(net, PROBLEM, flow, stop=Time(120.0)).outcome.kind is Kind.SOLVED
 
 
 def test_samples_given_twice_do_no_harm():
     twice = Regression(np.tile(PROBLEM.X, (2, 1)) / 2**0.5, np.tile(PROBLEM.y, 2) / 2**0.5)
-    net, flow = DiagonalNet(2, alpha=1e5), ParameterFlow(t_max=2e4, rtol=1e-7, max_steps=900)
-    once, again = (flow.run_decayed(net, p, 1e-3) for p in (PROBLEM, twice))
+    net, flow = (
+        DiagonalNet(2, alpha=1e5),
+        ParameterFlow(rtol=1e-7, max_steps=900, weight_decay=1e-3),
+    )
+    once, again = (train(net, p, flow, stop=Time(2e4)) for p in (PROBLEM, twice))
     assert again.outcome.kind is Kind.SOLVED
     assert np.abs(again.predictor - once.predictor).max() < 1e-5
     assert np.abs(once.predictor).max() > 0.1
@@ -360,7 +376,7 @@ def test_samples_given_twice_do_no_harm():
 def test_a_start_at_zero_moves():
     X, y = PROBLEM.X, PROBLEM.y
     model = FunctionModel(lambda w, X: X @ w, np.zeros(12))
-    path = ParameterFlow(t_max=50.0, rtol=1e-9).run_decayed(model, PROBLEM, 0.1)
+    path = train(model, PROBLEM, ParameterFlow(rtol=1e-9, weight_decay=0.1), stop=Time(50.0))
     assert np.abs(path.parameters - closed_form(X, y, np.zeros(12), 0.1, 50.0)).max() < 1e-8
     assert np.isnan(path.dataset.turn.values).all()  # there is no angle with zero
 
@@ -370,8 +386,10 @@ def test_a_start_at_zero_moves():
 
 def test_the_path_of_a_function_is_labelled_like_any_other():
     problem = separable_points(8, 3, seed=1)
-    flow = ParameterFlow(t_max=20.0, rtol=1e-6, points_per_decade=4, record=[0.5, 3.25])
-    path = WeightDecay(flow, 0.1).run(tanh_net(), problem)
+    flow = ParameterFlow(rtol=1e-6, weight_decay=0.1)
+    path = train(
+        tanh_net(), problem, flow, stop=Time(20.0), record=[LogSpaced(4), At(times=[0.5, 3.25])]
+    )
     data = path.dataset
     assert {0.0, 0.5, 3.25, 20.0} <= set(data.t.values)
     assert (np.diff(data.t.values) > 0).all()
@@ -383,19 +401,19 @@ def test_the_path_of_a_function_is_labelled_like_any_other():
     assert data.turn.attrs["units"] == "degrees"
     assert all(variable.attrs["long_name"] for variable in data.variables.values())
     described = json.loads(data.attrs["description"])
-    assert described["flow"]["rate"] == 0.1
-    assert described["flow"]["of"]["flow"] == "ParameterFlow"
+    assert described["method"]["weight_decay"] == 0.1
+    assert described["method"]["method"] == "ParameterFlow"
     assert described["problem"]["loss"] == "exp"
     assert data.attrs["outcome"] == "solved"
-    with pytest.raises(ValueError, match="has no matrix"):
-        _ = path.matrix
+    with pytest.raises(AttributeError, match="the model has no linear predictor"):
+        _ = path.predictor
 
 
 def test_the_path_of_a_matrix_model_holds_its_matrices():
     model = DifferenceFactorization(alpha=5.0)
-    path = ParameterFlow(t_max=500.0, rtol=1e-8).run_decayed(model, COMPLETION, 0.02)
+    path = train(model, COMPLETION, ParameterFlow(rtol=1e-8, weight_decay=0.02), stop=Time(500.0))
     data = path.dataset
-    assert np.allclose(path.matrix, model.matrix(path.parameters), atol=1e-12)
+    assert np.allclose(path.predictor, model.matrix(path.parameters), atol=1e-12)
     assert data.predictor.dims == ("time", "row", "column")
     hidden = ~COMPLETION.observed
     k = len(data.t) // 2
@@ -411,7 +429,7 @@ def test_the_path_of_a_matrix_model_holds_its_matrices():
 
 def test_many_parameters_are_kept_at_the_end_only():
     model = DifferenceFactorization(alpha=2.0, width=300, seed=0)
-    path = ParameterFlow(t_max=1.0, rtol=1e-5).run_decayed(model, COMPLETION, 0.1)
+    path = train(model, COMPLETION, ParameterFlow(rtol=1e-5, weight_decay=0.1), stop=Time(1.0))
     assert "parameters" not in path.dataset
     assert path.dataset.final_parameters.shape == (2400,)
 
@@ -424,8 +442,14 @@ def test_a_turn_is_an_angle():
 
 def test_progress_rises_to_the_end():
     seen = []
-    flow = ParameterFlow(t_max=100.0, rtol=1e-5)
-    flow.run_decayed(DiagonalNet(2, alpha=1.0), PROBLEM, 0.1, lambda done, _: seen.append(done))
+    flow = ParameterFlow(rtol=1e-5, weight_decay=0.1)
+    train(
+        DiagonalNet(2, alpha=1.0),
+        PROBLEM,
+        flow,
+        stop=Time(100.0),
+        progress=lambda done, _: seen.append(done),
+    )
     assert len(seen) > 5
     assert seen == sorted(seen)
     assert seen[-1] <= 1
@@ -433,23 +457,25 @@ def test_progress_rises_to_the_end():
 
 def test_training_without_decay_stops_where_it_is_told():
     problem = separable_points(8, 3, seed=1)
-    path = ParameterFlow(until=LogLoss(-6.0), rtol=1e-6).run(tanh_net(), problem)
+    path = train(tanh_net(), problem, ParameterFlow(rtol=1e-6), stop=LogLoss(-6.0))
     assert path.outcome.kind is Kind.SOLVED
     assert -7 < path.log_loss <= -6
-    fitted = ParameterFlow(rtol=1e-7, loss=1e-14).run(Factorization(4, alpha=0.5), COMPLETION)
+    fitted = train(
+        Factorization(4, alpha=0.5), COMPLETION, ParameterFlow(rtol=1e-7), stop=Interpolated(1e-14)
+    )
     assert fitted.outcome.kind is Kind.SOLVED
     assert fitted.log_loss <= np.log(1e-14 * np.sum(COMPLETION.y**2))
 
 
 def test_a_saddle_is_reported():
-    path = ParameterFlow().run(Factorization(factors=(np.zeros((4, 2)),) * 2), COMPLETION)
+    path = train(Factorization(factors=(np.zeros((4, 2)),) * 2), COMPLETION, ParameterFlow())
     assert path.outcome.kind is Kind.STALLED
     assert "saddle" in path.outcome.sentence
 
 
 def test_data_that_cannot_be_fitted_come_to_rest():
     bad = Regression(np.ones((2, 1)), np.array([1.0, 2.0]))
-    path = ParameterFlow(rtol=1e-8).run(linear_model(1), bad)
+    path = train(linear_model(1), bad, ParameterFlow(rtol=1e-8))
     assert path.outcome.kind is Kind.STALLED
     assert path.parameters[0] == pytest.approx(1.5, rel=1e-7)
 
@@ -457,38 +483,53 @@ def test_data_that_cannot_be_fitted_come_to_rest():
 @pytest.mark.parametrize(
     ("run", "sentence"),
     [
-        (lambda: ParameterFlow().run_decayed(DiagonalNet(2, alpha=1), PROBLEM, 0.1), "give t_max"),
         (
-            lambda: ParameterFlow(t_max=1.0).run_decayed(DiagonalNet(2, alpha=1), PROBLEM, -0.1),
-            "rate must be >= 0",
+            lambda: train(DiagonalNet(2, alpha=1), PROBLEM, ParameterFlow(weight_decay=0.1)),
+            "give stop=Time",
         ),
         (
-            lambda: ParameterFlow(t_max=1.0, until=LogLoss(-1.0)).run_decayed(
-                DiagonalNet(2, alpha=1), PROBLEM, 0.1
+            lambda: train(
+                DiagonalNet(2, alpha=1), PROBLEM, ParameterFlow(weight_decay=-0.1), stop=Time(1.0)
             ),
-            "drop until=",
+            "weight_decay must be >= 0",
         ),
         (
-            lambda: ParameterFlow(until=Near([1, 0, 0], 1.0)).run(
-                tanh_net(), separable_points(8, 3, seed=1)
+            lambda: train(
+                DiagonalNet(2, alpha=1),
+                PROBLEM,
+                ParameterFlow(weight_decay=0.1),
+                stop=LogLoss(-1.0),
             ),
-            "no linear predictor",
+            "time alone ends training; use Time",
         ),
         (
-            lambda: ParameterFlow(t_max=1.0).run_decayed(DiagonalNet(2, alpha=1), COMPLETION, 0.1),
+            lambda: train(
+                tanh_net(),
+                separable_points(8, 3, seed=1),
+                ParameterFlow(),
+                stop=Near([1, 0, 0], 1.0),
+            ),
+            "Near does not apply here where FunctionModel learns labels; use Interpolated",
+        ),
+        (
+            lambda: train(
+                DiagonalNet(2, alpha=1), COMPLETION, ParameterFlow(weight_decay=0.1), stop=Time(1.0)
+            ),
             r"use problem.regression\(\)",
         ),
-        (lambda: ParameterFlow().run(tanh_net(), (1, 2)), "got tuple"),
-        (lambda: ParameterFlow(t_max=1.0).run_decayed("net", PROBLEM, 0.1), "got str"),
+        (lambda: train(tanh_net(), (1, 2), ParameterFlow()), "got tuple"),
+        (lambda: train("net", PROBLEM, ParameterFlow(weight_decay=0.1), stop=Time(1.0)), "got str"),
         (
-            lambda: ParameterFlow(t_max=1.0).run_decayed(
-                DiagonalNet(2, alpha=1e3, signed=False),
-                Classification([[1.0]], [-1.0]), 0.1,
+            lambda: train(
+                DiagonalNet(2, alpha=1000.0, signed=False),
+                Classification([[1.0]], [-1.0]),
+                ParameterFlow(weight_decay=0.1),
+                stop=Time(1.0),
             ),
             "beyond float64",
         ),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_run_is_refused_in_one_sentence(run, sentence):
     with pytest.raises(ValueError, match=sentence) as refused:
         run()

@@ -318,3 +318,19 @@ def test_descriptions_tell_the_whole_run() -> None:
     assert told["record"] == [{"rule": "LogSpaced", "per_decade": 5}]
     assert (told["batch"], told["seed"]) == (4, 2)
     assert told["problem"]["loss"] == "squares"
+
+
+def test_a_path_and_several_paths_are_drawn() -> None:
+    paths = [train(NET, DATA, GradientDescent(rate), stop=Steps(50)) for rate in (1e-4, 1e-3)]
+    figure = paths[0].plot()
+    assert [axes.get_ylabel() for axes in figure.axes] == ["log loss", "test error", "norm l1"]
+    both = tacit.plot({"slow": paths[0], "fast": paths[1]}, "loss", x="step")
+    (axes,) = both.axes
+    assert axes.get_xlabel() == "step"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["slow", "fast"]
+    for line, path in zip(axes.lines, paths, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), path.dataset.loss.values[1:])
+    with pytest.raises(ValueError, match="'speed' is no number recorded along these paths"):
+        paths[0].plot("speed")
+    with pytest.raises(ValueError, match="a mapping from labels to paths"):
+        tacit.plot([])

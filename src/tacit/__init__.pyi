@@ -2,10 +2,7 @@
 
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
-from tacit.flows.class_descent import ClassDescent
-from tacit.flows.image_path import ImagePath, load_image_path
-from tacit.flows.image_training import ImageTraining
-from tacit.flows.token_adam import TokenAdam
+from tacit.figures.paths import plot
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
 from tacit.measures.forecast import Forecast, forecast, transition_time
@@ -37,6 +34,7 @@ from tacit.models.image_net import ImageNet, conv_net, dense_net
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
+from tacit.models.output_layer import OutputLayer
 from tacit.models.product import ProductNet
 from tacit.models.relu_net import relu_net
 from tacit.models.reparametrized import Reparametrized
@@ -78,9 +76,9 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
 from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.delay import Delay, predicted_delay
-from tacit.solvers.interpolate import InterpolationPath, interpolate, interpolate_path
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
 from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.matrices.interpolate import interpolate_matrix
 from tacit.solvers.matrices.solution import MatrixSolution
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
@@ -107,7 +105,7 @@ from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent.flow import TangentFlow
-from tacit.training.path import Path
+from tacit.training.path import Path, load_path
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import (
     Accuracy,
@@ -135,7 +133,6 @@ __all__ = [
     "Below",
     "Blocks",
     "CircleTeacher",
-    "ClassDescent",
     "Classification",
     "Completion",
     "Custom",
@@ -157,8 +154,6 @@ __all__ = [
     "HeldNorm",
     "HeldSweep",
     "ImageNet",
-    "ImagePath",
-    "ImageTraining",
     "Images",
     "Interpolated",
     "InterpolationPath",
@@ -180,6 +175,7 @@ __all__ = [
     "Nuclear",
     "NumericalError",
     "Outcome",
+    "OutputLayer",
     "ParameterFlow",
     "Path",
     "Penalty",
@@ -206,7 +202,6 @@ __all__ = [
     "TangentFlow",
     "TeacherStudent",
     "Time",
-    "TokenAdam",
     "TokenMLP",
     "TokenNet",
     "TokenQuadratic",
@@ -235,7 +230,6 @@ __all__ = [
     "held_sweep",
     "import_images",
     "interpolate",
-    "interpolate_matrix",
     "interpolate_path",
     "kernel_alignment",
     "kernel_distance",
@@ -244,8 +238,8 @@ __all__ = [
     "kernel_regression",
     "kernel_svm",
     "load",
-    "load_image_path",
     "load_images",
+    "load_path",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "low_rank_completion",
@@ -259,6 +253,7 @@ __all__ = [
     "nuclear_slow_flow",
     "participation_ratio",
     "permutation_group",
+    "plot",
     "predicted_delay",
     "ratchet_path",
     "read_study",

@@ -14,7 +14,8 @@ from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
-from tacit.solvers.interpolate import interpolate, interpolate_path
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import interpolate_path
 
 DIMENSION, SPARSITY = 100, 5
 # close together where the error changes, at every depth: a curve on a screen needs no more

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 PRESETS: dict[str, Parameters] = {
     "quick": {"modulus": 37, "fraction": 0.7, "width": 128, "alphas": [30.0, 0.3], "rate": 1e-3,
               "step": 3.0, "scaled_step": 4.5e3, "t_max": 1.5e4, "shared": True, "seed": 0,
-              "points_per_decade": 20, "probes": 32, "precision": "single", "level": 0.95},
+              "points_per_decade": 20, "precision": "single", "level": 0.95},
     "paper": {"modulus": 97, "fraction": 0.4, "width": 1024, "alphas": [100.0, 1.0], "rate": 1e-4,
               "step": 6.0, "scaled_step": 4.1e4, "t_max": 1.5e5, "shared": True, "seed": 0,
-              "points_per_decade": 20, "probes": 32, "precision": "double", "level": 0.95},
+              "points_per_decade": 20, "precision": "double", "level": 0.95},
 }  # fmt: skip
 HEIGHTS = (2.3, 1.1, 1.1, 1.1)  # accuracy, norm, turn, kernel distance
 SUMMARY = {
@@ -57,15 +57,26 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 def _run(problem: Any, alpha: float, parameters: Parameters) -> xarray.Dataset:
     """One run and its summary."""
-    from tacit.flows.class_descent import ClassDescent
     from tacit.measures.grokking import grokking
     from tacit.models.two_token_net import TwoTokenNet
     from tacit.records import NumericalError
+    from tacit.training.descent.methods import GradientDescent
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Time
+    from tacit.training.train import train
 
-    names = ("step", "t_max", "rate", "scaled_step", "points_per_decade", "probes", "precision")
-    descent = ClassDescent(**{name: parameters[name] for name in names})
-    width, shared, seed = (parameters[name] for name in ("width", "shared", "seed"))
-    path = descent.run(TwoTokenNet(width, alpha=alpha, shared=shared, seed=seed), problem)
+    net = {name: parameters[name] for name in ("width", "shared", "seed", "precision")}
+    path = train(
+        TwoTokenNet(alpha=alpha, **net),
+        problem,
+        GradientDescent(
+            parameters["step"],
+            scaled=parameters["scaled_step"],
+            weight_decay=parameters["rate"],
+        ),
+        stop=Time(parameters["t_max"]),
+        record=LogSpaced(parameters["points_per_decade"]),
+    )
     if not path.outcome.ok:
         raise NumericalError("L-F3b", path.outcome)
     run = path.dataset.reset_coords()

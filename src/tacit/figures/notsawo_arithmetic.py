@@ -12,7 +12,7 @@ from tacit.figures.cells import Values, cell_of, without
 from tacit.figures.notsawo_runs import about
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
-from tacit.flows.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 
 if TYPE_CHECKING:
     import xarray
@@ -87,16 +87,25 @@ def cell(parameters: Parameters) -> Values:
 
 def _times(parameters: Parameters, row: int, step: float, beta: float) -> tuple[float, float]:
     """t1 and t2 of one run; nan for what is not reached."""
-    from tacit.flows.token_adam import TokenAdam
+    from tacit.claims.notsawo.token_runs import weighted
     from tacit.models.token_mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
+    from tacit.training.descent.methods import Adam
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Accuracy, Steps
+    from tacit.training.train import train
 
     seed, level = parameters["seed"], parameters["level"]
     problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
     sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
-    adam = TokenAdam(step, parameters["budget"], parameters["penalties"][row], beta, until=level,
-                     points_per_decade=parameters["points_per_decade"], seed=seed)  # fmt: skip
-    run = adam.run(TokenMLP(**sizes, seed=seed), problem).dataset
+    run = train(
+        TokenMLP(**sizes, seed=seed),
+        problem,
+        Adam(step),
+        penalty=weighted(parameters["penalties"][row], beta),
+        stop=[Steps(parameters["budget"]), Accuracy(test=level)],
+        record=LogSpaced(parameters["points_per_decade"]),
+    ).dataset
     steps = run.step.values.astype(float)
     return _first(steps, run.train_accuracy.values, 1.0), _first(
         steps, run.test_accuracy.values, level

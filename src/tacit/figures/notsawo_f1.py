@@ -64,16 +64,27 @@ def cell(parameters: Parameters) -> Values:
 
 def _run(seed: int, parameters: Parameters) -> xarray.Dataset:
     """One run and its summary."""
-    from tacit.flows.token_adam import TokenAdam
+    from tacit.claims.notsawo.token_runs import weighted
     from tacit.models.token_mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.records import NumericalError
+    from tacit.training.descent.methods import Adam
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
 
     problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
-    names = ("step", "steps", "penalty", "beta", "batch", "points_per_decade")
-    adam = TokenAdam(**{name: parameters[name] for name in names}, seed=seed)
     sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
-    path = adam.run(TokenMLP(**sizes, seed=seed), problem)
+    path = train(
+        TokenMLP(**sizes, seed=seed),
+        problem,
+        Adam(parameters["step"]),
+        penalty=weighted(parameters["penalty"], parameters["beta"]),
+        stop=Steps(parameters["steps"]),
+        record=LogSpaced(parameters["points_per_decade"]),
+        batch=parameters["batch"],
+        seed=seed,
+    )
     if not path.outcome.ok:
         raise NumericalError("N-F1", path.outcome)
     run = path.dataset.drop_attrs(deep=False).rename(time="record")

@@ -85,18 +85,26 @@ def cell(parameters: Parameters) -> Values:
 
 def _run(parameters: Parameters, row: int, beta: float) -> xarray.Dataset:
     """One run over its steps from 1 on, and its numbers."""
-    from tacit.flows.token_adam import TokenAdam
+    from tacit.claims.notsawo.token_runs import weighted
     from tacit.models.token_mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.records import NumericalError
+    from tacit.training.descent.methods import Adam
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
 
     seed = parameters["seed"]
     problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
     sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
-    adam = TokenAdam(parameters["step"], parameters["steps"][row], parameters["penalties"][row],
-                     beta, points_per_decade=parameters["points_per_decade"],
-                     seed=seed)  # fmt: skip
-    path = adam.run(TokenMLP(**sizes, seed=seed), problem)
+    path = train(
+        TokenMLP(**sizes, seed=seed),
+        problem,
+        Adam(parameters["step"]),
+        penalty=weighted(parameters["penalties"][row], beta),
+        stop=Steps(parameters["steps"][row]),
+        record=LogSpaced(parameters["points_per_decade"]),
+    )
     if not path.outcome.ok:
         raise NumericalError("N-F3", path.outcome)
     run = path.dataset.isel(time=slice(1, None)).swap_dims(time="step").drop_vars("t")

@@ -40,7 +40,7 @@ def largest_log_mu(
     `log_mus` falls. Between the last failing and the first passing value the logarithm of the
     error is taken as linear in the logarithm of the scale.
     """
-    from tacit.solvers.interpolate import interpolate_path
+    from tacit.solvers.interpolation_path import interpolate_path
 
     def log_error(solution: Solution) -> float:
         return float(np.log(population_error(solution.beta, truth)))

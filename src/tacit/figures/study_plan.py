@@ -69,7 +69,7 @@ class Study:
         every = [str(name) for name, variable in self.data.data_vars.items()
                  if variable.dims == self.data.status.dims and variable.dtype.kind in "fiub"
                  and name not in (BRACKET if self.table.get("threshold") else ())]  # fmt: skip
-        wanted = [(self.table.get("refine") or {}).get("measure"), *self.table.get("record", ()),
+        wanted = [(self.table.get("refine") or {}).get("measure"), *self.table.get("final", ()),
                   *self.table.get("labels", {})]  # fmt: skip
         return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
 

@@ -85,9 +85,9 @@ def limits(mirrored: Completion) -> Limits:
     the one of least Frobenius norm: zero wherever nothing was seen.
     """
     from tacit.regularizers.spectral import Frobenius, Nuclear
-    from tacit.solvers.matrices.interpolate import interpolate_matrix
+    from tacit.solvers.interpolate import interpolate
 
-    kernel, nuclear = (interpolate_matrix(mirrored, norm) for norm in (Frobenius(), Nuclear()))
+    kernel, nuclear = (interpolate(mirrored, norm) for norm in (Frobenius(), Nuclear()))
     certificate = max(nuclear.residual, nuclear.kkt)
     return Limits(kernel.matrix, nuclear.matrix, nuclear.value, certificate)
 

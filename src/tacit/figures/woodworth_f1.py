@@ -65,7 +65,8 @@ def _one_problem(parameters: Parameters) -> xarray.Dataset:
     import xarray
 
     from tacit.regularizers.norms import L1, L2
-    from tacit.solvers.interpolate import interpolate, interpolate_path
+    from tacit.solvers.interpolate import interpolate
+    from tacit.solvers.interpolation_path import interpolate_path
 
     X, y, truth = planted(parameters, parameters["samples"], seed=0)
     high, low = parameters["log10_alphas"]

@@ -18,7 +18,8 @@ from tacit.problems.images.arrays import Images
 from tacit.records import Record
 
 VGG = "64-M-128-M-256-256-M-512-512-M-512-M-FC"
-SMALLEST, LARGEST = 1e-30, 1e30  # what float32 can hold with room for the weights
+DTYPES: dict[str, Any] = {"single": np.float32, "double": np.float64}
+LARGEST = {"single": 1e30, "double": 1e300}  # what a type can hold with room for the weights
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -43,6 +44,8 @@ class ImageNet(Record):
         A factor per layer.
     unbiased
         The outputs of the start are subtracted, so that the net begins at zero.
+    precision
+        Training is in "single" or "double" precision.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class ImageNet(Record):
     seed: int
     layers: tuple[float, ...]
     unbiased: bool
+    precision: str = "single"
 
     @property
     def recipe(self) -> dict[str, Any]:
@@ -69,7 +73,8 @@ class ImageNet(Record):
             if self.name == "dense_net"
             else {"plan": "-".join(map(str, plan))}
         )
-        rest = {name: getattr(self, name) for name in ("alpha", "seed", "layers", "unbiased")}
+        names = ("alpha", "seed", "layers", "unbiased", "precision")
+        rest = {name: getattr(self, name) for name in names}
         return {"generator": self.name, **written, **rest, "start": self.drawn}
 
     @property
@@ -77,7 +82,12 @@ class ImageNet(Record):
         """The number of weight layers: c times the weights give c to this power the outputs."""
         return self.function.depth
 
-    def start(self, images: Images) -> dict[str, NDArray[np.float32]]:
+    @property
+    def dtype(self) -> Any:
+        """The type of the weights."""
+        return DTYPES[self.precision]
+
+    def start(self, images: Images) -> dict[str, NDArray[Any]]:
         """The first weights on these images, layer by layer."""
         if not isinstance(images, Images):
             raise ValueError(
@@ -115,6 +125,7 @@ def dense_net(
     seed: int = 0,
     layers: Sequence[float] | None = None,
     unbiased: bool = False,
+    precision: str = "single",
 ) -> ImageNet:
     """A fully connected ReLU net on images as vectors, with one output per class.
 
@@ -136,6 +147,8 @@ def dense_net(
         Multiplies each layer by a number more.
     unbiased
         Subtracts the outputs of the start.
+    precision
+        Training is in "single" or "double" precision.
 
     Returns
     -------
@@ -157,7 +170,7 @@ def dense_net(
         LAST,
     )
     function = ImageFunction(plan, convolutions=False)
-    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased)
+    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased, precision)
 
 
 def conv_net(
@@ -170,6 +183,7 @@ def conv_net(
     layers: Sequence[float] | None = None,
     unbiased: bool = False,
     slimmer: int = 1,
+    precision: str = "single",
 ) -> ImageNet:
     """A convolutional ReLU net on images, with one output per class.
 
@@ -194,6 +208,8 @@ def conv_net(
         Subtracts the outputs of the start.
     slimmer
         Divides the numbers of channels.
+    precision
+        Training is in "single" or "double" precision.
 
     Returns
     -------
@@ -211,7 +227,7 @@ def conv_net(
     who = "conv_net"
     parts = read_plan(who, plan, integer(who, "slimmer", slimmer, least=1))
     function = ImageFunction(parts, convolutions=True)
-    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased)
+    return _net(who, function, alpha, log_alpha, start, seed, layers, unbiased, precision)
 
 
 def _net(
@@ -223,32 +239,33 @@ def _net(
     seed: int,
     layers: Sequence[float] | None,
     unbiased: bool,
+    precision: str,
 ) -> ImageNet:
     one_of(who, "start", start, STARTS)
+    largest = LARGEST[one_of(who, "precision", precision, DTYPES)]
     seed = integer(who, "seed", seed, least=0)
     given = 1.0 if alpha is None and log_alpha is None else alpha
     log_scaled = log_scale(who, function.depth, given, log_alpha, None)
     factors = layer_factors(who, function.depth, layers)
     for factor in factors:
         size = log_scaled + math.log(factor)
-        if not math.log(SMALLEST) <= size <= math.log(LARGEST):
+        if abs(size) > math.log(largest):
             raise ValueError(
-                f"{who}: alpha must be between {SMALLEST:g} and {LARGEST:g}, or float32 cannot "
-                f"hold the weights, got exp({size:.4g}) in a layer"
+                f"{who}: alpha must be between {1 / largest:g} and {largest:g}, or "
+                f"{np.dtype(DTYPES[precision]).name} cannot hold the weights, got "
+                f"exp({size:.4g}) in a layer"
             )
     scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
-    return ImageNet(who, function, scale, start, seed, factors, bool(unbiased))
+    return ImageNet(who, function, scale, start, seed, factors, bool(unbiased), precision)
 
 
 @functools.lru_cache(maxsize=4)
-def _start(
-    net: ImageNet, shapes: tuple[tuple[int, ...], ...]
-) -> dict[str, NDArray[np.float32]]:  # fmt: skip
+def _start(net: ImageNet, shapes: tuple[tuple[int, ...], ...]) -> dict[str, NDArray[Any]]:
     """The weights that a net starts from, read-only."""
     rng = np.random.default_rng(net.seed)
     found = {}
     for layer, (shape, factor) in enumerate(zip(shapes, net.layers, strict=True), 1):
         drawn = he_weights(rng, net.drawn, math.prod(shape[:-1]), shape)
-        found[name_of(layer)] = (net.alpha * factor * drawn).astype(np.float32)
+        found[name_of(layer)] = (net.alpha * factor * drawn).astype(net.dtype)
         found[name_of(layer)].setflags(write=False)
     return found

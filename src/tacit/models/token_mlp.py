@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import integer, one_of, positive
+from tacit.models.token_arrays import DTYPES
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record
 
@@ -56,6 +57,8 @@ class TokenMLP(Record):
         Multiplies the embeddings.
     seed
         The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class TokenMLP(Record):
     variant: str = "source"
     scale: float = 1.0
     seed: int = 0
+    precision: str = "single"
 
     def __post_init__(self) -> None:
         integer(WHO, "embedding", self.embedding, least=1)
@@ -79,6 +83,7 @@ class TokenMLP(Record):
         integer(WHO, "seed", self.seed, least=0)
         positive(WHO, "scale", self.scale)
         one_of(WHO, "variant", self.variant, VARIANTS)
+        one_of(WHO, "precision", self.precision, DTYPES)
         if self.variant == "code" and self.side**2 != self.embedding:
             raise ValueError(
                 f"{WHO}: variant 'code' multiplies square matrices, so embedding must be a square "
@@ -103,10 +108,12 @@ class TokenMLP(Record):
         rng = np.random.default_rng(self.seed)
         sizes = problem.tokens, self.embedding, self.hidden, problem.classes
         draw = _source_start if self.variant == "source" else _code_start
-        tensors = draw(rng, *sizes)
-        scaled = {name: self.scale * part for name, part in tensors.present().items()
-                  if name in ("embedding", "partner")}  # fmt: skip
-        return tensors._replace(**scaled)
+        parts = draw(rng, *sizes).present()
+        for name in {"embedding", "partner"} & set(parts):
+            parts[name] = self.scale * parts[name]
+        dtype = DTYPES[self.precision]
+        cast = {name: part.astype(dtype) for name, part in parts.items()}
+        return Tensors(*(cast.get(name) for name in Tensors._fields))
 
     def logits(self, tensors: Tensors, pairs: Any) -> Any:
         """One row of class scores per pair, for NumPy and JAX arrays alike."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, positive
-from tacit.models.token_arrays import rows
+from tacit.arguments import Array, integer, one_of, positive
+from tacit.models.token_arrays import DTYPES, rows
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record
 
@@ -34,6 +34,8 @@ class TokenQuadratic(Record):
         Both tokens use one half, width x tokens, so that (a, b) and (b, a) are one input.
     seed
         The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
 
     Examples
     --------
@@ -45,9 +47,10 @@ class TokenQuadratic(Record):
     """
 
     width: int = 128
-    alpha: float = 1.0
+    alpha: float = dataclasses.field(default=1.0, kw_only=True)
     shared: bool = False
     seed: int = 0
+    precision: str = "single"
 
     def __post_init__(self) -> None:
         integer(WHO, "width", self.width, least=1)
@@ -56,6 +59,7 @@ class TokenQuadratic(Record):
             raise ValueError(f"{WHO}: shared must be True or False, got {self.shared!r}")
         object.__setattr__(self, "shared", bool(self.shared))
         integer(WHO, "seed", self.seed, least=0)
+        one_of(WHO, "precision", self.precision, DTYPES)
 
     @property
     def homogeneity(self) -> int:
@@ -75,7 +79,8 @@ class TokenQuadratic(Record):
         inputs = problem.tokens * (1 if self.shared else 2)
         inner = rng.standard_normal((self.width, inputs)) / math.sqrt(2)
         outer = rng.standard_normal((problem.classes, self.width)) / math.sqrt(self.width)
-        return {"inner": self.alpha * inner, "outer": self.alpha * outer}
+        dtype = DTYPES[self.precision]
+        return {"inner": dtype(self.alpha * inner), "outer": dtype(self.alpha * outer)}
 
     def logits(self, parameters: dict[str, Any], pairs: Any) -> Any:
         """One row of class scores per pair, for NumPy and JAX arrays alike."""

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, positive
-from tacit.models.token_arrays import library, rows
+from tacit.arguments import Array, integer, one_of, positive
+from tacit.models.token_arrays import DTYPES, library, rows
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record
 
@@ -43,6 +43,8 @@ class TokenTransformer(Record):
         Multiplies embedding and position.
     seed
         The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
 
     Examples
     --------
@@ -60,11 +62,13 @@ class TokenTransformer(Record):
     positions: bool = True
     scale: float = 1.0
     seed: int = 0
+    precision: str = "single"
 
     def __post_init__(self) -> None:
         for name in ("width", "heads", "hidden"):
             integer(WHO, name, getattr(self, name), least=1)
         integer(WHO, "seed", self.seed, least=0)
+        one_of(WHO, "precision", self.precision, DTYPES)
         object.__setattr__(self, "scale", positive(WHO, "scale", self.scale))
         if not isinstance(self.positions, bool | np.bool_):
             raise ValueError(f"{WHO}: positions must be True or False, got {self.positions!r}")
@@ -96,10 +100,15 @@ class TokenTransformer(Record):
         if self.positions:
             tensors["position"] = self.scale * layer(LENGTH, width)
         tensors |= {name: layer(width, width) for name in ("query", "key", "value", "output")}
-        tensors |= {"inner": layer(hidden, width), "inner_bias": np.zeros(hidden),
-                    "outer": layer(width, hidden), "outer_bias": np.zeros(width),
-                    "unembedding": layer(problem.classes, width)}  # fmt: skip
-        return tensors
+        tensors |= {
+            "inner": layer(hidden, width),
+            "inner_bias": np.zeros(hidden),
+            "outer": layer(width, hidden),
+            "outer_bias": np.zeros(width),
+            "unembedding": layer(problem.classes, width),
+        }
+        dtype = DTYPES[self.precision]
+        return {name: part.astype(dtype) for name, part in tensors.items()}
 
     def logits(self, parameters: dict[str, Any], pairs: Any) -> Any:
         """One row of class scores per pair, for NumPy and JAX arrays alike."""

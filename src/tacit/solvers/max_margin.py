@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, overload
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
+from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.pair import SignedPair
@@ -13,6 +16,7 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import exact, interpolate, power_norm
 from tacit.solvers.constraints import mended, reduce
 from tacit.solvers.continuation import FAR, Failed
+from tacit.solvers.data import unpacked
 from tacit.solvers.margins import face
 from tacit.solvers.margins.active_set import Iterate, Unbounded, settle
 from tacit.solvers.margins.least import ByInterpolation, least_squares
@@ -39,9 +43,19 @@ from tacit.solvers.units import FARTHEST, ORDINARY, Units, exponents, representa
 from tacit.threads import one_blas_thread
 
 
+@overload
 def max_margin(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = True
-) -> Solution:
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def max_margin(
+    problem: Classification, regularizer: Regularizer, /, *, throw: bool = ...
+) -> Solution: ...
+
+
+def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
     `residual` of the solution is the largest violation max(0, 1 - margin); its `kkt` is the
@@ -50,7 +64,7 @@ def max_margin(
     Parameters
     ----------
     X
-        The samples, one row each.
+        The samples, one row each, or a problem in the place of X and y.
     y
         The labels, -1 or +1.
     regularizer
@@ -75,6 +89,7 @@ def max_margin(
     >>> tacit.max_margin(X, y, tacit.L2()).beta.round(4)
     array([0.3333, 0.3333])
     """
+    X, y, regularizer = unpacked("max_margin", Classification, X, y, regularizer)
     X, y = classification_data("max_margin", X, y)
     must_fit("max_margin", regularizer, X.shape[1])
     Z = X * y[:, None]

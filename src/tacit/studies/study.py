@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.records import Record
 from tacit.studies.axes import Axis, read_axes, read_seeds, refuse_endless
-from tacit.studies.cells import PARTS
+from tacit.studies.cells import OPTIONAL, PARTS
 from tacit.studies.checks import check_adaptive, check_function, check_names, check_parts
 from tacit.studies.drawn import check_draw
 from tacit.studies.parts import name_of_function
@@ -23,8 +23,9 @@ from tacit.studies.parts import name_of_function
 class Study(Record):
     """A study, checked when it is made: nothing has to run to find a wrong key or value.
 
-    Either `problem`, `model` and `flow` are tables of public names ({"is": "DualFlow", ...})
-    and `record`, `trajectory` and `probes` say what is kept; or `function` is called.
+    Either `problem`, `model` and `method` are tables of public names ({"is": "DualFlow", ...}),
+    which `train` is called with, and `final`, `trajectory` and `probes` say what is kept; or
+    `function` is called.
 
     Parameters
     ----------
@@ -34,9 +35,17 @@ class Study(Record):
         A table that makes the problem.
     model
         A table that makes the model.
-    flow
+    method
         A table that makes the method.
+    penalty
+        A regularizer with the number it is multiplied by, {"is": "L1", "times": 1e-3}.
+    stop
+        One table or several that make stop rules, {"is": "Time", "t": 10.0}.
     record
+        One table or several that make record rules.
+    batch
+        The number of samples in a step.
+    final
         Names of values to keep at the end.
     trajectory
         Names of whole curves to keep.
@@ -80,8 +89,12 @@ class Study(Record):
     name: str
     problem: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
-    flow: Mapping[str, Any] | None = None
-    record: tuple[str, ...] = ()
+    method: Mapping[str, Any] | None = None
+    penalty: Mapping[str, Any] | None = None
+    stop: Any = None
+    record: Any = None
+    batch: int | None = None
+    final: tuple[str, ...] = ()
     trajectory: tuple[str, ...] = ()
     probes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     function: Any = None
@@ -105,10 +118,13 @@ class Study(Record):
                 f"{who}: name must be letters, digits and . + - _, as it names files; "
                 f"got {self.name!r:.80}"
             )
-        for field in ("record", "trajectory"):
+        for field in ("final", "trajectory"):
             object.__setattr__(self, field, _names(who, field, getattr(self, field)))
-        for field in ("problem", "model", "flow", "probes", "arguments", "dims", "labels", "draw"):
+        tables = ("problem", "model", "method", "penalty", "probes", "arguments", "dims")
+        for field in (*tables, "labels", "draw"):
             object.__setattr__(self, field, _plain(who, field, getattr(self, field)))
+        for field in ("stop", "record"):
+            object.__setattr__(self, field, _rules(who, field, getattr(self, field)))
         object.__setattr__(self, "axes", read_axes(who, self.grid))
         object.__setattr__(self, "seed_values", read_seeds(who, self.seeds))
         refuse_endless(who, "the grid", math.prod(self.shape))
@@ -126,8 +142,10 @@ class Study(Record):
     def template(self) -> dict[str, Any]:
         """A cell before the axes and the seed are put in."""
         found: dict[str, Any] = {part: getattr(self, part) for part in PARTS}
-        return found | {"record": list(self.record), "trajectory": list(self.trajectory),
-                        "probes": self.probes}  # fmt: skip
+        asked = {name: getattr(self, name) for name in (*OPTIONAL, "batch")}
+        found |= {name: value for name, value in asked.items() if value is not None}
+        kept = {"final": list(self.final), "trajectory": list(self.trajectory)}
+        return found | kept | {"probes": self.probes}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -155,6 +173,13 @@ def _names(who: str, field: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):
         raise ValueError(f"{who}: {field} must be a list of names, got {given!r:.80}")
     return tuple(dict.fromkeys(given))
+
+
+def _rules(who: str, field: str, given: Any) -> Any:
+    """A table, or a list of several, in plain JSON values."""
+    if isinstance(given, list | tuple):
+        return [_plain(who, field, table) for table in given]
+    return _plain(who, field, given)
 
 
 def _plain(who: str, field: str, given: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
@@ -18,7 +18,13 @@ class Goals:
     """
 
     def __init__(
-        self, who: str, task: Task, rules: Sequence[stopping.Stop], located: bool, steady: bool
+        self,
+        who: str,
+        task: Task,
+        rules: Sequence[stopping.Stop],
+        recorded: Collection[str],
+        located: bool,
+        steady: bool,
     ) -> None:
         self.task, self.seeks = task, located
         self.goals = [rule for rule in rules if not rule.budget]
@@ -28,7 +34,11 @@ class Goals:
         self.near = [rule for rule in self.goals if rule.directional]
         self.others = [r for r in self.goals if r not in self.levels and not r.directional]
         for rule in self.others:
-            task.must_record(who, rule)
+            if missing := [name for name in rule.looks_at if name not in recorded]:
+                raise ValueError(
+                    f"{who}: {type(rule).__name__} looks at {missing[0]}, which is not recorded "
+                    f"here; there are {', '.join(recorded)}"
+                )
         if self.near and not task.linear:
             raise ValueError(
                 f"{who}: Near needs a linear predictor, which {type(task.model).__name__} has not"

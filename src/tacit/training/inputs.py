@@ -1,4 +1,4 @@
-"""What a model is given of a problem: rows, or places of entries of a matrix; test samples."""
+"""What a model is given of a problem: rows, or places of entries of a matrix."""
 
 from __future__ import annotations
 
@@ -24,20 +24,3 @@ def outputs(model: Model, parameters: Any, inputs: Any) -> Any:
         return model.matrix(parameters).reshape(-1)[inputs]
     assert isinstance(model, Separable)
     return model.predictor(parameters)[inputs]
-
-
-def held_out(who: str, problem: Any, test: Any) -> Any:
-    """Test samples of the kind and dimension of the problem; None where none are given."""
-    if test is None:
-        return None
-    if isinstance(problem, MatrixProblem) or type(test) is not type(problem):
-        raise ValueError(
-            f"{who}: test must be a Regression or a Classification as the problem is, which is a "
-            f"{type(problem).__name__}, got {type(test).__name__}"
-        )
-    if test.dimension != problem.dimension:
-        raise ValueError(
-            f"{who}: test must have the {problem.dimension} features of the problem, got "
-            f"{test.dimension}"
-        )
-    return test

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Outcome, Record
+from tacit.training import saving
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -51,6 +54,17 @@ class Path(Record):
         """The outputs of the model on the samples at the end."""
         return self._last("predictions", "they were not recorded; see predictor")
 
+    def plot(self, *names: str, x: str | None = None) -> Any:
+        """A figure of the recorded numbers `names`; see tacit.plot, which draws several paths."""
+        from tacit import plot
+
+        return plot(self, *names, x=x)
+
+    def save(self, file: str | os.PathLike[str]) -> FilePath:
+        """Write everything to `file`, for `load_path`: also what `resume` needs."""
+        saved = saving.Saved(self.outcome, self.dataset, self.parameters, self.memory)
+        return saving.write(saved, file)
+
     def _last(self, name: str, why: str) -> Array:
         if name not in self.dataset:
             raise AttributeError(f"Path.{name}: {why}")
@@ -63,3 +77,20 @@ class Path(Record):
         found.append(("log_loss", f"{self.log_loss:.6g}"))
         sizes = ", ".join(f"{name} {size}" for name, size in self.dataset.sizes.items())
         return [*found, ("dataset", f"{', '.join(map(str, self.dataset.data_vars))} ({sizes})")]
+
+
+def load_path(file: str | os.PathLike[str]) -> Path:
+    """The path that `path.save(file)` wrote; `train(..., resume=path)` goes on from it.
+
+    Examples
+    --------
+    >>> import os, tacit, tempfile
+    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
+    >>> net, method = tacit.DiagonalNet(2, alpha=0.1), tacit.GradientDescent(1e-3)
+    >>> half = tacit.train(net, problem, method, stop=tacit.Steps(500))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     half = tacit.load_path(half.save(os.path.join(folder, "half.nc")))
+    >>> tacit.train(net, problem, method, stop=tacit.Steps(1000), resume=half).steps
+    1000
+    """
+    return Path(*saving.read("load_path", file))

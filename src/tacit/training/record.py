@@ -25,7 +25,10 @@ class Rule(Record, abc.ABC):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class LogSpaced(Rule):
-    """`per_decade` records in every factor of ten of the steps, or of the time of a flow."""
+    """`per_decade` records in every factor of ten of the steps, or of the time of a flow.
+
+    Also of the time where steps are of several sizes and Time ends the run.
+    """
 
     per_decade: int = 20
 
@@ -127,6 +130,21 @@ def steps_to_record(who: str, given: Sequence[Rule], last: int, epoch: int | Non
             )
         found |= {k * unit for k in asked}
     return sorted(found)
+
+
+def times_to_record(who: str, given: Sequence[Rule], first: float, last: float) -> list[float]:
+    """The times to record, from that of the first step to the last one."""
+    if first > last:
+        raise ValueError(f"{who}: Time must reach one step, {first:.3g}, got {last:g}")
+    found = {last}
+    for rule in given:
+        if isinstance(rule, At):
+            found |= {t for t in rule.moments(who, "times") if 0 < t < last}
+        if not isinstance(rule, LogSpaced):
+            continue
+        count = int(rule.per_decade * math.log10(last / first) * (1 + 1e-12)) + 1
+        found |= {first * 10 ** (k / rule.per_decade) for k in range(count)}
+    return sorted(t for t in found if t <= last)
 
 
 def log_spaced(last: int, per_decade: int) -> list[int]:

@@ -24,7 +24,7 @@ def check_same(who: str, before: object, told: dict[str, Any]) -> None:
         if old != new:
             name = part
             if isinstance(old, dict) and isinstance(new, dict):
-                name = next(k for k in old.keys() | new.keys() if old.get(k) != new.get(k))
+                name = next(k for k in {**new, **old} if old.get(k) != new.get(k))
                 old, new = old.get(name), new.get(name)
                 name = f"{name} of the {part}"
             raise ValueError(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
@@ -25,7 +26,7 @@ from tacit.training.exact.task import Moment as FlowMoment
 from tacit.training.exact.task import Task as FlowTask
 from tacit.training.exact.task import task as flow_task
 from tacit.training.inputs import inputs_of, outputs
-from tacit.training.task import Moment
+from tacit.training.task import Meter, Moment, Task
 
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
 
@@ -81,14 +82,14 @@ class SampleLoss:
         return jax.nn.logsumexp(logs) - math.log(len(y))
 
 
-class SampleTask:
+class SampleTask(Task):
     """A checked pair of a Model and a Regression, a Classification or a matrix problem."""
 
     outside = False
 
     def __init__(self, who: str, model: Any, problem: Any) -> None:
         self.who = who
-        self.flow: FlowTask = flow_task(who, model, problem, problem.test)
+        self.flow: FlowTask = flow_task(who, model, problem)
         self.model, self.problem, self.start = self.flow.model, problem, self.flow.start
         self.samples: int = problem.samples
         self.objective = SampleLoss(self.model, problem.loss, self.samples)
@@ -103,6 +104,16 @@ class SampleTask:
                 f"is {np.abs(predictions).max():.3g}); take a smaller start"
             )
         self.unit = self.flow.loss.log_unit(predictions)
+
+    def trained(self, parameters: Any) -> Any:
+        if isinstance(self.model, FunctionModel):
+            return self.model.flattened(parameters)
+        return parameters
+
+    def whole(self, parameters: Any) -> Any:
+        if isinstance(self.model, FunctionModel):
+            return self.model.unflattened(parameters)
+        return parameters
 
     def log_unit(self) -> float:
         return self.unit
@@ -121,16 +132,6 @@ class SampleTask:
             return self.model.matrix(parameters)
         assert isinstance(self.model, Separable)
         return self.model.predictor(parameters)
-
-    def must_record(self, who: str, rule: Any) -> None:
-        names = [rule.name] if hasattr(rule, "name") else list(rule._levels())
-        known = [name for name in self.meter(None).first if name != "step"]
-        for name in names:
-            if name not in known:
-                raise ValueError(
-                    f"{who}: {type(rule).__name__} looks at {name}, which is not recorded here; "
-                    f"there are {', '.join(known)}"
-                )
 
     def shaped(self, who: str, penalty: Any) -> Any:
         """A penalty of matrices sees the flat parameters of a LinearMatrix as its matrix."""
@@ -173,7 +174,7 @@ def describe(model: Any, problem: Any) -> dict[str, Any]:
     return {"problem": described, "model": model.describe()}
 
 
-class SampleMeter:
+class SampleMeter(Meter):
     """What is measured along the way; the rest of a dataset follows from the records."""
 
     def __init__(self, task: SampleTask, penalty: Any) -> None:
@@ -193,7 +194,7 @@ class SampleMeter:
                 found["train_accuracy"] = float(accuracy(predictions * task.problem.y))
             elif task.linear and task.problem.truth is not None:
                 found |= self._errors(task.predictor(theta))
-            if task.flow.test is not None:
+            if task.problem.test is not None:
                 found |= self._tested(theta)
             if self.penalty is not None:
                 found |= self._penalty(moment, found["loss"])
@@ -225,7 +226,7 @@ class SampleMeter:
         return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
 
     def _tested(self, theta: Array) -> dict[str, float]:
-        test = self.task.flow.test
+        test = self.task.problem.test
         found = np.asarray(self.task.model.predict(theta, test.X))
         loss = type(self.task.flow.loss)(test.y, test.loss)
         result = {"test_loss": float(np.exp(loss.log_loss(found)))}

@@ -28,6 +28,11 @@ class Stop(Record):
         """How far `predictor` is from where the rule stops, in degrees; 0 and less is there."""
         return math.inf
 
+    @property
+    def looks_at(self) -> tuple[str, ...]:
+        """The recorded numbers that the rule looks at."""
+        return ()
+
     def missed(self, numbers: Mapping[str, float]) -> str | None:
         """What a record lacks of the goal, in words; None if it is met or is no number."""
         return None
@@ -192,6 +197,10 @@ class Accuracy(Stop):
         given = {"train_accuracy": self.train, "test_accuracy": self.test}
         return {name: level for name, level in given.items() if level is not None}
 
+    @property
+    def looks_at(self) -> tuple[str, ...]:
+        return tuple(self._levels())
+
     def missed(self, numbers: Mapping[str, float]) -> str | None:
         short = [
             f"{name.replace('_', ' ')} {numbers[name]:.4g} below {level:g}"
@@ -221,6 +230,10 @@ class Below(Stop):
         if not isinstance(self.name, str):
             raise ValueError(f"Below: name must be that of a recorded number, got {self.name!r}")
         object.__setattr__(self, "value", real("Below", "value", self.value))
+
+    @property
+    def looks_at(self) -> tuple[str, ...]:
+        return (self.name,)
 
     def missed(self, numbers: Mapping[str, float]) -> str | None:
         found = numbers[self.name]

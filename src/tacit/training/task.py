@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from tacit.arguments import Array
@@ -28,11 +28,19 @@ class Meter(Protocol):
     def look(self, moment: Moment) -> Mapping[str, float]:
         """The numbers of a moment, among them `loss` and `log_loss`."""
 
+    def bounds(self, moment: Moment) -> Iterator[Mapping[str, float]]:
+        """Numbers that are no worse than the true ones and cost less, ever better; or none."""
+        yield from ()
+
     def keep(self, moment: Moment, numbers: Mapping[str, float]) -> None:
         """Adds a moment to the records."""
 
     def dataset(self) -> Any:
         """The records as a labelled dataset, without attributes."""
+
+    def stalled(self, moment: Moment) -> str | None:
+        """Why nothing but decay can move the parameters any more, in words; None if they move."""
+        return None
 
 
 class Task(Protocol):
@@ -47,6 +55,18 @@ class Task(Protocol):
     outside: bool  # whether compiled steps go one by one, which convolutions need
     linear: bool  # whether there is a linear predictor
 
+    def trained(self, parameters: Any) -> Any:
+        """Those of all parameters of the model that training moves, as the methods see them."""
+        return parameters
+
+    def whole(self, parameters: Any) -> Any:
+        """All parameters of the model from those that training moves."""
+        return parameters
+
+    def full_data(self) -> Any:
+        """`data`, or a shorter form of them for a run that sees all samples at every step."""
+        return self.data
+
     def log_unit(self) -> float:
         """log of the loss that relative levels refer to."""
 
@@ -58,12 +78,10 @@ class Task(Protocol):
 
     def shaped(self, who: str, penalty: Any) -> Any:
         """The penalty as it acts on these parameters, or a ValueError where it cannot."""
+        return penalty
 
     def meter(self, penalty: Any) -> Meter:
         """A new meter, which has the start as its first record."""
-
-    def must_record(self, who: str, rule: Any) -> None:
-        """A ValueError if a rule looks at a number that this task does not record."""
 
     def describe(self) -> dict[str, Any]:
         """The problem and the model as plain JSON values."""

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import integer
-from tacit.models.function import FunctionModel
+from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
+from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.classification import Classification
+from tacit.problems.images.arrays import Images
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
@@ -24,10 +26,12 @@ from tacit.training.descent.driver import Plan, Run, State, follow, plan
 from tacit.training.descent.method import Descent
 from tacit.training.exact.flow import Course, Flow
 from tacit.training.exact.run import run_flow
+from tacit.training.images.task import ImageTask
 from tacit.training.path import Path
 from tacit.training.resume import check_same
 from tacit.training.samples import SampleTask, describe
 from tacit.training.task import Progress, Task
+from tacit.training.tokens.task import TokenTask
 from tacit.versions import versions
 
 Stops = stopping.Stop | Sequence[stopping.Stop] | None
@@ -100,7 +104,9 @@ def train(
             "train: the method must be one such as GradientDescent(0.01), got "
             f"{type(method).__name__}"
         )
-    task = task_of(who, model, problem)
+    # parameters that no loss pulls at stay where they are
+    still = penalty is None and method.elementwise and not method.weight_decay
+    task = task_of(who, model, problem, still)
     penalty = checked_penalty(who, method, penalty, task)
     size = batches(who, task.samples, batch)
     if size.size is not None and not method.batches:
@@ -116,14 +122,31 @@ def train(
         return _go_on(run, todo, told, resume, progress)
 
 
-def task_of(who: str, model: Any, problem: Any) -> Task:
-    """`model` and `problem` as one task; otherwise an error that says why."""
+def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
+    """`model` and `problem` as one task; otherwise an error that says why.
+
+    `still` says that parameters without a gradient stay where they are.
+    """
+    if isinstance(problem, TokenPairs):
+        return TokenTask(who, model, problem)
+    if isinstance(model, TokenNet):
+        raise ValueError(
+            f"{who}: {type(model).__name__} answers pairs of tokens, got {_kind(problem)}; use "
+            "modular_arithmetic() or permutation_group() as the problem"
+        )
+    if isinstance(problem, Images):
+        return ImageTask(who, model, problem, still)
     if isinstance(problem, Regression | Classification | MatrixProblem):
         return SampleTask(who, model, problem)
     raise ValueError(
-        f"{who}: the problem must be a Regression, a Classification or a matrix problem such as "
-        f"Completion, got {type(problem).__name__}; wrap the data as Regression(X, y)"
+        f"{who}: the problem must be a Regression, a Classification, a matrix problem such as "
+        f"Completion, pairs of tokens or Images, got {_kind(problem)}; wrap the data as "
+        "Regression(X, y)"
     )
+
+
+def _kind(thing: Any) -> str:
+    return f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
 
 
 def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
@@ -218,7 +241,7 @@ def _from_start(run: Run, todo: Plan, told: dict[str, Any], progress: Progress |
     outcome = todo.goals.met(moment, numbers)
     if outcome is None:
         state, outcome = follow(run, state, meter, todo, progress)
-    return _stepped(run.task.model, state, outcome, told, meter.dataset())
+    return _stepped(run, state, outcome, told, meter.dataset())
 
 
 def _go_on(
@@ -233,10 +256,7 @@ def _go_on(
             f"train: resume has taken {before.steps} steps already, which stop must exceed"
         )
     assert before.memory is not None
-    parameters = before.parameters
-    if isinstance(run.task.model, FunctionModel):
-        parameters = run.task.model.flattened(parameters)
-    state = run.again(parameters, before.memory, before.steps)
+    state = run.again(before.parameters, before.memory, before.steps)
     meter = run.task.meter(run.penalty)
     start = run.moment(run.begin())
     meter.keep(start, meter.look(start))
@@ -244,9 +264,9 @@ def _go_on(
     outcome = todo.goals.met(moment, meter.look(moment))
     if outcome is not None:
         return before
+    kept = todo.kept(before, run.rate(state))
     state, outcome = follow(run, state, meter, todo, progress)
-    old = before.dataset
-    kept = np.isin(old.step.values, todo.records)
+    old = before.dataset.drop_vars("epoch", errors="ignore")
     new = meter.dataset()
     both = xarray.concat(
         [old.isel(time=np.flatnonzero(kept)), new.isel(time=slice(1, None))],
@@ -259,18 +279,18 @@ def _go_on(
     )
     if "final_parameters" in new:
         both["final_parameters"] = new["final_parameters"]
-    return _stepped(run.task.model, state, outcome, told, both)
+    return _stepped(run, state, outcome, told, both)
 
 
-def _stepped(
-    model: Any, state: State, outcome: Outcome, told: dict[str, Any], dataset: Any
-) -> Path:
+def _stepped(run: Run, state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
     """The path of a step-by-step method; one that diverged cannot go on."""
     import jax
 
-    parameters = jax.tree.map(np.asarray, state.parameters)
-    if isinstance(model, FunctionModel):
-        parameters = model.unflattened(parameters)
+    if run.batches.epoch is not None:
+        about = {"units": "epochs", "long_name": "number of passes over the samples"}
+        epochs = dataset.step.values / run.batches.epoch
+        dataset = dataset.assign_coords(epoch=("time", epochs, about))
+    parameters = run.task.whole(jax.tree.map(np.asarray, state.parameters))
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
     lost = outcome.kind is Kind.DIVERGED
     return _path(dataset, outcome, told, parameters, None if lost else memory)

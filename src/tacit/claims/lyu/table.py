@@ -18,7 +18,7 @@ from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
 from tacit.problems.matrices import Completion, multiplication_table
 from tacit.regularizers.spectral import Frobenius, Nuclear
-from tacit.solvers.matrices.interpolate import interpolate_matrix
+from tacit.solvers.interpolate import interpolate
 from tacit.solvers.matrices.solution import MatrixSolution
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import At, LogSpaced
@@ -76,7 +76,7 @@ def table(dimension: int, fraction: float, seed: int) -> Case:
 
 def least_nuclear(case: Case) -> MatrixSolution:
     """The least nuclear norm over symmetric matrices, which know (j, i) with (i, j)."""
-    return interpolate_matrix(case.mirrored, Nuclear())
+    return interpolate(case.mirrored, Nuclear())
 
 
 def kernel_matrix(case: Case, alpha: float) -> Array:
@@ -217,7 +217,7 @@ def _premises(
     certified = max(max(found.kkt, found.residual) for found in nuclear)
     told = max(distance(found.matrix, case.truth)
                for case, found in zip(tables, nuclear, strict=True))  # fmt: skip
-    same = max(distance(kernel, interpolate_matrix(case.mirrored, Frobenius()).matrix)
+    same = max(distance(kernel, interpolate(case.mirrored, Frobenius()).matrix)
                for case, kernel in zip(tables, kernels, strict=True))  # fmt: skip
     return {
         "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),

@@ -27,7 +27,7 @@ from tacit.claims.notsawo.token_runs import (
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 
 MOST = 0.9  # the validation accuracy of a delay: when the last pairs follow is a matter of chance
 Runs = dict[float, Any]  # by beta, falling

@@ -14,7 +14,8 @@ from tacit.claims.verdict import Size
 from tacit.regularizers import hypentropy
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
-from tacit.solvers.interpolate import interpolate, interpolate_path
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import interpolate_path
 
 
 def q(z: Array) -> Array:

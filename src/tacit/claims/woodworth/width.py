@@ -16,7 +16,7 @@ from tacit.models.factorization import Factorization
 from tacit.problems.matrices import Sensing, commuting_sensing, gaussian_sensing
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
-from tacit.solvers.matrices.interpolate import interpolate_matrix
+from tacit.solvers.interpolate import interpolate
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.record import LogSpaced
 from tacit.training.train import train
@@ -79,7 +79,7 @@ def end(model: Factorization, problem: Sensing) -> Array:
 
 def far(trained: Array, problem: Sensing, regularizer: Spectral) -> float:
     """Relative Frobenius distance of a trained matrix to the argmin of the regularizer."""
-    goal = interpolate_matrix(problem, regularizer).matrix
+    goal = interpolate(problem, regularizer).matrix
     return float(np.linalg.norm(trained - goal) / np.linalg.norm(goal))
 
 

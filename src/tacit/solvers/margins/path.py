@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import Array, classification_data, finite_array
+from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.q import Q
 from tacit.solvers.continuation import KERNEL, Failed
+from tacit.solvers.data import unpacked
 from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.changes import Tracker
 from tacit.solvers.margins.rows import scaled_rows
@@ -100,10 +103,34 @@ class MarginPath(Record):
         ]
 
 
+@overload
 def max_margin_path(
     X: ArrayLike,
     y: ArrayLike,
-    depth: int = 2,
+    depth: int = ...,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = ...,
+    throw: bool = ...,
+) -> MarginPath: ...
+
+
+@overload
+def max_margin_path(
+    problem: Classification,
+    depth: int = ...,
+    /,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = ...,
+    throw: bool = ...,
+) -> MarginPath: ...
+
+
+def max_margin_path(
+    X: Any,
+    y: Any = None,
+    depth: Any = 2,
     *,
     mus: ArrayLike,
     shape: ArrayLike | None = None,
@@ -114,7 +141,7 @@ def max_margin_path(
     Parameters
     ----------
     X
-        The samples, one row each.
+        The samples, one row each, or a problem in the place of X and y.
     y
         The labels, -1 or +1.
     depth
@@ -141,6 +168,7 @@ def max_margin_path(
            [0.007, 0.496]])
     """
     who = "max_margin_path"
+    X, y, depth = unpacked(who, Classification, X, y, depth, default=2)
     X, y = classification_data(who, X, y)
     mus = scales(who, mus)
     largest = Q(depth, mu=float(mus.max()), shape=shape)

@@ -34,7 +34,7 @@ from tacit.threads import one_blas_thread
 RESOLVED = 1e-11  # slacks 1 - s below this are too coarse in float64
 
 
-def interpolate_matrix(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
+def matrix_interpolant(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
     """The matrix that fits <X_n, M> = y_n with the least value of the regularizer.
 
     Any consistent measurements are solved, also dependent or repeated ones.
@@ -64,12 +64,13 @@ def interpolate_matrix(problem: MatrixData, reg: Spectral, *, throw: bool = True
     """
     if not isinstance(reg, Spectral):
         raise ValueError(
-            f"interpolate_matrix: expected a spectral regularizer such as Nuclear(), got {reg!r}"
+            f"interpolate: a matrix needs a regularizer of singular values such as Nuclear(), got "
+            f"{reg!r}; problem.regression() has its entries as a vector"
         )
     with one_blas_thread():
         solution = in_good_units(problem, reg)
     if throw and not solution.outcome.ok:
-        raise NumericalError("interpolate_matrix", solution.outcome)
+        raise NumericalError("interpolate", solution.outcome)
     return solution
 
 
@@ -105,7 +106,7 @@ def interpolate_measured(
             f"interpolate: X has {len(matrices)} matrices but y has {len(y)} entries;"
             " they must match"
         )
-    return interpolate_matrix(Sensed(matrices, y), reg, throw=throw)
+    return matrix_interpolant(Sensed(matrices, y), reg, throw=throw)
 
 
 def found(problem: MatrixData, reg: Spectral) -> Found:
@@ -139,7 +140,7 @@ def solve(at: Measurements, reg: Spectral) -> Found:
         return Found(*nuclear.solve(at))
     if isinstance(reg, Schatten):
         return schatten(at, reg)
-    raise ValueError(f"interpolate_matrix: knows Nuclear, Frobenius and Schatten, got {reg}")
+    raise ValueError(f"interpolate: knows Nuclear, Frobenius and Schatten, got {reg}")
 
 
 def schatten(at: Measurements, reg: Schatten) -> Found:

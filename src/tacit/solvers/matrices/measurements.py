@@ -163,9 +163,9 @@ def measurements(problem: MatrixData) -> Measurements | Outcome:
     if entries is not None:
         return distinct(problem.shape, np.asarray(entries, dtype=np.intp), problem.y)
     try:
-        reduced = constraints.reduce("interpolate_matrix", problem.design, problem.y)
+        reduced = constraints.reduce("interpolate", problem.design, problem.y)
     except ValueError as error:  # raised for contradicting rows only
-        sentence = str(error).removeprefix("interpolate_matrix: ").replace("no beta", "no matrix")
+        sentence = str(error).removeprefix("interpolate: ").replace("no beta", "no matrix")
         return Outcome(Kind.INFEASIBLE, sentence.replace("range of X", "range of the measurements"))
     return Rows(problem.shape, reduced.orthonormal())
 

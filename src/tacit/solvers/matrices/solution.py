@@ -45,7 +45,7 @@ class MatrixSolution(Record):
     --------
     >>> import tacit
     >>> problem = tacit.Completion((2, 2), [[0, 0], [0, 1], [1, 0]], [1.0, 2.0, 3.0])
-    >>> solution = tacit.interpolate_matrix(problem, tacit.Frobenius())
+    >>> solution = tacit.interpolate(problem, tacit.Frobenius())
     >>> solution.outcome.ok, round(solution.value, 6)
     (True, 14.0)
     """

@@ -11,14 +11,17 @@ this ratchet asks of its growth: the two agree for as long as no weight of M's p
 from __future__ import annotations
 
 import dataclasses
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import Array, classification_data
+from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.q import Q
 from tacit.solvers.continuation import Failed
+from tacit.solvers.data import unpacked
 from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.path import Change, scales
 from tacit.solvers.max_margin import must_fit
@@ -77,10 +80,34 @@ class RatchetPath(Record):
         ]
 
 
+@overload
 def ratchet_path(
     X: ArrayLike,
     y: ArrayLike,
-    depth: int = 2,
+    depth: int = ...,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = ...,
+    throw: bool = ...,
+) -> RatchetPath: ...
+
+
+@overload
+def ratchet_path(
+    problem: Classification,
+    depth: int = ...,
+    /,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = ...,
+    throw: bool = ...,
+) -> RatchetPath: ...
+
+
+def ratchet_path(
+    X: Any,
+    y: Any = None,
+    depth: Any = 2,
     *,
     mus: ArrayLike,
     shape: ArrayLike | None = None,
@@ -91,7 +118,7 @@ def ratchet_path(
     Parameters
     ----------
     X
-        The samples, one row each.
+        The samples, one row each, or a problem in the place of X and y.
     y
         The labels, -1 or +1.
     depth
@@ -117,6 +144,7 @@ def ratchet_path(
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])
     """
+    X, y, depth = unpacked(WHO, Classification, X, y, depth, default=2)
     X, y = classification_data(WHO, X, y)
     mus = scales(WHO, mus)
     law = Q(depth, mu=1.0, shape=shape)

@@ -3,9 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from tacit.arguments import integer
+
+
+class Shared(NamedTuple):
+    """A part of the data that belongs to all samples."""
+
+    value: Any
+
+
+def per_sample(function: Callable[[Any], Any], data: Any) -> Any:
+    """The data with `function` applied to all arrays that have a row per sample."""
+    import jax
+
+    def shared(part: Any) -> bool:
+        return isinstance(part, Shared)
+
+    return jax.tree.map(lambda part: part if shared(part) else function(part), data, is_leaf=shared)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -13,13 +13,15 @@ import numpy as np
 from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.descent.batches import Batches
+from tacit.training.descent.batches import Batches, per_sample
 from tacit.training.descent.method import Descent, Objective, Oracle, plus
 from tacit.training.goals import Goals
+from tacit.training.path import Path
 from tacit.training.task import Meter, Moment, Progress, Task
 
 MOST = 10**7  # steps of a run that only a goal ends
 LARGEST = math.log(np.finfo(float).max)
+TOLD = 100  # times that a run tells its progress, at least
 LOOKS = 20  # per decade of steps at a goal, where records are fewer
 STOPS = (
     stopping.Steps,
@@ -68,13 +70,18 @@ class Run:
         batches: Batches,
         seed: int,
     ) -> None:
+        import jax
+        import jax.numpy as jnp
+
         self.who, self.task, self.method, self.penalty = who, task, method, penalty
         self.batches, self.seed = batches, seed
         terms = () if penalty is None else [term for term in penalty.weighted if term[0] > 0]
         self.weights = [weight for weight, _ in terms]
         regularizers = tuple(regularizer for _, regularizer in terms)
         self.code = Code(task.objective, method.kind(), method, regularizers, batches, task.outside)
-        self.given = self.weights, method.numbers(), task.data
+        data = task.data if batches.size else task.full_data()
+        data = jax.tree.map(jnp.asarray, data)  # once, not in every call of compiled steps
+        self.given = self.weights, method.numbers(), data
 
     def begin(self) -> State:
         """The state before the first step."""
@@ -96,7 +103,9 @@ class Run:
             jax.tree.structure(fresh.memory), [jnp.asarray(leaf) for leaf in leaves]
         )
         draws = self.batches.start(self.seed, taken)
-        return State(jax.tree.map(jnp.asarray, parameters), memory, draws, taken)
+        held = [jnp.asarray(leaf) for leaf in jax.tree.leaves(self.task.trained(parameters))]
+        trained = jax.tree.unflatten(jax.tree.structure(fresh.parameters), held)
+        return State(trained, memory, draws, taken)
 
     def advance(self, state: State, target: int) -> State:
         """The state after step number `target`."""
@@ -104,6 +113,22 @@ class Run:
             *self.given, state.taken, target, state.parameters, state.memory, state.draws
         )
         return State(parameters, memory, draws, target)
+
+    def reach(self, state: State, t: float, most: int) -> State:
+        """The state at the step that ends nearest to time `t`, but not beyond step `most`."""
+        while state.taken < most:
+            left = (t - self.moment(state).t) / self.rate(state)
+            if left < 0.5:
+                break
+            if not math.isfinite(left):  # one more step shows that it diverges
+                return self.advance(state, state.taken + 1)
+            # half the way at a time, since the rate may grow
+            state = self.advance(state, min(most, state.taken + max(1, int(left / 2))))
+        return state
+
+    def rate(self, state: State) -> float:
+        """The learning rate of the next step."""
+        return float(self.method.rate(state.parameters))
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""
@@ -133,14 +158,25 @@ def follow(
 ) -> tuple[State, Outcome]:
     """The last finite state, its records in `meter`, and how training ended."""
     records, goals = {*plan.records, plan.last}, plan.goals
-    for target in (look for look in plan.looks if look > state.taken):
-        moved = run.advance(state, target)
+    numbers = meter.first
+    for look in plan.looks:
+        if not plan.timed and look <= state.taken:
+            continue
+        moved = _advanced(run, state, look, plan, progress)
+        target = moved.taken
+        if target == state.taken:  # there is no step between two times to record
+            continue
         if not finite(moved.parameters):
             good = run.last(state, target, lambda s: finite(s.parameters))
             _blame(run, good)
+            _keep_last(run, state, meter, records)
             sentence = f"not finite after {good.taken + 1} steps; take a smaller learning rate"
             return state, Outcome(Kind.DIVERGED, sentence)
         moment = run.moment(moved)
+        if look not in records and _hopeless(meter, goals, moment):
+            state = moved
+            _tell(progress, plan, moment)
+            continue
         numbers = meter.look(moment)
         if goals.located(moment, numbers):  # between two looks: where exactly?
             before = run.last(state, target, lambda s: not _located(run, meter, goals, s))
@@ -149,15 +185,49 @@ def follow(
             numbers = meter.look(moment)
         if _beyond(numbers, meter.first):
             sentence = f"the loss is beyond float64 after {moved.taken} steps"
+            _keep_last(run, state, meter, records)
             return state, Outcome(Kind.DIVERGED, f"{sentence}; take a smaller learning rate")
         state, met = moved, goals.met(moment, numbers)
-        if state.taken in records or met is not None:
+        if look in records or met is not None:
             meter.keep(moment, numbers)
-        if progress is not None:
-            progress(state.taken / plan.last, f"step {state.taken} of {plan.last}")
+        _tell(progress, plan, moment)
         if met is not None:
             return state, met
+        if (reason := meter.stalled(moment)) is not None:
+            if look not in records:
+                meter.keep(moment, numbers)
+            sentence = f"{reason} after {state.taken} steps; take a smaller learning rate"
+            return state, Outcome(Kind.STALLED, sentence)
     return state, goals.ended(run.moment(state), numbers)
+
+
+def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress | None) -> State:
+    """The state at step or time `look`; with progress the way there is told now and then."""
+    if plan.timed:
+        return run.reach(state, look, plan.last)
+    if progress is not None:
+        piece = max(1, plan.last // TOLD)
+        while look - state.taken > piece:
+            state = run.advance(state, state.taken + piece)
+            _tell(progress, plan, run.moment(state))
+    return run.advance(state, look)
+
+
+def _tell(progress: Progress | None, plan: Plan, moment: Moment) -> None:
+    if progress is not None:
+        progress(plan.done(moment), f"step {moment.step}")
+
+
+def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
+    """Whether bounds that cost less than all numbers show that no goal is met."""
+    return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
+
+
+def _keep_last(run: Run, state: State, meter: Meter, records: set[int]) -> None:
+    """Records the last finite state, unless it is one that is recorded."""
+    if state.taken not in records:
+        moment = run.moment(state)
+        meter.keep(moment, meter.look(moment))
 
 
 def _located(run: Run, meter: Meter, goals: Goals, state: State) -> bool:
@@ -166,12 +236,26 @@ def _located(run: Run, meter: Meter, goals: Goals, state: State) -> bool:
 
 
 class Plan(NamedTuple):
-    """Steps to record, steps to look at, the last step, and the goals."""
+    """Steps to record and to look at, or times if `timed`; the last step; and the goals."""
 
-    records: list[int]
-    looks: list[int]
+    records: Sequence[Any]
+    looks: Sequence[Any]
     last: int
     goals: Goals
+    timed: bool = False
+
+    def done(self, moment: Moment) -> float:
+        """The share of the run that is done."""
+        share = moment.step / self.last
+        return min(1.0, max(share, moment.t / self.looks[-1])) if self.timed else share
+
+    def kept(self, path: Path, rate: float) -> Any:
+        """Which records of an earlier part of the same run belong to it."""
+        if not self.timed:
+            return np.isin(path.dataset.step.values, self.records)
+        passed = np.array([t for t in (0.0, *self.records) if t < path.t + rate / 2])
+        nearest = np.abs(path.dataset.t.values - passed[:, None]).argmin(axis=1)
+        return np.isin(np.arange(path.dataset.sizes["time"]), nearest)
 
 
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
@@ -179,12 +263,17 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     who, epoch = run.who, run.batches.epoch
     stopping.understood(who, stop, STOPS)
     last = _last_step(run, stop, epoch)
-    goals = Goals(who, run.task, stop, located=epoch is None, steady=run.method.steady)
+    recorded = run.task.meter(run.penalty).first
+    goals = Goals(who, run.task, stop, recorded, located=epoch is None, steady=run.method.steady)
+    time = stopping.first(stop, stopping.Time)
+    if time is not None and run.method.timed:
+        times = recording.times_to_record(who, record, run.rate(run.begin()), time.t)
+        return Plan(times, times, last, goals, timed=True)
     records = recording.steps_to_record(who, record, last, epoch)
     looks = set(records)
-    if goals.sought:
+    if goals.sought and epoch is None:
         looks |= set(recording.log_spaced(last, LOOKS))
-    if goals.any and epoch is not None:
+    elif goals.any and epoch is not None:
         looks |= set(range(epoch, last + 1, epoch))
     return Plan(records, sorted(looks), last, goals)
 
@@ -230,7 +319,7 @@ def _blame(run: Run, state: State) -> None:
         return
     found = {"subgradient": run.penalty.subgradient(state.parameters)}
     if run.method.penalties == "prox":
-        oracle = _oracle(run.code, run.weights, run.task.data, None)
+        oracle = _oracle(run.code, run.weights, run.given[2], None)
         rate = run.method.learning_rate
         moved = plus(state.parameters, -rate, oracle.loss_gradient(state.parameters))
         found = {"proximal map": run.penalty.prox(moved, rate)} if finite(moved) else {}
@@ -281,10 +370,10 @@ def _functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
         method, share = code.method.with_numbers(numbers), None
         if code.batches.size is not None:
             rows, share, draws = code.batches.draw(k, draws)
-            data = jax.tree.map(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
+            data = per_sample(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
         moved, held = method.step(_oracle(code, weights, data, share), parameters, held, k)
         if code.method.weight_decay:
-            moved = plus(moved, -method.learning_rate * method.weight_decay, parameters)
+            moved = plus(moved, -method.rate(parameters) * method.weight_decay, parameters)
         return moved, held, draws
 
     def loop(weights: Any, numbers: Any, data: Any, begin: Any, end: Any, *carried: Any) -> Any:

@@ -66,7 +66,12 @@ def plus(parameters: Any, factor: Any, direction: Any) -> Any:
     """parameters + factor * direction, leaf by leaf."""
     import jax
 
-    return jax.tree.map(lambda a, b: a + factor * b, parameters, direction)
+    return jax.tree.map(lambda a, b: a + _like(factor, a) * b, parameters, direction)
+
+
+def _like(factor: Any, part: Any) -> Any:
+    """A float64 factor in the precision of the parameters; one without a type has it anyway."""
+    return factor.astype(part.dtype) if hasattr(factor, "astype") else factor
 
 
 def zeros(parameters: Any) -> Any:
@@ -126,6 +131,20 @@ class Descent(Record, abc.ABC):
         """Whether every step takes learning_rate of training time."""
         return True
 
+    @property
+    def elementwise(self) -> bool:
+        """Whether a parameter moves by its own derivatives alone, and not at all without them."""
+        return False
+
+    @property
+    def timed(self) -> bool:
+        """Whether records are spaced in training time, where Time ends the run."""
+        return False
+
+    def rate(self, parameters: Any) -> Any:
+        """The learning rate of the step from here."""
+        return self.learning_rate
+
     @abc.abstractmethod
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         """Parameters and memory after step k = 0, 1, ..."""
@@ -147,9 +166,9 @@ class Descent(Record, abc.ABC):
         return {"method": type(self).__name__, **fields}
 
     def numbers(self) -> dict[str, float]:
-        """The settings that are floating-point numbers."""
+        """The settings that are floating-point numbers; a zero stays one in compiled code."""
         named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {name: value for name, value in named.items() if isinstance(value, float)}
+        return {name: value for name, value in named.items() if isinstance(value, float) and value}
 
     def kind(self) -> tuple[Any, ...]:
         """What compiled code depends on: the class and the settings that are not numbers."""

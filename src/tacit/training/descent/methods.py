@@ -6,8 +6,12 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
+import numpy as np
+
 from tacit.arguments import positive, real
 from tacit.training.descent.method import Descent, Oracle, plus, zeros
+
+FINEST = 10  # a step must shrink the parameters by so many units of rounding, or decay is noise
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -30,26 +34,38 @@ class GradientDescent(Descent):
     def steady(self) -> bool:
         return self.scaled is None
 
+    @property
+    def elementwise(self) -> bool:
+        return self.scaled is None
+
+    @property
+    def timed(self) -> bool:
+        return self.scaled is not None
+
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         import jax.numpy as jnp
 
         return () if self.scaled is None else jnp.float64(0.0)
 
-    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        gradient = oracle.gradient(parameters)
+    def prepared(self, parameters: Any) -> Any:
+        _resolved(self, parameters)
+        return parameters
+
+    def rate(self, parameters: Any) -> Any:
         if self.scaled is None:
-            return plus(parameters, -self.learning_rate, gradient), memory
+            return self.learning_rate
         import jax
         import jax.numpy as jnp
 
-        square = sum(jnp.sum(jnp.square(part)) for part in jax.tree.leaves(parameters))
+        parts = jax.tree.leaves(parameters)
+        square = sum(jnp.sum(jnp.square(part)).astype(jnp.float64) for part in parts)
         rate = jnp.minimum(self.learning_rate, self.scaled / square)
-        # the driver decays by learning_rate; here the rate is a smaller one
-        pull = self.weight_decay * (rate - self.learning_rate)
-        moved = jax.tree.map(
-            lambda w, g: w - (rate * g + pull * w).astype(w.dtype), parameters, gradient
-        )
-        return moved, memory + rate
+        return jnp.where(jnp.isfinite(square), rate, jnp.nan)  # steps of 0 would hide divergence
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        rate = self.rate(parameters)
+        moved = plus(parameters, -rate, oracle.gradient(parameters))
+        return moved, memory if self.scaled is None else memory + rate
 
     def log_time(self, memory: Any, k: int) -> float:
         if self.scaled is None:
@@ -77,16 +93,24 @@ class SGD(Descent):
 
     momentum: float = 0.0
     nesterov: bool = False
+    elementwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "momentum", _share(self, "momentum", self.momentum))
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        return zeros(parameters)
+        return () if self._plain else zeros(parameters)
+
+    @property
+    def _plain(self) -> bool:
+        """Without momentum there is no velocity to carry; compiled code sees any but zero."""
+        return isinstance(self.momentum, float) and self.momentum == 0
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         gradient = oracle.gradient(parameters)
+        if self._plain:
+            return plus(parameters, -self.learning_rate, gradient), memory
         velocity = plus(gradient, self.momentum, memory)
         ahead = plus(gradient, self.momentum, velocity) if self.nesterov else velocity
         return plus(parameters, -self.learning_rate, ahead), velocity
@@ -116,6 +140,7 @@ class Adam(Descent):
     square_decay: float = 0.999
     epsilon: float = 1e-8
     decoupled: bool = False
+    elementwise: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -222,6 +247,20 @@ class NormalizedDescent(Descent):
 
     def log_time(self, memory: Any, k: int) -> float:
         return float(memory)
+
+
+def _resolved(method: GradientDescent, parameters: Any) -> None:
+    """Refuses a decay of which most is lost in rounding."""
+    import jax
+
+    rate = float(method.rate(parameters))
+    least = min(FINEST * float(np.finfo(part.dtype).eps) for part in jax.tree.leaves(parameters))
+    if 0 < rate * method.weight_decay < least:
+        raise ValueError(
+            f"{type(method).__name__}: a step shrinks the parameters by learning_rate * "
+            f"weight_decay = {rate * method.weight_decay:.2g}, which their precision cannot "
+            f"resolve (it needs {least:.2g}); take larger steps or precision='double'"
+        )
 
 
 def _share(method: Descent, name: str, value: object) -> float:

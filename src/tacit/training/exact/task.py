@@ -14,7 +14,6 @@ from tacit.problems.regression import Regression
 from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
 from tacit.training.exact.matrix_samples import MatrixSamples, TwoFactorSamples
 from tacit.training.exact.samples import HomogeneousSamples, RowSamples, Samples
-from tacit.training.inputs import held_out
 
 Problem = Regression | Classification
 
@@ -37,7 +36,6 @@ class Task(NamedTuple):
     start: Array
     samples: Samples
     loss: Loss
-    test: Any = None  # samples like those of the problem, which only records see
 
     @property
     def rows(self) -> Array:
@@ -46,7 +44,7 @@ class Task(NamedTuple):
         return self.problem.design if matrices else self.problem.X
 
 
-def task(who: str, model: object, problem: object, test: object = None) -> Task:
+def task(who: str, model: object, problem: object) -> Task:
     """`model` and `problem` if the one can learn the other; otherwise an error that says why."""
     if not isinstance(problem, Regression | Classification | MatrixProblem):
         raise ValueError(
@@ -63,12 +61,11 @@ def task(who: str, model: object, problem: object, test: object = None) -> Task:
             f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
             f"{type(model).__name__}; use problem.regression() for models of vectors"
         )
-    test = problem.test if test is None else held_out(who, problem, test)
     start = model.start(problem.dimension)
     loss: Loss = SquaredLoss(problem.y, problem.loss)
     if isinstance(problem, Classification):
         loss = MarginLoss(problem.y, problem.loss)
-    return Task(model, problem, start, _samples(model, problem, start), loss, test)
+    return Task(model, problem, start, _samples(model, problem, start), loss)
 
 
 def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:

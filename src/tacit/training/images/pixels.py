@@ -2,7 +2,8 @@
 
 Such a weight has no part in any output on training images and a gradient of exactly zero, so that
 SGD, momentum and Adam all leave it where it started; 67 of the 784 pixels of MNIST are such. On
-test images it counts, and it is put back.
+test images it counts, and it is put back. With a penalty or weight decay it would move, and a
+method whose steps depend on all parameters at once would feel it: then it is not left out.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ class LivePixels:
 
     def widen(self, params: Params) -> Params:
         """The weights at all pixels from those at the live ones."""
-        return params | {FIRST: self.start.at[self.rows].set(params[FIRST])}
+        whole = np.array(self.start)
+        whole[self.rows] = params[FIRST]
+        return params | {FIRST: whole}
 
 
 def live_pixels(images: NDArray[Any], start: Params) -> LivePixels | None:

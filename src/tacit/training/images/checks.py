@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from tacit.models.image_net import ImageNet
+from tacit.models.linearized import LinearizedImageNet
+from tacit.models.output_layer import OutputLayer
 from tacit.problems.images.arrays import Images
 
+ImageModel = ImageNet | OutputLayer | LinearizedImageNet
 
-def check_problem(who: str, net: object, images: object, batch: int) -> None:
-    """A ValueError if `net` cannot be trained on `images`."""
-    if not isinstance(net, ImageNet):
+
+def check_model(who: str, model: Any, images: Images) -> None:
+    """A ValueError if `model` cannot be trained on `images`."""
+    if not isinstance(model, ImageModel):
         raise ValueError(
-            f"{who}: the model must be an ImageNet, got {type(net).__name__}; use dense_net() or "
-            "conv_net()"
-        )
-    if not isinstance(images, Images):
-        raise ValueError(
-            f"{who}: the problem must be Images, got {type(images).__name__}; use load_images()"
-        )
-    if batch > len(images.train_labels):
-        raise ValueError(
-            f"{who}: batch must be at most {len(images.train_labels)}, the training images there "
-            f"are, got {batch}"
+            f"{who}: on Images the model must be a net on images, got {type(model).__name__}; use "
+            "dense_net() or conv_net(), or Linearized or OutputLayer of one"
         )
     _sound(who, images)
 

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array
-from tacit.flows.token_steps import MOMENTS
 
+SQUARE_DECAY = 0.999  # of Adam by default
 # v <- b2 v once nothing is left to add: sqrt(v) falls by a factor e in so many steps
-MEMORY = -2 / math.log(MOMENTS[1])  # 1999
+MEMORY = -2 / math.log(SQUARE_DECAY)  # 1999
 
 
 def adam_delay(pace: ArrayLike, c: float) -> Array:
