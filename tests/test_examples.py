@@ -72,6 +72,20 @@ def test_every_parameter_is_documented_and_nothing_else(name):
     assert documented(document(name)) == parameters(name)
 
 
+@pytest.mark.parametrize("name", tacit.__all__)
+def test_the_signature_is_readable(name):
+    thing = getattr(tacit, name)
+    if not getattr(thing, "_is_protocol", False):
+        assert not re.search(r" at 0x|<class |<object", str(inspect.signature(thing)))
+
+
+def test_the_room_watch_is_called_like_its_function():
+    import tacit.watch as room
+
+    assert inspect.signature(room) == inspect.signature(room.watch)
+    assert documented(inspect.getdoc(room) or "") == set(inspect.signature(room).parameters)
+
+
 def test_a_wrong_output_and_a_missing_parameter_are_seen():
     text = "One.\n\nParameters\n----------\na\n    First.\n\nExamples\n--------\n>>> 1 + 1\n3\n"
     assert documented(text) == {"a"}

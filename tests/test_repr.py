@@ -137,8 +137,14 @@ RESULTS = {
     ),
     "HeldSweep": lambda: tacit.HeldSweep("l2", *np.ones((4, 30)), ()),
     "Images": lambda: tacit.Images(
-        "mine", np.zeros((9, 4, 4)), np.zeros(9, int), np.zeros((9, 4, 4)), np.zeros(9, int),
-        ("a",), "given", {},
+        "mine",
+        np.zeros((9, 4, 4)),
+        np.zeros(9, int),
+        np.zeros((9, 4, 4)),
+        np.zeros(9, int),
+        ("a",),
+        "given",
+        {},
     ),
     "InterpolationPath": lambda: tacit.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
     "KernelMachine": lambda: tacit.kernel_interpolant(net, X, y),
@@ -163,7 +169,7 @@ RESULTS = {
     "Verdict": lambda: verify("A-SUM", registry=little_ledger.ledger),
     "Verdicts": lambda: verify("A", registry=little_ledger.ledger),
     "Watch": lambda: tacit.watch(outputs, X, params=np.ones(9)),
-}  # fmt: skip
+}
 ABSTRACT = {"Regularizer", "TokenNet"}
 
 ADDRESS = re.compile(r"0x[0-9a-f]{4,}| object at ")
@@ -199,15 +205,17 @@ OTHERS = [
     ("Near([1.0, 0.0], 2.0)", "Near([0.0, 1.0], 2.0)"),
     ("Q(alpha=1.0)", "R(alpha=1.0)"),
     ("1e-05 * L1()", "1e-04 * L1()"),
-    ("DerivativeMatch(LinearPredictor(), [[1.0]], [[2.0]])",
-     "DerivativeMatch(LinearPredictor(), [[1.0]], [[3.0]])"),
+    (
+        "DerivativeMatch(LinearPredictor(), [[1.0]], [[2.0]])",
+        "DerivativeMatch(LinearPredictor(), [[1.0]], [[3.0]])",
+    ),
     ("Regression([[1.0, 2.0]], [3.0])", "Regression([[1.0, 2.5]], [3.0])"),
     ("Regression([[1.0], [2.0]], [3.0, 1.0])", "Regression([[1.0]], [3.0])"),
     ("SGD(0.1)", "GradientDescent(0.1)"),
     ("majority(9, 5)", "majority(9, 5, seed=1)"),
     ("student(3, alpha=1.0)", "student(4, alpha=1.0)"),
     ("two_layer(3, alpha=1.0)", 'two_layer(3, alpha=1.0, activation="tanh")'),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("one", "other"), OTHERS)
@@ -254,11 +262,13 @@ def test_the_repr_of_a_result_is_short(name):
         (tacit.Q(log_alpha=-5000), "Q(log_alpha=-5000.0)"),
         (tacit.L2([1.0, 2.0]), "L2(weights=[1.0, 2.0])"),
         (tacit.three_points("M-F3b"), "three_points(name='M-F3b')"),
-        (tacit.Regression(X, y), "Regression(X=<array of 4 x 9>, y=[{}])".format(
-            ", ".join(map(repr, y.tolist())))),
+        (
+            tacit.Regression(X, y),
+            "Regression(X=<array of 4 x 9>, y=[{}])".format(", ".join(map(repr, y.tolist()))),
+        ),
         (tacit.Custom(np.sum), "Custom(value=sum)"),
     ],
-)  # fmt: skip
+)
 def test_what_a_repr_reads_like(thing, text):
     assert repr(thing) == text
 

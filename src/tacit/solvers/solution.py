@@ -160,9 +160,7 @@ def primal_residual(X: Array, y: Array, beta: Array) -> float:
     return float(np.abs(exact.missing(X, beta, y)).max() / (scale if scale > 0 else 1.0))
 
 
-def normalized(
-    regularizer: Measure, beta: Array, log_unit: float
-) -> tuple[Measure, Array]:  # fmt: skip
+def normalized(regularizer: Measure, beta: Array, log_unit: float) -> tuple[Measure, Array]:
     """(regularizer, beta) in the unit of beta in which a dual in e^log_unit is the dual itself."""
     if not log_unit or regularizer.degree is None:
         return regularizer, beta

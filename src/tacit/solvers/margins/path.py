@@ -227,9 +227,12 @@ def watch(walk: MarginWalk, tracker: Tracker) -> None:
 
 
 def collected(
-    depth: int, mus: Array, solutions: Sequence[Solution], support: NDArray[np.bool_],
+    depth: int,
+    mus: Array,
+    solutions: Sequence[Solution],
+    support: NDArray[np.bool_],
     changes: tuple[Change, ...],
-) -> MarginPath:  # fmt: skip
+) -> MarginPath:
     return MarginPath(
         depth,
         mus,
