@@ -29,10 +29,33 @@ FACTORS = np.array([0.13, 0.37, 0.71, 1.6, 3.1, 7.3])  # no powers of one number
 class Assumptions(Record):
     """The three assumptions of L for one model on one data set, each with its number.
 
-    `degree` is the L that fits f(c theta) = c^L f(theta) best and `defect` the largest relative
-    deviation from it; `declared` is what the model itself says. `roughness` is 0 where f is
-    smooth in theta, 1 where its second derivative jumps and 2 where its gradient does. `output`
-    is the largest |f(theta_0, x)| relative to |grad f| |theta_0|.
+    Attributes
+    ----------
+    homogeneous
+        Whether f(c theta) = c^L f(theta).
+    degree
+        The L that fits best.
+    defect
+        The largest relative deviation from it.
+    declared
+        The degree that the model itself states, or None.
+    smooth
+        Whether f is smooth in theta.
+    roughness
+        0 where f is smooth in theta, 1 where its second derivative jumps and 2 where its
+        gradient does.
+    zero_output
+        Whether the output at the start is zero.
+    output
+        The largest |f(theta_0, x)| relative to |grad f| |theta_0|.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> found = tacit.assumptions(tacit.DiagonalNet(alpha=1.0), np.ones((2, 2)))
+    >>> found.declared, found.smooth, found.output
+    (2, True, 0.0)
     """
 
     homogeneous: bool
@@ -55,8 +78,30 @@ class Assumptions(Record):
 def assumptions(model: Model, X: ArrayLike, seed: int = 0) -> Assumptions:
     """Homogeneity, smoothness and zero output at the start of `model`, measured on rows of `X`.
 
-    Parameters are drawn at the size of the start, from `seed`. A net of depth D whose start
-    alpha w0 is beyond float64 is measured at alpha = 1, which changes none of the answers.
+    Parameters are drawn at the size of the start. A net of depth D whose start alpha w0 is
+    beyond float64 is measured at alpha = 1, which changes none of the answers.
+
+    Parameters
+    ----------
+    model
+        The model.
+    X
+        The samples, one row each.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Assumptions
+        The three answers, each with its number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> found = tacit.assumptions(tacit.DiagonalNet(depth=3, alpha=1.0), np.ones((2, 2)))
+    >>> found.homogeneous, round(found.degree, 6), found.zero_output
+    (True, 3.0, True)
     """
     if not isinstance(model, Model):
         raise ValueError(f"{WHO}: expected a Model, got {type(model).__name__}")

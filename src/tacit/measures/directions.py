@@ -9,7 +9,26 @@ from tacit.arguments import Array
 
 
 def angle(a: ArrayLike, b: ArrayLike) -> Array:
-    """Degrees between predictors, along the last axis; accurate for the smallest angles too."""
+    """Degrees between predictors, along the last axis; accurate for the smallest angles too.
+
+    Parameters
+    ----------
+    a
+        One predictor, or several along the last axis.
+    b
+        The same, of a shape that fits.
+
+    Returns
+    -------
+    array
+        The angles.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> float(tacit.angle([1.0, 0.0], [1.0, 1.0]).round(6))
+    45.0
+    """
     first, second = _unit("a", a), _unit("b", b)
     apart = np.linalg.norm(first - second, axis=-1)
     along = np.linalg.norm(first + second, axis=-1)
@@ -17,7 +36,25 @@ def angle(a: ArrayLike, b: ArrayLike) -> Array:
 
 
 def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
-    """Azimuth and pitch in degrees of predictors in R^3: longitude and latitude on the sphere."""
+    """Azimuth and pitch in degrees of predictors in R^3: longitude and latitude on the sphere.
+
+    Parameters
+    ----------
+    beta
+        Predictors along the last axis.
+
+    Returns
+    -------
+    tuple of two arrays
+        Azimuth and pitch.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> azimuth, pitch = tacit.azimuth_pitch([0.0, 1.0, 1.0])
+    >>> round(float(azimuth), 6), round(float(pitch), 6)
+    (90.0, 45.0)
+    """
     unit = _unit("beta", beta)
     if unit.shape[-1] != 3:
         raise ValueError(f"azimuth_pitch: predictors must have 3 coordinates, got {unit.shape[-1]}")

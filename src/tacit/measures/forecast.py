@@ -49,11 +49,35 @@ LATER = 1.5
 class Forecast(Record):
     """When the run is expected to leave the kernel regime: at `transition`, from `low` to `high`.
 
-    `naive` is (1/weight_decay) log alpha, NaN where the model has no alpha above 1: the theory's
-    alpha multiplies a fixed start, and the norm of all parameters is another thing. `log_norm` is
-    the logarithm of the norm that the decayed start has at `transition`, and `smoothed_margin`
-    log(1/loss) there (NaN for regression). `weight_decay` is the given one, or that which the norm
-    of a run shows. `basis` says what the forecast is made of.
+    Attributes
+    ----------
+    transition
+        The time at which half of the change is done.
+    low
+        The time at which the change begins.
+    high
+        The time at which it ends.
+    weight_decay
+        The weight decay, given or that which the norm of a run shows.
+    naive
+        (1/weight_decay) log alpha, NaN where the model has no alpha above 1: the theory's alpha
+        multiplies a fixed start, and the norm of all parameters is another thing.
+    log_norm
+        The logarithm of the norm that the decayed start has at `transition`.
+    smoothed_margin
+        log(1/loss) there, NaN for regression.
+    basis
+        What the forecast is made of.
+    sentence
+        The forecast in words.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.majority(9, 20)
+    >>> found = tacit.forecast(tacit.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
+    >>> round(found.naive, 3), found.weight_decay
+    (2302.585, 0.001)
     """
 
     transition: float
@@ -75,7 +99,28 @@ class Forecast(Record):
 def transition_time(
     *, alpha: float | None = None, log_alpha: float | None = None, weight_decay: float
 ) -> float:
-    """(1/weight_decay) log alpha, where L puts the jump; alpha multiplies a start of fixed size."""
+    """(1/weight_decay) log alpha, where L puts the jump; alpha multiplies a start of fixed size.
+
+    Parameters
+    ----------
+    alpha
+        The scale of the start.
+    log_alpha
+        Its natural logarithm, in its place.
+    weight_decay
+        The weight decay, given or that which the norm of a run shows.
+
+    Returns
+    -------
+    float
+        The time of the jump.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> round(tacit.transition_time(alpha=10.0, weight_decay=0.1), 4)
+    23.0259
+    """
     who = "transition_time"
     if (alpha is None) == (log_alpha is None):
         raise ValueError(f"{who}: give exactly one of alpha and log_alpha")
@@ -97,15 +142,38 @@ def forecast(
 ) -> Forecast:
     """The transition as the start alone tells it, without training.
 
-    From `low` to `high` the predictor turns, half of it until `transition`. A
-    test curve can turn later, for instance while a wide margin forgives the turning: `measure`
-    is a function of the predictor, such as problem.population.accuracy or problem.test_error,
-    and then a tenth, half and nine tenths of its change are done at low, transition and high.
+    From `low` to `high` the predictor turns, half of it until `transition`. The model must be
+    homogeneous with zero output at the start; both are measured first. Where its regularizer is
+    not known (neither a diagonal net nor U U^T - V V^T from the identity), the transition is
+    where the displacement that fits the data is as long as the decayed start. Then `low` is
+    where it is a quarter as long, and `high` is 1.5/rate after the transition.
 
-    The model must be homogeneous with zero output at the start; both are measured first. Where
-    its regularizer is not known (neither a diagonal net nor U U^T - V V^T from the identity), the
-    transition is where the displacement that fits the data is as long as the decayed start.
-    Then `low` is where it is a quarter as long, and `high` is 1.5/weight_decay after it.
+    Parameters
+    ----------
+    model
+        The model.
+    problem
+        The problem.
+    weight_decay
+        The weight decay, given or that which the norm of a run shows.
+    measure
+        A function of the predictor, such as problem.population.accuracy or problem.test_error:
+        a test curve can turn later than the predictor, for instance while a wide margin
+        forgives the turning. Then a tenth, half and nine tenths of its change are done at low,
+        transition and high.
+
+    Returns
+    -------
+    Forecast
+        The times.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.majority(9, 20)
+    >>> found = tacit.forecast(tacit.DiagonalNet(alpha=10.0), problem, weight_decay=1e-3)
+    >>> found.low < found.transition < found.high
+    True
     """
     rate = _rate(WHO, weight_decay)
     if not isinstance(problem, Problem):

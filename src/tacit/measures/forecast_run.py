@@ -17,6 +17,30 @@ def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
     `weight_decay` is the rate of the norm's decay. The turn is the angle between e^(-z) theta0 and
     e^(-z) theta0 + delta, so its tangent is |delta| over the decayed start and passes 1 at the
     transition; the logarithms of both are fitted by lines over the second half of the record.
+
+    Parameters
+    ----------
+    t
+        The times.
+    norm
+        The norm of the parameters at these times.
+    turn
+        The angle from the start in degrees at these times.
+
+    Returns
+    -------
+    Forecast
+        The times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> t = np.linspace(1.0, 20.0, 40)
+    >>> turn = np.degrees(np.arctan(1e-3 * np.exp(0.1 * t)))
+    >>> found = tacit.forecast_run(t, np.exp(-0.1 * t), turn)
+    >>> round(found.weight_decay, 3), round(found.transition)
+    (0.1, 69)
     """
     who = "forecast_run"
     times = finite_array(who, "t", t, ndim=1)

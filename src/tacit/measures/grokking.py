@@ -31,14 +31,49 @@ LATE = 1.5
 class Grokking(Record):
     """When training and test are solved for good, and what the test curve does in between.
 
-    `kind` is "grok" (the test curve is solved clearly after training), "misgrok" (it was good
-    when training was solved, and falls clearly later), "mirage" (it rises clearly and late
-    without understanding) or "none"; `reason` says why in a sentence. `t1` and `t2` are inf for
-    what the record does not see solved, and its first time for what starts solved. `delay` is
-    t2 - t1, `log_ratio` is log10(t2/t1). The late change of the test curve goes from `plateau`
-    to `final` (in the curve's own unit), is half done at `jump`, and takes `sharpness` decades of
-    time, log10 of `ends`/`begins`, for its middle 80%: 0 is a step. These are nan where there is
-    no such thing.
+    The numbers of the late change are nan where there is none.
+
+    Attributes
+    ----------
+    kind
+        "grok" (the test curve is solved clearly after training), "misgrok" (it was good when
+        training was solved, and falls clearly later), "mirage" (it rises clearly and late
+        without understanding) or "none".
+    reason
+        Why, in a sentence.
+    t1
+        When training is solved: inf if the record does not see it, and its first time for what
+        starts solved.
+    t2
+        The same for the test.
+    delay
+        t2 - t1.
+    log_ratio
+        log10(t2/t1).
+    sharpness
+        The decades of time, log10 of `ends`/`begins`, that the middle 80% of the late change
+        takes: 0 is a step.
+    begins
+        When a tenth of the late change is done.
+    jump
+        When half of it is done.
+    ends
+        When nine tenths of it are done.
+    plateau
+        The test value before the late change, in the curve's own unit.
+    final
+        The test value after it.
+    level
+        The value at which the curves count as solved.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> t = np.geomspace(1, 1e4, 50)
+    >>> found = tacit.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
+    >>> found.t1 < found.t2, found.plateau, found.final
+    (True, 0.5, 1.0)
     """
 
     kind: str
@@ -69,14 +104,43 @@ def grokking(
 ) -> Grokking:
     """What kind of delayed change, if any, the curves show, and when.
 
-    `train` and `test` are accuracies at the increasing times `t`, solved at `level`; with
-    `error=True` they are errors or losses, solved below `level`. `best` is the best test value
-    that the task allows, where that is not perfection (labels with noise): the test curve is
-    solved when it is as near to `best` as `level` is to perfection. `floor` is a lower bound on the
-    test error (one minus the accuracy) that memorization cannot pass (N theorem 3.6): a late rise
-    that ends on it, within a tenth, is a mirage wherever the level is. `norm` is the parameter
-    norm at the same times: a rise during which the test error stays proportional to it is a
-    mirage too, since a shrinking norm explains it.
+    Parameters
+    ----------
+    t
+        Increasing times.
+    train
+        The training accuracies at these times.
+    test
+        The test accuracies at these times.
+    level
+        The accuracy at which a curve counts as solved.
+    best
+        The best test value that the task allows, where that is not perfection (labels with
+        noise): the test curve is solved when it is as near to `best` as `level` is to
+        perfection.
+    floor
+        A lower bound on the test error (one minus the accuracy) that memorization cannot pass
+        (N theorem 3.6): a late rise that ends on it, within a tenth, is a mirage wherever the
+        level is.
+    norm
+        The parameter norm at the same times: a rise during which the test error stays
+        proportional to it is a mirage too, since a shrinking norm explains it.
+    error
+        The curves are errors or losses, solved below `level`.
+
+    Returns
+    -------
+    Grokking
+        The kind of change and its times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> t = np.geomspace(1, 1e4, 50)
+    >>> found = tacit.grokking(t, train=t > 10, test=np.where(t > 1e3, 1.0, 0.5))
+    >>> found.kind, round(found.log_ratio, 1)
+    ('grok', 2.0)
     """
     t = _times(t)
     train, test = _errors("train", train, t, error), _errors("test", test, t, error)

@@ -17,10 +17,28 @@ from tacit.records import Record
 class Stability(Record):
     """Whether the samples that end off the margin stay off it, and since when.
 
-    From the smoothed margin `since` on, every one of the samples `watched` has at least `rho`
-    times the smallest margin. The condition asks this of each alpha, with `since` growing slower
-    than alpha^D; one trajectory can only say what `since` is for its own alpha. `holds` is False
-    if even the last record does not satisfy it, and `sample` is the last to comply.
+    The condition asks this of each alpha, with `since` growing slower than alpha^D; one
+    trajectory can only say what `since` is for its own alpha.
+
+    Attributes
+    ----------
+    holds
+        False if even the last record does not satisfy the condition.
+    since
+        The smoothed margin from which on every watched sample has at least `rho` times the
+        smallest margin.
+    rho
+        That ratio.
+    watched
+        The samples that end off the margin.
+    sample
+        The last of them to comply, or None.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.Stability(holds=True, since=1.0, rho=2.0, watched=(1,), sample=None).holds
+    True
     """
 
     holds: bool
@@ -35,10 +53,32 @@ def stability(
 ) -> Stability:
     """The stability of the support vectors along `path`, a path on a Classification.
 
-    `limit` holds the margins y_n <x_n, w_hat> of the direction the path is held against, in any
-    unit; samples above the smallest by more than `rtol` are watched. `rho` > 1 is the ratio to
-    ask of them; by default half-way between 1 and the smallest of their limits, as in M
-    appendix E.
+    Parameters
+    ----------
+    path
+        The path of a training.
+    limit
+        The margins y_n <x_n, w_hat> of the direction that the path is held against, in any
+        unit.
+    rho
+        The ratio > 1 to ask of the watched samples; by default half-way between 1 and the
+        smallest of their limits, as in M appendix E.
+    rtol
+        Samples above the smallest limit by more than this are watched.
+
+    Returns
+    -------
+    Stability
+        Whether they stay off the margin, and since when.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Classification([[1.0, 0.0], [3.0, 1.0]], [1, 1])
+    >>> model = tacit.DiagonalNet(alpha=1.0)
+    >>> path = tacit.train(model, problem, tacit.DualFlow(), stop=tacit.LogLoss(-20))
+    >>> tacit.stability(path, limit=[1.0, 3.0]).holds
+    True
     """
     dataset = getattr(path, "dataset", path)
     if "margins" not in dataset:

@@ -18,7 +18,27 @@ WHO = "DeepFactorization"
 class DeepFactorization(Record, MatrixModel):
     """M = W_1 ... W_depth with inner dimensions `width`, i.i.d. N(0, alpha^2) at the start.
 
-    The matrix is square unless `shape` says otherwise.
+    Parameters
+    ----------
+    depth
+        The number of factors.
+    width
+        The inner dimension.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
+    shape
+        (rows, columns) of M; None stands for a square.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.DeepFactorization(depth=3, width=4, alpha=0.1)
+    >>> model.matrix(model.start(dimension=4)).shape
+    (2, 2)
     """
 
     depth: int

@@ -45,8 +45,30 @@ class TwoFactors(MatrixModel):
 class Factorization(Record, TwoFactors):
     """M = U V^T with U and V of `width` columns and i.i.d. N(0, alpha^2) entries at the start.
 
-    The scale is `alpha` or `log_alpha`. `factors=(U, V)` gives the start itself instead. The
-    matrix is square unless `shape` says otherwise.
+    The scale is `alpha` or `log_alpha`.
+
+    Parameters
+    ----------
+    width
+        The number of columns.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
+    shape
+        (rows, columns) of M; None stands for a square.
+    factors
+        (U, V) gives the start itself instead.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.Factorization(factors=([[1.0], [2.0]], [[3.0], [4.0]]))
+    >>> model.matrix(model.start(dimension=4))
+    array([[3., 4.],
+           [6., 8.]])
     """
 
     width: int
@@ -110,7 +132,26 @@ class Factorization(Record, TwoFactors):
 class SymmetricFactorization(Record, TwoFactors):
     """M = W W^T with `width` columns and i.i.d. N(0, alpha^2) entries at the start.
 
-    `factors=(W,)` gives the start itself instead.
+    Parameters
+    ----------
+    width
+        The number of columns.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
+    factors
+        (W,) gives the start itself instead.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.SymmetricFactorization(factors=([[1.0], [2.0]],))
+    >>> model.matrix(model.start(dimension=4))
+    array([[1., 2.],
+           [2., 4.]])
     """
 
     width: int
@@ -165,7 +206,25 @@ class SymmetricFactorization(Record, TwoFactors):
 class DifferenceFactorization(Record, TwoFactors):
     """M = U U^T - V V^T from U = V, so that M starts at zero: U = V = alpha I by default.
 
-    With a `seed` the entries of U = V are i.i.d. N(0, alpha^2) instead, and `width` may be given.
+    Parameters
+    ----------
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    width
+        The number of columns; only with a `seed`.
+    seed
+        Draws the entries of U = V i.i.d. from N(0, alpha^2) instead.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.DifferenceFactorization(alpha=0.5)
+    >>> start = model.start(dimension=4)
+    >>> start, model.matrix(start)
+    (array([0.5, 0. , 0. , 0.5, 0.5, 0. , 0. , 0.5]), array([[0., 0.],
+           [0., 0.]]))
     """
 
     alpha: float

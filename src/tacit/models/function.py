@@ -25,10 +25,28 @@ Start = Array | Callable[[int], Array]
 class FunctionModel(Record, Model):
     """f(parameters, X) -> one number per row of X, for any `function` that JAX can trace.
 
-    `start` is the parameters training starts from: flat ones, a pytree of arrays such as a
-    dictionary, which the function then gets, or a function of the number of features that returns
-    flat ones. `homogeneity` is the degree you claim; `tacit.assumptions` measures it.
-    `details` are plain values that a description should carry besides the name.
+    Parameters
+    ----------
+    function
+        The function f.
+    start
+        The parameters that training starts from: flat ones, a pytree of arrays such as a
+        dictionary, which the function then gets, or a function of the number of features that
+        returns flat ones.
+    homogeneity
+        The degree that you claim; `tacit.assumptions` measures it.
+    name
+        What a description calls the model; by default the name of the function.
+    details
+        Plain values that a description carries besides the name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> model = tacit.FunctionModel(lambda w, X: X @ w**3, np.ones(2), homogeneity=3)
+    >>> model.predict(np.array([1.0, 2.0]), np.array([[1.0, 1.0]])).round(4)
+    array([9.])
     """
 
     stored_as: ClassVar = {"start": "begin", "homogeneity": "degree"}

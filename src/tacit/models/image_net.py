@@ -26,10 +26,33 @@ LARGEST = {"single": 1e30, "double": 1e300}  # what a type can hold with room fo
 class ImageNet(Record):
     """A net on images and where it starts: alpha times weights of variance 2/inputs.
 
-    `function` is what it computes, `drawn` how the weights of the start are distributed, `layers`
-    a factor per layer. An `unbiased` net has the outputs of its start subtracted, so that it
-    begins at zero. It is trained in float32, or in float64 if its `precision` is "double".
     `dense_net` and `conv_net` make one.
+
+    Parameters
+    ----------
+    name
+        The name of the net.
+    function
+        What it computes.
+    alpha
+        The scale of the start.
+    drawn
+        How the weights of the start are distributed.
+    seed
+        The seed of all random numbers.
+    layers
+        A factor per layer.
+    unbiased
+        The outputs of the start are subtracted, so that the net begins at zero.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.dense_net(hidden=(5,), alpha=2.0)
+    >>> net.alpha, net.homogeneity, net.unbiased
+    (2.0, 2, False)
     """
 
     name: str
@@ -107,9 +130,39 @@ def dense_net(
 ) -> ImageNet:
     """A fully connected ReLU net on images as vectors, with one output per class.
 
-    `widths` lists the units of its hidden layers. It starts from alpha (1 if not given) times
-    weights of variance 2/inputs of their layer; `layers` multiplies each layer by a number more.
-    With precision="double" it is trained in float64.
+    It starts from alpha times weights of variance 2/inputs of their layer.
+
+    Parameters
+    ----------
+    widths
+        The units of its hidden layers.
+    alpha
+        The scale of the start, 1 if not given.
+    log_alpha
+        Its natural logarithm, in its place.
+    start
+        Gaussian ("gaussian") or uniform ("he_uniform") weights.
+    seed
+        The seed of all random numbers.
+    layers
+        Multiplies each layer by a number more.
+    unbiased
+        Subtracts the outputs of the start.
+    precision
+        Training is in "single" or "double" precision.
+
+    Returns
+    -------
+    ImageNet
+        The net.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> images = tacit.load_images("digits", train=20, test=10)
+    >>> start = tacit.dense_net(widths=(5, 4), alpha=2.0).start(images)
+    >>> [weights.shape for weights in start.values()]
+    [(64, 5), (5, 4), (4, 10)]
     """
     who = "dense_net"
     sizes: list[Any] = [widths] if np.ndim(widths) == 0 else list(widths)
@@ -135,9 +188,42 @@ def conv_net(
 ) -> ImageNet:
     """A convolutional ReLU net on images, with one output per class.
 
-    In `plan` a number stands for a 3x3 convolution with so many channels, followed by a ReLU, M
-    for 2x2 max-pooling and FC for the dense layer at the end. `slimmer` divides the numbers of
-    channels. It starts like `dense_net`; a convolution has 9 inputs per channel.
+    It starts like `dense_net`; a convolution has 9 inputs per channel.
+
+    Parameters
+    ----------
+    plan
+        A number stands for a 3x3 convolution with so many channels, followed by a ReLU, M for
+        2x2 max-pooling and FC for the dense layer at the end.
+    alpha
+        The scale of the start, 1 if not given.
+    log_alpha
+        Its natural logarithm, in its place.
+    start
+        Uniform ("he_uniform") or Gaussian ("gaussian") weights.
+    seed
+        The seed of all random numbers.
+    layers
+        Multiplies each layer by a number more.
+    unbiased
+        Subtracts the outputs of the start.
+    slimmer
+        Divides the numbers of channels.
+    precision
+        Training is in "single" or "double" precision.
+
+    Returns
+    -------
+    ImageNet
+        The net.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> images = tacit.load_images("digits", train=20, test=10)
+    >>> start = tacit.conv_net(plan="4-M-FC", alpha=1.0).start(images)
+    >>> [weights.shape for weights in start.values()]
+    [(3, 3, 1, 4), (64, 10)]
     """
     who = "conv_net"
     parts = read_plan(who, plan, integer(who, "slimmer", slimmer, least=1))

@@ -32,6 +32,20 @@ class Linearized(Record, Separable):
 
     Training it is training with the tangent kernel of the start, held fixed. A net on images is
     linearized as well: f(u) = f(u0) + J(u0) (u - u0).
+
+    Parameters
+    ----------
+    model
+        A model with a separable linear predictor, such as DiagonalNet, or a net on images.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> tangent = tacit.Linearized(tacit.DiagonalNet(alpha=1.0))
+    >>> start = tangent.start(dimension=1)
+    >>> tangent.predictor(start + np.array([0.5, 0.0]))
+    array([1.])
     """
 
     model: Separable

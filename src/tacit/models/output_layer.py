@@ -30,6 +30,19 @@ class OutputLayer(Record):
 
     Training computes what the last layer sees once and keeps it, for float32 4 bytes per image
     and unit. `net.start(images) | parameters` are the weights of the whole net.
+
+    Parameters
+    ----------
+    net
+        A net on images, from `dense_net` or `conv_net`.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> images = tacit.load_images("digits", train=20, test=10)
+    >>> model = tacit.OutputLayer(tacit.dense_net(hidden=(5,)))
+    >>> {name: part.shape for name, part in model.start(images).items()}
+    {'layer 2': (5, 10)}
     """
 
     net: ImageNet

@@ -84,12 +84,44 @@ def relu_net(
     layers: Sequence[float] | None = None,
     unbiased: bool = False,
 ) -> FunctionModel:
-    """A ReLU net of `depth` weight matrices and `width` units per hidden layer, flat as (W_1, ...).
+    """A ReLU net of `depth` weight matrices and `width` units per hidden layer, flat as (W_1,
+    ...).
 
-    It starts from alpha times weights of variance 2/inputs of their layer, uniform ("he_uniform")
-    or Gaussian. `layers` multiplies the start of every layer by a number of its own; if their
-    product is one, the outputs stay as they are. `unbiased` is Chizat's trick: the difference of
-    two nets with equal starts, flat one after the other, whose output begins at zero.
+    It starts from alpha times weights of variance 2/inputs of their layer.
+
+    Parameters
+    ----------
+    depth
+        The number of weight matrices.
+    width
+        The units per hidden layer.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    start
+        Uniform ("he_uniform") or Gaussian ("gaussian") weights.
+    seed
+        The seed of all random numbers.
+    layers
+        Multiplies the start of every layer by a number of its own; if their product is one, the
+        outputs stay as they are.
+    unbiased
+        Chizat's trick: the difference of two nets with equal starts, flat one after the other,
+        whose output begins at zero.
+
+    Returns
+    -------
+    FunctionModel
+        The net.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> net = tacit.relu_net(depth=2, width=3, alpha=1.0, unbiased=True)
+    >>> net.homogeneity, net.predict(net.start(dimension=2), np.ones((1, 2)))
+    (2, array([0.]))
     """
     depth, width = (integer(WHO, "depth", depth, least=1), integer(WHO, "width", width, least=1))
     seed = integer(WHO, "seed", seed, least=0)

@@ -39,13 +39,35 @@ class Tensors(NamedTuple):
 class TokenMLP(Record):
     """logits = b2 + W2 relu(b1 + W1 (E_x1 o E_x2)), all learnable, o the entrywise product.
 
-    That is `variant` "source": one embedding E, so that (x1, x2) and (x2, x1) are one input. The
-    source does not print its start; this is PyTorch's: E ~ N(0, 1), and layers with n inputs
-    uniform within 1/sqrt(n), biases too. Variant "code" is what the authors' program has: an
-    embedding for each place, o the product of square matrices, no biases, embeddings uniform
-    within 1/sqrt(tokens) and layers with m outputs N(0, 1/m). `embedding` is the number of entries
-    of an embedding, `width` that of the hidden units. `scale` multiplies the embeddings. Training
-    is in `precision` "single" or "double".
+    The source does not print its start; this is PyTorch's: E ~ N(0, 1), and layers with n
+    inputs uniform within 1/sqrt(n), biases too.
+
+    Parameters
+    ----------
+    embedding
+        The length of an embedding.
+    width
+        The number of hidden units.
+    variant
+        "source" is the above, with one embedding E, so that (x1, x2) and (x2, x1) are one
+        input. "code" is what the authors' program has: an embedding for each place, o the
+        product of square matrices, no biases, embeddings uniform within 1/sqrt(tokens) and
+        layers with m outputs N(0, 1/m).
+    scale
+        Multiplies the embeddings.
+    seed
+        The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.modular_addition(modulus=5)
+    >>> net = tacit.TokenMLP(embedding=4, width=8)
+    >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
+    (2, 5)
     """
 
     embedding: int = 64

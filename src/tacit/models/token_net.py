@@ -12,7 +12,14 @@ class TokenNet(Protocol):
     """A net that maps pairs of tokens to one logit per class.
 
     Its parameters are a pytree of arrays, such as a dict of them by name, whose dtype is the
-    precision of training.
+    precision of training. This class is a protocol: any class with these methods is a TokenNet.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.TokenQuadratic(width=4)
+    >>> sorted(net.start(tacit.modular_addition(modulus=5))), net.homogeneity
+    (['inner', 'outer'], 3)
     """
 
     @property

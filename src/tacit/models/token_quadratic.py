@@ -21,10 +21,29 @@ class TokenQuadratic(Record):
     """logits = W2 (W1 x)^2 entrywise, with x the one-hot codes of both tokens; 3-homogeneous.
 
     `inner` is W1, width x 2 tokens, its halves for the first and the second token; `outer` is
-    W2, classes x width. With `shared` both tokens use one half, width x tokens, so that (a, b)
-    and (b, a) are one input. The start is alpha times N(0, 1/2) for W1 and alpha times
-    N(0, 1/width) for W2: at alpha = 1 units and logits are of order one. Training is in
-    `precision` "single" or "double".
+    W2, classes x width. The start is alpha times N(0, 1/2) for W1 and alpha times N(0, 1/width)
+    for W2: at alpha = 1 units and logits are of order one.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    alpha
+        The scale of the start.
+    shared
+        Both tokens use one half, width x tokens, so that (a, b) and (b, a) are one input.
+    seed
+        The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.TokenQuadratic(width=4, alpha=1.0)
+    >>> start = net.start(tacit.modular_addition(modulus=5))
+    >>> {name: part.shape for name, part in start.items()}
+    {'inner': (4, 10), 'outer': (5, 4)}
     """
 
     width: int = 128

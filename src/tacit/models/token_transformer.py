@@ -21,14 +21,39 @@ LENGTH = 3  # a, b and "="
 class TokenTransformer(Record):
     """Attention and a ReLU layer on the residual stream at "=", without layer norm.
 
-    The input is embedding + position for a, b and "=", whose embedding is the last row. Only the
-    stream at "=" is read, and it may see all three places: causal and full attention agree. Each
-    of the `heads` has width/heads rows of `query`, `key` and `value`. The stream s becomes
-    s + W_out relu(W_in s + b_in) + b_out after attention, and logits are `unembedding` times it.
-    The start is N(0, 1/width) for embedding and position, times `scale`, N(0, 1/n) for layers with
-    n inputs, zero for biases. Sizes by default are those of Nanda et al. Without `positions` the
-    net cannot tell a from b; with them it must learn that (a, b) and (b, a) have one sum. Training
-    is in `precision` "single" or "double".
+    The input is embedding + position for a, b and "=", whose embedding is the last row. Only
+    the stream at "=" is read, and it may see all three places: causal and full attention agree.
+    The stream s becomes s + W_out relu(W_in s + b_in) + b_out after attention, and logits are
+    `unembedding` times it. The start is N(0, 1/width) for embedding and position, times
+    `scale`, N(0, 1/n) for layers with n inputs, zero for biases. Sizes by default are those of
+    Nanda et al.
+
+    Parameters
+    ----------
+    width
+        The width of the stream.
+    heads
+        The number of heads; each has width/heads rows of `query`, `key` and `value`.
+    hidden
+        The number of hidden units.
+    positions
+        False leaves out the positions: the net then cannot tell a from b. With them it must
+        learn that (a, b) and (b, a) have one sum.
+    scale
+        Multiplies embedding and position.
+    seed
+        The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.modular_addition(modulus=5)
+    >>> net = tacit.TokenTransformer(width=8, heads=2, hidden=16)
+    >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
+    (2, 5)
     """
 
     width: int = 128

@@ -29,10 +29,31 @@ class Weights(NamedTuple):
 class TwoTokenNet(Record):
     """logits = relu(x first + bias) second, 2-homogeneous in its parameters.
 
-    x is the sum of the one-hot codes of both tokens if `shared`, so that (a, b) and (b, a) are
-    the same input, and their concatenation otherwise. The start is alpha times He's for `first`,
-    N(0, 2/inputs), and zero for `bias` and `second`: all logits are zero there, whatever alpha.
-    Training is in `precision` "single" or "double".
+    The start is alpha times He's for `first`, N(0, 2/inputs), and zero for `bias` and `second`:
+    all logits are zero there, whatever alpha.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    shared
+        x is the sum of the one-hot codes of both tokens, so that (a, b) and (b, a) are the same
+        input; with False it is their concatenation.
+    seed
+        The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.TwoTokenNet(width=4, alpha=0.1)
+    >>> net.start(tacit.modular_addition(modulus=5)).first.shape
+    (5, 4)
     """
 
     width: int

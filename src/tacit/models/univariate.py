@@ -33,10 +33,36 @@ def univariate_relu(
 ) -> FunctionModel:
     """f(x) = w2 relu(w1 x + b1) + b2 minus a copy of itself, from alpha times a Gaussian start.
 
-    W appendix B.1: w1, b1 ~ N(0, 1) and w2 of standard deviation sqrt(2 / width). `scaling`
-    multiplies w1 and b1 and divides w2, which changes no output; the copy (Chizat's unbiasing)
-    makes all outputs zero at the start. The layers are balanced at scaling (2 / width)^(1/4).
-    The flat parameters are (w1, w2, b1, b2) of the net, then of its copy.
+    W appendix B.1: w1, b1 ~ N(0, 1) and w2 of standard deviation sqrt(2 / width). The copy
+    (Chizat's unbiasing) makes all outputs zero at the start. The flat parameters are (w1, w2,
+    b1, b2) of the net, then of its copy.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    scaling
+        Multiplies w1 and b1 and divides w2, which changes no output. The layers are balanced at
+        scaling (2 / width)^(1/4).
+    seed
+        The seed of all random numbers.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+
+    Returns
+    -------
+    FunctionModel
+        The net.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> net = tacit.univariate_relu(width=5, alpha=2.0)
+    >>> net.predict(net.start(dimension=1), np.array([[0.3], [1.0]]))
+    array([0., 0.])
     """
     width, seed = integer(WHO, "width", width, least=1), integer(WHO, "seed", seed, least=0)
     scaling = positive(WHO, "scaling", scaling)

@@ -19,8 +19,31 @@ WHO = "circle_teacher"
 class CircleTeacher(Record):
     """Training samples of one teacher g(x) = sum_j b_j relu(<a_j, x>), with an even test grid.
 
-    `angles` are those of the training samples, `A` holds the a_j as rows. The mean square of g
-    over the circle is one.
+    The mean square of g over the circle is one. `circle_teacher` makes it.
+
+    Attributes
+    ----------
+    training
+        The training samples.
+    test
+        The even grid.
+    angles
+        The angles of the training samples.
+    A
+        The a_j as rows.
+    b
+        The b_j.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> teacher = tacit.circle_teacher(samples=4, units=2, test=40)
+    >>> teacher.angles.shape, teacher.A.shape, teacher.b.shape
+    ((4,), (2, 2), (2,))
     """
 
     training: Regression
@@ -55,8 +78,32 @@ def circle_teacher(
     """`samples` uniform points of the unit circle, labelled by a teacher with `width` ReLU units.
 
     The defaults are W's. The teacher's weights are Gaussian, and all its outputs are divided by
-    one number that makes their mean square over the circle one. `test` is the number of points of
-    the even grid over the circle; an integral over it is exact to order 1/test^2.
+    one number that makes their mean square over the circle one.
+
+    Parameters
+    ----------
+    samples
+        The number of training samples.
+    units
+        The number of hidden units of the teacher.
+    seed
+        The seed of all random numbers.
+    test
+        The number of points of the even grid over the circle; an integral over it is exact to
+        order 1/test^2.
+
+    Returns
+    -------
+    CircleTeacher
+        Training samples, test grid and teacher.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> teacher = tacit.circle_teacher(samples=4, units=2, seed=3, test=400)
+    >>> teacher.training.X.shape, round(float(np.mean(teacher.test.y**2)), 3)
+    ((4, 2), 1.0)
     """
     samples = integer(WHO, "samples", samples, least=1)
     width = integer(WHO, "width", width, least=1)

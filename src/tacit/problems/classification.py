@@ -22,9 +22,31 @@ LOSSES = ("exp", "logistic")
 class Classification(Record):
     """Samples `X` (samples x features) with labels `y` of -1 and +1, and the loss to minimise.
 
-    `loss` is the mean of exp(-y f) ("exp") or of log(1 + exp(-y f)) ("logistic"). `truth` is
-    the direction that made the labels, and `population` what new samples are drawn from, where
-    they are known. Training records the loss and the accuracy of the `test` samples too.
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        The labels, -1 or +1.
+    loss
+        The mean of exp(-y f) ("exp") or of log(1 + exp(-y f)) ("logistic").
+    truth
+        The direction that made the labels, where it is known.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+    population
+        What new samples are drawn from, where it is known.
+    test
+        Samples whose loss and accuracy training records too.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Classification([[1.0, 2.0], [-1.0, 0.5]], [1, -1], loss="logistic")
+    >>> problem.samples, problem.dimension, problem.loss
+    (2, 2, 'logistic')
     """
 
     X: Array
@@ -77,7 +99,26 @@ THREE_POINTS = {
 
 
 def three_points(name: str, *, loss: str = "exp") -> Classification:
-    """The three points in R^3 constructed for a panel of M: M-F3b, M-F3c, M-F3d, M-F4a, M-F4b."""
+    """The three points in R^3 constructed for a panel of M.
+
+    Parameters
+    ----------
+    name
+        The panel: M-F3b, M-F3c, M-F3d, M-F4a or M-F4b.
+    loss
+        "exp" or "logistic", as in Classification.
+
+    Returns
+    -------
+    Classification
+        Three samples with three features.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.three_points("M-F3b").X.shape
+    (3, 3)
+    """
     rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
     recipe = {"generator": "three_points", "name": name, "loss": loss}
     description = f"three constructed points in R^3 for {name}"
@@ -90,6 +131,31 @@ def separable_points(
     """Gaussian samples labelled by a random unit direction, none closer to it than `margin`.
 
     Points that fall inside the margin are moved out along the direction.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    margin
+        The least distance from the plane.
+    seed
+        The seed of all random numbers.
+    loss
+        "exp" or "logistic", as in Classification.
+
+    Returns
+    -------
+    Classification
+        With its truth.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.separable_points(5, 3, margin=0.5)
+    >>> bool((problem.y * (problem.X @ problem.truth) > 0.4999).all())
+    True
     """
     who = "separable_points"
     samples = integer(who, "samples", samples, least=1)

@@ -41,7 +41,35 @@ def coherent_completion(
     """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
 
     The first are those of the largest row plus column coherence, ties in C order (N, data
-    selection: tau=0 is uniform, tau=1 takes no chances); with `least` those of the smallest.
+    selection: tau=0 is uniform, tau=1 takes no chances).
+
+    Parameters
+    ----------
+    truth
+        The matrix.
+    samples
+        The number of seen entries.
+    tau
+        The share that is chosen by coherence.
+    seed
+        The seed of all random numbers.
+    least
+        Chooses the smallest coherence instead.
+    loss
+        "squares" or "half squares", as in Completion.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.coherent_completion(truth=np.diag([2.0, 0.0]), samples=1, tau=1.0)
+    >>> problem.entries.tolist(), problem.values.tolist()
+    ([[0, 0]], [2.0])
     """
     who = "coherent_completion"
     truth = finite_array(who, "truth", truth, ndim=2)

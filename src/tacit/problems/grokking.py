@@ -15,6 +15,32 @@ def majority(
     """L-F1: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
 
     The label has a sparse classifier, which the l1 margin finds and the l2 margin does not.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    seed
+        The seed of all random numbers.
+    relevant
+        The number of signs that vote, odd.
+    loss
+        "logistic" or "exp", as in Classification.
+
+    Returns
+    -------
+    Classification
+        With its truth and population.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.majority(9, 5)
+    >>> bool((np.sign(problem.X[:, :3].sum(axis=1)) == problem.y).all())
+    True
     """
     who = "majority"
     samples, dimension, rng = _drawn(who, samples, dimension, seed)
@@ -46,7 +72,32 @@ def wide_margin(
 ) -> Classification:
     """L-F2: Gaussian points on two sides of a plane in general position, a gap `gamma` apart.
 
-    The label has a dense classifier of large l2 margin, which the l1 margin deserts.
+    The label has a dense classifier of large l2 margin, which the l1 margin does not find.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    gamma
+        The gap.
+    seed
+        The seed of all random numbers.
+    loss
+        "logistic" or "exp", as in Classification.
+
+    Returns
+    -------
+    Classification
+        With its truth and population.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.wide_margin(5, 6, gamma=0.2)
+    >>> problem.X.shape, problem.loss
+    ((5, 6), 'logistic')
     """
     who = "wide_margin"
     samples, dimension, rng = _drawn(who, samples, dimension, seed)

@@ -30,8 +30,33 @@ def permutation_group(
 ) -> TokenPairs:
     """Pairs (x, y) of S_n, n = `degree`, with their product as the class, split at random.
 
-    (xy)(i) = x(y(i)). `operation` is "xy", the conjugation "xyx^-1" or "xyx". Tokens number the
-    rows of `permutations(degree)`. Twins of "xy" are the pairs that commute.
+    (xy)(i) = x(y(i)). Tokens number the rows of `permutations(degree)`. Twins of "xy" are the
+    pairs that commute.
+
+    Parameters
+    ----------
+    degree
+        The number n of what is permuted.
+    operation
+        "xy", the conjugation "xyx^-1" or "xyx".
+    fraction
+        The share of the pairs that is for training.
+    seed
+        The seed of all random numbers.
+    ordered
+        (x, y) and (y, x) are two pairs; with False only x <= y occurs.
+
+    Returns
+    -------
+    TokenPairs
+        The pairs and their classes.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.permutation_group(degree=3)
+    >>> problem.tokens, len(problem.pairs)
+    (6, 36)
     """
     who = "permutation_group"
     degree = integer(who, "degree", degree, least=2)

@@ -26,6 +26,32 @@ def low_rank_completion(
     """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
 
     W Appendix A, Figure 5, has samples=60, dimension=10, rank=1.
+
+    Parameters
+    ----------
+    dimension
+        The number of rows and of columns.
+    rank
+        The rank of the truth.
+    samples
+        The number of seen entries.
+    seed
+        The seed of all random numbers.
+    loss
+        "squares" or "half squares", as in Completion.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.low_rank_completion(samples=9, dimension=4, rank=1)
+    >>> problem.samples, int(problem.hidden.sum()), int(np.linalg.matrix_rank(problem.truth))
+    (9, 7, 1)
     """
     who = "low_rank_completion"
     recipe, rng = _recipe(who, samples, dimension, rank, seed)
@@ -48,7 +74,33 @@ def low_rank_completion(
 def gaussian_sensing(
     samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Sensing:
-    """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix."""
+    """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix.
+
+    Parameters
+    ----------
+    dimension
+        The number of rows and of columns.
+    rank
+        The rank of the truth.
+    samples
+        The number of measurements.
+    seed
+        The seed of all random numbers.
+    loss
+        "squares" or "half squares", as in Sensing.
+
+    Returns
+    -------
+    Sensing
+        With its truth.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.gaussian_sensing(samples=5, dimension=3, rank=1)
+    >>> problem.measurements.shape
+    (5, 3, 3)
+    """
     who = "gaussian_sensing"
     recipe, rng = _recipe(who, samples, dimension, rank, seed)
     recipe["loss"] = loss
@@ -68,7 +120,34 @@ def commuting_sensing(
     """Measurements B diag(x_n) B^T that all commute, of a truth of `rank` in the same basis.
 
     x_n ~ N(0, I / dimension); the spectrum of the truth has `rank` entries of either sign and
-    squares of sum one. B is a random orthogonal basis, or the identity with rotated=False.
+    squares of sum one.
+
+    Parameters
+    ----------
+    dimension
+        The number of rows and of columns.
+    samples
+        The number of measurements.
+    seed
+        The seed of all random numbers.
+    rank
+        The rank of the truth.
+    rotated
+        B is a random orthogonal basis; with False it is the identity.
+
+    Returns
+    -------
+    Sensing
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.commuting_sensing(samples=2, dimension=3, rank=1)
+    >>> one, two = problem.measurements
+    >>> bool(np.allclose(one @ two, two @ one))
+    True
     """
     who = "commuting_sensing"
     if not isinstance(rotated, bool | np.bool_):
@@ -95,10 +174,32 @@ def multiplication_table(
 ) -> Completion:
     """A share of the entries of the table i * j / dimension^2 for i, j = 1 .. dimension.
 
-    The table has rank one and its largest entry is 1. The seen share is drawn among the unordered
-    pairs {i, j}, because for a symmetric model (i, j) determines (j, i); with `mirrored` both
-    entries of a seen pair are data, without it only the one with i <= j. Either way the test error
-    is over the pairs of which neither entry was seen.
+    The table has rank one and its largest entry is 1. The seen share is drawn among the
+    unordered pairs {i, j}, because for a symmetric model (i, j) determines (j, i). The test
+    error is over the pairs of which neither entry was seen.
+
+    Parameters
+    ----------
+    dimension
+        The number of rows and of columns.
+    fraction
+        The share that is seen.
+    seed
+        The seed of all random numbers.
+    mirrored
+        Both entries of a seen pair are data; with False only the one with i <= j.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.multiplication_table(dimension=4, fraction=0.5)
+    >>> (16 * problem.truth).astype(int).tolist()
+    [[1, 2, 3, 4], [2, 4, 6, 8], [3, 6, 9, 12], [4, 8, 12, 16]]
     """
     who = "multiplication_table"
     dimension = integer(who, "dimension", dimension, least=2)

@@ -78,8 +78,34 @@ class MatrixProblem(Record, abc.ABC):
 class Completion(MatrixProblem):
     """The `values` of single `entries` (one row and column index each) of a matrix of `shape`.
 
-    An entry listed twice with the same value is kept once. With `symmetric` the matrix is known
-    to equal its transpose: seeing (i, j) then also gives away (j, i), which is not `hidden`.
+    An entry listed twice with the same value is kept once.
+
+    Parameters
+    ----------
+    shape
+        The numbers of rows and columns.
+    entries
+        The places, one row of two indices each.
+    values
+        The values at these places.
+    truth
+        The whole matrix, where it is known.
+    symmetric
+        The matrix is known to equal its transpose: seeing (i, j) then also gives away (j, i),
+        which is not `hidden`.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+    loss
+        The sum of the squared residuals ("squares") or half of it ("half squares").
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Completion((2, 2), [[0, 1], [1, 0]], [1.0, 2.0])
+    >>> problem.hidden.tolist()
+    [[True, False], [False, True]]
     """
 
     shape: Shape
@@ -145,7 +171,31 @@ class Completion(MatrixProblem):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Sensing(MatrixProblem):
-    """y_n = <measurements_n, M> for a stack of measurement matrices; every entry is `hidden`."""
+    """y_n = <measurements_n, M> for a stack of measurement matrices; every entry is `hidden`.
+
+    Parameters
+    ----------
+    measurements
+        The matrices, (samples, rows, columns).
+    y
+        One label per measurement.
+    truth
+        The matrix, where it is known.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+    loss
+        The sum of the squared residuals ("squares") or half of it ("half squares").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.Sensing([[[1.0, 2.0], [0.0, 1.0]]], [3.0])
+    >>> problem.apply(np.eye(2))
+    array([2.])
+    """
 
     measurements: Array
     y: Array

@@ -23,10 +23,36 @@ def sparse_recovery(
 ) -> Regression:
     """y = X a + noise with X ~ N(0, 1/samples) and `sparsity` entries of a ~ N(0, 1/dimension).
 
-    N's experiment has samples=30, dimension=100, sparsity=5. The support is a random set. `snr`
-    is the power of the signal over that of the noise: the noise has the standard deviation
-    |X a| / sqrt(samples * snr), and snr=inf leaves the labels clean. The loss is N's, half the sum
-    of the squared residuals.
+    N's experiment has samples=30, dimension=100, sparsity=5. The support is a random set.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    sparsity
+        The number of non-zero entries of the truth.
+    seed
+        The seed of all random numbers.
+    snr
+        The power of the signal over that of the noise: the noise has the standard deviation |X
+        a| / sqrt(samples * snr), and inf leaves the labels clean.
+    loss
+        N's "half squares", half the sum of the squared residuals, or "squares".
+
+    Returns
+    -------
+    Regression
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.sparse_recovery(4, 9, sparsity=2, snr=np.inf)
+    >>> int(np.count_nonzero(problem.truth)), problem.loss
+    (2, 'half squares')
     """
     samples = integer(WHO, "samples", samples, least=1)
     dimension = integer(WHO, "dimension", dimension, least=1)

@@ -45,10 +45,31 @@ def check_test(problem: Any, dimension: int) -> None:
 class Regression(Record):
     """Samples `X` (samples x features) with labels `y`, and the truth behind them where known.
 
-    `truth` is the predictor that made the labels and `noise` the standard deviation of what was
-    added to them. `recipe` holds what a generator needs to draw the same data again. `loss` is
-    the sum of the squared residuals ("squares") or half of it ("half squares"). Training records
-    the loss of the `test` samples too.
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    truth
+        The predictor that made the labels, where it is known.
+    noise
+        The standard deviation of what was added to the labels.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+    loss
+        The sum of the squared residuals ("squares") or half of it ("half squares").
+    test
+        Samples whose loss training records too.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Regression([[1.0, 2.0], [0.0, 1.0]], [3.0, 1.0], truth=[1.0, 1.0])
+    >>> problem.samples, problem.dimension, problem.population_error([1.0, 0.0])
+    (2, 2, 1.0)
     """
 
     X: Array
@@ -113,6 +134,31 @@ def sparse_regression(
 
     W section 4: the non-zero entries are 1/sqrt(sparsity) and the noise variance is 0.01. They
     sit on the first coordinates, which costs nothing because x has no preferred axes.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    sparsity
+        The number of non-zero entries of the truth.
+    noise
+        The standard deviation of the noise.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Regression
+        With its truth.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(4, 9, sparsity=2, seed=1)
+    >>> problem.X.shape, problem.truth[:3].round(4)
+    ((4, 9), array([0.7071, 0.7071, 0.    ]))
     """
     who = "sparse_regression"
     samples = integer(who, "samples", samples, least=1)

@@ -23,7 +23,31 @@ WHO = "teacher_student"
 class TeacherStudent(Record):
     """Training and test samples of one teacher, and the teacher's weights A and B.
 
-    `slopes` are the teacher's derivatives in x at the rows of `training`, for DerivativeMatch.
+    `teacher_student` makes it.
+
+    Attributes
+    ----------
+    training
+        The training samples.
+    test
+        The samples that are held out.
+    A
+        The weights of the hidden layer.
+    B
+        The weights of the outputs.
+    slopes
+        The teacher's derivatives in x at the rows of `training`, for DerivativeMatch.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> data = tacit.teacher_student(samples=4, inputs=5, hidden=6, test=3)
+    >>> data.slopes.shape[0] == data.training.samples
+    True
     """
 
     training: Regression
@@ -70,11 +94,43 @@ def teacher_student(
     """Samples of y = B relu(A x) with x ~ N(0, 1), A ~ N(0, 1) and B ~ N(0, 1/units^2).
 
     The defaults are N's dense teacher, 100-500-2 without biases, B of standard deviation 1/500.
-    `dimension` is the number of inputs and `width` that of the hidden units. A sparse teacher uses
-    only `units` of the hidden units, and each of these reads only `reads` of the inputs; all other
-    weights are zero. `test` samples are held out; `standard` divides B by one number that gives
-    their labels the variance 1, so that a beta means the same for all. The loss is N's, half the
-    sum of the squared residuals.
+    A sparse one uses only `units` of the hidden units, and each of these reads only `reads` of
+    the inputs; all other weights are zero. The loss is N's, half the sum of the squared
+    residuals.
+
+    Parameters
+    ----------
+    samples
+        The number of training samples.
+    dimension
+        The number of features, the inputs of the teacher.
+    width
+        The number of hidden units.
+    outputs
+        The number of outputs; each makes one row per sample.
+    units
+        The number of hidden units that are used; None uses all.
+    reads
+        The number of inputs that each of these reads; None reads all.
+    seed
+        The seed of all random numbers.
+    test
+        The number of samples that are held out.
+    standard
+        Divides B by one number that gives the held out labels the variance 1, so that the
+        weight of a penalty means the same for all teachers.
+
+    Returns
+    -------
+    TeacherStudent
+        Training samples, test samples and teacher.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> data = tacit.teacher_student(samples=4, dimension=5, width=6, test=3)
+    >>> data.training.samples, data.A.shape, data.B.shape
+    (8, (6, 5), (2, 6))
     """
     samples, test = integer(WHO, "samples", samples, least=1), integer(WHO, "test", test, least=2)
     given = {"dimension": dimension, "width": width, "outputs": outputs}

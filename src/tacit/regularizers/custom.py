@@ -13,8 +13,23 @@ from tacit.regularizers.penalty import Term
 class Custom(Term):
     """h = `value`, any JAX function of the parameters that returns one number.
 
-    Without a `subgradient` JAX differentiates the value; without a `prox`, a function of
-    (theta, weight), only methods that need none can be used.
+    Parameters
+    ----------
+    value
+        The function of the parameters.
+    subgradient
+        Its derivative, a function of the parameters; by default JAX differentiates the value.
+    prox
+        Its proximal map, a function of (theta, weight). Without it only methods that need none
+        can be used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> penalty = 0.5 * tacit.Custom(lambda theta: (theta**4).sum())
+    >>> float(penalty.value(np.array([1.0, 2.0])))
+    8.5
     """
 
     stored_as: ClassVar = {"value": "function", "subgradient": "slope", "prox": "nearest"}

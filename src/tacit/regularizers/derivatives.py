@@ -18,8 +18,24 @@ WHO = "DerivativeMatch"
 class DerivativeMatch(Term):
     """h = (1/2) sum_n |grad_x f(theta, x_n) - slopes_n|^2 at the rows x_n of `points`.
 
-    `slopes` holds the gradients in x of the function to be learnt, one row per point: first-order
-    Sobolev training. A proximal map is not known.
+    This is first-order Sobolev training. A proximal map is not known.
+
+    Parameters
+    ----------
+    model
+        The model f.
+    points
+        The places x_n, one per row.
+    slopes
+        The gradients in x of the function to be learnt, one row per point.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> match = tacit.DerivativeMatch(tacit.LinearPredictor(), [[0.0, 0.0]], [[1.0, 2.0]])
+    >>> float(match.value(np.array([1.0, 0.0])))
+    2.0
     """
 
     model: Any
@@ -42,12 +58,6 @@ class DerivativeMatch(Term):
     @property
     def smooth(self) -> bool:
         return True
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
 
     def derivatives(self, theta: Any) -> Any:
         """grad_x f(theta, x_n), one row per point."""

@@ -18,6 +18,23 @@ class R(SignedPair):
     In units of alpha w0 Lagrange's conditions give w+ = 1/(1-s), w- = 1/(1+s), hence
     beta_i/mu_i = (1-s)^-2 - (1+s)^-2 with mu_i = (alpha w0_i)^2. That is h_4: the explicit
     regularizer of depth 2 is the implicit one of depth 4 at the same mu.
+
+    Parameters
+    ----------
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    mu
+        alpha**2.
+    shape
+        The vector w0; None stands for ones.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> round(tacit.R(alpha=1.0)([1.0, -2.0]), 4)
+    0.5411
     """
 
     def __init__(

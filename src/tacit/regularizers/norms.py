@@ -16,7 +16,20 @@ from tacit.regularizers.regularizer import Regularizer
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class L1(Regularizer):
-    """sum |beta_i|: the rich limit."""
+    """sum |beta_i|: the rich limit.
+
+    As a penalty of training it is the sum over all entries of all parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> l1 = tacit.L1()
+    >>> l1([3.0, -4.0, 0.0])
+    7.0
+    >>> l1.prox(np.array([3.0, -0.5]), 1.0)
+    array([2., 0.])
+    """
 
     degree = 1.0
     in_jax = True
@@ -47,8 +60,21 @@ class L1(Regularizer):
 class L2(Regularizer):
     """sum weights_i beta_i^2: the kernel limit, with weights 1/w0^(2D-2).
 
-    `squared=False` is its root: the Euclidean norm of all parameters together. It has the same
-    minimisers, but is no sum over coordinates.
+    Parameters
+    ----------
+    weights
+        One positive number per coordinate; None stands for ones.
+    squared
+        False is the root: the Euclidean norm of all parameters together. It has the same
+        minimisers, but is no sum over coordinates.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.L2()([3.0, 4.0]), tacit.L2(squared=False)([3.0, 4.0])
+    (25.0, 5.0)
+    >>> tacit.L2([1.0, 2.0])([3.0, 4.0])
+    41.0
     """
 
     weights: Array | None
@@ -157,7 +183,20 @@ def _or_one(size: Any) -> Any:
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Lp(Regularizer):
-    """(1/p) sum |beta_i|^p; convex for p >= 1, a quasi-norm to be read off only for p < 1."""
+    """(1/p) sum |beta_i|^p; convex for p >= 1.
+
+    Parameters
+    ----------
+    p
+        The power, above 0. For p < 1 this is a quasi-norm: its value can be read off, but no
+        convex solver takes it.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.Lp(2)([3.0, 4.0])
+    12.5
+    """
 
     p: float
     in_jax = True

@@ -10,10 +10,8 @@ import abc
 import dataclasses
 from typing import Any
 
-import numpy as np
-
 from tacit.arguments import real
-from tacit.calls import call
+from tacit.calls import call, equal_fields, hash_fields
 from tacit.regularizers.arrays import mapped
 
 KNOWN = "L1, L2, Lp with p >= 1, Q, R, Nuclear, Frobenius, Schatten and Custom(..., prox=) have one"
@@ -26,6 +24,8 @@ class Term(abc.ABC):
     """
 
     __repr__ = call
+    __eq__ = equal_fields
+    __hash__ = hash_fields
     __array_ufunc__ = None  # NumPy's numbers leave the multiplication to __rmul__
 
     @property
@@ -78,20 +78,6 @@ class Term(abc.ABC):
             return NotImplemented
         return PenaltySum((*_parts(self), *_parts(other)))
 
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other) or not dataclasses.is_dataclass(self):
-            return self is other
-        return _key(self) == _key(other)
-
-    def __hash__(self) -> int:
-        return hash(_key(self)) if dataclasses.is_dataclass(self) else object.__hash__(self)
-
-
-def _key(term: Any) -> tuple[Any, ...]:
-    """The fields of a term, arrays as bytes."""
-    values = (getattr(term, field.name) for field in dataclasses.fields(term))
-    return tuple((v.shape, v.tobytes()) if isinstance(v, np.ndarray) else v for v in values)
-
 
 def _parts(term: Term) -> tuple[Penalty, ...]:
     if isinstance(term, PenaltySum):
@@ -111,7 +97,25 @@ def checked_term(who: str, term: object) -> Term:
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Penalty(Term):
-    """weight times a regularizer, as training adds it to its loss; written `1e-5 * L1()`."""
+    """weight times a regularizer, as training adds it to its loss; written `1e-5 * L1()`.
+
+    Parameters
+    ----------
+    weight
+        A number, at least 0.
+    regularizer
+        What is weighted, such as L1().
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> penalty = 0.1 * tacit.L1() + 0.5 * tacit.L2()
+    >>> penalty
+    0.1 * L1() + 0.5 * L2()
+    >>> float(penalty.value(np.array([1.0, -2.0])))
+    2.8
+    """
 
     weight: float
     regularizer: Term

@@ -16,10 +16,32 @@ class Q(SignedPair):
     """The implicit regularizer of beta = w+^D - w-^D from w+ = w- = alpha * w0.
 
     Depth 2 is W Theorem 1 (hypentropy), depth D > 2 is W Theorem 3. Give the scale as alpha, as
-    log_alpha (any finite number) or as mu = alpha**depth; `shape` is w0 (default: all ones).
+    log_alpha or as mu.
 
     With a shape coordinate i is (mu_i/kappa_i) q_D(beta_i/mu_i), where mu_i = (alpha |w0_i|)^D
     and kappa_i = |w0_i|^(D-2); for D = 2 that is W eq. (5).
+
+    Parameters
+    ----------
+    depth
+        The power D, at least 2.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    mu
+        alpha**depth.
+    shape
+        The vector w0; None stands for ones.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> q = tacit.Q(depth=2, alpha=1.0)
+    >>> round(q([1.0, -2.0]), 4)
+    1.1795
+    >>> q.gradient([1.0, -2.0]).round(4)
+    array([ 0.4812, -0.8814])
     """
 
     depth: int

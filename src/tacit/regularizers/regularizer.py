@@ -18,9 +18,20 @@ class Regularizer(Term):
     """A convex function of a predictor beta that is a sum over its coordinates.
 
     The minimiser of a regularizer under X beta = y has gradient(beta) = X^T dual, so a solver
-    needs the inverse of the gradient map, b(s), and its slope b'(s), both coordinatewise. Times a
-    number a regularizer is a penalty of training: then it is a sum over all entries of all
+    needs the inverse of the gradient map, b(s), and its slope b'(s), both coordinatewise. Times
+    a number a regularizer is a penalty of training: then it is a sum over all entries of all
     parameters, and `value`, `subgradient` and `prox` are what training calls.
+
+    This class is abstract: L1, L2, Lp, Q, R and what `derive` returns are such regularizers.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> regularizer = tacit.Q(alpha=1.0)
+    >>> isinstance(regularizer, tacit.Regularizer)
+    True
+    >>> regularizer.inverse_gradient(regularizer.gradient([1.0, -2.0])).round(6)
+    array([ 1., -2.])
     """
 
     #: number of coordinates the regularizer is tied to (by weights or a shape), None if any

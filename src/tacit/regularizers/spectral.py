@@ -140,7 +140,19 @@ def rounding(U: Array, Vt: Array) -> float:
 class Nuclear(Spectral):
     """The sum of the singular values: the rich limit.
 
-    `shape` reads flat parameters as a matrix of (rows, columns), in C order.
+    As a penalty it is the sum over the matrices among the parameters; a vector counts as one
+    column.
+
+    Parameters
+    ----------
+    shape
+        Reads flat parameters as a matrix of (rows, columns), in C order.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.Nuclear()([[3.0, 0.0], [0.0, 4.0]])
+    7.0
     """
 
     shape: tuple[int, int] | None = None
@@ -173,7 +185,14 @@ class Nuclear(Spectral):
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Frobenius(Spectral):
-    """The sum of the squared entries: the kernel limit."""
+    """The sum of the squared entries: the kernel limit.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.Frobenius()([[3.0, 0.0], [0.0, 4.0]])
+    25.0
+    """
 
     curvature = 2.0
 
@@ -196,7 +215,21 @@ class Frobenius(Spectral):
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Schatten(Spectral):
-    """Q of the singular values, W Theorem 4."""
+    """Q of the singular values, W Theorem 4.
+
+    Parameters
+    ----------
+    q
+        The regularizer Q of a vector, without a shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> schatten = tacit.Schatten(tacit.Q(alpha=1.0))
+    >>> round(schatten(np.diag([1.0, -2.0])), 4), round(tacit.Q(alpha=1.0)([1.0, -2.0]), 4)
+    (1.1795, 1.1795)
+    """
 
     q: Q
 

@@ -17,8 +17,23 @@ from tacit.regularizers.penalty import Term, checked_term
 class PerTensor(Term):
     """The sum over the tensors of a pytree of `regularizer` of each.
 
-    It differs from the regularizer of all of them where that is no sum: PerTensor(L2(squared=
-    False)) is the sum of the norms of the tensors, L2(squared=False) the norm of all entries.
+    It differs from the regularizer of all of them where that is no sum:
+    PerTensor(L2(squared=False)) is the sum of the norms of the tensors, L2(squared=False) the
+    norm of all entries.
+
+    Parameters
+    ----------
+    regularizer
+        What is taken of each tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> norm = tacit.L2(squared=False)
+    >>> theta = {"a": np.array([3.0]), "b": np.array([4.0])}
+    >>> float(norm.value(theta)), float(tacit.PerTensor(norm).value(theta))
+    (5.0, 7.0)
     """
 
     regularizer: Term
@@ -52,7 +67,18 @@ class PerTensor(Term):
 class Blocks(Term):
     """The sum of regularizers of consecutive blocks of flat parameters.
 
-    `parts` are pairs (regularizer or None, number of parameters); None leaves its block free.
+    Parameters
+    ----------
+    parts
+        Pairs (regularizer or None, number of parameters); None leaves its block free.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> blocks = tacit.Blocks([(tacit.L1(), 2), (None, 1), (tacit.L2(), 1)])
+    >>> float(blocks.value(np.array([1.0, -2.0, 5.0, 3.0])))
+    12.0
     """
 
     parts: tuple[tuple[Term | None, int], ...]

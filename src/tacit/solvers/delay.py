@@ -146,10 +146,32 @@ def memorization_steps(
 class Delay(Record):
     """When source N expects a run to memorize and to generalize, and how well.
 
-    `t1` and `t2` count steps, `distance` is the numerator of
-    t2 - t1 = distance / (learning_rate beta), `error` the order learning_rate * beta of the error
-    at t2, and `floor` what a run without the right penalty cannot pass. N gives orders, not
-    constants: see `tacit.slow_flow` for an exact t2.
+    N gives orders, not constants: see `tacit.slow_flow` for an exact t2.
+
+    Attributes
+    ----------
+    t1
+        The steps until training is solved.
+    t2
+        The steps until the test is solved.
+    distance
+        The numerator of t2 - t1 = distance / (learning_rate beta).
+    error
+        The order learning_rate * beta of the error at t2.
+    floor
+        What a run without the right penalty cannot pass.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> delay = tacit.Delay(t1=10, t2=110.0, distance=0.1, error=1e-3, floor=0.5)
+    >>> print(delay)
+    Delay
+      t1        10
+      t2        110
+      distance  0.1
+      error     0.001
+      floor     0.5
     """
 
     t1: int
@@ -174,12 +196,39 @@ def predicted_delay(
 ) -> Delay:
     """t1, t2 and the errors that source N predicts for descent from (nearly) zero.
 
-    The objective is (1/2)|X a - y|^2 + beta |a|: `beta` is N's letter for the weight of the
-    penalty, the number before the regularizer in `train(..., penalty=beta * L1())`. Training is
-    solved at (1/2)|X a - y|^2 <= level. The distance from the least squares point to
-    the truth is in the dual norm of the penalty: the largest entry for "l1" (N theorems 3.1 and
-    3.3), the operator norm for "nuclear" (N theorems 3.4 and 3.5; `truth` is then a matrix and X
-    has a column for each of its entries, row after row).
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    truth
+        What made the labels. The distance from the least squares point to it is in the dual
+        norm of the penalty: the largest entry for "l1" (N theorems 3.1 and 3.3), the operator
+        norm for "nuclear" (N theorems 3.4 and 3.5). For "nuclear" it is a matrix, and X has a
+        column for each of its entries, row after row.
+    learning_rate
+        The learning rate.
+    beta
+        N's letter for the weight of the penalty, as in train(..., penalty=beta * L1()).
+    norm
+        "l1" or "nuclear".
+    level
+        Training is solved at (1/2)|X a - y|^2 <= level.
+
+    Returns
+    -------
+    Delay
+        The predicted steps and errors.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_recovery(20, 40, sparsity=2, seed=0)
+    >>> X, y, truth = problem.X, problem.y, problem.truth
+    >>> delay = tacit.predicted_delay(X, y, truth, learning_rate=0.1, beta=1e-4)
+    >>> delay.t1 < delay.t2
+    True
     """
     who = "predicted_delay"
     one_of(who, "norm", norm, ("l1", "nuclear"))

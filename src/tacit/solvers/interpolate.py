@@ -68,10 +68,33 @@ def interpolate(
 def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Any:
     """The predictor that fits y = X beta with the least value of the regularizer.
 
-    Any consistent system is solved, also with dependent rows or more rows than columns. With
-    `throw=False` a numerical failure comes back as the solution's outcome instead of an error.
-    With measurement matrices X (samples, d1, d2) and a regularizer of singular values such as
-    Nuclear() the predictor is a matrix. A problem stands in the place of X and y.
+    Any consistent system is solved, also with dependent rows or more rows than columns.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y. With measurement
+        matrices (samples, d1, d2) and a regularizer of singular values such as Nuclear() the
+        predictor is a matrix.
+    y
+        One label per sample.
+    regularizer
+        What is smallest at the solution, such as L1() or Q(alpha=0.1); of singular values,
+        Nuclear(), Frobenius() or Schatten(q).
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    Solution or MatrixSolution
+        The minimiser `beta` (or `matrix`) with the numbers that prove it.
+
+    Raises
+    ------
+    ValueError
+        No predictor fits, or an argument is wrong.
+    NumericalError
+        The solver failed; see `throw`.
 
     Examples
     --------
@@ -79,6 +102,11 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
     >>> problem = tacit.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
     >>> tacit.interpolate(problem, tacit.Nuclear()).matrix.shape
     (5, 5)
+    >>> X, y = [[1.0, 2.0]], [2.0]
+    >>> tacit.interpolate(X, y, tacit.L1()).beta.round(4)
+    array([0., 1.])
+    >>> tacit.interpolate(tacit.Regression(X, y), tacit.L2()).beta.round(4)
+    array([0.4, 0.8])
     """
     if isinstance(X, MatrixProblem):
         from tacit.solvers.matrices.interpolate import matrix_interpolant

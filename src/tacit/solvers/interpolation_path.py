@@ -24,11 +24,35 @@ from tacit.threads import one_blas_thread
 Measured = TypeVar("Measured")
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class InterpolationPath(Record):
     """The minimisers of Q over a list of scales, row by row in the order asked for.
 
-    Each row of `dual` is rounded to float64; `kkt` is that of the dual before (see Solution).
+    Attributes
+    ----------
+    depth
+        The power D of Q.
+    log_alphas
+        The natural logarithms of the scales.
+    beta
+        The minimisers, one row per scale.
+    dual
+        The multipliers, one row per scale, each rounded to float64.
+    residual
+        max|X beta - y| / max|y| of each row.
+    kkt
+        The optimality error of each row, of the dual before it was rounded (see Solution).
+    iterations
+        The iterations that each row took.
+    outcomes
+        How each row ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[0.0, -1.0])
+    >>> path.beta.shape, [outcome.ok for outcome in path.outcomes]
+    ((2, 2), [True, True])
     """
 
     depth: int
@@ -103,9 +127,36 @@ def interpolate_path(
 ) -> InterpolationPath | list[Any]:
     """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
 
-    With `measure` only its value at each solution is kept and a list of those is returned, so
-    that a long path needs no memory for its endpoints. A scale that fails is recorded in
-    `outcomes` with NaN in its row. A problem stands in the place of X and y.
+    A scale that fails is recorded in `outcomes` with NaN in its row.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y.
+    y
+        One label per sample.
+    depth
+        The power D of Q.
+    log_alphas
+        The natural logarithms of the scales, in any order.
+    shape
+        The vector w0 of Q; None stands for ones.
+    measure
+        A function of a Solution. Then only its value at each solution is kept and a list of
+        those is returned, so that a long path needs no memory for its endpoints.
+
+    Returns
+    -------
+    InterpolationPath or list
+        The minimisers, or what `measure` returned for each.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[3.0, -9.0])
+    >>> path.beta.round(3)
+    array([[0.4, 0.8],
+           [0. , 1. ]])
     """
     X, y, depth = unpacked("interpolate_path", Regression, X, y, depth, default=2)
     X, y = regression_data("interpolate_path", X, y)

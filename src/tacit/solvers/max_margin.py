@@ -54,17 +54,36 @@ def max_margin(
 def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
-    `residual` is the largest violation max(0, 1 - margin); `kkt` the worst of stationarity,
-    negative dual weights and complementarity, each relative. Data that are not separable raise a
-    ValueError. With `throw=False` a numerical failure comes back as the solution's outcome. A
-    problem stands in the place of X and y.
+    `residual` of the solution is the largest violation max(0, 1 - margin); its `kkt` is the
+    worst of stationarity, negative dual weights and complementarity, each relative.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y.
+    y
+        The labels, -1 or +1.
+    regularizer
+        What is smallest at the solution, such as L1() or Q(alpha=0.1).
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    Solution
+        The minimiser with the numbers that prove it.
+
+    Raises
+    ------
+    ValueError
+        The data are not separable, or an argument is wrong.
 
     Examples
     --------
     >>> import tacit
-    >>> solution = tacit.max_margin(tacit.separable_points(6, 4), tacit.L2())
-    >>> solution.outcome.ok
-    True
+    >>> X, y = [[1.0, 2.0], [-2.0, -1.0]], [1, -1]
+    >>> tacit.max_margin(X, y, tacit.L2()).beta.round(4)
+    array([0.3333, 0.3333])
     """
     X, y, regularizer = unpacked("max_margin", Classification, X, y, regularizer)
     X, y = classification_data("max_margin", X, y)

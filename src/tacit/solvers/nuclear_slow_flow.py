@@ -21,9 +21,34 @@ def nuclear_slow_flow(
 ) -> SlowFlow:
     """Steepest descent of |A|_* on {X vec(A) = X vec(start)} from `start`, as flat points.
 
-    Euler steps dA = -learning_rate P(U V^T), P the projection on the kernel of X. Singular values
-    that come to zero hop over it by `learning_rate`, so errors of that size are not resolved. The
-    path ends early within `error` of a `target`.
+    Euler steps dA = -learning_rate P(U V^T), P the projection on the kernel of X.
+
+    Parameters
+    ----------
+    X
+        The measurements, one row each, with a column for each entry of the matrix.
+    start
+        The matrix that the flow starts from.
+    learning_rate
+        The size of a step. Singular values that come to zero hop over it by it, so errors
+        of that size are not resolved.
+    target
+        A matrix at which the path may end.
+    error
+        The path ends early within this distance of the target.
+
+    Returns
+    -------
+    SlowFlow
+        The path, with flat matrices as points.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> X, start = [[1.0, 0.0, 0.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]
+    >>> flow = tacit.nuclear_slow_flow(X, start, learning_rate=0.01)
+    >>> flow.points[-1].round(1) + 0.0
+    array([1., 0., 0., 0.])
     """
     X, matrix = finite_array(WHO, "X", X, ndim=2), finite_array(WHO, "start", start, ndim=2)
     if matrix.size != X.shape[1]:

@@ -19,16 +19,34 @@ from tacit.threads import one_blas_thread
 OPPOSITE = 1e-14  # unit rows whose sum is shorter than this are opposite
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Separation(Record):
     """Separable or not, and the convex combination of the signed rows y_n x_n that proves it.
 
-    `weights` are nonnegative with sum one, and `residual` is the length of the combination
-    sum_n weights_n y_n x_n. No margin of a unit vector can be larger than it. When the points are
-    separable it equals `margin`, the largest margin min_n y_n <x_n, direction> of any unit
-    vector; when they are not it is zero to rounding, and `margin` and `direction` are zero.
-    Where float64 does not hold that vector, `direction` is another one that separates, and
-    `margin`, its own, is below `residual`.
+    No margin of a unit vector can be larger than `residual`. When the points are separable it
+    equals `margin`; when they are not it is zero to rounding, and `margin` and `direction` are
+    zero. Where float64 does not hold the best unit vector, `direction` is another one that
+    separates, and `margin`, its own, is below `residual`.
+
+    Attributes
+    ----------
+    separable
+        Whether a plane through zero separates the points.
+    margin
+        The largest margin min_n y_n <x_n, direction> of any unit vector.
+    direction
+        That unit vector.
+    weights
+        Nonnegative numbers with sum one.
+    residual
+        The length of the combination sum_n weights_n y_n x_n.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> found = tacit.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
+    >>> found.direction.round(6), found.weights.round(6)
+    (array([1., 0.]), array([0., 1.]))
     """
 
     separable: bool
@@ -39,7 +57,27 @@ class Separation(Record):
 
 
 def separation(X: ArrayLike, y: ArrayLike) -> Separation:
-    """The separation of the points X by the labels y of -1 and +1."""
+    """The separation of the points X by the labels y of -1 and +1.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        The labels, -1 or +1.
+
+    Returns
+    -------
+    Separation
+        Whether they can be separated, and the proof.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> found = tacit.separation([[2.0, 0.0], [-1.0, 0.0]], [1, -1])
+    >>> found.separable, round(found.margin, 6)
+    (True, 1.0)
+    """
     X, y = classification_data("separation", X, y)
     with one_blas_thread():
         return separated("separation", X * y[:, None])

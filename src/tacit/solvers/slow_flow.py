@@ -25,7 +25,22 @@ STILL = 1e-9  # a velocity that is rounding
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class SlowFlow(Record):
-    """The corners of the path: `points[k]` at `tau[k]`; the last one has least l1 norm."""
+    """The corners of the path; the last one has least l1 norm.
+
+    Attributes
+    ----------
+    tau
+        The times of the corners.
+    points
+        The point at each time, one row each.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> flow = tacit.slow_flow([[1.0, 2.0]], [2.0, 0.0])
+    >>> flow.tau.round(6)
+    array([0., 5.])
+    """
 
     tau: Array
     points: Array
@@ -60,7 +75,28 @@ class SlowFlow(Record):
 
 
 def slow_flow(X: ArrayLike, start: ArrayLike) -> SlowFlow:
-    """Steepest descent of |a|_1 on {a : X a = X start} from `start`, exactly, to its end."""
+    """Steepest descent of |a|_1 on {a : X a = X start} from `start`, exactly, to its end.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    start
+        The point that the flow starts from.
+
+    Returns
+    -------
+    SlowFlow
+        The corners of the path.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> flow = tacit.slow_flow([[1.0, 2.0]], [2.0, 0.0])
+    >>> flow.points.round(6)
+    array([[2., 0.],
+           [0., 1.]])
+    """
     from scipy.linalg import null_space
 
     X, a = finite_array(WHO, "X", X, ndim=2), finite_array(WHO, "start", start, ndim=1).copy()

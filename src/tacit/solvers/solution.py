@@ -36,18 +36,44 @@ class Found(NamedTuple):
     rest: tuple[Array, ...] = ()  # vectors to be added to the dual
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Solution(Record):
     """A constrained minimiser and the numbers that prove it.
 
-    `residual` is max|X beta - y| / max|y|. `kkt` is the largest distance of a pair
-    (beta_i, (X^T dual)_i) from the graph of the gradient, along the nearer of the two axes,
-    each axis in units of its largest entry. Both are computed from `beta` and `dual` as returned.
+    Both `residual` and `kkt` are computed from `beta` and `dual` as returned.
 
-    `log_value` is the natural logarithm of `value`, also where that overflows. Where float64 does
-    not hold the dual itself, it is `dual` times e^log_dual_unit. Where columns spread over so many
-    decades that rounding the dual to float64 would spoil X^T dual, the dual is the exact sum of
-    `dual` and the vectors of `dual_rest` (times that unit), and `kkt` is that of the sum.
+    Attributes
+    ----------
+    beta
+        The minimiser.
+    dual
+        The multipliers: gradient(beta) = X^T dual.
+    value
+        The value of the regularizer at `beta`.
+    residual
+        max|X beta - y| / max|y|.
+    kkt
+        The largest distance of a pair (beta_i, (X^T dual)_i) from the graph of the gradient,
+        along the nearer of the two axes, each axis in units of its largest entry.
+    iterations
+        The iterations that the solver took.
+    outcome
+        How the computation ended, in a sentence.
+    log_value
+        The natural logarithm of `value`, also where that overflows.
+    log_dual_unit
+        Where float64 does not hold the dual itself, it is `dual` times e^log_dual_unit.
+    dual_rest
+        Where columns spread over so many decades that rounding the dual to float64 would spoil
+        X^T dual, the dual is the exact sum of `dual` and these vectors (times that unit), and
+        `kkt` is that of the sum.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> solution = tacit.interpolate([[1.0, 2.0]], [2.0], tacit.L1())
+    >>> solution.outcome.ok, round(solution.value, 6), solution.residual < 1e-12
+    (True, 1.0, True)
     """
 
     beta: Array

@@ -43,8 +43,33 @@ def stationary_points(
 ) -> tuple[Solution, ...]:
     """The local minimisers of Lp(p), p < 1, with margins >= 1, best first, each certified.
 
-    Those that are reached from the l1 and l2 solutions and from `starts` random costs; nothing
-    proves that there are no others.
+    Those that are reached from the l1 and l2 solutions and from random costs; nothing proves
+    that there are no others.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        The labels, -1 or +1.
+    regularizer
+        Lp(p) with p < 1.
+    starts
+        The number of random costs.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    tuple of Solution
+        The minimisers.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> points = tacit.stationary_points([[1.0, 2.0]], [1], tacit.Lp(0.5), starts=5)
+    >>> [point.beta.round(4).tolist() for point in points]
+    [[0.0, 0.5], [1.0, 0.0]]
     """
     X, y = classification_data(WHO, X, y)
     if not isinstance(regularizer, Lp) or regularizer.p >= 1:

@@ -24,17 +24,66 @@ class Study(Record):
     """A study, checked when it is made: nothing has to run to find a wrong key or value.
 
     Either `problem`, `model` and `method` are tables of public names ({"is": "DualFlow", ...}),
-    which `train` is called with, and `final` (values at the end), `trajectory` (whole curves) and
-    `probes` (calls on the path) say what is kept. `stop` and `record` are one table or several,
-    {"is": "Time", "t": 10.0}; `penalty` is a regularizer with the number it is multiplied by,
-    {"is": "L1", "times": 1e-3}; `batch` is a number of samples. Or `function`, a function at the
-    top of a module, is called with `arguments` and returns a dict of numbers, texts and arrays
-    (`dims` names the axes of an array).
+    which `train` is called with, and `final`, `trajectory` and `probes` say what is kept; or
+    `function` is called.
 
-    `grid` has the axes: {"model.alpha": [0.1, 1.0], "problem.samples": {"linspace": [10, 90, 9]}},
-    or names of arguments of the function. `seeds` is a number or a list; the seed goes to every
-    part that takes one. `threshold` and `refine` make the study adaptive. `draw` says how its
-    picture is drawn (tacit.studies.drawn); like `title` and `labels` it is no part of a cell.
+    Parameters
+    ----------
+    name
+        Letters, digits and . + - _, as it names files.
+    problem
+        A table that makes the problem.
+    model
+        A table that makes the model.
+    method
+        A table that makes the method.
+    penalty
+        A regularizer with the number it is multiplied by, {"is": "L1", "times": 1e-3}.
+    stop
+        One table or several that make stop rules, {"is": "Time", "t": 10.0}.
+    record
+        One table or several that make record rules.
+    batch
+        The number of samples in a step.
+    final
+        Names of values to keep at the end.
+    trajectory
+        Names of whole curves to keep.
+    probes
+        Calls on the path, by name.
+    function
+        A function at the top of a module, "module:function". It returns a dict of numbers,
+        texts and arrays.
+    arguments
+        Its arguments that do not vary.
+    dims
+        The names of the axes of an array that it returns.
+    grid
+        The axes: {"model.alpha": [0.1, 1.0], "problem.samples": {"linspace": [10, 90, 9]}}, or
+        names of arguments of the function.
+    seeds
+        A number or a list; the seed goes to every part that takes one.
+    title
+        What the study is about.
+    labels
+        Texts for the axes of pictures, by name.
+    draw
+        How its picture is drawn (tacit.studies.drawn); like `title` and `labels` it is no part
+        of a cell.
+    threshold
+        Makes the study adaptive: it bisects for where something changes.
+    refine
+        Makes the study adaptive: it refines the grid where something changes.
+    source
+        Who complains in an error.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> function = "tacit.figures.woodworth_f3:panel_a"
+    >>> study = tacit.Study(name="q", function=function, grid={"depth": [2, 3], "z": [0.5, 1.0]})
+    >>> study.dimensions, study.shape
+    (('depth', 'z'), (2, 2))
     """
 
     name: str

@@ -21,6 +21,7 @@ This room has the name of its function, and calling one is calling the other.
 
 from __future__ import annotations
 
+import inspect
 import sys
 import types
 from typing import Any
@@ -52,15 +53,54 @@ def watch(
 ) -> Watch:
     """A Watch of `model`, to be called in its training loop; the model as it is now is the start.
 
-    `model` is a torch.nn.Module, or a JAX function apply(params, x) with `params` given here and
-    at every call. `probe_inputs` is a batch of 10 to 200 fixed inputs as the model gets them; all
-    kernels are looked at on it. `labels` of these inputs (classes, signs -1 and +1, or numbers to
-    fit) add alignment and margin. The tangent kernel is the mean over the outputs, or that of one
-    output by its index. Looks take at most `budget` of the training time, None is no limit; the
-    set-up (compilation and the first kernel) comes on top and is stated in `setup_seconds`.
-    `level` is the test accuracy (of a record without accuracies, the test loss) at which the task
-    counts as solved; by default 0.95, and less for a test curve that ends short of it. `step`
-    is the step at which the watch is made, for a run that is resumed.
+    Parameters
+    ----------
+    model
+        A torch.nn.Module, or a JAX function apply(params, x).
+    probe_inputs
+        A batch of 10 to 200 fixed inputs as the model gets them; all kernels are looked at on
+        it.
+    params
+        The parameters of a JAX function, given here and at every call.
+    labels
+        Classes, signs -1 and +1, or numbers to fit, of these inputs; they add alignment and
+        margin.
+    weight_decay
+        The weight decay of the training.
+    outputs
+        "mean" takes the tangent kernel as the mean over the outputs, an index that of one
+        output.
+    budget
+        The largest share of the training time that looks take; None is no limit. The set-up
+        (compilation and the first kernel) comes on top and is stated in `setup_seconds`.
+    level
+        The test accuracy (of a record without accuracies, the test loss) at which the task
+        counts as solved; by default 0.95, and less for a test curve that ends short of it.
+    points_per_decade
+        The number of looks in each decade of steps.
+    step
+        The step at which the watch is made, for a run that is resumed.
+    raise_errors
+        Raises what goes wrong in a call, instead of keeping it in `failures`.
+
+    Returns
+    -------
+    Watch
+        To be called in the loop.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> def f(w, x):
+    ...     return x @ w**2
+    >>> w, x, y = np.ones(3), np.eye(3), np.array([1.0, 0.0, 0.0])
+    >>> watch = tacit.watch(f, x, params=w, labels=y)
+    >>> for step in range(1, 4):
+    ...     w = w - 0.1 * 4 * w * (f(w, x) - y)
+    ...     watch(step, w, train_loss=float(np.sum((f(w, x) - y) ** 2)))
+    >>> len(watch.failures)
+    0
     """
     if labels is not None and hasattr(labels, "detach"):
         labels = labels.detach().cpu()
@@ -92,4 +132,6 @@ class _Room(types.ModuleType):
     __call__ = staticmethod(watch)
 
 
+__signature__ = inspect.signature(watch)
+__doc__ = f"{__doc__}\n{inspect.getdoc(watch)}"
 sys.modules[__name__].__class__ = _Room

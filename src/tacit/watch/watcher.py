@@ -36,9 +36,42 @@ GLANCES = 32  # per decade: norm and direction alone, as many as the forecast ne
 class Watch:
     """Call it as watch(step, train_loss=..., ...), for a JAX function watch(step, params, ...).
 
-    Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as the
-    budget allows (see tacit.watch.schedule). A call returns nothing and raises nothing: what goes
-    wrong is one sentence in `failures`, unless the watch was made with raise_errors=True.
+    Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as
+    the budget allows (see tacit.watch.schedule). A call returns nothing and raises nothing:
+    what goes wrong is one sentence in `failures`, unless the watch was made with
+    raise_errors=True. `tacit.watch` makes one.
+
+    Parameters
+    ----------
+    backend
+        How the model is looked at.
+    params
+        The parameters at the start, for a JAX function.
+    labels
+        A function of the numbers of samples and outputs that returns the labels.
+    weight_decay
+        The weight decay of the training.
+    budget
+        The largest share of the training time that looks take; None is no limit.
+    level
+        The test accuracy at which the task counts as solved.
+    points_per_decade
+        The number of looks in each decade of steps.
+    step
+        The step at which the watch is made.
+    raise_errors
+        Raises what goes wrong in a call.
+    clock
+        Returns the time in seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> watch = tacit.watch(lambda w, x: x @ w, np.eye(2), params=np.ones(2))
+    >>> watch(1, np.ones(2), train_loss=0.5)
+    >>> watch.failures
+    ()
     """
 
     def __init__(

@@ -147,7 +147,9 @@ def _read(function: Any) -> Iterator[Any]:
 
 
 def _package(value: Any) -> str | None:
-    return value.__module__.split(".")[0] if isinstance(value, types.FunctionType) else None
+    """The package of a function; one that `exec` made may have none."""
+    module = value.__module__ if isinstance(value, types.FunctionType) else None
+    return module.split(".")[0] if module else None
 
 
 def _outside(function: Any) -> Iterator[Any]:

@@ -14,9 +14,27 @@ EMPTY = 1e-13  # what centring leaves below this share is rounding
 def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centred: bool = False) -> float:
     """Cosine between the kernel K and that of the labels, y y^T, as matrices.
 
-    `y` has one number per sample, or a row of them (such as one-hot classes). With `centred=True`
-    the mean over the samples is taken out of the features and of the labels first: then a
-    constant offset of the kernel does not count, nor do unequal sizes of the classes.
+    Parameters
+    ----------
+    K
+        A kernel.
+    y
+        One number per sample, or a row of them (such as one-hot classes).
+    centred
+        The mean over the samples is taken out of the features and of the labels first: then a
+        constant offset of the kernel does not count, nor do unequal sizes of the classes.
+
+    Returns
+    -------
+    float
+        The cosine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> round(tacit.kernel_alignment(np.eye(2), [1.0, -1.0]), 4)
+    0.7071
     """
     who = "kernel_alignment"
     kernel, labels = _kernel(who, K), _labels(who, y)
@@ -34,7 +52,25 @@ def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centred: bool = False) -> fl
 
 
 def effective_rank(K: ArrayLike) -> float:
-    """exp of the entropy of the eigenvalues of K as shares of their sum: from 1 to its size."""
+    """exp of the entropy of the eigenvalues of K as shares of their sum: from 1 to its size.
+
+    Parameters
+    ----------
+    K
+        A kernel, positive semidefinite.
+
+    Returns
+    -------
+    float
+        The rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> round(tacit.effective_rank(np.eye(3)), 6)
+    3.0
+    """
     values = np.linalg.eigvalsh(_kernel("effective_rank", K))
     if values[0] < -SYMMETRIC * values[-1]:
         raise ValueError(
@@ -49,6 +85,23 @@ def participation_ratio(K: ArrayLike) -> float:
     """trace(K)^2 / |K|^2, the number of equal eigenvalues with this spread: from 1 to its size.
 
     It weighs large eigenvalues more than `effective_rank` and is never above it.
+
+    Parameters
+    ----------
+    K
+        A kernel, positive semidefinite.
+
+    Returns
+    -------
+    float
+        The ratio.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> round(tacit.participation_ratio(np.diag([1.0, 1.0, 0.0])), 6)
+    2.0
     """
     kernel = _kernel("participation_ratio", K)
     return float(np.trace(kernel) ** 2 / np.sum(kernel**2))

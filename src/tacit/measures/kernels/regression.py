@@ -30,8 +30,38 @@ WHO = "kernel_regression"
 class KernelRegression(Record):
     """f(params, x) + K(x, x_n) dual: the model linearised at `params`, fitted to the targets.
 
-    `dual` has a row per sample and a column per output. `residual` is the worst misfit relative to
-    the largest target, `rank` the eigenvalues of the kernel that are not rounding, out of `size`.
+    Attributes
+    ----------
+    dual
+        A row per sample and a column per output.
+    residual
+        The worst misfit relative to the largest target.
+    rank
+        The eigenvalues of the kernel that are not rounding, out of `size`.
+    size
+        The number of equations.
+    ridge
+        The ridge that was asked for.
+    outputs
+        "full" or "mean".
+    outcome
+        How the computation ended, in a sentence.
+    x
+        The samples.
+    gradients
+        The gradients of the model at the samples.
+    memory
+        The bytes that a kernel may take.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> def f(w, x):
+    ...     return x @ w**2
+    >>> fit = tacit.kernel_regression(f, np.array([1.0, 1.0]), np.eye(2), np.array([2.0, 3.0]))
+    >>> fit.predict(np.array([[1.0, 1.0]])).round(4)
+    array([5.])
     """
 
     dual: Array
@@ -72,12 +102,43 @@ def kernel_regression(
 ) -> KernelRegression:
     """The predictor f(x) + <grad f(x), h> with the shortest h that fits y_n at every x_n.
 
-    It is where gradient descent on the squared loss takes the model linearised at `params`; with
-    `ridge`, the least sum of squares plus ridge |h|^2. `y` has one number per sample, or a row of
-    C. outputs="full" couples them as the model does, in a system of N C equations; "mean" gives
-    all of them the mean kernel, as in the limit of wide nets. Targets that no h fits are fitted
-    in the least-squares sense, and the outcome says so. All is computed in double precision. A
-    torch.nn.Module is taken at its own parameters: kernel_regression(module, x, y).
+    It is where gradient descent on the squared loss takes the model linearised at `params`.
+    Targets that no h fits are fitted in the least-squares sense, and the outcome says so. All
+    is computed in double precision.
+
+    Parameters
+    ----------
+    model
+        As in `tangent_kernel`. A torch.nn.Module is taken at its own parameters:
+        kernel_regression(module, x, y).
+    params
+        The parameters.
+    x
+        The samples.
+    y
+        One number per sample, or a row of C.
+    ridge
+        A number above 0 asks for the least sum of squares plus ridge |h|^2.
+    outputs
+        "full" couples the outputs as the model does, in a system of N C equations; "mean" gives
+        all of them the mean kernel, as in the limit of wide nets.
+    memory
+        The bytes that the kernel and all that it is made from may take.
+
+    Returns
+    -------
+    KernelRegression
+        The predictor; see its `predict`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> def f(w, x):
+    ...     return x @ w**2
+    >>> fit = tacit.kernel_regression(f, np.array([1.0, 1.0]), np.eye(2), np.array([2.0, 3.0]))
+    >>> fit.rank, fit.residual < 1e-9
+    (2, True)
     """
     model, params, x, y = arguments(WHO, "double", model, params, x, y, least=2)
     rows = samples(WHO, "x", x, model)

@@ -37,18 +37,44 @@ def tangent_kernel(
 ) -> Array:
     """K(x, x2) = <grad_w f(w, x), grad_w f(w, x2)> at w = `params`, one row per sample of `x`.
 
-    `model` is a Model with flat parameters, or any JAX function f(params, x) with a pytree of
-    parameters whose rows of `x` do not influence one another. `x2` is `x` itself by default. A
-    torch.nn.Module is looked at in eval mode, at its own parameters: tangent_kernel(module, x) or
-    tangent_kernel(module, x, x2); a mapping of their names to others may stand before `x`.
+    Parameters
+    ----------
+    model
+        A Model with flat parameters, or any JAX function f(params, x) with a pytree of
+        parameters whose rows of `x` do not influence one another. A torch.nn.Module is looked
+        at in eval mode, at its own parameters: tangent_kernel(module, x) or
+        tangent_kernel(module, x, x2); a mapping of their names to others may stand before `x`.
+    params
+        The parameters.
+    x
+        The samples.
+    x2
+        Other samples, `x` itself by default.
+    outputs
+        For a function that returns C numbers per row: "mean" is (1/C) sum_c <grad f_c(x), grad
+        f_c(x2)>, an index one of these c alone, and "full" all pairs of outputs, in an array
+        (N, C, N2, C).
+    memory
+        The bytes that the kernel and all that it is made from may take (see
+        `tacit.measures.kernels.blocks`).
+    precision
+        "single" or "double", by default that of the parameters; the kernel is summed in float64
+        either way.
 
-    A function may return one number per row, or C of them; then `outputs` says what is asked for:
-    "mean" is (1/C) sum_c <grad f_c(x), grad f_c(x2)>, an index one of these c alone, and "full"
-    all pairs of outputs, in an array (N, C, N2, C).
+    Returns
+    -------
+    array
+        The kernel.
 
-    `memory` is the number of bytes that the kernel and all that it is made from may take (see
-    `tacit.measures.kernels.blocks`). `precision` is "single" or "double", by default that of the
-    parameters; the kernel is summed in float64 either way.
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> def f(w, x):
+    ...     return x @ w**2
+    >>> tacit.tangent_kernel(f, np.array([1.0, 2.0]), np.eye(2)).round(4)
+    array([[ 4.,  0.],
+           [ 0., 16.]])
     """
     who = "tangent_kernel"
     memory = positive(who, "memory", memory)
@@ -71,8 +97,39 @@ def gradient_turn(
 ) -> float:
     """`gradient_distance` of grad f(start, x) and grad f(end, x), without holding all of either.
 
-    Samples, outputs and parameters all count; arguments are as in `tangent_kernel`. Of a torch
-    module, `start` and `end` are mappings of names to arrays, such as copies of its state_dict.
+    Samples, outputs and parameters all count.
+
+    Parameters
+    ----------
+    model
+        As in `tangent_kernel`.
+    start
+        The parameters at the start. Of a torch module, a mapping of names to arrays, such as a
+        copy of its state_dict.
+    end
+        The parameters at the end, in the same form.
+    x
+        The samples.
+    outputs
+        As in `tangent_kernel`.
+    memory
+        The bytes that the kernel and all that it is made from may take.
+    precision
+        As in `tangent_kernel`.
+
+    Returns
+    -------
+    float
+        The distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> def f(w, x):
+    ...     return x @ w**2
+    >>> round(tacit.gradient_turn(f, np.array([1.0, 1.0]), np.array([1.0, 0.0]), np.eye(2)), 4)
+    0.2929
     """
     who = "gradient_turn"
     memory = positive(who, "memory", memory)
@@ -96,6 +153,26 @@ def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
 
     It is where the flow of the model linearised at its start ends. Data that no beta fits are
     fitted in the least-squares sense.
+
+    Parameters
+    ----------
+    model
+        A model with a separable linear predictor, such as DiagonalNet.
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+
+    Returns
+    -------
+    array
+        The predictor.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.kernel_predictor(tacit.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [2.0]).round(4)
+    array([0.4, 0.8])
     """
     X, y = regression_data("kernel_predictor", X, y)
     if not isinstance(model, Separable):

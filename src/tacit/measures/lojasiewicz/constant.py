@@ -33,8 +33,29 @@ WHO = "lojasiewicz"
 class Lojasiewicz(Record):
     """lower <= chi <= upper on the ball of `radius`, and the `loss` g at its centre.
 
-    `upper` is the ratio |grad g|^2 / g at `point` of the ball, so it is a bound whatever else
-    happened. `lower` is proved (`how` says from what), and zero where nothing could be.
+    Attributes
+    ----------
+    lower
+        A proved bound, and zero where nothing could be proved.
+    upper
+        The ratio |grad g|^2 / g at `point` of the ball, so it is a bound whatever else
+        happened.
+    loss
+        g at the centre.
+    radius
+        The radius of the ball.
+    point
+        Where the ratio is `upper`.
+    how
+        What `lower` is proved from.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> found = tacit.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
+    >>> found.lower <= found.upper, found.loss
+    (True, 0.5)
     """
 
     lower: float
@@ -83,9 +104,33 @@ def lojasiewicz_quadratic(
 ) -> Lojasiewicz:
     """chi of g = (1/2)|X a - y|^2 on the ball around `center`, exact to rounding.
 
-    Where the ball holds an interpolator this is 2 sigma^2, sigma the least singular value > 0 of
-    X; where it holds a least squares point of positive loss it is 0; elsewhere it is found by a
-    search over the sphere, and `lower` is certified by the dual of that problem.
+    Where the ball holds an interpolator this is 2 sigma^2, sigma the least singular value > 0
+    of X; where it holds a least squares point of positive loss it is 0; elsewhere it is found
+    by a search over the sphere, and `lower` is certified by the dual of that problem.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    center
+        The centre of the ball.
+    radius
+        Its radius.
+
+    Returns
+    -------
+    Lojasiewicz
+        The bounds, equal to rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> found = tacit.lojasiewicz_quadratic(np.eye(2), [1.0, 0.0], [0.0, 0.0], 2.0)
+    >>> round(found.lower, 6), round(found.upper, 6)
+    (2.0, 2.0)
     """
     X, y = regression_data(WHO, X, y)
     x, radius = _ball(center, radius)
@@ -109,14 +154,43 @@ def lojasiewicz(
 ) -> Lojasiewicz:
     """Bounds on chi of a JAX `function` on the ball around `center`.
 
-    The function returns a loss g >= 0 with least value 0, or a vector F of residuals, which
-    means g = (1/2)|F|^2. `upper` is the least ratio that descent on log(|grad g|^2 / g) from
-    `starts` random points of the ball found. A `lower` needs a constant that no sampling can
-    give: `lipschitz`, of the gradient of g or of the Jacobian of F, in the Euclidean and the
-    operator norm, on the ball, and in up to 3 dimensions on the cube around it. For residuals
-    `lower` is then 2 times the square of a bound on the least singular value of the Jacobian
-    (transposed), from the centre, and in up to 3 dimensions from a covering by cubes; for a loss
-    only the covering is left, and it proves nothing on a ball that holds a zero of g.
+    chi is the least ratio |grad g|^2 / g on the ball.
+
+    Parameters
+    ----------
+    function
+        Returns a loss g >= 0 with least value 0, or a vector F of residuals, which means g =
+        (1/2)|F|^2.
+    center
+        The centre of the ball.
+    radius
+        Its radius.
+    lipschitz
+        A constant that no sampling can give, and that a `lower` above 0 needs: of the gradient
+        of g or of the Jacobian of F, in the Euclidean and the operator norm, on the ball, and
+        in up to 3 dimensions on the cube around it. For residuals `lower` is then 2 times the
+        square of a bound on the least singular value of the Jacobian (transposed), from the
+        centre, and in up to 3 dimensions from a covering by cubes; for a loss only the covering
+        is left, and it proves nothing on a ball that holds a zero of g.
+    starts
+        The random points of the ball from which descent on log(|grad g|^2 / g) looks for the
+        least ratio, `upper`.
+    steps
+        The steps of that descent.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Lojasiewicz
+        The bounds.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> found = tacit.lojasiewicz(lambda a: a - 1.0, [0.0], 0.5, lipschitz=1e-9)
+    >>> round(found.lower, 4), round(found.upper, 4)
+    (2.0, 2.0)
     """
     import jax.numpy as jnp
 

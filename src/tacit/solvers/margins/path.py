@@ -40,12 +40,42 @@ class Change:
         return f"{self.sample} {'enters' if self.enters else 'leaves'} at mu = {self.mu:.6g}"
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class MarginPath(Record):
     """The largest margins of Q over a list of scales, row by row in the order asked for.
 
-    `support` marks the samples that are taken as equations, one choice among several where rows
-    depend on each other; `changes` lists where it changes, from large to small mu.
+    Attributes
+    ----------
+    depth
+        The power D of Q.
+    mus
+        The scales.
+    beta
+        The minimisers, one row per scale.
+    dual
+        The multipliers, one row per scale.
+    value
+        The value of Q at each row.
+    residual
+        The largest violation of a margin in each row.
+    kkt
+        The optimality error of each row.
+    support
+        Marks the samples that are taken as equations, one choice among several where rows
+        depend on each other.
+    iterations
+        The iterations that each row took.
+    changes
+        Where the support changes, from large to small mu.
+    outcomes
+        How each row ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.max_margin_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
+    >>> path.support.tolist(), len(path.changes)
+    ([[True, True], [True, True]], 0)
     """
 
     depth: int
@@ -109,9 +139,34 @@ def max_margin_path(
 ) -> MarginPath:
     """The minimiser of Q with margins >= 1 at every mu, and every change of support vectors.
 
-    The scales may come in any order; they are followed from the largest down. With `throw=False`
-    a scale that fails is recorded in `outcomes` with NaN in its row. A problem stands in the place
-    of X and y.
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y.
+    y
+        The labels, -1 or +1.
+    depth
+        The power D of Q.
+    mus
+        The scales mu = alpha**depth, in any order; they are followed from the largest down.
+    shape
+        The vector w0 of Q; None stands for ones.
+    throw
+        False records a scale that fails in `outcomes`, with NaN in its row, and goes on.
+
+    Returns
+    -------
+    MarginPath
+        One row per scale.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> X, y = [[1.0, 2.0]], [1]
+    >>> path = tacit.max_margin_path(X, y, mus=[100.0, 1e-4])
+    >>> path.beta.round(3)
+    array([[0.2  , 0.4  ],
+           [0.007, 0.496]])
     """
     who = "max_margin_path"
     X, y, depth = unpacked(who, Classification, X, y, depth, default=2)

@@ -37,8 +37,30 @@ RESOLVED = 1e-11  # slacks 1 - s below this are too coarse in float64
 def matrix_interpolant(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
     """The matrix that fits <X_n, M> = y_n with the least value of the regularizer.
 
-    Any consistent measurements are solved, also dependent or repeated ones. With `throw=False` a
-    numerical failure comes back as the solution's outcome instead of an error.
+    Any consistent measurements are solved, also dependent or repeated ones.
+
+    Parameters
+    ----------
+    problem
+        A Completion or a Sensing.
+    reg
+        What is smallest at the solution: Nuclear(), Frobenius() or Schatten(q).
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    MatrixSolution
+        The minimiser `matrix` with the numbers that prove it.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Completion((2, 2), [[0, 0], [0, 1], [1, 0]], [1.0, 2.0, 3.0])
+    >>> solution = tacit.interpolate_matrix(problem, tacit.Frobenius())
+    >>> solution.matrix.round(4)
+    array([[1., 2.],
+           [3., 0.]])
     """
     if not isinstance(reg, Spectral):
         raise ValueError(

@@ -14,14 +14,40 @@ from tacit.solvers.matrices.measurements import MatrixData
 from tacit.solvers.solution import Solution
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class MatrixSolution(Record):
     """A constrained minimiser and the numbers that prove it, from `matrix` and `dual` as returned.
 
-    `residual` is max|<X_n, M> - y_n| / max|y|. `kkt` is, for the nuclear norm, the larger of the
-    relative duality gap and the excess of |S| over 1, where S = sum_n dual_n X_n; otherwise the
-    distance of (M, S) from the graph of the gradient, each axis in units of its largest
-    singular value. `log_value` and `log_dual_unit` are those of a Solution.
+    Attributes
+    ----------
+    matrix
+        The minimiser.
+    dual
+        The multipliers, one per measurement.
+    value
+        The value of the regularizer at `matrix`.
+    residual
+        max|<X_n, M> - y_n| / max|y|.
+    kkt
+        For the nuclear norm, the larger of the relative duality gap and the excess of |S| over
+        1, where S = sum_n dual_n X_n; otherwise the distance of (M, S) from the graph of the
+        gradient, each axis in units of its largest singular value.
+    iterations
+        The iterations that the solver took.
+    outcome
+        How the computation ended, in a sentence.
+    log_value
+        The natural logarithm of `value`, as in a Solution.
+    log_dual_unit
+        The unit of the dual, as in a Solution.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Completion((2, 2), [[0, 0], [0, 1], [1, 0]], [1.0, 2.0, 3.0])
+    >>> solution = tacit.interpolate(problem, tacit.Frobenius())
+    >>> solution.outcome.ok, round(solution.value, 6)
+    (True, 14.0)
     """
 
     matrix: Array

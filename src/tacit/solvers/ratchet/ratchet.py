@@ -33,13 +33,33 @@ WHO = "ratchet_path"
 FOLLOWED = Outcome(Kind.SOLVED, "followed through every change of the support vectors")
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class RatchetPath(Record):
     """The limit of the flow at each mu, in the order asked for, scaled to margin one.
 
-    `dual` holds R: the gradient of Q_mu at `beta` is Z^T R, as on the path of `max_margin_path`.
-    `support` marks the samples whose weights grow; `changes` lists where it changes, from large to
-    small mu.
+    Attributes
+    ----------
+    depth
+        The power D.
+    mus
+        The scales.
+    beta
+        The predictors, one row per scale.
+    dual
+        R: the gradient of Q_mu at `beta` is Z^T R, as on the path of `max_margin_path`.
+    support
+        Marks the samples whose weights grow.
+    changes
+        Where the support changes, from large to small mu.
+    outcomes
+        How each row ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.ratchet_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
+    >>> path.beta.shape, [outcome.ok for outcome in path.outcomes]
+    ((2, 2), [True, True])
     """
 
     depth: int
@@ -95,9 +115,34 @@ def ratchet_path(
 ) -> RatchetPath:
     """Where the flow from alpha * shape stands at loss exp(-alpha^D/mu), for alpha -> infinity.
 
-    The scales may come in any order; they are followed from the largest down. With `throw=False`
-    a scale that is not reached is recorded in `outcomes` with NaN in its row. A problem stands in
-    the place of X and y.
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y.
+    y
+        The labels, -1 or +1.
+    depth
+        The power D.
+    mus
+        The scales, in any order; they are followed from the largest down.
+    shape
+        The vector w0; None stands for ones.
+    throw
+        False records a scale that is not reached in `outcomes`, with NaN in its row.
+
+    Returns
+    -------
+    RatchetPath
+        One row per scale.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> X, y = [[1.0, 2.0]], [1]
+    >>> path = tacit.ratchet_path(X, y, mus=[100.0, 1e-4])
+    >>> path.beta.round(3)
+    array([[0.2  , 0.4  ],
+           [0.007, 0.496]])
     """
     X, y, depth = unpacked(WHO, Classification, X, y, depth, default=2)
     X, y = classification_data(WHO, X, y)
