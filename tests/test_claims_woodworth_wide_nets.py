@@ -38,8 +38,9 @@ GOOD = {
 
 SHIFTS = (-0.002, 0.0, 0.002)
 NOISE = dict.fromkeys(GOOD, SHIFTS) | {
-    "output": (-0.001, -0.001, 0.002), "large": (0.002, -0.001, -0.001)
-}  # fmt: skip
+    "output": (-0.001, -0.001, 0.002),
+    "large": (0.002, -0.001, -0.001),
+}
 
 
 def judged(**changes):
@@ -85,9 +86,20 @@ def test_the_statement_as_printed_would_hold_of_a_large_start_that_keeps_its_fea
         {"larger_kernel": {"early": 8e-5 / 256}},
         {"large": {"error": np.nan}},
     ],
-    ids=["no better", "no worse", "proxy better", "never turned", "kernel turns", "kernel errs",
-         "falls", "falls as a kernel", "kernel stays", "kernel falls faster", "unknown"],
-)  # fmt: skip
+    ids=[
+        "no better",
+        "no worse",
+        "proxy better",
+        "never turned",
+        "kernel turns",
+        "kernel errs",
+        "falls",
+        "falls as a kernel",
+        "kernel stays",
+        "kernel falls faster",
+        "unknown",
+    ],
+)
 def test_wrong_runs_are_refuted(changes):
     assert judged(**changes).status in REFUTED
 
@@ -114,8 +126,11 @@ def test_one_run_has_the_spread_of_its_test_images():
 
 def test_the_best_step_is_the_one_with_the_least_error_that_fits():
     run = GOOD["large"]
-    tried = {0.5: (run, run._replace(error=0.2)), 0.1: (run, run),
-             0.05: (run._replace(error=0.01, train_accuracy=0.99),) * 2}  # fmt: skip
+    tried = {
+        0.5: (run, run._replace(error=0.2)),
+        0.1: (run, run),
+        0.05: (run._replace(error=0.01, train_accuracy=0.99),) * 2,
+    }
     assert wide_nets.best(tried) == 0.1
     assert wide_nets.best({0.05: tried[0.05]}) == 0.05  # and the premise will say so
 
@@ -184,12 +199,16 @@ def test_the_grad_distance_is_that_of_the_derivatives(images, alpha):
 
     X = np.asarray(images.train_images[:7], float)
     starts = [dense_net((24,), alpha=alpha, seed=seed).start(images) for seed in (0, 1)]
-    near = {name: part + alpha * 0.05 * other for (name, part), other in
-            zip(starts[0].items(), starts[1].values(), strict=True)}  # fmt: skip
+    near = {
+        name: part + alpha * 0.05 * other
+        for (name, part), other in zip(starts[0].items(), starts[1].values(), strict=True)
+    }
     net = dense_net((24,), alpha=alpha)
     with double_precision():
-        pair = [jax.jacrev(net.logits)({k: np.asarray(v, float) for k, v in w.items()}, X)
-                for w in (starts[0], near)]  # fmt: skip
+        pair = [
+            jax.jacrev(net.logits)({k: np.asarray(v, float) for k, v in w.items()}, X)
+            for w in (starts[0], near)
+        ]
         flat = [np.concatenate([np.ravel(part) for part in jax.tree.leaves(J)]) for J in pair]
     expected = gradient_distance(*flat)
     assert expected > 1e-4

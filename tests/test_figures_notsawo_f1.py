@@ -120,5 +120,5 @@ def test_the_paper_s_numbers_are_the_printed_ones():
 
 
 def test_a_run_that_fails_is_an_error_with_its_sentence():
-    with pytest.raises(NumericalError, match=r"N-F1: diverged: .* take a smaller step"):
+    with pytest.raises(NumericalError, match=r"N-F1: diverged: .* take a smaller learning"):
         make("N-F1", {**SMALL, "step": 1e30, "steps": 50})

@@ -19,8 +19,10 @@ COMMON = {"deadline": None, "derandomize": True, "max_examples": 15}
 
 def made_up(shape, classes=3, train=4, test=2, seed=0):
     rng = np.random.default_rng(seed)
-    sets = [(rng.random((n, *shape), dtype=np.float32), rng.integers(0, classes, n))
-            for n in (train, test)]  # fmt: skip
+    sets = [
+        (rng.random((n, *shape), dtype=np.float32), rng.integers(0, classes, n))
+        for n in (train, test)
+    ]
     return Images("made up", *sets[0], *sets[1], tuple("abcdefghij"[:classes]), "made up", {})
 
 
@@ -116,10 +118,14 @@ def test_outputs_are_homogeneous_in_the_weights(c, plan):
     assert net.homogeneity == depth
     with double_precision():
         small, large = (
-            np.asarray(net.logits({k: scale * np.float64(w) for k, w in params.items()},
-                                  np.float64(images.train_images)))
+            np.asarray(
+                net.logits(
+                    {k: scale * np.float64(w) for k, w in params.items()},
+                    np.float64(images.train_images),
+                )
+            )
             for scale in (1.0, c)
-        )  # fmt: skip
+        )
     np.testing.assert_allclose(large, c**depth * small, rtol=1e-12, atol=1e-13)
 
 
@@ -127,8 +133,10 @@ def test_outputs_are_homogeneous_in_the_weights(c, plan):
 @given(st.floats(-20, 20))
 def test_log_alpha_scales_the_start(log_alpha):
     images = made_up((4, 4, 1))
-    one, scaled = (dense_net((5,), seed=1).start(images),
-                   dense_net((5,), log_alpha=log_alpha, seed=1).start(images))  # fmt: skip
+    one, scaled = (
+        dense_net((5,), seed=1).start(images),
+        dense_net((5,), log_alpha=log_alpha, seed=1).start(images),
+    )
     for name in one:
         np.testing.assert_allclose(scaled[name], math.exp(log_alpha) * one[name], rtol=2e-6)
     assert dense_net((5,), alpha=math.exp(log_alpha), seed=1).start(images)[name][0, 0] == (
@@ -195,8 +203,16 @@ def test_equal_plans_are_one_function_and_nets_are_described():
     assert len({one.function, other.function, dense_net((6,)).function}) == 2
     assert one != other
     assert dense_net(5) == dense_net((5,), alpha=1.0)
-    told = {"model": "dense_net", "plan": "5-FC", "alpha": 2.0, "seed": 1, "drawn": "gaussian",
-            "layers": [1.0, 1.0], "unbiased": False, "precision": "single"}  # fmt: skip
+    told = {
+        "model": "dense_net",
+        "plan": "5-FC",
+        "alpha": 2.0,
+        "seed": 1,
+        "drawn": "gaussian",
+        "layers": [1.0, 1.0],
+        "unbiased": False,
+        "precision": "single",
+    }
     assert one.describe() == told
     assert "alpha" in str(one)
 
@@ -228,10 +244,14 @@ BAD = {
     "FC inside": (lambda: conv_net("FC-64-FC"), "plan must have one FC, at its end"),
     "no text": (lambda: conv_net(64), "plan must be a text, got 64"),
     "slimmer": (lambda: conv_net("6-FC", slimmer=4), "slimmer must divide .* got 4 for 6"),
-    "too small": (lambda: conv_net().start(load_images("digits", 2, 2)),
-                  "conv_net: images of 8x8 pixels are too small for 5 poolings"),
-    "flat": (lambda: conv_net("2-FC").start(load_images("digits", 2, 2, flat=True)),
-             r"conv_net: convolutions need images of .* got the shape \(64,\); .* flat=False"),
+    "too small": (
+        lambda: conv_net().start(load_images("digits", 2, 2)),
+        "conv_net: images of 8x8 pixels are too small for 5 poolings",
+    ),
+    "flat": (
+        lambda: conv_net("2-FC").start(load_images("digits", 2, 2, flat=True)),
+        r"conv_net: convolutions need images of .* got the shape \(64,\); .* flat=False",
+    ),
     "no images": (lambda: dense_net().start(3), "dense_net: the problem must be Images, got int"),
     "no units": (lambda: dense_net((0,)), "dense_net: widths must be at least 1, got 0"),
     "start": (lambda: dense_net(start="gausian"), "unknown start 'gausian'; did you mean gaussian"),
@@ -240,7 +260,7 @@ BAD = {
     "too large": (lambda: dense_net(log_alpha=100), "alpha must be between 1e-30 and 1e[+]30"),
     "layers": (lambda: dense_net((5,), layers=(1, 2, 3)), r"one factor per layer \(2\), got 3"),
     "seed": (lambda: dense_net(seed=-1), "seed must be at least 0, got -1"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -1,25 +1,26 @@
 """Teacher and student: the data, several outputs, derivatives, and held-out samples in a run."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tacit.flows.adam import Adam
-from tacit.flows.sgd import SGD
 
 from tacit.claims.notsawo.courses import course, exponent
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.student import student
 from tacit.problems.classification import separable_points
-from tacit.problems.matrices import low_rank_completion
 from tacit.problems.regression import Regression
 from tacit.problems.teacher import questions, teacher_student
 from tacit.records import NumericalError
 from tacit.regularizers.derivatives import DerivativeMatch
 from tacit.regularizers.norms import L1, L2
+from tacit.training.descent.methods import SGD, Adam
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 
 def test_the_dense_teacher_is_the_law_of_the_source():
@@ -176,11 +177,16 @@ def test_wrong_students_are_refused():
         student(3, 2, alpha=1.0).start(1)
 
 
-@pytest.mark.parametrize("method", [Adam(0.01, 40, L2(), 0.01), SGD(0.001, 40, batch=5)])
-def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method):
+@pytest.mark.parametrize(
+    ("method", "more"), [(Adam(0.01), {"penalty": 0.01 * L2()}), (SGD(0.001), {"batch": 5})]
+)
+def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method, more):
     data = teacher_student(8, 4, width=5, outputs=2, seed=1, test=6)
     model = student(6, 2, alpha=1.0, seed=2)
-    path, alone = (method.run(model, data.training, test=t) for t in (data.test, None))
+    path, alone = (
+        train(model, dataclasses.replace(data.training, test=t), method, stop=Steps(40), **more)
+        for t in (data.test, None)
+    )
     assert (path.parameters == alone.parameters).all()
     assert "test_loss" not in alone.dataset
     wanted = ((model.predict(path.parameters, data.test.X) - data.test.y) ** 2).sum() / 2
@@ -192,8 +198,10 @@ def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method):
 
 def test_test_samples_without_a_recipe_are_kept():
     rng = np.random.default_rng(0)
-    train, test = (Regression(rng.standard_normal((n, 3)), np.ones(n)) for n in (5, 4))
-    path = Adam(0.01, 5).run(LinearPredictor(0.5), train, test=test)
+    half = {"loss": "half squares"}
+    seen, test = (Regression(rng.standard_normal((n, 3)), np.ones(n), **half) for n in (5, 4))
+    problem = dataclasses.replace(seen, test=test)
+    path = train(LinearPredictor(0.5), problem, Adam(0.01), stop=Steps(5))
     assert (path.dataset.X_test == test.X).all()
     assert (path.dataset.y_test == test.y).all()
     residual = test.X @ path.predictor - test.y
@@ -201,21 +209,19 @@ def test_test_samples_without_a_recipe_are_kept():
 
 
 def test_the_accuracy_on_held_out_labels_is_recorded():
-    train, test = (separable_points(20, 3, seed=s) for s in (0, 1))
-    path = Adam(0.05, 50).run(LinearPredictor(0.1), train, test=test)
+    seen, test = (separable_points(20, 3, seed=s) for s in (0, 1))
+    problem = dataclasses.replace(seen, test=test)
+    path = train(LinearPredictor(0.1), problem, Adam(0.05), stop=Steps(50))
     right = np.mean(test.y * (test.X @ path.predictor) > 0)
     assert float(path.dataset.test_accuracy[-1]) == right
 
 
 def test_test_samples_of_another_kind_are_refused():
-    data, method = teacher_student(8, 4, width=5, outputs=1, test=6), Adam(0.01, 5)
-    with pytest.raises(ValueError, match="Adam: test must have the 4 features of the problem"):
-        method.run(student(3, alpha=1.0), data.training, test=Regression(np.ones((2, 3)), [1, 2]))
-    with pytest.raises(ValueError, match="which is a Regression, got Classification"):
-        method.run(student(3, alpha=1.0), data.training, test=separable_points(5, 4))
-    problem = low_rank_completion(samples=10, dimension=4, rank=1)
-    with pytest.raises(ValueError, match="test must be a Regression or a Classification"):
-        method.run(LinearPredictor(0.0), problem, test=problem)
+    data = teacher_student(8, 4, width=5, outputs=1, test=6)
+    with pytest.raises(ValueError, match=r"test must have .* 4 "):
+        dataclasses.replace(data.training, test=Regression(np.ones((2, 3)), [1, 2]))
+    with pytest.raises(ValueError, match="test must be a Regression too, got Classification"):
+        dataclasses.replace(data.training, test=separable_points(5, 4))
 
 
 def test_a_course_is_that_of_the_run():
@@ -223,16 +229,16 @@ def test_a_course_is_that_of_the_run():
         teacher_student(8, 4, width=5, outputs=2, seed=1, test=6),
         student(6, 2, alpha=1.0, seed=2),
     )
-    method = Adam(0.01, 60, L1(), 1e-3)
-    found = course(data, model, method, level=0.5)
-    theta = method.run(model, data.training).parameters
+    method, penalty, stop = Adam(0.01), 1e-3 * L1(), Steps(60)
+    found = course(data, model, method, penalty, 60, level=0.5)
+    theta = train(model, data.training, method, penalty=penalty, stop=stop).parameters
     for part, curve in ((data.training, found.train), (data.test, found.test)):
         mean = np.mean((model.predict(theta, part.X) - part.y) ** 2)
         assert curve[-1] == pytest.approx(mean / data.variance, rel=1e-10)
     assert found.left == found.test[-1]
     assert found.verdict.level == 0.5
-    with pytest.raises(NumericalError, match="smaller step"):
-        course(data, model, SGD(10.0, 50))
+    with pytest.raises(NumericalError, match="smaller learning rate than 10"):
+        course(data, model, SGD(10.0), None, 50)
 
 
 def test_the_exponent_of_a_power_is_found():

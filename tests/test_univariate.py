@@ -8,7 +8,6 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from tacit.claims.woodworth.spline_runs import cubic_spline, learn, least_norm, linear_spline
-from tacit.flows.descent import GradientDescent
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.difference import Difference
 from tacit.models.hinges import net_hinges, rms_distance, sup_distance, tangent_hinges
@@ -16,6 +15,10 @@ from tacit.models.network import two_layer
 from tacit.models.univariate import Layers, kernel_move, layers, mean_kernel, univariate_relu
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import plateau, zigzag
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Interpolated, Steps
+from tacit.training.train import train
 
 X = np.linspace(-1.3, 1.4, 27)
 
@@ -160,7 +163,8 @@ def test_least_norms_by_hand():
 def descended(problem, width, alpha, c, step):
     """The function at the end of small steps from the same start."""
     model = univariate_relu(width, alpha=alpha, scaling=c, seed=1)
-    path = GradientDescent(step, steps=60_000, loss=1e-8, points_per_decade=1).run(model, problem)
+    stop = [Steps(60_000), Interpolated(1e-8)]
+    path = train(model, problem, GradientDescent(step), stop=stop, record=LogSpaced(1))
     assert path.outcome.ok
     return net_hinges(layers(path.parameters))
 
