@@ -50,7 +50,7 @@ class ImageNet(Record):
     Examples
     --------
     >>> import tacit
-    >>> net = tacit.dense_net(hidden=(5,), alpha=2.0)
+    >>> net = tacit.dense_net(widths=(5,), alpha=2.0)
     >>> net.alpha, net.homogeneity, net.unbiased
     (2.0, 2, False)
     """

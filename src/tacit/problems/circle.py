@@ -41,7 +41,7 @@ class CircleTeacher(Record):
     Examples
     --------
     >>> import tacit
-    >>> teacher = tacit.circle_teacher(samples=4, units=2, test=40)
+    >>> teacher = tacit.circle_teacher(samples=4, width=2, test=40)
     >>> teacher.angles.shape, teacher.A.shape, teacher.b.shape
     ((4,), (2, 2), (2,))
     """
@@ -84,7 +84,7 @@ def circle_teacher(
     ----------
     samples
         The number of training samples.
-    units
+    width
         The number of hidden units of the teacher.
     seed
         The seed of all random numbers.
@@ -101,7 +101,7 @@ def circle_teacher(
     --------
     >>> import numpy as np
     >>> import tacit
-    >>> teacher = tacit.circle_teacher(samples=4, units=2, seed=3, test=400)
+    >>> teacher = tacit.circle_teacher(samples=4, width=2, seed=3, test=400)
     >>> teacher.training.X.shape, round(float(np.mean(teacher.test.y**2)), 3)
     ((4, 2), 1.0)
     """

@@ -45,7 +45,7 @@ class TeacherStudent(Record):
     Examples
     --------
     >>> import tacit
-    >>> data = tacit.teacher_student(samples=4, inputs=5, hidden=6, test=3)
+    >>> data = tacit.teacher_student(samples=4, dimension=5, width=6, test=3)
     >>> data.slopes.shape[0] == data.training.samples
     True
     """
