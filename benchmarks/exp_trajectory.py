@@ -15,10 +15,9 @@ import time
 
 import numpy as np
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
-from tacit.flows.normalized import NormalizedDescent
 from threadpoolctl import threadpool_limits
 
-from tacit import At, DiagonalNet, DualFlow, LogSpaced, train
+from tacit import At, DiagonalNet, DualFlow, LogSpaced, NormalizedDescent, Steps, train
 from tacit.problems.classification import three_points
 from tacit.training.path import Path
 from tacit.training.stop import LogLoss
@@ -67,7 +66,7 @@ def flow(end: float, first: float, repeats: int) -> float:
 
 
 def descend(step: float, steps: int, end: float) -> Path:
-    return NormalizedDescent(step, steps, until=LogLoss(-end)).run(NET, PROBLEM)
+    return train(NET, PROBLEM, NormalizedDescent(step), stop=[Steps(steps), LogLoss(-end)])
 
 
 def timed(step: float, steps: int, end: float) -> tuple[float, Path]:

@@ -209,7 +209,7 @@ def main() -> None:
     images = pictures()
     hidden = 100 if quick else HIDDEN
     print(f"{images.description}; {hidden} hidden units, batch {BATCH}, {os.cpu_count()} cores\n")
-    net = dense_net((hidden,), 1.0)
+    net = dense_net((hidden,), alpha=1.0)
     speeds(images, net, *((20, 3) if quick else (20, 15)), judged=not quick)
 
 

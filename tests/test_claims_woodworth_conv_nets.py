@@ -231,7 +231,7 @@ def test_steps_follow_the_depth_of_the_net():
 def tiny():
     """A small net of two layers on enlarged digits, trained for three epochs."""
     images = SCENE.load(3)
-    net = conv_net("2-M-FC", 1.5, seed=3, unbiased=True)
+    net = conv_net("2-M-FC", alpha=1.5, seed=3, unbiased=True)
     record = At(epochs=[1, 2])
     path = train(net, images, SGD(0.02), batch=10, seed=3, stop=Epochs(3), record=record)
     return net, images, path, conv_net_runs.measured(net, images, path)
@@ -298,7 +298,7 @@ def test_courses_reach_the_training(monkeypatch, tiny):
         return tiny[2] if isinstance(model, OutputLayer) else train(model, images, method, **named)
 
     def small(alpha, slimmer, seed, unbiased):
-        return conv_net("2-M-FC", alpha, seed=seed, unbiased=unbiased)
+        return conv_net("2-M-FC", alpha=alpha, seed=seed, unbiased=unbiased)
 
     monkeypatch.setattr(conv_net_runs, "train", watched)
     monkeypatch.setattr(conv_net_runs, "conv_net", small)

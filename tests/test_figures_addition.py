@@ -32,7 +32,7 @@ def made():
 def test_the_data_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_addition(11, 0.6, 0)
+    problem = modular_addition(11, fraction=0.6, seed=0)
     descent = GradientDescent(1.0, scaled=300.0, weight_decay=1e-2)
     for number, alpha in enumerate(SMALL["alphas"]):
         net = TwoTokenNet(32, alpha=alpha, seed=0)

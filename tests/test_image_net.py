@@ -49,7 +49,7 @@ def by_loops(image, params, plan):
 
 @pytest.mark.parametrize("plan", ["2-M-3-FC", "3-2-M-FC", "M-2-FC", "FC"])
 def test_convolutions_are_loops_over_pixels(plan):
-    images, net = made_up((5, 7, 2)), conv_net(plan, 1.5, seed=3)
+    images, net = made_up((5, 7, 2)), conv_net(plan, alpha=1.5, seed=3)
     params = net.start(images)
     outputs = np.asarray(net.logits(params, images.train_images))
     expected = [by_loops(x, params, net.function.plan) for x in images.train_images]
@@ -70,7 +70,7 @@ def test_a_convolution_is_scipys_correlation_and_not_its_mirror_image():
 
 
 def test_dense_layers_are_matrix_products():
-    images, net = made_up((4, 3, 2), classes=5), dense_net((6, 7), 0.7, seed=2)
+    images, net = made_up((4, 3, 2), classes=5), dense_net((6, 7), alpha=0.7, seed=2)
     first, second, third = net.start(images).values()
     X = images.train_images.reshape(4, -1)
     expected = np.maximum(np.maximum(X @ first, 0) @ second, 0) @ third
@@ -83,7 +83,7 @@ def test_dense_layers_are_matrix_products():
 def test_gradients_of_convolutions_are_difference_quotients():
     import jax
 
-    images, net = made_up((4, 4, 1)), conv_net("2-M-2-M-FC", 2.0, seed=4)
+    images, net = made_up((4, 4, 1)), conv_net("2-M-2-M-FC", alpha=2.0, seed=4)
     rng = np.random.default_rng(0)
     with double_precision():
         params = {k: np.float64(part) for k, part in net.start(images).items()}
@@ -159,7 +159,7 @@ def test_a_start_in_double_precision_has_all_digits():
 @pytest.mark.parametrize("start", ["gaussian", "he_uniform"])
 def test_starts_have_the_variance_of_he(start):
     images = made_up((8, 8, 2))
-    nets = dense_net((300,), 3.0, start=start), conv_net("40-40-FC", 3.0, start=start)
+    nets = dense_net((300,), alpha=3.0, start=start), conv_net("40-40-FC", alpha=3.0, start=start)
     for net in nets:
         for name, part in net.start(images).items():
             spread = 9 * 2 / math.prod(part.shape[:-1])
@@ -195,11 +195,14 @@ def test_an_unbiased_net_begins_at_zero_and_subtracts_its_start(make):
 
 
 def test_equal_plans_are_one_function_and_nets_are_described():
-    one, other = dense_net((5,), 2.0, seed=1), dense_net([5], 3.0, seed=2, unbiased=True)
+    one, other = (
+        dense_net((5,), alpha=2.0, seed=1),
+        dense_net([5], alpha=3.0, seed=2, unbiased=True),
+    )
     assert one.function == other.function
     assert len({one.function, other.function, dense_net((6,)).function}) == 2
     assert one != other
-    assert dense_net(5) == dense_net((5,), 1.0)
+    assert dense_net(5) == dense_net((5,), alpha=1.0)
     told = {
         "model": "dense_net",
         "plan": "5-FC",
@@ -250,7 +253,7 @@ BAD = {
         r"conv_net: convolutions need images of .* got the shape \(64,\); .* flat=False",
     ),
     "no images": (lambda: dense_net().start(3), "dense_net: the problem must be Images, got int"),
-    "no units": (lambda: dense_net((0,)), "dense_net: hidden must be at least 1, got 0"),
+    "no units": (lambda: dense_net((0,)), "dense_net: widths must be at least 1, got 0"),
     "start": (lambda: dense_net(start="gausian"), "unknown start 'gausian'; did you mean gaussian"),
     "alpha": (lambda: dense_net(alpha=0), "alpha must be > 0"),
     "two scales": (lambda: dense_net(alpha=1, log_alpha=0), "give exactly one of alpha"),

@@ -29,8 +29,8 @@ from tacit.training.train import train
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 30}
 BATCH = 64
-NET = dense_net((12,), 1.5, seed=1)
-UNBIASED = dense_net((12,), 1.5, seed=1, unbiased=True)
+NET = dense_net((12,), alpha=1.5, seed=1)
+UNBIASED = dense_net((12,), alpha=1.5, seed=1, unbiased=True)
 
 
 def double(net):
@@ -497,7 +497,7 @@ def test_only_the_same_run_is_resumed(runs, dark, digits):
     wrong = {
         "the same fingerprint of the problem, which was": (UNBIASED, digits, method, LONG),
         "the same seed of the model, which was 1 and now is 2": (
-            dense_net((12,), 1.5, seed=2, unbiased=True),
+            dense_net((12,), alpha=1.5, seed=2, unbiased=True),
             dark,
             method,
             LONG,

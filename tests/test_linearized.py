@@ -7,7 +7,6 @@ import jax
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
-from tacit.flows.normalized import NormalizedDescent
 
 from tacit import Interpolated, Steps, Time, train
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
@@ -17,7 +16,7 @@ from tacit.problems import sparse_regression
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
-from tacit.training.descent.methods import GradientDescent
+from tacit.training.descent.methods import GradientDescent, NormalizedDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.stop import LogLoss
@@ -95,7 +94,7 @@ def test_on_regression_it_ends_at_the_least_move_in_its_slopes(flow, stop):
 @pytest.mark.parametrize("loss", ["exp", "logistic"])
 @pytest.mark.parametrize("depth", [2, 3])
 def test_its_flow_is_that_of_a_linear_model_with_a_faster_clock(depth, loss):
-    problem, alpha = three_points("M-F3d", loss), 0.7
+    problem, alpha = three_points("M-F3d", loss=loss), 0.7
     twin = Linearized(DiagonalNet(depth, alpha=alpha))
     path = train(twin, problem, ParameterFlow(), stop=LogLoss(-1e4))
     linear = Reparametrized(lambda w: w, 0.0, signed=False)
@@ -122,7 +121,8 @@ def test_its_flow_is_the_linear_flow_integrated_in_time():
 def test_normalized_descent_trains_it_too():
     problem, twin = three_points("M-F3b"), Linearized(DiagonalNet(2, alpha=1.0))
     flow = train(twin, problem, ParameterFlow(), stop=LogLoss(-5)).predictor
-    ends = [NormalizedDescent(h, 10**6, LogLoss(-5)).run(twin, problem) for h in (1e-3, 1e-4)]
+    stop = [Steps(10**6), LogLoss(-5)]
+    ends = [train(twin, problem, NormalizedDescent(h), stop=stop) for h in (1e-3, 1e-4)]
     gaps = [np.abs(end.predictor - flow).max() for end in ends]
     assert gaps[1] < 5e-3
     assert gaps[0] > 3 * gaps[1]

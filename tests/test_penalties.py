@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from tacit.flows.subgradient import Subgradient
 
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
@@ -22,6 +21,9 @@ from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
 from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.max_margin import max_margin
+from tacit.training.descent.methods import Subgradient
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 MIXED = Blocks([(L1(), 1), (None, 1), (L2(squared=False), 2)])
 FLAT = [
@@ -224,11 +226,11 @@ def test_derivative_matching_has_the_slope_of_finite_differences():
 def test_derivatives_alone_teach_a_slope_that_the_data_leave_open():
     # one sample fixes <a, x> only; the derivatives at it fix a
     x, truth = np.array([[1.0, 0.0, 0.0]]), np.array([0.5, -1.0, 2.0])
-    problem, model = Regression(x, x @ truth, truth), LinearPredictor()
+    problem, model = Regression(x, x @ truth, truth, loss="half squares"), LinearPredictor()
     penalty = DerivativeMatch(model, x, truth[None])
-    taught = Subgradient(0.5, 400, penalty, 0.1, check=False).run(model, problem)
+    taught = train(model, problem, Subgradient(0.5), penalty=0.1 * penalty, stop=Steps(400))
     np.testing.assert_allclose(taught.predictor, truth, atol=1e-8)
-    plain = Subgradient(0.5, 400).run(model, problem)
+    plain = train(model, problem, Subgradient(0.5), stop=Steps(400))
     assert np.abs(plain.predictor - truth).max() > 1
 
 

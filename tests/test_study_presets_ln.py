@@ -226,7 +226,7 @@ def test_rescaling_is_the_figure_s():
 
 # -- slower --------------------------------------------------------------------------------------
 
-TOKENS = {"modulus": 7, "fraction": 0.6, "embedding": 8, "hidden": 16, "points_per_decade": 10}
+TOKENS = {"modulus": 7, "fraction": 0.6, "embedding": 8, "width": 16, "points_per_decade": 10}
 
 
 @pytest.mark.slow

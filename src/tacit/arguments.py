@@ -118,7 +118,7 @@ def positive(who: str, name: str, value: object) -> float:
 def integer(who: str, name: str, value: object, *, least: int) -> int:
     """`value` as an int of at least `least`; 3.0 counts as 3."""
     refuse_long(who, name, value)
-    if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
+    if isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
         value = int(float(value))
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{who}: {name} must be an integer >= {least}, got {value!r}")

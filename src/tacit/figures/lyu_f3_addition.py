@@ -65,7 +65,9 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.problems.arithmetic import modular_addition
 
-    problem = modular_addition(*(parameters[name] for name in ("modulus", "fraction", "seed")))
+    problem = modular_addition(
+        **{name: parameters[name] for name in ("modulus", "fraction", "seed")}
+    )
     alphas = parameters["alphas"]
     runs = []
     for done, alpha in enumerate(alphas, start=1):
@@ -173,8 +175,9 @@ def _colours(dataset: xarray.Dataset) -> list[str]:
 def _draw_run(axes: list[Axes], run: xarray.Dataset, colour: str) -> None:
     accuracy, norm, turn, kernel = axes
     name = rf"$\alpha = {float(run.alpha):g}$"
-    accuracy.plot(run.t, run.train_accuracy, "--", color=colour, linewidth=1.4,
-                  label=f"training, {name}")  # fmt: skip
+    accuracy.plot(
+        run.t, run.train_accuracy, "--", color=colour, linewidth=1.4, label=f"training, {name}"
+    )
     accuracy.plot(run.t, run.novel_accuracy, color=colour, linewidth=3, label=f"test, {name}")
     norm.plot(run.t, run.parameter_norm, color=colour)
     turn.plot(run.t, run.turn, color=colour)

@@ -14,9 +14,10 @@ from tacit.measures.forecast import SPREAD, Forecast
 def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
     """The transition foreseen by a run so far: its norm and `turn` (degrees) from the start, at t.
 
-    The rate is that of the norm's decay. The turn is the angle between e^(-z) theta0 and e^(-z)
-    theta0 + delta, so its tangent is |delta| over the decayed start and passes 1 at the
-    transition; the logarithms of both are fitted by lines over the second half of the record.
+    `weight_decay` of the forecast is the rate of the norm's decay. The turn is the angle
+    between e^(-z) theta0 and e^(-z) theta0 + delta, so its tangent is |delta| over the decayed
+    start and passes 1 at the transition; the logarithms of both are fitted by lines over the
+    second half of the record.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
     >>> t = np.linspace(1.0, 20.0, 40)
     >>> turn = np.degrees(np.arctan(1e-3 * np.exp(0.1 * t)))
     >>> found = tacit.forecast_run(t, np.exp(-0.1 * t), turn)
-    >>> round(found.rate, 3), round(found.transition)
+    >>> round(found.weight_decay, 3), round(found.transition)
     (0.1, 69)
     """
     who = "forecast_run"

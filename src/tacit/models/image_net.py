@@ -50,13 +50,14 @@ class ImageNet(Record):
     Examples
     --------
     >>> import tacit
-    >>> net = tacit.dense_net(hidden=(5,), alpha=2.0)
+    >>> net = tacit.dense_net(widths=(5,), alpha=2.0)
     >>> net.alpha, net.homogeneity, net.unbiased
     (2.0, 2, False)
     """
 
     name: str
     function: ImageFunction
+    _: dataclasses.KW_ONLY
     alpha: float
     drawn: str
     seed: int
@@ -69,7 +70,7 @@ class ImageNet(Record):
         """The function that makes this net, with its arguments."""
         plan = self.function.plan
         written = (
-            {"hidden": plan[:-1]}
+            {"widths": plan[:-1]}
             if self.name == "dense_net"
             else {"plan": "-".join(map(str, plan))}
         )
@@ -117,9 +118,9 @@ class ImageNet(Record):
 
 
 def dense_net(
-    hidden: Sequence[int] = (5000,),
-    alpha: float | None = None,
+    widths: Sequence[int] = (5000,),
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "gaussian",
     seed: int = 0,
@@ -133,7 +134,7 @@ def dense_net(
 
     Parameters
     ----------
-    hidden
+    widths
         The units of its hidden layers.
     alpha
         The scale of the start, 1 if not given.
@@ -159,14 +160,14 @@ def dense_net(
     --------
     >>> import tacit
     >>> images = tacit.load_images("digits", train=20, test=10)
-    >>> start = tacit.dense_net(hidden=(5, 4), alpha=2.0).start(images)
+    >>> start = tacit.dense_net(widths=(5, 4), alpha=2.0).start(images)
     >>> [weights.shape for weights in start.values()]
     [(64, 5), (5, 4), (4, 10)]
     """
     who = "dense_net"
-    sizes: list[Any] = [hidden] if np.ndim(hidden) == 0 else list(hidden)
+    sizes: list[Any] = [widths] if np.ndim(widths) == 0 else list(widths)
     plan: tuple[int | str, ...] = (
-        *(integer(who, "hidden", units, least=1) for units in sizes),
+        *(integer(who, "widths", units, least=1) for units in sizes),
         LAST,
     )
     function = ImageFunction(plan, convolutions=False)
@@ -175,8 +176,8 @@ def dense_net(
 
 def conv_net(
     plan: str = VGG,
-    alpha: float | None = None,
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "he_uniform",
     seed: int = 0,
@@ -256,7 +257,16 @@ def _net(
                 f"exp({size:.4g}) in a layer"
             )
     scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
-    return ImageNet(who, function, scale, start, seed, factors, bool(unbiased), precision)
+    return ImageNet(
+        who,
+        function,
+        alpha=scale,
+        drawn=start,
+        seed=seed,
+        layers=factors,
+        unbiased=bool(unbiased),
+        precision=precision,
+    )
 
 
 @functools.lru_cache(maxsize=4)

@@ -52,11 +52,12 @@ ACTIVATIONS = {
 
 def two_layer(
     width: int,
+    *,
     alpha: float | None = None,
-    activation: str = "relu",
-    seed: int = 0,
-    bias: bool = False,
     log_alpha: float | None = None,
+    activation: str = "relu",
+    bias: bool = False,
+    seed: int = 0,
 ) -> FunctionModel:
     """f(x) = sum_j v_j sigma(<w_j, x>) from alpha times Gaussian weights, flat as (W, v).
 
@@ -69,15 +70,15 @@ def two_layer(
         The number of hidden units.
     alpha
         The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
     activation
         sigma: "linear", "quadratic", "cubic", "relu", "squared_relu", "softplus" or "tanh".
-    seed
-        The seed of all random numbers.
     bias
         True is W's net of appendix B.1, sigma(<w_j, x> + b_j) and an output bias c, flat as (W,
         v, b, c) with b = c = 0 at the start; c costs the homogeneity.
-    log_alpha
-        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

@@ -40,7 +40,7 @@ class OutputLayer(Record):
     --------
     >>> import tacit
     >>> images = tacit.load_images("digits", train=20, test=10)
-    >>> model = tacit.OutputLayer(tacit.dense_net(hidden=(5,)))
+    >>> model = tacit.OutputLayer(tacit.dense_net(widths=(5,)))
     >>> {name: part.shape for name, part in model.start(images).items()}
     {'layer 2': (5, 10)}
     """

@@ -17,9 +17,10 @@ WHO = "student"
 def student(
     width: int,
     outputs: int = 1,
+    *,
     alpha: float | None = None,
-    seed: int = 0,
     log_alpha: float | None = None,
+    seed: int = 0,
 ) -> FunctionModel:
     """f(x, k) = sum_j B_kj relu(<A_j, x>) on rows (x, k), without biases, flat as (A, B).
 
@@ -34,10 +35,10 @@ def student(
         The number of outputs. With one output the rows are x, as in `two_layer`.
     alpha
         The scale of the start; give exactly one of the scales.
-    seed
-        The seed of all random numbers.
     log_alpha
         The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -51,12 +52,14 @@ def student(
     >>> net.start(dimension=5).shape
     (18,)
     """
-    width, outputs = (integer(WHO, "width", width, least=1),
-                      integer(WHO, "outputs", outputs, least=1))  # fmt: skip
+    width, outputs = (
+        integer(WHO, "width", width, least=1),
+        integer(WHO, "outputs", outputs, least=1),
+    )
     seed = integer(WHO, "seed", seed, least=0)
     scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha, None)))
     if outputs == 1:
-        return two_layer(width, scale, seed=seed)
+        return two_layer(width, alpha=scale, seed=seed)
     sizes = {"width": width, "outputs": outputs}
     return FunctionModel(
         functools.partial(_answer, **sizes),

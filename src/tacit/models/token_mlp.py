@@ -46,7 +46,7 @@ class TokenMLP(Record):
     ----------
     embedding
         The length of an embedding.
-    hidden
+    width
         The number of hidden units.
     variant
         "source" is the above, with one embedding E, so that (x1, x2) and (x2, x1) are one
@@ -65,13 +65,13 @@ class TokenMLP(Record):
     >>> import numpy as np
     >>> import tacit
     >>> problem = tacit.modular_addition(modulus=5)
-    >>> net = tacit.TokenMLP(embedding=4, hidden=8)
+    >>> net = tacit.TokenMLP(embedding=4, width=8)
     >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
     (2, 5)
     """
 
     embedding: int = 64
-    hidden: int = 64
+    width: int = 64
     variant: str = "source"
     scale: float = 1.0
     seed: int = 0
@@ -79,7 +79,7 @@ class TokenMLP(Record):
 
     def __post_init__(self) -> None:
         integer(WHO, "embedding", self.embedding, least=1)
-        integer(WHO, "hidden", self.hidden, least=1)
+        integer(WHO, "width", self.width, least=1)
         integer(WHO, "seed", self.seed, least=0)
         positive(WHO, "scale", self.scale)
         one_of(WHO, "variant", self.variant, VARIANTS)
@@ -106,7 +106,7 @@ class TokenMLP(Record):
     def start(self, problem: TokenPairs) -> Tensors:
         """The parameters before training."""
         rng = np.random.default_rng(self.seed)
-        sizes = problem.tokens, self.embedding, self.hidden, problem.classes
+        sizes = problem.tokens, self.embedding, self.width, problem.classes
         draw = _source_start if self.variant == "source" else _code_start
         parts = draw(rng, *sizes).present()
         for name in {"embedding", "partner"} & set(parts):
@@ -139,33 +139,33 @@ class TokenMLP(Record):
             before = before + tensors.inner_bias
         return before.clip(0)
 
-    def scores(self, tensors: Tensors, hidden: Any) -> Any:
-        """b2 + W2 hidden, one row of logits for every row of hidden units."""
-        logits = hidden @ tensors.outer.T
+    def scores(self, tensors: Tensors, units: Any) -> Any:
+        """b2 + W2 units, one row of logits for every row of hidden units."""
+        logits = units @ tensors.outer.T
         return logits if tensors.outer_bias is None else logits + tensors.outer_bias
 
 
 def _source_start(
-    rng: np.random.Generator, tokens: int, width: int, hidden: int, classes: int
+    rng: np.random.Generator, tokens: int, embedded: int, width: int, classes: int
 ) -> Tensors:
     def layer(inputs: int, *shape: int) -> Any:
         return rng.uniform(-1, 1, shape) / math.sqrt(inputs)
 
     return Tensors(
-        embedding=rng.standard_normal((tokens, width)),
+        embedding=rng.standard_normal((tokens, embedded)),
         partner=None,
-        inner=layer(width, hidden, width),
-        inner_bias=layer(width, hidden),
-        outer=layer(hidden, classes, hidden),
-        outer_bias=layer(hidden, classes),
+        inner=layer(embedded, width, embedded),
+        inner_bias=layer(embedded, width),
+        outer=layer(width, classes, width),
+        outer_bias=layer(width, classes),
     )
 
 
 def _code_start(
-    rng: np.random.Generator, tokens: int, width: int, hidden: int, classes: int
+    rng: np.random.Generator, tokens: int, embedded: int, width: int, classes: int
 ) -> Tensors:
     def embedding() -> Any:
-        return rng.uniform(-1, 1, (tokens, width)) / math.sqrt(tokens)
+        return rng.uniform(-1, 1, (tokens, embedded)) / math.sqrt(tokens)
 
     def layer(outputs: int, inputs: int) -> Any:
         return rng.standard_normal((outputs, inputs)) / math.sqrt(outputs)
@@ -173,8 +173,8 @@ def _code_start(
     return Tensors(
         embedding=embedding(),
         partner=embedding(),
-        inner=layer(hidden, width),
+        inner=layer(width, embedded),
         inner_bias=None,
-        outer=layer(classes, hidden),
+        outer=layer(classes, width),
         outer_bias=None,
     )

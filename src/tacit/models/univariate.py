@@ -25,10 +25,11 @@ class Layers(NamedTuple):
 
 def univariate_relu(
     width: int,
+    *,
     alpha: float | None = None,
+    log_alpha: float | None = None,
     scaling: float = 1.0,
     seed: int = 0,
-    log_alpha: float | None = None,
 ) -> FunctionModel:
     """f(x) = w2 relu(w1 x + b1) + b2 minus a copy of itself, from alpha times a Gaussian start.
 
@@ -42,13 +43,13 @@ def univariate_relu(
         The number of hidden units.
     alpha
         The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
     scaling
         Multiplies w1 and b1 and divides w2, which changes no output. The layers are balanced at
         scaling (2 / width)^(1/4).
     seed
         The seed of all random numbers.
-    log_alpha
-        The natural logarithm of alpha, as far from 0 as you like.
 
     Returns
     -------
@@ -92,7 +93,7 @@ def kernel_move(net: Layers, x: Array, y: Array) -> Layers:
 
 
 def mean_kernel(
-    x: ArrayLike, other: ArrayLike, width: int, alpha: float, scaling: float = 1.0
+    x: ArrayLike, other: ArrayLike, width: int, *, alpha: float, scaling: float = 1.0
 ) -> Array:
     """The tangent kernel of `univariate_relu` at its start, averaged over the seeds exactly.
 

@@ -30,12 +30,13 @@ def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
 
 
 def coherent_completion(
-    truth: ArrayLike,
     samples: int,
+    truth: ArrayLike,
+    *,
     tau: float,
-    seed: int = 0,
     least: bool = False,
     loss: str = "squares",
+    seed: int = 0,
 ) -> Completion:
     """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
 
@@ -44,18 +45,18 @@ def coherent_completion(
 
     Parameters
     ----------
-    truth
-        The matrix.
     samples
         The number of seen entries.
+    truth
+        The matrix.
     tau
         The share that is chosen by coherence.
-    seed
-        The seed of all random numbers.
     least
         Chooses the smallest coherence instead.
     loss
         "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

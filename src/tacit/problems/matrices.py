@@ -21,7 +21,7 @@ __all__ = [
 
 
 def low_rank_completion(
-    dimension: int, rank: int, samples: int, seed: int = 0, loss: str = "squares"
+    samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Completion:
     """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
 
@@ -29,16 +29,16 @@ def low_rank_completion(
 
     Parameters
     ----------
+    samples
+        The number of seen entries.
     dimension
         The number of rows and of columns.
     rank
         The rank of the truth.
-    samples
-        The number of seen entries.
-    seed
-        The seed of all random numbers.
     loss
         "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def low_rank_completion(
     (9, 7, 1)
     """
     who = "low_rank_completion"
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
     recipe["loss"] = loss
     if recipe["samples"] > dimension**2:
         raise ValueError(
@@ -72,22 +72,22 @@ def low_rank_completion(
 
 
 def gaussian_sensing(
-    dimension: int, rank: int, samples: int, seed: int = 0, loss: str = "squares"
+    samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Sensing:
     """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix.
 
     Parameters
     ----------
+    samples
+        The number of measurements.
     dimension
         The number of rows and of columns.
     rank
         The rank of the truth.
-    samples
-        The number of measurements.
-    seed
-        The seed of all random numbers.
     loss
         "squares" or "half squares", as in Sensing.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -102,7 +102,7 @@ def gaussian_sensing(
     (5, 3, 3)
     """
     who = "gaussian_sensing"
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
     recipe["loss"] = loss
     truth = _low_rank(rng, recipe)
     measurements = rng.standard_normal((recipe["samples"], *truth.shape)) / recipe["dimension"]
@@ -115,7 +115,7 @@ def gaussian_sensing(
 
 
 def commuting_sensing(
-    dimension: int, samples: int, seed: int = 0, rank: int = 1, rotated: bool = True
+    samples: int, dimension: int, *, rank: int = 1, rotated: bool = True, seed: int = 0
 ) -> Sensing:
     """Measurements B diag(x_n) B^T that all commute, of a truth of `rank` in the same basis.
 
@@ -124,16 +124,16 @@ def commuting_sensing(
 
     Parameters
     ----------
-    dimension
-        The number of rows and of columns.
     samples
         The number of measurements.
-    seed
-        The seed of all random numbers.
+    dimension
+        The number of rows and of columns.
     rank
         The rank of the truth.
     rotated
         B is a random orthogonal basis; with False it is the identity.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def commuting_sensing(
     who = "commuting_sensing"
     if not isinstance(rotated, bool | np.bool_):
         raise ValueError(f"{who}: rotated must be True or False, got {rotated!r}")
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
     recipe["rotated"] = bool(rotated)
     d = recipe["dimension"]
     spectra = rng.standard_normal((recipe["samples"], d)) / np.sqrt(d)
@@ -170,7 +170,7 @@ def commuting_sensing(
 
 
 def multiplication_table(
-    dimension: int, fraction: float, seed: int = 0, mirrored: bool = True
+    dimension: int, *, fraction: float, mirrored: bool = True, seed: int = 0
 ) -> Completion:
     """A share of the entries of the table i * j / dimension^2 for i, j = 1 .. dimension.
 
@@ -184,10 +184,10 @@ def multiplication_table(
         The number of rows and of columns.
     fraction
         The share that is seen.
-    seed
-        The seed of all random numbers.
     mirrored
         Both entries of a seen pair are data; with False only the one with i <= j.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -216,8 +216,13 @@ def multiplication_table(
     seen = pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))]
     if mirrored:
         seen = np.concatenate([seen, seen[seen[:, 0] < seen[:, 1]][:, ::-1]])
-    recipe = {"generator": who, "dimension": dimension, "fraction": fraction, "seed": seed,
-              "mirrored": bool(mirrored)}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "dimension": dimension,
+        "fraction": fraction,
+        "seed": seed,
+        "mirrored": bool(mirrored),
+    }
     description = (
         f"{count} of {len(pairs)} products in the {dimension} x {dimension} multiplication table "
         f"over {dimension}^2, seed {seed}"
@@ -227,7 +232,7 @@ def multiplication_table(
 
 
 def _recipe(
-    who: str, dimension: int, rank: int, samples: int, seed: int
+    who: str, samples: int, dimension: int, rank: int, seed: int
 ) -> tuple[dict[str, Any], np.random.Generator]:
     """The checked arguments and the generator they seed."""
     dimension = integer(who, "dimension", dimension, least=1)
@@ -236,8 +241,13 @@ def _recipe(
     seed = integer(who, "seed", seed, least=0)
     if rank > dimension:
         raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
-    recipe = {"generator": who, "dimension": dimension, "rank": rank, "samples": samples,
-              "seed": seed}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "rank": rank,
+        "seed": seed,
+    }
     return recipe, np.random.default_rng(seed)
 
 

@@ -194,11 +194,16 @@ def of_root(solution: Solution) -> Solution:
     log_value = solution.log_value / 2
     # the gradient of the root is that of the sum over twice the root
     log_unit = solution.log_dual_unit - math.log(2) - log_value
-    unmoved = np.zeros(len(solution.dual), dtype=np.intp)
-    dual, log_unit = representable(solution.dual, unmoved, log_unit)
-    value = exponential(log_value)
+    (dual, *rest), log_unit = representable(
+        np.vstack([solution.dual, *solution.dual_rest]), 0, log_unit
+    )
     return dataclasses.replace(
-        solution, dual=dual, value=value, log_value=log_value, log_dual_unit=log_unit
+        solution,
+        dual=dual,
+        dual_rest=tuple(rest),
+        log_dual_unit=log_unit,
+        value=exponential(log_value),
+        log_value=log_value,
     )
 
 
@@ -241,3 +246,9 @@ def out_of_range(inner: Array, units: Units) -> Outcome:
     size = (math.log(float(np.abs(inner).max())) + units.log_size) / math.log(10)
     text = f"the predictor has entries of size 1e{size:+.0f}, which float64 does not hold"
     return Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
+
+
+def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
+    """The residual without what rounding of beta explains."""
+    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
+    return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.models.matrix import MatrixModel
-from tacit.models.model import Model, Separable
+from tacit.models.model import Model
 from tacit.problems.matrix_problem import Completion, MatrixProblem
 
 
 def inputs_of(model: Model, problem: Any) -> Any:
-    """One row per sample; for observed entries and a linear predictor only their places in it."""
-    if isinstance(problem, Completion) and isinstance(model, MatrixModel | Separable):
+    """One row per sample; for observed entries of a matrix only their places in it."""
+    if isinstance(problem, Completion) and isinstance(model, MatrixModel):
         return problem.places
     return problem.design if isinstance(problem, MatrixProblem) else problem.X
 
@@ -20,7 +20,5 @@ def outputs(model: Model, parameters: Any, inputs: Any) -> Any:
     """f of every sample, for the inputs of `inputs_of`; accepts JAX arrays as `predict` does."""
     if inputs.ndim > 1:
         return model.predict(parameters, inputs)
-    if isinstance(model, MatrixModel):
-        return model.matrix(parameters).reshape(-1)[inputs]
-    assert isinstance(model, Separable)
-    return model.predictor(parameters)[inputs]
+    assert isinstance(model, MatrixModel)
+    return model.matrix(parameters).reshape(-1)[inputs]

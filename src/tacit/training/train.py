@@ -112,6 +112,8 @@ def train(
     if size.size is not None and not method.batches:
         raise ValueError(f"{who}: works on all samples at once; leave batch= out")
     seed = integer(who, "seed", seed, least=0)
+    if seed >= 2**63:
+        raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
     _stable(who, method, task, penalty, full=size.size is None)
     told = _told(task.describe(), method, penalty, stops, records, batch, seed)
     with double_precision():
@@ -185,9 +187,10 @@ def _traced(who: str, penalty: Any, start: Any, prox: bool) -> None:
                 made = jax.eval_shape(getattr(penalty, name), *given)
             except TypeError as reason:  # among them: NumPy functions on what JAX traces
                 why = str(reason).splitlines()[0].rstrip(".")
+                of = "the parameters" + (" and a length" if name == "prox" else "")
                 raise ValueError(
-                    f"{who}: the penalty's {name} must be a function of the parameters in "
-                    f"jax.numpy, got: {why}"
+                    f"{who}: the penalty's {name} must be a function of {of} in jax.numpy, got: "
+                    f"{why}"
                 ) from reason
             shapes = jax.tree.map(lambda leaf: leaf.shape, made)
             due = () if name == "value" else jax.tree.map(lambda leaf: leaf.shape, wanted)
@@ -203,7 +206,7 @@ def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> 
     bound = method.limit(smoothness, 0.0 if penalty is None else penalty.curvature)
     if bound is not None and not method.learning_rate < bound[0]:
         raise ValueError(
-            f"{who}: learning_rate must be below {bound[1]} = {bound[0]:.6g}, or descent can "
+            f"{who}: learning_rate must be {bound[1]} = {bound[0]:.6g}, or descent can "
             f"diverge, got {method.learning_rate:g}; take a smaller one, or check=False to run it "
             "all the same"
         )

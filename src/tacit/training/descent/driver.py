@@ -20,7 +20,6 @@ from tacit.training.path import Path
 from tacit.training.task import Meter, Moment, Progress, Task
 
 MOST = 10**7  # steps of a run that only a goal ends
-LARGEST = math.log(np.finfo(float).max)
 TOLD = 100  # times that a run tells its progress, at least
 LOOKS = 20  # per decade of steps at a goal, where records are fewer
 STOPS = (
@@ -147,9 +146,7 @@ class Run:
         memory = jax.tree.map(np.asarray, state.memory)
         parameters = jax.tree.map(np.asarray, state.parameters)
         log_t = self.method.log_time(memory, state.taken)
-        t = self.method.learning_rate * state.taken
-        if not self.method.steady:
-            t = math.exp(log_t) if log_t < LARGEST else math.inf
+        t = self.method.time(memory, state.taken)
         return Moment(state.taken, t, log_t, parameters)
 
 
@@ -167,11 +164,7 @@ def follow(
         if target == state.taken:  # there is no step between two times to record
             continue
         if not finite(moved.parameters):
-            good = run.last(state, target, lambda s: finite(s.parameters))
-            _blame(run, good)
-            _keep_last(run, state, meter, records)
-            sentence = f"not finite after {good.taken + 1} steps; take a smaller learning rate"
-            return state, Outcome(Kind.DIVERGED, sentence)
+            return state, _diverged(run, state, target, meter, records)
         moment = run.moment(moved)
         if look not in records and _hopeless(meter, goals, moment):
             state = moved
@@ -184,9 +177,7 @@ def follow(
             moment = run.moment(moved)
             numbers = meter.look(moment)
         if _beyond(numbers, meter.first):
-            sentence = f"the loss is beyond float64 after {moved.taken} steps"
-            _keep_last(run, state, meter, records)
-            return state, Outcome(Kind.DIVERGED, f"{sentence}; take a smaller learning rate")
+            return state, _diverged(run, state, target, meter, records)
         state, met = moved, goals.met(moment, numbers)
         if look in records or met is not None:
             meter.keep(moment, numbers)
@@ -221,6 +212,22 @@ def _tell(progress: Progress | None, plan: Plan, moment: Moment) -> None:
 def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
     """Whether bounds that cost less than all numbers show that no goal is met."""
     return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
+
+
+def _diverged(run: Run, state: State, bad: int, meter: Meter, records: set[int]) -> Outcome:
+    """What to say of a run that was good at `state` and is not at step `bad`; it keeps `state`."""
+
+    def good(middle: State) -> bool:
+        if not finite(middle.parameters):
+            return False
+        return not _beyond(meter.look(run.moment(middle)), meter.first)
+
+    last = run.last(state, bad, good)
+    _blame(run, last)
+    _keep_last(run, state, meter, records)
+    rate = run.method.learning_rate
+    sentence = f"beyond float64 after {last.taken + 1} steps; take a smaller learning rate than"
+    return Outcome(Kind.DIVERGED, f"{sentence} {rate:g}")
 
 
 def _keep_last(run: Run, state: State, meter: Meter, records: set[int]) -> None:
@@ -315,16 +322,18 @@ def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
 
 def _blame(run: Run, state: State) -> None:
     """Raises if the penalty made a nan out of finite numbers."""
+    import jax
+
     if run.penalty is None:
         return
     found = {"subgradient": run.penalty.subgradient(state.parameters)}
     if run.method.penalties == "prox":
         oracle = _oracle(run.code, run.weights, run.given[2], None)
-        rate = run.method.learning_rate
-        moved = plus(state.parameters, -rate, oracle.loss_gradient(state.parameters))
+        rate, ahead = run.method.learning_rate, run.method.ahead(state.parameters, state.memory)
+        moved = plus(ahead, -rate, oracle.loss_gradient(ahead))
         found = {"proximal map": run.penalty.prox(moved, rate)} if finite(moved) else {}
     for name, value in found.items():
-        if not finite(value):
+        if any(np.isnan(np.asarray(part)).any() for part in jax.tree.leaves(value)):
             raise ValueError(
                 f"{run.who}: the {name} of the penalty is nan at step {state.taken}, where the "
                 "parameters are finite; check the penalty there"

@@ -78,5 +78,8 @@ class HeldNorm(Descent):
         moved: tuple[Any, Any] = jax.tree.map(lambda a, b: jnp.where(good, a, b), taken, kept)
         return moved
 
+    def time(self, memory: Any, k: int) -> float:
+        return float(k)
+
     def log_time(self, memory: Any, k: int) -> float:
         return float(np.log(k)) if k else -np.inf

@@ -5,10 +5,13 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
+import sys
 from typing import Any, ClassVar, Protocol
 
 from tacit.arguments import positive, real
 from tacit.records import Record
+
+LARGEST = math.log(sys.float_info.max)
 
 
 class Objective(Protocol):
@@ -126,6 +129,10 @@ class Descent(Record, abc.ABC):
         """What the method carries from step to step, before the first."""
         return ()
 
+    def ahead(self, parameters: Any, memory: Any) -> Any:
+        """The point from which the next step goes, where that is not the parameters."""
+        return parameters
+
     @property
     def steady(self) -> bool:
         """Whether every step takes learning_rate of training time."""
@@ -153,10 +160,18 @@ class Descent(Record, abc.ABC):
         """The logarithm of the training time after k steps: of the sum of the learning rates."""
         return math.log(k * self.learning_rate) if k else -math.inf
 
+    def time(self, memory: Any, k: int) -> float:
+        """The training time after k steps; inf where float64 cannot hold it."""
+        if self.steady:
+            return self.learning_rate * k
+        log_t = self.log_time(memory, k)
+        return math.exp(log_t) if log_t < LARGEST else math.inf
+
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         """The bound of stable learning rates on a quadratic, and how it reads; None if unknown.
 
-        `smoothness` is the largest eigenvalue of the Hessian of the loss.
+        It reads as in "below 2/(largest curvature of the loss)". `smoothness` is the largest
+        eigenvalue of the Hessian of the loss.
         """
         return None
 

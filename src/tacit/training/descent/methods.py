@@ -74,7 +74,9 @@ class GradientDescent(Descent):
 
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         total = smoothness + curvature + self.weight_decay
-        return (2 / total if total > 0 else math.inf), "2/(largest curvature of the objective)"
+        return (
+            2 / total if total > 0 else math.inf
+        ), "below 2/(largest curvature of the objective)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -120,7 +122,7 @@ class SGD(Descent):
             return None
         total = smoothness + curvature + self.weight_decay
         bound = 2 * (1 + self.momentum) / total if total > 0 else math.inf
-        return bound, "2 (1 + momentum)/(largest curvature of the objective)"
+        return bound, "below 2 (1 + momentum)/(largest curvature of the objective)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -178,7 +180,7 @@ class Adam(Descent):
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         if not (self.decoupled and curvature):
             return None
-        return 2 / curvature, "2/(curvature of the decoupled penalty)"
+        return 2 / curvature, "below 2/(curvature of the decoupled penalty)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -199,11 +201,14 @@ class Proximal(Descent):
 
         return (parameters, jnp.float64(1.0)) if self.accelerated else ()
 
+    def ahead(self, parameters: Any, memory: Any) -> Any:
+        return memory[0] if self.accelerated else parameters
+
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         import jax
         import jax.numpy as jnp
 
-        ahead = memory[0] if self.accelerated else parameters
+        ahead = self.ahead(parameters, memory)
         moved = plus(ahead, -self.learning_rate, oracle.loss_gradient(ahead))
         moved = oracle.prox(moved, self.learning_rate)
         if not self.accelerated:
@@ -215,9 +220,9 @@ class Proximal(Descent):
         return moved, (ahead, grown)
 
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
-        top = 1 if self.accelerated else 2
+        words, top = ("at most 1", 1 + 1e-12) if self.accelerated else ("below 2", 2.0)
         bound = top / smoothness if smoothness > 0 else math.inf
-        return bound * (1 + 1e-12 * self.accelerated), f"{top}/(largest curvature of the loss)"
+        return bound, f"{words}/(largest curvature of the loss)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -158,9 +158,10 @@ def _labels(log_loss: Array, margins: Array) -> dict[str, Array]:
 def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     """t, log_t, parameter_norm and turn, and parameters where they are few."""
     t = np.array([moment.t for moment in moments])
-    with np.errstate(divide="ignore", under="ignore"):
+    with np.errstate(divide="ignore", under="ignore", over="ignore"):
         found = {"t": t, "log_t": np.log(t)}
-        found["parameter_norm"] = np.array([np.linalg.norm(m.parameters) for m in moments])
+        squares = [float(log_sum_of_squares(m.parameters)) for m in moments]
+        found["parameter_norm"] = np.exp(np.array(squares) / 2)
         # a displacement from the start tells angles that the parameters have rounded away
         now = [
             m.parameters if m.displacement is None else task.start + m.displacement for m in moments
