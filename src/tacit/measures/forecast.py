@@ -58,7 +58,7 @@ class Forecast(Record):
     high
         The time at which it ends.
     weight_decay
-        The weight decay, given or that which the norm of a run shows.
+        The given one, or that which the norm of a run shows.
     naive
         (1/weight_decay) log alpha, NaN where the model has no alpha above 1: the theory's alpha
         multiplies a fixed start, and the norm of all parameters is another thing.
@@ -108,7 +108,7 @@ def transition_time(
     log_alpha
         Its natural logarithm, in its place.
     weight_decay
-        The weight decay, given or that which the norm of a run shows.
+        The weight decay.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def forecast(
     homogeneous with zero output at the start; both are measured first. Where its regularizer is
     not known (neither a diagonal net nor U U^T - V V^T from the identity), the transition is
     where the displacement that fits the data is as long as the decayed start. Then `low` is
-    where it is a quarter as long, and `high` is 1.5/rate after the transition.
+    where it is a quarter as long, and `high` is 1.5/weight_decay after it.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ def forecast(
     problem
         The problem.
     weight_decay
-        The weight decay, given or that which the norm of a run shows.
+        The weight decay.
     measure
         A function of the predictor, such as problem.population.accuracy or problem.test_error:
         a test curve can turn later than the predictor, for instance while a wide margin

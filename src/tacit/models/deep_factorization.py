@@ -28,10 +28,10 @@ class DeepFactorization(Record, MatrixModel):
         The scale of the start; give exactly one of the scales.
     log_alpha
         The natural logarithm of alpha, as far from 0 as you like.
-    seed
-        The seed of all random numbers.
     shape
         (rows, columns) of M; None stands for a square.
+    seed
+        The seed of all random numbers.
 
     Examples
     --------

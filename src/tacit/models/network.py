@@ -70,15 +70,15 @@ def two_layer(
         The number of hidden units.
     alpha
         The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
     activation
         sigma: "linear", "quadratic", "cubic", "relu", "squared_relu", "softplus" or "tanh".
-    seed
-        The seed of all random numbers.
     bias
         True is W's net of appendix B.1, sigma(<w_j, x> + b_j) and an output bias c, flat as (W,
         v, b, c) with b = c = 0 at the start; c costs the homogeneity.
-    log_alpha
-        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

@@ -35,10 +35,10 @@ def student(
         The number of outputs. With one output the rows are x, as in `two_layer`.
     alpha
         The scale of the start; give exactly one of the scales.
-    seed
-        The seed of all random numbers.
     log_alpha
         The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

@@ -43,13 +43,13 @@ def univariate_relu(
         The number of hidden units.
     alpha
         The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
     scaling
         Multiplies w1 and b1 and divides w2, which changes no output. The layers are balanced at
         scaling (2 / width)^(1/4).
     seed
         The seed of all random numbers.
-    log_alpha
-        The natural logarithm of alpha, as far from 0 as you like.
 
     Returns
     -------

@@ -86,11 +86,11 @@ def circle_teacher(
         The number of training samples.
     width
         The number of hidden units of the teacher.
-    seed
-        The seed of all random numbers.
     test
         The number of points of the even grid over the circle; an integral over it is exact to
         order 1/test^2.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

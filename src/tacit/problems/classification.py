@@ -140,10 +140,10 @@ def separable_points(
         The number of features.
     margin
         The least distance from the plane.
-    seed
-        The seed of all random numbers.
     loss
         "exp" or "logistic", as in Classification.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

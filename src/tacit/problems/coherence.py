@@ -45,18 +45,18 @@ def coherent_completion(
 
     Parameters
     ----------
-    truth
-        The matrix.
     samples
         The number of seen entries.
+    truth
+        The matrix.
     tau
         The share that is chosen by coherence.
-    seed
-        The seed of all random numbers.
     least
         Chooses the smallest coherence instead.
     loss
         "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

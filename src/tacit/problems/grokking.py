@@ -22,12 +22,12 @@ def majority(
         The number of samples.
     dimension
         The number of features.
-    seed
-        The seed of all random numbers.
     relevant
         The number of signs that vote, odd.
     loss
         "logistic" or "exp", as in Classification.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -82,10 +82,10 @@ def wide_margin(
         The number of features.
     gamma
         The gap.
-    seed
-        The seed of all random numbers.
     loss
         "logistic" or "exp", as in Classification.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

@@ -41,10 +41,10 @@ def permutation_group(
         "xy", the conjugation "xyx^-1" or "xyx".
     fraction
         The share of the pairs that is for training.
-    seed
-        The seed of all random numbers.
     ordered
         (x, y) and (y, x) are two pairs; with False only x <= y occurs.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

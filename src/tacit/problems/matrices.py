@@ -25,20 +25,20 @@ def low_rank_completion(
 ) -> Completion:
     """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
 
-    W Appendix A, Figure 5, has samples=60, dimension=10, rank=1.
+    W Appendix A, Figure 5, has dimension=10, rank=1, samples=60.
 
     Parameters
     ----------
+    samples
+        The number of seen entries.
     dimension
         The number of rows and of columns.
     rank
         The rank of the truth.
-    samples
-        The number of seen entries.
-    seed
-        The seed of all random numbers.
     loss
         "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -78,16 +78,16 @@ def gaussian_sensing(
 
     Parameters
     ----------
+    samples
+        The number of measurements.
     dimension
         The number of rows and of columns.
     rank
         The rank of the truth.
-    samples
-        The number of measurements.
-    seed
-        The seed of all random numbers.
     loss
         "squares" or "half squares", as in Sensing.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -124,16 +124,16 @@ def commuting_sensing(
 
     Parameters
     ----------
-    dimension
-        The number of rows and of columns.
     samples
         The number of measurements.
-    seed
-        The seed of all random numbers.
+    dimension
+        The number of rows and of columns.
     rank
         The rank of the truth.
     rotated
         B is a random orthogonal basis; with False it is the identity.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------
@@ -184,10 +184,10 @@ def multiplication_table(
         The number of rows and of columns.
     fraction
         The share that is seen.
-    seed
-        The seed of all random numbers.
     mirrored
         Both entries of a seen pair are data; with False only the one with i <= j.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

@@ -38,18 +38,18 @@ def modular_arithmetic(
 
     Parameters
     ----------
+    modulus
+        The number p of tokens.
     operation
         "+", "-", "*", "/" (p prime, y not 0), "x^2+y^2", "x^2+xy+y^2", "x^3+xy" or a function
         of two integer arrays.
-    modulus
-        The number p of tokens.
     fraction
         The share of the pairs that is for training.
-    seed
-        The seed of all random numbers.
     ordered
         (x, y) and (y, x) are two pairs, and the second may be the twin of the first. With False
         only x <= y occurs, which needs a commutative operation and leaves no twins.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

@@ -33,13 +33,13 @@ def sparse_recovery(
         The number of features.
     sparsity
         The number of non-zero entries of the truth.
-    seed
-        The seed of all random numbers.
+    loss
+        N's "half squares", half the sum of the squared residuals, or "squares".
     snr
         The power of the signal over that of the noise: the noise has the standard deviation |X
         a| / sqrt(samples * snr), and inf leaves the labels clean.
-    loss
-        N's "half squares", half the sum of the squared residuals, or "squares".
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

@@ -103,7 +103,7 @@ def teacher_student(
     samples
         The number of training samples.
     dimension
-        The number of features, the inputs of the teacher.
+        The number of features.
     width
         The number of hidden units.
     outputs
@@ -112,13 +112,13 @@ def teacher_student(
         The number of hidden units that are used; None uses all.
     reads
         The number of inputs that each of these reads; None reads all.
-    seed
-        The seed of all random numbers.
-    test
-        The number of samples that are held out.
     standard
         Divides B by one number that gives the held out labels the variance 1, so that the
         weight of a penalty means the same for all teachers.
+    test
+        The number of samples that are held out.
+    seed
+        The seed of all random numbers.
 
     Returns
     -------

@@ -196,6 +196,8 @@ def predicted_delay(
 ) -> Delay:
     """t1, t2 and the errors that source N predicts for descent from (nearly) zero.
 
+    The objective is (1/2)|X a - y|^2 + beta |a|.
+
     Parameters
     ----------
     X
@@ -210,7 +212,8 @@ def predicted_delay(
     learning_rate
         The learning rate.
     beta
-        N's letter for the weight of the penalty, as in train(..., penalty=beta * L1()).
+        N's letter for the weight of the penalty, the number before the regularizer in
+        `train(..., penalty=beta * L1())`.
     norm
         "l1" or "nuclear".
     level
