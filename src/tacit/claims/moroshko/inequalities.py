@@ -69,7 +69,7 @@ def lemma_3(size: Size) -> Evidence:
             ),
         ],
         controls={
-            "exp(-2 D² alpha^(2D-2) gamma_2² t), the rate of the squared loss, on one point": short.control(
+            "exp(-2 D² alpha^(2D-2) gamma_2² t), as of the squared loss, one point": short.control(
                 min((np.exp(log_clock(run)) - run.smoothed_margin).max() for run in equal)
             ),
             "x_max in place of gamma_2, on M-F3b": short.control(

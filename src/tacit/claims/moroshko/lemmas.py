@@ -154,7 +154,7 @@ def lemma_11(size: Size) -> Evidence:
         " e^-1000000; alpha² from 0.1 to 100, one point with alpha = 100",
         checks=[worst, beyond],
         controls={
-            "the kernel's bound x_bar gtilde/gamma_2², on one point with alpha = 0.3": worst.control(
+            "the kernel's bound x_bar gtilde/gamma_2², one point, alpha = 0.3": worst.control(
                 linear_excess(trace(single(2, 0.3))).max()
             ),
             "|w|_2 in place of |w|_inf, on one point": worst.control(norm_excess(sharp).max()),

@@ -307,7 +307,7 @@ def rich_regime(size: Size) -> Evidence:
             "log(1/eps) = alpha^D: no approach": two.control(
                 slope(np.array(alphas[2]), angles(b, 2, alphas[2], 2, best(b, L1()), DualFlow))
             ),
-            "M-F4a at D = 3, where the condition fails: angle at alpha = 40 over that at 10": weaker.control(
+            "M-F4a at D = 3, the condition fails: angle at alpha = 40 over at 10": weaker.control(
                 fails[1] / fails[0]
             ),
         },

@@ -57,8 +57,9 @@ def last_time(who: str, rate: float, log_alpha: float, t_max: float | None) -> f
         return (max(log_alpha, 0.0) + AFTER) / rate
     if not 1e-300 <= t_max <= (LONGEST + 2 * abs(log_alpha)) / rate:
         raise ValueError(
-            f"{who}: times must lie between 1e-300 and {LONGEST:g}/rate (plus twice log "
-            f"alpha/rate), got {t_max:g} at rate {rate:g}; the decay ends all motion long before"
+            f"{who}: times must lie between 1e-300 and {LONGEST:g}/weight_decay (plus twice "
+            f"log(alpha)/weight_decay), got {t_max:g} with weight_decay {rate:g}; the decay "
+            "ends all motion long before"
         )
     return t_max
 
