@@ -26,6 +26,7 @@ def outputs(w, x):
 
 # what eval makes again: every argument is plain, a small array or another such object
 CALLS = [
+    "Adam(0.01, mean_decay=0.8)",
     "Adam(0.01, weight_decay=0.1)",
     "Accuracy(train=1.0, test=0.9)",
     "At(steps=[0, 5, 10])",
@@ -48,6 +49,8 @@ CALLS = [
     "Epochs(3)",
     "Factorization(3, alpha=0.1, seed=4)",
     "Frobenius()",
+    "GradientDescent(0.1, weight_decay=0.01)",
+    'HeldNorm(size=2.0, norm="l1")',
     "GradientDescent(0.1)",
     "GradientDescent(0.1, weight_decay=1e-3)",
     'HeldNorm(0.1, size=2.0, norm="l1")',
@@ -92,8 +95,8 @@ CALLS = [
     "Schatten(Q(2, alpha=0.1))",
     "Sensing([[[1.0, 2.0], [0.0, 1.0]]], [1.0])",
     'Study(name="s", function="study_cells:plain", grid={"a": [1.0, 2.0]}, seeds=2)',
-    "Subgradient(0.1)",
     "Subgradient(0.1, check=False)",
+    "Subgradient(0.1)",
     "SymmetricFactorization(3, log_alpha=-290.5)",
     "TangentFlow()",
     "TokenMLP(width=8)",
@@ -105,14 +108,14 @@ CALLS = [
     "circle_teacher(seed=3)",
     "dense_net((5, 4), alpha=2.0)",
     'conv_net("4-M-FC", unbiased=True)',
-    "coherent_completion(truth=[[2.0, 0.0], [0.0, 1.0]], samples=2, tau=0.5)",
-    "commuting_sensing(dimension=3, samples=2, rank=1)",
-    "gaussian_sensing(dimension=3, rank=1, samples=4, seed=2)",
-    "low_rank_completion(dimension=4, rank=1, samples=9)",
+    "coherent_completion(samples=2, truth=[[2.0, 0.0], [0.0, 1.0]], tau=0.5)",
+    "commuting_sensing(samples=2, dimension=3, rank=1)",
+    "gaussian_sensing(samples=4, dimension=3, rank=1, seed=2)",
+    "low_rank_completion(samples=9, dimension=4, rank=1)",
     "majority(samples=9, dimension=5)",
     "modular_addition(7)",
-    'modular_arithmetic(operation="x^2+y^2", modulus=7, fraction=0.7)',
-    "multiplication_table(dimension=5, fraction=0.5)",
+    'modular_arithmetic(7, operation="x^2+y^2", fraction=0.7)',
+    "multiplication_table(5, fraction=0.5)",
     "permutation_group(3)",
     "relu_net(2, 3, alpha=0.3, layers=[1.0, 2.0])",
     "separable_points(4, 6)",
@@ -153,7 +156,7 @@ RESULTS = {
     "Lojasiewicz": lambda: tacit.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
     "MarginPath": lambda: tacit.max_margin_path(X, labels, mus=[1.0, 0.5]),
     "MatrixSolution": lambda: tacit.interpolate(
-        tacit.low_rank_completion(dimension=4, rank=1, samples=9), tacit.Frobenius()
+        tacit.low_rank_completion(samples=9, dimension=4, rank=1), tacit.Frobenius()
     ),
     "NumericalError": lambda: tacit.NumericalError("w", tacit.Outcome(NAMES["Kind"].STALLED, "s")),
     "Path": lambda: tacit.train(

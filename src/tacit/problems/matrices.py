@@ -25,7 +25,7 @@ def low_rank_completion(
 ) -> Completion:
     """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
 
-    W Appendix A, Figure 5, has dimension=10, rank=1, samples=60.
+    W Appendix A, Figure 5, has samples=60, dimension=10, rank=1.
 
     Parameters
     ----------

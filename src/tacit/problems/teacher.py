@@ -103,7 +103,7 @@ def teacher_student(
     samples
         The number of training samples.
     dimension
-        The number of features.
+        The number of features, the inputs of the teacher.
     width
         The number of hidden units.
     outputs

@@ -99,6 +99,9 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
     Examples
     --------
     >>> import tacit
+    >>> problem = tacit.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
+    >>> tacit.interpolate(problem, tacit.Nuclear()).matrix.shape
+    (5, 5)
     >>> X, y = [[1.0, 2.0]], [2.0]
     >>> tacit.interpolate(X, y, tacit.L1()).beta.round(4)
     array([0., 1.])
