@@ -462,7 +462,7 @@ NET = DiagonalNet(2, alpha=1.0)
             lambda: train(NET, PROBLEM, DualFlow(), record=At(margins=[1])),
             "cannot record at margins",
         ),
-        (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 1e-2, got 1e-15"),
+        (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 0.01, got 1e-15"),
         (lambda: DualFlow(max_steps=1.5), "max_steps must be an integer"),
         (lambda: GradientDescent(0), "learning_rate must be > 0"),
         (lambda: train(NET, (1, 2), DualFlow()), "a Regression or a Classification, got tuple"),
