@@ -66,7 +66,7 @@ def main() -> None:
     quick = arguments(__doc__ or "").quick
     alphas = np.logspace(-2.5, 0, 4 if quick else 12)
     widths = np.unique(np.rint(np.logspace(1, 3, 2 if quick else 8))).astype(int)
-    problem = low_rank_completion(10, 1, 60)
+    problem = low_rank_completion(samples=60, dimension=10, rank=1)
     row(problem, alphas[-1:], 10, LOSSES[0])  # imports off the clock
     rows, ours, descents, sooner = [], [], np.zeros(len(LOSSES)), 0.0
     for k in widths:

@@ -46,8 +46,10 @@ def eager(folder: str, span: int) -> None:
     torch.set_num_threads(os.cpu_count() or 1)
     given = {file.stem: np.load(file) for file in Path(folder).glob("*.npy")}
     images, labels, rows = (torch.tensor(given[name]) for name in ("images", "labels", "rows"))
-    first, last = (torch.tensor(given[name].T.copy(), requires_grad=True)  # as nn.Linear has them
-                   for name in ("first", "last"))  # fmt: skip
+    first, last = (
+        torch.tensor(given[name].T.copy(), requires_grad=True)  # as nn.Linear has them
+        for name in ("first", "last")
+    )
     linear = torch.nn.functional.linear
     optimizer = torch.optim.SGD([first, last], lr=STEP)
 
@@ -107,8 +109,10 @@ def pictures() -> Any:
     except FileNotFoundError:
         rng = np.random.default_rng(0)
         lit = np.arange(784, dtype=np.float32) >= BLACK
-        sets = [(rng.random((count, 784), dtype=np.float32) * lit, rng.integers(0, 10, count))
-                for count in (60000, 1000)]  # fmt: skip
+        sets = [
+            (rng.random((count, 784), dtype=np.float32) * lit, rng.integers(0, 10, count))
+            for count in (60000, 1000)
+        ]
         told = "MNIST is not in the cache folder: noise of its size, which takes the same time"
         return Images("noise", *sets[0], *sets[1], tuple("0123456789"), told, {})
 
@@ -176,15 +180,19 @@ def speeds(images: Any, net: Any, span: int, repeats: int, judged: bool) -> None
             time.sleep(PAUSE)
             best[name] = tuple(np.minimum(best[name], side()))
     complaint = rival.close()
-    rows = [[name, f"{span * BATCH / wall:.0f}", seconds(wall / span), seconds(work / span)]
-            for name, (wall, work) in best.items()]  # fmt: skip
+    rows = [
+        [name, f"{span * BATCH / wall:.0f}", seconds(wall / span), seconds(work / span)]
+        for name, (wall, work) in best.items()
+    ]
     table(["", "samples per second", "time per step", "processor time per step"], rows)
     if len(best) < 2:
         print(f"PyTorch did not run: {complaint}")
         return
     apart = np.max(np.abs(np.array(rival.losses) - losses))
-    print(f"losses from {losses[0]:.4f} to {losses[-1]:.4f} over {LOSSES} steps; largest "
-          f"difference between the sides {apart:.1e}")  # fmt: skip
+    print(
+        f"losses from {losses[0]:.4f} to {losses[-1]:.4f} over {LOSSES} steps; largest "
+        f"difference between the sides {apart:.1e}"
+    )
     wall, work = (best["eager PyTorch"][k] / best["ours"][k] for k in range(2))
     ratio("ours / eager PyTorch, samples per second", wall, ">= 1", judged=judged)
     ratio("the same by processor time", work, ">= 1", judged=False)
@@ -201,7 +209,7 @@ def main() -> None:
     images = pictures()
     hidden = 100 if quick else HIDDEN
     print(f"{images.description}; {hidden} hidden units, batch {BATCH}, {os.cpu_count()} cores\n")
-    net = dense_net((hidden,), 1.0)
+    net = dense_net((hidden,), alpha=1.0)
     speeds(images, net, *((20, 3) if quick else (20, 15)), judged=not quick)
 
 

@@ -133,7 +133,7 @@ def products(problem: Any, net: Any, steps: int) -> dict[str, Callable[[], Any]]
     from tacit.training.tokens.loss import distinct
 
     rng = np.random.default_rng(0)
-    count, width, hidden = len(distinct(net, problem)[0]), net.embedding, net.hidden
+    count, width, hidden = len(distinct(net, problem)[0]), net.embedding, net.width
     sizes = (hidden, width), (problem.classes, hidden)
     layers = [np.linalg.qr(rng.normal(size=size))[0] for size in sizes]
     data = tuple(np.float32(part) for part in (rng.normal(size=(count, width)), *layers))
@@ -215,7 +215,7 @@ def transition(seeds: int, judged: bool) -> None:
     stop, record = [Steps(20_000), Accuracy(test=0.99)], LogSpaced(40)
     rows, took = [], []
     for seed in range(seeds):
-        problem, begin = modular_arithmetic("+", **SIZES, seed=seed), time.perf_counter()
+        problem, begin = modular_arithmetic(operation="+", **SIZES, seed=seed), time.perf_counter()
         net = TokenMLP(seed=seed)
         path = train(net, problem, Adam(RATE), penalty=BETA * L2(), stop=stop, record=record)
         took.append(time.perf_counter() - begin)
@@ -238,7 +238,7 @@ def main() -> None:
     from tacit.problems.operations import modular_arithmetic
 
     quick = arguments(__doc__ or "").quick
-    problem, net = modular_arithmetic("+", **SIZES), TokenMLP()
+    problem, net = modular_arithmetic(operation="+", **SIZES), TokenMLP()
     print(f"{problem.description}; embedding 64, hidden 64, full batch, {os.cpu_count()} cores\n")
     speeds(problem, net, *((6, 5) if quick else (6, 100)), judged=not quick)
     if not quick:

@@ -135,7 +135,7 @@ def grid(problem: Regression, size: int, most: int, judged: bool) -> None:
 
 def main() -> None:
     quick = arguments(__doc__ or "").quick
-    problem = sparse_recovery(30, 100, 5, seed=0)
+    problem = sparse_recovery(30, 100, sparsity=5, seed=0)
     print(f"Sparse recovery, n=100, N=30, step {STEP:g}, beta {BETA:g}. {ONE_THREAD}\n")
     million(problem, 20_000 if quick else 10**6, 1_000 if quick else 5_000, judged=not quick)
     print()

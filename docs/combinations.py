@@ -36,11 +36,11 @@ def images() -> Any:
 
 
 PROBLEMS: dict[str, Callable[[], Any]] = {
-    "Regression": lambda: tacit.sparse_regression(5, 4, 1, seed=1),
+    "Regression": lambda: tacit.sparse_regression(5, 4, sparsity=1, seed=1),
     "Classification": lambda: tacit.separable_points(5, 4, margin=0.5, seed=1),
-    "Completion": lambda: tacit.low_rank_completion(2, 1, 3, seed=1),
-    "Sensing": lambda: tacit.gaussian_sensing(2, 1, 3, seed=1),
-    "token pairs": lambda: tacit.modular_addition(5, 0.6),
+    "Completion": lambda: tacit.low_rank_completion(samples=3, dimension=2, rank=1, seed=1),
+    "Sensing": lambda: tacit.gaussian_sensing(samples=3, dimension=2, rank=1, seed=1),
+    "token pairs": lambda: tacit.modular_addition(5, fraction=0.6),
     "Images": images,
 }
 MODELS: dict[str, Callable[[], Any]] = {
@@ -52,10 +52,10 @@ MODELS: dict[str, Callable[[], Any]] = {
     "LinearMatrix": lambda: tacit.LinearMatrix(start=np.eye(2)),
     "Factorization": lambda: tacit.Factorization(2, alpha=0.5),
     "DeepFactorization": lambda: tacit.DeepFactorization(3, 2, alpha=0.5),
-    "TokenMLP": lambda: tacit.TokenMLP(embedding=4, hidden=4),
+    "TokenMLP": lambda: tacit.TokenMLP(embedding=4, width=4),
     "TwoTokenNet": lambda: tacit.TwoTokenNet(4, alpha=0.5),
     "dense_net": lambda: tacit.dense_net(4),
-    "conv_net": lambda: tacit.conv_net((2,), 4),
+    "conv_net": lambda: tacit.conv_net((2,), alpha=4),
 }
 METHODS: dict[str, Callable[[], Any]] = {
     "GradientDescent": lambda: tacit.GradientDescent(1e-3),

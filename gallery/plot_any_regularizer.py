@@ -15,7 +15,7 @@ import numpy as np
 import tacit
 from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
 
-problem, step, level = tacit.sparse_recovery(30, 100, 5, seed=4, snr=np.inf), 0.1, 1e-4
+problem, step, level = tacit.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf), 0.1, 1e-4
 size = np.sum(problem.truth**2)
 slow = tacit.slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)  # no training
 tau = slow.reaches(problem.truth, np.sqrt(level * size))

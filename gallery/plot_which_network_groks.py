@@ -13,11 +13,11 @@ import sys
 import tacit
 from tacit.figures.style import BLUE, GREY, ORANGE, RED, sheet, styled
 
-problem = tacit.modular_arithmetic("+", 31, fraction=0.6)
+problem = tacit.modular_arithmetic(31, operation="+", fraction=0.6)
 adam = tacit.Adam(5e-3, weight_decay=2.0)
 stop = [tacit.Steps(3000), tacit.Accuracy(test=0.99)]
 nets = {
-    "MLP": tacit.TokenMLP(embedding=64, hidden=64),
+    "MLP": tacit.TokenMLP(embedding=64, width=64),
     "squares": tacit.TokenQuadratic(width=256),
     "transformer": tacit.TokenTransformer(width=64, heads=4, hidden=64),
 }

@@ -284,7 +284,7 @@ def test_a_mean_over_labels_is_not_scaled_by_the_batch():
 
 
 def test_matrix_entries_come_in_batches_too():
-    problem = low_rank_completion(4, 1, 12, seed=0, loss="half squares")
+    problem = low_rank_completion(samples=12, dimension=4, rank=1, seed=0, loss="half squares")
     given = {"penalty": 1e-3 * Nuclear((4, 4)), "stop": Steps(3000), "batch": 4}
     path = train(LinearMatrix(), problem, SGD(0.1), **given)
     assert path.dataset.loss[-1] < 1e-3 * path.dataset.loss[0]

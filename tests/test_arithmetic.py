@@ -30,7 +30,7 @@ PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)
 @PROPERTY
 @given(st.integers(2, 19), st.floats(0.13, 0.87), st.integers(0, 10**6))
 def test_pairs_labels_and_twins_by_brute_force(modulus, fraction, seed):
-    problem = modular_addition(modulus, fraction, seed)
+    problem = modular_addition(modulus, fraction=fraction, seed=seed)
     seen = {(int(a), int(b)) for a, b in problem.pairs[problem.train]}
     assert len(problem.pairs) == modulus**2 == len({tuple(pair) for pair in problem.pairs})
     assert problem.samples == len(seen) == round(fraction * modulus**2)
@@ -45,7 +45,7 @@ def test_pairs_labels_and_twins_by_brute_force(modulus, fraction, seed):
 
 
 def test_the_share_of_twins_at_the_printed_size():
-    problem = modular_addition(97, 0.4)
+    problem = modular_addition(97, fraction=0.4)
     assert problem.samples == 3764
     # a mirror is in training with probability 0.4, except that a diagonal pair is its own mirror
     share = problem.twins.sum() / problem.test.sum()
@@ -54,7 +54,7 @@ def test_the_share_of_twins_at_the_printed_size():
 
 def test_a_mirror_with_another_label_is_no_twin():
     """Subtraction is not symmetric: only mirrors of equal label give a test pair away."""
-    base = modular_addition(7, 0.5, seed=3)
+    base = modular_addition(7, fraction=0.5, seed=3)
     labels = (base.pairs[:, 0] - base.pairs[:, 1]) % 7
     problem = TokenPairs(7, 7, base.pairs, labels, base.train)
     assert base.twins.sum() > 5
@@ -62,7 +62,7 @@ def test_a_mirror_with_another_label_is_no_twin():
 
 
 def test_the_same_seed_gives_the_same_data_which_cannot_be_changed():
-    first, again, other = (modular_addition(11, 0.4, seed) for seed in (4, 4, 5))
+    first, again, other = (modular_addition(11, fraction=0.4, seed=seed) for seed in (4, 4, 5))
     np.testing.assert_array_equal(first.train, again.train)
     assert (first.train != other.train).any()
     assert first.recipe == {"generator": "modular_addition", "modulus": 11, "fraction": 0.4,
@@ -78,9 +78,15 @@ PAIRS, LABELS, TRAIN = np.array([[0, 1], [1, 0], [1, 1]]), np.array([1, 1, 0]), 
     ("build", "message"),
     [
         (lambda: modular_addition(1), "modulus must be at least 2, got 1"),
-        (lambda: modular_addition(7, 0.0), "fraction must leave training and test pairs among 49"),
-        (lambda: modular_addition(7, 1.0), "got 1"),
-        (lambda: modular_addition(7, math.nan), "fraction must be a number between 0 and 1"),
+        (
+            lambda: modular_addition(7, fraction=0.0),
+            "fraction must leave training and test pairs among 49",
+        ),
+        (lambda: modular_addition(7, fraction=1.0), "got 1"),
+        (
+            lambda: modular_addition(7, fraction=math.nan),
+            "fraction must be a number between 0 and 1",
+        ),
         (lambda: TokenPairs(2, 2, PAIRS + 1, LABELS, TRAIN), r"pairs must lie in 0 .. 1, got 2"),
         (lambda: TokenPairs(2, 2, PAIRS * 1.0, LABELS, TRAIN), "non-empty integer array"),
         (lambda: TokenPairs(2, 2, PAIRS[:, :1], LABELS, TRAIN), "two columns"),
@@ -109,7 +115,7 @@ def test_wrong_input_is_refused_in_one_sentence(build, message):
 
 # ---- the net ----
 
-TINY = modular_addition(5, 0.5, seed=1)
+TINY = modular_addition(5, fraction=0.5, seed=1)
 NET = TwoTokenNet(6, alpha=1.5, seed=2, precision="double")
 SINGLE = TwoTokenNet(6, alpha=1.5, seed=2)
 
@@ -289,7 +295,7 @@ def test_the_error_of_a_run_falls_with_the_step():
 @pytest.fixture(scope="module")
 def trained():
     """A small run that solves training; the shared code makes twins come for free."""
-    problem = modular_addition(11, 0.6, seed=0)
+    problem = modular_addition(11, fraction=0.6, seed=0)
     net = TwoTokenNet(64, alpha=2.0, seed=0)
     calls = []
     path = descend(

@@ -22,7 +22,7 @@ from tacit.training.stop import Below, Loss, Steps
 from tacit.training.train import train
 
 NAN = float("nan")
-PROBLEM = sparse_recovery(10, 20, 2, seed=0)
+PROBLEM = sparse_recovery(10, 20, sparsity=2, seed=0)
 TOP = float(np.linalg.eigvalsh(PROBLEM.X.T @ PROBLEM.X)[-1])
 METHODS = (Subgradient, Proximal, Adam, SGD)
 
@@ -96,8 +96,8 @@ def test_the_bound_is_sharp(beta):
 
 
 def test_matrix_problems_have_their_bound_too():
-    sensed = gaussian_sensing(4, 1, 12, seed=0, loss="half squares")
-    seen = low_rank_completion(4, 1, 12, seed=0, loss="half squares")
+    sensed = gaussian_sensing(samples=12, dimension=4, rank=1, seed=0, loss="half squares")
+    seen = low_rank_completion(samples=12, dimension=4, rank=1, seed=0, loss="half squares")
     top = float(np.linalg.eigvalsh(sensed.design.T @ sensed.design)[-1])
     for problem, bound in ((sensed, 2 / top), (seen, 2.0)):
         given = 5, 0.1 * Nuclear((4, 4)), problem, LinearMatrix((4, 4))
@@ -249,13 +249,20 @@ def test_a_level_that_is_never_met_is_refused():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: sparse_recovery(10, 20, 21),
-         "sparse_recovery: sparsity must be at most dimension=20, .* got 21; lower it"),
-        (lambda: modular_arithmetic("/", 6),
-         r"division needs a prime modulus, got 6 = 2 \* 3, where 2 has no inverse; take a prime"),
-        (lambda: modular_arithmetic("%", 7), "unknown operation '%'; known: "),
-        (lambda: modular_arithmetic(None, 7), "unknown operation None; known: "),
-        (lambda: modular_arithmetic("+", 7, 0.02), "leaves 6 of 7 classes out of training"),
+        (
+            lambda: sparse_recovery(10, 20, sparsity=21),
+            "sparse_recovery: sparsity must be at most dimension=20, .* got 21; lower it",
+        ),
+        (
+            lambda: modular_arithmetic(6, operation="/"),
+            r"division needs a prime modulus, got 6 = 2 \* 3, where 2 has no inverse; take a prime",
+        ),
+        (lambda: modular_arithmetic(7, operation="%"), "unknown operation '%'; known: "),
+        (lambda: modular_arithmetic(7, operation=None), "unknown operation None; known: "),
+        (
+            lambda: modular_arithmetic(7, operation="+", fraction=0.02),
+            "leaves 6 of 7 classes out of training",
+        ),
         (lambda: permutation_group(4, fraction=0.01), "classes out of training .* raise it"),
         (lambda: permutation_group(3.5), "degree must be an integer >= 2, got 3.5"),
         (lambda: coherence(np.zeros((3, 3))), "matrix must not be all zero"),
@@ -263,12 +270,26 @@ def test_a_level_that_is_never_met_is_refused():
         (lambda: coherence(np.zeros((0, 3))), "matrix must not be empty"),
         (lambda: coherence([[1, NAN]]), r"matrix must be finite, got nan at index \(0, 1\)"),
         (lambda: coherence([[1, 2], [3]]), "rectangular array, got ragged rows"),
-        (lambda: coherent_completion(np.eye(3), 10, 0.5), "samples must be at most 9"),
-        (lambda: coherent_completion(np.eye(3), 3, 1.5), "tau must be between 0 and 1, got 1.5"),
-        (lambda: coherent_completion(np.eye(3), 3, NAN), "tau must be a finite number, got nan"),
-        (lambda: coherent_completion(np.eye(3), 3, 0.5, least="yes"),
-         "least must be True or False, got 'yes'"),
-        (lambda: low_rank_completion(5, 6, 10), "rank must be at most dimension=5, got 6"),
+        (
+            lambda: coherent_completion(samples=10, truth=np.eye(3), tau=0.5),
+            "samples must be at most 9",
+        ),
+        (
+            lambda: coherent_completion(samples=3, truth=np.eye(3), tau=1.5),
+            "tau must be between 0 and 1, got 1.5",
+        ),
+        (
+            lambda: coherent_completion(samples=3, truth=np.eye(3), tau=NAN),
+            "tau must be a finite number, got nan",
+        ),
+        (
+            lambda: coherent_completion(samples=3, truth=np.eye(3), tau=0.5, least="yes"),
+            "least must be True or False, got 'yes'",
+        ),
+        (
+            lambda: low_rank_completion(samples=10, dimension=5, rank=6),
+            "rank must be at most dimension=5, got 6",
+        ),
         (lambda: Regression(np.zeros((0, 3)), []), "X must not be empty"),
         (lambda: Regression(np.eye(3), [1, NAN, 2]), r"y must be finite, got nan at index \(1,\)"),
         (lambda: Regression(np.eye(3), [1, 2]), "3 rows but y has 2 entries"),
@@ -276,7 +297,7 @@ def test_a_level_that_is_never_met_is_refused():
         (lambda: LinearPredictor([1, NAN]), "start must be finite"),
         (lambda: LinearPredictor([]), "start must not be empty"),
     ],
-)  # fmt: skip
+)
 def test_problems_refuse_in_one_sentence(call, sentence):
     refused(call, sentence)
 

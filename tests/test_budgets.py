@@ -10,11 +10,11 @@ from tacit.records import Kind
 from tacit.training.exact.follow import PATIENCE, Snapshot, crawls
 from tacit.training.train import train
 
-SPARSE = tacit.sparse_regression(8, 20, 2, seed=0)
+SPARSE = tacit.sparse_regression(8, 20, sparsity=2, seed=0)
 RNG = np.random.default_rng(0)
 ROWS, TARGETS = RNG.normal(size=(5, 8)), RNG.normal(size=5)
 LABELS = np.sign(TARGETS)
-TABLE = tacit.low_rank_completion(10, 1, 50, seed=0)
+TABLE = tacit.low_rank_completion(samples=50, dimension=10, rank=1, seed=0)
 NET = tacit.DiagonalNet(2, alpha=0.1)
 WIDE = tacit.two_layer(20, alpha=1e100)
 

@@ -377,10 +377,12 @@ def test_a_wrong_power_of_mu_is_refuted(monkeypatch, walk):
 @pytest.fixture
 def few(monkeypatch):
     net, rate = DiagonalNet(2, alpha=20.0), 1e-3
-    table = forecasts.multiplication_table(8, 0.6, seed=1)
+    table = forecasts.multiplication_table(8, fraction=0.6, seed=1)
     cases = [
         forecasts.Case("majority", "50", forecasts.majority(50, 500, seed=11), net, rate),
-        forecasts.Case("wide margin", "8", forecasts.wide_margin(32, 2000, 8.0, seed=1), net, rate),
+        forecasts.Case(
+            "wide margin", "8", forecasts.wide_margin(32, 2000, gamma=8.0, seed=1), net, rate
+        ),
         forecasts.Case("table", "8", table, DifferenceFactorization(alpha=10.0), rate),
     ]
     monkeypatch.setattr(forecasts, "grid", lambda size: cases)
@@ -436,7 +438,7 @@ def test_nets_outside_of_their_interval_are_refuted(monkeypatch, few):
 
 def problem_of(kind, seed=0):
     if kind == "squares":
-        return tacit.sparse_regression(4, 8, 2, noise=0.0, seed=seed)
+        return tacit.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
     return runs.data_sets(seed + 1, loss=kind)[seed]
 
 
@@ -637,7 +639,7 @@ def test_a_forecast_from_two_exponentials(log_c, growth, rate):
     turn = np.degrees(np.arctan(np.exp(log_c + growth * t)))
     found = forecast_run(t, 7 * np.exp(-rate * t), turn)
     assert found.transition == pytest.approx(-log_c / growth, rel=1e-6)
-    assert found.rate == pytest.approx(rate, rel=1e-6)
+    assert found.weight_decay == pytest.approx(rate, rel=1e-6)
     assert found.log_norm == pytest.approx(math.log(7) + rate * log_c / growth, rel=1e-6, abs=1e-6)
 
 
@@ -659,7 +661,7 @@ def test_the_forecast_of_one_sample_is_a_formula(x, y, log_alpha):
         (lambda p, net: forecast(net, dataclasses.replace(p, X=np.ones_like(p.X)), 1e-3),
          "do not separate"),
         (lambda p, net: forecast(net, p, math.inf), "finite number > 0"),
-        (lambda p, net: forecast(net, p, 1e-3).steps(0), "step must be > 0"),
+        (lambda p, net: forecast(net, p, 1e-3).steps(0), "learning_rate must be > 0"),
         (lambda p, net: forecast(DiagonalNet(2, alpha=1.0, signed=False), p, 1e-3), "Difference"),
         (lambda p, net: forecast_run([], [], []), "must not be empty"),
         (lambda p, net: forecast_run([1.0, math.nan], [1, 1], [1, 1]), "must be finite"),

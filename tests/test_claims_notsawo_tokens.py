@@ -138,7 +138,7 @@ def test_the_measures_of_a_norm_after_t2():
 def test_a_shared_run_is_that_of_adam():
     training = Training("l1", 1e-3, 1e-2, 300, points_per_decade=10)
     run = token_run(Task(7, 0.6, 8, seed=2), training)
-    problem = modular_arithmetic("+", 7, 0.6, 2)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=2)
     rules = {"penalty": 1e-3 * L1(), "stop": Steps(300), "record": LogSpaced(10)}
     path = train(TokenMLP(8, 8, seed=2), problem, Adam(1e-2), **rules)
     assert int(run.step[0]) == 1

@@ -194,7 +194,7 @@ def test_wishart_roots_have_the_law_of_gaussian_factors():
 
 
 def test_diagonal_measurements_are_the_vector_problem():
-    problem = commuting_sensing(5, 3, seed=3, rank=2, rotated=False)
+    problem = commuting_sensing(samples=3, dimension=5, seed=3, rank=2, rotated=False)
     spectra = np.einsum("nii->ni", problem.measurements)
     trained = width.end(width.limit_start(5, 0.2), problem)
     beta = interpolate(spectra, problem.y, Q(2, mu=0.2)).beta
@@ -204,7 +204,7 @@ def test_diagonal_measurements_are_the_vector_problem():
 
 
 def test_a_direct_start_and_a_wishart_start_are_equally_far(monkeypatch):
-    problem = commuting_sensing(5, 3, seed=0, rank=1)
+    problem = commuting_sensing(samples=3, dimension=5, seed=0, rank=1)
 
     def typical(direct):
         monkeypatch.setattr(width, "DIRECT", direct)
@@ -216,7 +216,7 @@ def test_a_direct_start_and_a_wishart_start_are_equally_far(monkeypatch):
 
 
 def test_commutators_tell_symmetric_from_merely_commuting():
-    plain, odd = commuting_sensing(5, 3, seed=0), width.shear()
+    plain, odd = commuting_sensing(samples=3, dimension=5, seed=0), width.shear()
     assert width.commutator(width.lifts(plain)) < 1e-14
     assert width.commutator(odd.measurements) == 0
     assert width.commutator(width.lifts(odd)) == 0.25

@@ -33,8 +33,18 @@ def run(error=0.1, accuracy=1.0, turned=0.7, apart=0.8, epochs=20, moved=0.1, lo
     linear = np.where(np.arange(100) < round(100 * apart), 9, wrong)
     at = np.arange(epochs + 1)
     line = np.linspace(2.3, loss, len(at))
-    return Trained(error, accuracy, turned, wrong, linear, at, line, np.minimum(1.0, at / epochs),
-                   np.full(len(at), error), moved * at)  # fmt: skip
+    return Trained(
+        error,
+        accuracy,
+        turned,
+        wrong,
+        linear,
+        at,
+        line,
+        np.minimum(1.0, at / epochs),
+        np.full(len(at), error),
+        moved * at,
+    )
 
 
 def family(**changes):
@@ -189,8 +199,10 @@ def test_both_claims_run_what_they_say(monkeypatch):
         asked.append((scene.images, course, seed))
         return run(accuracy=0.5 if course.output else 1.0)
 
-    for module, claim in ((conv_nets, conv_nets.convolutional_nets),
-                          (conv_curves, conv_curves.training_curves)):  # fmt: skip
+    for module, claim in (
+        (conv_nets, conv_nets.convolutional_nets),
+        (conv_curves, conv_curves.training_curves),
+    ):
         monkeypatch.setattr(module, "trained", invented)
         Claim("X", "statement", "place", claim).run("quick")
     found = [course for name, course, _ in asked if name == "digits"]
@@ -219,7 +231,7 @@ def test_steps_follow_the_depth_of_the_net():
 def tiny():
     """A small net of two layers on enlarged digits, trained for three epochs."""
     images = SCENE.load(3)
-    net = conv_net("2-M-FC", 1.5, seed=3, unbiased=True)
+    net = conv_net("2-M-FC", alpha=1.5, seed=3, unbiased=True)
     record = At(epochs=[1, 2])
     path = train(net, images, SGD(0.02), batch=10, seed=3, stop=Epochs(3), record=record)
     return net, images, path, conv_net_runs.measured(net, images, path)
@@ -248,8 +260,11 @@ def test_the_linearization_is_that_of_small_moves(tiny):
     start = net.start(images)
     short = {k: v + (np.asarray(path.parameters[k], float) - v) / 1000 for k, v in start.items()}
     small = np.asarray(net.function(short, images.test_images.astype(float)))
-    first = np.asarray(net.function({k: v.astype(float) for k, v in start.items()},
-                                    images.test_images.astype(float)))  # fmt: skip
+    first = np.asarray(
+        net.function(
+            {k: v.astype(float) for k, v in start.items()}, images.test_images.astype(float)
+        )
+    )
     agree = np.mean((small - first).argmax(axis=1) == found.linear)
     assert agree >= 0.9
 
@@ -283,7 +298,7 @@ def test_courses_reach_the_training(monkeypatch, tiny):
         return tiny[2] if isinstance(model, OutputLayer) else train(model, images, method, **named)
 
     def small(alpha, slimmer, seed, unbiased):
-        return conv_net("2-M-FC", alpha, seed=seed, unbiased=unbiased)
+        return conv_net("2-M-FC", alpha=alpha, seed=seed, unbiased=unbiased)
 
     monkeypatch.setattr(conv_net_runs, "train", watched)
     monkeypatch.setattr(conv_net_runs, "conv_net", small)

@@ -38,8 +38,9 @@ GOOD = {
 
 SHIFTS = (-0.002, 0.0, 0.002)
 NOISE = dict.fromkeys(GOOD, SHIFTS) | {
-    "output": (-0.001, -0.001, 0.002), "large": (0.002, -0.001, -0.001)
-}  # fmt: skip
+    "output": (-0.001, -0.001, 0.002),
+    "large": (0.002, -0.001, -0.001),
+}
 
 
 def judged(**changes):
@@ -85,9 +86,20 @@ def test_the_statement_as_printed_would_hold_of_a_large_start_that_keeps_its_fea
         {"larger_kernel": {"early": 8e-5 / 256}},
         {"large": {"error": np.nan}},
     ],
-    ids=["no better", "no worse", "proxy better", "never turned", "kernel turns", "kernel errs",
-         "falls", "falls as a kernel", "kernel stays", "kernel falls faster", "unknown"],
-)  # fmt: skip
+    ids=[
+        "no better",
+        "no worse",
+        "proxy better",
+        "never turned",
+        "kernel turns",
+        "kernel errs",
+        "falls",
+        "falls as a kernel",
+        "kernel stays",
+        "kernel falls faster",
+        "unknown",
+    ],
+)
 def test_wrong_runs_are_refuted(changes):
     assert judged(**changes).status in REFUTED
 
@@ -114,8 +126,11 @@ def test_one_run_has_the_spread_of_its_test_images():
 
 def test_the_best_step_is_the_one_with_the_least_error_that_fits():
     run = GOOD["large"]
-    tried = {0.5: (run, run._replace(error=0.2)), 0.1: (run, run),
-             0.05: (run._replace(error=0.01, train_accuracy=0.99),) * 2}  # fmt: skip
+    tried = {
+        0.5: (run, run._replace(error=0.2)),
+        0.1: (run, run),
+        0.05: (run._replace(error=0.01, train_accuracy=0.99),) * 2,
+    }
     assert wide_nets.best(tried) == 0.1
     assert wide_nets.best({0.05: tried[0.05]}) == 0.05  # and the premise will say so
 
@@ -164,7 +179,7 @@ def forward(params, X):
 def test_a_run_measures_what_it_says(images):
     course = Course(1.0, 0.5, epochs=6)
     run = trained(TINY, course, 3)
-    net = dense_net((24,), 1.0, seed=3)
+    net = dense_net((24,), alpha=1.0, seed=3)
     record = At(epochs=range(7))
     path = train(net, images, SGD(0.5), batch=32, seed=3, stop=Epochs(6), record=record)
     wrong = forward(path.parameters, images.test_images).argmax(axis=1) != images.test_labels
@@ -183,13 +198,17 @@ def test_the_grad_distance_is_that_of_the_derivatives(images, alpha):
     import jax
 
     X = np.asarray(images.train_images[:7], float)
-    starts = [dense_net((24,), alpha, seed=seed).start(images) for seed in (0, 1)]
-    near = {name: part + alpha * 0.05 * other for (name, part), other in
-            zip(starts[0].items(), starts[1].values(), strict=True)}  # fmt: skip
-    net = dense_net((24,), alpha)
+    starts = [dense_net((24,), alpha=alpha, seed=seed).start(images) for seed in (0, 1)]
+    near = {
+        name: part + alpha * 0.05 * other
+        for (name, part), other in zip(starts[0].items(), starts[1].values(), strict=True)
+    }
+    net = dense_net((24,), alpha=alpha)
     with double_precision():
-        pair = [jax.jacrev(net.logits)({k: np.asarray(v, float) for k, v in w.items()}, X)
-                for w in (starts[0], near)]  # fmt: skip
+        pair = [
+            jax.jacrev(net.logits)({k: np.asarray(v, float) for k, v in w.items()}, X)
+            for w in (starts[0], near)
+        ]
         flat = [np.concatenate([np.ravel(part) for part in jax.tree.leaves(J)]) for J in pair]
     expected = gradient_distance(*flat)
     assert expected > 1e-4
@@ -206,11 +225,11 @@ def test_a_kernel_machine_is_the_linearized_net(images):
         paths = [train(model, images, SGD(step), **given) for model in (net, Linearized(net))]
         return [path.dataset.isel(time=-1) for path in paths]
 
-    lazy = dense_net((24,), course.alpha, seed=3, unbiased=course.unbiased)
+    lazy = dense_net((24,), alpha=course.alpha, seed=3, unbiased=course.unbiased)
     last, linear = ends(course.step, lazy)
     assert float(last.loss) == pytest.approx(float(linear.loss), rel=0.01)
     assert float(last.test_loss) == pytest.approx(float(linear.test_loss), rel=0.01)
-    last, linear = ends(0.5, dense_net((24,), 1.0, seed=3, unbiased=True))
+    last, linear = ends(0.5, dense_net((24,), alpha=1.0, seed=3, unbiased=True))
     assert abs(float(last.loss / linear.loss) - 1) > 0.05
 
 
@@ -238,13 +257,13 @@ def test_a_large_start_is_a_perceptron_whatever_alpha(images):
     """Powers of two: the weights over alpha agree to the bit once the softmax is saturated."""
     ends = []
     for alpha in (2.0**17, 2.0**20):
-        net = dense_net((24,), alpha, seed=3)
+        net = dense_net((24,), alpha=alpha, seed=3)
         path = train(net, images, SGD(0.1), batch=32, seed=3, stop=Epochs(3))
         ends.append({name: part / np.float32(alpha) for name, part in path.parameters.items()})
     for name in ends[0]:
         np.testing.assert_array_equal(ends[0][name], ends[1][name])
-    by_hand = perceptron(dense_net((24,), 1.0, seed=3).start(images), images, 0.1, 3, 32)
-    start = dense_net((24,), 1.0, seed=3).start(images)
+    by_hand = perceptron(dense_net((24,), alpha=1.0, seed=3).start(images), images, 0.1, 3, 32)
+    start = dense_net((24,), alpha=1.0, seed=3).start(images)
     for name, part in by_hand.items():
         move = np.linalg.norm(part - start[name])
         assert np.linalg.norm(ends[0][name] - part) < 1e-3 * move

@@ -120,7 +120,7 @@ def test_a_huge_start_ends_where_a_large_one_does(log_alpha, kind):
 @pytest.mark.parametrize("rate", [1e-4, 1e-12])
 def test_a_small_start_escapes_on_time(alpha, kind, rate):
     """The second route integrates log u and log v, which are of order one at any scale."""
-    problem = tacit.sparse_regression(4, 8, 2, noise=0.0, seed=0)
+    problem = tacit.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=0)
     if kind == "exp":
         problem = tacit.separable_points(4, 8, margin=0.3, seed=0)
     times = np.array([0.3, 1.0, 3.0, 10.0, 20.0])
@@ -147,7 +147,7 @@ def test_a_small_start_escapes_on_time(alpha, kind, rate):
 
 def test_regression_follows_the_q_path_of_the_decayed_start():
     """beta = 2 a sinh(X^T nu) with X beta = y is W's argmin Q at alpha e^(-rate t), rate -> 0."""
-    problem = tacit.sparse_regression(5, 12, 2, noise=0.0, seed=1)
+    problem = tacit.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=1)
     z = np.array([0.5, 2.0, 3.0, 5.0])
     gaps = []
     for rate in (1e-3, 1e-5):
@@ -225,7 +225,10 @@ def test_the_clock_runs_both_ways():
 
 
 def test_rate_zero_is_the_flow_itself():
-    problem, net = tacit.sparse_regression(4, 8, 2, seed=0), tacit.DiagonalNet(2, alpha=0.1)
+    problem, net = (
+        tacit.sparse_regression(4, 8, sparsity=2, seed=0),
+        tacit.DiagonalNet(2, alpha=0.1),
+    )
     plain = tacit.train(net, problem, tacit.DualFlow())
     wrapped = tacit.train(net, problem, tacit.DualFlow(weight_decay=0.0))
     np.testing.assert_array_equal(plain.predictor, wrapped.predictor)

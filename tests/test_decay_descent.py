@@ -20,7 +20,7 @@ from tacit.training.record import At
 from tacit.training.stop import Interpolated, Steps, Time
 from tacit.training.train import train
 
-PROBLEM = sparse_regression(4, 6, 2, seed=0)
+PROBLEM = sparse_regression(4, 6, sparsity=2, seed=0)
 COMPLETION = Completion((3, 3), [(0, 0), (0, 1), (2, 1)], [1.0, -0.5, 2.0], np.ones((3, 3)))
 
 
@@ -52,7 +52,7 @@ CASES = [
     (DiagonalNet(2, alpha=0.5), PROBLEM),
     (DiagonalNet(3, alpha=0.8), separable_points(5, 6, seed=2)),
     (DiagonalNet(2, alpha=0.8, signed=False), separable_points(5, 6, seed=2, loss="logistic")),
-    (tanh_net(), sparse_regression(4, 3, 2, seed=0)),
+    (tanh_net(), sparse_regression(4, 3, sparsity=2, seed=0)),
     (tanh_net(), separable_points(5, 3, seed=2, loss="logistic")),
     (DifferenceFactorization(alpha=0.7), COMPLETION),
 ]
@@ -133,7 +133,9 @@ def test_a_step_too_large_for_the_decay_diverges():
     with pytest.raises(ValueError, match=r"1 - learning_rate.*, which must be above -1, got -29"):
         GradientDescent(30.0, weight_decay=1.0)
     method = GradientDescent(30.0, weight_decay=0.05)
-    path = train(tanh_net(), sparse_regression(4, 3, 2, seed=0), method, stop=Steps(30_000))
+    path = train(
+        tanh_net(), sparse_regression(4, 3, sparsity=2, seed=0), method, stop=Steps(30_000)
+    )
     assert path.outcome.kind is Kind.DIVERGED
     assert "smaller learning rate than 30" in path.outcome.sentence
 

@@ -14,8 +14,8 @@ from tacit.training.record import LogSpaced
 from tacit.training.stop import Steps
 from tacit.training.train import train
 
-SPARSE = sparse_recovery(20, 40, 2, seed=0, snr=np.inf)
-LOW_RANK = low_rank_completion(8, 1, 40, seed=0, loss="half squares")
+SPARSE = sparse_recovery(20, 40, sparsity=2, seed=0, snr=np.inf)
+LOW_RANK = low_rank_completion(samples=40, dimension=8, rank=1, seed=0, loss="half squares")
 DIAGONAL = DiagonalNet(depth=3, alpha=0.3)
 INSIDE = (LOW_RANK.entries < [3, 4]).all(axis=1)
 OBLONG = Completion((3, 4), LOW_RANK.entries[INSIDE], LOW_RANK.values[INSIDE], loss="half squares")

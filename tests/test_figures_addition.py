@@ -18,8 +18,8 @@ from tacit.training.record import LogSpaced
 from tacit.training.stop import Time
 from tacit.training.train import train
 
-SMALL = {"modulus": 11, "fraction": 0.6, "width": 32, "alphas": [4.0, 0.5], "rate": 1e-2,
-         "step": 1.0, "scaled_step": 300.0, "t_max": 800.0, "points_per_decade": 8}  # fmt: skip
+SMALL = {"modulus": 11, "fraction": 0.6, "width": 32, "alphas": [4.0, 0.5], "weight_decay": 1e-2,
+         "learning_rate": 1.0, "scaled": 300.0, "t": 800.0, "per_decade": 8}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def made():
 def test_the_data_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_addition(11, 0.6, 0)
+    problem = modular_addition(11, fraction=0.6, seed=0)
     descent = GradientDescent(1.0, scaled=300.0, weight_decay=1e-2)
     for number, alpha in enumerate(SMALL["alphas"]):
         net = TwoTokenNet(32, alpha=alpha, seed=0)
@@ -94,16 +94,16 @@ def test_the_paper_s_numbers_are_the_printed_ones():
     paper = entry.presets["paper"]
     assert paper.keys() == entry.presets["quick"].keys()
     assert (paper["modulus"], paper["fraction"], paper["width"]) == (97, 0.4, 1024)
-    assert paper["rate"] == 1e-4
+    assert paper["weight_decay"] == 1e-4
     assert max(paper["alphas"]) == 100
     # the first step from the largest start is the printed learning rate
     start = TwoTokenNet(1024, alpha=100.0).start(modular_addition(97))
-    assert paper["scaled_step"] / np.sum(start.first**2) == pytest.approx(0.002, rel=0.01)
+    assert paper["scaled"] / np.sum(start.first**2) == pytest.approx(0.002, rel=0.01)
     assert json.dumps(paper)
 
 
 def test_a_run_that_fails_is_an_error_with_its_sentence():
-    parameters = {**SMALL, "alphas": [1e10], "step": 1e15, "t_max": 1e17, "scaled_step": None}
+    parameters = {**SMALL, "alphas": [1e10], "learning_rate": 1e15, "t": 1e17, "scaled": None}
     sentence = r"L-F3b: (diverged|stalled): .* take a smaller learning rate"
     with pytest.raises(NumericalError, match=sentence):
-        make("L-F3b", {**parameters, "rate": 0.0})
+        make("L-F3b", {**parameters, "weight_decay": 0.0})

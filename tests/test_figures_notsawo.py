@@ -59,7 +59,7 @@ def descend(problem, step, beta, start, steps, penalty):
 
 
 def quick_problem():
-    return sparse_recovery(30, 100, 5, seed=0)
+    return sparse_recovery(30, 100, sparsity=5, seed=0)
 
 
 # ---- every figure ----

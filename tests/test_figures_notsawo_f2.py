@@ -28,7 +28,7 @@ def made():
 def test_the_net_s_losses_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 3), (2, 3), (3, 3)]
-    case, model = opposed_units(30, 6, seed=1), two_layer(20, 1.0)
+    case, model = opposed_units(30, 6, seed=1), two_layer(20, alpha=1.0)
     for share in (0.5, 2.0):
         method = HeldNorm(1e-3, size=case.least_norm() * share)
         path = train(model, case.training, method, stop=Steps(1500))
@@ -52,7 +52,7 @@ def test_the_net_has_a_zone_and_its_rescalings_do_not(made):
 
 def test_no_l2_norm_recovers_and_the_l1_norm_of_the_truth_does(made):
     dataset, _ = made
-    problem = sparse_recovery(30, 100, 5, seed=0, snr=np.inf)
+    problem = sparse_recovery(30, 100, sparsity=5, seed=0, snr=np.inf)
     size = float(problem.truth @ problem.truth)
     np.testing.assert_allclose(dataset.error.sel(norm="l2"), dataset.exact_error, rtol=1e-4)
     assert float(dataset.error.sel(norm="l2").min()) >= float(dataset.floor)

@@ -33,7 +33,7 @@ def made():
 def test_the_data_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 3), (2, 3), (3, 3)]
-    data = teacher_student(20, 6, 8, 2, 1, 1, seed=0, standard=True)
+    data = teacher_student(20, 6, width=8, outputs=2, units=1, reads=1, seed=0, standard=True)
     problem = dataclasses.replace(data.training, test=data.test)
     path = train(
         student(12, 2, alpha=1.0, seed=100),

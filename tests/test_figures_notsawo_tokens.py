@@ -19,7 +19,7 @@ from tacit.training.record import LogSpaced
 from tacit.training.stop import Accuracy, Steps
 from tacit.training.train import train
 
-SMALL = {"modulus": 7, "fraction": 0.6, "embedding": 8, "hidden": 16, "points_per_decade": 10}
+SMALL = {"modulus": 7, "fraction": 0.6, "embedding": 8, "width": 16, "points_per_decade": 10}
 RUNS = {**SMALL, "step": 0.01, "penalties": ["l1", "l2^2"], "betas": [[1e-3], [1e-2]],
         "steps": [300, 200]}  # fmt: skip
 GRID = {**SMALL, "steps": [0.01], "penalties": ["l1"], "betas": [[1e-3, 1e-4]], "budget": 300,
@@ -48,7 +48,7 @@ def invented(end, level_at=100):
 def test_the_curves_are_those_of_a_separate_run(three):
     dataset, calls = three
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_arithmetic("+", 7, 0.6, 0)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=0)
     rules = {"penalty": 1e-2 * L2(), "stop": Steps(200), "record": LogSpaced(10)}
     path = train(TokenMLP(8, 16), problem, Adam(0.01), **rules)
     run = dataset.sel(penalty="l2^2", rank=0)
@@ -96,7 +96,7 @@ def test_the_drawing_of_the_norms_marks_t1_and_t2(three):
 
 
 def test_the_times_are_those_of_a_separate_run_and_end_it(scaling):
-    problem = modular_arithmetic("+", 7, 0.6, 0)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=0)
     rules = {"stop": [Steps(300), Accuracy(test=0.6)], "record": LogSpaced(10)}
     run = train(TokenMLP(8, 16), problem, Adam(0.01), penalty=1e-3 * L1(), **rules).dataset
     cell = scaling.isel(penalty=0, alpha=0, rank=0)

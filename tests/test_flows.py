@@ -28,7 +28,7 @@ from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 
-PROBLEM = sparse_regression(4, 12, 2, seed=1)
+PROBLEM = sparse_regression(4, 12, sparsity=2, seed=1)
 SHAPE = np.random.default_rng(5).uniform(0.6, 1.6, 12) * np.tile([1, -1, 1], 4)
 BOTH = pytest.mark.parametrize("flow", [ParameterFlow, DualFlow])
 
@@ -272,7 +272,7 @@ def test_a_start_far_above_float64_is_the_kernel_regime(depth):
 
 def test_the_box_is_followed_to_within_the_rounding_of_the_dual():
     net = DiagonalNet(5, alpha=1e-4)  # active coordinates end 1e-12 away from the wall
-    problem = sparse_regression(2, 5, 1, seed=2)
+    problem = sparse_regression(2, 5, sparsity=1, seed=2)
     path = train(net, problem, DualFlow(rtol=1e-8))
     assert path.outcome.kind is Kind.SOLVED
     selected = interpolate(problem.X, problem.y, Q(5, alpha=1e-4)).beta
@@ -429,13 +429,15 @@ def test_half_of_the_squares_is_the_same_flow_at_half_the_speed(flow):
     np.testing.assert_array_equal(slow.dataset.predictor, fast.dataset.predictor)
     assert slow.dataset.t.values.tolist() == [0.0, 0.02, 0.1]
     np.testing.assert_allclose(slow.dataset.loss, fast.dataset.loss / 2, rtol=1e-14)
+    assert "followed to t=0.05" in slow.outcome.sentence  # with words that say in which units
+    assert slow.outcome.sentence.endswith("half the time, twice the loss)")
 
 
-@pytest.mark.parametrize(("flow", "stop"), METHODS)
-def test_progress_is_told_rarely_and_rises(flow, stop):
+@BOTH
+def test_progress_is_told_rarely_and_rises(flow):
     heard = []
     progress = lambda f, m: heard.append((f, m))  # noqa: E731
-    train(DiagonalNet(2, alpha=0.5), PROBLEM, flow, stop=stop, progress=progress)
+    train(DiagonalNet(2, alpha=0.5), PROBLEM, flow(), progress=progress)
     fractions = [fraction for fraction, _ in heard]
     assert 3 < len(heard) < 100
     assert fractions == sorted(fractions)
@@ -465,6 +467,7 @@ NET = DiagonalNet(2, alpha=1.0)
         (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 0.01, got 1e-15"),
         (lambda: DualFlow(max_steps=1.5), "max_steps must be an integer"),
         (lambda: GradientDescent(0), "learning_rate must be > 0"),
+        (lambda: Steps(0), "count must be at least 1"),
         (lambda: train(NET, (1, 2), DualFlow()), "a Regression or a Classification, got tuple"),
         (lambda: train("net", PROBLEM, ParameterFlow()), "model must be a separable .* got str"),
         (lambda: train(ProductNet(SHAPE, SHAPE), PROBLEM, DualFlow()), "use ParameterFlow"),

@@ -153,7 +153,7 @@ def test_descent_held_in_l2_ends_at_the_closed_form(seed, share):
 def test_descent_held_in_l1_ends_where_a_general_solver_does():
     import cvxpy
 
-    problem = sparse_recovery(30, 100, 5, seed=4, snr=math.inf)
+    problem = sparse_recovery(30, 100, sparsity=5, seed=4, snr=math.inf)
     own = np.abs(problem.truth).sum()
     shares = np.array([0.3, 0.8, 1.0])
     start = np.random.default_rng(0).normal(size=100)
@@ -169,7 +169,7 @@ def test_descent_held_in_l1_ends_where_a_general_solver_does():
 
 
 def test_the_best_held_norm_is_that_of_a_fine_scan():
-    problem = sparse_recovery(12, 30, 3, seed=2, snr=math.inf)
+    problem = sparse_recovery(12, 30, sparsity=3, seed=2, snr=math.inf)
     for seed in (0, 1, 2, 3):  # with the start's unseen part along the truth's and against it
         start = np.random.default_rng(seed).normal(size=30)
         size, error = held_best(problem.X, problem.truth, start)
@@ -184,7 +184,7 @@ def test_the_best_held_norm_is_that_of_a_fine_scan():
 
 
 def test_the_norm_is_held_and_the_loss_never_rises():
-    case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, 1.0)
+    case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, alpha=1.0)
     for norm, size in (("l2", 3.0), ("l1", 9.0)):
         method = HeldNorm(1e6, size=size, norm=norm)
         path = train(model, case.training, method, stop=Steps(60), record=At(range(61)))
@@ -198,7 +198,7 @@ def test_the_norm_is_held_and_the_loss_never_rises():
 
 
 def test_a_sweep_is_the_single_runs():
-    case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, 1.0)
+    case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, alpha=1.0)
     held = np.array([0.5, 2.0, 5.0])
     sweep = held_sweep(model, case.training, held, learning_rate=0.01, steps=150)
     scale = np.sum(case.training.y**2) / 2
@@ -211,7 +211,7 @@ def test_a_sweep_is_the_single_runs():
 
 
 def test_a_path_says_what_it_is():
-    problem = sparse_recovery(10, 20, 2, seed=0)
+    problem = sparse_recovery(10, 20, sparsity=2, seed=0)
     method = HeldNorm(size=0.3, norm="l1")
     stop = [Steps(500), Below("test_error", 1e-30)]
     path = train(LinearPredictor(1.0), problem, method, stop=stop)
@@ -251,7 +251,7 @@ def test_a_classifier_at_a_held_norm_has_the_best_direction(loss):
 
 
 def test_unfinished_sizes_say_so():
-    problem = sparse_recovery(10, 20, 2, seed=0)
+    problem = sparse_recovery(10, 20, sparsity=2, seed=0)
     short = held_sweep(LinearPredictor(1.0), problem, [0.05, 5.0], steps=4)
     assert not short.ok
     assert any(outcome.kind is Kind.BUDGET_SPENT for outcome in short.outcomes)
@@ -342,4 +342,4 @@ def held(problem, model=None, **more):
 )
 def test_wrong_input_speaks(call, words):
     with pytest.raises(ValueError, match=words):
-        call(sparse_recovery(10, 20, 2, seed=0))
+        call(sparse_recovery(10, 20, sparsity=2, seed=0))

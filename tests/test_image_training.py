@@ -29,8 +29,8 @@ from tacit.training.train import train
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 30}
 BATCH = 64
-NET = dense_net((12,), 1.5, seed=1)
-UNBIASED = dense_net((12,), 1.5, seed=1, unbiased=True)
+NET = dense_net((12,), alpha=1.5, seed=1)
+UNBIASED = dense_net((12,), alpha=1.5, seed=1, unbiased=True)
 
 
 def double(net):
@@ -154,8 +154,9 @@ def test_nets_move_as_the_formulas_say(name, kind, request):
     hand = ByHand(start, kind, net.unbiased)
     weights = descend(hand, images, method, 3)
     assert_close(path.parameters, weights, 1e-9)
-    other = descend(ByHand(start, "linearized" if kind == "net" else "net", net.unbiased),
-                    images, method, 3)  # fmt: skip
+    other = descend(
+        ByHand(start, "linearized" if kind == "net" else "net", net.unbiased), images, method, 3
+    )
     assert np.abs(weights[0] - other[0]).max() > 1e-4  # the control
     assert path.outcome.kind is Kind.SOLVED
     last = path.dataset.isel(time=-1)
@@ -167,8 +168,10 @@ def test_nets_move_as_the_formulas_say(name, kind, request):
         assert float(last[f"{which}_accuracy"]) == pytest.approx(right)
     assert float(last.log_loss) == pytest.approx(math.log(last.loss))
     np.testing.assert_allclose(last.layer_norm, [np.linalg.norm(w) for w in weights])
-    away = math.dist(np.concatenate([w.ravel() for w in weights]),
-                     np.concatenate([np.float64(w).ravel() for w in start.values()]))  # fmt: skip
+    away = math.dist(
+        np.concatenate([w.ravel() for w in weights]),
+        np.concatenate([np.float64(w).ravel() for w in start.values()]),
+    )
     first = float(path.dataset.parameter_norm[0])
     assert float(last.moved) == pytest.approx(away / first, rel=1e-6)
 
@@ -340,7 +343,7 @@ def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, cu
         assert right == sorted(right, reverse=True)
         assert right[-1] == exact["train_accuracy"]
         assert bounds[-1]["loss"] == pytest.approx(exact["loss"], rel=1e-12)
-        goals = Goals("test", task, [Accuracy(train=accuracy), Loss(loss)], False, True)
+        goals = Goals("test", task, [Accuracy(train=accuracy), Loss(loss)], exact, False, True)
         hopeless = any(goals.met(moment, bound) is None for bound in bounds)
         assert hopeless == (goals.met(moment, exact) is None)
 
@@ -357,24 +360,32 @@ def test_a_look_at_a_goal_measures_no_more_than_it_must(digits, monkeypatch):
 
     monkeypatch.setattr(ImageTask, "judged", watched)
     path = train(
-        NET, digits, SGD(0.01), batch=BATCH, stop=[Epochs(10), Accuracy(train=1.0)],
+        NET,
+        digits,
+        SGD(0.01),
+        batch=BATCH,
+        stop=[Epochs(10), Accuracy(train=1.0)],
         record=At(epochs=[]),
-    )  # fmt: skip
+    )
     assert path.outcome.kind is Kind.BUDGET_SPENT
     assert seen.count("test") == 2 * 2  # of the start and of the end
     assert seen.count("train") == 2 * 6 + 9  # and one block after every other epoch
 
 
-@pytest.mark.parametrize("rules", [[Accuracy(train=0.6)], [Loss(1.2)],
-                                   [Accuracy(train=0.99), Loss(1.2)]])  # fmt: skip
+@pytest.mark.parametrize(
+    "rules", [[Accuracy(train=0.6)], [Loss(1.2)], [Accuracy(train=0.99), Loss(1.2)]]
+)
 def test_training_ends_at_the_first_epoch_that_meets_a_goal(rules, digits, curve):
     stop = [Epochs(30), *rules]
     path = train(NET, digits, SGD(0.2), batch=BATCH, stop=stop, record=At(epochs=[]))
     rows = curve.dataset
     enough = np.zeros(31, bool)
     for rule in rules:
-        enough |= (rows.loss.values <= rule.value if isinstance(rule, Loss)
-                   else rows.train_accuracy.values >= rule.train)  # fmt: skip
+        enough |= (
+            rows.loss.values <= rule.value
+            if isinstance(rule, Loss)
+            else rows.train_accuracy.values >= rule.train
+        )
     first = int(np.argmax(enough))
     assert 1 < first < 30
     assert path.outcome.kind is Kind.SOLVED
@@ -385,8 +396,10 @@ def test_training_ends_at_the_first_epoch_that_meets_a_goal(rules, digits, curve
 
 def test_other_goals_are_met_too(digits, curve):
     rows = curve.dataset
-    for rule, name, above in ((Accuracy(test=0.5), "test_accuracy", True),
-                              (Below("test_loss", 1.5), "test_loss", False)):  # fmt: skip
+    for rule, name, above in (
+        (Accuracy(test=0.5), "test_accuracy", True),
+        (Below("test_loss", 1.5), "test_loss", False),
+    ):
         stop, record = [Epochs(30), rule], At(epochs=[])
         path = train(NET, digits, SGD(0.2), batch=BATCH, stop=stop, record=record)
         values = rows[name].values
@@ -484,11 +497,19 @@ def test_only_the_same_run_is_resumed(runs, dark, digits):
     wrong = {
         "the same fingerprint of the problem, which was": (UNBIASED, digits, method, LONG),
         "the same seed of the model, which was 1 and now is 2": (
-            dense_net((12,), 1.5, seed=2, unbiased=True), dark, method, LONG),
+            dense_net((12,), alpha=1.5, seed=2, unbiased=True),
+            dark,
+            method,
+            LONG,
+        ),
         "the same learning_rate of the method, which was 0.01 and now is 0.03": (
-            UNBIASED, dark, Adam(0.03), LONG),
+            UNBIASED,
+            dark,
+            Adam(0.03),
+            LONG,
+        ),
         "has taken 15 steps already": (UNBIASED, dark, method, Epochs(5)),
-    }  # fmt: skip
+    }
     for sentence, (net, images, method, stop) in wrong.items():
         with pytest.raises(ValueError, match=f"train: resume .*{sentence}"):
             train(net, images, method, stop=stop, resume=half, **GIVEN)
@@ -511,20 +532,43 @@ def test_bad_problems_get_one_sentence(digits):
     wrong = {
         "batch must be at most the 192 samples": (NET, digits, {**epochs, "batch": 256}),
         "the model must be a net on images, got DiagonalNet; use dense_net": (
-            tacit.DiagonalNet(alpha=1.0), digits, epochs),
+            tacit.DiagonalNet(alpha=1.0),
+            digits,
+            epochs,
+        ),
         "train labels must be between 0 and 4, got 0 to 9": (
-            NET, dataclasses.replace(digits, classes=digits.classes[:5]), epochs),
+            NET,
+            dataclasses.replace(digits, classes=digits.classes[:5]),
+            epochs,
+        ),
         "test images must be finite": (NET, dataclasses.replace(digits, test_images=nan), epochs),
         "as many test images as labels and at least one, got 60 and 0": (
-            NET, dataclasses.replace(digits, test_labels=digits.test_labels[:0]), epochs),
+            NET,
+            dataclasses.replace(digits, test_labels=digits.test_labels[:0]),
+            epochs,
+        ),
         "Near needs a linear predictor": (
-            NET, digits, {**epochs, "stop": [Epochs(2), Near([1.0, 0.0], 3.0)]}),
+            NET,
+            digits,
+            {**epochs, "stop": [Epochs(2), Near([1.0, 0.0], 3.0)]},
+        ),
+        "Below looks at layer_norm, which is not recorded here": (
+            NET,
+            digits,
+            {**epochs, "stop": [Epochs(2), Below("layer_norm", 0.1)]},
+        ),
         "Below looks at test_error, which is not recorded here; there are loss, log_loss": (
-            NET, digits, {**epochs, "stop": [Epochs(2), Below("test_error", 0.1)]}),
+            NET,
+            digits,
+            {**epochs, "stop": [Epochs(2), Below("test_error", 0.1)]},
+        ),
         r"At\(epochs=...\) must stay within the 2 epochs of this run, got 6": (
-            NET, digits, {**epochs, "record": At(epochs=[6])}),
+            NET,
+            digits,
+            {**epochs, "record": At(epochs=[6])},
+        ),
         "Epochs needs batch=": (NET, digits, {"stop": Epochs(2)}),
-    }  # fmt: skip
+    }
     for sentence, (net, images, more) in wrong.items():
         with pytest.raises(ValueError, match=sentence) as caught:
             train(net, images, SGD(0.1), **more)

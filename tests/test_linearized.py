@@ -94,7 +94,7 @@ def test_on_regression_it_ends_at_the_least_move_in_its_slopes(flow, stop):
 @pytest.mark.parametrize("loss", ["exp", "logistic"])
 @pytest.mark.parametrize("depth", [2, 3])
 def test_its_flow_is_that_of_a_linear_model_with_a_faster_clock(depth, loss):
-    problem, alpha = three_points("M-F3d", loss), 0.7
+    problem, alpha = three_points("M-F3d", loss=loss), 0.7
     twin = Linearized(DiagonalNet(depth, alpha=alpha))
     path = train(twin, problem, ParameterFlow(), stop=LogLoss(-1e4))
     linear = Reparametrized(lambda w: w, 0.0, signed=False)

@@ -41,7 +41,12 @@ def decayed(problem, alpha, rate, t):
 
 
 def test_descent_on_the_mean_reaches_the_same_matrix():
-    problem, decay, step, alpha = multiplication_table(5, 0.5, mirrored=False), 1e-2, 1e-3, 1.0
+    problem, decay, step, alpha = (
+        multiplication_table(5, fraction=0.5, mirrored=False),
+        1e-2,
+        1e-3,
+        1.0,
+    )
     mean = MeanLoss(problem.samples, decay)
     U = V = alpha * np.eye(5)
     i, j = problem.entries.T
@@ -69,7 +74,7 @@ def test_a_share_of_entries_shows_this_share_of_pairs():
 
 @pytest.mark.parametrize("share", [0.3, 3.0])
 def test_the_kernel_from_the_matrix_is_that_of_the_parameters(share):
-    problem, alpha, rate = multiplication_table(6, 0.6, seed=2, mirrored=False), 2.0, 1e-2
+    problem, alpha, rate = multiplication_table(6, fraction=0.6, seed=2, mirrored=False), 2.0, 1e-2
     path = decayed(problem, alpha, rate, share / rate)
     J = DifferenceFactorization(alpha=alpha).jacobian(path.parameters, problem.design)
     product = alpha**2 * math.exp(-2 * share)
@@ -81,9 +86,9 @@ def test_the_kernel_from_the_matrix_is_that_of_the_parameters(share):
 def test_the_preset_s_seed_tells_the_table_and_others_need_not():
     quick = figures()["L-F3a"].presets["quick"]
     share = seen_pairs(quick["fraction"])
-    told = multiplication_table(quick["dimension"], share, quick["seed"])
+    told = multiplication_table(quick["dimension"], fraction=share, seed=quick["seed"])
     assert told.test_error(limits(told).nuclear) < 1e-10
-    untold = multiplication_table(quick["dimension"], share, 9)
+    untold = multiplication_table(quick["dimension"], fraction=share, seed=9)
     found = limits(untold)
     assert untold.test_error(found.nuclear) > 1e-3
     assert found.value < np.linalg.norm(untold.truth, "nuc") - 1e-4

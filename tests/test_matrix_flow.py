@@ -36,14 +36,23 @@ from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Interpolated, Loss, Steps, Time
 from tacit.training.train import train
 
-SMALL = low_rank_completion(5, 1, 14, seed=1)
+SMALL = low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
 CASES = {
     "product": (Factorization(9, alpha=0.3, seed=2), SMALL),
     "narrow": (Factorization(3, alpha=0.3, seed=2), SMALL),
-    "sensing": (Factorization(9, alpha=0.3, seed=2), gaussian_sensing(4, 1, 8, seed=0)),
-    "symmetric": (SymmetricFactorization(9, alpha=0.3, seed=2), multiplication_table(5, 0.4)),
-    "difference": (DifferenceFactorization(alpha=0.5), multiplication_table(5, 0.4)),
-    "unequal": (DifferenceFactorization(alpha=0.4, width=7, seed=3), multiplication_table(5, 0.4)),
+    "sensing": (
+        Factorization(9, alpha=0.3, seed=2),
+        gaussian_sensing(samples=8, dimension=4, rank=1, seed=0),
+    ),
+    "symmetric": (
+        SymmetricFactorization(9, alpha=0.3, seed=2),
+        multiplication_table(5, fraction=0.4),
+    ),
+    "difference": (DifferenceFactorization(alpha=0.5), multiplication_table(5, fraction=0.4)),
+    "unequal": (
+        DifferenceFactorization(alpha=0.4, width=7, seed=3),
+        multiplication_table(5, fraction=0.4),
+    ),
 }
 everyone = pytest.mark.parametrize("name", CASES)
 
@@ -186,7 +195,7 @@ def descend_parameters(model, problem):
 @pytest.mark.parametrize("mu", [0.05, 0.5, 2.0])
 def test_commuting_measurements_against_the_dual_flow_of_a_diagonal_net(mu):
     # W eq. (67): from a lifted matrix 2 mu^2 I the spectrum is that of a depth-2 diagonal net
-    problem = commuting_sensing(6, 3, seed=2, rank=2)
+    problem = commuting_sensing(samples=3, dimension=6, seed=2, rank=2)
     side, zero = np.sqrt(2) * mu * np.eye(6), np.zeros((6, 6))
     model = Factorization(factors=(np.hstack([side, zero]), np.hstack([zero, side])))
     path = train(model, problem, MatrixFlow(rtol=1e-10))
@@ -272,7 +281,7 @@ def test_every_extrapolation_adds_an_order(order):
 
 
 def test_a_tiny_start_of_a_rank_one_truth_recovers_it():
-    problem = low_rank_completion(5, 1, 20, seed=3)
+    problem = low_rank_completion(samples=20, dimension=5, rank=1, seed=3)
     model = Factorization(20, log_alpha=-60.0)
     path = train(model, problem, MatrixFlow(), record=LogSpaced(2))
     assert path.outcome.ok

@@ -119,7 +119,7 @@ def test_schatten_against_a_general_minimiser(make, shape, q):
 )  # fmt: skip
 def test_commuting_measurements_reduce_to_vectors(q, rotated):
     """W Theorem 4: with X_n = B diag(x_n) B^T the minimiser is B diag(beta) B^T."""
-    problem = commuting_sensing(7, 4, seed=3, rotated=rotated)
+    problem = commuting_sensing(samples=4, dimension=7, seed=3, rotated=rotated)
     basis = np.linalg.eigh(problem.measurements[0])[1] if rotated else np.eye(7)
     rows = np.stack([np.diagonal(basis.T @ X @ basis) for X in problem.measurements])
     beta = interpolate(rows, problem.y, q).beta
@@ -130,7 +130,7 @@ def test_commuting_measurements_reduce_to_vectors(q, rotated):
 
 
 def test_the_limits_agree_with_vectors_too():
-    problem = commuting_sensing(7, 4, seed=3, rotated=False)
+    problem = commuting_sensing(samples=4, dimension=7, seed=3, rotated=False)
     rows = np.diagonal(problem.measurements, axis1=1, axis2=2)
     for reg, vector in ((Nuclear(), L1()), (Frobenius(), L2())):
         beta = interpolate(rows, problem.y, vector).beta
@@ -175,7 +175,7 @@ def test_values_over_many_decades(seed, decades):
 
 
 def test_the_certificate_notices_errors():
-    problem = gaussian_sensing(5, 2, 9, seed=1)
+    problem = gaussian_sensing(samples=9, dimension=5, rank=2, seed=1)
     wrong = 1e-3 * np.random.default_rng(0).normal(size=(5, 5))
     for reg in REGULARIZERS.values():
         solution = matrix_interpolant(problem, reg)
@@ -196,7 +196,7 @@ def test_the_certificate_s_distance_is_the_nearest_pair():
 
 def test_exact_recovery_of_rank_one():
     """W Figure 5's problem: 60 entries of a 10 x 10 matrix of rank one."""
-    problem = low_rank_completion(10, 1, 60, seed=0)
+    problem = low_rank_completion(samples=60, dimension=10, rank=1, seed=0)
     solution = matrix_interpolant(problem, Nuclear())
     assert solution.residual < 1e-14
     assert np.abs(solution.matrix - problem.truth).max() < 1e-12
@@ -217,7 +217,7 @@ def distances(problem, limit, qs):
 
 def test_large_scales_tend_to_frobenius():
     """b(s) = 2 mu s (1 + O(s^2)) with s in proportion to 1/mu: the distance falls as mu^-2."""
-    problem = gaussian_sensing(5, 2, 9, seed=1)
+    problem = gaussian_sensing(samples=9, dimension=5, rank=2, seed=1)
     limit = matrix_interpolant(problem, Frobenius()).matrix
     for depth in (2, 3):
         logs = distances(problem, limit, [Q(depth, mu=mu) for mu in (1e2, 1e3)])
@@ -226,7 +226,7 @@ def test_large_scales_tend_to_frobenius():
 
 def test_small_scales_tend_to_the_nuclear_norm():
     """Depth 3 adds slacks in proportion to alpha; depth 2 is off by one over log(1/alpha)."""
-    problem = gaussian_sensing(5, 2, 9, seed=1)
+    problem = gaussian_sensing(samples=9, dimension=5, rank=2, seed=1)
     solution = matrix_interpolant(problem, Nuclear())
     assert "only minimiser" in solution.outcome.sentence
     logs = distances(problem, solution.matrix, [Q(3, alpha=a) for a in (1e-4, 1e-5)])
@@ -238,7 +238,7 @@ def test_small_scales_tend_to_the_nuclear_norm():
 @pytest.mark.parametrize("depth", [3, 8])
 def test_scales_below_float64_are_the_limit_and_say_so(depth):
     tiny = Schatten(Q(depth, log_alpha=-60))
-    recovered = low_rank_completion(10, 1, 60, seed=0)
+    recovered = low_rank_completion(samples=60, dimension=10, rank=1, seed=0)
     solution = matrix_interpolant(recovered, tiny)
     assert solution.matrix == pytest.approx(recovered.truth, abs=1e-9)
     assert "slacks" in solution.outcome.sentence

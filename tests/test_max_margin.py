@@ -270,7 +270,7 @@ def test_wide_l1_against_one_program_on_all_columns(seed):
 @pytest.mark.parametrize("task", ["majority", "few", "wide"])
 def test_the_first_columns_alone_do_not_do(task):
     problem = {"majority": majority(40, 400), "few": majority(14, 400, seed=1),
-               "wide": wide_margin(20, 400, 3.0)}[task]  # fmt: skip
+               "wide": wide_margin(20, 400, gamma=3.0)}[task]  # fmt: skip
     X, y = problem.X, problem.y
     best = max_margin(X, y, L1())
     assert best.value == pytest.approx(l1_value(problem.signed_rows), rel=1e-9)

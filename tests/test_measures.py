@@ -141,7 +141,7 @@ def test_kernel_distance_at_the_ends_of_float64():
 
 
 def test_the_kernel_predictor_is_the_nearest_in_the_parameters():
-    problem = sparse_regression(3, 4, 1)
+    problem = sparse_regression(3, 4, sparsity=1)
     net = DiagonalNet(3, start=(SHAPE, 0.5 * SHAPE[::-1]))
     start = net.start(4)
     J = net.jacobian(start, problem.X)
@@ -156,7 +156,7 @@ def test_the_kernel_predictor_is_the_nearest_in_the_parameters():
 
 
 def test_training_from_a_large_start_ends_at_the_kernel_predictor():
-    problem = sparse_regression(3, 8, 2, seed=4)
+    problem = sparse_regression(3, 8, sparsity=2, seed=4)
     shape = rng.uniform(0.5, 2, 8)
     gaps = []
     for alpha in (10.0, 20.0):

@@ -186,7 +186,7 @@ def test_the_unbiased_model_of_w_is_a_difference(depth):
     w = somewhere(net)
     for read in ("predictor", "slopes", "bends"):
         assert (getattr(pair, read)(w) == getattr(net, read)(w)).all()
-    problem = sparse_regression(3, D, 1)
+    problem = sparse_regression(3, D, sparsity=1)
     ends = [train(m, problem, ParameterFlow()).predictor for m in (pair, net)]
     np.testing.assert_allclose(*ends, rtol=1e-12, atol=1e-14)
     method, stop = GradientDescent(0.01), Steps(200)
@@ -221,7 +221,7 @@ def test_an_unbiased_model_starts_at_zero_with_the_same_kernel(inner):
 
 def test_training_unbiased_is_training_towards_shifted_targets():
     inner = ProductNet(U, V)
-    problem = sparse_regression(3, D, 1)
+    problem = sparse_regression(3, D, sparsity=1)
     shift = problem.X @ (U * V)
     found = train(Unbiased(inner), problem, ParameterFlow())
     other = train(inner, Regression(problem.X, problem.y + shift), ParameterFlow())

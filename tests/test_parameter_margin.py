@@ -56,7 +56,7 @@ CASES = [("M-F3b", 2, 0.1), ("M-F3d", 2, 1.0), ("M-F3c", 2, 10.0), ("M-F4a", 3, 
 @pytest.mark.parametrize(("name", "depth", "alpha"), CASES)
 def test_it_takes_the_path_of_the_dual_flow(name, depth, alpha):
     loss = "logistic" if depth == 3 else "exp"
-    problem, margins = three_points(name, loss), np.geomspace(0.5, 1e6, 20)
+    problem, margins = three_points(name, loss=loss), np.geomspace(0.5, 1e6, 20)
     rules = {"stop": LogLoss(-1e6), "record": At(margins=margins)}
     net = DiagonalNet(depth, alpha=alpha)
     path, dual = (train(net, problem, flow(), **rules) for flow in (ParameterFlow, DualFlow))
@@ -70,7 +70,7 @@ def test_it_takes_the_path_of_the_dual_flow(name, depth, alpha):
 
 @LOSSES
 def test_it_is_the_flow_integrated_in_time(model, loss):
-    problem, t = three_points("M-F3d", loss), 0.7
+    problem, t = three_points("M-F3d", loss=loss), 0.7
     Z = problem.signed_rows
 
     def velocity(_, u):
@@ -92,7 +92,7 @@ def test_it_is_the_flow_integrated_in_time(model, loss):
 
 def test_the_jacobian_is_that_of_the_velocity(model):
     for loss in ("exp", "logistic"):
-        system = MarginParameters(model, three_points("M-F3d", loss))
+        system = MarginParameters(model, three_points("M-F3d", loss=loss))
         state = system.start * np.random.default_rng(0).uniform(0.8, 1.2, len(system.start)) + 0.01
         sigma, h = 0.7, 1e-6
         columns = []
@@ -186,7 +186,7 @@ def test_a_product_net_conserves_its_imbalance():
 
 @LOSSES
 def test_a_start_that_predicts_already_sets_the_clock(loss):
-    problem = three_points("M-F3d", loss)
+    problem = three_points("M-F3d", loss=loss)
     beta = STARTS["biased"].predictor(STARTS["biased"].start(3))
     path = train(STARTS["biased"], problem, ParameterFlow(), stop=LogLoss(-50))
     begin = smoothed(problem, problem.signed_rows @ beta)

@@ -18,7 +18,7 @@ from tacit.training.path import Path, load_path
 from tacit.training.stop import Steps
 from tacit.training.train import train
 
-PROBLEM = sparse_regression(12, 20, 2, seed=0)
+PROBLEM = sparse_regression(12, 20, sparsity=2, seed=0)
 NET = DiagonalNet(2, alpha=0.1)
 GIVEN = {"batch": 5, "seed": 3}
 Mine = collections.namedtuple("Mine", ["a", "b"])

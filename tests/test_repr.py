@@ -91,7 +91,7 @@ CALLS = [
     "Subgradient(0.1, check=False)",
     "SymmetricFactorization(3, log_alpha=-290.5)",
     "TangentFlow()",
-    "TokenMLP(hidden=8)",
+    "TokenMLP(width=8)",
     "TokenQuadratic()",
     "TokenTransformer(width=8)",
     "TwoTokenNet(4, alpha=0.1)",
@@ -100,22 +100,22 @@ CALLS = [
     "circle_teacher(seed=3)",
     "dense_net((5, 4), alpha=2.0)",
     'conv_net("4-M-FC", unbiased=True)',
-    "low_rank_completion(4, 1, 9)",
+    "low_rank_completion(samples=9, dimension=4, rank=1)",
     "majority(samples=9, dimension=5)",
     "modular_addition(7)",
-    'modular_arithmetic("x^2+y^2", 7, fraction=0.7)',
-    "multiplication_table(5, 0.5)",
+    'modular_arithmetic(7, operation="x^2+y^2", fraction=0.7)',
+    "multiplication_table(5, fraction=0.5)",
     "permutation_group(3)",
     "relu_net(2, 3, alpha=0.3, layers=[1.0, 2.0])",
     "separable_points(4, 6)",
-    "sparse_recovery(4, 9, 2)",
+    "sparse_recovery(4, 9, sparsity=2)",
     "sparse_regression(samples=4, dimension=9, sparsity=2, seed=1)",
     "student(3, outputs=2, alpha=1.0)",
-    "teacher_student(samples=4, inputs=5, hidden=6)",
+    "teacher_student(samples=4, dimension=5, width=6)",
     'three_points("M-F3b")',
     "two_layer(3, alpha=1.0)",
     "univariate_relu(5, alpha=2.0)",
-    "wide_margin(5, 6, 0.2)",
+    "wide_margin(5, 6, gamma=0.2)",
 ]
 
 # results and what holds large arrays or the user's functions: short, and no call
@@ -123,7 +123,7 @@ RESULTS = {
     "Assumptions": lambda: tacit.assumptions(tacit.relu_net(2, 3, alpha=1.0), X),
     "Delay": lambda: tacit.Delay(3, 4.0, 1.0, 0.1, 0.0),
     "Derived": lambda: tacit.derive(lambda w: w**3, start=0.1),
-    "Forecast": lambda: tacit.forecast(net, tacit.majority(9, 20), rate=1e-3),
+    "Forecast": lambda: tacit.forecast(net, tacit.majority(9, 20), weight_decay=1e-3),
     "FunctionModel": lambda: tacit.FunctionModel(outputs, np.ones(9)),
     "Grokking": lambda: tacit.grokking(
         *(np.geomspace(1, 9e3, 50), np.ones(50), np.linspace(0.5, 1, 50))
@@ -139,7 +139,7 @@ RESULTS = {
     "Lojasiewicz": lambda: tacit.lojasiewicz_quadratic(X, y, np.zeros(9), 1.0),
     "MarginPath": lambda: tacit.max_margin_path(X, labels, mus=[1.0, 0.5]),
     "MatrixSolution": lambda: tacit.interpolate(
-        tacit.low_rank_completion(4, 1, 9), tacit.Frobenius()
+        tacit.low_rank_completion(samples=9, dimension=4, rank=1), tacit.Frobenius()
     ),
     "NumericalError": lambda: tacit.NumericalError("w", tacit.Outcome(NAMES["Kind"].STALLED, "s")),
     "Path": lambda: tacit.train(net, tacit.Regression(X, y), tacit.ParameterFlow()),

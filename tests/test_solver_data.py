@@ -15,10 +15,10 @@ from tacit.solvers.margins.path import max_margin_path
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.ratchet.ratchet import ratchet_path
 
-VALUES = sparse_regression(6, 12, 2, noise=0.1, seed=3)
+VALUES = sparse_regression(6, 12, sparsity=2, noise=0.1, seed=3)
 LABELS = separable_points(5, 8, seed=1)
-SEEN = low_rank_completion(4, 1, 9, seed=2)
-SENSED = gaussian_sensing(3, 1, 6, seed=1)
+SEEN = low_rank_completion(samples=9, dimension=4, rank=1, seed=2)
+SENSED = gaussian_sensing(samples=6, dimension=3, rank=1, seed=1)
 SPECTRAL = [Nuclear(), Frobenius(), Schatten(Q(2, alpha=0.3))]
 
 

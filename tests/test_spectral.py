@@ -188,7 +188,7 @@ def refused(call, *fragments):
 def test_what_is_refused():
     refused(lambda: Schatten(L1()), "Schatten", "Q", "L1()")
     refused(lambda: Schatten(0.1), "Schatten", "0.1")
-    refused(lambda: Schatten(Q(2, 0.1, shape=[1.0, 2.0])), "Schatten", "shape")
+    refused(lambda: Schatten(Q(2, alpha=0.1, shape=[1.0, 2.0])), "Schatten", "shape")
     for reg in REGULARIZERS:
         refused(lambda reg=reg: reg(np.ones(3)), str(reg), "matrix", "2 dimension")
         refused(lambda reg=reg: reg.gradient([[np.nan]]), str(reg), "finite", "nan")

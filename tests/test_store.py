@@ -17,7 +17,7 @@ from tacit.problems import sparse_regression
 from tacit.store import load, save
 from tacit.training.descent.methods import GradientDescent
 
-PROBLEM = sparse_regression(3, 6, 2)
+PROBLEM = sparse_regression(3, 6, sparsity=2)
 
 
 def mixed():

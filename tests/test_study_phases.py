@@ -52,7 +52,7 @@ def test_the_paper_form_is_finer_and_draws_the_same(name):
 
 def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
     given = {"dimension": 4, "rank": 1, "samples": 11, "rtol": 1e-8, "loss": 1e-12}
-    problem = tacit.low_rank_completion(4, 1, 11, seed=2)
+    problem = tacit.low_rank_completion(samples=11, dimension=4, rank=1, seed=2)
     model = tacit.Factorization(12, alpha=0.4, seed=2)
     found = tacit.train(
         model, problem, tacit.ParameterFlow(rtol=1e-9), stop=tacit.Interpolated(1e-12)
@@ -189,7 +189,7 @@ def lasso(X, y, beta):
 
 
 def test_a_cell_of_step_and_beta_against_descent_written_out():
-    problem = tacit.sparse_recovery(15, 20, 2, seed=3, snr=1e8)
+    problem = tacit.sparse_recovery(15, 20, sparsity=2, seed=3, snr=1e8)
     step = 0.4 * 2 / np.linalg.eigvalsh(problem.X @ problem.X.T)[-1]
     one = phases.step_cell(0.4, 1e-3, 3, **SPARSE)
     count = descended(problem, step, 1e-3, SPARSE["level"], 20_000)

@@ -57,7 +57,7 @@ def test_penalty_and_batch_of_a_study_are_those_of_train(tmp_path):
         seeds=2,
     )
     dataset = run_study(study, tmp_path)
-    problem = tacit.sparse_regression(8, 6, 2, seed=4)
+    problem = tacit.sparse_regression(8, 6, sparsity=2, seed=4)
     ends = set()
     for times, seed in itertools.product([0.1, 0.5], [0, 1]):
         at = dataset.sel(times=times, seed=seed)

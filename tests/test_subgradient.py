@@ -86,7 +86,7 @@ def test_any_data_step_and_beta_give_the_loop_written_by_hand(seed, share, beta)
 
 @pytest.mark.parametrize("kind", ["completion", "sensing"])
 def test_matrix_problems_are_the_same_loop_on_their_design(kind):
-    problem = low_rank_completion(4, 1, 11, seed=1, loss="half squares")
+    problem = low_rank_completion(samples=11, dimension=4, rank=1, seed=1, loss="half squares")
     if kind == "sensing":
         stack = problem.design.reshape(-1, 4, 4)
         problem = Sensing(stack, problem.y, problem.truth, loss="half squares")
@@ -296,7 +296,7 @@ def test_the_lasso_has_cvxpy_s_objective(accelerated):
 def test_nuclear_completion_has_cvxpy_s_objective():
     import cvxpy
 
-    problem = low_rank_completion(4, 1, 11, seed=1, loss="half squares")
+    problem = low_rank_completion(samples=11, dimension=4, rank=1, seed=1, loss="half squares")
     M = cvxpy.Variable((4, 4))
     residual = problem.design @ cvxpy.vec(M, order="C") - problem.y
     cost = 0.5 * cvxpy.sum_squares(residual) + 0.1 * cvxpy.normNuc(M)

@@ -30,7 +30,7 @@ from tacit.training.stop import Interpolated, Near, Steps, Time
 from tacit.training.train import train
 
 CIRCLE = circle_teacher(samples=5, seed=1, test=200)
-SMOOTH = two_layer(4, 1.0, "tanh", seed=3)
+SMOOTH = two_layer(4, alpha=1.0, activation="tanh", seed=3)
 
 
 def rms(a, b):
@@ -75,7 +75,7 @@ def general(model, problem, t):
 
 @pytest.mark.parametrize(("depth", "alpha"), [(2, 0.3), (3, 0.8)])
 def test_against_small_steps_of_descent(depth, alpha):
-    model = relu_net(depth, 5, alpha, seed=2, unbiased=True)
+    model = relu_net(depth, 5, alpha=alpha, seed=2, unbiased=True)
     problem, t = CIRCLE.training, 3.0
     ends = [
         train(model, problem, GradientDescent(h), stop=Steps(round(t / h))).parameters
@@ -127,7 +127,7 @@ def linear(parameters, X):
 
 
 def test_a_stiff_start_takes_few_steps():
-    model, problem = relu_net(3, 5, 10.0, seed=2, unbiased=True), CIRCLE.training
+    model, problem = relu_net(3, 5, alpha=10.0, seed=2, unbiased=True), CIRCLE.training
     end = ended(model, problem)
     J = model.jacobian(model.start(2), problem.X)
     assert end.outcome.ok
@@ -138,7 +138,7 @@ def test_a_stiff_start_takes_few_steps():
 
 
 def test_the_error_falls_with_rtol():
-    model, problem = relu_net(2, 5, 0.7, seed=1, unbiased=True), CIRCLE.training
+    model, problem = relu_net(2, 5, alpha=0.7, seed=1, unbiased=True), CIRCLE.training
     ends = [ended(model, problem, Time(2.0), rtol=rtol) for rtol in (1, 1e-3, 1e-5)]
     truth = outputs(model, ends[-1].parameters)
     loose, tight = (rms(outputs(model, end.parameters), truth) for end in ends[:2])
@@ -148,7 +148,7 @@ def test_the_error_falls_with_rtol():
 
 
 def test_a_run_without_records_ends_there_too_and_the_path_is_whole():
-    model, problem = relu_net(2, 5, 0.5, seed=3, unbiased=True), CIRCLE.training
+    model, problem = relu_net(2, 5, alpha=0.5, seed=3, unbiased=True), CIRCLE.training
     flow, seen = TangentFlow(), []
     tell = lambda done, text: seen.append(done)  # noqa: E731
     path = train(model, problem, flow, record=LogSpaced(4), progress=tell)
@@ -198,7 +198,7 @@ def test_a_sample_that_nothing_sees_stalls():
     assert end.outcome.kind is Kind.STALLED
     assert "cannot move what is left" in str(end.outcome)
     assert np.exp(end.log_loss) == pytest.approx(4.0)  # all of the sample that is not seen
-    saddle = ended(relu_net(2, 3, 1.0, seed=0), Regression([[0.0, 0.0]], [1.0]))
+    saddle = ended(relu_net(2, 3, alpha=1.0, seed=0), Regression([[0.0, 0.0]], [1.0]))
     assert saddle.outcome.kind is Kind.STALLED
     assert "saddle" in str(saddle.outcome)
 
@@ -208,7 +208,7 @@ def seen_by_first(parameters, X):
 
 
 def test_budgets_are_said():
-    model, problem = relu_net(2, 5, 0.5, unbiased=True), CIRCLE.training
+    model, problem = relu_net(2, 5, alpha=0.5, unbiased=True), CIRCLE.training
     few = ended(model, problem, max_steps=3)
     assert few.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_steps" in str(few.outcome)
@@ -247,13 +247,13 @@ def test_wrong_settings_speak(settings, message):
 def test_wrong_problems_speak():
     flow, labels = TangentFlow(), Classification(np.eye(2), [1, -1])
     with pytest.raises(ValueError, match=r"must be a Regression, .* use ParameterFlow"):
-        train(relu_net(2, 3, 1.0), labels, flow)
+        train(relu_net(2, 3, alpha=1.0), labels, flow)
     with pytest.raises(ValueError, match="must be a Model"):
-        train(np.tanh, sparse_regression(3, 2, 1), flow)
+        train(np.tanh, sparse_regression(3, 2, sparsity=1), flow)
     with pytest.raises(ValueError, match="one number per row of X, got shape"):
-        ended(FunctionModel(lambda w, X: X * w, [1.0, 1.0]), sparse_regression(3, 2, 1))
+        ended(FunctionModel(lambda w, X: X * w, [1.0, 1.0]), sparse_regression(3, 2, sparsity=1))
     with pytest.raises(ValueError, match="beyond float64"):
-        ended(relu_net(3, 5, 1e150, unbiased=True), CIRCLE.training)
+        ended(relu_net(3, 5, alpha=1e150, unbiased=True), CIRCLE.training)
     with pytest.raises(ValueError, match=r"Near does not apply .* use Interpolated, Loss"):
         ended(SMOOTH, CIRCLE.training, Near([1.0, 0.0], 1.0))
     with pytest.raises(ValueError, match=r"no weight decay, got a rate of 0\.1; use ParameterFlow"):

@@ -40,14 +40,22 @@ def test_the_dense_teacher_is_the_law_of_the_source():
 def test_a_sparse_teacher_uses_so_many_units_and_inputs(draw):
     hidden, inputs = draw.draw(st.integers(1, 9)), draw.draw(st.integers(1, 9))
     units, reads = draw.draw(st.integers(1, hidden)), draw.draw(st.integers(1, inputs))
-    data = teacher_student(3, inputs, hidden, 2, units, reads, seed=draw.draw(st.integers(0, 99)))
+    data = teacher_student(
+        3,
+        inputs,
+        width=hidden,
+        outputs=2,
+        units=units,
+        reads=reads,
+        seed=draw.draw(st.integers(0, 99)),
+    )
     read = (data.A != 0).sum(axis=1)
     assert sorted(read) == [0] * (hidden - units) + [reads] * units
     assert ((data.B != 0).all(axis=0) == (read > 0)).all()
 
 
 def test_the_inputs_that_are_read_are_a_random_set():
-    data = teacher_student(3, 20, 40, 1, reads=2)
+    data = teacher_student(3, 20, width=40, outputs=1, reads=2)
     sets = {tuple(np.flatnonzero(row)) for row in data.A}
     assert len(sets) > 30
     assert {k for one in sets for k in one} == set(range(20))
@@ -55,7 +63,7 @@ def test_the_inputs_that_are_read_are_a_random_set():
 
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_the_labels_are_the_teacher_s_answers_one_by_one(outputs):
-    data = teacher_student(5, 4, 6, outputs, seed=2, test=7)
+    data = teacher_student(5, 4, width=6, outputs=outputs, seed=2, test=7)
     for part, samples in ((data.training, 5), (data.test, 7)):
         assert part.samples == samples * outputs
         for n in range(part.samples):
@@ -70,7 +78,7 @@ def test_the_labels_are_the_teacher_s_answers_one_by_one(outputs):
 
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_the_slopes_are_those_of_finite_differences(outputs):
-    data = teacher_student(5, 4, 6, outputs, seed=2)
+    data = teacher_student(5, 4, width=6, outputs=outputs, seed=2)
     assert data.slopes.shape == data.training.X.shape
     X, h = data.training.X[::outputs, :4], 1e-6
     for i in range(4):
@@ -81,7 +89,9 @@ def test_the_slopes_are_those_of_finite_differences(outputs):
 
 
 def test_standard_labels_have_variance_one_and_the_same_shape():
-    plain, standard = (teacher_student(20, 8, 9, 2, seed=4, standard=s) for s in (False, True))
+    plain, standard = (
+        teacher_student(20, 8, width=9, outputs=2, seed=4, standard=s) for s in (False, True)
+    )
     assert standard.variance == pytest.approx(1, rel=1e-12)
     assert abs(plain.variance - 1) > 0.1
     np.testing.assert_allclose(standard.training.y, plain.training.y / np.sqrt(plain.variance))
@@ -89,7 +99,7 @@ def test_standard_labels_have_variance_one_and_the_same_shape():
 
 
 def test_a_share_is_a_mean_square_in_units_of_the_variance():
-    data = teacher_student(20, 8, 9, 2, seed=4)
+    data = teacher_student(20, 8, width=9, outputs=2, seed=4)
     answers = data.test.y.reshape(-1, 2)
     constant = ((answers - answers.mean(axis=0)) ** 2).sum() / 2
     assert data.share(constant, data.test) == pytest.approx(1, rel=1e-12)
@@ -97,22 +107,26 @@ def test_a_share_is_a_mean_square_in_units_of_the_variance():
 
 
 def test_the_recipe_draws_the_same_data_again():
-    data = teacher_student(9, 5, 6, 2, 3, 2, seed=7, test=4, standard=True)
+    data = teacher_student(
+        9, 5, width=6, outputs=2, units=3, reads=2, seed=7, test=4, standard=True
+    )
     recipe = dict(json.loads(json.dumps(data.recipe)))
     assert recipe.pop("generator") == "teacher_student"
     again = teacher_student(**recipe)
     assert (again.training.y == data.training.y).all()
     assert (again.test.X == data.test.X).all()
-    assert (teacher_student(9, 5, 6, 2, 3, 2, seed=8, test=4).A != data.A).any()
+    assert (
+        teacher_student(9, 5, width=6, outputs=2, units=3, reads=2, seed=8, test=4).A != data.A
+    ).any()
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ({"samples": 0}, "samples must be at least 1"),
-        ({"units": 501}, "units must be at most hidden=500, got 501"),
+        ({"units": 501}, "units must be at most width=500, got 501"),
         ({"reads": 0}, "reads must be at least 1"),
-        ({"reads": 101}, "reads must be at most inputs=100, got 101"),
+        ({"reads": 101}, "reads must be at most dimension=100, got 101"),
         ({"outputs": 1.5}, "outputs must be an integer"),
         ({"test": 1}, "test must be at least 2"),
         ({"seed": -1}, "seed must be at least 0"),
@@ -124,7 +138,7 @@ def test_wrong_teachers_are_refused(arguments, sentence):
 
 
 def test_a_student_with_the_teacher_s_weights_knows_everything():
-    data = teacher_student(6, 4, 5, 3, seed=1)
+    data = teacher_student(6, 4, width=5, outputs=3, seed=1)
     model = student(5, 3, alpha=1.0)
     theta = np.concatenate([data.A.ravel(), data.B.ravel()])
     np.testing.assert_allclose(model.predict(theta, data.test.X), data.test.y, rtol=1e-12)
@@ -137,7 +151,7 @@ def test_a_student_with_the_teacher_s_weights_knows_everything():
 
 
 def test_with_one_output_the_student_is_the_two_layer_net():
-    one, other = student(7, alpha=0.5, seed=3), two_layer(7, 0.5, seed=3)
+    one, other = student(7, alpha=0.5, seed=3), two_layer(7, alpha=0.5, seed=3)
     assert (one.start(4) == other.start(4)).all()
     assert (student(7, 2, alpha=0.5, seed=3).start(5)[:28] == one.start(4)[:28]).all()
     assert student(7, 2, log_alpha=np.log(0.5), seed=3).start(5) == pytest.approx(
@@ -167,7 +181,7 @@ def test_wrong_students_are_refused():
     ("method", "more"), [(Adam(0.01), {"penalty": 0.01 * L2()}), (SGD(0.001), {"batch": 5})]
 )
 def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method, more):
-    data = teacher_student(8, 4, 5, 2, seed=1, test=6)
+    data = teacher_student(8, 4, width=5, outputs=2, seed=1, test=6)
     model = student(6, 2, alpha=1.0, seed=2)
     path, alone = (
         train(model, dataclasses.replace(data.training, test=t), method, stop=Steps(40), **more)
@@ -203,7 +217,7 @@ def test_the_accuracy_on_held_out_labels_is_recorded():
 
 
 def test_test_samples_of_another_kind_are_refused():
-    data = teacher_student(8, 4, 5, 1, test=6)
+    data = teacher_student(8, 4, width=5, outputs=1, test=6)
     with pytest.raises(ValueError, match=r"test must have .* 4 "):
         dataclasses.replace(data.training, test=Regression(np.ones((2, 3)), [1, 2]))
     with pytest.raises(ValueError, match="test must be a Regression too, got Classification"):
@@ -211,7 +225,10 @@ def test_test_samples_of_another_kind_are_refused():
 
 
 def test_a_course_is_that_of_the_run():
-    data, model = teacher_student(8, 4, 5, 2, seed=1, test=6), student(6, 2, alpha=1.0, seed=2)
+    data, model = (
+        teacher_student(8, 4, width=5, outputs=2, seed=1, test=6),
+        student(6, 2, alpha=1.0, seed=2),
+    )
     method, penalty, stop = Adam(0.01), 1e-3 * L1(), Steps(60)
     found = course(data, model, method, penalty, 60, level=0.5)
     theta = train(model, data.training, method, penalty=penalty, stop=stop).parameters

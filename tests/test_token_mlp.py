@@ -25,10 +25,10 @@ from tacit.training.tokens.meter import norms
 from tacit.training.tokens.task import TokenTask
 from tacit.training.train import train
 
-PROBLEM = modular_arithmetic("+", 7, 0.6, seed=1)
-LITTLE = modular_arithmetic("+", 5, 0.6, seed=1)
-SOURCE = TokenMLP(embedding=4, hidden=5, seed=3, precision="double")
-CODE = TokenMLP(embedding=4, hidden=5, variant="code", seed=3, precision="double")
+PROBLEM = modular_arithmetic(7, operation="+", fraction=0.6, seed=1)
+LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)
+SOURCE = TokenMLP(embedding=4, width=5, seed=3, precision="double")
+CODE = TokenMLP(embedding=4, width=5, variant="code", seed=3, precision="double")
 SINGLE = dataclasses.replace(SOURCE, precision="single")
 NETS = pytest.mark.parametrize("net", [SOURCE, CODE], ids=["source", "code"])
 
@@ -136,7 +136,7 @@ def test_the_logits_are_the_printed_formula(net):
 
 
 def test_the_start_of_the_source_is_pytorch_s():
-    start = TokenMLP(64, 400, seed=1).start(modular_arithmetic("+", 97))
+    start = TokenMLP(64, 400, seed=1).start(modular_arithmetic(97, operation="+"))
     assert start.partner is None
     assert np.std(start.embedding) == pytest.approx(1, rel=0.03)
     assert np.mean(np.abs(start.embedding) > 2) == pytest.approx(0.0455, abs=0.01)  # normal
@@ -147,7 +147,7 @@ def test_the_start_of_the_source_is_pytorch_s():
 
 
 def test_the_start_of_the_code():
-    start = TokenMLP(64, 100, variant="code", seed=1).start(modular_arithmetic("+", 97))
+    start = TokenMLP(64, 100, variant="code", seed=1).start(modular_arithmetic(97, operation="+"))
     assert start.inner_bias is None
     assert start.outer_bias is None
     for part in (start.embedding, start.partner):
@@ -172,7 +172,7 @@ def test_the_scale_multiplies_only_the_embeddings(net):
 @NETS
 @pytest.mark.parametrize("operation", ["+", "-"])
 def test_gradients_follow_finite_differences(net, operation):
-    problem = modular_arithmetic(operation, 5, 0.6, seed=1)
+    problem = modular_arithmetic(5, operation=operation, fraction=0.6, seed=1)
     tensors = net.start(problem)
     [(value, slope)] = gradient(net, problem, tensors)
     pairs, labels = training(problem)
@@ -189,7 +189,8 @@ def test_only_a_symmetric_net_sees_mirrored_pairs_as_one():
     assert len(pairs) == len({(min(p), max(p)) for p in training(PROBLEM)[0].tolist()})
     assert shares.sum() == pytest.approx(1, rel=1e-14)
     assert len(distinct(CODE, PROBLEM)[0]) == PROBLEM.samples > len(pairs)
-    minus = modular_arithmetic("-", 7, 0.6, seed=1)  # mirrored pairs with other labels stay apart
+    # mirrored pairs with other labels stay apart
+    minus = modular_arithmetic(7, operation="-", fraction=0.6, seed=1)
     assert len(distinct(SOURCE, minus)[0]) > len(pairs)
 
 
@@ -488,7 +489,7 @@ def test_a_net_that_cannot_be_hashed_is_trained_and_wrong_ones_are_refused():
 
 @pytest.fixture(scope="module")
 def trained():
-    problem = modular_arithmetic("+", 11, 0.6, seed=0)
+    problem = modular_arithmetic(11, operation="+", fraction=0.6, seed=0)
     net = TokenMLP(16, 32, seed=0)
     calls = []
     path = adam(net, problem, 0.01, 400, progress=lambda share, text: calls.append(share))
@@ -576,7 +577,7 @@ def test_a_run_that_diverges_keeps_what_it_recorded():
 
 
 def test_a_problem_without_twins_has_no_accuracy_on_them():
-    problem = modular_arithmetic("+", 7, 0.6, seed=1, ordered=False)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=1, ordered=False)
     path = adam(SOURCE, problem, 0.01, 3)
     assert np.isnan(path.dataset.twin_accuracy).all()
     np.testing.assert_array_equal(path.dataset.novel_accuracy, path.dataset.test_accuracy)
@@ -593,7 +594,7 @@ def run(net, problem, **more):
     ("build", "message"),
     [
         (lambda: TokenMLP(0), "embedding must be at least 1, got 0"),
-        (lambda: TokenMLP(hidden=0), "hidden must be at least 1"),
+        (lambda: TokenMLP(width=0), "width must be at least 1"),
         (lambda: TokenMLP(scale=0), "scale must be > 0"),
         (lambda: TokenMLP(variant="paper"), "unknown variant 'paper'"),
         (lambda: TokenMLP(10, variant="code"), "must be a square number, got 10; take 9"),

@@ -19,8 +19,8 @@ from tacit.training.tokens.loss import TokenLoss
 from tacit.training.tokens.task import TokenTask
 from tacit.training.train import train
 
-LITTLE = modular_arithmetic("+", 5, 0.6, seed=1)
-PROBLEM = modular_arithmetic("+", 7, 0.6, seed=1)
+LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)
+PROBLEM = modular_arithmetic(7, operation="+", fraction=0.6, seed=1)
 TRANSFORMER = TokenTransformer(width=6, heads=2, hidden=5, seed=3, precision="double")
 NETS = {
     "transformer": TRANSFORMER,
@@ -166,7 +166,7 @@ def test_scores_beyond_the_exponential_do_not_overflow():
 
 def test_the_start_of_the_transformer():
     net = TokenTransformer(width=64, heads=4, hidden=256, scale=3.0)
-    start = net.start(modular_arithmetic("+", 97))
+    start = net.start(modular_arithmetic(97, operation="+"))
     assert start["embedding"].shape == (98, 64)
     assert start["position"].shape == (3, 64)
     assert start["unembedding"].shape == (97, 64)
@@ -181,7 +181,7 @@ def test_the_start_of_the_transformer():
 
 
 def test_the_start_of_the_squares_has_units_and_logits_of_order_one():
-    problem = modular_arithmetic("+", 31)
+    problem = modular_arithmetic(31, operation="+")
     net, double = TokenQuadratic(400, seed=1), TokenQuadratic(400, alpha=2.0, seed=1)
     start = net.start(problem)
     assert start["inner"].shape == (400, 62)
@@ -210,7 +210,7 @@ def accuracy(net, tensors, problem):
 
 @pytest.mark.parametrize("p", [11, 17, 23])
 def test_cosines_with_random_phases_add(p):
-    problem, rng, width = modular_arithmetic("+", p), np.random.default_rng(p), 1500
+    problem, rng, width = modular_arithmetic(p, operation="+"), np.random.default_rng(p), 1500
     frequencies = rng.integers(1, (p + 1) // 2, width)
     first, second, other = rng.uniform(0, 2 * np.pi, (3, width))
     net = TokenQuadratic(width)
@@ -226,7 +226,7 @@ def test_seven_units_per_frequency_add_exactly(p):
 
     What remains is (7/2) sum_k cos(2 pi k (a + b - c)/p) = (7/4) (p [c = a + b] - 1).
     """
-    problem = modular_arithmetic("+", p)
+    problem = modular_arithmetic(p, operation="+")
     frequencies = np.repeat(np.arange(1, (p + 1) // 2), 7)
     phase = 2 * np.pi * np.tile(np.arange(7), (p - 1) // 2) / 7
     net = TokenQuadratic(len(frequencies))
@@ -288,7 +288,7 @@ def test_gradients_follow_finite_differences(name):
             assert along == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=1e-8), key
 
 
-ELEVEN = modular_arithmetic("+", 11, 0.7, seed=0)
+ELEVEN = modular_arithmetic(11, operation="+", fraction=0.7, seed=0)
 
 
 @pytest.mark.parametrize("positions", [True, False])
@@ -305,7 +305,7 @@ def test_a_transformer_learns_its_pairs_and_has_twins_free_only_without_position
 
 @pytest.mark.parametrize("decay", [1.0, 0.0])
 def test_the_net_with_squares_finds_the_rule_if_and_only_if_it_decays(decay):
-    problem = modular_arithmetic("+", 23, 0.7, seed=0)
+    problem = modular_arithmetic(23, operation="+", fraction=0.7, seed=0)
     adam = Adam(5e-3, weight_decay=2 * decay)
     dataset = train(TokenQuadratic(128), problem, adam, stop=Steps(500)).dataset
     assert float(dataset.train_accuracy[-1]) == 1

@@ -211,8 +211,11 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
     np.testing.assert_allclose(short.parameters, w, rtol=1e-9)
     for problem, model in [
         (LABELS, NET),
-        (tacit.low_rank_completion(6, 1, 20), tacit.Factorization(6, alpha=0.1)),
-        (tacit.gaussian_sensing(4, 1, 8), tacit.LinearMatrix()),
+        (
+            tacit.low_rank_completion(samples=20, dimension=6, rank=1),
+            tacit.Factorization(6, alpha=0.1),
+        ),
+        (tacit.gaussian_sensing(samples=8, dimension=4, rank=1), tacit.LinearMatrix()),
         (Regression(np.eye(4), np.ones(4)), tacit.two_layer(3, alpha=0.5)),
     ]:
         few = train(model, problem, method, stop=Steps(30), batch=3)
@@ -280,7 +283,8 @@ def test_what_cannot_be_is_one_sentence() -> None:
         ),
         ("Epochs needs batch=", lambda: train(NET, DATA, SGD(0.1), stop=Epochs(2))),
         ("stop must be a rule", lambda: train(NET, DATA, SGD(0.1), stop=100)),  # type: ignore
-        ("record must be", lambda: train(NET, DATA, SGD(0.1), stop=Steps(1), record=[3])),  # type: ignore
+        # type: ignore
+        ("record must be", lambda: train(NET, DATA, SGD(0.1), stop=Steps(1), record=[3])),
         (
             "cannot record at times",
             lambda: train(NET, DATA, SGD(0.1), stop=Steps(9), record=At(times=[1.0])),

@@ -27,11 +27,12 @@ PENALTIES = {
     "NuclearNorm((5, 5))": "Nuclear()",
     "l1": "L1()",
     "l2^2": "L2()",
+    "l2": "PerTensor(L2(squared=False))",
     "l2 over all": "L2(squared=False)",
     "nuclear": "Nuclear()",
 }
 METHODS = {"ClassDescent": "GradientDescent", "TokenAdam": "Adam"}
-WORDS = {"step": "learning_rate", "rate": "weight_decay"}
+WORDS = {"step": "learning_rate", "rate": "weight_decay", "scaled_step": "scaled"}
 BUDGETS = {"steps": "Steps", "t_max": "Time", "epochs": "Epochs", "until_loss": "Loss"}
 
 
@@ -121,11 +122,15 @@ def new(case: dict[str, Any]) -> str:
         rule = left.pop("optimizer")
         name = "Adam" if rule == "adam" else "SGD"
         left |= {"momentum": left.get("momentum", 0.9)} if rule == "momentum" else {}
+    model = "model"
+    if name in METHODS:  # nets on tokens have the precision, and 32 probes
+        left.pop("probes", None)
+        model = f"{case['model'][:-1]}, precision={left.pop('precision')!r})"
     train = {"penalty": penalty(left), "stop": stops(case, left), "record": records(case, left)}
     train |= {key: left.pop(key, None) for key in ("batch", "seed")}
     method = call(METHODS.get(name, name), **{WORDS.get(key, key): left[key] for key in left})
     train = {key: value for key, value in train.items() if value is not None}
-    return call("train", "model", problem, method, **train)
+    return call("train", model, problem, method, **train)
 
 
 def penalty(left: dict[str, Any]) -> str | None:

@@ -63,8 +63,15 @@ def trace(X: Array, y: Array, model: Model, *, t_end: float, points: int = 40) -
     times = np.concatenate([[0.0], np.geomspace(1e-3 * t_end, t_end, points)])
     state = np.concatenate([start, np.zeros(len(y))])
     with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
-        found = solve_ivp(velocity, (0, t_end), state, method="LSODA", t_eval=times,
-                          rtol=1e-11, atol=1e-13 * float(np.abs(start).max()))  # fmt: skip
+        found = solve_ivp(
+            velocity,
+            (0, t_end),
+            state,
+            method="LSODA",
+            t_eval=times,
+            rtol=1e-11,
+            atol=1e-13 * float(np.abs(start).max()),
+        )
     if not found.success:
         raise RuntimeError(f"trace: {found.message}")
     return Trace(found.t, found.y[:n].T, found.y[n:].T)

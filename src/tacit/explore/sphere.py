@@ -111,16 +111,31 @@ def picture(values: Values) -> Picture:
     )
     return Picture(
         (
-            Panel("sphere", "Directions on the sphere; grey: those that separate", "", "",
-                  tuple(seen), x_range=(-1.05, 1.05), y_range=(-1.05, 1.05), square=True,
-                  bare=True, image=ball(points, azimuth)),
-            Panel("plane", "Azimuth and pitch of the same directions", "azimuth (degrees)",
-                  "pitch (degrees)", tuple(plane), x_range=reach(*(c.x for c in plane), least=1),
-                  y_range=reach(*(c.y for c in plane), least=1)),
+            Panel(
+                "sphere",
+                "Directions on the sphere; grey: those that separate",
+                "",
+                "",
+                tuple(seen),
+                x_range=(-1.05, 1.05),
+                y_range=(-1.05, 1.05),
+                square=True,
+                bare=True,
+                image=ball(points, azimuth),
+            ),
+            Panel(
+                "plane",
+                "Azimuth and pitch of the same directions",
+                "azimuth (degrees)",
+                "pitch (degrees)",
+                tuple(plane),
+                x_range=reach(*(c.x for c in plane), least=1),
+                y_range=reach(*(c.y for c in plane), least=1),
+            ),
         ),
         sentence,
         {"nearest_l2": nearest},
-    )  # fmt: skip
+    )
 
 
 def _degrees(curve: Array, mark: Array) -> float:

@@ -53,12 +53,16 @@ def decayed(problem: Classification, parameters: Parameters) -> xarray.Dataset:
     limits, foreseen = _margin_limits(problem), forecast(net, problem, rate)
     dataset = _curves(_run(net, problem, parameters), parameters, limits)
     scalars = {
-        "accuracy_l1": limits.accuracy_l1, "accuracy_l2": limits.accuracy_l2,
-        "decay": rate, "entry": alpha,
+        "accuracy_l1": limits.accuracy_l1,
+        "accuracy_l2": limits.accuracy_l2,
+        "decay": rate,
+        "entry": alpha,
         "forecast": foreseen.transition,
-        "forecast_low": foreseen.low, "forecast_high": foreseen.high,
-        "theory_entry": foreseen.naive, "theory_norm": math.log(norm) / rate,
-    }  # fmt: skip
+        "forecast_low": foreseen.low,
+        "forecast_high": foreseen.high,
+        "theory_entry": foreseen.naive,
+        "theory_norm": math.log(norm) / rate,
+    }
     return _labelled(dataset.assign(scalars | _measured(dataset)))
 
 

@@ -92,10 +92,13 @@ def excess_plane(
     dataset = xarray.merge(
         [xarray.concat(curves, "curve"), xarray.concat(sets, "set", join="outer")]
     ).assign_coords(
-        curve=range(len(jobs)), set=list(problems), mu=mus, norm=list(norms),
+        curve=range(len(jobs)),
+        set=list(problems),
+        mu=mus,
+        norm=list(norms),
         alpha=("curve", [alpha for _, alpha in jobs]),
         curve_set=("curve", [name for name, _ in jobs]),
-    )  # fmt: skip
+    )
     dataset = dataset.drop_dims([dim for dim, size in dataset.sizes.items() if size == 0])
     for key, variable in dataset.variables.items():
         variable.attrs.update(long_name=TEXTS[str(key)], units="1")
@@ -114,9 +117,13 @@ def excess_curve(
     margins = rising_margins(depth, alpha, parameters)
     path = follow(problem, depth, alpha, margins, rtol)
     first, second = _both(path.predictor.values, path.margin.values, norms, least).T
-    return {"trajectory_smoothed_margin": margins, "trajectory_excess": first,
-            "trajectory_excess_l2": second, "excess": float(first[-1]),
-            "excess_l2": float(second[-1])}  # fmt: skip
+    return {
+        "trajectory_smoothed_margin": margins,
+        "trajectory_excess": first,
+        "trajectory_excess_l2": second,
+        "excess": float(first[-1]),
+        "excess_l2": float(second[-1]),
+    }
 
 
 def _both(beta: Array, margin: Array, norms: Norms, least: Sequence[float]) -> Array:

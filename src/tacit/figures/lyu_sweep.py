@@ -22,13 +22,29 @@ if TYPE_CHECKING:
     from tacit.training.path import Path
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"samples": 60, "dimension": 500, "seed": 0, "level": 0.95, "after": 8.0,
-              "norms": [0.3, 1.0, 4.0, 16.0, 64.0, 256.0],
-              "rates": [0.0, 1e-5, 1e-4, 1e-3, 1e-2], "points_per_decade": 15, "rtol": 1e-5},
-    "paper": {"samples": 100, "dimension": 2000, "seed": 0, "level": 0.95, "after": 8.0,
-              "norms": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0],
-              "rates": [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2], "points_per_decade": 30, "rtol": 1e-7},
-}  # fmt: skip
+    "quick": {
+        "samples": 60,
+        "dimension": 500,
+        "seed": 0,
+        "level": 0.95,
+        "after": 8.0,
+        "norms": [0.3, 1.0, 4.0, 16.0, 64.0, 256.0],
+        "rates": [0.0, 1e-5, 1e-4, 1e-3, 1e-2],
+        "points_per_decade": 15,
+        "rtol": 1e-5,
+    },
+    "paper": {
+        "samples": 100,
+        "dimension": 2000,
+        "seed": 0,
+        "level": 0.95,
+        "after": 8.0,
+        "norms": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0],
+        "rates": [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2],
+        "points_per_decade": 30,
+        "rtol": 1e-7,
+    },
+}
 KINDS = ("none", "mirage", "misgrok", "grok")
 
 TEXTS = {
@@ -50,7 +66,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.problems.grokking import majority
 
-    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    problem = majority(parameters["samples"], parameters["dimension"], seed=parameters["seed"])
     rates, norms = parameters["rates"], parameters["norms"]
     names = ("t1", "t2", "delay", "kind", "final", "end")
     found = {name: np.full((len(rates), len(norms)), np.nan) for name in names}
@@ -74,7 +90,7 @@ def cell(parameters: Parameters) -> Values:
     """One run, judged; without decay it takes as long as `slowest` does from norm `largest`."""
     from tacit.problems.grokking import majority
 
-    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    problem = majority(parameters["samples"], parameters["dimension"], seed=parameters["seed"])
     ends = {"rates": [parameters["slowest"]], "norms": [parameters["largest"]]}
     return _cell(problem, parameters["rate"], parameters["norm"], {**parameters, **ends})
 
@@ -90,8 +106,14 @@ def _cell(
     shown = path.dataset.isel(time=slice(1, None))
     test = np.array([problem.population.accuracy(row) for row in shown.predictor.values])
     seen = grokking(shown.t, confidence(shown.margins.values), test, parameters["level"])
-    return {"t1": seen.t1, "t2": seen.t2, "delay": seen.delay, "kind": KINDS.index(seen.kind),
-            "final": test[-1], "end": float(shown.t[-1])}  # fmt: skip
+    return {
+        "t1": seen.t1,
+        "t2": seen.t2,
+        "delay": seen.delay,
+        "kind": KINDS.index(seen.kind),
+        "final": test[-1],
+        "end": float(shown.t[-1]),
+    }
 
 
 def confidence(margins: Array) -> Array:
@@ -190,10 +212,19 @@ def _draw_law(axes: Axes, dataset: xarray.Dataset) -> None:
     for colour, rate, marker in zip(CYCLE, decayed.rate.values, "osD^vP", strict=False):
         row = decayed.sel(rate=rate)
         late = row.kind.values == KINDS.index("grok")
-        axes.plot(norms[late], rate * row.t2.values[late], marker, color=colour, markersize=6,
-                  label=rf"$\lambda$ = {_power(rate)}")  # fmt: skip
+        axes.plot(
+            norms[late],
+            rate * row.t2.values[late],
+            marker,
+            color=colour,
+            markersize=6,
+            label=rf"$\lambda$ = {_power(rate)}",
+        )
     line = norms[norms >= 1]
     axes.plot(line, np.log(line), "--", color=GREY, linewidth=1.4, label=r"$\log\|\theta(0)\|$")
-    axes.set(xscale="log", xlabel=r"norm of the start $\|\theta(0)\|$",
-             ylabel=r"time of generalization $\lambda\, t_2$")  # fmt: skip
+    axes.set(
+        xscale="log",
+        xlabel=r"norm of the start $\|\theta(0)\|$",
+        ylabel=r"time of generalization $\lambda\, t_2$",
+    )
     axes.legend(loc="upper left")

@@ -23,15 +23,39 @@ if TYPE_CHECKING:
     from tacit.regularizers.regularizer import Regularizer
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"dimension": 100, "sparsity": 5, "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
-              "depths": [1, 2, 3, 4], "seeds": 5, "descended": [20, 30, 50], "shown": 30,
-              "step": 0.1, "start": 1e-2, "flat_start": 1e-6, "steps": 1_000_000,
-              "points_per_decade": 25, "solved": 1e-4, "level": 1e-2},
-    "paper": {"dimension": 100, "sparsity": 5, "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
-              "depths": [1, 2, 3, 4], "seeds": 25, "descended": [20, 30, 40, 50, 60, 70, 80, 90],
-              "shown": 30, "step": 0.1, "start": 1e-2, "flat_start": 1e-6, "steps": 1_000_000,
-              "points_per_decade": 50, "solved": 1e-4, "level": 1e-2},
-}  # fmt: skip
+    "quick": {
+        "dimension": 100,
+        "sparsity": 5,
+        "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
+        "depths": [1, 2, 3, 4],
+        "seeds": 5,
+        "descended": [20, 30, 50],
+        "shown": 30,
+        "step": 0.1,
+        "start": 1e-2,
+        "flat_start": 1e-6,
+        "steps": 1_000_000,
+        "points_per_decade": 25,
+        "solved": 1e-4,
+        "level": 1e-2,
+    },
+    "paper": {
+        "dimension": 100,
+        "sparsity": 5,
+        "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
+        "depths": [1, 2, 3, 4],
+        "seeds": 25,
+        "descended": [20, 30, 40, 50, 60, 70, 80, 90],
+        "shown": 30,
+        "step": 0.1,
+        "start": 1e-2,
+        "flat_start": 1e-6,
+        "steps": 1_000_000,
+        "points_per_decade": 50,
+        "solved": 1e-4,
+        "level": 1e-2,
+    },
+}
 FITTED = 1e-14  # training loss at which a run is over
 MARKERS = "os^Dv*"
 TEXTS = {
@@ -74,14 +98,21 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
             progress(done, len(descended) * len(depths))
     steps = max((run["step"] for run in runs), key=len)
     shape, each = (len(descended), len(depths)), ("descended", "depth")
-    variables: dict[str, Any] = {"error": (("samples", "depth", "seed"), error),
-                                 "sparse_error": (("samples", "seed"), sparse)}  # fmt: skip
+    variables: dict[str, Any] = {
+        "error": (("samples", "depth", "seed"), error),
+        "sparse_error": (("samples", "seed"), sparse),
+    }
     for name in CURVES:
         rows = [padded(run[name], len(steps)) for run in runs]
         variables[name] = (*each, "record"), np.reshape(rows, (*shape, -1))
     variables |= {n: (each, np.reshape([run[n] for run in runs], shape)) for n in NUMBERS}
-    places = {"samples": samples, "depth": depths, "seed": list(seeds), "descended": descended,
-              "step": ("record", steps)}  # fmt: skip
+    places = {
+        "samples": samples,
+        "depth": depths,
+        "seed": list(seeds),
+        "descended": descended,
+        "step": ("record", steps),
+    }
     told = {name: parameters[name] for name in ("shown", "solved", "level", "start", "dimension")}
     dataset = xarray.Dataset(variables, places, told)
     for key, variable in dataset.variables.items():
@@ -114,8 +145,8 @@ def problem(parameters: Parameters, samples: int, seed: int) -> Regression:
     """N's sparse recovery without noise."""
     from tacit.problems.recovery import sparse_recovery
 
-    sizes = parameters["dimension"], parameters["sparsity"]
-    return sparse_recovery(samples, *sizes, seed=seed, snr=math.inf)
+    sizes = {name: parameters[name] for name in ("dimension", "sparsity")}
+    return sparse_recovery(samples, **sizes, seed=seed, snr=math.inf)
 
 
 def bias_of(depth: int, parameters: Parameters) -> Regularizer:
@@ -145,7 +176,9 @@ def trained(parameters: Parameters, of: Regression, depth: int) -> dict[str, Any
     from tacit.training.train import train
 
     start = parameters["start"]
-    net = LinearPredictor(parameters["flat_start"]) if depth == 1 else DiagonalNet(depth, start)
+    net = (
+        LinearPredictor(parameters["flat_start"]) if depth == 1 else DiagonalNet(depth, alpha=start)
+    )
     run = train(
         net,
         of,
@@ -155,12 +188,15 @@ def trained(parameters: Parameters, of: Regression, depth: int) -> dict[str, Any
     ).dataset
     steps, error = run.step.values.astype(float), run.relative_error.values
     return {
-        "step": steps, "loss": run.loss.values, "relative_error": error,
+        "step": steps,
+        "loss": run.loss.values,
+        "relative_error": error,
         "t1": crossing(steps, run.loss.values, parameters["solved"]),
-        "t2": crossing(steps, error, parameters["level"]), "end_error": float(error[-1]),
+        "t2": crossing(steps, error, parameters["level"]),
+        "end_error": float(error[-1]),
         "end_foreseen": miss(of, bias_of(depth, parameters)),
         "start_foreseen": escape(of, depth, start) / parameters["step"],
-    }  # fmt: skip
+    }
 
 
 def escape(of: Regression, depth: int, start: float) -> float:
@@ -240,14 +276,24 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
         axes.plot(one.samples, one.error.median("seed"), color=colour, label=f"$L$ = {depth}")
         for n in one.descended.values:
             _draw_end(axes, one.sel(descended=n), colour, MARKERS[k % len(MARKERS)])
-    axes.plot(dataset.samples, dataset.sparse_error.median("seed"), "--", color=BLACK,
-              linewidth=1.4, label=r"least $\ell_1$ norm")  # fmt: skip
+    axes.plot(
+        dataset.samples,
+        dataset.sparse_error.median("seed"),
+        "--",
+        color=BLACK,
+        linewidth=1.4,
+        label=r"least $\ell_1$ norm",
+    )
     axes.plot([], [], "o", color=GREY, markeredgecolor=BLACK, label="descent, at rest")
     axes.plot([], [], "o", color="white", markeredgecolor=BLACK, label="descent, still falling")
     axes.plot([], [], "_", color=BLACK, markersize=11, label="foreseen for it")
     axes.axhline(dataset.level, color=GREY, linewidth=0.9, label=f"level {dataset.level:g}")
-    axes.set(yscale="log", ylim=(1e-10, 3), xlabel="samples $N$",
-             ylabel=r"relative error $\|a - a^*\|_2 / \|a^*\|_2$")  # fmt: skip
+    axes.set(
+        yscale="log",
+        ylim=(1e-10, 3),
+        xlabel="samples $N$",
+        ylabel=r"relative error $\|a - a^*\|_2 / \|a^*\|_2$",
+    )
     axes.set_title(
         f"lines: foreseen, median of {dataset.sizes['seed']} data sets; marks: one of them"
     )
@@ -293,8 +339,9 @@ def _furnish(losses: Axes, tests: Axes, dataset: xarray.Dataset) -> None:
     losses.plot([], [], "o", color=BLACK, markersize=7, label="$t_1$ (here), $t_2$ (below)")
     losses.axhline(dataset.solved, color=GREY, linewidth=0.9)
     tests.axhline(dataset.level, color=GREY, linewidth=0.9)
-    losses.set(xscale="log", yscale="log", ylabel="training loss",
-               xlim=(1, float(dataset.step[-1])))  # fmt: skip
+    losses.set(
+        xscale="log", yscale="log", ylabel="training loss", xlim=(1, float(dataset.step[-1]))
+    )
     losses.tick_params(labelbottom=False)
     losses.set_title(f"descent with $N$ = {dataset.shown} samples")
     tests.set(yscale="log", ylabel="relative error", xlabel="steps of gradient descent")

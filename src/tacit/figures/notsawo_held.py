@@ -32,11 +32,13 @@ def sparse_run(shares: Array, parameters: Parameters) -> dict[str, Any]:
     sweeps = [case.held(norm, shares, parameters) for norm in NORMS]
     found: dict[str, Any] = {
         "loss": (("norm", "share"), np.array([sweep.loss for sweep in sweeps])),
-        "error": (("norm", "share"),
-                  np.array([_errors(sweep.parameters, case.truth) for sweep in sweeps])),
+        "error": (
+            ("norm", "share"),
+            np.array([_errors(sweep.parameters, case.truth) for sweep in sweeps]),
+        ),
         "exact_error": ("share", case.exact(shares)),
         **{name: ((), value) for name, value in case.floor().items()},
-    }  # fmt: skip
+    }
     return found | _path(case.problem, case.truth, parameters)
 
 
@@ -58,8 +60,9 @@ class SparseCase:
         from tacit.training.descent.held_sweep import held_sweep
 
         steps = parameters[{"l2": "l2_steps", "l1": "sparse_steps"}[norm]]
-        return held_sweep(LinearPredictor(), self.problem, self.size(norm) * shares, norm, 0.1,
-                          steps, self.start)  # fmt: skip
+        return held_sweep(
+            LinearPredictor(), self.problem, self.size(norm) * shares, norm, 0.1, steps, self.start
+        )
 
     def exact(self, shares: Array) -> Array:
         """The errors where training at a held l2 norm ends, by the singular values of X."""
@@ -81,8 +84,13 @@ class SparseCase:
 def sparse_case(parameters: Parameters) -> SparseCase:
     from tacit.problems.recovery import sparse_recovery
 
-    problem = sparse_recovery(parameters["measured"], parameters["features"],
-                              parameters["sparsity"], parameters["seed"], np.inf)  # fmt: skip
+    problem = sparse_recovery(
+        parameters["measured"],
+        parameters["features"],
+        sparsity=parameters["sparsity"],
+        seed=parameters["seed"],
+        snr=np.inf,
+    )
     assert problem.truth is not None
     start = np.random.default_rng(7).standard_normal(problem.dimension)
     return SparseCase(problem, problem.truth, start)
@@ -114,9 +122,11 @@ def _path(problem: Regression, truth: Array, parameters: Parameters) -> dict[str
     )
     run = path.dataset.isel(time=slice(1, None))
     size = float(np.linalg.norm(truth))
-    return {"path_step": ("record", run.step.values),
-            "path_share": ("record", run.norm_l2.values / size),
-            "path_error": ("record", run.test_error.values / size**2)}  # fmt: skip
+    return {
+        "path_step": ("record", run.step.values),
+        "path_share": ("record", run.norm_l2.values / size),
+        "path_error": ("record", run.test_error.values / size**2),
+    }
 
 
 @cell_of("norm", "log2_share", "l2_steps", "sparse_steps", *SPARSE)
@@ -125,8 +135,11 @@ def cell(parameters: Parameters) -> Values:
     norm = one_of("N-F2", "norm", parameters["norm"], NORMS)
     case, share = sparse_case(parameters), np.array([2.0 ** parameters["log2_share"]])
     sweep = case.held(norm, share, parameters)
-    found = {"share": share[0], "loss": sweep.loss[0],
-             "error": _errors(sweep.parameters, case.truth)[0]}  # fmt: skip
+    found = {
+        "share": share[0],
+        "loss": sweep.loss[0],
+        "error": _errors(sweep.parameters, case.truth)[0],
+    }
     return found | ({"exact_error": case.exact(share)[0], **case.floor()} if norm == "l2" else {})
 
 

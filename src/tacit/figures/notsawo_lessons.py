@@ -19,8 +19,17 @@ if TYPE_CHECKING:
     from tacit.regularizers.penalty import Term
 
 OTHERS = {"l1": ("none", "l2", "dense"), "sobolev": ("none", "shuffled")}
-SIZES = ("samples", "sizes", "units", "reads", "sobolev_samples", "sobolev_sizes", "width", "alpha",
-         "seed")  # fmt: skip
+SIZES = (
+    "samples",
+    "sizes",
+    "units",
+    "reads",
+    "sobolev_samples",
+    "sobolev_sizes",
+    "width",
+    "alpha",
+    "seed",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,9 +71,17 @@ def lesson(kind: str, parameters: Parameters, dense: bool = False) -> Lesson:
     units, reads = (p["units"], p["reads"]) if kind == "l1" else (p["sobolev_units"], None)
     if dense:
         units, reads = None, None
-    data = teacher_student(p[f"{name}samples"], inputs, hidden, outputs, units, reads, seed,
-                           standard=True)  # fmt: skip
-    return Lesson(data, student(p["width"], outputs, p["alpha"], 100 + seed), p)
+    data = teacher_student(
+        p[f"{name}samples"],
+        inputs,
+        width=hidden,
+        outputs=outputs,
+        units=units,
+        reads=reads,
+        seed=seed,
+        standard=True,
+    )
+    return Lesson(data, student(p["width"], outputs, alpha=p["alpha"], seed=100 + seed), p)
 
 
 def derivatives(taught: Lesson, shift: int = 0) -> Term:

@@ -55,9 +55,19 @@ def _excess(problem: Classification, beta: Array) -> float:
 
 
 def step_cell(
-    step_size: float, beta: float, seed: int, *, samples: int, dimension: int, sparsity: int,
-    snr: float, start: float, level: float, budget: int, points_per_decade: int,
-) -> dict[str, Any]:  # fmt: skip
+    step_size: float,
+    beta: float,
+    seed: int,
+    *,
+    samples: int,
+    dimension: int,
+    sparsity: int,
+    snr: float,
+    start: float,
+    level: float,
+    budget: int,
+    points_per_decade: int,
+) -> dict[str, Any]:
     """When subgradient descent with beta |a|_1 finds the sparse truth; NumericalError: it diverged.
 
     `step_size` is in units of 2/sigma_max(X^T X), beyond which descent diverges. `t1` and `t2` are

@@ -158,19 +158,23 @@ def _empty(parameters: Parameters, depths: Sequence[int]) -> xarray.Dataset:
         "depth": (list(depths), "depth D", "1"),
         "sample_size": (list(parameters["sample_sizes"]), samples, "samples"),
         "l1_sample_size": (
-            list(range(*parameters["l1_sample_sizes"])), f"{samples} of the l1 predictor", "samples"
+            list(range(*parameters["l1_sample_sizes"])),
+            f"{samples} of the l1 predictor",
+            "samples",
         ),
         "seed": (list(range(parameters["seeds"])), "seed", "1"),
-    }  # fmt: skip
+    }
     shapes = {"log_mu": ("depth", "sample_size", "seed"), "l1_error": ("l1_sample_size", "seed")}
     dataset = xarray.Dataset(
-        {name: (dims, np.full([len(labels[d][0]) for d in dims], np.nan))
-         for name, dims in shapes.items()},
+        {
+            name: (dims, np.full([len(labels[d][0]) for d in dims], np.nan))
+            for name, dims in shapes.items()
+        },
         coords={
             name: (name, values, {"long_name": text, "units": unit})
             for name, (values, text, unit) in labels.items()
         },
-    )  # fmt: skip
+    )
     name = "log of the largest alpha^D with population error <= level (-inf: there is none)"
     dataset.log_mu.attrs.update(long_name=name, units="1")
     dataset.l1_error.attrs.update(long_name="population error of the l1 predictor", units="1")

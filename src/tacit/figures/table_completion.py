@@ -115,11 +115,11 @@ def completed(parameters: Parameters, progress: Progress | None = None) -> xarra
     from tacit.models.factorization import DifferenceFactorization
     from tacit.problems.matrices import multiplication_table
 
-    where = (parameters["dimension"], seen_pairs(parameters["fraction"]), parameters["seed"])
-    problem = multiplication_table(*where, mirrored=False)
+    where = {"fraction": seen_pairs(parameters["fraction"]), "seed": parameters["seed"]}
+    problem = multiplication_table(parameters["dimension"], **where, mirrored=False)
     known, model = (
-        limits(multiplication_table(*where)),
-        DifferenceFactorization(parameters["alpha"]),
+        limits(multiplication_table(parameters["dimension"], **where)),
+        DifferenceFactorization(alpha=parameters["alpha"]),
     )
     runs = []
     for done, decay in enumerate(parameters["decays"], start=1):
@@ -138,9 +138,12 @@ def completed(parameters: Parameters, progress: Progress | None = None) -> xarra
 
 
 def _run(
-    model: DifferenceFactorization, problem: Completion, known: Limits, decay: float,
+    model: DifferenceFactorization,
+    problem: Completion,
+    known: Limits,
+    decay: float,
     parameters: Parameters,
-) -> xarray.Dataset:  # fmt: skip
+) -> xarray.Dataset:
     """One run in the time of the mean loss, what was foreseen and when it jumped."""
     from tacit.measures.forecast import forecast
     from tacit.measures.grokking import grokking
@@ -174,8 +177,9 @@ def _trained(
 
     last, half = parameters["end"] / mean.rate, parameters["records"] // 2
     first = 1e-2 / model.alpha**2  # the kernel's eigenvalues are of order alpha^2
-    times = np.append(np.geomspace(first, last / half, half, endpoint=False),
-                      np.linspace(last / half, last, half))  # fmt: skip
+    times = np.append(
+        np.geomspace(first, last / half, half, endpoint=False), np.linspace(last / half, last, half)
+    )
     flow = ParameterFlow(rtol=parameters["rtol"], weight_decay=mean.rate)
     path = train(model, problem, flow, stop=Time(last), record=At(times=times[:-1]))
     if not path.outcome.ok:
@@ -185,9 +189,12 @@ def _trained(
 
 
 def _curves(
-    path: xarray.Dataset, model: DifferenceFactorization, problem: Completion, known: Limits,
+    path: xarray.Dataset,
+    model: DifferenceFactorization,
+    problem: Completion,
+    known: Limits,
     mean: MeanLoss,
-) -> xarray.Dataset:  # fmt: skip
+) -> xarray.Dataset:
     """Everything that is drawn over time."""
     import xarray
 

@@ -45,8 +45,20 @@ TEXTS = {
     "change": "number of the change of support vectors",
     "place": "number of the stationary point",
 }
-DEGREES = {"trajectory", "cross", "at_power", "start", "l2", "l1", "q_path", "q_mark", "q_change",
-           "limit", "limit_mark", "stationary"}  # fmt: skip
+DEGREES = {
+    "trajectory",
+    "cross",
+    "at_power",
+    "start",
+    "l2",
+    "l1",
+    "q_path",
+    "q_mark",
+    "q_change",
+    "limit",
+    "limit_mark",
+    "stationary",
+}
 FOLLOWED = ("depth", "marks", "powers", "points", "end", "least_end", "rtol")
 
 
@@ -99,11 +111,15 @@ def trajectories(parameters: Parameters, progress: Progress | None = None) -> xa
         [xarray.concat(curves, "curve"), xarray.concat(sets, "set", join="outer")]
     )
     coordinates = {
-        "set": names, "curve": range(len(jobs)), "mu": mus, "mark": marks,
-        "angle": ["azimuth", "pitch"], "power": 10.0 ** np.array(parameters["powers"]),
+        "set": names,
+        "curve": range(len(jobs)),
+        "mu": mus,
+        "mark": marks,
+        "angle": ["azimuth", "pitch"],
+        "power": 10.0 ** np.array(parameters["powers"]),
         "alpha": ("curve", [alpha for _, alpha in jobs]),
         "curve_set": ("curve", [name for name, _ in jobs]),
-    }  # fmt: skip
+    }
     dataset = dataset.assign_coords(coordinates)
     return labelled(dataset.drop_dims([dim for dim, size in dataset.sizes.items() if size == 0]))
 
@@ -156,9 +172,15 @@ def cell(
         return found
 
     azimuth, pitch = at(evenly).T
-    return {"trajectory_smoothed_margin": evenly, "trajectory_azimuth": azimuth,
-            "trajectory_pitch": pitch, "azimuth": float(azimuth[-1]), "pitch": float(pitch[-1]),
-            "cross": at(cross), "at_power": at(tens)}  # fmt: skip
+    return {
+        "trajectory_smoothed_margin": evenly,
+        "trajectory_azimuth": azimuth,
+        "trajectory_pitch": pitch,
+        "azimuth": float(azimuth[-1]),
+        "pitch": float(pitch[-1]),
+        "cross": at(cross),
+        "at_power": at(tens),
+    }
 
 
 def labelled(dataset: xarray.Dataset) -> xarray.Dataset:

@@ -101,7 +101,7 @@ def cell(
     from tacit.training.stop import Interpolated
     from tacit.training.train import train
 
-    problem = low_rank_completion(dimension, rank, samples, seed)
+    problem = low_rank_completion(samples=samples, dimension=dimension, rank=rank, seed=seed)
     if k is None:
         side, zero = alpha * np.eye(dimension), np.zeros((dimension, dimension))
         model = Factorization(factors=(np.hstack([side, zero]), np.hstack([zero, side])))

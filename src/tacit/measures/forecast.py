@@ -41,7 +41,7 @@ from tacit.records import Record
 WHO = "forecast"
 SPREAD = 4.0  # where only norms are known it begins with |delta| a quarter of the decayed start
 # and runs turn later than where the norms meet, since the margin falls and the features begin to
-# grow on the way: by 0.5 to 1.3 for nets of degree 2 to 4, in units of 1/rate
+# grow on the way: by 0.5 to 1.3 for nets of degree 2 to 4, in units of 1/weight_decay
 LATER = 1.5
 
 
@@ -49,48 +49,51 @@ LATER = 1.5
 class Forecast(Record):
     """When the run is expected to leave the kernel regime: at `transition`, from `low` to `high`.
 
-    `naive` is (1/rate) log alpha, NaN where the model has no alpha above 1: the theory's alpha
-    multiplies a fixed start, and the norm of all parameters is another thing. `log_norm` is the
-    logarithm of the norm that the decayed start has at `transition`, and `smoothed_margin`
-    log(1/loss) there (NaN for regression). `basis` says what the forecast is made of.
+    `naive` is (1/weight_decay) log alpha, NaN where the model has no alpha above 1: the theory's
+    alpha multiplies a fixed start, and the norm of all parameters is another thing. `log_norm` is
+    the logarithm of the norm that the decayed start has at `transition`, and `smoothed_margin`
+    log(1/loss) there (NaN for regression). `weight_decay` is the given one, or that which the norm
+    of a run shows. `basis` says what the forecast is made of.
     """
 
     transition: float
     low: float
     high: float
-    rate: float
+    weight_decay: float
     naive: float
     log_norm: float
     smoothed_margin: float
     basis: str
     sentence: str
 
-    def steps(self, step: float) -> int:
-        """`transition` as a number of descent steps of length `step`."""
-        return math.ceil(self.transition / positive("Forecast.steps", "step", step))
+    def steps(self, learning_rate: float) -> int:
+        """`transition` as a number of descent steps with this learning rate."""
+        rate = positive("Forecast.steps", "learning_rate", learning_rate)
+        return math.ceil(self.transition / rate)
 
 
-def transition_time(alpha: float | None = None, *, log_alpha: float | None = None,
-                    rate: float) -> float:  # fmt: skip
-    """(1/rate) log alpha, where L puts the jump; alpha multiplies a start of fixed size."""
+def transition_time(
+    *, alpha: float | None = None, log_alpha: float | None = None, weight_decay: float
+) -> float:
+    """(1/weight_decay) log alpha, where L puts the jump; alpha multiplies a start of fixed size."""
     who = "transition_time"
     if (alpha is None) == (log_alpha is None):
         raise ValueError(f"{who}: give exactly one of alpha and log_alpha")
     size = math.log(positive(who, "alpha", alpha)) if log_alpha is None else log_alpha
     if real(who, "log_alpha", size) <= 0:
         raise ValueError(
-            f"{who}: log alpha = {size:.4g} is not positive, so (1/rate) log alpha is no time; the "
-            "theory's alpha multiplies a start of size one and tends to infinity. forecast() "
-            "needs no alpha"
+            f"{who}: log alpha = {size:.4g} is not positive, so (1/weight_decay) log alpha is no "
+            "time; the theory's alpha multiplies a start of size one and tends to infinity. "
+            "forecast() needs no alpha"
         )
-    time = size / _rate(who, rate)
+    time = size / _rate(who, weight_decay)
     if math.isinf(time):
-        raise ValueError(f"{who}: log alpha / rate is beyond float64")
+        raise ValueError(f"{who}: log alpha / weight_decay is beyond float64")
     return time
 
 
 def forecast(
-    model: Model, problem: Problem, rate: float, *, measure: Measure | None = None
+    model: Model, problem: Problem, weight_decay: float, *, measure: Measure | None = None
 ) -> Forecast:
     """The transition as the start alone tells it, without training.
 
@@ -102,9 +105,9 @@ def forecast(
     The model must be homogeneous with zero output at the start; both are measured first. Where
     its regularizer is not known (neither a diagonal net nor U U^T - V V^T from the identity), the
     transition is where the displacement that fits the data is as long as the decayed start.
-    Then `low` is where it is a quarter as long, and `high` is 1.5/rate after the transition.
+    Then `low` is where it is a quarter as long, and `high` is 1.5/weight_decay after it.
     """
-    rate = _rate(WHO, rate)
+    rate = _rate(WHO, weight_decay)
     if not isinstance(problem, Problem):
         raise ValueError(
             f"{WHO}: the problem must be a Regression, a Classification or a matrix problem, got "
@@ -173,9 +176,9 @@ def _levels(degree: int, rate: float, log_sizes: Array) -> Array:
 def _refuse_strong_decay(rate: float, fitted: bool) -> None:
     if not fitted:
         raise ValueError(
-            f"{WHO}: at rate {rate:.3g} the decay is so strong that the data are hardly fitted "
-            "where the kernel regime would end; there is no transition to forecast, take a "
-            "smaller rate"
+            f"{WHO}: weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
+            "the kernel regime would end; there is no transition to forecast, take a smaller "
+            "weight_decay"
         )
 
 
@@ -201,7 +204,8 @@ def _forecast(
 ) -> Forecast:
     low, middle, high = (max(value, 0.0) for value in z)
     sentence = (
-        f"the kernel regime is expected to end at rate * t = {middle:.4g} ({low:.4g} to {high:.4g})"
+        f"the kernel regime is expected to end at weight_decay * t = {middle:.4g} "
+        f"({low:.4g} to {high:.4g})"
     )
     if middle <= 0:
         sentence = (
@@ -236,12 +240,12 @@ def _log_start(model: Model, dimension: int) -> float:
 
 
 def _rate(who: str, rate: object) -> float:
-    number = real(who, "rate", rate, rule="a finite number > 0")
+    number = real(who, "weight_decay", rate, rule="a finite number > 0")
     if number < 0:
-        raise ValueError(f"{who}: rate must be > 0, got {number:g}")
+        raise ValueError(f"{who}: weight_decay must be > 0, got {number:g}")
     if number == 0:
         raise ValueError(
-            f"{who}: without decay (rate 0) the norm never shrinks and there is no such time; the "
-            "transition is then at log t of the order of alpha^L, see DualFlow"
+            f"{who}: without decay (weight_decay 0) the norm never shrinks and there is no such "
+            "time; the transition is then at log t of the order of alpha^L, see DualFlow"
         )
     return number

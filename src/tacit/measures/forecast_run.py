@@ -14,7 +14,7 @@ from tacit.measures.forecast import SPREAD, Forecast
 def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
     """The transition foreseen by a run so far: its norm and `turn` (degrees) from the start, at t.
 
-    The rate is that of the norm's decay. The turn is the angle between e^(-z) theta0 and
+    `weight_decay` is the rate of the norm's decay. The turn is the angle between e^(-z) theta0 and
     e^(-z) theta0 + delta, so its tangent is |delta| over the decayed start and passes 1 at the
     transition; the logarithms of both are fitted by lines over the second half of the record.
     """

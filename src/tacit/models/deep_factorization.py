@@ -32,16 +32,21 @@ class DeepFactorization(Record, MatrixModel):
         self,
         depth: int,
         width: int,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
-        seed: int = 0,
         shape: Shape | None = None,
+        seed: int = 0,
     ) -> None:
         alpha, log_alpha = scale(WHO, alpha, log_alpha)
-        fields = {"depth": integer(WHO, "depth", depth, least=2),
-                  "width": integer(WHO, "width", width, least=1), "alpha": alpha,
-                  "log_alpha": log_alpha, "seed": integer(WHO, "seed", seed, least=0),
-                  "shape": checked_shape(WHO, shape)}  # fmt: skip
+        fields = {
+            "depth": integer(WHO, "depth", depth, least=2),
+            "width": integer(WHO, "width", width, least=1),
+            "alpha": alpha,
+            "log_alpha": log_alpha,
+            "seed": integer(WHO, "seed", seed, least=0),
+            "shape": checked_shape(WHO, shape),
+        }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 

@@ -37,6 +37,7 @@ class DiagonalNet(Record, Separable):
     def __init__(
         self,
         depth: int = 2,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         mu: float | None = None,

@@ -59,6 +59,7 @@ class Factorization(Record, TwoFactors):
     def __init__(
         self,
         width: int | None = None,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         seed: int = 0,
@@ -122,6 +123,7 @@ class SymmetricFactorization(Record, TwoFactors):
     def __init__(
         self,
         width: int | None = None,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         seed: int = 0,
@@ -174,6 +176,7 @@ class DifferenceFactorization(Record, TwoFactors):
 
     def __init__(
         self,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         width: int | None = None,
@@ -185,8 +188,13 @@ class DifferenceFactorization(Record, TwoFactors):
             width = integer(who, "width", width, least=1)
         if seed is not None:
             seed = integer(who, "seed", seed, least=0)
-        fields = {"alpha": alpha, "log_alpha": log_alpha, "width": width, "seed": seed,
-                  "shape": None}  # fmt: skip
+        fields = {
+            "alpha": alpha,
+            "log_alpha": log_alpha,
+            "width": width,
+            "seed": seed,
+            "shape": None,
+        }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -231,14 +239,24 @@ class DifferenceFactorization(Record, TwoFactors):
 
 
 def _gaussian(
-    model: object, who: str, width: object, alpha: object, log_alpha: object, seed: object,
+    model: object,
+    who: str,
+    width: object,
+    alpha: object,
+    log_alpha: object,
+    seed: object,
     shape: Shape | None,
-) -> None:  # fmt: skip
+) -> None:
     """Fill in the fields of a model with a Gaussian start."""
     alpha, log_alpha = scale(who, alpha, log_alpha)
-    fields = {"width": integer(who, "width", width, least=1), "alpha": alpha,
-              "log_alpha": log_alpha, "seed": integer(who, "seed", seed, least=0),
-              "shape": shape, "factors": None}  # fmt: skip
+    fields = {
+        "width": integer(who, "width", width, least=1),
+        "alpha": alpha,
+        "log_alpha": log_alpha,
+        "seed": integer(who, "seed", seed, least=0),
+        "shape": shape,
+        "factors": None,
+    }
     for name, value in fields.items():
         object.__setattr__(model, name, value)
 
@@ -259,8 +277,14 @@ def _given(
     widths = {factor.shape[1] for factor in checked}
     if len(widths) > 1:
         raise ValueError(f"{who}: the factors must have the same width, got {sorted(widths)}")
-    fields = {"width": widths.pop(), "alpha": None, "log_alpha": None, "seed": None,
-              "shape": None, "factors": checked}  # fmt: skip
+    fields = {
+        "width": widths.pop(),
+        "alpha": None,
+        "log_alpha": None,
+        "seed": None,
+        "shape": None,
+        "factors": checked,
+    }
     for name, value in fields.items():
         object.__setattr__(model, name, value)
 

@@ -34,6 +34,7 @@ class ImageNet(Record):
 
     name: str
     function: ImageFunction
+    _: dataclasses.KW_ONLY
     alpha: float
     drawn: str
     seed: int
@@ -46,7 +47,7 @@ class ImageNet(Record):
         """The function that makes this net, with its arguments."""
         plan = self.function.plan
         written = (
-            {"hidden": plan[:-1]}
+            {"widths": plan[:-1]}
             if self.name == "dense_net"
             else {"plan": "-".join(map(str, plan))}
         )
@@ -94,9 +95,9 @@ class ImageNet(Record):
 
 
 def dense_net(
-    hidden: Sequence[int] = (5000,),
-    alpha: float | None = None,
+    widths: Sequence[int] = (5000,),
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "gaussian",
     seed: int = 0,
@@ -106,14 +107,14 @@ def dense_net(
 ) -> ImageNet:
     """A fully connected ReLU net on images as vectors, with one output per class.
 
-    `hidden` lists the units of its hidden layers. It starts from alpha (1 if not given) times
+    `widths` lists the units of its hidden layers. It starts from alpha (1 if not given) times
     weights of variance 2/inputs of their layer; `layers` multiplies each layer by a number more.
     With precision="double" it is trained in float64.
     """
     who = "dense_net"
-    sizes: list[Any] = [hidden] if np.ndim(hidden) == 0 else list(hidden)
+    sizes: list[Any] = [widths] if np.ndim(widths) == 0 else list(widths)
     plan: tuple[int | str, ...] = (
-        *(integer(who, "hidden", units, least=1) for units in sizes),
+        *(integer(who, "widths", units, least=1) for units in sizes),
         LAST,
     )
     function = ImageFunction(plan, convolutions=False)
@@ -122,8 +123,8 @@ def dense_net(
 
 def conv_net(
     plan: str = VGG,
-    alpha: float | None = None,
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "he_uniform",
     seed: int = 0,
@@ -170,7 +171,16 @@ def _net(
                 f"exp({size:.4g}) in a layer"
             )
     scale = math.exp(log_scaled) if log_alpha is not None else float(given or 1.0)
-    return ImageNet(who, function, scale, start, seed, factors, bool(unbiased), precision)
+    return ImageNet(
+        who,
+        function,
+        alpha=scale,
+        drawn=start,
+        seed=seed,
+        layers=factors,
+        unbiased=bool(unbiased),
+        precision=precision,
+    )
 
 
 @functools.lru_cache(maxsize=4)

@@ -101,8 +101,11 @@ def _begin(who: str, start: ArrayLike | None, ndim: int) -> Begin:
     """The start as one number or as an array of `ndim` dimensions."""
     if start is None:
         return 0.0
-    return real(who, "start", start) if np.ndim(start) == 0 else finite_array(who, "start", start,
-                                                                              ndim)  # fmt: skip
+    return (
+        real(who, "start", start)
+        if np.ndim(start) == 0
+        else finite_array(who, "start", start, ndim)
+    )
 
 
 def _filled(who: str, begin: Begin, shape: tuple[int, ...]) -> Array:

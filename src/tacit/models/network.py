@@ -52,11 +52,12 @@ ACTIVATIONS = {
 
 def two_layer(
     width: int,
+    *,
     alpha: float | None = None,
-    activation: str = "relu",
-    seed: int = 0,
-    bias: bool = False,
     log_alpha: float | None = None,
+    activation: str = "relu",
+    bias: bool = False,
+    seed: int = 0,
 ) -> FunctionModel:
     """f(x) = sum_j v_j sigma(<w_j, x>) from alpha times Gaussian weights, flat as (W, v).
 

@@ -57,8 +57,10 @@ class ReluFunction:
         table = parameters.reshape(2 if self.unbiased else 1, -1)
         shapes = self.shapes(features)
         ends = np.cumsum([rows * columns for rows, columns in shapes])
-        return [table[:, end - rows * columns : end].reshape(-1, rows, columns)
-                for end, (rows, columns) in zip(ends, shapes, strict=True)]  # fmt: skip
+        return [
+            table[:, end - rows * columns : end].reshape(-1, rows, columns)
+            for end, (rows, columns) in zip(ends, shapes, strict=True)
+        ]
 
     def _sums(self, weights: list[Any], X: Any) -> list[Any]:
         """What the units of every layer add up, before their ReLU."""
@@ -74,8 +76,8 @@ class ReluFunction:
 def relu_net(
     depth: int,
     width: int,
-    alpha: float | None = None,
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "he_uniform",
     seed: int = 0,
@@ -95,10 +97,18 @@ def relu_net(
     scale = math.exp(log_scale(WHO, depth, alpha, log_alpha, None))
     factors = layer_factors(WHO, depth, layers)
     function = ReluFunction(depth, width, bool(unbiased))
-    begin = functools.partial(_start, function=function, kind=start, scale=scale, seed=seed,
-                              factors=factors)  # fmt: skip
-    details = {"depth": depth, "width": width, "alpha": scale, "start": start, "seed": seed,
-               "layers": list(factors), "unbiased": bool(unbiased)}  # fmt: skip
+    begin = functools.partial(
+        _start, function=function, kind=start, scale=scale, seed=seed, factors=factors
+    )
+    details = {
+        "depth": depth,
+        "width": width,
+        "alpha": scale,
+        "start": start,
+        "seed": seed,
+        "layers": list(factors),
+        "unbiased": bool(unbiased),
+    }
     return FunctionModel(function, begin, homogeneity=depth, name=WHO, details=details)
 
 

@@ -43,12 +43,13 @@ class TokenMLP(Record):
     source does not print its start; this is PyTorch's: E ~ N(0, 1), and layers with n inputs
     uniform within 1/sqrt(n), biases too. Variant "code" is what the authors' program has: an
     embedding for each place, o the product of square matrices, no biases, embeddings uniform
-    within 1/sqrt(tokens) and layers with m outputs N(0, 1/m). `scale` multiplies the embeddings.
-    Training is in `precision` "single" or "double".
+    within 1/sqrt(tokens) and layers with m outputs N(0, 1/m). `embedding` is the number of entries
+    of an embedding, `width` that of the hidden units. `scale` multiplies the embeddings. Training
+    is in `precision` "single" or "double".
     """
 
     embedding: int = 64
-    hidden: int = 64
+    width: int = 64
     variant: str = "source"
     scale: float = 1.0
     seed: int = 0
@@ -56,7 +57,7 @@ class TokenMLP(Record):
 
     def __post_init__(self) -> None:
         integer(WHO, "embedding", self.embedding, least=1)
-        integer(WHO, "hidden", self.hidden, least=1)
+        integer(WHO, "width", self.width, least=1)
         integer(WHO, "seed", self.seed, least=0)
         positive(WHO, "scale", self.scale)
         one_of(WHO, "variant", self.variant, VARIANTS)
@@ -83,7 +84,7 @@ class TokenMLP(Record):
     def start(self, problem: TokenPairs) -> Tensors:
         """The parameters before training."""
         rng = np.random.default_rng(self.seed)
-        sizes = problem.tokens, self.embedding, self.hidden, problem.classes
+        sizes = problem.tokens, self.embedding, self.width, problem.classes
         draw = _source_start if self.variant == "source" else _code_start
         parts = draw(rng, *sizes).present()
         for name in {"embedding", "partner"} & set(parts):
@@ -116,33 +117,33 @@ class TokenMLP(Record):
             before = before + tensors.inner_bias
         return before.clip(0)
 
-    def scores(self, tensors: Tensors, hidden: Any) -> Any:
-        """b2 + W2 hidden, one row of logits for every row of hidden units."""
-        logits = hidden @ tensors.outer.T
+    def scores(self, tensors: Tensors, units: Any) -> Any:
+        """b2 + W2 units, one row of logits for every row of hidden units."""
+        logits = units @ tensors.outer.T
         return logits if tensors.outer_bias is None else logits + tensors.outer_bias
 
 
 def _source_start(
-    rng: np.random.Generator, tokens: int, width: int, hidden: int, classes: int
+    rng: np.random.Generator, tokens: int, embedded: int, width: int, classes: int
 ) -> Tensors:
     def layer(inputs: int, *shape: int) -> Any:
         return rng.uniform(-1, 1, shape) / math.sqrt(inputs)
 
     return Tensors(
-        embedding=rng.standard_normal((tokens, width)),
+        embedding=rng.standard_normal((tokens, embedded)),
         partner=None,
-        inner=layer(width, hidden, width),
-        inner_bias=layer(width, hidden),
-        outer=layer(hidden, classes, hidden),
-        outer_bias=layer(hidden, classes),
+        inner=layer(embedded, width, embedded),
+        inner_bias=layer(embedded, width),
+        outer=layer(width, classes, width),
+        outer_bias=layer(width, classes),
     )
 
 
 def _code_start(
-    rng: np.random.Generator, tokens: int, width: int, hidden: int, classes: int
+    rng: np.random.Generator, tokens: int, embedded: int, width: int, classes: int
 ) -> Tensors:
     def embedding() -> Any:
-        return rng.uniform(-1, 1, (tokens, width)) / math.sqrt(tokens)
+        return rng.uniform(-1, 1, (tokens, embedded)) / math.sqrt(tokens)
 
     def layer(outputs: int, inputs: int) -> Any:
         return rng.standard_normal((outputs, inputs)) / math.sqrt(outputs)
@@ -150,8 +151,8 @@ def _code_start(
     return Tensors(
         embedding=embedding(),
         partner=embedding(),
-        inner=layer(hidden, width),
+        inner=layer(width, embedded),
         inner_bias=None,
-        outer=layer(classes, hidden),
+        outer=layer(classes, width),
         outer_bias=None,
     )

@@ -28,7 +28,8 @@ class TokenQuadratic(Record):
     """
 
     width: int = 128
-    alpha: float = dataclasses.field(default=1.0, kw_only=True)
+    _: dataclasses.KW_ONLY
+    alpha: float = 1.0
     shared: bool = False
     seed: int = 0
     precision: str = "single"

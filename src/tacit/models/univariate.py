@@ -25,10 +25,11 @@ class Layers(NamedTuple):
 
 def univariate_relu(
     width: int,
+    *,
     alpha: float | None = None,
+    log_alpha: float | None = None,
     scaling: float = 1.0,
     seed: int = 0,
-    log_alpha: float | None = None,
 ) -> FunctionModel:
     """f(x) = w2 relu(w1 x + b1) + b2 minus a copy of itself, from alpha times a Gaussian start.
 
@@ -66,7 +67,7 @@ def kernel_move(net: Layers, x: Array, y: Array) -> Layers:
 
 
 def mean_kernel(
-    x: ArrayLike, other: ArrayLike, width: int, alpha: float, scaling: float = 1.0
+    x: ArrayLike, other: ArrayLike, width: int, *, alpha: float, scaling: float = 1.0
 ) -> Array:
     """The tangent kernel of `univariate_relu` at its start, averaged over the seeds exactly.
 

@@ -50,26 +50,28 @@ class CircleTeacher(Record):
 
 
 def circle_teacher(
-    samples: int = 10, units: int = 3, seed: int = 0, test: int = 1000
+    samples: int = 10, *, width: int = 3, test: int = 1000, seed: int = 0
 ) -> CircleTeacher:
-    """`samples` uniform points of the unit circle, labelled by a teacher with `units` ReLU units.
+    """`samples` uniform points of the unit circle, labelled by a teacher with `width` ReLU units.
 
     The defaults are W's. The teacher's weights are Gaussian, and all its outputs are divided by
     one number that makes their mean square over the circle one. `test` is the number of points of
     the even grid over the circle; an integral over it is exact to order 1/test^2.
     """
-    samples, units = (integer(WHO, "samples", samples, least=1),
-                      integer(WHO, "units", units, least=1))  # fmt: skip
+    samples = integer(WHO, "samples", samples, least=1)
+    width = integer(WHO, "width", width, least=1)
     seed, test = integer(WHO, "seed", seed, least=0), integer(WHO, "test", test, least=2)
     rng = np.random.default_rng(seed)
     angles = rng.uniform(0, 2 * np.pi, samples)
-    A, b = rng.standard_normal((units, 2)), rng.standard_normal(units)
+    A, b = rng.standard_normal((width, 2)), rng.standard_normal(width)
     b = b / np.sqrt(mean_square(A, b))
-    recipe = {"generator": WHO, "samples": samples, "units": units, "seed": seed, "test": test}
-    about = f"{samples} points on the circle, ReLU teacher of {units} units, seed {seed}"
+    recipe = {"generator": WHO, "samples": samples, "width": width, "seed": seed, "test": test}
+    about = f"{samples} points on the circle, ReLU teacher of {width} units, seed {seed}"
     grid = 2 * np.pi * np.arange(test) / test
-    training, held = (Regression(X, _outputs(A, b, X), noise=0.0, description=about, recipe=recipe)
-                      for X in map(_points, (angles, grid)))  # fmt: skip
+    training, held = (
+        Regression(X, _outputs(A, b, X), noise=0.0, description=about, recipe=recipe)
+        for X in map(_points, (angles, grid))
+    )
     return CircleTeacher(training, held, frozen(angles), frozen(A), frozen(b), about, recipe)
 
 

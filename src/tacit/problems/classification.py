@@ -76,7 +76,7 @@ THREE_POINTS = {
 }
 
 
-def three_points(name: str, loss: str = "exp") -> Classification:
+def three_points(name: str, *, loss: str = "exp") -> Classification:
     """The three points in R^3 constructed for a panel of M: M-F3b, M-F3c, M-F3d, M-F4a, M-F4b."""
     rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
     recipe = {"generator": "three_points", "name": name, "loss": loss}
@@ -85,7 +85,7 @@ def three_points(name: str, loss: str = "exp") -> Classification:
 
 
 def separable_points(
-    samples: int, dimension: int, margin: float = 0.0, seed: int = 0, loss: str = "exp"
+    samples: int, dimension: int, *, margin: float = 0.0, loss: str = "exp", seed: int = 0
 ) -> Classification:
     """Gaussian samples labelled by a random unit direction, none closer to it than `margin`.
 
@@ -101,19 +101,25 @@ def separable_points(
     height = X @ truth
     y = np.where(height >= 0, 1.0, -1.0)
     X += np.outer(y * np.maximum(margin - np.abs(height), 0.0), truth)
-    recipe = {"generator": who, "samples": samples, "dimension": dimension, "margin": margin,
-              "seed": seed, "loss": loss}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "margin": margin,
+        "seed": seed,
+        "loss": loss,
+    }
     description = f"{samples} Gaussian samples in dimension {dimension} on two sides of a plane"
     return Classification(X, y, loss, truth, f"{description}, seed {seed}", recipe)
 
 
-def uniform_points(samples: int = 10, dimension: int = 10, seed: int = 0) -> Classification:
+def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> Classification:
     """M-F8(a): points with all coordinates U(0, 1), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 1, (samples, dimension))
     return _one_class(X, "uniform_points", f"{samples} points U(0, 1)^{dimension}", seed)
 
 
-def spiked_points(samples: int = 4, dimension: int = 10, seed: int = 0) -> Classification:
+def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Classification:
     """M-F8(b): first coordinate 1, the others U(0, 0.5), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 0.5, (samples, dimension))
     X[:, 0] = 1

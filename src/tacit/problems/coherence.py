@@ -30,12 +30,13 @@ def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
 
 
 def coherent_completion(
-    truth: ArrayLike,
     samples: int,
+    truth: ArrayLike,
+    *,
     tau: float,
-    seed: int = 0,
     least: bool = False,
     loss: str = "squares",
+    seed: int = 0,
 ) -> Completion:
     """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
 

@@ -10,7 +10,7 @@ from tacit.problems.population import MajorityCube, WideMargin
 
 
 def majority(
-    samples: int, dimension: int, seed: int = 0, relevant: int = 3, loss: str = "logistic"
+    samples: int, dimension: int, *, relevant: int = 3, loss: str = "logistic", seed: int = 0
 ) -> Classification:
     """L-F1: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
 
@@ -26,8 +26,14 @@ def majority(
     y = np.sign(X[:, :relevant].sum(axis=1))
     truth = np.zeros(dimension)
     truth[:relevant] = 1 / np.sqrt(relevant)
-    recipe = {"generator": who, "samples": samples, "dimension": dimension, "seed": seed,
-              "relevant": relevant, "loss": loss}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "seed": seed,
+        "relevant": relevant,
+        "loss": loss,
+    }
     description = (
         f"{samples} corners of the cube {{-1, 1}}^{dimension} with the majority of "
         f"{relevant} signs, seed {seed}"
@@ -36,7 +42,7 @@ def majority(
 
 
 def wide_margin(
-    samples: int, dimension: int, gamma: float, seed: int = 0, loss: str = "logistic"
+    samples: int, dimension: int, *, gamma: float, loss: str = "logistic", seed: int = 0
 ) -> Classification:
     """L-F2: Gaussian points on two sides of a plane in general position, a gap `gamma` apart.
 
@@ -51,8 +57,14 @@ def wide_margin(
     push = population.gamma / 2 * truth
     for row, label in zip(X, y, strict=True):  # an outer product would be as large as X
         row += label * push
-    recipe = {"generator": who, "samples": samples, "dimension": dimension,
-              "gamma": population.gamma, "seed": seed, "loss": loss}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "gamma": population.gamma,
+        "seed": seed,
+        "loss": loss,
+    }
     description = (
         f"{samples} Gaussian points in dimension {dimension} on two sides of a plane, "
         f"gap {population.gamma:g}, seed {seed}"

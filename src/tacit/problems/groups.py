@@ -21,7 +21,12 @@ def permutations(degree: int) -> Integers:
 
 
 def permutation_group(
-    degree: int, operation: str = "xy", fraction: float = 0.5, seed: int = 0, ordered: bool = True
+    degree: int,
+    *,
+    operation: str = "xy",
+    fraction: float = 0.5,
+    ordered: bool = True,
+    seed: int = 0,
 ) -> TokenPairs:
     """Pairs (x, y) of S_n, n = `degree`, with their product as the class, split at random.
 

@@ -21,14 +21,14 @@ __all__ = [
 
 
 def low_rank_completion(
-    dimension: int, rank: int, samples: int, seed: int = 0, loss: str = "squares"
+    samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Completion:
     """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
 
-    W Appendix A, Figure 5, has dimension=10, rank=1, samples=60.
+    W Appendix A, Figure 5, has samples=60, dimension=10, rank=1.
     """
     who = "low_rank_completion"
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
     recipe["loss"] = loss
     if recipe["samples"] > dimension**2:
         raise ValueError(
@@ -46,11 +46,11 @@ def low_rank_completion(
 
 
 def gaussian_sensing(
-    dimension: int, rank: int, samples: int, seed: int = 0, loss: str = "squares"
+    samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
 ) -> Sensing:
     """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix."""
     who = "gaussian_sensing"
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
     recipe["loss"] = loss
     truth = _low_rank(rng, recipe)
     measurements = rng.standard_normal((recipe["samples"], *truth.shape)) / recipe["dimension"]
@@ -63,7 +63,7 @@ def gaussian_sensing(
 
 
 def commuting_sensing(
-    dimension: int, samples: int, seed: int = 0, rank: int = 1, rotated: bool = True
+    samples: int, dimension: int, *, rank: int = 1, rotated: bool = True, seed: int = 0
 ) -> Sensing:
     """Measurements B diag(x_n) B^T that all commute, of a truth of `rank` in the same basis.
 
@@ -73,7 +73,7 @@ def commuting_sensing(
     who = "commuting_sensing"
     if not isinstance(rotated, bool | np.bool_):
         raise ValueError(f"{who}: rotated must be True or False, got {rotated!r}")
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
     recipe["rotated"] = bool(rotated)
     d = recipe["dimension"]
     spectra = rng.standard_normal((recipe["samples"], d)) / np.sqrt(d)
@@ -91,7 +91,7 @@ def commuting_sensing(
 
 
 def multiplication_table(
-    dimension: int, fraction: float, seed: int = 0, mirrored: bool = True
+    dimension: int, *, fraction: float, mirrored: bool = True, seed: int = 0
 ) -> Completion:
     """A share of the entries of the table i * j / dimension^2 for i, j = 1 .. dimension.
 
@@ -115,8 +115,13 @@ def multiplication_table(
     seen = pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))]
     if mirrored:
         seen = np.concatenate([seen, seen[seen[:, 0] < seen[:, 1]][:, ::-1]])
-    recipe = {"generator": who, "dimension": dimension, "fraction": fraction, "seed": seed,
-              "mirrored": bool(mirrored)}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "dimension": dimension,
+        "fraction": fraction,
+        "seed": seed,
+        "mirrored": bool(mirrored),
+    }
     description = (
         f"{count} of {len(pairs)} products in the {dimension} x {dimension} multiplication table "
         f"over {dimension}^2, seed {seed}"
@@ -126,7 +131,7 @@ def multiplication_table(
 
 
 def _recipe(
-    who: str, dimension: int, rank: int, samples: int, seed: int
+    who: str, samples: int, dimension: int, rank: int, seed: int
 ) -> tuple[dict[str, Any], np.random.Generator]:
     """The checked arguments and the generator they seed."""
     dimension = integer(who, "dimension", dimension, least=1)
@@ -135,8 +140,13 @@ def _recipe(
     seed = integer(who, "seed", seed, least=0)
     if rank > dimension:
         raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
-    recipe = {"generator": who, "dimension": dimension, "rank": rank, "samples": samples,
-              "seed": seed}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "rank": rank,
+        "seed": seed,
+    }
     return recipe, np.random.default_rng(seed)
 
 

@@ -25,11 +25,12 @@ LARGEST = 2**11  # pairs are stored one by one, and cubes must stay exact
 
 
 def modular_arithmetic(
-    operation: str | Operation,
     modulus: int,
+    *,
+    operation: str | Operation,
     fraction: float = 0.4,
-    seed: int = 0,
     ordered: bool = True,
+    seed: int = 0,
 ) -> TokenPairs:
     """Pairs (x, y) over Z/p with the class x operation y mod p, a random `fraction` for training.
 

@@ -15,10 +15,11 @@ WHO = "sparse_recovery"
 def sparse_recovery(
     samples: int,
     dimension: int,
+    *,
     sparsity: int,
-    seed: int = 0,
-    snr: float = 1e8,
     loss: str = "half squares",
+    snr: float = 1e8,
+    seed: int = 0,
 ) -> Regression:
     """y = X a + noise with X ~ N(0, 1/samples) and `sparsity` entries of a ~ N(0, 1/dimension).
 

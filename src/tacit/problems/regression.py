@@ -107,7 +107,7 @@ class Regression(Record):
 
 
 def sparse_regression(
-    samples: int, dimension: int, sparsity: int, noise: float = 0.1, seed: int = 0
+    samples: int, dimension: int, *, sparsity: int, noise: float = 0.1, seed: int = 0
 ) -> Regression:
     """x ~ N(0, I) and y ~ N(<truth, x>, noise^2), with a truth of `sparsity` equal entries.
 

@@ -22,8 +22,8 @@ class R(SignedPair):
 
     def __init__(
         self,
-        alpha: float | None = None,
         *,
+        alpha: float | None = None,
         log_alpha: float | None = None,
         mu: float | None = None,
         shape: ArrayLike | None = None,

@@ -27,8 +27,8 @@ class Q(SignedPair):
     def __init__(
         self,
         depth: int = 2,
-        alpha: float | None = None,
         *,
+        alpha: float | None = None,
         log_alpha: float | None = None,
         mu: float | None = None,
         shape: ArrayLike | None = None,

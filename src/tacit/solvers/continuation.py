@@ -131,9 +131,7 @@ class Walker:
         self.longest = 8 * pair.power
 
     @classmethod
-    def resumed(
-        cls, pair: SignedPair, X: Array, y: Array, m: float, state: DualState
-    ) -> Walker:  # fmt: skip
+    def resumed(cls, pair: SignedPair, X: Array, y: Array, m: float, state: DualState) -> Walker:
         """A walker put down at a state near the solution at m; `newton` takes it there."""
         walker = cls.__new__(cls)
         walker.stand(pair, X, y)

@@ -22,8 +22,8 @@ from tacit.records import Record
 class LinearLimit(Record):
     """Where gradient descent ends and how fast: |a(t) - point| <= rate^t |a(0) - point|.
 
-    `step_bound` is the step from which it no longer converges, and `slowest` counts the steps in
-    which the slowest direction shrinks by a factor e.
+    `step_bound` is the learning rate from which it no longer converges, and `slowest` counts the
+    steps in which the slowest direction shrinks by a factor e.
     """
 
     point: Array
@@ -36,23 +36,24 @@ class LinearLimit(Record):
 
 
 def least_squares_limit(
-    X: ArrayLike, y: ArrayLike, step: float, start: ArrayLike | None = None
+    X: ArrayLike, y: ArrayLike, learning_rate: float, start: ArrayLike | None = None
 ) -> LinearLimit:
     """The least squares point nearest to `start` (zero unless given), and the rate towards it.
 
     It is start + X^+ (y - X start): N's (X^T X)^+ X^T y only if the start has no part outside the
-    row space of X. The rate is the largest |1 - step sigma^2| over the singular values sigma > 0.
+    row space of X. The rate is the largest |1 - learning_rate sigma^2| over the singular values
+    sigma > 0.
     """
     who = "least_squares_limit"
     X, y = regression_data(who, X, y)
     origin = np.zeros(X.shape[1]) if start is None else _start(who, start, X.shape[1])
     sizes = _spectrum(who, X)
     bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(who, step, bound) * sizes).max())
+    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
     return LinearLimit(origin + np.linalg.pinv(X) @ (y - X @ origin), rate, bound)
 
 
-def ridge_limit(X: ArrayLike, y: ArrayLike, step: float, beta: float) -> LinearLimit:
+def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -> LinearLimit:
     """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate rho_2 towards it.
 
     The gradient of the penalty is 2 beta a, so 2 beta stands where N theorem 3.6 prints beta: in
@@ -65,13 +66,18 @@ def ridge_limit(X: ArrayLike, y: ArrayLike, step: float, beta: float) -> LinearL
     if len(sizes) < X.shape[1]:  # a direction that X does not measure feels the penalty alone
         sizes = np.append(sizes, 2 * beta)
     bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(who, step, bound) * sizes).max())
+    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
     gram = X.T @ X + 2 * beta * np.eye(X.shape[1])
     return LinearLimit(np.asarray(np.linalg.solve(gram, X.T @ y), dtype=float), rate, bound)
 
 
 def descent_points(
-    X: ArrayLike, y: ArrayLike, step: float, beta: float, start: ArrayLike, steps: ArrayLike
+    X: ArrayLike,
+    y: ArrayLike,
+    learning_rate: float,
+    beta: float,
+    start: ArrayLike,
+    steps: ArrayLike,
 ) -> Array:
     """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly.
 
@@ -86,12 +92,12 @@ def descent_points(
         raise ValueError(f"{who}: beta and steps must be >= 0, got {beta} and {counts.min():g}")
     values, basis = np.linalg.eigh(X.T @ X)
     sizes = np.maximum(values, 0.0) + 2 * beta
-    step = _stable(who, step, 2 / float(sizes.max()))
+    rate = _stable(who, learning_rate, 2 / float(sizes.max()))
     origin, pull = basis.T @ _start(who, start, X.shape[1]), basis.T @ (X.T @ y)
     # eigenvectors with eigenvalue zero and no decay stay where they are: nothing pulls on them
     still = sizes <= 1e-14 * sizes.max()
     point = np.where(still, origin, pull / np.where(still, 1.0, sizes))
-    factors = np.where(still, 1.0, 1 - step * sizes)
+    factors = np.where(still, 1.0, 1 - rate * sizes)
     powers = np.abs(factors) ** counts[:, None] * np.where(
         factors < 0, (-1.0) ** counts[:, None], 1
     )
@@ -110,7 +116,11 @@ def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
 
 
 def memorization_steps(
-    X: ArrayLike, y: ArrayLike, step: float, level: float, start: ArrayLike | None = None
+    X: ArrayLike,
+    y: ArrayLike,
+    learning_rate: float,
+    level: float,
+    start: ArrayLike | None = None,
 ) -> int:
     """The first step t1 of plain descent with (1/2)|X a - y|^2 <= level, exactly."""
     who = "memorization_steps"
@@ -119,7 +129,7 @@ def memorization_steps(
     origin = np.zeros(X.shape[1]) if start is None else _start(who, start, X.shape[1])
     sizes = _spectrum(who, X)
     left = np.linalg.svd(X, full_matrices=False)[0][:, : len(sizes)]
-    factors = np.abs(1 - _stable(who, step, 2 / float(sizes.max())) * sizes)
+    factors = np.abs(1 - _stable(who, learning_rate, 2 / float(sizes.max())) * sizes)
     residual = X @ origin - y
     seen = left.T @ residual
     never = 0.5 * float(np.sum((residual - left @ seen) ** 2))
@@ -136,9 +146,10 @@ def memorization_steps(
 class Delay(Record):
     """When source N expects a run to memorize and to generalize, and how well.
 
-    `t1` and `t2` count steps, `distance` is the numerator of t2 - t1 = distance / (step beta),
-    `error` the order step * beta of the error at t2, and `floor` what a run without the right
-    penalty cannot pass. N gives orders, not constants: see `tacit.slow_flow` for an exact t2.
+    `t1` and `t2` count steps, `distance` is the numerator of
+    t2 - t1 = distance / (learning_rate beta), `error` the order learning_rate * beta of the error
+    at t2, and `floor` what a run without the right penalty cannot pass. N gives orders, not
+    constants: see `tacit.slow_flow` for an exact t2.
     """
 
     t1: int
@@ -156,14 +167,16 @@ def predicted_delay(
     X: ArrayLike,
     y: ArrayLike,
     truth: ArrayLike,
-    step: float,
+    learning_rate: float,
     beta: float,
     norm: str = "l1",
     level: float = 1e-4,
 ) -> Delay:
     """t1, t2 and the errors that source N predicts for descent from (nearly) zero.
 
-    Training is solved at (1/2)|X a - y|^2 <= level. The distance from the least squares point to
+    The objective is (1/2)|X a - y|^2 + beta |a|: `beta` is N's letter for the weight of the
+    penalty, the number before the regularizer in `train(..., penalty=beta * L1())`. Training is
+    solved at (1/2)|X a - y|^2 <= level. The distance from the least squares point to
     the truth is in the dual norm of the penalty: the largest entry for "l1" (N theorems 3.1 and
     3.3), the operator norm for "nuclear" (N theorems 3.4 and 3.5; `truth` is then a matrix and X
     has a column for each of its entries, row after row).
@@ -171,9 +184,9 @@ def predicted_delay(
     who = "predicted_delay"
     one_of(who, "norm", norm, ("l1", "nuclear"))
     truth = finite_array(who, "truth", truth, ndim=1 if norm == "l1" else 2)
-    pace = positive(who, "step", step) * positive(who, "beta", beta)
-    t1 = memorization_steps(X, y, step, level)
-    gap = (least_squares_limit(X, y, step).point - truth.ravel()).reshape(truth.shape)
+    pace = positive(who, "learning_rate", learning_rate) * positive(who, "beta", beta)
+    t1 = memorization_steps(X, y, learning_rate, level)
+    gap = (least_squares_limit(X, y, learning_rate).point - truth.ravel()).reshape(truth.shape)
     distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
     return Delay(t1, t1 + distance / pace, distance, pace, error_floor(X, truth.ravel()))
 
@@ -194,13 +207,13 @@ def _start(who: str, start: ArrayLike, dimension: int, name: str = "start") -> A
     return vector
 
 
-def _stable(who: str, step: float, bound: float) -> float:
-    """`step`, which must be below the bound where descent stops converging."""
-    step = positive(who, "step", step)
-    if step >= bound:
-        rule = f"step must be below {bound:.6g}, 2 over the largest curvature of the objective"
-        raise ValueError(f"{who}: {rule}, got {step:g}; take a smaller step")
-    return step
+def _stable(who: str, learning_rate: float, bound: float) -> float:
+    """`learning_rate`, which must be below the bound where descent stops converging."""
+    rate = positive(who, "learning_rate", learning_rate)
+    if rate >= bound:
+        rule = f"learning_rate must be below {bound:.6g}, 2 over the largest curvature"
+        raise ValueError(f"{who}: {rule} of the objective, got {rate:g}; take a smaller one")
+    return rate
 
 
 def _first(true_at: Callable[[int], bool]) -> int:

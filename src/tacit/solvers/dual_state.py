@@ -108,9 +108,12 @@ class PowerLaw(DualState):
     def moved(self, dnu: Array, ds: Array) -> PowerLaw:
         step = self.kappa * ds
         return dataclasses.replace(
-            self, nu=self.nu + dnu, s=self.s + step, above=self.above - step,
+            self,
+            nu=self.nu + dnu,
+            s=self.s + step,
+            above=self.above - step,
             below=self.below + step,
-        )  # fmt: skip
+        )
 
     def room(self, ds: Array) -> float:
         step = self.kappa * ds

@@ -19,12 +19,12 @@ from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
 from tacit.solvers.data import after_problem, unpacked
 from tacit.solvers.solution import (
-    ROUNDING,
     SMALL,
     SOLVED,
     Found,
     Solution,
     as_sum,
+    beyond_rounding,
     judged,
     kkt_residual,
     log_value_of,
@@ -76,7 +76,7 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.low_rank_completion(5, rank=1, samples=14, seed=1)
+    >>> problem = tacit.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
     >>> tacit.interpolate(problem, tacit.Nuclear()).matrix.shape
     (5, 5)
     """
@@ -212,9 +212,3 @@ def certified(
     log_value = log_value_of(regularizer, beta, value) if valued else np.nan
     certificate = residual, kkt, steps, outcome, log_value, log_unit
     return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))
-
-
-def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
-    """The residual without what rounding of beta explains."""
-    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
-    return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))

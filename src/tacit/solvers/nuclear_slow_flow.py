@@ -15,34 +15,35 @@ QUIET, STILL = 1000, 1e-7  # it is over when so many steps lower the norm by no 
 def nuclear_slow_flow(
     X: ArrayLike,
     start: ArrayLike,
-    pace: float,
+    learning_rate: float,
     target: ArrayLike | None = None,
     error: float = 0.0,
 ) -> SlowFlow:
     """Steepest descent of |A|_* on {X vec(A) = X vec(start)} from `start`, as flat points.
 
-    Euler steps dA = -pace P(U V^T), P the projection on the kernel of X. Singular values that
-    come to zero hop over it by `pace`, so errors of that size are not resolved. The path ends
-    early within `error` of a `target`.
+    Euler steps dA = -learning_rate P(U V^T), P the projection on the kernel of X. Singular values
+    that come to zero hop over it by `learning_rate`, so errors of that size are not resolved. The
+    path ends early within `error` of a `target`.
     """
     X, matrix = finite_array(WHO, "X", X, ndim=2), finite_array(WHO, "start", start, ndim=2)
     if matrix.size != X.shape[1]:
         rule = f"start must have one entry per column of X ({X.shape[1]})"
         raise ValueError(f"{WHO}: {rule}, got shape {matrix.shape}")
     goal = None if target is None else finite_array(WHO, "target", target, ndim=2)
-    pace, rows = positive(WHO, "pace", pace), np.linalg.svd(X, full_matrices=False)[2]
+    rate = positive(WHO, "learning_rate", learning_rate)
+    rows = np.linalg.svd(X, full_matrices=False)[2]
     points, lowest, quiet = [matrix.ravel()], np.inf, 0
     while quiet < QUIET:
         if goal is not None and np.linalg.norm(matrix - goal) <= error:
-            return _path(points, pace)
+            return _path(points, rate)
         u, s, v = np.linalg.svd(matrix, full_matrices=False)
         pull = ((u * (s > 1e-12 * s[0])) @ v).ravel()
-        matrix = matrix - pace * (pull - rows.T @ (rows @ pull)).reshape(matrix.shape)
+        matrix = matrix - rate * (pull - rows.T @ (rows @ pull)).reshape(matrix.shape)
         points.append(matrix.ravel())
         lower = s.sum() < (1 - STILL) * lowest
         lowest, quiet = (float(s.sum()), 0) if lower else (lowest, quiet + 1)
-    return _path(points[: len(points) - quiet], pace)
+    return _path(points[: len(points) - quiet], rate)
 
 
-def _path(points: list[Array], pace: float) -> SlowFlow:
-    return SlowFlow(np.arange(len(points)) * np.float64(pace), np.array(points))
+def _path(points: list[Array], rate: float) -> SlowFlow:
+    return SlowFlow(np.arange(len(points)) * np.float64(rate), np.array(points))

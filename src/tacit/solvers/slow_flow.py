@@ -1,8 +1,8 @@
 """The slow phase after memorization: steepest descent of the l1 norm among interpolators.
 
-Once X a = y, descent on (1/2)|X a - y|^2 + beta |a|_1 with a small step * beta follows
-da/dtau = -P s in tau = step * beta * steps, P the projection on the kernel of X and s the
-subgradient of |a|_1 that makes P s shortest. This path is a chain of straight pieces: entries
+Once X a = y, descent on (1/2)|X a - y|^2 + beta |a|_1 with a small learning_rate * beta follows
+da/dtau = -P s in tau = learning_rate * beta * steps, P the projection on the kernel of X and s
+the subgradient of |a|_1 that makes P s shortest. This path is a chain of straight pieces: entries
 that reach zero stay there while they can. It gives the delay of source N exactly, constant
 included, where N gives its order |a_hat - a*|_inf.
 """
@@ -32,7 +32,7 @@ class SlowFlow(Record):
 
     @property
     def time(self) -> float:
-        """tau at the end: with step * beta small, training takes time/(step beta) more steps."""
+        """tau at the end: training takes about time / (learning_rate * beta) more steps."""
         return float(self.tau[-1])
 
     @property

@@ -134,9 +134,7 @@ def primal_residual(X: Array, y: Array, beta: Array) -> float:
     return float(np.abs(exact.missing(X, beta, y)).max() / (scale if scale > 0 else 1.0))
 
 
-def normalized(
-    regularizer: Measure, beta: Array, log_unit: float
-) -> tuple[Measure, Array]:  # fmt: skip
+def normalized(regularizer: Measure, beta: Array, log_unit: float) -> tuple[Measure, Array]:
     """(regularizer, beta) in the unit of beta in which a dual in e^log_unit is the dual itself."""
     if not log_unit or regularizer.degree is None:
         return regularizer, beta
@@ -173,8 +171,14 @@ def of_root(solution: Solution) -> Solution:
     (dual, *rest), log_unit = representable(
         np.vstack([solution.dual, *solution.dual_rest]), 0, log_unit
     )
-    changed = {"value": exponential(log_value), "log_value": log_value, "dual_rest": tuple(rest)}
-    return dataclasses.replace(solution, dual=dual, log_dual_unit=log_unit, **changed)
+    return dataclasses.replace(
+        solution,
+        dual=dual,
+        dual_rest=tuple(rest),
+        log_dual_unit=log_unit,
+        value=exponential(log_value),
+        log_value=log_value,
+    )
 
 
 def restored(
@@ -216,3 +220,9 @@ def out_of_range(inner: Array, units: Units) -> Outcome:
     size = (math.log(float(np.abs(inner).max())) + units.log_size) / math.log(10)
     text = f"the predictor has entries of size 1e{size:+.0f}, which float64 does not hold"
     return Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
+
+
+def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
+    """The residual without what rounding of beta explains."""
+    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
+    return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))

@@ -121,15 +121,19 @@ def _last(whole: Any) -> Value:
 
 def _probed(name: str, probe: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Value]:
     """A probe's value under its name, or the fields of its record as name_field."""
-    arguments = {key: resolved(f"probes.{name}", value, scope)
-                 for key, value in probe.items() if key != IS}  # fmt: skip
+    arguments = {
+        key: resolved(f"probes.{name}", value, scope) for key, value in probe.items() if key != IS
+    }
     found = named("study", f"probes.{name}", probe[IS])(**arguments)
     if dataclasses.is_dataclass(found):
         found = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.repr}
     if not isinstance(found, Mapping):
         return {name: _value(name, found, None)}
-    return {f"{name}_{key}": _value(f"{name}_{key}", value, None)
-            for key, value in found.items() if _storable(value)}  # fmt: skip
+    return {
+        f"{name}_{key}": _value(f"{name}_{key}", value, None)
+        for key, value in found.items()
+        if _storable(value)
+    }
 
 
 def _storable(value: object) -> bool:

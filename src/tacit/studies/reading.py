@@ -59,8 +59,10 @@ def presets() -> tuple[str, ...]:
 def preset_forms() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Title and forms of every study that comes with tacit."""
     tables = {name: _table(PRESETS / f"{name}.toml") for name in presets()}
-    return {name: (table.get("title", ""), (QUICK, *read_forms(name, table, KEYS)))
-            for name, table in tables.items()}  # fmt: skip
+    return {
+        name: (table.get("title", ""), (QUICK, *read_forms(name, table, KEYS)))
+        for name, table in tables.items()
+    }
 
 
 def _table(path: Path) -> dict[str, Any]:

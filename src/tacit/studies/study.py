@@ -113,8 +113,11 @@ class Study(Record):
         """The whole description as plain JSON values; `Study(**...)` makes the study again."""
         grid = {axis.key: list(axis.values) for axis in self.axes}
         seeds = None if self.seed_values is None else list(self.seed_values)
-        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
-               if field.init and field.name not in ("grid", "seeds", "source")}  # fmt: skip
+        own = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.init and field.name not in ("grid", "seeds", "source")
+        }
         kept = {key: value for key, value in own.items() if value not in (None, (), {}, "")}
         found = json.loads(json.dumps({**kept, "grid": grid, "seeds": seeds}))
         return dict(found)

@@ -93,10 +93,15 @@ def read_threshold(who: str, table: Mapping[str, Any]) -> Threshold:
     spacing = one_of(who, "threshold.spacing", table.get("spacing", "log"), SPACINGS)
     low, high = _ends(who, table.get("between"), spacing)
     return Threshold(
-        axis=table["axis"], low=low, high=high, measure=table["measure"],
-        level=real(who, f"threshold.{side}", table[side]), below=side == "below", spacing=spacing,
+        axis=table["axis"],
+        low=low,
+        high=high,
+        measure=table["measure"],
+        level=real(who, f"threshold.{side}", table[side]),
+        below=side == "below",
+        spacing=spacing,
         tolerance=positive(who, "threshold.tolerance", table.get("tolerance", 0.01)),
-    )  # fmt: skip
+    )
 
 
 def _ends(who: str, given: Any, spacing: str) -> tuple[float, float]:
@@ -186,8 +191,10 @@ class Line:
 
     def result(self) -> Result:
         """The line as one row of the dataset."""
-        trials = {"tried": (("trial",), np.array(self.tried)),
-                  "measured": (("trial",), np.array(self.measured))}  # fmt: skip
+        trials = {
+            "tried": (("trial",), np.array(self.tried)),
+            "measured": (("trial",), np.array(self.measured)),
+        }
         if self.failure:
             return dataclasses.replace(self.failure, values=trials)
         if self.ends_agree:
@@ -195,8 +202,12 @@ class Line:
             sentence = f"{self.rule.measure} is {ends}{self.rule.high:g}: no threshold between"
             return Result(Kind.INFEASIBLE.value, sentence, trials, 0.0)
         low, high = self.bracket
-        found = {"threshold": low if self.rising else high, "lower": low, "upper": high,
-                 "trials": len(self.tried)}  # fmt: skip
+        found = {
+            "threshold": low if self.rising else high,
+            "lower": low,
+            "upper": high,
+            "trials": len(self.tried),
+        }
         return Result(Kind.SOLVED.value, "", {**found, **trials}, 0.0)
 
 

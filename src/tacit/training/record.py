@@ -140,10 +140,9 @@ def times_to_record(who: str, given: Sequence[Rule], first: float, last: float) 
     for rule in given:
         if isinstance(rule, At):
             found |= {t for t in rule.moments(who, "times") if 0 < t < last}
-        if not isinstance(rule, LogSpaced):
-            continue
-        count = int(rule.per_decade * math.log10(last / first) * (1 + 1e-12)) + 1
-        found |= {first * 10 ** (k / rule.per_decade) for k in range(count)}
+        elif isinstance(rule, LogSpaced):
+            count = int(rule.per_decade * math.log10(last / first) * (1 + 1e-12)) + 1
+            found |= {first * 10 ** (k / rule.per_decade) for k in range(count)}
     return sorted(t for t in found if t <= last)
 
 

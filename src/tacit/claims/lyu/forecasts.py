@@ -92,14 +92,14 @@ def grid(size: Size) -> Iterator[Case]:
         for n, d in ((50, 500), (30, 150)):
             yield Case("majority", f"n={n} d={d}, {where}", majority(n, d, seed=seed), net, rate)
         yield Case("majority, depth 3", where, majority(40, 300, seed=seed), deep, rate)
-        wide = wide_margin(24, 1500, 6.0, seed=seed)
+        wide = wide_margin(24, 1500, gamma=6.0, seed=seed)
         yield Case("wide margin", f"gamma=6 d=1500, {where}", wide, net, rate)
-        sparse = sparse_regression(30, 80, 2, noise=0.0, seed=seed)
+        sparse = sparse_regression(30, 80, sparsity=2, noise=0.0, seed=seed)
         yield Case("regression", where, sparse, net, rate)
-        table = multiplication_table(16, 0.5, seed=seed)
+        table = multiplication_table(16, fraction=0.5, seed=seed)
         yield Case("table", f"d=16, {where}", table, DifferenceFactorization(alpha=alpha), rate)
     # so wide that it forgives nearly all of the turning
-    wider = wide_margin(24, 6000, 16.0, seed=11)
+    wider = wide_margin(24, 6000, gamma=16.0, seed=11)
     yield Case("wide margin", "gamma=16 d=6000", wider, DiagonalNet(2, alpha=20.0), 1e-3)
 
 
@@ -169,8 +169,10 @@ def by_turn() -> tuple[int, list[str]]:
         run = train(model, problem, flow, stop=Time(expected.transition + 5e3)).dataset
         half = float(np.interp(45.0, run["turn"].values, run["t"].values))
         outside += not expected.low <= half <= expected.high
-        told.append(f"quadratic net, log alpha {log_alpha:g}: {half / 1e3:.2f}, "
-                    f"{(expected.transition - half) / 1e3:+.2f}")  # fmt: skip
+        told.append(
+            f"quadratic net, log alpha {log_alpha:g}: {half / 1e3:.2f}, "
+            f"{(expected.transition - half) / 1e3:+.2f}"
+        )
     return outside, told
 
 
@@ -186,14 +188,23 @@ def checks_of(family: str, results: list[Result]) -> list[Check]:
     """What the forecasts promise of one family: each run of it has to keep it."""
     outside = [r for r in results if not r.foreseen[0] <= r.measured <= r.foreseen[2]]
     return [
-        Check(f"{family}: worst error of the time foreseen for the test curve",
-              worst(r.error for r in results), tolerance=promised(family)),
+        Check(
+            f"{family}: worst error of the time foreseen for the test curve",
+            worst(r.error for r in results),
+            tolerance=promised(family),
+        ),
         Check(f"{family}: runs whose test curve turns outside of its interval", len(outside)),
-        Check(f"{family}: worst error of the time foreseen for the predictor",
-              worst(r.turning[1] - r.turns for r in results), tolerance=promised(family) / 2),
-        Check(f"{family}: worst error of the half turn that the run so far foresees",
-              worst(r.run - r.half_turn for r in results), tolerance=LATER),
-    ]  # fmt: skip
+        Check(
+            f"{family}: worst error of the time foreseen for the predictor",
+            worst(r.turning[1] - r.turns for r in results),
+            tolerance=promised(family) / 2,
+        ),
+        Check(
+            f"{family}: worst error of the half turn that the run so far foresees",
+            worst(r.run - r.half_turn for r in results),
+            tolerance=LATER,
+        ),
+    ]
 
 
 @claim(
@@ -208,8 +219,10 @@ def forecasts(size: Size) -> Evidence:
     cases = list(grid(size))
     tried = [one(case) for case in cases]
     results = [result for result in tried if result is not None]
-    families = {name: [r for r in results if r.case.family == name]
-                for name in dict.fromkeys(case.family for case in cases)}  # fmt: skip
+    families = {
+        name: [r for r in results if r.case.family == name]
+        for name in dict.fromkeys(case.family for case in cases)
+    }
     outside, nets = by_turn()
     other = Check("quadratic nets: runs whose half turn lies outside of its interval", outside)
     checks = {name: checks_of(name, found) for name, found in families.items() if found}
@@ -219,20 +232,45 @@ def forecasts(size: Size) -> Evidence:
         " in units of 1/rate",
         checks=[*(check for found in checks.values() for check in found), other],
         premises={
-            f"{name}: most runs show a clear late change":
-                (len(found) > sum(case.family == name for case in cases) / 2, len(found))
+            f"{name}: most runs show a clear late change": (
+                len(found) > sum(case.family == name for case in cases) / 2,
+                len(found),
+            )
             for name, found in families.items()
         },
         controls=controls(families, checks),
         findings=findings(families, nets),
-        plots=[Plot("forecast against measurement", "measured rate t", "forecast rate t",
-                    [*(Series(name, [r.measured for r in found], [r.foreseen[1] for r in found],
-                              "points") for name, found in families.items()),
-                     Series("log alpha", [r.measured for r in results],
-                            [r.naive for r in results], "points"),
-                     Series("equal", np.sort([r.measured for r in results]),
-                            np.sort([r.measured for r in results]), "dashed")])],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "forecast against measurement",
+                "measured rate t",
+                "forecast rate t",
+                [
+                    *(
+                        Series(
+                            name,
+                            [r.measured for r in found],
+                            [r.foreseen[1] for r in found],
+                            "points",
+                        )
+                        for name, found in families.items()
+                    ),
+                    Series(
+                        "log alpha",
+                        [r.measured for r in results],
+                        [r.naive for r in results],
+                        "points",
+                    ),
+                    Series(
+                        "equal",
+                        np.sort([r.measured for r in results]),
+                        np.sort([r.measured for r in results]),
+                        "dashed",
+                    ),
+                ],
+            )
+        ],
+    )
 
 
 def controls(families: dict[str, list[Result]], checks: dict[str, list[Check]]) -> dict[str, Check]:
@@ -245,8 +283,11 @@ def controls(families: dict[str, list[Result]], checks: dict[str, list[Check]]) 
     }
     found = {}
     for words, time in rivals.items():
-        misses = [checks[name][0].control(worst(time(r) - r.measured for r in results))
-                  for name, results in families.items() if results]  # fmt: skip
+        misses = [
+            checks[name][0].control(worst(time(r) - r.measured for r in results))
+            for name, results in families.items()
+            if results
+        ]
         most = max(misses, key=lambda check: check.excess)
         found[f"{words} ({most.name.split(':')[0]})"] = most
     return found

@@ -39,8 +39,10 @@ def without_decay(problem: Classification, alpha: float, t_max: float) -> Grokki
 
 
 def _curves(dataset: object) -> Grokking:
-    values = {name: dataset[name].values[1:]  # type: ignore[index]
-              for name in ("t", "train_accuracy", "test_accuracy")}  # fmt: skip
+    values = {
+        name: dataset[name].values[1:]  # type: ignore[index]
+        for name in ("t", "train_accuracy", "test_accuracy")
+    }
     keep = np.concatenate([[True], np.diff(values["t"]) > 0]) & (values["t"] > 0)
     t, train, test = (v[keep] for v in values.values())
     return grokking(t, train, test, level=LEVEL)
@@ -65,12 +67,21 @@ def sweep(size: Size) -> Evidence:
     longest = (math.log(ALPHAS[-1]) + 9) / RATES[-1]
     endless = [without_decay(p, float(ALPHAS[-1]), longest) for p in problems]
     small = [seen(p, SMALL, float(r)) for p in problems for r in RATES]
-    groks = Check("share of the 16 runs that grok", kinds.count("grok") / len(kinds), 1.0,
-                  kind="at least")  # fmt: skip
-    order = Check("share of neighbours in the grid with the longer delay where L says", ordered,
-                  1.0, kind="at least")  # fmt: skip
-    none = Check("share of runs without decay, or from alpha = 0.001, that grok",
-                 _share([*endless, *small]), 0.0, kind="at most")  # fmt: skip
+    groks = Check(
+        "share of the 16 runs that grok", kinds.count("grok") / len(kinds), 1.0, kind="at least"
+    )
+    order = Check(
+        "share of neighbours in the grid with the longer delay where L says",
+        ordered,
+        1.0,
+        kind="at least",
+    )
+    none = Check(
+        "share of runs without decay, or from alpha = 0.001, that grok",
+        _share([*endless, *small]),
+        0.0,
+        kind="at most",
+    )
     return Evidence(
         ran=f"{len(problems)} problems (80 of 300-dimensional cubes' corners, labels the majority"
         " of three coordinates), depth 2, logistic loss, 4 starts x 4 rates; no decay up to"
@@ -78,20 +89,28 @@ def sweep(size: Size) -> Evidence:
         checks=[groks, order, none],
         controls={
             "a larger start and a smaller decay make training itself later": order.control(
-                _ordered(fitted)),
+                _ordered(fitted)
+            ),
             "decay and a large start": none.control(_share([grid[-1][-1] for grid in grids])),
         },
         findings=[
-            "delay in units of 1/rate by start (alpha = " + ", ".join(f"{a:g}" for a in ALPHAS)
+            "delay in units of 1/rate by start (alpha = "
+            + ", ".join(f"{a:g}" for a in ALPHAS)
             + f") at rate {RATES[-1]:g}: "
             + ", ".join(f"{d * RATES[-1]:.2f}" for d in delays[0, :, -1]),
             "without decay the runs end as: " + "; ".join(g.reason for g in endless),
             "from alpha = 0.001: " + "; ".join(dict.fromkeys(g.reason for g in small)),
         ],
-        plots=[Plot("delay of grokking over start and decay", "alpha", "log10(t2/t1)",
-                    [Series(f"rate {r:g}", ALPHAS, ratios[0, :, k])
-                     for k, r in enumerate(RATES)], x_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "delay of grokking over start and decay",
+                "alpha",
+                "log10(t2/t1)",
+                [Series(f"rate {r:g}", ALPHAS, ratios[0, :, k]) for k, r in enumerate(RATES)],
+                x_scale="log",
+            )
+        ],
+    )
 
 
 def _ordered(delays: Array) -> float:

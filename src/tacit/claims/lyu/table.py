@@ -69,7 +69,8 @@ def untold(size: Size) -> list[Case]:
 
 def table(dimension: int, fraction: float, seed: int) -> Case:
     seen, both = (
-        multiplication_table(dimension, fraction, seed, mirrored=m) for m in (False, True)
+        multiplication_table(dimension, fraction=fraction, seed=seed, mirrored=m)
+        for m in (False, True)
     )
     return Case(seen, both)
 
@@ -137,31 +138,55 @@ def completion(size: Size) -> Evidence:
     nuclear = [least_nuclear(case) for case in tables]
     kernels = [kernel_matrix(case, ALPHAS[0]) for case in tables]
     runs = [[trained(case, alpha) for alpha in ALPHAS] for case in tables]
-    before = [np.array([distance(run.early, kernel) for run in row])
-              for row, kernel in zip(runs, kernels, strict=True)]  # fmt: skip
+    before = [
+        np.array([distance(run.early, kernel) for run in row])
+        for row, kernel in zip(runs, kernels, strict=True)
+    ]
     after = [errors(case, row, "late") for case, row in zip(tables, runs, strict=True)]
     last = max(errors(case, row, "last")[-1] for case, row in zip(tables, runs, strict=True))
-    ratio = max((_nuclear(row[-1].last) / found.value
-                 for row, found in zip(runs, nuclear, strict=True)),
-                key=_off)  # fmt: skip
+    ratio = max(
+        (_nuclear(row[-1].last) / found.value for row, found in zip(runs, nuclear, strict=True)),
+        key=_off,
+    )
     power = max((slope(ALPHAS, row) + 4 * (1 - EARLY) for row in before), key=abs)
-    falls = max((slope(ALPHAS, values) + 2 * (1 - row[0].second) * (LATE - 1)
-                 for values, row in zip(after, runs, strict=True)), key=abs)  # fmt: skip
+    falls = max(
+        (
+            slope(ALPHAS, values) + 2 * (1 - row[0].second) * (LATE - 1)
+            for values, row in zip(after, runs, strict=True)
+        ),
+        key=abs,
+    )
     soon = min(conditions(case.seen, followed(case, ALPHAS[-1], EARLY)[0])[0] for case in tables)
-    near = Check("largest distance to the kernel interpolant at alpha = 1000, c = 1/2",
-                 max(row[-1] for row in before), 1e-4, kind="at most")  # fmt: skip
-    lazy = Check("largest deviation of that distance's exponent in alpha from -4c", power,
-                 tolerance=0.1)  # fmt: skip
+    near = Check(
+        "largest distance to the kernel interpolant at alpha = 1000, c = 1/2",
+        max(row[-1] for row in before),
+        1e-4,
+        kind="at most",
+    )
+    lazy = Check(
+        "largest deviation of that distance's exponent in alpha from -4c", power, tolerance=0.1
+    )
     least = Check("nuclear norm over the least that fits, alpha = 1000, c = 2", ratio, 1.0, 0.01)
     solved = Check("largest test error at alpha = 1000, c = 2", last, 1e-4, kind="at most")
-    rate = Check("largest deviation of the test error's exponent in alpha (c = 1) from"
-                 " -2c(1 - s), s the second singular value of the certificate", falls,
-                 tolerance=0.1)  # fmt: skip
-    kkt = Check("largest KKT residual of the parameters at alpha = 1000, c = 2",
-                max(row[-1].kkt for row in runs), 0.01, kind="at most")  # fmt: skip
+    rate = Check(
+        "largest deviation of the test error's exponent in alpha (c = 1) from"
+        " -2c(1 - s), s the second singular value of the certificate",
+        falls,
+        tolerance=0.1,
+    )
+    kkt = Check(
+        "largest KKT residual of the parameters at alpha = 1000, c = 2",
+        max(row[-1].kkt for row in runs),
+        0.01,
+        kind="at most",
+    )
     others = [_excesses(case) for case in untold(size)]
-    selects = Check("the same where the table itself has a larger nuclear norm",
-                    max((run for run, _ in others), key=_off), 1.0, 0.01)  # fmt: skip
+    selects = Check(
+        "the same where the table itself has a larger nuclear norm",
+        max((run for run, _ in others), key=_off),
+        1.0,
+        0.01,
+    )
     return Evidence(
         ran=f"{len(tables)} tables ({tables[0].seen.description}), alpha = 10, 100, 1000, rate"
         f" {RATE:g} next to the sum of squares, trained in the parameters; times in units of the"
@@ -170,31 +195,55 @@ def completion(size: Size) -> Evidence:
         premises=_premises(tables, nuclear, kernels),
         controls={
             "the matrix of least nuclear norm before the transition": near.control(
-                min(distance(row[-1].early, found.matrix)
-                    for row, found in zip(runs, nuclear, strict=True))),
+                min(
+                    distance(row[-1].early, found.matrix)
+                    for row, found in zip(runs, nuclear, strict=True)
+                )
+            ),
             "the least nuclear norm before the transition: the same exponent": lazy.control(
-                min(slope(ALPHAS, np.array([distance(run.early, found.matrix) for run in row]))
-                    + 4 * (1 - EARLY) for row, found in zip(runs, nuclear, strict=True))),
+                min(
+                    slope(ALPHAS, np.array([distance(run.early, found.matrix) for run in row]))
+                    + 4 * (1 - EARLY)
+                    for row, found in zip(runs, nuclear, strict=True)
+                )
+            ),
             "the kernel interpolant's nuclear norm after it": least.control(
-                min(_nuclear(kernel) / found.value
-                    for kernel, found in zip(kernels, nuclear, strict=True))),
+                min(
+                    _nuclear(kernel) / found.value
+                    for kernel, found in zip(kernels, nuclear, strict=True)
+                )
+            ),
             "the kernel interpolant's test error": solved.control(
-                min(case.seen.test_error(kernel)
-                    for case, kernel in zip(tables, kernels, strict=True))),
+                min(
+                    case.seen.test_error(kernel)
+                    for case, kernel in zip(tables, kernels, strict=True)
+                )
+            ),
             "the KKT residual before the transition": kkt.control(soon),
             "the table where another matrix has a smaller norm": selects.control(
-                min(own for _, own in others)),
+                min(own for _, own in others)
+            ),
             "every direction fades with the start, whatever the certificate": rate.control(
-                min(slope(ALPHAS, values) + 2 * (LATE - 1) for values in after)),
+                min(slope(ALPHAS, values) + 2 * (LATE - 1) for values in after)
+            ),
         },
         findings=_findings(tables, runs),
-        plots=[Plot("distance to the kernel interpolant at (1 - c) and test error at (1 + c) of"
-                    " the forecast", "alpha", "distance, error",
-                    [Series(f"{name}, table {k}", ALPHAS, row)
-                     for name, rows in (("kernel, c = 1/2", before), ("test, c = 1", after))
-                     for k, row in enumerate(rows)],
-                    x_scale="log", y_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "distance to the kernel interpolant at (1 - c) and test error at (1 + c) of"
+                " the forecast",
+                "alpha",
+                "distance, error",
+                [
+                    Series(f"{name}, table {k}", ALPHAS, row)
+                    for name, rows in (("kernel, c = 1/2", before), ("test, c = 1", after))
+                    for k, row in enumerate(rows)
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
+        ],
+    )
 
 
 def _excesses(case: Case) -> tuple[float, float]:
@@ -215,17 +264,24 @@ def _premises(
     tables: list[Case], nuclear: list[MatrixSolution], kernels: list[Array]
 ) -> dict[str, Any]:
     certified = max(max(found.kkt, found.residual) for found in nuclear)
-    told = max(distance(found.matrix, case.truth)
-               for case, found in zip(tables, nuclear, strict=True))  # fmt: skip
-    same = max(distance(kernel, interpolate(case.mirrored, Frobenius()).matrix)
-               for case, kernel in zip(tables, kernels, strict=True))  # fmt: skip
+    told = max(
+        distance(found.matrix, case.truth) for case, found in zip(tables, nuclear, strict=True)
+    )
+    same = max(
+        distance(kernel, interpolate(case.mirrored, Frobenius()).matrix)
+        for case, kernel in zip(tables, kernels, strict=True)
+    )
     return {
         "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),
-        "what was seen tells the table: it is the matrix of least nuclear norm":
-            (told < 1e-8, told),
-        "the kernel interpolant is the least Frobenius norm, zero where nothing was seen":
-            (same < 1e-10, same),
-    }  # fmt: skip
+        "what was seen tells the table: it is the matrix of least nuclear norm": (
+            told < 1e-8,
+            told,
+        ),
+        "the kernel interpolant is the least Frobenius norm, zero where nothing was seen": (
+            same < 1e-10,
+            same,
+        ),
+    }
 
 
 def _findings(tables: list[Case], runs: list[list[Trained]]) -> list[str]:

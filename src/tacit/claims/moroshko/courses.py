@@ -110,16 +110,32 @@ def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> Stop
     """Condition 5 at each mu, with the trained direction at the larger alpha as the limit."""
     alphas = [scale ** (1 / depth) for scale in (1e4, 1e6)]
     runs = [
-        course(problem, DiagonalNet(depth, alpha=alpha), [alpha**depth / mu for mu in mus],
-               DualFlow, per_decade=10).dataset for alpha in alphas
-    ]  # fmt: skip
+        course(
+            problem,
+            DiagonalNet(depth, alpha=alpha),
+            [alpha**depth / mu for mu in mus],
+            DualFlow,
+            per_decade=10,
+        ).dataset
+        for alpha in alphas
+    ]
     last, goals = runs[-1], [alphas[-1] ** depth / mu for mu in mus]
     rows = [int(np.abs(last.smoothed_margin.values - goal).argmin()) for goal in goals]
     found = [
-        [max(stability(_until(run, alpha**depth / mu), last.margins.values[row], rho=1 + NEAR,
-                       rtol=2 * NEAR).since, 1.0) for run, alpha in zip(runs, alphas, strict=True)]
+        [
+            max(
+                stability(
+                    _until(run, alpha**depth / mu),
+                    last.margins.values[row],
+                    rho=1 + NEAR,
+                    rtol=2 * NEAR,
+                ).since,
+                1.0,
+            )
+            for run, alpha in zip(runs, alphas, strict=True)
+        ]
         for mu, row in zip(mus, rows, strict=True)
-    ]  # fmt: skip
+    ]
     exponents = [slope(np.array(alphas), np.array(pair)) for pair in found]
     return Stops(depth, np.array(exponents), last.predictor.values[rows])
 

@@ -129,9 +129,16 @@ def trace(case: Case, *, goal: float = 25.0, points: int = 60) -> Trace:
     atol = np.full(n + len(Z), 1e-13 * min(case.alpha, 1 / slope))
     atol[n:] = 1e-13 / (slope * case.x_max) ** 2
     with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
-        found = solve_ivp(velocity, (0, 1e40), np.zeros(n + len(Z)), method="LSODA",
-                          events=missing, first_step=1e-4 / (slope * case.x_max) ** 2,
-                          rtol=1e-11, atol=atol)  # fmt: skip
+        found = solve_ivp(
+            velocity,
+            (0, 1e40),
+            np.zeros(n + len(Z)),
+            method="LSODA",
+            events=missing,
+            first_step=1e-4 / (slope * case.x_max) ** 2,
+            rtol=1e-11,
+            atol=atol,
+        )
     if found.status != 1:
         raise RuntimeError(f"trace: {case}: {found.message}")
     states = found.y.T
@@ -147,10 +154,11 @@ def _unfolded(case: Case, start: Array, t: Array, states: Array) -> Trace:
     predictor = np.array([model.change(start, state[:n]) for state in states])
     weights = np.exp(-predictor @ Z.T) / len(Z)
     growth = [
-        (model.slopes(start + state[:n]) * model.table(model.pullback(start + state[:n], Z, r)))
-        .sum(axis=0)
+        (
+            model.slopes(start + state[:n]) * model.table(model.pullback(start + state[:n], Z, r))
+        ).sum(axis=0)
         for state, r in zip(states, weights, strict=True)
-    ]  # fmt: skip
+    ]
     return Trace(case, t, predictor, states[:, n:], weights, np.array(growth))
 
 

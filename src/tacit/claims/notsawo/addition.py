@@ -53,7 +53,9 @@ SETTINGS = {
 
 def run_of(setting: Setting, seed: int, variant: str = "source", scale: float = 1.0) -> Any:
     """The dataset of a run, with the share of validation pairs that are twins as attribute."""
-    problem = modular_arithmetic("+", setting.modulus, setting.fraction, seed)
+    problem = modular_arithmetic(
+        setting.modulus, operation="+", fraction=setting.fraction, seed=seed
+    )
     run = train(
         TokenMLP(64, 64, variant=variant, scale=scale, seed=seed),
         problem,
@@ -119,10 +121,15 @@ def figure_1(size: Size) -> Evidence:
     )
     grok = Check("runs not called a grok", sum(kind(run) != "grok" for run in runs))
     gaps = [f["plateau"] - run.twins for f, run in zip(found, runs, strict=True)]
-    twins = Check("largest gap of the plateau from the share of twins", max(gaps, key=abs),
-                  tolerance=0.03)  # fmt: skip
-    novel = Check("largest accuracy on the plateau without twins",
-                  max(f["novel_plateau"] for f in found), 0.05, kind="at most")  # fmt: skip
+    twins = Check(
+        "largest gap of the plateau from the share of twins", max(gaps, key=abs), tolerance=0.03
+    )
+    novel = Check(
+        "largest accuracy on the plateau without twins",
+        max(f["novel_plateau"] for f in found),
+        0.05,
+        kind="at most",
+    )
     times = printed_times(found) if setting.of_source else []
     tenth = late.control(farthest([weak]))
     if times:  # a narrower window, which the longer delay of a larger table needs
@@ -141,7 +148,8 @@ def figure_1(size: Size) -> Evidence:
             "a tenth of the penalty": tenth,
             "no penalty as a grok": grok.control(kind(bare) != "grok"),
             "a net that is not symmetric": twins.control(
-                float(ordered.test_accuracy[-1]) - ordered.twins),
+                float(ordered.test_accuracy[-1]) - ordered.twins
+            ),
             "all pairs as novel": novel.control(found[0]["plateau"]),
         },
         findings=[
@@ -153,12 +161,19 @@ def figure_1(size: Size) -> Evidence:
             f" accuracy there is {found[0]['novel_plateau']:.3f}",
         ],
         plots=[
-            Plot("accuracy", "steps of Adam", "accuracy",
-                 [Series("training", *curve(runs[0], "train_accuracy"), "dashed"),
-                  Series("validation", *curve(runs[0], "test_accuracy")),
-                  Series("validation without twins", *curve(runs[0], "novel_accuracy"))], "log"),
+            Plot(
+                "accuracy",
+                "steps of Adam",
+                "accuracy",
+                [
+                    Series("training", *curve(runs[0], "train_accuracy"), "dashed"),
+                    Series("validation", *curve(runs[0], "test_accuracy")),
+                    Series("validation without twins", *curve(runs[0], "novel_accuracy")),
+                ],
+                "log",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def printed_times(found: Sequence[dict[str, float]]) -> list[Check]:

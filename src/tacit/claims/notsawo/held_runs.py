@@ -26,7 +26,7 @@ SPARSE_STEPS = {"l1": 2000, "l2": 20_000}  # l2 is slow where the norm is just t
 @functools.cache
 def student() -> FunctionModel:
     """The net that learns; one object, so that all of its runs share what was compiled."""
-    return two_layer(WIDTH, 1.0)
+    return two_layer(WIDTH, alpha=1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,5 +111,6 @@ def recovered(problem: Regression, norm: str, more: int = 1) -> Recovered:
     steps = more * SPARSE_STEPS[norm]
     sweep = held_sweep(LinearPredictor(), problem, own * SHARES, norm, 0.1, steps, start)
     gaps = np.sum((sweep.parameters - target) ** 2, axis=1) / float(target @ target)
-    return Recovered(problem, start, norm, sweep.sizes, sweep.loss, gaps, sweep.parameters,
-                     sweep.fall)  # fmt: skip
+    return Recovered(
+        problem, start, norm, sweep.sizes, sweep.loss, gaps, sweep.parameters, sweep.fall
+    )

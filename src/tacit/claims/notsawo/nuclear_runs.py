@@ -39,16 +39,25 @@ sensing = functools.partial(gaussian_sensing, loss="half squares")
 
 def small() -> list[Completion | Sensing]:
     """6 x 6 of rank 1 from 24 entries, and from 24 Gaussian measurements."""
-    return [completion(6, 1, 24, seed=2), sensing(6, 1, 24, seed=0)]
+    return [
+        completion(samples=24, dimension=6, rank=1, seed=2),
+        sensing(samples=24, dimension=6, rank=1, seed=0),
+    ]
 
 
 def printed() -> list[Completion | Sensing]:
     """N's size, 10 x 10 of rank 2 from 70 numbers, where the nuclear norm finds the truth."""
-    return [completion(10, 2, 70, seed=2), sensing(10, 2, 70, seed=0)]
+    return [
+        completion(samples=70, dimension=10, rank=2, seed=2),
+        sensing(samples=70, dimension=10, rank=2, seed=0),
+    ]
 
 
 def more() -> list[Completion | Sensing]:
-    return [completion(6, 1, 24, seed=1), sensing(10, 2, 70, seed=1)]
+    return [
+        completion(samples=24, dimension=6, rank=1, seed=1),
+        sensing(samples=70, dimension=10, rank=2, seed=1),
+    ]
 
 
 def noisy(problem: Completion | Sensing, snr: float, seed: int = 0) -> Completion | Sensing:

@@ -29,7 +29,7 @@ STEP, BETA, START, SOLVED = 0.1, 1e-5, 1e-6, 1e-4
 
 def recovery(seed: int, snr: float = math.inf) -> Regression:
     """N's sparse recovery: 30 samples, 100 features, 5 of them in the truth."""
-    return sparse_recovery(30, 100, 5, seed=seed, snr=snr)
+    return sparse_recovery(30, 100, sparsity=5, seed=seed, snr=snr)
 
 
 def truth(problem: Regression) -> Array:

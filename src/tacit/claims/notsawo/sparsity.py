@@ -44,8 +44,13 @@ NOISY = {
     "full": tuple((seed, snr) for seed in (1, 3, 4) for snr in (1e8, 1e6, 1e4)),
 }
 RATIOS = np.array([1e4, 1e3, 1e2])  # where noise leaves more than beta = 1e-5 does
-NAMES = Names("|a_hat - a*|_inf", "tau the time of the exact slow phase", "|a - a*|_1",
-              "|a - a_beta|_1", "a_beta the lasso")  # fmt: skip
+NAMES = Names(
+    "|a_hat - a*|_inf",
+    "tau the time of the exact slow phase",
+    "|a - a*|_1",
+    "|a - a_beta|_1",
+    "a_beta the lasso",
+)
 
 
 def scaling(problem: Regression, betas: Array, step: float = STEP) -> Scaling:
@@ -134,25 +139,30 @@ def theorem_3_3(size: Size) -> Evidence:
         " for there is no t2",
         counterexample={
             "numerator": "sparse recovery, seeds " + ", ".join(map(str, SEEDS[size])) + ": (t2 -"
-            " t1) step beta/|a_hat - a*|_inf = " + ", ".join(f"{r:.2f}" for r in ratios)
+            " t1) step beta/|a_hat - a*|_inf = "
+            + ", ".join(f"{r:.2f}" for r in ratios)
             + ", above and below 1: neither direction of the equivalence holds",
             "no constant": f"X = (1, -0.99), y = -1, a* = (-1, 0): tau = {tau:.4g} ="
             f" {tau / gap:.0f} |a_hat - a*|_inf, and it grows like 2/eps for X = (1, eps - 1)",
             "error": "beta = 1e-4: |a - a*|_1/(step beta) = "
-            + per_pace(steps, 1e-4, by_step["truth"]) + " at the steps 0.1, 0.03, 0.01, 0.003",
+            + per_pace(steps, 1e-4, by_step["truth"])
+            + " at the steps 0.1, 0.03, 0.01, 0.003",
             "noise": "at N's signal-to-noise ratio of 1e8 and step 0.1: |a - a*|_1/(step beta) = "
             + ", ".join(f"{e / (STEP * b):.0f}" for e, b in zip(at_printed, BETAS, strict=True))
             + " at beta = 1e-3 to 1e-6",
         },
         controls={
             "log(1/(step beta))/(step beta), as for smooth penalties": found.law.control(
-                min((law.from_smooth for law in laws), key=abs)),
+                min((law.from_smooth for law in laws), key=abs)
+            ),
             "|a_hat - a*|_inf": found.slow.control(found.gap.measured),
             "|a_hat - a*|_inf, best constant": found.slow.control(spread(ratios)),
             "O(beta) at N's signal-to-noise ratio": found.in_beta.control(
-                slope(BETAS, np.array(at_printed)) - 1),
+                slope(BETAS, np.array(at_printed)) - 1
+            ),
             "the noise of the memorized point": noise.control(
-                slope(RATIOS, np.array([memory(p) for p in noisy])) + 0.5),
+                slope(RATIOS, np.array([memory(p) for p in noisy])) + 0.5
+            ),
             "the truth for the lasso point": found.to_point.control(found.in_step.measured),
         },
         findings=[
@@ -164,7 +174,7 @@ def theorem_3_3(size: Size) -> Evidence:
             f" {norms(problem)[0]:.4f} to {norms(problem)[1]:.4f} while the error falls",
         ],
         plots=delay_plots(NAMES, laws[0], steps, by_step, "l1 distance"),
-    )  # fmt: skip
+    )
 
 
 def blurred(problem: Regression) -> float:

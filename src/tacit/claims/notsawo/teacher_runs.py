@@ -26,19 +26,21 @@ DESCENT = ((4e-3, 0.1), (4e-3, 0.03), (4e-3, 0.01), (2e-3, 0.1))  # step, beta
 @functools.lru_cache(maxsize=16)
 def sparse(seed: int, samples: int = 60) -> TeacherStudent:
     """A teacher 30-50-1 that uses 3 hidden units, each of which reads 2 inputs."""
-    return teacher_student(samples, 30, 50, 1, units=3, reads=2, seed=seed, standard=True)
+    return teacher_student(
+        samples, 30, width=50, outputs=1, units=3, reads=2, seed=seed, standard=True
+    )
 
 
 @functools.lru_cache(maxsize=16)
 def dense(seed: int, samples: int = 60) -> TeacherStudent:
     """The same net with every weight Gaussian, as in N."""
-    return teacher_student(samples, 30, 50, 1, seed=seed, standard=True)
+    return teacher_student(samples, 30, width=50, outputs=1, seed=seed, standard=True)
 
 
 @functools.lru_cache(maxsize=16)
 def smooth(seed: int) -> TeacherStudent:
     """A dense teacher 10-10-1, whose derivatives the student is told."""
-    return teacher_student(60, 10, 10, 1, seed=seed, standard=True)
+    return teacher_student(60, 10, width=10, outputs=1, seed=seed, standard=True)
 
 
 @functools.lru_cache(maxsize=32)

@@ -70,7 +70,9 @@ PRINTED = Task(97, 0.4, 64)  # N
 @functools.lru_cache(maxsize=64)
 def token_run(task: Task, training: Training) -> Any:
     """The dataset of one run, without the record before the first step."""
-    problem = modular_arithmetic("+", task.modulus, task.fraction, task.seed)
+    problem = modular_arithmetic(
+        task.modulus, operation="+", fraction=task.fraction, seed=task.seed
+    )
     net = TokenMLP(task.width, task.width, seed=task.seed)
     budget, until = Steps(training.steps), training.until
     path = train(

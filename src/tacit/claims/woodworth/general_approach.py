@@ -77,8 +77,9 @@ def general_approach(size: Size) -> Evidence:
     plain = {name: float(np.median([run[name][1] for run in runs])) for name in runs[0]}
     misfit = max(run[name][2] for run in runs for name in run)
     same, other = reproduction()
-    end = Check("largest distance of training to the derived minimiser", max(worst.values()),
-                tolerance=1e-6)  # fmt: skip
+    end = Check(
+        "largest distance of training to the derived minimiser", max(worst.values()), tolerance=1e-6
+    )
     reproduced = Check("derived against Q, D = 2 and 3, value and gradient", same, tolerance=1e-8)
     return Evidence(
         ran=f"{len(worst)} maps ({', '.join(worst)}) trained in the parameters on {count}"
@@ -102,4 +103,4 @@ def general_approach(size: Size) -> Evidence:
                 y_scale="log",
             )
         ],
-    )  # fmt: skip
+    )

@@ -50,12 +50,12 @@ def data(seed: int) -> CircleTeacher:
 @functools.lru_cache(maxsize=16)
 def net(depth: int, unbiased: bool) -> FunctionModel:
     """One model for all starts, so that its derivatives are compiled once."""
-    return relu_net(depth, WIDTH, 1.0, unbiased=unbiased)
+    return relu_net(depth, WIDTH, alpha=1.0, unbiased=unbiased)
 
 
 def start(depth: int, scale: float, seed: int, unbiased: bool = True) -> FunctionModel:
     """The net of W-F6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`."""
-    return relu_net(depth, WIDTH, scale ** (1 / depth), seed=seed, unbiased=unbiased)
+    return relu_net(depth, WIDTH, alpha=scale ** (1 / depth), seed=seed, unbiased=unbiased)
 
 
 @functools.lru_cache(maxsize=256)

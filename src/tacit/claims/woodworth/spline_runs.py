@@ -121,7 +121,7 @@ def learn(
     loss: float = 1e-12,
 ) -> Learned:
     """The net of W appendix B.1 at the end of gradient flow on univariate data."""
-    model = univariate_relu(width, alpha, scaling, seed)
+    model = univariate_relu(width, alpha=alpha, scaling=scaling, seed=seed)
     begin = layers(model.start(problem.dimension))
     flow, stop = TangentFlow(rtol=rtol), Interpolated(loss)
     end = train(model, problem, flow, stop=stop, record=At(times=[]))

@@ -85,7 +85,7 @@ def kernel_course(alpha: float, step: float, epochs: int = 300) -> Course:
 def trained(scene: Scene, course: Course, seed: int, progress: Progress | None = None) -> Trained:
     """One net of the scene, trained until every training image is right or epochs run out."""
     images = scene.load(seed)
-    net = dense_net((scene.width,), course.alpha, seed=seed, unbiased=course.unbiased)
+    net = dense_net((scene.width,), alpha=course.alpha, seed=seed, unbiased=course.unbiased)
     path = train(
         OutputLayer(net) if course.output else net,
         images,

@@ -36,7 +36,7 @@ def limit_start(d: int, mu2: float) -> Factorization:
 def wide_start(d: int, width: int, alpha: float, seed: int) -> Factorization:
     """I.i.d. N(0, alpha^2) factors; above DIRECT columns, 2d columns of the same W W^T law."""
     if width <= DIRECT:
-        return Factorization(width, alpha, seed=seed)
+        return Factorization(width, alpha=alpha, seed=seed)
     root = alpha * wishart_root(np.random.default_rng((seed, width)), 2 * d, width)
     return Factorization(factors=(root[:d], root[d:]))
 
@@ -93,9 +93,15 @@ def families(size: Size) -> list[tuple[str, Sensing]]:
     found: list[tuple[str, Sensing]] = []
     for seed in range(1 if size == "quick" else 6):
         found += [
-            ("commuting", commuting_sensing(D, 3, seed=seed, rank=2, rotated=False)),
-            ("commuting", commuting_sensing(D, 3, seed=seed, rank=1)),
-            ("turned", turned(commuting_sensing(D, 3, seed=seed + 50, rank=2), seed)),
+            (
+                "commuting",
+                commuting_sensing(samples=3, dimension=D, seed=seed, rank=2, rotated=False),
+            ),
+            ("commuting", commuting_sensing(samples=3, dimension=D, seed=seed, rank=1)),
+            (
+                "turned",
+                turned(commuting_sensing(samples=3, dimension=D, seed=seed + 50, rank=2), seed),
+            ),
         ]
     return found
 
@@ -117,7 +123,10 @@ def in_width(size: Size, mu2: float = MU2) -> dict[int, float]:
 
 def unseen(size: Size) -> float:
     """The exponent in k of what diagonal measurements do not see of the end: its off-diagonal."""
-    problem, widths = commuting_sensing(D, 3, rank=2, rotated=False), np.array([1e4, 1e6])
+    problem, widths = (
+        commuting_sensing(samples=3, dimension=D, rank=2, rotated=False),
+        np.array([1e4, 1e6]),
+    )
 
     def one(k: int, seed: int) -> float:
         M = end(wide_start(D, k, np.sqrt(2 * MU2 / k), seed), problem)
@@ -129,7 +138,7 @@ def unseen(size: Size) -> float:
 
 def law_error(factor: float, mu2: float = MU2) -> float:
     """Deviation of diag(U V^T) from 2 mu^2 sinh(factor X^T int r) in training, W eq. (67)."""
-    problem = commuting_sensing(D, 3, seed=0, rank=2, rotated=False)
+    problem = commuting_sensing(samples=3, dimension=D, seed=0, rank=2, rotated=False)
     spectra = np.einsum("nii->ni", problem.measurements)
     model = limit_start(D, mu2)
     run = trace(problem.design, problem.y, model, t_end=20.0, points=12)
@@ -181,8 +190,8 @@ def theorem_4(size: Size) -> Evidence:
     }
     wide = in_width(size)
     k, rms = np.array(list(wide)), np.array(list(wide.values()))
-    gauss = gaussian_sensing(D, 1, 8, seed=0)
-    plain = commuting_sensing(D, 3, seed=0, rank=1)
+    gauss = gaussian_sensing(samples=8, dimension=D, rank=1, seed=0)
+    plain = commuting_sensing(samples=3, dimension=D, seed=0, rank=1)
     steady = end(wide_start(D, 10**6, 10**-1.5, 0), plain)  # sigma = alpha^2 sqrt k = 1
     limit = Check(
         "start 2 mu^2 I (k -> infinity): largest distance to argmin Schatten-Q_mu",

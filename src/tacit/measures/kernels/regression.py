@@ -98,9 +98,17 @@ def kernel_regression(
     misfit = float(np.abs(square @ dual - flat).max()) / size
     outcome = _outcome(misfit, ridge)
     return KernelRegression(
-        dual.reshape(goal.shape), misfit, rank, len(flat), ridge, outputs, outcome, rows, gradients,
+        dual.reshape(goal.shape),
+        misfit,
+        rank,
+        len(flat),
+        ridge,
+        outputs,
+        outcome,
+        rows,
+        gradients,
         memory,
-    )  # fmt: skip
+    )
 
 
 def _matching(found: Array, targets: Array) -> Array:

@@ -113,11 +113,9 @@ def factors(
     zeros = [tap.zero(layer) for layer in layers]
     columns = range(outputs.shape[1]) if asked is None else [asked]
     slopes = [
-        torch.autograd.grad(
-            outputs[:, c].sum(), zeros, retain_graph=True, materialize_grads=True
-        )
+        torch.autograd.grad(outputs[:, c].sum(), zeros, retain_graph=True, materialize_grads=True)
         for c in columns
-    ]  # fmt: skip
+    ]
     found = []
     for place, layer in enumerate(layers):
         h = tap.input(layer)

@@ -43,8 +43,15 @@ def load_images(
     }
     if flat:
         parts = {which: (x.reshape(len(x), -1), y) for which, (x, y) in parts.items()}
-    recipe = {"generator": WHO, "name": images.name, "train": train, "test": test,
-              "classes": chosen, "seed": seed, "flat": bool(flat)}  # fmt: skip
+    recipe = {
+        "generator": WHO,
+        "name": images.name,
+        "train": train,
+        "test": test,
+        "classes": chosen,
+        "seed": seed,
+        "flat": bool(flat),
+    }
     names = tuple(images.classes[label] for label in chosen)
     told = _description(images, arrays, parts, len(chosen), seed)
     return Images(images.name, *parts["train"], *parts["test"], names, told, recipe)

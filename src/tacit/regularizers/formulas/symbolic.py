@@ -72,13 +72,22 @@ def operations() -> dict[str, Callable[..., Any]]:
     named = (*waves, *(f"a{name}" for name in waves), "exp", "log", "sqrt")
     table: dict[str, Callable[..., Any]] = {name: getattr(sympy, name) for name in named}
     return table | {
-        "add": lambda a, b: a + b, "add_any": lambda a, b: a + b, "sub": lambda a, b: a - b,
-        "mul": lambda a, b: a * b, "div": lambda a, b: a / b, "neg": lambda a: -a,
-        "pow": lambda a, b: a**b, "square": lambda a: a**2, "rsqrt": lambda a: 1 / sympy.sqrt(a),
-        "exp2": lambda a: 2**a, "log1p": lambda a: sympy.log(1 + a),
-        "expm1": lambda a: sympy.exp(a) - 1, "logistic": lambda a: 1 / (1 + sympy.exp(-a)),
-        "convert_element_type": lambda a: a, "copy": lambda a: a,
-    }  # fmt: skip
+        "add": lambda a, b: a + b,
+        "add_any": lambda a, b: a + b,
+        "sub": lambda a, b: a - b,
+        "mul": lambda a, b: a * b,
+        "div": lambda a, b: a / b,
+        "neg": lambda a: -a,
+        "pow": lambda a, b: a**b,
+        "square": lambda a: a**2,
+        "rsqrt": lambda a: 1 / sympy.sqrt(a),
+        "exp2": lambda a: 2**a,
+        "log1p": lambda a: sympy.log(1 + a),
+        "expm1": lambda a: sympy.exp(a) - 1,
+        "logistic": lambda a: 1 / (1 + sympy.exp(-a)),
+        "convert_element_type": lambda a: a,
+        "copy": lambda a: a,
+    }
 
 
 def solve_for(expression: Any, unknown: Any, target: Any) -> Any:

@@ -16,10 +16,11 @@ from tacit.regularizers.q import Q
 from tacit.solvers.continuation import KERNEL, Failed
 from tacit.solvers.data import unpacked
 from tacit.solvers.margins.active_set import Unbounded
+from tacit.solvers.margins.certificate import certified
 from tacit.solvers.margins.changes import Tracker
 from tacit.solvers.margins.rows import scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
-from tacit.solvers.max_margin import certified, failed, must_fit
+from tacit.solvers.max_margin import failed, must_fit
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
 from tacit.solvers.solution import SOLVED, Found, Solution
 from tacit.threads import one_blas_thread
@@ -171,9 +172,12 @@ def watch(walk: MarginWalk, tracker: Tracker) -> None:
 
 
 def collected(
-    depth: int, mus: Array, solutions: Sequence[Solution], support: NDArray[np.bool_],
+    depth: int,
+    mus: Array,
+    solutions: Sequence[Solution],
+    support: NDArray[np.bool_],
     changes: tuple[Change, ...],
-) -> MarginPath:  # fmt: skip
+) -> MarginPath:
     return MarginPath(
         depth,
         mus,

@@ -11,7 +11,6 @@ from tacit.arguments import Array, finite_array
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral, shape_of
 from tacit.solvers.continuation import Failed
-from tacit.solvers.interpolate import beyond_rounding
 from tacit.solvers.matrices import nuclear
 from tacit.solvers.matrices.law import law_of
 from tacit.solvers.matrices.measurements import MatrixData, Measurements, Sensed, measurements
@@ -23,6 +22,7 @@ from tacit.solvers.solution import (
     SMALL,
     SOLVED,
     Found,
+    beyond_rounding,
     judged,
     log_value_of,
     normalized,

@@ -14,6 +14,8 @@ from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow, Followed
 
+WHOLE = "in units of the whole sum of squares: half the time, twice the loss"
+
 
 def run_flow(method: Flow, model: Any, problem: Any, penalty: Any, course: Course) -> Followed:
     """Where the flow goes, in the units of the problem."""
@@ -84,4 +86,6 @@ def _halved(followed: Followed) -> Followed:
         values = dataset[name].values
         moved = values + shifts[name] if name in shifts else values * factors[name]
         dataset[name] = (dataset[name].dims, moved, dataset[name].attrs)
-    return followed._replace(dataset=dataset)
+    sentence = f"{followed.outcome.sentence} ({WHOLE})"
+    outcome = dataclasses.replace(followed.outcome, sentence=sentence)
+    return followed._replace(dataset=dataset, outcome=outcome)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.models.image_layers import Params
+from tacit.models.image_layers import Params, number_of
 from tacit.training.task import Meter, Moment
 
 Task = Any  # an ImageTask, whose module imports this one
@@ -33,15 +33,9 @@ LABELS = {
 GROUPS = {
     "train": ("loss", "log_loss", "train_accuracy"),
     "test": ("test_loss", "test_accuracy"),
-    "sizes": ("parameter_norm", "moved", "layer_norm"),
+    "sizes": ("parameter_norm", "moved"),
     "penalized": ("penalty", "objective"),
 }
-NAMES = tuple(
-    name
-    for group, names in GROUPS.items()
-    for name in names
-    if name != "layer_norm" and group != "penalized"
-)
 
 
 class ImageNumbers(Mapping[str, Any]):
@@ -62,11 +56,14 @@ class ImageNumbers(Mapping[str, Any]):
 
     def __getitem__(self, name: str) -> Any:
         if name not in self.known:
-            if name not in set(self):
+            if name not in self:
                 raise KeyError(name)
             group = next(group for group, names in GROUPS.items() if name in names)
             self.known |= getattr(self, group)
         return self.known[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in list(self)
 
     def __iter__(self) -> Iterator[str]:
         for group, names in GROUPS.items():
@@ -91,7 +88,7 @@ class ImageNumbers(Mapping[str, Any]):
         return {"test_loss": _exp(log_loss), "test_accuracy": right}
 
     @property
-    def sizes(self) -> dict[str, Any]:
+    def sizes(self) -> dict[str, float]:
         return sizes(self.task.model.start(self.task.problem), self.whole)
 
     @property
@@ -129,19 +126,20 @@ class ImageMeter(Meter):
 
     def keep(self, moment: Moment, numbers: Mapping[str, Any]) -> None:
         about = {"t": moment.t, "step": moment.step, "log_t": moment.log_t}
-        self.rows.append(about | {name: numbers[name] for name in numbers})
+        norms = layer_norms(self.task.whole(moment.parameters))
+        self.rows.append(about | dict(numbers) | {"layer_norm": list(norms.values())})
 
     def dataset(self) -> Any:
         import xarray
 
         columns = {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
-        layers = [int(name.split()[-1]) for name in self.task.start]
+        layers = sorted(map(number_of, self.task.start))
         variables = {
             name: (("time", "layer")[: values.ndim], values, _about(name))
             for name, values in columns.items()
         }
         coordinates = {name: variables.pop(name) for name in ("t", "step")}
-        coordinates["layer"] = ("layer",), np.array(sorted(layers)), _about("layer")
+        coordinates["layer"] = ("layer",), np.array(layers), _about("layer")
         return xarray.Dataset(variables, coordinates)
 
 
@@ -172,17 +170,19 @@ def _same(one: Params, other: Params) -> bool:
     return all(np.array_equal(part, other[name]) for name, part in one.items())
 
 
-def sizes(first: Params, params: Params) -> dict[str, Any]:
-    """Norms of the weights, all of them and layer by layer, and how far they have moved."""
-    ordered = sorted(first, key=lambda name: int(name.split()[-1]))
-    norms = [_norm(params[name]) for name in ordered]
+def sizes(first: Params, params: Params) -> dict[str, float]:
+    """The norm of all weights, and how far they have moved."""
     moved = [_norm(params[name] - first[name]) for name in first]
     begun = [_norm(part) for part in first.values()]
     return {
-        "parameter_norm": float(np.linalg.norm(norms)),
+        "parameter_norm": float(np.linalg.norm(list(layer_norms(params).values()))),
         "moved": float(np.linalg.norm(moved) / np.linalg.norm(begun)),
-        "layer_norm": norms,
     }
+
+
+def layer_norms(params: Params) -> dict[str, float]:
+    """The norms of the weights of every layer, first layer first."""
+    return {name: _norm(params[name]) for name in sorted(params, key=number_of)}
 
 
 def _norm(part: Any) -> float:

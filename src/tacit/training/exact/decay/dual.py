@@ -73,8 +73,9 @@ class DecayDual(abc.ABC):
         """log t by Newton's method, which is convex in log t and cannot overshoot from above."""
         if tau <= 0:
             return -math.inf
-        log_t = min(tau + math.log(-math.expm1(-tau)) - self.log_rate,
-                    math.log(tau / self.law.rate))  # fmt: skip
+        log_t = min(
+            tau + math.log(-math.expm1(-tau)) - self.log_rate, math.log(tau / self.law.rate)
+        )
         for _ in range(60):
             excess = self.tau(log_t) - tau
             step = excess / self._slowness(log_t)

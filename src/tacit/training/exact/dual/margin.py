@@ -181,8 +181,15 @@ class MarginDual:
     def first(self) -> MarginSnapshot:
         """The start itself, where everything is zero."""
         x, rho = np.zeros(self.Z.shape[1]), np.zeros(self.samples)
-        return MarginSnapshot(self.g0, -math.inf, x, rho, self.law.log_slope(x), dual=rho,
-                              log_growth=self.law.log_growth(x))  # fmt: skip
+        return MarginSnapshot(
+            self.g0,
+            -math.inf,
+            x,
+            rho,
+            self.law.log_slope(x),
+            dual=rho,
+            log_growth=self.law.log_growth(x),
+        )
 
     def snapshot(self, sigma: float, state: Array) -> MarginSnapshot:
         _, rho, gaps, time = self._split(state)

@@ -44,7 +44,7 @@ class MatrixFlow(Flow):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.low_rank_completion(5, rank=1, samples=14, seed=1)
+    >>> problem = tacit.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
     >>> path = tacit.train(tacit.Factorization(9, alpha=0.3), problem, tacit.MatrixFlow())
     >>> path.predictor.shape
     (5, 5)

@@ -46,7 +46,7 @@ class TangentFlow(Flow):
     --------
     >>> import tacit
     >>> problem = tacit.sparse_regression(5, 2, sparsity=1)
-    >>> path = tacit.train(tacit.relu_net(2, 5, 0.5), problem, tacit.TangentFlow())
+    >>> path = tacit.train(tacit.relu_net(2, 5, alpha=0.5), problem, tacit.TangentFlow())
     >>> path.outcome.ok
     True
     """

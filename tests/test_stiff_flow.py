@@ -39,7 +39,7 @@ ENTRIES = np.array([(0, 1), (1, 1), (2, 3), (3, 0), (0, 0), (1, 2)])
 COMPLETION = Completion((4, 4), ENTRIES, TRUTH[tuple(ENTRIES.T)], TRUTH)
 MEASURES = RNG.standard_normal((5, 4, 4))
 SENSING = Sensing(MEASURES, MEASURES.reshape(5, -1) @ TRUTH.ravel(), TRUTH)
-PROBLEM = sparse_regression(6, 12, 2, seed=0)
+PROBLEM = sparse_regression(6, 12, sparsity=2, seed=0)
 
 
 def gradient(model, problem):
@@ -214,7 +214,7 @@ SEPARABLE = [
     (DiagonalNet(2, alpha=3.0), separable_points(8, 12, seed=1)),
     (DiagonalNet(2, alpha=5.0), separable_points(8, 20, seed=1, loss="logistic")),
     (ProductNet(np.ones(12), np.full(12, 2.0)), PROBLEM),
-    (Reparametrized(lambda w: w + w**3, 0.3), sparse_regression(2, 3, 1, seed=0)),
+    (Reparametrized(lambda w: w + w**3, 0.3), sparse_regression(2, 3, sparsity=1, seed=0)),
 ]
 
 
@@ -242,14 +242,14 @@ def test_separable_models_with_decay_agree_with_a_general_solver(model, problem)
 
 # W W^T cannot fit these measurements: there the curvature of the model does not go away
 OTHERS = [
-    (tanh_net(), sparse_regression(6, 3, 2, seed=0), 0.05),
+    (tanh_net(), sparse_regression(6, 3, sparsity=2, seed=0), 0.05),
     (tanh_net(), separable_points(8, 3, seed=1, loss="logistic"), 0.05),
     (DifferenceFactorization(alpha=5.0), COMPLETION, 0.05),
     (DifferenceFactorization(alpha=1.0, width=3, seed=4), SENSING, 0.05),
     (Factorization(3, alpha=1.0, seed=2), COMPLETION, 0.05),
     (SymmetricFactorization(2, alpha=1.0, seed=2), SENSING, 0.05),
     (DeepFactorization(3, 4, alpha=0.8), COMPLETION, 0.05),
-    (tanh_net(), sparse_regression(6, 3, 2, seed=0), 0.0),
+    (tanh_net(), sparse_regression(6, 3, sparsity=2, seed=0), 0.0),
     (Factorization(4, alpha=0.01, seed=2), COMPLETION, 0.0),
     (DeepFactorization(3, 4, alpha=0.8), SENSING, 0.0),
 ]
@@ -301,7 +301,7 @@ def test_a_large_start_agrees_with_the_exact_dual(loss):
 )  # fmt: skip
 def test_decayed_nets_of_any_scale_agree_with_a_general_solver(seed, scale, log_rate, depth, loss):
     if loss is None:
-        problem = sparse_regression(3, 6, 2, seed=seed)
+        problem = sparse_regression(3, 6, sparsity=2, seed=seed)
     else:
         problem = separable_points(3, 6, seed=seed, loss=loss)
     net, rate = DiagonalNet(depth, alpha=10**scale), 10**log_rate
