@@ -336,7 +336,7 @@ def held(problem, model=None, **more):
         (lambda p: held_ridge(p.X, p.y, 100.0, p.X[0]), "no part in the null space"),
         (lambda p: project(np.zeros(2), 1.0), "must not be zero"),
         (lambda p: rescale_layers(np.ones(3), 3, 9.0), "inner must be below"),
-        (lambda p: opposed_units(5, 1), "inputs must be at least 2"),
+        (lambda p: opposed_units(5, 1), "dimension must be at least 2"),
         (lambda p: opposed_units(5, noise=-1.0), "noise must be >= 0"),
     ],
 )

@@ -267,7 +267,6 @@ def test_descriptions_tell_starts_apart():
     ("make", "sentence"),
     [
         (lambda: FunctionModel("f", [1.0]), "function must be a JAX function .* got str"),
-        (lambda: FunctionModel(cube, [[1.0]]), "start must have 1 dimension"),
         (lambda: FunctionModel(cube, [np.nan]), "start must be finite"),
         (lambda: FunctionModel(cube, [1.0], homogeneity="2"), "homogeneity must be a finite"),
         (lambda: FunctionModel(cube, lambda d: [np.inf]).start(3), r"start\(3\) must be finite"),

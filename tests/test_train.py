@@ -306,6 +306,22 @@ def test_what_cannot_be_is_one_sentence() -> None:
         assert len(str(caught.value)) < 400
 
 
+def test_runs_that_differ_in_numbers_share_their_compiled_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import jax
+
+    def end(rate: float, weight: float, start: float) -> None:
+        given: dict[str, Any] = {"penalty": weight * tacit.L1(), "stop": Steps(30)}
+        train(tacit.LinearPredictor(start), DATA, Subgradient(rate), **given)
+
+    compiled = []
+    end(1e-3, 0.1, 0.5)
+    monkeypatch.setattr(jax, "jit", lambda function: compiled.append(function))
+    end(2e-3, 0.2, 0.7)
+    assert compiled == []
+
+
 def test_descriptions_tell_the_whole_run() -> None:
     path = train(
         NET,

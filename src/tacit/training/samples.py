@@ -42,11 +42,18 @@ class SampleLoss:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, SampleLoss):
             return NotImplemented
-        same = other.loss == self.loss and other.samples == self.samples
-        return same and other.model is self.model
+        return other._key == self._key
 
     def __hash__(self) -> int:
-        return hash((id(self.model), self.loss, self.samples))
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        """The model itself, but linear ones that differ in their starts predict alike."""
+        model: Any = id(self.model)
+        if isinstance(self.model, LinearPredictor | LinearMatrix):
+            model = type(self.model), getattr(self.model, "shape", None)
+        return model, self.loss, self.samples
 
     def value(self, data: Any, parameters: Any, share: Any = None) -> Any:
         import jax.numpy as jnp
@@ -237,9 +244,9 @@ class SampleMeter(Meter):
     def _penalty(self, moment: Moment, loss: float) -> dict[str, float]:
         """The penalty and what it pulls with; a nan of either is an error that names the step."""
         with double_precision():
-            gradient, value, pull = _pulls(self.task.objective, self.penalty)(
-                self.task.data, moment.parameters
-            )
+            weights, terms = zip(*self.penalty.weighted, strict=True)
+            measure = _pulls(self.task.objective, terms)
+            gradient, value, pull = measure(weights, self.task.data, moment.parameters)
         found = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
         for name, number in zip(("value", "subgradient"), found.values(), strict=True):
             if math.isnan(number):
@@ -253,12 +260,17 @@ class SampleMeter(Meter):
 
 
 @functools.lru_cache(maxsize=32)
-def _pulls(objective: SampleLoss, penalty: Any) -> Callable[..., Any]:
-    """A compiled function (data, theta) -> (gradient of the loss, penalty, its subgradient)."""
+def _pulls(objective: SampleLoss, terms: tuple[Any, ...]) -> Callable[..., Any]:
+    """A compiled function of (weights, data, theta), for penalties of these terms.
+
+    It returns the gradient of the loss, the penalty and its subgradient.
+    """
     import jax
 
-    def measure(data: Any, theta: Any) -> Any:
+    def measure(weights: Any, data: Any, theta: Any) -> Any:
         gradient = jax.grad(objective.value, argnums=1)(data, theta)
-        return gradient, penalty.value(theta), penalty.subgradient(theta)
+        pairs = list(zip(weights, terms, strict=True))
+        value = sum(weight * term.value(theta) for weight, term in pairs)
+        return gradient, value, sum(weight * term.subgradient(theta) for weight, term in pairs)
 
     return jax.jit(measure)
