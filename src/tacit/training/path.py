@@ -18,8 +18,25 @@ from tacit.training import saving
 class Path(Record):
     """Where training went; `dataset` holds everything that was recorded, with labels.
 
-    `parameters` are the last ones, an array or a pytree of arrays; None where float64 cannot hold
-    them. `memory` is what a step-by-step method carries from step to step, for `resume`.
+    Attributes
+    ----------
+    outcome
+        How training ended.
+    dataset
+        What was recorded along `time`, an xarray.Dataset.
+    parameters
+        The last ones, an array or a pytree of arrays; None where float64 cannot hold them.
+    memory
+        What a step-by-step method carries from step to step, for `resume`.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=stop)
+    >>> path.steps, path.t, path.predictor.shape
+    (100, 0.1, (8,))
     """
 
     outcome: Outcome
@@ -81,6 +98,16 @@ class Path(Record):
 
 def load_path(file: str | os.PathLike[str]) -> Path:
     """The path that `path.save(file)` wrote; `train(..., resume=path)` goes on from it.
+
+    Parameters
+    ----------
+    file
+        Where the path was saved.
+
+    Returns
+    -------
+    Path
+        The same path.
 
     Examples
     --------

@@ -28,6 +28,20 @@ class LogSpaced(Rule):
     """`per_decade` records in every factor of ten of the steps, or of the time of a flow.
 
     Also of the time where steps are of several sizes and Time ends the run.
+
+    Parameters
+    ----------
+    per_decade
+        Records in every factor of ten.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, record = tacit.DiagonalNet(2, alpha=0.1), tacit.LogSpaced(2)
+    >>> method, stop = tacit.GradientDescent(1e-3), tacit.Steps(100)
+    >>> tacit.train(net, problem, method, stop=stop, record=record).dataset.step.values
+    array([  0,   1,   3,  10,  32, 100])
     """
 
     per_decade: int = 20
@@ -49,6 +63,26 @@ class At(Rule):
     """Records at the given `steps`, `epochs`, `times` or smoothed `margins`.
 
     The start and the end are always recorded.
+
+    Parameters
+    ----------
+    steps
+        Steps of a step-by-step method.
+    epochs
+        Passes over the samples, in batches.
+    times
+        Training times of a flow.
+    margins
+        Smoothed margins log(1/loss) of a flow on labels.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, record = tacit.DiagonalNet(2, alpha=0.1), tacit.At(steps=[10, 20])
+    >>> method, stop = tacit.GradientDescent(1e-3), tacit.Steps(100)
+    >>> tacit.train(net, problem, method, stop=stop, record=record).dataset.step.values
+    array([  0,  10,  20, 100])
     """
 
     steps: tuple[int, ...] | None

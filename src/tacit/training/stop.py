@@ -50,7 +50,22 @@ class Stop(Record):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Steps(Stop):
-    """Stop after `count` steps of a step-by-step method."""
+    """Stop after `count` steps of a step-by-step method.
+
+    Parameters
+    ----------
+    count
+        The number of steps.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=stop)
+    >>> path.steps
+    100
+    """
 
     budget = True
     count: int
@@ -64,7 +79,22 @@ class Steps(Stop):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Epochs(Stop):
-    """Stop after `count` passes over the samples, in batches."""
+    """Stop after `count` passes over the samples, in batches.
+
+    Parameters
+    ----------
+    count
+        The number of passes over the samples.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Epochs(4)
+    >>> path = tacit.train(net, problem, tacit.SGD(1e-3), stop=stop, batch=2)
+    >>> path.steps
+    12
+    """
 
     budget = True
     count: int
@@ -78,7 +108,22 @@ class Epochs(Stop):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Time(Stop):
-    """Stop at the training time `t`: for steps, the sum of the learning rates."""
+    """Stop at the training time `t`: for steps, the sum of the learning rates.
+
+    Parameters
+    ----------
+    t
+        The training time.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Time(0.05)
+    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=stop)
+    >>> path.steps
+    50
+    """
 
     budget = True
     t: float
@@ -99,7 +144,22 @@ class _Level(Stop):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Loss(_Level):
-    """Stop where the loss of the problem is at most `value`."""
+    """Stop where the loss of the problem is at most `value`.
+
+    Parameters
+    ----------
+    value
+        The level of the loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), [tacit.Steps(10_000), tacit.Loss(1e-3)]
+    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-2), stop=stop)
+    >>> path.log_loss <= -6.9
+    True
+    """
 
     value: float
 
@@ -115,7 +175,23 @@ class Loss(_Level):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class LogLoss(_Level):
-    """Stop where the natural logarithm of the loss is `value`; -1e7 is a loss of 10^-4342945."""
+    """Stop where the natural logarithm of the loss is `value`; -1e7 is a loss of 10^-4342945.
+
+    Parameters
+    ----------
+    value
+        The natural logarithm of the level.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.three_points("M-F3b")
+    >>> path = tacit.train(
+    ...     tacit.DiagonalNet(2, alpha=1.0), problem, tacit.DualFlow(), stop=tacit.LogLoss(-1e6)
+    ... )
+    >>> round(path.log_loss)
+    -1000000
+    """
 
     value: float
 
@@ -134,6 +210,20 @@ class Interpolated(_Level):
     """Stop where the data are fitted: at `relative` times the loss of the zero predictor.
 
     On a Classification, whose loss never vanishes, it is relative to the loss of the start.
+
+    Parameters
+    ----------
+    relative
+        The level over the loss of the zero predictor.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Interpolated(1e-10)
+    >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=stop)
+    >>> path.outcome.ok
+    True
     """
 
     relative: float = 1e-20
@@ -153,7 +243,21 @@ class Interpolated(_Level):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Scale(_Level):
-    """Stop at the smoothed margin alpha^D / mu, where M theorem 6 expects the Q_mu direction."""
+    """Stop at the smoothed margin alpha^D / mu, where M theorem 6 expects the Q_mu direction.
+
+    Parameters
+    ----------
+    mu
+        The scale mu of Q.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=10.0)
+    >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Scale(mu=1.0))
+    >>> round(-path.log_loss, 6)
+    100.0
+    """
 
     mu: float
 
@@ -181,7 +285,25 @@ class Scale(_Level):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Accuracy(Stop):
-    """Stop at the first record with a `train` and a `test` accuracy of at least these."""
+    """Stop at the first record with a `train` and a `test` accuracy of at least these.
+
+    Parameters
+    ----------
+    train
+        The accuracy on the training samples; None asks for none.
+    test
+        The accuracy on the test samples; None asks for none.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.separable_points(12, 5, margin=0.3, seed=1)
+    >>> stop = [tacit.Steps(1000), tacit.Accuracy(train=1.0)]
+    >>> net = tacit.DiagonalNet(2, alpha=0.1)
+    >>> path = tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop)
+    >>> float(path.dataset.train_accuracy[-1])
+    1.0
+    """
 
     train: float | None = None
     test: float | None = None
@@ -221,7 +343,25 @@ class Accuracy(Stop):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Below(Stop):
-    """Stop at the first record where the recorded number `name` is at most `value`."""
+    """Stop at the first record where the recorded number `name` is at most `value`.
+
+    Parameters
+    ----------
+    name
+        The name of a recorded number.
+    value
+        The level that it must come down to.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net = tacit.DiagonalNet(2, alpha=0.1)
+    >>> stop = [tacit.Steps(10_000), tacit.Below("loss", 0.01)]
+    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-2), stop=stop)
+    >>> float(path.dataset.loss[-1]) <= 0.01
+    True
+    """
 
     name: str
     value: float
@@ -248,7 +388,24 @@ class Below(Stop):
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class Near(Stop):
-    """Stop once the predictor is within `degrees` of `direction`."""
+    """Stop once the predictor is within `degrees` of `direction`.
+
+    Parameters
+    ----------
+    direction
+        A vector with an entry per feature.
+    degrees
+        The largest angle.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=0.1)
+    >>> goal = tacit.max_margin(problem, tacit.L1()).beta
+    >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Near(goal, degrees=10))
+    >>> round(float(tacit.angle(path.predictor, goal)), 4)
+    10.0
+    """
 
     directional = True
     direction: Array

@@ -70,8 +70,9 @@ def train(
     record
         LogSpaced(20), the default, or At(steps=[...]).
     batch
-        Samples per step, drawn from `seed` so that an epoch sees each of them once; None takes
-        all of them.
+        Samples per step, drawn so that an epoch sees each of them once; None takes all of them.
+    seed
+        What the order of the batches is drawn from.
     resume
         The path of an earlier run with the same arguments but for stop and record; training goes
         on where it ended, to the bit as if it had never stopped.

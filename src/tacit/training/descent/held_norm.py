@@ -26,6 +26,28 @@ class HeldNorm(Descent):
     a step that was taken it grows by 1.3. `learning_rate` is the first one tried. Since the rates
     differ, t counts the steps tried. No step moves by more than a tenth of |w|_2 before it is
     projected.
+
+    Parameters
+    ----------
+    learning_rate
+        The first length that is tried.
+    weight_decay
+        Must be 0: this method has none.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+    size
+        The norm that is held.
+    norm
+        "l2" or "l1".
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.LinearPredictor(1.0), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.HeldNorm(size=2.0), stop=stop)
+    >>> round(float((path.parameters**2).sum()), 6)
+    4.0
     """
 
     learning_rate: float = 1.0

@@ -36,6 +36,29 @@ class HeldSweep(Record):
     `loss` is that of the end and `fall` what it lost in the second half of the steps, both over
     the loss of the zero predictor (over 1 on a Classification). The outcome of a size is solved if
     its fall is at most the tolerance, and budget spent if more steps would matter.
+
+    Attributes
+    ----------
+    norm
+        "l2" or "l1".
+    sizes
+        The norms that were held.
+    loss
+        The loss at the end, over that of the zero predictor.
+    fall
+        What the loss lost in the second half of the steps, in the same unit.
+    parameters
+        Where descent ended, a row per size.
+    outcomes
+        How the run of each size ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> sweep = tacit.held_sweep(tacit.LinearPredictor(1.0), problem, [1.0, 2.0], steps=100)
+    >>> sweep.parameters.shape
+    (2, 8)
     """
 
     norm: str
@@ -76,6 +99,38 @@ def held_sweep(
     """Where `HeldNorm` with these settings ends, for all `sizes` in one compiled run.
 
     `start` replaces the model's own; a table has one row per size. It is stretched to each size.
+
+    Parameters
+    ----------
+    model
+        The model.
+    problem
+        A Regression, a Classification or a matrix problem.
+    sizes
+        The norms to hold, a run each.
+    norm
+        "l2" or "l1".
+    learning_rate
+        The first length that is tried.
+    steps
+        The number of steps.
+    start
+        Replaces the model's start; a table has one row per size.
+    tolerance
+        The largest fall of the loss that counts as at rest.
+
+    Returns
+    -------
+    HeldSweep
+        Where descent ended, for every size.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> sweep = tacit.held_sweep(tacit.LinearPredictor(1.0), problem, [0.5, 1.0], steps=200)
+    >>> sweep.loss.shape
+    (2,)
     """
     task = SampleTask(WHO, model, problem)
     one_of(WHO, "norm", norm, SPHERES)

@@ -20,6 +20,26 @@ class GradientDescent(Descent):
 
     With `scaled`, the learning rate is at most scaled / |w|^2: the curvature of a 2-homogeneous
     net grows like |w|^2, so that a large start needs small steps only while it is large.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    scaled
+        The largest learning_rate * |w|^2; None sets no such bound.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=stop)
+    >>> path.steps
+    100
     """
 
     scaled: float | None = None
@@ -81,7 +101,29 @@ class GradientDescent(Descent):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Subgradient(GradientDescent):
-    """w <- w - learning_rate * (grad L(w) + H(w)), with H a subgradient of the penalty (N)."""
+    """w <- w - learning_rate * (grad L(w) + H(w)), with H a subgradient of the penalty (N).
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    scaled
+        As in GradientDescent.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> method, penalty = tacit.Subgradient(1e-3), 1e-3 * tacit.L1()
+    >>> path = tacit.train(net, problem, method, stop=stop, penalty=penalty)
+    >>> path.steps
+    100
+    """
 
     penalties: ClassVar[str] = "any"
 
@@ -91,6 +133,28 @@ class SGD(Descent):
     """velocity <- momentum * velocity + gradient; w <- w - learning_rate * velocity.
 
     With `nesterov` the step goes along gradient + momentum * velocity, as in PyTorch.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    momentum
+        The share of the velocity that is kept.
+    nesterov
+        Whether the step looks ahead.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.SGD(1e-3, momentum=0.9), stop=stop, batch=2, seed=1)
+    >>> path.steps
+    100
     """
 
     momentum: float = 0.0
@@ -136,6 +200,32 @@ class Adam(Descent):
 
     with b1, b2 = `mean_decay`, `square_decay`. `decoupled` takes the penalty out of the moments:
     w <- w - learning_rate (... + H), of which weight_decay is the special case H = rate * w.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    mean_decay
+        b1, the share of the mean that is kept.
+    square_decay
+        b2, the share of the mean square that is kept.
+    epsilon
+        Keeps the quotient finite.
+    decoupled
+        Takes the penalty out of the moments.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.Adam(1e-2, weight_decay=0.1), stop=stop)
+    >>> path.steps
+    100
     """
 
     mean_decay: float = 0.9
@@ -190,6 +280,26 @@ class Proximal(Descent):
     `accelerated` is FISTA (Beck and Teboulle 2009): the same step from z, starting at z = w and
     weight 1, with weight' = (1 + sqrt(1 + 4 weight^2))/2 and
     z' = w' + (weight - 1)/weight' (w' - w).
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    accelerated
+        Whether steps start ahead of the parameters (FISTA).
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.LinearPredictor(), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.Proximal(1e-2), stop=stop, penalty=0.1 * tacit.L1())
+    >>> path.steps
+    100
     """
 
     accelerated: bool = False
@@ -231,6 +341,24 @@ class NormalizedDescent(Descent):
 
     Such a step is learning_rate / L of training time, so that its paths share the axes of the
     flows. Only log L is ever represented.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    weight_decay
+        Must be 0: this method has none.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> stop = [tacit.Steps(1000), tacit.LogLoss(-50)]
+    >>> path = tacit.train(net, problem, tacit.NormalizedDescent(1e-2), stop=stop)
+    >>> path.log_loss <= -50
+    True
     """
 
     batches: ClassVar[bool] = False

@@ -47,6 +47,24 @@ class ParameterFlow(Flow):
     >>> path = tacit.train(tacit.DiagonalNet(2, alpha=0.1), problem, tacit.ParameterFlow())
     >>> path.outcome.ok
     True
+
+    Parameters
+    ----------
+    rtol
+        The accuracy of one step of the integrator.
+    max_steps
+        The most steps of the integrator.
+    weight_decay
+        The rate c of theta' = -grad L - c theta.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Time(1.0)
+    >>> path = tacit.train(net, problem, tacit.ParameterFlow(), stop=stop)
+    >>> path.t
+    1.0
     """
 
     rtol: float = 1e-11

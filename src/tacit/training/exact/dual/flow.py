@@ -58,6 +58,24 @@ class DualFlow(Flow):
     >>> path = tacit.train(tacit.DiagonalNet(2, alpha=1e-3), problem, tacit.DualFlow())
     >>> path.outcome.ok
     True
+
+    Parameters
+    ----------
+    rtol
+        The accuracy of one step of the integrator.
+    max_steps
+        The most steps of the integrator.
+    weight_decay
+        The rate c of theta' = -grad L - c theta.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(3, log_alpha=-20.0), tacit.Interpolated()
+    >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=stop)
+    >>> path.outcome.ok
+    True
     """
 
     def follow(self, model: Any, problem: Any, course: Course) -> Followed:

@@ -41,6 +41,17 @@ class MatrixFlow(Flow):
     directions that grow later than the first are known to that accuracy only. Without a goal the
     flow stops where the data are interpolated; under weight decay, at rest.
 
+    Parameters
+    ----------
+    rtol
+        The accuracy of one step of the integrator.
+    max_steps
+        The most steps of the integrator.
+    weight_decay
+        The rate c of theta' = -grad L - c theta.
+    form
+        "factors", or "lifted" for the second route.
+
     Examples
     --------
     >>> import tacit

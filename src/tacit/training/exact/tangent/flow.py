@@ -42,6 +42,15 @@ class TangentFlow(Flow):
     step; record=At(times=[]) is the fastest run. Nets whose functions are equal share what is
     compiled, whatever their starts.
 
+    Parameters
+    ----------
+    rtol
+        The accuracy of one step of the integrator.
+    max_steps
+        The most steps of the integrator.
+    weight_decay
+        Must be 0: this flow has none.
+
     Examples
     --------
     >>> import tacit
