@@ -134,7 +134,7 @@ def test_a_weight_that_grows_while_time_stands_still_is_progress():
 
 def test_decayed_training_beyond_the_end_of_all_motion_is_refused():
     for flow in (tacit.ParameterFlow(weight_decay=1e-3), tacit.DualFlow(weight_decay=1e-3)):
-        with pytest.raises(ValueError, match=r"Flow: times must lie between .* 1000/rate"):
+        with pytest.raises(ValueError, match=r"Flow: times must lie between .* 1000/weight_decay"):
             tacit.train(NET, SPARSE, flow, stop=tacit.Time(1e300))
 
 

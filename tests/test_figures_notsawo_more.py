@@ -197,7 +197,8 @@ def test_the_nuclear_time_goes_like_one_over_step_beta_and_the_error_with_beta(m
 
 @pytest.mark.parametrize("beta", [1e-3, 1e-1])
 def test_the_penalized_matrix_is_certified_by_its_gradient(beta):
-    case = LowRankRecovery(low_rank_completion(samples=17, dimension=5, rank=1, seed=3))
+    half = {"loss": "half squares", "seed": 3}
+    case = LowRankRecovery(low_rank_completion(samples=17, dimension=5, rank=1, **half))
 
     def gap(A, strength):
         """How far -gradient/strength is from a subgradient of the nuclear norm at A."""

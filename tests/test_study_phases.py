@@ -209,7 +209,7 @@ def test_a_step_that_is_too_large_is_a_row_with_its_sentence():
     stable, large = (compute(cell.spec) for cell in cells_of(study, "any"))
     assert stable.status in OK
     assert large.status == "diverged"
-    assert "take a smaller step" in large.sentence
+    assert "take a smaller learning rate" in large.sentence
 
 
 # --- whole diagrams --------------------------------------------------------------------------

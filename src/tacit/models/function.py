@@ -74,7 +74,7 @@ class FunctionModel(Record, Model):
         if homogeneity is not None:
             homogeneity = _plain(real(WHO, "homogeneity", homogeneity))
         tree, begin = None, start
-        if isinstance(start, Mapping | tuple | list) and not _flat(start):
+        if _is_tree(start):
             tree, begin = start, _raveled(start)
         elif not callable(start):
             begin = finite_array(WHO, "start", start, ndim=1)
@@ -175,9 +175,11 @@ class FunctionModel(Record, Model):
         return outputs
 
 
-def _flat(start: Any) -> bool:
-    """True for a list of numbers."""
-    return isinstance(start, tuple | list) and all(np.ndim(entry) == 0 for entry in start)
+def _is_tree(start: Any) -> bool:
+    """True for a dictionary, and for a list or tuple that holds arrays."""
+    if isinstance(start, tuple | list):
+        return any(hasattr(entry, "shape") or _is_tree(entry) for entry in start)
+    return isinstance(start, Mapping)
 
 
 def _raveled(tree: Any) -> Array:

@@ -103,14 +103,17 @@ class SampleTask(Task):
         self.data = inputs_of(self.model, problem), problem.y
         self.linear = isinstance(self.model, Separable | MatrixModel)
         with np.errstate(over="ignore", under="ignore"):
-            predictions = self.flow.samples.predict(self.start)
-            held = finite(self.flow.loss, predictions)
+            self.predictions = self.flow.samples.predict(self.start)
+        self.unit = self.flow.loss.log_unit(self.predictions)
+
+    def refuse_overflow(self, who: str) -> None:
+        with np.errstate(over="ignore", under="ignore"):
+            held = finite(self.flow.loss, self.predictions)
         if not held:
             raise ValueError(
                 f"{who}: the gradients of this start are beyond float64 (its largest prediction "
-                f"is {np.abs(predictions).max():.3g}); take a smaller start"
+                f"is {np.abs(self.predictions).max():.3g}); take a smaller start"
             )
-        self.unit = self.flow.loss.log_unit(predictions)
 
     def trained(self, parameters: Any) -> Any:
         if isinstance(self.model, FunctionModel):

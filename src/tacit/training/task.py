@@ -55,6 +55,10 @@ class Task(Protocol):
     outside: bool  # whether compiled steps go one by one, which convolutions need
     linear: bool  # whether there is a linear predictor
 
+    def refuse_overflow(self, who: str) -> None:
+        """A ValueError if the gradients of the start are beyond floating-point numbers."""
+        return
+
     def trained(self, parameters: Any) -> Any:
         """Those of all parameters of the model that training moves, as the methods see them."""
         return parameters

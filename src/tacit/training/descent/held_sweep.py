@@ -133,6 +133,7 @@ def held_sweep(
     (2,)
     """
     task = SampleTask(WHO, model, problem)
+    task.refuse_overflow(WHO)
     one_of(WHO, "norm", norm, SPHERES)
     held = finite_array(WHO, "sizes", sizes, ndim=1)
     if held.min() <= 0:

@@ -101,6 +101,7 @@ class Descent(Record, abc.ABC):
     batches: ClassVar[bool] = True  # whether it can work on batches
     penalties: ClassVar[str] = "any"  # which it takes: "any", "smooth", "prox" or "none"
     decays: ClassVar[bool] = True  # whether it has weight decay
+    logarithmic: ClassVar[bool] = False  # whether it sees the loss only by its logarithm
 
     def __post_init__(self) -> None:
         who = type(self).__name__

@@ -365,6 +365,7 @@ class NormalizedDescent(Descent):
     penalties: ClassVar[str] = "none"
     decays: ClassVar[bool] = False
     steady: ClassVar[bool] = False
+    logarithmic: ClassVar[bool] = True
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         import jax.numpy as jnp
