@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -32,7 +33,8 @@ def started() -> dict[str, Any]:
 def images() -> Any:
     rng = np.random.default_rng(0)
     arrays = rng.random((12, 8, 8, 1)), np.arange(12) % 2
-    return tacit.Images("noise", ("a", "b"), *arrays, *arrays)
+    about = {"classes": ("a", "b"), "description": "noise", "recipe": {"generator": "images"}}
+    return tacit.Images("noise", *arrays, *arrays, **about)
 
 
 PROBLEMS: dict[str, Callable[[], Any]] = {
@@ -55,7 +57,7 @@ MODELS: dict[str, Callable[[], Any]] = {
     "TokenMLP": lambda: tacit.TokenMLP(embedding=4, width=4),
     "TwoTokenNet": lambda: tacit.TwoTokenNet(4, alpha=0.5),
     "dense_net": lambda: tacit.dense_net(4),
-    "conv_net": lambda: tacit.conv_net((2,), alpha=4),
+    "conv_net": lambda: tacit.conv_net("2-M-FC"),
 }
 METHODS: dict[str, Callable[[], Any]] = {
     "GradientDescent": lambda: tacit.GradientDescent(1e-3),
@@ -86,6 +88,14 @@ def tried(model: str, problem: str, method: str) -> str | None:
     return None
 
 
+def told(refusal: str | None) -> str | None:
+    """The sentence without the names of the method, the model and the problem."""
+    if refusal is None:
+        return None
+    rest = re.sub(r"got (a )?\w+", "got another", refusal.partition(": ")[2])
+    return re.sub(r"^\w+ answers", "the net answers", rest)
+
+
 def walk() -> Iterator[tuple[str, str, str]]:
     return ((m, p, w) for p in PROBLEMS for m in MODELS for w in METHODS)
 
@@ -95,7 +105,8 @@ def page() -> str:
         "# What trains what",
         "",
         "Made by `python docs/combinations.py`, which tries every combination for a moment: a dot"
-        " trains, a number is the sentence below that refuses it. Methods are the columns.",
+        " trains, a number is the sentence below that refuses it, which also names the method, the"
+        " model and the problem. Methods are the columns.",
     ]
     notes: list[str] = []
     for problem in PROBLEMS:
@@ -104,7 +115,7 @@ def page() -> str:
         for model in MODELS:
             cells = []
             for method in METHODS:
-                refusal = tried(model, problem, method)
+                refusal = told(tried(model, problem, method))
                 if refusal is not None and refusal not in notes:
                     notes.append(refusal)
                 cells.append("·" if refusal is None else str(notes.index(refusal) + 1))

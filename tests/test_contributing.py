@@ -44,6 +44,23 @@ def test_the_model_recipe(problem):
     assert path.log_loss < path.dataset["log_loss"].values[0]
 
 
+def test_the_method_recipe(problem):
+    import dataclasses
+
+    from tacit.training.descent.method import Descent, plus, zeros
+
+    space = {"dataclasses": dataclasses, "Descent": Descent, "plus": plus, "zeros": zeros}
+    exec(block("CONTRIBUTING.md", "A method that goes step by step"), space)
+    method, start = space["LookAhead"](1e-2), np.full(6, 0.5)
+    path = tacit.train(tacit.LinearPredictor(start), problem, method, stop=tacit.Steps(20))
+    w, v = start, np.zeros(6)
+    for _ in range(20):
+        slope = 2 * (problem.X @ (w + 0.9 * v) - problem.y) @ problem.X
+        v = 0.9 * v - 1e-2 * slope
+        w = w + v
+    np.testing.assert_allclose(path.parameters, w, rtol=1e-10)
+
+
 def test_the_regularizer_recipe(problem):
     import dataclasses
 

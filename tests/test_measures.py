@@ -191,7 +191,7 @@ def test_norms():
         (lambda: tangent_kernel(lambda p, x: x * p, 2.0, X), "one number per row of x"),
         (lambda: tangent_kernel(relu, relu_params(1), [[np.inf] * 4]), "x must be finite"),
         (lambda: tangent_kernel(relu, relu_params(1), 3.0), "one sample per row"),
-        (lambda: tangent_kernel(DiagonalNet(2, alpha=1), "w", X), "params must"),
+        (lambda: tangent_kernel(DiagonalNet(2, alpha=1), "w", X), "parameters must"),
         (lambda: kernel_predictor(relu, X, np.ones(6)), "such as DiagonalNet, got function"),
         (lambda: kernel_predictor(DiagonalNet(2, alpha=1), X, np.ones(5)), "X has 6 rows"),
         (lambda: norm_l1([np.nan]), "norm_l1: beta must be finite"),

@@ -172,7 +172,7 @@ RESULTS = {
     "Custom": lambda: tacit.Custom(lambda w: w @ w),
     "Verdict": lambda: verify("A-SUM", registry=little_ledger.ledger),
     "Verdicts": lambda: verify("A", registry=little_ledger.ledger),
-    "Watch": lambda: tacit.watch(outputs, X, params=np.ones(9)),
+    "Watch": lambda: tacit.watch(outputs, X, parameters=np.ones(9)),
 }
 ABSTRACT = {"Regularizer", "TokenNet"}
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -217,11 +218,22 @@ def test_a_new_method_is_a_few_lines_and_trains_everything() -> None:
         ),
         (tacit.gaussian_sensing(samples=8, dimension=4, rank=1), tacit.LinearMatrix()),
         (Regression(np.eye(4), np.ones(4)), tacit.two_layer(3, alpha=0.5)),
+        (tacit.modular_addition(5, fraction=0.6), tacit.TokenMLP(embedding=4, width=4)),
+        (noise_images(), tacit.dense_net(4)),
     ]:
-        few = train(model, problem, method, stop=Steps(30), batch=3)
-        part = train(model, problem, method, stop=Steps(11), batch=3)
-        again = train(model, problem, method, stop=Steps(30), batch=3, resume=part)
-        np.testing.assert_array_equal(few.parameters, again.parameters)
+        given_ = {"batch": 3, "penalty": 1e-3 * tacit.L2(), "record": LogSpaced(3)}
+        few = train(model, problem, method, stop=Steps(30), **given_)
+        part = train(model, problem, method, stop=Steps(11), **given_)
+        again = train(model, problem, method, stop=Steps(30), resume=part, **given_)
+        ends = zip(jax.tree.leaves(few.parameters), jax.tree.leaves(again.parameters), strict=True)
+        for one, other in ends:
+            np.testing.assert_array_equal(one, other)
+
+
+def noise_images() -> tacit.Images:
+    rng = np.random.default_rng(0)
+    arrays = rng.random((12, 4, 4, 1)), np.arange(12) % 2
+    return tacit.Images("noise", *arrays, *arrays, ("a", "b"), "noise", {"generator": "noise"})
 
 
 @settings(max_examples=8, deadline=None)

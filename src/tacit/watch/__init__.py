@@ -13,7 +13,7 @@ What it cannot do. The model must take one array with a sample per row, and retu
 one row of numbers per sample that does not depend on the other samples; wrap it otherwise. Of a
 torch module the forward hooks are run, and what a forward pass changes outside of parameters and
 buffers (a Python counter) is not undone; parameters spread over processes are not gathered. Of a
-JAX function every floating-point leaf of params counts as trained: close over batch statistics.
+JAX function every floating-point leaf of parameters counts as trained: close over batch statistics.
 Nuclear norms of matrices with more than 2048 rows and columns are left out.
 
 This room has the name of its function, and calling one is calling the other.
@@ -41,7 +41,7 @@ def watch(
     model: Any,
     probe_inputs: Any,
     *,
-    params: Any = None,
+    parameters: Any = None,
     labels: Any = None,
     weight_decay: float = 0.0,
     outputs: str | int = "mean",
@@ -56,11 +56,11 @@ def watch(
     Parameters
     ----------
     model
-        A torch.nn.Module, or a JAX function apply(params, x).
+        A torch.nn.Module, or a JAX function apply(parameters, x).
     probe_inputs
         A batch of 10 to 200 fixed inputs as the model gets them; all kernels are looked at on
         it.
-    params
+    parameters
         The parameters of a JAX function, given here and at every call.
     labels
         Classes, signs -1 and +1, or numbers to fit, of these inputs; they add alignment and
@@ -95,7 +95,7 @@ def watch(
     >>> def f(w, x):
     ...     return x @ w**2
     >>> w, x, y = np.ones(3), np.eye(3), np.array([1.0, 0.0, 0.0])
-    >>> watch = tacit.watch(f, x, params=w, labels=y)
+    >>> watch = tacit.watch(f, x, parameters=w, labels=y)
     >>> for step in range(1, 4):
     ...     w = w - 0.1 * 4 * w * (f(w, x) - y)
     ...     watch(step, w, train_loss=float(np.sum((f(w, x) - y) ** 2)))
@@ -114,8 +114,8 @@ def watch(
         return None if labels is None else read_labels(labels, samples, count)
 
     return Watch(
-        backend_for(model, probe_inputs, params, outputs),
-        params,
+        backend_for(model, probe_inputs, parameters, outputs),
+        parameters,
         read,
         weight_decay=decay,
         budget=None if budget is None else positive(WHO, "budget", budget),

@@ -8,8 +8,8 @@ from typing import Any
 from tacit.watch.backend import WHO, Backend
 
 
-def backend_for(model: Any, probe_inputs: Any, params: Any, outputs: str | int) -> Backend:
-    """The backend of a torch.nn.Module, or of a JAX function apply(params, x)."""
+def backend_for(model: Any, probe_inputs: Any, parameters: Any, outputs: str | int) -> Backend:
+    """The backend of a torch.nn.Module, or of a JAX function apply(parameters, x)."""
     if isinstance(probe_inputs, dict | tuple | set):
         raise ValueError(
             f"{WHO}: probe_inputs must be one array with a sample per row, got a "
@@ -19,21 +19,21 @@ def backend_for(model: Any, probe_inputs: Any, params: Any, outputs: str | int) 
     if torch is not None and isinstance(model, torch.nn.Module):
         from tacit.watch.torch_backend import TorchBackend
 
-        if params is not None:
+        if parameters is not None:
             raise ValueError(
-                f"{WHO}: params are read from the torch module itself; leave params= out"
+                f"{WHO}: parameters are read from the torch module itself; leave parameters= out"
             )
         return TorchBackend(model, probe_inputs, outputs)
     if not callable(model):
         raise ValueError(
             f"{WHO}: model must be a torch.nn.Module (which needs torch: pip install "
-            f"'tacit[torch]') or a JAX function apply(params, x), got {type(model).__name__}"
+            f"'tacit[torch]') or a JAX function apply(parameters, x), got {type(model).__name__}"
         )
-    if params is None:
+    if parameters is None:
         raise ValueError(
-            f"{WHO}: a JAX function needs its parameters: tacit.watch(apply, x, params=params), "
-            "and then watch(step, params, ...) at every call"
+            f"{WHO}: a JAX function needs its parameters: tacit.watch(apply, x, parameters=w), "
+            "and then watch(step, parameters, ...) at every call"
         )
     from tacit.watch.jax_backend import JaxBackend
 
-    return JaxBackend(model, params, probe_inputs, outputs)
+    return JaxBackend(model, parameters, probe_inputs, outputs)

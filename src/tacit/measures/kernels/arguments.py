@@ -40,8 +40,8 @@ def arguments(
         call = f"{who}(module, {', '.join(('x', 'y')[:least])})"
     else:
         call = (
-            f"{who}(model, params, {', '.join(('x', 'y')[:least])}); only a torch.nn.Module (which "
-            "needs torch: pip install 'tacit[torch]') brings its parameters along"
+            f"{who}(model, parameters, {', '.join(('x', 'y')[:least])}); only a torch.nn.Module "
+            "(which needs torch: pip install 'tacit[torch]') brings its parameters along"
         )
     if any(array is None for array in arrays[:least]):
         raise ValueError(f"{who}: an array is missing; call {call}")
@@ -53,8 +53,8 @@ def _shifted(who: str, first: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:
     found = (first, *(array for array in arrays if array is not None))
     if len(found) > len(arrays):
         raise ValueError(
-            f"{who}: params of a torch module must be a mapping of names to arrays, or left out, "
-            f"got {type(first).__name__}"
+            f"{who}: parameters of a torch module must be a mapping of names to arrays, or left "
+            f"out, got {type(first).__name__}"
         )
     return found + (None,) * (len(arrays) - len(found))
 
@@ -109,7 +109,7 @@ def gradients_of(
     if isinstance(model, Model):
         if isinstance(outputs, int) and outputs > 0:
             raise ValueError(f"{who}: a Model has one output, got outputs={outputs}")
-        return ModelGradients(model, finite_array(who, "params", params, ndim=1))
+        return ModelGradients(model, finite_array(who, "parameters", params, ndim=1))
     if not callable(model):
         raise ValueError(
             f"{who}: model must be a Model, a JAX function f(params, x) or a torch.nn.Module "

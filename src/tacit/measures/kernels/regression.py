@@ -28,7 +28,7 @@ WHO = "kernel_regression"
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class KernelRegression(Record):
-    """f(params, x) + K(x, x_n) dual: the model linearised at `params`, fitted to the targets.
+    """f(w, x) + K(x, x_n) dual: the model linearised at `parameters` w, fitted to the targets.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class KernelRegression(Record):
 
 def kernel_regression(
     model: Model | Callable[[Any, Any], Any],
-    params: Any = None,
+    parameters: Any = None,
     x: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
@@ -102,7 +102,7 @@ def kernel_regression(
 ) -> KernelRegression:
     """The predictor f(x) + <grad f(x), h> with the shortest h that fits y_n at every x_n.
 
-    It is where gradient descent on the squared loss takes the model linearised at `params`.
+    It is where gradient descent on the squared loss takes the model linearised at `parameters`.
     Targets that no h fits are fitted in the least-squares sense, and the outcome says so. All
     is computed in double precision.
 
@@ -111,7 +111,7 @@ def kernel_regression(
     model
         As in `tangent_kernel`. A torch.nn.Module is taken at its own parameters:
         kernel_regression(module, x, y).
-    params
+    parameters
         The parameters.
     x
         The samples.
@@ -140,7 +140,7 @@ def kernel_regression(
     >>> fit.rank, fit.residual < 1e-9
     (2, True)
     """
-    model, params, x, y = arguments(WHO, "double", model, params, x, y, least=2)
+    model, parameters, x, y = arguments(WHO, "double", model, parameters, x, y, least=2)
     rows = samples(WHO, "x", x, model)
     given = finite_array(WHO, "y", y, ndim=1 if np.ndim(y) < 2 else 2)
     targets = given.reshape(len(given), -1)
@@ -148,7 +148,7 @@ def kernel_regression(
     if real(WHO, "ridge", ridge) < 0:
         raise ValueError(f"{WHO}: ridge must not be negative, got {ridge}")
     one_of(WHO, "outputs", outputs, OUTPUTS)
-    gradients = gradients_of(WHO, model, params, rows, outputs, "double")
+    gradients = gradients_of(WHO, model, parameters, rows, outputs, "double")
     goal = targets - _matching(gradients.values(rows), targets)
     full = outputs == "full"
     K = blocked_kernel(WHO, gradients, rows, None, full, memory)

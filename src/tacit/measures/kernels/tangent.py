@@ -27,7 +27,7 @@ __all__ = [
 
 def tangent_kernel(
     model: Model | Callable[[Any, Any], Any],
-    params: Any = None,
+    parameters: Any = None,
     x: ArrayLike | None = None,
     x2: ArrayLike | None = None,
     *,
@@ -35,16 +35,16 @@ def tangent_kernel(
     memory: float = MEMORY,
     precision: str | None = None,
 ) -> Array:
-    """K(x, x2) = <grad_w f(w, x), grad_w f(w, x2)> at w = `params`, one row per sample of `x`.
+    """K(x, x2) = <grad_w f(w, x), grad_w f(w, x2)> at w = `parameters`, one row per sample of `x`.
 
     Parameters
     ----------
     model
-        A Model with flat parameters, or any JAX function f(params, x) with a pytree of
+        A Model with flat parameters, or any JAX function f(parameters, x) with a pytree of
         parameters whose rows of `x` do not influence one another. A torch.nn.Module is looked
         at in eval mode, at its own parameters: tangent_kernel(module, x) or
         tangent_kernel(module, x, x2); a mapping of their names to others may stand before `x`.
-    params
+    parameters
         The parameters.
     x
         The samples.
@@ -78,10 +78,10 @@ def tangent_kernel(
     """
     who = "tangent_kernel"
     memory = positive(who, "memory", memory)
-    model, params, x, x2 = arguments(who, precision, model, params, x, x2)
+    model, parameters, x, x2 = arguments(who, precision, model, parameters, x, x2)
     rows = samples(who, "x", x, model)
     others = None if x2 is None else alike(who, rows, samples(who, "x2", x2, model))
-    gradients = gradients_of(who, model, params, rows, outputs, precision)
+    gradients = gradients_of(who, model, parameters, rows, outputs, precision)
     return blocked_kernel(who, gradients, rows, others, outputs == "full", memory)
 
 

@@ -183,7 +183,7 @@ def regression_task(model: object, problem: object) -> Task:
 
 def function_of(model: Model) -> Callable[[Any, Any], Any]:
     """f(parameters, X), the same object for models that share it: what is compiled goes by it."""
-    if isinstance(model, FunctionModel):
+    if isinstance(model, FunctionModel) and model.tree is None:
         try:
             hash(model.function)
         except TypeError:
