@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tacit.studies.study import Study
 
 MACHINERY: Reference = ("tacit.studies.compute", "compute")
-NUMERICAL = ("numpy", "scipy", "jax", "jaxlib", "optax", "sympy")
+NUMERICAL = ("numpy", "scipy", "jax", "jaxlib", "sympy")
 _SEEN: dict[str, tuple[bytes, Any]] = {}  # module -> its text when first read, and its import
 
 
