@@ -125,9 +125,10 @@ def test_files_that_are_no_paths_are_refused(runs, tmp_path):
     half = runs[1]
     data = half.save(tmp_path / "run.nc").read_bytes()
     middle = len(data) // 3
+    flipped = bytes(byte ^ 255 for byte in data[middle : middle + 64])
     wrong = {
         "cut": (data[: len(data) // 2], "is cut short or damaged"),
-        "bent": (data[:middle] + bytes(64) + data[middle + 64 :], "checksum is wrong"),
+        "bent": (data[:middle] + flipped + data[middle + 64 :], "checksum is wrong"),
         "foreign": (b"PK and so on", "is cut short or is no netCDF file"),
     }
     for name, (content, sentence) in wrong.items():
