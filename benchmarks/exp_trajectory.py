@@ -17,11 +17,10 @@ import numpy as np
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 from threadpoolctl import threadpool_limits
 
-from tacit import DiagonalNet, DualFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.path import Path
-from tacit.flows.stopping import LogLoss
+from tacit import At, DiagonalNet, DualFlow, LogSpaced, NormalizedDescent, Steps, train
 from tacit.problems.classification import three_points
+from tacit.training.path import Path
+from tacit.training.stop import LogLoss
 
 ERROR = 2e-5
 PROBLEM, NET = three_points("M-F3b"), DiagonalNet(2, alpha=100.0)
@@ -30,7 +29,8 @@ PROBLEM, NET = three_points("M-F3b"), DiagonalNet(2, alpha=100.0)
 def reference(margins: np.ndarray) -> np.ndarray:
     """Unit predictors at these smoothed margins, by the flow at its tightest."""
     end = LogLoss(-float(margins.max()))
-    path = DualFlow(until=end, record=margins.tolist(), rtol=1e-12).run(NET, PROBLEM)
+    record = [LogSpaced(), At(margins=margins)]
+    path = train(NET, PROBLEM, DualFlow(rtol=1e-12), stop=end, record=record)
     known = path.dataset.smoothed_margin.values
     rows = np.clip(np.searchsorted(known, margins), 1, len(known) - 1)
     rows -= margins - known[rows - 1] < known[rows] - margins
@@ -55,8 +55,8 @@ def flow(end: float, first: float, repeats: int) -> float:
     """Prints our times and errors for several tolerances; the time of the loosest good enough."""
     rows, chosen = [], math.inf
     for rtol in (1e-4, 5e-5, 1e-5, 1e-6, 1e-8, 1e-10):
-        run = DualFlow(until=LogLoss(-end), rtol=rtol)
-        took, path = best_of(repeats, lambda run=run: run.run(NET, PROBLEM))
+        run = DualFlow(rtol=rtol)
+        took, path = best_of(repeats, lambda run=run: train(NET, PROBLEM, run, stop=LogLoss(-end)))
         worst = float(errors(path, first)[1].max())
         rows.append([f"{rtol:g}", seconds(took), f"{worst:.1e}", path.dataset.sizes["time"]])
         if worst <= ERROR:
@@ -66,7 +66,7 @@ def flow(end: float, first: float, repeats: int) -> float:
 
 
 def descend(step: float, steps: int, end: float) -> Path:
-    return NormalizedDescent(step, steps, until=LogLoss(-end)).run(NET, PROBLEM)
+    return train(NET, PROBLEM, NormalizedDescent(step), stop=[Steps(steps), LogLoss(-end)])
 
 
 def timed(step: float, steps: int, end: float) -> tuple[float, Path]:
@@ -108,7 +108,7 @@ def main() -> None:
     quick = arguments(__doc__ or "").quick
     end, budget = (1e5, 10**5) if quick else (1e7, 2 * 10**7)
     print(f"M-F3b, alpha = 100, depth 2, to smoothed margin {end:g}. {ONE_THREAD}\n")
-    DualFlow(until=LogLoss(-10.0)).run(NET, PROBLEM)  # the first run imports SciPy and xarray
+    train(NET, PROBLEM, DualFlow(), stop=LogLoss(-10.0))  # the first run imports SciPy and xarray
     ours = flow(end, 0.01, 2 if quick else 10)
     ratio("time in ms of the flow at path error 2e-5", 1e3 * ours, "<= 50", judged=not quick)
     with threadpool_limits(limits=1):

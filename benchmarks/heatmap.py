@@ -12,9 +12,12 @@ import time
 import numpy as np
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
-from tacit.flows.matrix import MatrixFlow
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import Completion, low_rank_completion
+from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Interpolated
+from tacit.training.train import train
 
 STEP = 1e-5  # printed below W's Figure 5
 LOSSES = (1e-10, 1e-4)
@@ -39,8 +42,9 @@ class Descent:
 
 def row(problem: Completion, alphas: np.ndarray, k: int, loss: float) -> list:
     """The paths of one width, as the figure computes them."""
-    flow = MatrixFlow(rtol=1e-4, loss=loss, points_per_decade=1)
-    return [flow.run(Factorization(k, alpha=alpha), problem) for alpha in alphas]
+    flow, stop = MatrixFlow(rtol=1e-4), Interpolated(loss)
+    nets = [Factorization(k, alpha=alpha) for alpha in alphas]
+    return [train(net, problem, flow, stop=stop, record=LogSpaced(1)) for net in nets]
 
 
 def per_step(problem: Completion, k: int, share: int) -> float:
@@ -53,16 +57,16 @@ def per_step(problem: Completion, k: int, share: int) -> float:
 def check(problem: Completion) -> float:
     """The largest difference between descent and flow where descent can afford its end."""
     model = Factorization(1000, alpha=1.0)
-    path = MatrixFlow(rtol=1e-8, loss=1e-16).run(model, problem)
+    path = train(model, problem, MatrixFlow(rtol=1e-8), stop=Interpolated(1e-16))
     end = Descent(problem, model).run(round(path.t / STEP))
-    return float(np.abs(end - path.matrix).max() / np.abs(path.matrix).max())
+    return float(np.abs(end - path.predictor).max() / np.abs(path.predictor).max())
 
 
 def main() -> None:
     quick = arguments(__doc__ or "").quick
     alphas = np.logspace(-2.5, 0, 4 if quick else 12)
     widths = np.unique(np.rint(np.logspace(1, 3, 2 if quick else 8))).astype(int)
-    problem = low_rank_completion(10, 1, 60)
+    problem = low_rank_completion(samples=60, dimension=10, rank=1)
     row(problem, alphas[-1:], 10, LOSSES[0])  # imports off the clock
     rows, ours, descents, sooner = [], [], np.zeros(len(LOSSES)), 0.0
     for k in widths:
@@ -73,12 +77,28 @@ def main() -> None:
         steps = np.array([sum(path.t for path in found) / STEP for found in (paths, early)])
         ours.append(spent)
         descents += cost * steps
-        rows.append([k, seconds(spent), seconds(cost), *(f"{n:.3g}" for n in steps),
-                     f"{cost * steps[0] / spent:.3g}"])  # fmt: skip
+        rows.append(
+            [
+                k,
+                seconds(spent),
+                seconds(cost),
+                *(f"{n:.3g}" for n in steps),
+                f"{cost * steps[0] / spent:.3g}",
+            ]
+        )
     total = sum(ours)
     print(f"{len(alphas)} scales, loss {LOSSES[0]:g} of that of M = 0. {ONE_THREAD}\n")
-    table(["k", "tacit, a row of the map", "one step of descent", "its steps",
-           f"its steps to loss {LOSSES[1]:g}", "ratio"], rows)  # fmt: skip
+    table(
+        [
+            "k",
+            "tacit, a row of the map",
+            "one step of descent",
+            "its steps",
+            f"its steps to loss {LOSSES[1]:g}",
+            "ratio",
+        ],
+        rows,
+    )
     print(f"\nDescent at k = 1000, alpha = 1 to its end: differs by {check(problem):.2g} of M.")
     days = descents / 86400
     print(f"Whole map: tacit {seconds(total)}, descent {days[0]:.3g} days (extrapolated).")

@@ -17,9 +17,9 @@ from rivals import by_clarabel
 from threadpoolctl import threadpool_limits
 
 from tacit import Q
-from tacit.bias.margin_path import MarginPath, max_margin_path
-from tacit.bias.max_margin import SOLVED, certified
 from tacit.problems.classification import separable_points, uniform_points
+from tacit.solvers.margins.path import MarginPath, max_margin_path
+from tacit.solvers.max_margin import SOLVED, certified
 
 
 class ConicMargin:

@@ -7,9 +7,9 @@ own, by the interpreter that the environment variable TORCH_PYTHON names (this o
 none). Short spans of both take turns, so that both meet the same load; the fastest span of each
 counts, and both sleep in between, since idle threads of the other side may still spin. Processor
 time, the sum over all threads, stands beside: other programs disturb it less. Our side leaves the
-67 pixels out that are black in all training images (see `tacit.flows.image_pixels`). If MNIST is
-not in the cache folder, noise of the same size with as many black pixels takes its place: beyond
-their number the speed does not depend on what the images show.
+67 pixels out that are black in all training images (see `tacit.training.images.pixels`). If MNIST
+is not in the cache folder, noise of the same size with as many black pixels takes its place:
+beyond their number the speed does not depend on what the images show.
 """
 
 from __future__ import annotations
@@ -46,8 +46,10 @@ def eager(folder: str, span: int) -> None:
     torch.set_num_threads(os.cpu_count() or 1)
     given = {file.stem: np.load(file) for file in Path(folder).glob("*.npy")}
     images, labels, rows = (torch.tensor(given[name]) for name in ("images", "labels", "rows"))
-    first, last = (torch.tensor(given[name].T.copy(), requires_grad=True)  # as nn.Linear has them
-                   for name in ("first", "last"))  # fmt: skip
+    first, last = (
+        torch.tensor(given[name].T.copy(), requires_grad=True)  # as nn.Linear has them
+        for name in ("first", "last")
+    )
     linear = torch.nn.functional.linear
     optimizer = torch.optim.SGD([first, last], lr=STEP)
 
@@ -107,8 +109,10 @@ def pictures() -> Any:
     except FileNotFoundError:
         rng = np.random.default_rng(0)
         lit = np.arange(784, dtype=np.float32) >= BLACK
-        sets = [(rng.random((count, 784), dtype=np.float32) * lit, rng.integers(0, 10, count))
-                for count in (60000, 1000)]  # fmt: skip
+        sets = [
+            (rng.random((count, 784), dtype=np.float32) * lit, rng.integers(0, 10, count))
+            for count in (60000, 1000)
+        ]
         told = "MNIST is not in the cache folder: noise of its size, which takes the same time"
         return Images("noise", *sets[0], *sets[1], tuple("0123456789"), told, {})
 
@@ -117,32 +121,47 @@ class Ours:
     """Our training, step by step, span by span or by the epoch."""
 
     def __init__(self, images: Any, net: Any, span: int):
-        from tacit.flows.image_steps import begin, compiled, epoch_batches, models
-        from tacit.flows.image_task import make_task
-        from tacit.flows.image_training import ImageTraining
+        from tacit.precision import double_precision
+        from tacit.training.descent.batches import batches
+        from tacit.training.descent.driver import Run
+        from tacit.training.descent.methods import SGD
+        from tacit.training.images.task import ImageTask
 
-        self.flow, self.count = ImageTraining(STEP, 1, BATCH), span
-        self.task = make_task(net, images, "all", np.float32)
-        self.racers = models(self.task, twin=False)
-        self.state = begin(self.task, self.flow.rule, self.racers)
-        self.rows = epoch_batches(len(images.train_labels), BATCH, seed=0, epoch=1)[0]
-        self.advance = compiled(self.flow.rule, tuple(self.racers.items()))
+        self.count, self.precision = span, double_precision
+        task = ImageTask("mnist", net, images, still=True)
+        size = batches("mnist", task.samples, BATCH)
+        self.run = Run("mnist", task, SGD(STEP), None, size, seed=0)
+        with self.precision():
+            self.state = self.run.begin()
+        full = task.samples // BATCH * BATCH
+        self.rows = np.asarray(self.state.draws[1])[:full].reshape(-1, BATCH)
 
-    def steps(self, first: int, count: int) -> float:
-        """The mean loss over `count` steps."""
-        tally: Any = {"net": (np.float32(0), np.int32(0))}
-        self.state, tally = self.advance(
-            (self.state, tally), self.task.origin, self.task.train, self.rows, first, count,
-            np.float32(STEP),
-        )  # fmt: skip
-        return float(tally["net"][0]) / (count * BATCH)
+    def advance(self, target: int) -> None:
+        """Takes the steps of the first epoch up to `target`."""
+        import jax
+
+        with self.precision():
+            self.state = jax.block_until_ready(self.run.advance(self.state, target))
+
+    def losses(self, count: int) -> list[float]:
+        """The losses of the first batches, each before its step."""
+        from tacit.training.descent.batches import per_sample
+
+        task, found = self.run.task, []
+        for k, rows in enumerate(self.rows[:count]):
+            batch = per_sample(lambda part, rows=rows: part[rows], task.data)
+            found.append(float(task.objective.value(batch, self.state.parameters)))
+            self.advance(k + 1)
+        return found
 
     def span(self) -> tuple[float, float]:
-        return timed(lambda: self.steps(0, self.count))
+        self.state = self.state._replace(taken=1)  # the first step of an epoch also draws its order
+        return timed(lambda: self.advance(self.count + 1))
 
     def epoch(self) -> float:
-        """Seconds of a whole epoch as `ImageTraining` runs it."""
-        return timed(lambda: self.flow.epoch(self.task, self.racers, self.state, 1))[0]
+        """Seconds of a whole epoch."""
+        self.state = self.state._replace(taken=0)
+        return timed(lambda: self.advance(self.run.batches.epoch))[0]
 
 
 def speeds(images: Any, net: Any, span: int, repeats: int, judged: bool) -> None:
@@ -150,7 +169,7 @@ def speeds(images: Any, net: Any, span: int, repeats: int, judged: bool) -> None
     from clock import ratio, seconds, table
 
     ours = Ours(images, net, span)
-    losses = [ours.steps(k, 1) for k in range(LOSSES)]
+    losses = ours.losses(LOSSES)
     start = dict(zip(("first", "last"), net.start(images).values(), strict=True))
     arrays = {"images": images.train_images, "labels": images.train_labels, "rows": ours.rows}
     rival = Rival(arrays | start, span)
@@ -161,15 +180,19 @@ def speeds(images: Any, net: Any, span: int, repeats: int, judged: bool) -> None
             time.sleep(PAUSE)
             best[name] = tuple(np.minimum(best[name], side()))
     complaint = rival.close()
-    rows = [[name, f"{span * BATCH / wall:.0f}", seconds(wall / span), seconds(work / span)]
-            for name, (wall, work) in best.items()]  # fmt: skip
+    rows = [
+        [name, f"{span * BATCH / wall:.0f}", seconds(wall / span), seconds(work / span)]
+        for name, (wall, work) in best.items()
+    ]
     table(["", "samples per second", "time per step", "processor time per step"], rows)
     if len(best) < 2:
         print(f"PyTorch did not run: {complaint}")
         return
     apart = np.max(np.abs(np.array(rival.losses) - losses))
-    print(f"losses from {losses[0]:.4f} to {losses[-1]:.4f} over {LOSSES} steps; largest "
-          f"difference between the sides {apart:.1e}")  # fmt: skip
+    print(
+        f"losses from {losses[0]:.4f} to {losses[-1]:.4f} over {LOSSES} steps; largest "
+        f"difference between the sides {apart:.1e}"
+    )
     wall, work = (best["eager PyTorch"][k] / best["ours"][k] for k in range(2))
     ratio("ours / eager PyTorch, samples per second", wall, ">= 1", judged=judged)
     ratio("the same by processor time", work, ">= 1", judged=False)
@@ -186,7 +209,7 @@ def main() -> None:
     images = pictures()
     hidden = 100 if quick else HIDDEN
     print(f"{images.description}; {hidden} hidden units, batch {BATCH}, {os.cpu_count()} cores\n")
-    net = dense_net((hidden,), 1.0)
+    net = dense_net((hidden,), alpha=1.0)
     speeds(images, net, *((20, 3) if quick else (20, 15)), judged=not quick)
 
 

@@ -97,18 +97,26 @@ def ours(problem: Any, net: Any, steps: int) -> tuple[Callable[[], Any], list[fl
     """A function that takes `steps` compiled steps, and our losses over the first ones."""
     import jax
 
-    from tacit.flows.token_adam import TokenAdam
-    from tacit.flows.token_steps import begin
     from tacit.precision import double_precision
+    from tacit.regularizers.norms import L2
+    from tacit.training.descent.batches import Batches
+    from tacit.training.descent.driver import Run
+    from tacit.training.descent.methods import Adam
+    from tacit.training.record import At
+    from tacit.training.stop import Steps
+    from tacit.training.tokens.task import TokenTask
+    from tacit.training.train import train
 
+    adam, penalty, record = Adam(RATE), BETA * L2(), At(steps=range(LOSSES))
+    task, whole = TokenTask("Adam", net, problem), Batches(None, problem.samples)
     with double_precision():
-        advance = TokenAdam(RATE, steps, beta=BETA).compiled(net, problem)
-        state = jax.block_until_ready(advance(begin(net.start(problem), np.float32), 1))
-    path = TokenAdam(RATE, LOSSES, beta=BETA, record=range(LOSSES)).run(net, problem)
+        compiled = Run("Adam", task, adam, penalty, whole, seed=0)
+        state = jax.block_until_ready(compiled.advance(compiled.begin(), 1))
+    path = train(net, problem, adam, penalty=penalty, stop=Steps(LOSSES), record=record)
 
     def run() -> None:
         with double_precision():
-            jax.block_until_ready(advance(state, steps))
+            jax.block_until_ready(compiled.advance(state, 1 + steps))
 
     return run, path.dataset.loss.values[:LOSSES].tolist()
 
@@ -122,10 +130,10 @@ def products(problem: Any, net: Any, steps: int) -> dict[str, Callable[[], Any]]
     import jax
     from threadpoolctl import threadpool_limits
 
-    from tacit.flows.token_loss import distinct
+    from tacit.training.tokens.loss import distinct
 
     rng = np.random.default_rng(0)
-    count, width, hidden = len(distinct(net, problem)[0]), net.embedding, net.hidden
+    count, width, hidden = len(distinct(net, problem)[0]), net.embedding, net.width
     sizes = (hidden, width), (problem.classes, hidden)
     layers = [np.linalg.qr(rng.normal(size=size))[0] for size in sizes]
     data = tuple(np.float32(part) for part in (rng.normal(size=(count, width)), *layers))
@@ -196,14 +204,20 @@ def transition(seeds: int, judged: bool) -> None:
     """Prints t1 and t2 of several seeds beside the printed ones, and the time to t2."""
     from clock import ratio, seconds, table
 
-    from tacit.flows.token_adam import TokenAdam
     from tacit.models.token_mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
+    from tacit.regularizers.norms import L2
+    from tacit.training.descent.methods import Adam
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Accuracy, Steps
+    from tacit.training.train import train
 
+    stop, record = [Steps(20_000), Accuracy(test=0.99)], LogSpaced(40)
     rows, took = [], []
     for seed in range(seeds):
-        problem, begin = modular_arithmetic("+", **SIZES, seed=seed), time.perf_counter()
-        path = TokenAdam(RATE, beta=BETA, until=0.99).run(TokenMLP(seed=seed), problem)
+        problem, begin = modular_arithmetic(operation="+", **SIZES, seed=seed), time.perf_counter()
+        net = TokenMLP(seed=seed)
+        path = train(net, problem, Adam(RATE), penalty=BETA * L2(), stop=stop, record=record)
         took.append(time.perf_counter() - begin)
         run, share = path.dataset, problem.twins.sum() / problem.test.sum()
         first = int(run.step[int(np.argmax(run.train_accuracy.values == 1))])
@@ -224,7 +238,7 @@ def main() -> None:
     from tacit.problems.operations import modular_arithmetic
 
     quick = arguments(__doc__ or "").quick
-    problem, net = modular_arithmetic("+", **SIZES), TokenMLP()
+    problem, net = modular_arithmetic(operation="+", **SIZES), TokenMLP()
     print(f"{problem.description}; embedding 64, hidden 64, full batch, {os.cpu_count()} cores\n")
     speeds(problem, net, *((6, 5) if quick else (6, 100)), judged=not quick)
     if not quick:

@@ -114,8 +114,11 @@ def coarse(start: Start) -> float:
 def sample(start_: Start, end: float) -> dict[str, float]:
     """The errors of both at one time, for one start."""
     from tacit.claims.woodworth.network_runs import RTOL, data, net, start
-    from tacit.flows.exponential import TangentFlow
     from tacit.precision import double_precision
+    from tacit.training.exact.tangent.flow import TangentFlow
+    from tacit.training.record import At
+    from tacit.training.stop import Interpolated, Time
+    from tacit.training.train import train
 
     depth, _, seed = start_
     problem, model, shared = data(seed), start(*start_), net(depth, True)
@@ -127,7 +130,8 @@ def sample(start_: Start, end: float) -> dict[str, float]:
             given = (model.function, task.X, task.y, model.start(2))
             w = compiled_descent()(*given, step, round(t / step))
         found.append(shared.predict(np.asarray(w), problem.test.X))
-    ours = TangentFlow(rtol=RTOL, t_max=t, loss=1e-30).end(model, task)
+    rules = [Time(t), Interpolated(1e-30)]
+    ours = train(model, task, TangentFlow(rtol=RTOL), stop=rules, record=At(times=[]))
     found.append(shared.predict(ours.parameters, problem.test.X))
     apart = [float(np.sqrt(np.mean((outputs - found[0]) ** 2))) for outputs in found[1:]]
     return {"t": t, "error": apart[0], "our error": apart[1]}
@@ -170,8 +174,10 @@ def main() -> None:
     scales, seeds = np.logspace(-3, 3, 4 if quick else 20), 2 if quick else 10
     took, work, ends = sweep(scales, seeds)
     runs = len(DEPTHS) * len(scales) * seeds
-    print(f"ours, rtol 0.01: {runs} runs in {seconds(took)}, {seconds(work)} of processor time, "
-          f"{runs - len(ends)} failed\n")  # fmt: skip
+    print(
+        f"ours, rtol 0.01: {runs} runs in {seconds(took)}, {seconds(work)} of processor time, "
+        f"{runs - len(ends)} failed\n"
+    )
     each: dict[int, float] = {}
     for depth in DEPTHS:
         measured = rival(depth, start(depth, 1.0, 0), data(0).training, 20 if quick else 200)
@@ -186,16 +192,43 @@ def main() -> None:
     for one in (s for s in ends if s[1] in chosen[0] and s[2] in chosen[1]):
         found = sample(one, ends[one].t)
         errors.append((found["error"], found["our error"]))
-        rows.append([one[0], f"{one[1]:.2g}", one[2], f"{coarse(one):.1e}", f"{steps[one]:.1e}",
-                     seconds(times[one]), ends[one].steps, f"{found['t']:.2g}",
-                     f"{found['error']:.1e}", f"{found['our error']:.1e}"])  # fmt: skip
-    table(["depth", "alpha^D", "seed", "its step", "its steps", "its time", "our steps",
-           "errors at t", "its error", "our error"], rows)  # fmt: skip
+        ours = int(ends[one].dataset.integrator_steps[-1])
+        rows.append(
+            [
+                one[0],
+                f"{one[1]:.2g}",
+                one[2],
+                f"{coarse(one):.1e}",
+                f"{steps[one]:.1e}",
+                seconds(times[one]),
+                ours,
+                f"{found['t']:.2g}",
+                f"{found['error']:.1e}",
+                f"{found['our error']:.1e}",
+            ]
+        )
+    table(
+        [
+            "depth",
+            "alpha^D",
+            "seed",
+            "its step",
+            "its steps",
+            "its time",
+            "our steps",
+            "errors at t",
+            "its error",
+            "our error",
+        ],
+        rows,
+    )
     middle = np.median(errors, axis=0)
     print(f"median error: descent {middle[0]:.1e}, ours {middle[1]:.1e}")
     total, typical = sum(times.values()), medians(times) * seeds
-    print(f"all {len(ends)} runs by eager PyTorch: {seconds(total)} (extrapolated), "
-          f"{seconds(typical)} if every seed took the median of its depth and scale")  # fmt: skip
+    print(
+        f"all {len(ends)} runs by eager PyTorch: {seconds(total)} (extrapolated), "
+        f"{seconds(typical)} if every seed took the median of its depth and scale"
+    )
     ratio("our median error / that of descent", middle[1] / middle[0], "<= 1", judged=not quick)
     ratio("eager PyTorch / ours, processor time", total / work, ">= 200", judged=not quick)
     ratio("the same of the median times", typical / work, ">= 200", judged=not quick)

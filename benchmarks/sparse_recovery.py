@@ -18,20 +18,18 @@ import numpy as np
 import rivals  # noqa: F401  (holds XLA to one core, before JAX starts)
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
-from tacit.flows.penalized_path import PenalizedPath
-from tacit.flows.penalties import AbsoluteSum
-from tacit.flows.subgradient import Subgradient
+from tacit import Below, Path, Steps, Subgradient, train
 from tacit.models.linear import LinearPredictor
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
+from tacit.regularizers.norms import L1
 
 STEP, BETA, START, REACHED = 0.1, 1e-5, 1e-6, 1e-4
 
 
-def ours(problem: Regression, steps: int, **settings: Any) -> PenalizedPath:
-    return Subgradient(STEP, steps, AbsoluteSum(), BETA, **settings).run(
-        LinearPredictor(START), problem
-    )
+def ours(problem: Regression, steps: int) -> Path:
+    model, method = LinearPredictor(START), Subgradient(STEP)
+    return train(model, problem, method, penalty=BETA * L1(), stop=Steps(steps))
 
 
 def usual(torch: Any, X: Any, y: Any, steps: int) -> np.ndarray:
@@ -106,15 +104,15 @@ def million(problem: Regression, steps: int, trial: int, judged: bool) -> None:
     eager(problem, trial, steps, took, judged)
 
 
-def reach(problem: Regression, step: float, beta: float, most: int) -> tuple[PenalizedPath, float]:
+def reach(problem: Regression, step: float, beta: float, most: int) -> tuple[Path, float]:
     """(path, seconds) of one place of the grid."""
     least = np.linalg.pinv(problem.X) @ problem.y
     assert problem.truth is not None
     last = 5 * float(np.abs(least - problem.truth).max()) / (step * beta)
     steps = int(min(most, last + 1000))
-    method = Subgradient(step, steps, AbsoluteSum(), beta, until={"test_error": REACHED})
+    stop = [Steps(steps), Below("test_error", REACHED)]
     begin = time.perf_counter()
-    path = method.run(LinearPredictor(START), problem)
+    path = train(LinearPredictor(START), problem, Subgradient(step), penalty=beta * L1(), stop=stop)
     return path, time.perf_counter() - begin
 
 
@@ -137,7 +135,7 @@ def grid(problem: Regression, size: int, most: int, judged: bool) -> None:
 
 def main() -> None:
     quick = arguments(__doc__ or "").quick
-    problem = sparse_recovery(30, 100, 5, seed=0)
+    problem = sparse_recovery(30, 100, sparsity=5, seed=0)
     print(f"Sparse recovery, n=100, N=30, step {STEP:g}, beta {BETA:g}. {ONE_THREAD}\n")
     million(problem, 20_000 if quick else 10**6, 1_000 if quick else 5_000, judged=not quick)
     print()

@@ -108,7 +108,7 @@ def jax_loop(net: str, steps: int, watched: bool) -> dict[str, float]:
     order = rng.integers(len(X), size=(steps, BATCH))
     speed = jax.tree.map(np.zeros_like, params)
     jax.block_until_ready(update(params, speed, X[order[0]], y[order[0]]))  # compiled before
-    seen = watch_of(apply, X[:PROBES], y[:PROBES], params=params) if watched else None
+    seen = watch_of(apply, X[:PROBES], y[:PROBES], parameters=params) if watched else None
     begin = time.process_time()
     for step, at in enumerate(order, start=1):
         params, speed, value = update(params, speed, X[at], y[at])

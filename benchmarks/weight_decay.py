@@ -28,8 +28,17 @@ import rivals  # noqa: F401  (holds XLA to one core, before JAX starts)
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 from threadpoolctl import threadpool_limits
 
-from tacit import Classification, DiagonalNet, DualFlow, GradientDescent, WeightDecay, majority
-from tacit.flows.path import Path
+from tacit import (
+    At,
+    Classification,
+    DiagonalNet,
+    DualFlow,
+    GradientDescent,
+    Steps,
+    majority,
+    train,
+)
+from tacit.training.path import Path
 
 RATE, END = 1e-3, 10.0  # decay, and rate * t at the end
 LAST = END / RATE
@@ -56,8 +65,8 @@ def records(end: float = LAST) -> np.ndarray:
 
 
 def flow(norm: float, problem: Classification, rtol: float, times: np.ndarray) -> Path:
-    run = WeightDecay(DualFlow(rtol=rtol, t_max=LAST, record=times.tolist()), RATE)
-    return run.run(net(norm, problem), problem)
+    run = DualFlow(rtol=rtol, weight_decay=RATE)
+    return train(net(norm, problem), problem, run, record=At(times=times.tolist()))
 
 
 def spent(profile: cProfile.Profile, name: str) -> float:
@@ -121,9 +130,10 @@ def descend(
 ) -> tuple[float, int, Path]:
     """(seconds, steps, path) of descent to the time `end`."""
     steps = sorted({round(t / step) for t in records(end)})
-    run = WeightDecay(GradientDescent(step, steps[-1], record=steps), RATE)
+    method = GradientDescent(step, weight_decay=RATE)
+    stop, record = Steps(steps[-1]), At(steps=steps)
     start = time.perf_counter()
-    path = run.run(net(norm, problem), problem)
+    path = train(net(norm, problem), problem, method, stop=stop, record=record)
     return time.perf_counter() - start, steps[-1], path
 
 

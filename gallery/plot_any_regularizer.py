@@ -15,15 +15,16 @@ import numpy as np
 import tacit
 from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
 
-problem, step, level = tacit.sparse_recovery(30, 100, 5, seed=4, snr=np.inf), 0.1, 1e-4
+problem, step, level = tacit.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf), 0.1, 1e-4
 size = np.sum(problem.truth**2)
 slow = tacit.slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)  # no training
 tau = slow.reaches(problem.truth, np.sqrt(level * size))
 floor = np.sum((problem.truth - slow.points[0]) ** 2) / size
 
 
-def curves(penalty, beta, start, steps):
-    run = tacit.Subgradient(step, steps, penalty, beta).run(tacit.LinearPredictor(start), problem)
+def curves(penalty, start, steps):
+    model, method = tacit.LinearPredictor(start), tacit.Subgradient(step)
+    run = tacit.train(model, problem, method, penalty=penalty, stop=tacit.Steps(steps))
     data = run.dataset.isel(time=slice(1, None))
     return data.step, data.loss, data.test_error / size
 
@@ -31,10 +32,10 @@ def curves(penalty, beta, start, steps):
 with styled():
     picture, (left, right) = sheet("A grok and a mirage", widths=(5, 4), height=3.6)
     for beta, colour in zip((1e-3, 1e-4, 1e-5), CYCLE, strict=False):
-        t, loss, error = curves(tacit.AbsoluteSum(), beta, 1e-6, int(3 * tau / (step * beta)))
+        t, loss, error = curves(beta * tacit.L1(), 1e-6, int(3 * tau / (step * beta)))
         left.plot(t, error, color=colour, label=rf"$\beta = 10^{{{np.log10(beta):.0f}}}$")
         left.axvline(tau / (step * beta), color=colour, linestyle=":", linewidth=1.5)
-    t_2, loss_2, error_2 = curves(tacit.SquaredSum(), 1e-4, 10.0, 10**6)
+    t_2, loss_2, error_2 = curves(1e-4 * tacit.L2(), 10.0, 10**6)
     left.plot([], [], ":", color=GREY, label="foretold")
     right.plot(t_2, error_2, color=RED, label="new data")
     right.plot(t_2, loss_2, "--", color=BLUE, label="training loss")

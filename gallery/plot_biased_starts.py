@@ -24,7 +24,8 @@ with styled():
     for axes, mu, colour in zip(panels, (10.0, 0.01), (RED, BLUE), strict=True):
         size = np.hypot(first, 2 * mu)  # so that w+^2 - w-^2 is `first` and w+ w- is mu
         pair = np.sqrt((size + first) / 2), np.sqrt((size - first) / 2)
-        path = tacit.ParameterFlow(loss=1e-12).run(tacit.DiagonalNet(start=pair), problem)
+        net, stop = tacit.DiagonalNet(start=pair), tacit.Interpolated(1e-12)
+        path = tacit.train(net, problem, tacit.ParameterFlow(), stop=stop)
         end = tacit.interpolate(X, problem.y, tacit.derive(lambda w: w**2, start=pair)).beta
         axes.plot(*first.reshape(-1, 2).T, "o", color=colour, label="start")
         for curve in path.dataset.predictor.values.T.reshape(-1, 2, path.dataset.sizes["time"]):

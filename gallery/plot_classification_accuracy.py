@@ -23,10 +23,9 @@ alphas = np.logspace(-1, 2, 7)
 
 def zeros(alpha, nearness):
     """How many zeros the loss begins with when the flow first points that near to l1."""
-    flow = tacit.DualFlow(until=tacit.Near(sparse, min(nearness)), rtol=1e-6)
-    path = flow.run(tacit.DiagonalNet(depth=2, alpha=alpha), problem).dataset.isel(
-        time=slice(1, None)
-    )
+    net, stop = tacit.DiagonalNet(depth=2, alpha=alpha), tacit.Near(sparse, min(nearness))
+    path = tacit.train(net, problem, tacit.DualFlow(rtol=1e-6), stop=stop)
+    path = path.dataset.isel(time=slice(1, None))
     away = tacit.angle(path.predictor, sparse)
     first = [np.argmax(away <= 1.0001 * degrees) for degrees in nearness]
     return path.smoothed_margin.values[first] / np.log(10)

@@ -22,8 +22,8 @@ with styled():
     title = "Large starts pass the kernel, small ones skip it"
     picture, (axes,) = sheet(title, widths=(6.4,), height=4.4)
     for alpha, colour in ((100, BLUE), (0.1, SKY)):
-        flow = tacit.DualFlow(until=tacit.Scale(1e-6), rtol=1e-6)
-        path = flow.run(tacit.DiagonalNet(depth=2, alpha=alpha), problem).dataset
+        net, flow = tacit.DiagonalNet(depth=2, alpha=alpha), tacit.DualFlow(rtol=1e-6)
+        path = tacit.train(net, problem, flow, stop=tacit.Scale(1e-6)).dataset
         curve = tacit.azimuth_pitch(path.predictor[1:])
         axes.plot(*curve, color=colour, linewidth=3, label=rf"flow from $\alpha = {alpha:g}$")
     axes.plot(*tacit.azimuth_pitch(margins.beta), "--", color=BLACK, label=r"$Q_\mu$ margins")

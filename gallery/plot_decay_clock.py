@@ -16,8 +16,9 @@ from tacit.figures.style import BLACK, BLUE, GREY, sheet, styled
 problem = tacit.sparse_regression(samples=25, dimension=60, sparsity=3, noise=0.0, seed=1)
 net, rate = tacit.DiagonalNet(depth=2, alpha=10.0), 1e-4
 z = np.linspace(0.2, 8, 40)  # rate t
-flow = tacit.ParameterFlow(record=z / rate, t_max=z[-1] / rate, rtol=1e-6)
-path = tacit.WeightDecay(flow, rate).run(net, problem).dataset
+flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=rate)
+stop, record = tacit.Time(z[-1] / rate), tacit.At(times=z / rate)
+path = tacit.train(net, problem, flow, stop=stop, record=record).dataset
 trained = path.predictor.values[np.searchsorted(path.t, z / rate * (1 - 1e-9))]
 selected = tacit.interpolate_path(problem.X, problem.y, log_alphas=net.log_alpha - z).beta
 

@@ -15,10 +15,11 @@ import tacit
 from tacit.figures.style import BLUE, GREY, RED, sheet, styled
 
 problem = tacit.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
-least = tacit.interpolate_matrix(problem, tacit.Nuclear()).value
+least = tacit.interpolate(problem, tacit.Nuclear()).value
 seen = np.linalg.norm(np.where(problem.observed, problem.truth, 0), "nuc")
 scales = np.logspace(-3, 1.5, 10)  # alpha^2 k
-flow = tacit.MatrixFlow(loss=1e-8, rtol=1e-4, points_per_decade=1)
+flow = tacit.MatrixFlow(rtol=1e-4)
+rules = {"stop": tacit.Interpolated(1e-8), "record": tacit.LogSpaced(1)}
 
 with styled():
     title = "The wider the factors, the sooner the kernel regime"
@@ -26,7 +27,8 @@ with styled():
     for width, colour, marker in ((100, BLUE, "o"), (10_000, RED, "s")):
         alphas = np.sqrt(scales / width)
         nets = [tacit.Factorization(width, alpha=alpha) for alpha in alphas]
-        norms = [np.linalg.norm(flow.run(net, problem).matrix, "nuc") for net in nets]
+        paths = [tacit.train(net, problem, flow, **rules) for net in nets]
+        norms = [path.dataset.norm_nuclear.values[-1] for path in paths]
         for axes, scale in zip(panels, (alphas, scales), strict=True):
             excess = np.array(norms) / least - 1
             axes.plot(scale, excess, f"{marker}-", color=colour, label=f"width {width}")

@@ -19,7 +19,9 @@ scales = np.logspace(2, -3, 21)
 
 def movement(model):
     """How far training turns the tangent kernel of a model on the training samples."""
-    path = tacit.ParameterFlow(loss=1e-6, rtol=1e-8).run(model, problem)
+    path = tacit.train(
+        model, problem, tacit.ParameterFlow(rtol=1e-8), stop=tacit.Interpolated(1e-6)
+    )
     before = tacit.tangent_kernel(model, model.start(problem.dimension), problem.X)
     return tacit.kernel_distance(before, tacit.tangent_kernel(model, path.parameters, problem.X))
 

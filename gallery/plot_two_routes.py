@@ -18,8 +18,13 @@ truth[:4] = 2.0, 1.0, -0.6, 0.3
 X = np.random.default_rng(0).normal(size=(32, 40)) / np.sqrt(32)
 problem = tacit.problems.Regression(X, X @ truth, truth=truth)
 model = tacit.DiagonalNet(depth=2, alpha=1e-6)
-dual = tacit.DualFlow(loss=1e-6, points_per_decade=60).run(model, problem).dataset
-parameters = tacit.ParameterFlow(loss=1e-6, points_per_decade=10).run(model, problem).dataset
+dual, parameters = (
+    tacit.train(model, problem, flow, stop=tacit.Interpolated(1e-6), record=record).dataset
+    for flow, record in (
+        (tacit.DualFlow(), tacit.LogSpaced(60)),
+        (tacit.ParameterFlow(), tacit.LogSpaced(10)),
+    )
+)
 
 with styled():
     picture, (axes,) = sheet("One flow, two routes: the weights wake up one by one", widths=(7.0,))

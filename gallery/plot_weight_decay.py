@@ -15,8 +15,9 @@ from tacit.figures.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 problem = tacit.majority(samples=60, dimension=300, seed=3)
 net, rate = tacit.DiagonalNet(depth=2, alpha=20.0), 1e-4
 foreseen = tacit.forecast(net, problem, rate)  # before training
-flow = tacit.WeightDecay(tacit.DualFlow(rtol=1e-6), rate)
-path = flow.run(net, problem).dataset.isel(time=slice(1, None))  # at t = 0 nothing is predicted
+flow = tacit.DualFlow(rtol=1e-6, weight_decay=rate)
+path = tacit.train(net, problem, flow).dataset
+path = path.isel(time=slice(1, None))  # at t = 0 nothing is predicted
 
 with styled():
     title = "First the kernel's classifier, then a better one"

@@ -22,10 +22,11 @@ alphas = (0.1, 0.3, 1, 3, 10)
 def trained(alpha, unbiased):
     """How far the gradients of the outputs have turned (0 to 1), and the test error, at the end."""
     net = tacit.dense_net((100,), alpha=alpha, unbiased=unbiased)
-    training = tacit.ImageTraining(0.15 / max(alpha, 1) ** 2, epochs=1000, batch=25, until=1.0)
-    path = training.run(net, images)
-    probes = images.test_images[:40]
-    turn = tacit.gradient_turn(net.logits, net.start(images), path.params, probes, outputs="mean")
+    method = tacit.SGD(0.15 / max(alpha, 1) ** 2)
+    stop = [tacit.Epochs(1000), tacit.Accuracy(train=1.0)]
+    path = tacit.train(net, images, method, batch=25, stop=stop, record=tacit.At(epochs=[]))
+    probes, end = images.test_images[:40], path.parameters
+    turn = tacit.gradient_turn(net.logits, net.start(images), end, probes, outputs="mean")
     print(f"alpha = {alpha:g}, unbiased {unbiased}: {path.outcome.sentence}")
     return turn, 1 - float(path.dataset.test_accuracy[-1])
 

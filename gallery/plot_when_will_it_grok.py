@@ -29,7 +29,7 @@ def descend(_, w):
 
 
 steps = jax.jit(lambda w: jax.lax.fori_loop(0, 50, descend, w))
-watch = tacit.watch(net, x[::9], params=weights, weight_decay=decay, budget=None)
+watch = tacit.watch(net, x[::9], parameters=weights, weight_decay=decay, budget=None)
 for step in range(50, 18_001, 50):
     weights = steps(weights)
     right = np.asarray(net(weights, x)).argmax(axis=1) == problem.labels

@@ -13,10 +13,11 @@ import sys
 import tacit
 from tacit.figures.style import BLUE, GREY, ORANGE, RED, sheet, styled
 
-problem = tacit.modular_arithmetic("+", 31, fraction=0.6)
-adam = tacit.TokenAdam(5e-3, 3000, "l2^2", 1.0, decoupled=True, until=0.99, points_per_decade=20)
+problem = tacit.modular_arithmetic(31, operation="+", fraction=0.6)
+adam = tacit.Adam(5e-3, weight_decay=2.0)
+stop = [tacit.Steps(3000), tacit.Accuracy(test=0.99)]
 nets = {
-    "MLP": tacit.TokenMLP(embedding=64, hidden=64),
+    "MLP": tacit.TokenMLP(embedding=64, width=64),
     "squares": tacit.TokenQuadratic(width=256),
     "transformer": tacit.TokenTransformer(width=64, heads=4, hidden=64),
 }
@@ -24,7 +25,7 @@ nets = {
 with styled():
     picture, panels = sheet("Three networks grok, each in its way", widths=(3.3,) * 3, height=3.5)
     for axes, (name, net) in zip(panels, nets.items(), strict=True):
-        path = adam.run(net, problem).dataset.isel(time=slice(1, None))
+        path = tacit.train(net, problem, adam, stop=stop).dataset.isel(time=slice(1, None))
         seen = tacit.grokking(path.step, path.train_accuracy, path.test_accuracy)
         print(f"{name}: {seen.kind}, t1 = {seen.t1:.0f}, t2 = {seen.t2:.0f} steps")
         for place in (seen.t1, seen.t2):

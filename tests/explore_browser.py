@@ -54,8 +54,8 @@ async def browser(folder):
             reading = asyncio.ensure_future(page.read())
             await page.attach()
             yield page
-            reading.cancel()
             socket.close()
+            await asyncio.wait_for(reading, 20)  # until the browser has closed it too
         finally:
             process.terminate()
 

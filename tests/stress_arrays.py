@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas
 import scipy.sparse
+import xarray
 
 import tacit
 from stress_damage import Found, chosen, no_sentence
 from stress_run import TimeSpent, bounded
+from tacit.training.descent.methods import GradientDescent
 
 SECONDS = 10.0  # of processor time for one call
 X = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 3.0]])
@@ -46,6 +49,17 @@ ODD: dict[str, Callable[[np.ndarray], Any]] = {
     "masked": lambda a: np.ma.masked_array(a, a > 0.9),
     "masked, no mask": np.ma.masked_array,
     "sparse": lambda a: scipy.sparse.csr_array(np.atleast_2d(a)),
+    "sparse matrix": lambda a: scipy.sparse.coo_matrix(np.atleast_2d(a)),
+    "sparse, another layout": lambda a: scipy.sparse.dia_array(np.atleast_2d(a)),
+    "pandas": lambda a: pandas.DataFrame(a) if a.ndim == 2 else pandas.Series(a),
+    "pandas, missing": lambda a: pandas.DataFrame(entry(a, np.nan)).astype("Float64"),
+    "pandas, categories": lambda a: pandas.Series(list("ab"), dtype="category"),
+    "pandas, mixed": lambda a: pandas.DataFrame({"a": ["x", "y"], "b": [1.0, 2.0]}),
+    "pandas, index": lambda a: pandas.Index(a.ravel()),
+    "xarray": xarray.DataArray,
+    "xarray, labels": lambda a: xarray.DataArray(a, {"dim_0": list("xyz")[: len(a)]}),
+    "xarray, dataset": lambda a: xarray.Dataset({"a": xarray.DataArray(a)}),
+    "xarray, missing": lambda a: xarray.DataArray(entry(a, np.nan)),
     "matrix": lambda a: np.asmatrix(a) if a.ndim == 2 else [[v] for v in a],
     "objects": lambda a: a.astype(object),
     "nothing": lambda a: np.full(a.shape, None),
@@ -66,8 +80,31 @@ ODD: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-def run(flow: Any, problem: Any) -> Any:
-    return flow.run(tacit.DiagonalNet(2, alpha=0.5), problem)
+try:
+    import torch
+except ImportError:  # torch is optional
+    pass
+else:
+    ODD |= {
+        "torch": torch.tensor,
+        "torch, gradients": lambda a: torch.tensor(a, requires_grad=True),
+        "torch, computed": lambda a: 2.0 * torch.tensor(a, requires_grad=True),
+        "torch, bfloat16": lambda a: torch.tensor(a).to(torch.bfloat16),
+        "torch, float16": lambda a: torch.tensor(a).to(torch.float16),
+        "torch, sparse": lambda a: torch.tensor(a).to_sparse(),
+        "torch, meta": lambda a: torch.tensor(a).to("meta"),
+        "torch, complex": lambda a: torch.tensor(a + 1j),
+        "torch, conjugated": lambda a: torch.tensor(a + 1j).conj(),
+        "torch, negated view": lambda a: torch.tensor(a + 1j).conj().imag,
+        "torch, parameter": lambda a: torch.nn.Parameter(torch.tensor(a)),
+        "torch, list": lambda a: [torch.tensor(row) for row in a],
+        "torch, list with gradients": lambda a: [torch.tensor(v, requires_grad=True) for v in a],
+        "torch, float8": lambda a: torch.tensor(a).to(torch.float8_e4m3fn),
+    }
+
+
+def run(flow: Any, problem: Any, **rules: Any) -> Any:
+    return tacit.train(tacit.DiagonalNet(2, alpha=0.5), problem, flow, **rules)
 
 
 FITS: dict[str, Callable[[Any, Any], Any]] = {
@@ -78,9 +115,11 @@ FITS: dict[str, Callable[[Any, Any], Any]] = {
     "slow_flow": lambda X, y: tacit.slow_flow(X, y),
     "Regression": tacit.Regression,
     "DualFlow": lambda X, y: run(tacit.DualFlow(), tacit.Regression(X, y)),
-    "ParameterFlow": lambda X, y: run(tacit.ParameterFlow(t_max=10.0), tacit.Regression(X, y)),
+    "ParameterFlow": lambda X, y: run(
+        tacit.ParameterFlow(), tacit.Regression(X, y), stop=tacit.Time(10.0)
+    ),
     "GradientDescent": lambda X, y: run(
-        tacit.GradientDescent(step=1e-2, steps=20), tacit.Regression(X, y)
+        GradientDescent(1e-2), tacit.Regression(X, y), stop=tacit.Steps(20)
     ),
 }
 MARGINS: dict[str, Callable[[Any, Any], Any]] = {
@@ -90,10 +129,10 @@ MARGINS: dict[str, Callable[[Any, Any], Any]] = {
     "separation": lambda X, y: tacit.separation(X, y),
     "Classification": tacit.Classification,
     "DualFlow of labels": lambda X, y: run(
-        tacit.DualFlow(until=tacit.LogLoss(-5.0)), tacit.Classification(X, y)
+        tacit.DualFlow(), tacit.Classification(X, y), stop=tacit.LogLoss(-5.0)
     ),
     "ParameterFlow of labels": lambda X, y: run(
-        tacit.ParameterFlow(t_max=10.0), tacit.Classification(X, y)
+        tacit.ParameterFlow(), tacit.Classification(X, y), stop=tacit.Time(10.0)
     ),
 }
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from stress_run import TimeSpent, bounded
 
 SECONDS = 20.0  # of processor time for one file
-LONGEST = 3000  # letters of a sentence, which may list all public names
+LONGEST = 600  # letters of a sentence
 ESC = "\x1b"
 
 

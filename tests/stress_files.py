@@ -127,7 +127,7 @@ def results(folder: Path, count: int) -> Found:
             "fits": ("b", [True, False]),
         },
         {"t": np.arange(40)},
-        {"description": json.dumps({"flow": "DualFlow"}), "note": "a run", "nested": {"a": [1]}},
+        {"description": json.dumps({"method": "DualFlow"}), "note": "a run", "nested": {"a": [1]}},
     )
     file = store.save(made, folder / "run.nc")
     found = of_file(file, count - 2 * (count // 4), store.load, SHOW)

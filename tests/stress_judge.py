@@ -18,7 +18,7 @@ from scipy.optimize import linprog
 
 from stress_problems import Problem
 from tacit import L1, L2, Frobenius, Lp, Nuclear, Q, R, Schatten
-from tacit.bias.derive import Derived
+from tacit.regularizers.derive import Derived
 
 RIGHT = 1e-7
 ROUNDING = mpf(10) ** -14
@@ -46,16 +46,18 @@ def wrong(problem: Problem, solution) -> str:
         ]
         b = [mpf(float(v)) for v in np.ravel(beta)]
         unit = mp.exp(mpf(solution.log_dual_unit))
-        nu = [mpf(float(v)) * unit for v in solution.dual]
+        parts = zip(solution.dual, *getattr(solution, "dual_rest", ()), strict=True)
+        nu = [mp.fsum(mpf(float(v)) for v in entry) * unit for entry in parts]
         y = [mpf(1) if margin else mpf(float(v)) for v in problem.y]
         text = unmet(rows, y, b, nu, margin)
         if text or not any(y):
             return text or ("beta is not zero" if any(b) and not derived(problem) else "")
         s = [mp.fsum(v * row[i] for v, row in zip(nu, rows, strict=True)) for i in range(len(b))]
-        # float64 rounds the dual, which moves s by the size of its terms
+        # float64 rounds the dual, which moves s by the size of its terms; `interpolate` gives its
+        # dual as a sum where that matters
         terms = [mp.fsum(abs(v * row[i]) for v, row in zip(nu, rows, strict=True))
                  for i in range(len(b))]  # fmt: skip
-        blur = [ROUNDING * max(terms)] * len(b)
+        blur = [ROUNDING * max(terms) if margin or matrix else mpf(0)] * len(b)
         if matrix:
             return of_matrix(problem.regularizer, beta.shape, b, s, blur)
         return of_vector(problem.regularizer, b, s, blur)
@@ -208,8 +210,8 @@ def of_matrix(regularizer, shape, b, s, blur) -> str:
             return f"a dual of length {mp.nstr(max(heights), 8)}"
         gap, value = mp.fsum(sizes) - product, mp.fsum(sizes)
     elif isinstance(regularizer, Frobenius):
-        value = mp.fsum(v * v for v in sizes) / 2
-        gap = value + mp.fsum(v * v for v in heights) / 2 - product
+        value = mp.fsum(v * v for v in sizes)
+        gap = value + mp.fsum(v * v for v in heights) / 4 - product
     else:
         assert isinstance(regularizer, Schatten)
         p, (log_mu, *_), _ = law(regularizer.q, len(sizes))

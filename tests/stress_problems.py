@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 
 from tacit import L1, L2, Frobenius, Lp, Nuclear, Q, R, Schatten, derive
-from tacit.bias.regularizer import Regularizer
-from tacit.bias.spectral import Spectral
+from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import Spectral
 
 DEPTHS = (2, 3, 4, 5, 8, 10, 30)
 EXPONENTS = (1.0, 1.05, 1.2, 1.5, 2.0, 3.0, 4.0, 10.0, 50.0, 1000.0, 1e4)

@@ -47,7 +47,7 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "hostile studies in TOML": (stress_toml.hostile_studies, 500),
     "studies killed with `kill -9`": (stress_kills.kills, 30),
     "hostile requests to the page": (stress_requests.hostile_requests, 90),
-    "odd arrays": (stress_arrays.odd_arrays, 1200),
+    "odd arrays": (stress_arrays.odd_arrays, 1950),
     "odd problems for the solvers": (solvers, 1000),
 }
 

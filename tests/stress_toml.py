@@ -14,13 +14,13 @@ from typing import Any
 import tacit
 from stress_damage import Found, chosen, fault
 from tacit.studies.estimate import estimate
-from tacit.studies.parts import ROOMS, TOUCHING_FILES
+from tacit.studies.parts import REFUSED, ROOMS
 from tacit.studies.reading import read_study
 
 BASE = {
     "problem": 'is = "sparse_regression"\nsamples = 4\ndimension = 8\nsparsity = 1',
     "model": 'is = "DiagonalNet"\nalpha = 1.0',
-    "flow": 'is = "DualFlow"',
+    "method": 'is = "DualFlow"',
     "probes.end": 'is = "angle"\na = "$path.predictor"\nb = "$problem.truth"',
 }
 #: keys of every name, as somebody would give them who wants something to run or be written
@@ -32,7 +32,7 @@ BAIT = {
     "Study": 'name = "x", function = "bait:cell", grid = {a = [1.0]}',
     "verify": 'ids = "W-T1"',
     "import_images": 'name = "mnist", source = "bait.tgz"',
-    "load_image_path": 'file = "victim.txt"',
+    "load_path": 'file = "victim.txt"',
     "watch": 'model = "$model", inputs = "$problem.X"',
 }
 STRANGERS = (
@@ -56,6 +56,7 @@ STRANGERS = (
     "shutil.rmtree",
     "pathlib.Path",
     "_public",
+    "x" * 5000,
 )
 FUNCTIONS = (
     "os:system",
@@ -130,7 +131,7 @@ def names() -> list[str]:
     return [
         name
         for name in tacit.__all__
-        if getattr(tacit, name).__module__.split(".")[1] not in ROOMS or name in TOUCHING_FILES
+        if getattr(tacit, name).__module__.split(".")[1] not in ROOMS or name in REFUSED
     ]
 
 
@@ -138,31 +139,31 @@ def texts() -> Iterator[tuple[str, str]]:
     """Studies that name what does not compute, in every place that takes a table."""
     for name, place in itertools.product((*names(), *STRANGERS), PLACES):
         table = f'{{is = "{name}", {BAIT.get(name, "")}}}'.replace(", }", "}")
-        yield f"{name} in {place}", placed(place, table)
+        yield f"{name[:40]} in {place}", placed(place, table)
     for function, line in itertools.product(FUNCTIONS, FUNCTION_LINES):
         head = line.replace("FUNCTION", function)
-        yield f"function {head[:50]}", head + "\n" + placed("flow.until", "1.0")
+        yield f"function {head[:50]}", head + "\n" + placed("stop", "1.0")
         yield f"function {head[:50]} alone", head + "\ngrid.a = [1.0]\n"
     for depth in (50, 5000):
-        yield f"nested {depth} deep", placed("flow.until", "[" * depth + "]" * depth)
+        yield f"nested {depth} deep", placed("stop", "[" * depth + "]" * depth)
         yield (
             f"tables {depth} deep",
-            placed("flow.until", '{is="Q", x=' * depth + "1" + "}" * depth),
+            placed("stop", '{is="Q", x=' * depth + "1" + "}" * depth),
         )
 
 
 PLACES = (
     "problem",
     "model",
-    "flow",
-    "flow.until",
-    "flow.record",
+    "method",
+    "stop",
+    "record",
     "model.shape",
     "problem.noise",
     "probes.theft",
     "probes.theft.list",
-    "flow.until.inner",
-    "flow.until.list",
+    "stop.inner",
+    "stop.list",
     "grid",
 )
 FUNCTION_LINES = (
@@ -179,7 +180,7 @@ def placed(place: str, table: str) -> str:
     part, _, key = place.partition(".")
     head = ""
     if place == "grid":
-        head = f'grid = {{"flow.until" = [{table}]}}\n'
+        head = f'grid = {{"method.rtol" = [{table}]}}\n'
     elif place == "probes.theft":
         head = f"probes.theft = {table}\n"
         del parts["probes.end"]
@@ -187,10 +188,11 @@ def placed(place: str, table: str) -> str:
         parts["probes.end"] = f'is = "angle"\na = [[{table}]]\nb = "$problem.truth"'
     elif not key:
         head = f"{part} = {table}\n"
-        del parts[part]
+        parts.pop(part, None)
+    elif place == "stop.list":
+        head = f"stop = [[{table}]]\n"
     else:
-        inner = {"until.inner": f"until = {{x = {table}}}", "until.list": f"until = [[{table}]]"}
-        parts[part] += "\n" + inner.get(key, f"{key} = {table}")
+        parts[part] = parts.get(part, 'is = "Time"\nt = 1.0') + f"\n{key} = {table}"
     return head + "\n".join(f"[{name}]\n{lines}" for name, lines in parts.items()) + "\n"
 
 

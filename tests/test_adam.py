@@ -1,15 +1,12 @@
 """Adam, AdamW and momentum against their formulas written by hand, full batch and mini-batch."""
 
+import dataclasses
 import json
 
 import numpy as np
 import pytest
 
-from tacit.flows.adam import Adam
-from tacit.flows.penalized_batches import Batches
-from tacit.flows.penalties import AbsoluteSum, NuclearNorm, SquaredSum, UserPenalty
-from tacit.flows.sgd import SGD
-from tacit.flows.subgradient import Subgradient
+from tacit.models.diagonal import DiagonalNet
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.precision import double_precision
@@ -17,11 +14,20 @@ from tacit.problems.classification import separable_points
 from tacit.problems.matrices import low_rank_completion
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.spectral import Nuclear
+from tacit.training.descent.batches import Batches
+from tacit.training.descent.methods import SGD, Adam, GradientDescent, Subgradient
+from tacit.training.record import At
+from tacit.training.stop import Epochs, Steps
+from tacit.training.train import train
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((6, 4)) / 2
-PROBLEM = Regression(X, RNG.standard_normal(6), np.ones(4))
+PROBLEM = Regression(X, RNG.standard_normal(6), np.ones(4), loss="half squares")
 START = np.array([0.5, -1.0, 0.0, 2.0])
+LINE = LinearPredictor(START)
 TOP = float(np.linalg.eigvalsh(X.T @ X)[-1])
 
 
@@ -44,46 +50,148 @@ def adam(a, steps, step, gradient, pull, decoupled, first=0.9, second=0.999, eps
 @pytest.mark.parametrize("decoupled", [False, True])
 @pytest.mark.parametrize("settings", [{}, {"mean_decay": 0.5, "square_decay": 0.9}])
 def test_adam_is_the_loop_written_by_hand(decoupled, settings):
-    method = Adam(0.02, 150, AbsoluteSum(), 0.1, decoupled=decoupled, **settings)
-    path = method.run(LinearPredictor(START), PROBLEM)
+    method = Adam(0.02, decoupled=decoupled, **settings)
+    path = train(LINE, PROBLEM, method, penalty=0.1 * L1(), stop=Steps(150))
     shares = dict(zip(("first", "second"), settings.values(), strict=False))
-    hand = [adam(START, 150, 0.02, lambda k, a: slope(a), lambda a: 0.1 * np.sign(a), which,
-                 **shares) for which in (decoupled, not decoupled)]  # fmt: skip
+
+    def hand_written(which):
+        pull = lambda a: 0.1 * np.sign(a)  # noqa: E731
+        return adam(START, 150, 0.02, lambda k, a: slope(a), pull, which, **shares)
+
+    hand = [hand_written(which) for which in (decoupled, not decoupled)]
     np.testing.assert_allclose(path.predictor, hand[0], atol=1e-12)
     assert np.abs(path.predictor - hand[1]).max() > 1e-3  # the two couplings differ
 
 
 KNOWN = [  # PyTorch 2.13.0, 30 steps with lr=0.02, weight_decay=0.1 and, for SGD, momentum=0.9
-    (Adam, {}, [1.067871852530409, -0.4337431710058126, -0.5867131190719178, 1.4148051514180064]),
-    (Adam, {"decoupled": True},
-     [1.0361119519123632, -0.3960981836775446, -0.5716156886547294, 1.3153257493100423]),
-    (SGD, {"momentum": 0.9},
-     [1.8693528690272687, 0.4041883252741875, -2.596407219195621, -0.7954511501202798]),
-]  # fmt: skip
+    (
+        Adam(0.02),
+        0.05 * L2(),  # their decay is twice the weight
+        [1.067871852530409, -0.4337431710058126, -0.5867131190719178, 1.4148051514180064],
+    ),
+    (
+        Adam(0.02, decoupled=True),
+        0.05 * L2(),
+        [1.0361119519123632, -0.3960981836775446, -0.5716156886547294, 1.3153257493100423],
+    ),
+    (
+        Adam(0.02, weight_decay=0.1),
+        None,
+        [1.0361119519123632, -0.3960981836775446, -0.5716156886547294, 1.3153257493100423],
+    ),
+    (
+        SGD(0.02, momentum=0.9),
+        0.05 * L2(),
+        [1.8693528690272687, 0.4041883252741875, -2.596407219195621, -0.7954511501202798],
+    ),
+]
+ROWS = np.array([[1.0, 2, 0, -1], [0, 1, 3, 1], [2, -1, 1, 0]]) / 4
+SMALL = Regression(ROWS, np.array([1.0, -2.0, 0.5]), loss="half squares")
 
 
-@pytest.mark.parametrize(("kind", "settings", "wanted"), KNOWN, ids=["adam", "adamw", "sgd"])
-def test_pytorch_s_optimizers_end_at_the_same_place(kind, settings, wanted):
-    rows = np.array([[1.0, 2, 0, -1], [0, 1, 3, 1], [2, -1, 1, 0]]) / 4
-    problem = Regression(rows, np.array([1.0, -2.0, 0.5]))
-    method = kind(0.02, 30, SquaredSum(), 0.05, **settings)  # their decay is 2 beta
-    path = method.run(LinearPredictor(START), problem)
+@pytest.mark.parametrize(
+    ("method", "penalty", "wanted"), KNOWN, ids=["adam", "decoupled", "adamw", "sgd"]
+)
+def test_pytorch_s_optimizers_end_at_the_same_place(method, penalty, wanted):
+    path = train(LINE, SMALL, method, penalty=penalty, stop=Steps(30))
     np.testing.assert_allclose(path.predictor, wanted, atol=1e-12)
 
 
+# --- a penalty of squares and weight decay
+
+
+@pytest.mark.parametrize("method", [GradientDescent, SGD, Subgradient])
+@pytest.mark.parametrize("data", [SMALL, separable_points(8, 4, seed=1, loss="logistic")])
+def test_half_a_penalty_of_squares_is_weight_decay_in_plain_steps(method, data):
+    """w - r (g + c w) = (1 - r c) w - r g, by the driver once and by the method once."""
+    for model in (LINE, DiagonalNet(2, alpha=0.3)):
+        penalized = train(model, data, method(0.05), penalty=0.5 * 0.3 * L2(), stop=Steps(200))
+        decayed = train(model, data, method(0.05, weight_decay=0.3), stop=Steps(200))
+        plain = train(model, data, method(0.05), stop=Steps(200))
+        np.testing.assert_allclose(penalized.parameters, decayed.parameters, rtol=1e-11, atol=1e-13)
+        assert np.abs(plain.parameters - decayed.parameters).max() > 1e-2
+    twice = train(LINE, data, method(0.05), penalty=0.3 * L2(), stop=Steps(200))
+    decayed = train(LINE, data, method(0.05, weight_decay=0.3), stop=Steps(200))
+    assert np.abs(twice.parameters - decayed.parameters).max() > 1e-2  # half of it, not all
+
+
+def by_torch(kind, steps, **settings):
+    """The parameters after steps of a PyTorch optimizer on half the squares, in float64."""
+    torch = pytest.importorskip("torch")
+    w = torch.tensor(START, requires_grad=True)
+    rows, labels = torch.tensor(ROWS), torch.tensor(SMALL.y)
+    optimizer = getattr(torch.optim, kind)([w], lr=0.02, **settings)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        (0.5 * ((rows @ w - labels) ** 2).sum()).backward()
+        optimizer.step()
+    return w.detach().numpy()
+
+
+def by_optax(decay, steps):
+    """The parameters after steps of optax.adamw on half the squares, in float64."""
+    import optax
+
+    with double_precision():
+        tool, w = optax.adamw(0.02, weight_decay=decay), START
+        state = tool.init(w)
+        for _ in range(steps):
+            change, state = tool.update(ROWS.T @ (ROWS @ w - SMALL.y), state, w)
+            w = np.asarray(optax.apply_updates(w, change))
+    return w
+
+
+def test_a_penalty_in_adam_is_coupled_and_weight_decay_is_not():
+    """PyTorch's Adam puts its decay into the moments; AdamW, there and in optax, does not."""
+    c = 0.4
+    coupled = train(LINE, SMALL, Adam(0.02), penalty=0.5 * c * L2(), stop=Steps(200)).parameters
+    apart = train(LINE, SMALL, Adam(0.02, weight_decay=c), stop=Steps(200)).parameters
+    np.testing.assert_allclose(coupled, by_torch("Adam", 200, weight_decay=c), atol=1e-11)
+    np.testing.assert_allclose(apart, by_torch("AdamW", 200, weight_decay=c), atol=1e-11)
+    np.testing.assert_allclose(apart, by_optax(c, 200), atol=1e-11)
+    assert np.abs(coupled - apart).max() > 0.05
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"),
+    [("SGD", SGD(0.02, momentum=0.9)), ("SGD", SGD(0.02, momentum=0.9, nesterov=True))],
+    ids=["momentum", "nesterov"],
+)
+def test_momentum_tells_a_penalty_from_weight_decay(kind, method):
+    """PyTorch's SGD puts its decay into the velocity, as a penalty is; weight_decay is not."""
+    settings = {"momentum": 0.9, "nesterov": method.nesterov}
+    inside = train(LINE, SMALL, method, penalty=0.5 * 0.4 * L2(), stop=Steps(100)).parameters
+    wanted = by_torch(kind, 100, weight_decay=0.4, **settings)
+    np.testing.assert_allclose(inside, wanted, atol=1e-12)
+    outside = train(
+        LINE, SMALL, dataclasses.replace(method, weight_decay=0.4), stop=Steps(100)
+    ).parameters
+    w, velocity = START, 0.0
+    for _ in range(100):
+        g = ROWS.T @ (ROWS @ w - SMALL.y)
+        velocity = 0.9 * velocity + g
+        ahead = g + 0.9 * velocity if method.nesterov else velocity
+        w = (1 - 0.02 * 0.4) * w - 0.02 * ahead
+    np.testing.assert_allclose(outside, w, atol=1e-12)
+    assert np.abs(inside - outside).max() > 1e-2
+
+
 def test_decoupled_decay_shrinks_the_weights_by_its_own_factor():
-    # without data AdamW only decays, (1 - 2 step beta)^k; coupled Adam moves by the sign of it
-    nothing = Regression(np.zeros((1, 4)), np.zeros(1))
-    decay = {"penalty": SquaredSum(), "beta": 0.05}
-    apart = Adam(0.1, 40, decoupled=True, **decay).run(LinearPredictor(START), nothing)
-    np.testing.assert_allclose(apart.predictor, START * (1 - 0.01) ** 40, rtol=1e-12)
-    first = Adam(0.1, 1, **decay).run(LinearPredictor(START), nothing)
+    # without data AdamW only decays, (1 - rate decay)^k; coupled Adam moves by the sign of it
+    nothing, decay = Regression(np.zeros((1, 4)), np.zeros(1)), 0.05 * L2()
+    for method, penalty in (
+        (Adam(0.1, decoupled=True), decay),
+        (Adam(0.1, weight_decay=0.1), None),
+    ):
+        apart = train(LINE, nothing, method, penalty=penalty, stop=Steps(40))
+        np.testing.assert_allclose(apart.predictor, START * (1 - 0.01) ** 40, rtol=1e-12)
+    first = train(LINE, nothing, Adam(0.1), penalty=decay, stop=Steps(1))
     np.testing.assert_allclose(START - first.predictor, 0.1 * np.sign(START), atol=1e-6)
 
 
 def test_without_a_penalty_the_two_are_one():
-    one = Adam(0.05, 30).run(LinearPredictor(START), PROBLEM)
-    other = Adam(0.05, 30, decoupled=True).run(LinearPredictor(START), PROBLEM)
+    one = train(LINE, PROBLEM, Adam(0.05), stop=Steps(30))
+    other = train(LINE, PROBLEM, Adam(0.05, decoupled=True), stop=Steps(30))
     np.testing.assert_allclose(one.predictor, other.predictor, atol=1e-14)
 
 
@@ -91,16 +199,17 @@ def test_a_function_of_one_s_own_trains_with_a_penalty_of_one_s_own():
     import jax.numpy as jnp
 
     net = FunctionModel(lambda w, rows: jnp.tanh(rows @ w), START)
-    penalty = UserPenalty(lambda w: jnp.sum(w**4))
+    penalty = Custom(lambda w: jnp.sum(w**4))
 
     def gradient(k, a):
         out = np.tanh(X @ a)
         return X.T @ ((out - PROBLEM.y) * (1 - out**2))
 
-    path = Adam(0.02, 100, penalty, 0.01).run(net, PROBLEM)
+    path = train(net, PROBLEM, Adam(0.02), penalty=0.01 * penalty, stop=Steps(100))
     wanted = adam(START, 100, 0.02, gradient, lambda a: 0.04 * a**3, False)
     np.testing.assert_allclose(path.parameters, wanted, atol=1e-11)
-    assert path.predictor is None
+    with pytest.raises(AttributeError, match="no linear predictor; see predictions"):
+        _ = path.predictor
     assert path.dataset.predictions.dims == ("time", "sample")
     residual = np.tanh(X @ wanted) - PROBLEM.y
     assert path.dataset.loss[-1] == pytest.approx(residual @ residual / 2)
@@ -110,13 +219,14 @@ def batches_of(seed, size, steps, samples=6):
     """The samples of every step, drawn one by one outside of any loop."""
     import jax
 
-    draws = Batches(size, samples, mean=False)
-    draw = jax.jit(draws._draw)
+    draws = Batches(size, samples)
+    draw = jax.jit(draws.draw)
     with double_precision():
-        state, picked = draws.start(seed), []
+        carried, picked = draws.start(seed, 0), []
         for k in range(steps):
-            rows, state = draw(k, state)
-            picked.append(np.asarray(rows))
+            rows, share, carried = draw(k, carried)
+            rows = np.asarray(rows)
+            picked.append(rows if share is None else rows[np.asarray(share)])
     return picked
 
 
@@ -125,24 +235,23 @@ def test_an_epoch_sees_every_sample_once_and_the_next_is_shuffled_anew():
     epochs = [np.concatenate(picked[k : k + 3]) for k in (0, 3, 6)]
     assert all(sorted(epoch) == list(range(6)) for epoch in epochs)
     assert any((epochs[0] != epoch).any() for epoch in epochs[1:])
-    uneven = batches_of(seed=3, size=4, steps=5)
-    assert all(len(set(rows)) == 4 for rows in uneven)
+    uneven = batches_of(seed=3, size=4, steps=6)
+    assert [len(set(rows)) for rows in uneven] == [4, 2, 4, 2, 4, 2]
 
 
-@pytest.mark.parametrize("method", [
-    lambda: Adam(0.02, 50, AbsoluteSum(), 0.1, batch=2, seed=3),
-    lambda: SGD(0.02, 50, AbsoluteSum(), 0.1, momentum=0.8, batch=2, seed=3),
-], ids=["adam", "sgd"])  # fmt: skip
-def test_mini_batches_are_the_loop_written_by_hand(method):
-    picked = batches_of(seed=3, size=2, steps=50)
+@pytest.mark.parametrize("method", [Adam(0.02), SGD(0.02, momentum=0.8)], ids=["adam", "sgd"])
+@pytest.mark.parametrize("size", [2, 4])
+def test_mini_batches_are_the_loop_written_by_hand(method, size):
+    picked = batches_of(seed=3, size=size, steps=50)
 
     def gradient(k, a):
         rows = picked[k - 1]
-        return 3 * X[rows].T @ (X[rows] @ a - PROBLEM.y[rows])  # 6/2: unbiased for the sum
+        scale = 6 / len(rows)  # unbiased for the sum
+        return scale * X[rows].T @ (X[rows] @ a - PROBLEM.y[rows])
 
-    path = method().run(LinearPredictor(START), PROBLEM)
+    path = train(LINE, PROBLEM, method, penalty=0.1 * L1(), stop=Steps(50), batch=size, seed=3)
     wanted, velocity = START, 0.0
-    if isinstance(method(), Adam):
+    if isinstance(method, Adam):
         wanted = adam(START, 50, 0.02, gradient, lambda a: 0.1 * np.sign(a), False)
     else:
         for k in range(1, 51):
@@ -153,31 +262,31 @@ def test_mini_batches_are_the_loop_written_by_hand(method):
 
 def test_seeds_repeat_and_differ_and_records_do_not_disturb_the_draws():
     def end(seed, **more):
-        method = SGD(0.05, 40, batch=2, seed=seed, **more)
-        return method.run(LinearPredictor(START), PROBLEM).predictor
+        return train(LINE, PROBLEM, SGD(0.05), stop=Steps(40), batch=2, seed=seed, **more).predictor
 
     np.testing.assert_array_equal(end(1), end(1))
-    np.testing.assert_array_equal(end(1), end(1, record=(4, 17)))
+    np.testing.assert_array_equal(end(1), end(1, record=At([4, 17])))
     assert np.abs(end(1) - end(2)).max() > 1e-6
 
 
 def test_a_batch_of_all_samples_is_the_full_batch():
-    full = SGD(0.1, 60, momentum=0.5).run(LinearPredictor(START), PROBLEM)
-    all_ = SGD(0.1, 60, momentum=0.5, batch=6, seed=9).run(LinearPredictor(START), PROBLEM)
+    method = SGD(0.1, momentum=0.5)
+    full = train(LINE, PROBLEM, method, stop=Steps(60))
+    all_ = train(LINE, PROBLEM, method, stop=Epochs(60), batch=6, seed=9)
     np.testing.assert_allclose(full.predictor, all_.predictor, atol=1e-12)
 
 
 def test_a_mean_over_labels_is_not_scaled_by_the_batch():
     problem = separable_points(8, 3, seed=1, loss="logistic")
-    full = SGD(0.1, 60).run(LinearPredictor(), problem)
-    all_ = SGD(0.1, 60, batch=8).run(LinearPredictor(), problem)
+    full = train(LinearPredictor(), problem, SGD(0.1), stop=Steps(60))
+    all_ = train(LinearPredictor(), problem, SGD(0.1), stop=Steps(60), batch=8)
     np.testing.assert_allclose(full.predictor, all_.predictor, atol=1e-12)
 
 
 def test_matrix_entries_come_in_batches_too():
-    problem = low_rank_completion(4, 1, 12, seed=0)
-    method = SGD(0.1, 3000, NuclearNorm((4, 4)), 1e-3, batch=4)
-    path = method.run(LinearMatrix(), problem)
+    problem = low_rank_completion(samples=12, dimension=4, rank=1, seed=0, loss="half squares")
+    given = {"penalty": 1e-3 * Nuclear((4, 4)), "stop": Steps(3000), "batch": 4}
+    path = train(LinearMatrix(), problem, SGD(0.1), **given)
     assert path.dataset.loss[-1] < 1e-3 * path.dataset.loss[0]
 
 
@@ -186,10 +295,11 @@ def test_momentum_is_the_loop_written_by_hand_and_zero_momentum_is_plain_descent
     for _ in range(80):
         velocity = 0.9 * velocity + slope(a) + 0.1 * np.sign(a)
         a = a - 0.05 * velocity
-    heavy = SGD(0.05, 80, AbsoluteSum(), 0.1, momentum=0.9).run(LinearPredictor(START), PROBLEM)
+    given = {"penalty": 0.1 * L1(), "stop": Steps(80)}
+    heavy = train(LINE, PROBLEM, SGD(0.05, momentum=0.9), **given)
     np.testing.assert_allclose(heavy.predictor, a, atol=1e-12)
-    plain = SGD(0.05, 80, AbsoluteSum(), 0.1).run(LinearPredictor(START), PROBLEM)
-    wanted = Subgradient(0.05, 80, AbsoluteSum(), 0.1).run(LinearPredictor(START), PROBLEM)
+    plain = train(LINE, PROBLEM, SGD(0.05), **given)
+    wanted = train(LINE, PROBLEM, Subgradient(0.05), **given)
     np.testing.assert_allclose(plain.predictor, wanted.predictor, atol=1e-14)
     assert np.abs(heavy.predictor - plain.predictor).max() > 1e-3
 
@@ -197,37 +307,61 @@ def test_momentum_is_the_loop_written_by_hand_and_zero_momentum_is_plain_descent
 def test_momentum_s_bound_is_where_it_starts_to_diverge():
     bound = 2 * 1.5 / TOP
     with pytest.raises(ValueError, match=rf"2 \(1 \+ momentum\).* = {bound:.6g}"):
-        SGD(1.01 * bound, 10, momentum=0.5).run(LinearPredictor(START), PROBLEM)
-    below = SGD(0.99 * bound, 5000, momentum=0.5).run(LinearPredictor(START), PROBLEM)
-    assert below.dataset.gradient_norm[-1] < 1e-9
-    above = SGD(1.01 * bound, 100_000, momentum=0.5, check=False)
-    assert above.run(LinearPredictor(START), PROBLEM).outcome.kind is Kind.DIVERGED
-
-
-def test_a_nan_of_the_penalty_is_named_before_it_hides_in_the_moments():
-    import jax.numpy as jnp
-
-    broken = UserPenalty(lambda w: jnp.where(w[3] < 1.9, jnp.nan, 1.0) * jnp.sum(w))
-    with pytest.raises(ValueError, match=r"Adam: the subgradient of the penalty .* at step 6,"):
-        # Adam's first steps are of size `step`: 2.0 - 6 * 0.02 is the first below 1.9
-        Adam(0.02, 50, broken, 1e-9, record=(50,)).run(LinearPredictor(START), FLAT)
+        train(LINE, PROBLEM, SGD(1.01 * bound, momentum=0.5), stop=Steps(10))
+    below = train(LINE, PROBLEM, SGD(0.99 * bound, momentum=0.5), stop=Steps(5000))
+    slope_ = X.T @ (X @ below.predictor - PROBLEM.y)
+    assert np.linalg.norm(slope_) < 1e-9
+    above = SGD(1.01 * bound, momentum=0.5, check=False)
+    assert train(LINE, PROBLEM, above, stop=Steps(100_000)).outcome.kind is Kind.DIVERGED
 
 
 FLAT = Regression(np.array([[0.0, 0.0, 0.0, 1.0]]), np.array([-1e6]))
 
 
+def test_a_nan_of_the_penalty_is_named_before_it_hides_in_the_moments():
+    import jax.numpy as jnp
+
+    broken = Custom(lambda w: jnp.where(w[3] < 1.9, jnp.nan, 1.0) * jnp.sum(w))
+    with pytest.raises(ValueError, match=r"Adam: the value of the penalty is nan at step 6,"):
+        # Adam's first steps are of size `learning_rate`: 2.0 - 6 * 0.02 is the first below 1.9
+        train(LINE, FLAT, Adam(0.02), penalty=1e-9 * broken, stop=Steps(50), record=At([50]))
+
+
 def test_wrong_input_speaks():
     cases = [
-        (lambda: Adam(0.1, 10, mean_decay=1.0), r"mean_decay must be in \[0, 1\), got 1"),
-        (lambda: Adam(0.1, 10, epsilon=0), "epsilon must be > 0"),
-        (lambda: Adam(0.1, 10, SquaredSum(), 10.0, decoupled=True), "unless step beta is below 1"),
-        (lambda: Adam(0.1, 10, batch=0), "batch must be at least 1"),
-        (lambda: Adam(0.1, 10, batch=7).run(LinearPredictor(), PROBLEM), "at most the 6 samples"),
-        (lambda: SGD(0.1, 10, momentum=1.0), r"momentum must be in \[0, 1\)"),
-        (lambda: SGD(0.1, 10, seed=-1), "seed must be at least 0"),
+        (lambda: Adam(0.1, mean_decay=1.0), r"mean_decay must be in \[0, 1\), got 1"),
+        (lambda: Adam(0.1, epsilon=0), "epsilon must be > 0"),
+        (
+            lambda: train(
+                LINE, PROBLEM, Adam(0.1, decoupled=True), penalty=10.0 * L2(), stop=Steps(1)
+            ),
+            r"below 2/\(curvature of the decoupled penalty\) = 0.1",
+        ),
+        (lambda: train(LINE, PROBLEM, Adam(0.1), batch=0, stop=Steps(1)), "batch must be at least"),
+        (lambda: train(LINE, PROBLEM, Adam(0.1), batch=7, stop=Steps(1)), "at most the 6 samples"),
+        (lambda: train(LINE, PROBLEM, Adam(0.1), batch="2", stop=Steps(1)), "batch must be an int"),
+        (lambda: train(LINE, PROBLEM, Adam(0.1), batch=2.5, stop=Steps(1)), "batch must be an int"),
+        (
+            lambda: train(LINE, PROBLEM, Adam(0.1), batch=True, stop=Steps(1)),
+            "batch must be an int",
+        ),
+        (lambda: SGD(0.1, momentum=1.0), r"momentum must be in \[0, 1\)"),
+        (lambda: train(LINE, PROBLEM, SGD(0.1), seed=-1, stop=Steps(1)), "seed must be at least 0"),
+        (lambda: train(LINE, PROBLEM, SGD(0.1), seed=None, stop=Steps(1)), "seed must be an int"),
+        (lambda: train(LINE, PROBLEM, SGD(0.1), seed=0.5, stop=Steps(1)), "seed must be an int"),
     ]
     for call, sentence in cases:
         with pytest.raises(ValueError, match=sentence):
             call()
-    json.dumps(Adam(0.1, 10, AbsoluteSum(), 0.1).describe())
-    json.dumps(SGD(0.1, 10).describe())
+    json.dumps(Adam(0.1).describe())
+    json.dumps(SGD(0.1).describe())
+
+
+def test_large_seeds_differ_in_every_digit():
+    first, second = (
+        train(LINE, PROBLEM, SGD(0.05), stop=Steps(9), batch=2, seed=seed).parameters
+        for seed in (2**53, np.int64(2**53 + 1))  # the same as floats
+    )
+    assert np.abs(first - second).max() > 0
+    with pytest.raises(ValueError, match=r"seed must be below 2\^63"):
+        train(LINE, PROBLEM, SGD(0.05), stop=Steps(9), batch=2, seed=2**70)

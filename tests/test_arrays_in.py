@@ -1,8 +1,10 @@
 """Arrays of other libraries: taken where they are arrays, refused by a sentence where not."""
 
 import numpy as np
+import pandas
 import pytest
 import scipy.sparse
+import xarray
 
 import tacit
 
@@ -37,3 +39,16 @@ def test_tensors_are_taken_detached():
     assert np.array_equal(solved(halved), solved(X))  # these numbers fit into eight bits
     with pytest.raises(ValueError, match=r"X is a sparse tensor; give X\.to_dense\(\)"):
         solved(plain.to_sparse())
+    assert np.array_equal(solved(torch.tensor(-1j * X).conj().imag), solved(X))  # a negated view
+    assert np.array_equal(solved(plain.to(torch.float8_e4m3fn)), solved(X))
+    with pytest.raises(ValueError, match=r"X must be an array of numbers, got Tensor .*meta"):
+        solved(plain.to("meta"))
+    with pytest.raises(ValueError, match=r"X must be an array of numbers, got list .*grad"):
+        solved([[torch.tensor(v, requires_grad=True) for v in row] for row in X])
+
+
+def test_labelled_arrays_are_taken_and_tables_that_are_none_are_refused():
+    assert np.array_equal(solved(xarray.DataArray(X)), solved(X))
+    assert np.array_equal(solved(pandas.DataFrame(X), pandas.Series(Y)), solved(X))
+    with pytest.raises(ValueError, match="interpolate: X must be an array of numbers, got Dataset"):
+        solved(xarray.Dataset({"a": xarray.DataArray(X)}))

@@ -6,6 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.measures.assumptions import assumptions, require_theorem
+from tacit.measures.smoothness import Line, roughness
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
 from tacit.models.function import FunctionModel
@@ -14,8 +16,6 @@ from tacit.models.model import Model
 from tacit.models.network import two_layer
 from tacit.models.product import ProductNet
 from tacit.models.unbiased import Unbiased
-from tacit.probes.assumptions import assumptions, require_theorem
-from tacit.probes.smoothness import Line, roughness
 
 D = 3
 X = np.random.default_rng(0).standard_normal((9, D))

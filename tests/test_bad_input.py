@@ -47,7 +47,9 @@ SPOILED = {
 
 
 @pytest.mark.parametrize("kind", SPOILED)
-@pytest.mark.parametrize("regularizer", [Q(2, 0.1), L1(), L2(), Lp(1.5), R(0.1)], ids=str)
+@pytest.mark.parametrize(
+    "regularizer", [Q(2, alpha=0.1), L1(), L2(), Lp(1.5), R(alpha=0.1)], ids=str
+)
 def test_data_of_interpolate(kind, regularizer):
     spoil, rule, seen = SPOILED[kind]
     who = "interpolate"
@@ -72,10 +74,10 @@ def test_arrays_of_interpolate_path(kind):
 @pytest.mark.parametrize("kind", SPOILED)
 def test_arrays_of_the_regularizers(kind):
     spoil, rule, seen = SPOILED[kind]
-    assert_refused(lambda: Q(2, 0.1, shape=spoil(np.ones(3))), "Q", "shape", rule, seen)
-    assert_refused(lambda: R(0.1, shape=spoil(np.ones(3))), "R", "shape", rule, seen)
+    assert_refused(lambda: Q(2, alpha=0.1, shape=spoil(np.ones(3))), "Q", "shape", rule, seen)
+    assert_refused(lambda: R(alpha=0.1, shape=spoil(np.ones(3))), "R", "shape", rule, seen)
     assert_refused(lambda: L2(weights=spoil(np.ones(3))), "L2", "weights", rule, seen)
-    for reg in (Q(2, 0.1), Q(3, 0.1), L1(), L2(), Lp(1.5), R(0.1)):
+    for reg in (Q(2, alpha=0.1), Q(3, alpha=0.1), L1(), L2(), Lp(1.5), R(alpha=0.1)):
         assert_refused(lambda reg=reg: reg(spoil(BETA)), type(reg).__name__, "beta", rule, seen)
         assert_refused(lambda reg=reg: reg.gradient(spoil(BETA)), "beta", rule, seen)
         assert_refused(lambda reg=reg: reg.inverse_gradient(spoil(BETA)), "s must", rule, seen)
@@ -125,7 +127,9 @@ def test_a_whole_float_is_a_depth():
     assert Q(depth=np.int64(4), alpha=0.1).depth == 4
 
 
-@pytest.mark.parametrize("build", [lambda w: Q(2, 0.1, shape=w), lambda w: R(0.1, shape=w)])
+@pytest.mark.parametrize(
+    "build", [lambda w: Q(2, alpha=0.1, shape=w), lambda w: R(alpha=0.1, shape=w)]
+)
 def test_shapes_with_a_zero(build):
     assert_refused(lambda: build([1.0, 0.0, 2.0]), "shape", "zero", "index 1")
     assert_refused(lambda: build([1.0, 2.0, -0.0]), "shape", "zero", "index 2")
@@ -136,8 +140,11 @@ def test_weights_of_l2_are_positive():
     assert_refused(lambda: L2(weights=[1.0, 2.0, -3.0]), "L2: ", "weights", "> 0", "-3.0")
 
 
-@pytest.mark.parametrize("regularizer", [Q(2, 0.1, shape=[1.0, 2.0]), R(0.1, shape=[1.0, 2.0]),
-                                         L2(weights=[1.0, 2.0])], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "regularizer",
+    [Q(2, alpha=0.1, shape=[1.0, 2.0]), R(alpha=0.1, shape=[1.0, 2.0]), L2(weights=[1.0, 2.0])],
+    ids=str,
+)
 def test_lengths_that_do_not_match(regularizer):
     assert_refused(lambda: interpolate(X, Y, regularizer), "interpolate: ", "2", "3", "X")
     assert_refused(lambda: regularizer(BETA), type(regularizer).__name__, "beta", "2", "3")
@@ -150,7 +157,9 @@ def test_lengths_on_a_path():
 
 
 def test_rows_and_targets_must_match():
-    assert_refused(lambda: interpolate(X, [1.0], Q(2, 0.1)), "interpolate: ", "2 rows", "1 entries")
+    assert_refused(
+        lambda: interpolate(X, [1.0], Q(2, alpha=0.1)), "interpolate: ", "2 rows", "1 entries"
+    )
     assert_refused(
         lambda: interpolate_path(X, [1.0, 2.0, 3.0], 2, log_alphas=[0.0]), "2 rows", "3 entries"
     )

@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.flows.march import PATIENCE, Snapshot, crawls
 from tacit.records import Kind
+from tacit.training.exact.follow import PATIENCE, Snapshot, crawls
+from tacit.training.train import train
 
-SPARSE = tacit.sparse_regression(8, 20, 2, seed=0)
+SPARSE = tacit.sparse_regression(8, 20, sparsity=2, seed=0)
 RNG = np.random.default_rng(0)
 ROWS, TARGETS = RNG.normal(size=(5, 8)), RNG.normal(size=5)
 LABELS = np.sign(TARGETS)
-TABLE = tacit.low_rank_completion(10, 1, 50, seed=0)
+TABLE = tacit.low_rank_completion(samples=50, dimension=10, rank=1, seed=0)
 NET = tacit.DiagonalNet(2, alpha=0.1)
 WIDE = tacit.two_layer(20, alpha=1e100)
 
@@ -21,28 +22,38 @@ WIDE = tacit.two_layer(20, alpha=1e100)
 @pytest.mark.parametrize(
     ("run", "who"),
     [
-        (lambda: tacit.DualFlow().run(NET, tacit.Regression(ROWS, 1e200 * TARGETS)), "DualFlow"),
         (
-            lambda: tacit.DualFlow().run(
-                tacit.DiagonalNet(3, alpha=0.1), tacit.Regression(ROWS, 1e200 * TARGETS)
+            lambda: tacit.train(NET, tacit.Regression(ROWS, 1e200 * TARGETS), tacit.DualFlow()),
+            "DualFlow",
+        ),
+        (
+            lambda: tacit.train(
+                tacit.DiagonalNet(3, alpha=0.1),
+                tacit.Regression(ROWS, 1e200 * TARGETS),
+                tacit.DualFlow(),
             ),
             "DualFlow",
         ),
         (
-            lambda: tacit.DualFlow().run(NET, tacit.Classification(1e200 * ROWS, LABELS)),
+            lambda: tacit.train(NET, tacit.Classification(1e200 * ROWS, LABELS), tacit.DualFlow()),
             "DualFlow",
         ),
         (
-            lambda: tacit.ParameterFlow().run(NET, tacit.Regression(1e200 * ROWS, TARGETS)),
+            lambda: tacit.train(
+                NET, tacit.Regression(1e200 * ROWS, TARGETS), tacit.ParameterFlow()
+            ),
             "ParameterFlow",
         ),
         (
-            lambda: tacit.ParameterFlow().run(WIDE, tacit.Regression(ROWS, TARGETS)),
+            lambda: tacit.train(WIDE, tacit.Regression(ROWS, TARGETS), tacit.ParameterFlow()),
             "ParameterFlow",
         ),
-        (lambda: tacit.TangentFlow().run(WIDE, tacit.Regression(ROWS, TARGETS)), "TangentFlow"),
         (
-            lambda: tacit.MatrixFlow().run(tacit.DeepFactorization(3, 10, alpha=1e100), TABLE),
+            lambda: train(WIDE, tacit.Regression(ROWS, TARGETS), tacit.TangentFlow()),
+            "TangentFlow",
+        ),
+        (
+            lambda: train(tacit.DeepFactorization(3, 10, alpha=1e100), TABLE, tacit.MatrixFlow()),
             "MatrixFlow",
         ),
     ],
@@ -54,9 +65,9 @@ def test_data_and_starts_beyond_float64_are_a_sentence(run, who):
 
 def test_large_data_that_float64_holds_are_still_followed():
     """The overflow of a square is refused, not the size: a start of the same regime is solved."""
-    path = tacit.DualFlow().run(NET, tacit.Regression(1e100 * ROWS, TARGETS))
+    path = tacit.train(NET, tacit.Regression(1e100 * ROWS, TARGETS), tacit.DualFlow())
     assert path.outcome.kind is Kind.SOLVED
-    plain = tacit.DualFlow().run(NET, tacit.Regression(ROWS, 1e-100 * TARGETS))
+    plain = tacit.train(NET, tacit.Regression(ROWS, 1e-100 * TARGETS), tacit.DualFlow())
     np.testing.assert_allclose(path.predictor, plain.predictor, rtol=1e-6)
 
 
@@ -79,9 +90,9 @@ def test_integers_that_float64_does_not_hold_are_a_sentence(make):
 def test_a_fit_to_rounding_is_not_called_impossible():
     """8 equations for 20 unknowns always have a solution."""
     for model in (NET, tacit.DiagonalNet(3, alpha=1.0)):
-        path = tacit.DualFlow(loss=0.0).run(model, SPARSE)
+        path = tacit.train(model, SPARSE, tacit.DualFlow(), stop=tacit.Loss(1e-300))
         assert path.outcome.kind is Kind.STALLED
-        assert "rounding leaves no less; give a loss > 0" in path.outcome.sentence
+        assert "rounding leaves no less; stop at a larger loss" in path.outcome.sentence
         misfit = SPARSE.X @ path.predictor - SPARSE.y
         assert np.abs(misfit).max() < 1e-13 * np.abs(SPARSE.y).max()
 
@@ -89,20 +100,23 @@ def test_a_fit_to_rounding_is_not_called_impossible():
 def test_contradicting_rows_are_still_called_that():
     X = np.vstack([SPARSE.X, SPARSE.X[:1]])
     y = np.append(SPARSE.y, SPARSE.y[0] + 1.0)
-    path = tacit.DualFlow(loss=0.0).run(NET, tacit.Regression(X, y))
+    path = tacit.train(NET, tacit.Regression(X, y), tacit.DualFlow())
     assert "no linear predictor fits y, the least-squares loss is 0.5" in path.outcome.sentence
 
 
 def test_steps_that_bring_nothing_forward_end_a_flow():
     """From alpha = 1e-8 a net of depth 5 leaves its saddle within 1e-24 of the time it took."""
     model = tacit.DiagonalNet(5, alpha=1e-8)
-    path = tacit.DualFlow().run(model, SPARSE)
+    path = tacit.train(model, SPARSE, tacit.DualFlow())
     assert path.outcome.kind is Kind.STALLED
     assert f"{PATIENCE} steps brought neither the time nor a weight" in path.outcome.sentence
     assert "interpolate()" in path.outcome.sentence
     # the first weight has grown before that: the same place as from a start that float64 resolves
-    before = tacit.DualFlow(t_max=1.0001 * path.t * 1e-24 / 1e-12).run(
-        tacit.DiagonalNet(5, alpha=1e-4), SPARSE
+    before = tacit.train(
+        tacit.DiagonalNet(5, alpha=0.0001),
+        SPARSE,
+        tacit.DualFlow(),
+        stop=[tacit.Interpolated(), tacit.Time(1.0001 * path.t * 1e-24 / 1e-12)],
     )
     assert np.abs(path.predictor).argmax() == np.abs(before.predictor).argmax()
     np.testing.assert_allclose(path.predictor, before.predictor, atol=1e-2)
@@ -119,25 +133,15 @@ def test_a_weight_that_grows_while_time_stands_still_is_progress():
 
 
 def test_decayed_training_beyond_the_end_of_all_motion_is_refused():
-    for flow in (tacit.ParameterFlow(t_max=1e300), tacit.DualFlow(t_max=1e300)):
-        with pytest.raises(ValueError, match=r"WeightDecay: times must lie between .* 1000/rate"):
-            tacit.WeightDecay(flow, 1e-3).run(NET, SPARSE)
+    for flow in (tacit.ParameterFlow(weight_decay=1e-3), tacit.DualFlow(weight_decay=1e-3)):
+        with pytest.raises(ValueError, match=r"Flow: times must lie between .* 1000/weight_decay"):
+            tacit.train(NET, SPARSE, flow, stop=tacit.Time(1e300))
 
 
-@pytest.mark.parametrize(
-    "method",
-    [
-        tacit.DualFlow,
-        tacit.ParameterFlow,
-        tacit.MatrixFlow,
-        tacit.TangentFlow,
-        lambda **given: tacit.GradientDescent(0.1, 10, **given),
-    ],
-)
-def test_a_path_has_a_bounded_number_of_records(method):
-    with pytest.raises(ValueError, match="points_per_decade must be at most 1000, got 1000000"):
-        method(points_per_decade=10**6)
-    assert method(points_per_decade=1000).points_per_decade == 1000
+def test_a_path_has_a_bounded_number_of_records():
+    with pytest.raises(ValueError, match="per_decade must be at most 1000, got 1000000"):
+        tacit.LogSpaced(10**6)
+    assert tacit.LogSpaced(1000).per_decade == 1000
 
 
 @pytest.mark.parametrize("p", [8.0, 10.0])

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L1
-from tacit.bias.spectral import Nuclear
 from tacit.claims.notsawo import depth, low_rank, low_rank_memory, nuclear_runs, selection
 from tacit.problems.matrices import Completion
+from tacit.regularizers.norms import L1
+from tacit.regularizers.spectral import Nuclear
+from tacit.solvers.interpolate import interpolate
 
 
 def refuted(id):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import tacit
-from tacit.bias.q import Q
+from tacit import At, train
 from tacit.claims.lyu import (
     clock,
     forecasts,
@@ -21,15 +21,15 @@ from tacit.claims.lyu import (
     sharpness,
     sweep,
 )
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
+from tacit.measures import forecast as measured_forecast
+from tacit.measures.forecast import forecast
+from tacit.measures.forecast_run import forecast_run
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
-from tacit.probes import forecast as probes_forecast
-from tacit.probes.forecast import forecast
-from tacit.probes.forecast_run import forecast_run
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
+from tacit.regularizers.q import Q
+from tacit.training.exact.dual.flow import DualFlow
 
 REFUTED = ("fails", "inconclusive")
 DRAWN = {"max_examples": 6, "deadline": None, "derandomize": True}
@@ -57,7 +57,13 @@ def kept(function, key=lambda *args, **options: (*args, *options.values())):
 
 
 def with_rate(factor):
-    return lambda flow, rate: WeightDecay(flow, factor * rate)
+    """`train` at another rate of the weight decay."""
+
+    def other(model, problem, method, **options):
+        rate = factor * method.weight_decay
+        return train(model, problem, dataclasses.replace(method, weight_decay=rate), **options)
+
+    return other
 
 
 def shuffled(make, seed=0):
@@ -131,7 +137,7 @@ def test_wrong_laws_of_the_parameters_are_refuted(monkeypatch, kernel, break_run
 
 
 def test_a_decay_ten_percent_faster_is_refuted(monkeypatch, kernel):
-    monkeypatch.setattr(runs, "WeightDecay", with_rate(1.1))
+    monkeypatch.setattr(runs, "train", with_rate(1.1))
     monkeypatch.setattr(kernel_phase, "early", lambda problem, depth: [
         runs.exact(problem, a, math.exp(-a), np.array([a / 2]), depth)
         for a in kernel_phase.LOG_ALPHAS])  # fmt: skip
@@ -246,7 +252,7 @@ def test_log_alpha_alone_does_not_follow_the_jump(monkeypatch, jumps):
 
 
 def test_a_jump_of_another_decay_is_refuted(monkeypatch, jumps):
-    monkeypatch.setattr(runs, "WeightDecay", with_rate(1.04))
+    monkeypatch.setattr(runs, "train", with_rate(1.04))
     monkeypatch.setattr(sharpness, "WINDOW", dict.fromkeys((2, 3), np.linspace(-15.0, 9.0, 241)))
     assert refuted("L-sharp", "rate t_half / log alpha")
 
@@ -352,7 +358,7 @@ def test_another_q_is_refuted(monkeypatch, walk, wrong):
 
 
 def test_a_clock_ten_percent_fast_is_refuted(monkeypatch, walk):
-    monkeypatch.setattr(runs, "WeightDecay", with_rate(1.1))
+    monkeypatch.setattr(runs, "train", with_rate(1.1))
     monkeypatch.setattr(clock, "in_parameters", runs.in_parameters)
     monkeypatch.setattr(clock, "Z", np.array([0.5, 3.5]))
     assert refuted("L-clock", "distance to argmin Q")
@@ -371,10 +377,12 @@ def test_a_wrong_power_of_mu_is_refuted(monkeypatch, walk):
 @pytest.fixture
 def few(monkeypatch):
     net, rate = DiagonalNet(2, alpha=20.0), 1e-3
-    table = forecasts.multiplication_table(8, 0.6, seed=1)
+    table = forecasts.multiplication_table(8, fraction=0.6, seed=1)
     cases = [
         forecasts.Case("majority", "50", forecasts.majority(50, 500, seed=11), net, rate),
-        forecasts.Case("wide margin", "8", forecasts.wide_margin(32, 2000, 8.0, seed=1), net, rate),
+        forecasts.Case(
+            "wide margin", "8", forecasts.wide_margin(32, 2000, gamma=8.0, seed=1), net, rate
+        ),
         forecasts.Case("table", "8", table, DifferenceFactorization(alpha=10.0), rate),
     ]
     monkeypatch.setattr(forecasts, "grid", lambda size: cases)
@@ -404,7 +412,7 @@ def test_a_test_curve_that_is_not_measured_is_refuted_for_wide_margins(monkeypat
 
 def test_norms_that_meet_do_not_tell_when_wide_margins_fall(monkeypatch, few):
     """The forecast as it was: no minimisers, start and displacement alone."""
-    monkeypatch.setattr(probes_forecast, "minimisers", lambda *args: None)
+    monkeypatch.setattr(measured_forecast, "minimisers", lambda *args: None)
     monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
     assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the test curve")
 
@@ -416,7 +424,7 @@ def test_a_turn_in_the_wrong_unit_is_refuted(monkeypatch, few):
 
 
 def test_a_run_of_another_rate_is_refuted(monkeypatch, few):
-    monkeypatch.setattr(forecasts, "WeightDecay", with_rate(1.5))
+    monkeypatch.setattr(forecasts, "train", with_rate(1.5))
     assert refuted("L-forecast", "majority: worst error of the time foreseen for the predictor")
 
 
@@ -430,7 +438,7 @@ def test_nets_outside_of_their_interval_are_refuted(monkeypatch, few):
 
 def problem_of(kind, seed=0):
     if kind == "squares":
-        return tacit.sparse_regression(4, 8, 2, noise=0.0, seed=seed)
+        return tacit.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
     return runs.data_sets(seed + 1, loss=kind)[seed]
 
 
@@ -537,7 +545,9 @@ def test_moments_complain_about_a_run_that_did_not_end():
 
 
 def predictors(net, problem, rate, times, rtol=1e-8):
-    path = WeightDecay(DualFlow(record=tuple(times), rtol=rtol), rate).run(net, problem)
+    path = train(
+        net, problem, DualFlow(rtol=rtol, weight_decay=rate), record=At(times=tuple(times))
+    )
     assert path.outcome.ok
     return path.dataset.predictor.values[1:]
 
@@ -612,8 +622,10 @@ def test_a_tiny_start_still_walks_the_q_path():
     ids=["no features", "no targets", "labels that contradict", "targets that contradict"],
 )
 def test_data_that_pull_nothing_only_decay(problem):
-    flow = WeightDecay(DualFlow(record=(1e-300, 3.0, 3.0, 20.0)), 0.1)
-    data = flow.run(DiagonalNet(2, alpha=2.0), problem).dataset
+    flow = DualFlow(weight_decay=0.1)
+    data = train(
+        DiagonalNet(2, alpha=2.0), problem, flow, record=At(times=(1e-300, 3.0, 3.0, 20.0))
+    ).dataset
     assert np.abs(data.predictor.values).max() < 1e-12
     start = 2 * math.sqrt(2 * problem.dimension)
     norms = start * np.exp(-0.1 * np.array([0, 0, 3, 20]))
@@ -627,7 +639,7 @@ def test_a_forecast_from_two_exponentials(log_c, growth, rate):
     turn = np.degrees(np.arctan(np.exp(log_c + growth * t)))
     found = forecast_run(t, 7 * np.exp(-rate * t), turn)
     assert found.transition == pytest.approx(-log_c / growth, rel=1e-6)
-    assert found.rate == pytest.approx(rate, rel=1e-6)
+    assert found.weight_decay == pytest.approx(rate, rel=1e-6)
     assert found.log_norm == pytest.approx(math.log(7) + rate * log_c / growth, rel=1e-6, abs=1e-6)
 
 
@@ -649,14 +661,13 @@ def test_the_forecast_of_one_sample_is_a_formula(x, y, log_alpha):
         (lambda p, net: forecast(net, dataclasses.replace(p, X=np.ones_like(p.X)), 1e-3),
          "do not separate"),
         (lambda p, net: forecast(net, p, math.inf), "finite number > 0"),
-        (lambda p, net: forecast(net, p, 1e-3).steps(0), "step must be > 0"),
+        (lambda p, net: forecast(net, p, 1e-3).steps(0), "learning_rate must be > 0"),
         (lambda p, net: forecast(DiagonalNet(2, alpha=1.0, signed=False), p, 1e-3), "Difference"),
         (lambda p, net: forecast_run([], [], []), "must not be empty"),
         (lambda p, net: forecast_run([1.0, math.nan], [1, 1], [1, 1]), "must be finite"),
-        (lambda p, net: WeightDecay(DualFlow(record=[math.inf]), 0.1).run(net, p), "finite number"),
-        (lambda p, net: WeightDecay(WeightDecay(DualFlow(), 0.1), 0.1).run(net, p), "wrap Dual"),
-        (lambda p, net: WeightDecay(tacit.ParameterFlow(), 0.1).run(net, p), "give t_max"),
-        (lambda p, net: WeightDecay(DualFlow(), True), "rate must be a finite number"),
+        (lambda p, net: At(times=[math.inf]), "finite number"),
+        (lambda p, net: train(net, p, tacit.ParameterFlow(weight_decay=0.1)), "give stop=Time"),
+        (lambda p, net: DualFlow(weight_decay=True), "weight_decay must be a finite number"),
     ],
 )  # fmt: skip
 def test_wrong_input_speaks(make, sentence):

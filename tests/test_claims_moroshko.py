@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.bias.norms import L1
-from tacit.bias.q import Q
 from tacit.claims.moroshko import condition, courses, depth, kernel_prefix, long_time, nets, regimes
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
 from tacit.models.network import two_layer
 from tacit.problems.classification import separable_points, three_points
+from tacit.regularizers.norms import L1
+from tacit.regularizers.q import Q
 
 REFUTED = ("fails", "inconclusive")
 

@@ -80,14 +80,26 @@ def test_both_ways_of_training_agree(depth):
     case = traces.Case("M-F4a", three_points("M-F4a"), depth, 0.9)
     run = traces.trace(case, goal=20.0)
     g = run.smoothed_margin
-    flow = tacit.ParameterFlow(until=tacit.LogLoss(-g[-1]), record=g[:-1].tolist())
-    data = flow.run(case.model, case.problem).dataset
+    flow = tacit.ParameterFlow()
+    data = tacit.train(
+        case.model,
+        case.problem,
+        flow,
+        stop=tacit.LogLoss(-g[-1]),
+        record=[tacit.LogSpaced(), tacit.At(margins=g[:-1].tolist())],
+    ).dataset
     rows = np.abs(data.smoothed_margin.values[:, None] - g).argmin(axis=0)
     assert np.abs(data.smoothed_margin.values[rows] - g).max() < 1e-9
     assert np.abs(data.predictor.values[rows] - run.predictor).max() < 1e-7
     assert np.abs(data.log_t.values[rows] - np.log(run.t)).max() < 1e-6
     wrong = tacit.DiagonalNet(depth, alpha=0.91)
-    other = flow.run(wrong, case.problem).dataset
+    other = tacit.train(
+        wrong,
+        case.problem,
+        flow,
+        stop=tacit.LogLoss(-g[-1]),
+        record=[tacit.LogSpaced(), tacit.At(margins=g[:-1].tolist())],
+    ).dataset
     assert np.abs(other.predictor.values[-1] - run.predictor[-1]).max() > 1e-3
 
 

@@ -6,9 +6,6 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.bias.delay import ridge_limit
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L1
 from tacit.claims.notsawo import (
     contraction,
     least_squares,
@@ -19,6 +16,9 @@ from tacit.claims.notsawo import (
     steps,
     understanding,
 )
+from tacit.regularizers.norms import L1
+from tacit.solvers.delay import ridge_limit
+from tacit.solvers.interpolate import interpolate
 
 
 def refuted(id):

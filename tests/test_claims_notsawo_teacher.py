@@ -6,7 +6,7 @@ import pytest
 from tacit.claims.evidence import judge
 from tacit.claims.notsawo import teacher, teacher_runs
 from tacit.claims.notsawo.courses import Course
-from tacit.flows.penalties import SquaredSum
+from tacit.regularizers.norms import L1, L2
 
 
 def refuted(size="quick"):
@@ -35,11 +35,11 @@ def told(monkeypatch):
             return world["free"]
         if penalty in wrong:
             return world["shuffled"]
-        if isinstance(penalty, SquaredSum):
+        if isinstance(penalty, L2):
             return world["squared"]
         if data is dense:
             return world["dense"]
-        return world["l1" if penalty is teacher_runs.L1 else "derivatives"]
+        return world["l1" if penalty == L1() else "derivatives"]
 
     def taught(data, seed, penalty, beta, step=teacher_runs.STEP):
         pace = (beta or 0.1) * (step / teacher_runs.STEP)
@@ -92,7 +92,7 @@ def test_training_that_is_not_solved_decides_nothing(told, monkeypatch):
 def test_l1_groks_and_the_same_student_without_it_does_not():
     """The real runs, at the largest beta."""
     data = teacher_runs.sparse(0)
-    with_l1 = teacher_runs.taught(data, 0, teacher_runs.L1, teacher_runs.BETAS[0])
+    with_l1 = teacher_runs.taught(data, 0, L1(), teacher_runs.BETAS[0])
     without = teacher_runs.taught(data, 0, None, 0.0)
     assert with_l1.verdict.kind == "grok"
     assert with_l1.left < 0.001

@@ -10,10 +10,14 @@ import xarray
 from tacit.claims.evidence import judge
 from tacit.claims.notsawo import arithmetic, regularizers, token_runs
 from tacit.claims.notsawo.token_runs import Task, Training, change, spread, token_run
-from tacit.flows.adam_clock import MEMORY, adam_clock, adam_delay
-from tacit.flows.token_adam import TokenAdam
+from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic
+from tacit.regularizers.norms import L1
+from tacit.training.descent.methods import Adam
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 ROOMS = {"l1": 2e-3, "l2^2": 1e-3, "nuclear": 7e-3, "l2": 1e-2}  # c of the invented runs
 
@@ -134,9 +138,9 @@ def test_the_measures_of_a_norm_after_t2():
 def test_a_shared_run_is_that_of_adam():
     training = Training("l1", 1e-3, 1e-2, 300, points_per_decade=10)
     run = token_run(Task(7, 0.6, 8, seed=2), training)
-    problem = modular_arithmetic("+", 7, 0.6, 2)
-    adam = TokenAdam(1e-2, 300, "l1", 1e-3, points_per_decade=10, seed=2)
-    path = adam.run(TokenMLP(8, 8, seed=2), problem)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=2)
+    rules = {"penalty": 1e-3 * L1(), "stop": Steps(300), "record": LogSpaced(10)}
+    path = train(TokenMLP(8, 8, seed=2), problem, Adam(1e-2), **rules)
     assert int(run.step[0]) == 1
     for name in ("train_accuracy", "test_accuracy", "norm_l1", "norm_l2"):
         np.testing.assert_array_equal(run[name], path.dataset[name][1:])

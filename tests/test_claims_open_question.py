@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1
 from tacit.claims.moroshko import open_question as study
 from tacit.claims.moroshko import open_question_cases as cases
+from tacit.regularizers.norms import L1
+from tacit.solvers.max_margin import max_margin
 
 
 @pytest.mark.slow

@@ -8,14 +8,15 @@ from scipy.linalg import expm
 from scipy.stats import ks_2samp
 
 import tacit
-from tacit.bias.interpolate import interpolate
-from tacit.bias.q import Q
-from tacit.bias.spectral import Frobenius, Schatten
 from tacit.claims.evidence import HOLDING
 from tacit.claims.woodworth import kernel_bounds, kernel_corollary, kernel_lemmas, matrices, width
-from tacit.flows.matrix import MatrixFlow
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import Sensing, commuting_sensing
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Schatten
+from tacit.solvers.interpolate import interpolate
+from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.train import train
 
 REFUTED = ("fails", "inconclusive")
 
@@ -142,7 +143,8 @@ def test_a_course_ends_where_the_matrix_flow_ends(seed):
     run = matrices.course(lifted, fall=1e-10)
     W = lifted.start + run.moved[-1]
     model, problem = as_problem(lifted)
-    assert W[:2] @ W[2:].T == pytest.approx(MatrixFlow().run(model, problem).matrix, abs=1e-8)
+    end = train(model, problem, MatrixFlow()).predictor
+    assert W[:2] @ W[2:].T == pytest.approx(end, abs=1e-8)
     far = dataclasses.replace(lifted, residual=1.01 * lifted.residual)
     assert np.abs(matrices.course(far).moved[-1] - run.moved[-1]).max() > 1e-5
 
@@ -192,7 +194,7 @@ def test_wishart_roots_have_the_law_of_gaussian_factors():
 
 
 def test_diagonal_measurements_are_the_vector_problem():
-    problem = commuting_sensing(5, 3, seed=3, rank=2, rotated=False)
+    problem = commuting_sensing(samples=3, dimension=5, seed=3, rank=2, rotated=False)
     spectra = np.einsum("nii->ni", problem.measurements)
     trained = width.end(width.limit_start(5, 0.2), problem)
     beta = interpolate(spectra, problem.y, Q(2, mu=0.2)).beta
@@ -202,7 +204,7 @@ def test_diagonal_measurements_are_the_vector_problem():
 
 
 def test_a_direct_start_and_a_wishart_start_are_equally_far(monkeypatch):
-    problem = commuting_sensing(5, 3, seed=0, rank=1)
+    problem = commuting_sensing(samples=3, dimension=5, seed=0, rank=1)
 
     def typical(direct):
         monkeypatch.setattr(width, "DIRECT", direct)
@@ -214,7 +216,7 @@ def test_a_direct_start_and_a_wishart_start_are_equally_far(monkeypatch):
 
 
 def test_commutators_tell_symmetric_from_merely_commuting():
-    plain, odd = commuting_sensing(5, 3, seed=0), width.shear()
+    plain, odd = commuting_sensing(samples=3, dimension=5, seed=0), width.shear()
     assert width.commutator(width.lifts(plain)) < 1e-14
     assert width.commutator(odd.measurements) == 0
     assert width.commutator(width.lifts(odd)) == 0.25

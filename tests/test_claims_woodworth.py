@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.bias.q import Q
 from tacit.claims.woodworth.theorem_2 import Case, Proof, equal_columns, reached
+from tacit.regularizers.q import Q
 
 
 @pytest.mark.parametrize("id", ["W-T1", "W-T3"])

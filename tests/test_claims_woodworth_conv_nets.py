@@ -16,9 +16,13 @@ from tacit.claims.woodworth import (
     wide_nets,
 )
 from tacit.claims.woodworth.conv_net_runs import Course, Scene, Trained, kernel_course, steady
-from tacit.flows.image_training import ImageTraining
 from tacit.models.image_net import conv_net
+from tacit.models.output_layer import OutputLayer
 from tacit.models.tangent import gradient_distance
+from tacit.training.descent.methods import SGD
+from tacit.training.record import At
+from tacit.training.stop import Accuracy, Epochs
+from tacit.training.train import train
 
 SCENE, SLIM = Scene("digits", 40, 20, 1, 10), Scene("digits", 200, 20, 16, 20)
 
@@ -29,8 +33,18 @@ def run(error=0.1, accuracy=1.0, turned=0.7, apart=0.8, epochs=20, moved=0.1, lo
     linear = np.where(np.arange(100) < round(100 * apart), 9, wrong)
     at = np.arange(epochs + 1)
     line = np.linspace(2.3, loss, len(at))
-    return Trained(error, accuracy, turned, wrong, linear, at, line, np.minimum(1.0, at / epochs),
-                   np.full(len(at), error), moved * at)  # fmt: skip
+    return Trained(
+        error,
+        accuracy,
+        turned,
+        wrong,
+        linear,
+        at,
+        line,
+        np.minimum(1.0, at / epochs),
+        np.full(len(at), error),
+        moved * at,
+    )
 
 
 def family(**changes):
@@ -185,8 +199,10 @@ def test_both_claims_run_what_they_say(monkeypatch):
         asked.append((scene.images, course, seed))
         return run(accuracy=0.5 if course.output else 1.0)
 
-    for module, claim in ((conv_nets, conv_nets.convolutional_nets),
-                          (conv_curves, conv_curves.training_curves)):  # fmt: skip
+    for module, claim in (
+        (conv_nets, conv_nets.convolutional_nets),
+        (conv_curves, conv_curves.training_curves),
+    ):
         monkeypatch.setattr(module, "trained", invented)
         Claim("X", "statement", "place", claim).run("quick")
     found = [course for name, course, _ in asked if name == "digits"]
@@ -215,8 +231,9 @@ def test_steps_follow_the_depth_of_the_net():
 def tiny():
     """A small net of two layers on enlarged digits, trained for three epochs."""
     images = SCENE.load(3)
-    net = conv_net("2-M-FC", 1.5, seed=3, unbiased=True)
-    path = ImageTraining(0.02, 3, 10, seed=3).run(net, images)
+    net = conv_net("2-M-FC", alpha=1.5, seed=3, unbiased=True)
+    record = At(epochs=[1, 2])
+    path = train(net, images, SGD(0.02), batch=10, seed=3, stop=Epochs(3), record=record)
     return net, images, path, conv_net_runs.measured(net, images, path)
 
 
@@ -228,7 +245,7 @@ def test_the_images(tiny):
 
 def test_a_run_measures_what_it_says(tiny):
     net, images, path, found = tiny
-    outputs = np.asarray(net.logits(path.params, images.test_images))
+    outputs = np.asarray(net.logits(path.parameters, images.test_images))
     np.testing.assert_array_equal(found.guesses, outputs.argmax(axis=1))
     assert found.error == pytest.approx(1 - float(path.dataset.test_accuracy[-1]))
     assert found.errors[-1] == pytest.approx(found.error)
@@ -241,10 +258,13 @@ def test_the_linearization_is_that_of_small_moves(tiny):
     """Along the same direction a thousandth of the move is all but linear."""
     net, images, path, found = tiny
     start = net.start(images)
-    short = {k: v + (np.asarray(path.params[k], float) - v) / 1000 for k, v in start.items()}
+    short = {k: v + (np.asarray(path.parameters[k], float) - v) / 1000 for k, v in start.items()}
     small = np.asarray(net.function(short, images.test_images.astype(float)))
-    first = np.asarray(net.function({k: v.astype(float) for k, v in start.items()},
-                                    images.test_images.astype(float)))  # fmt: skip
+    first = np.asarray(
+        net.function(
+            {k: v.astype(float) for k, v in start.items()}, images.test_images.astype(float)
+        )
+    )
     agree = np.mean((small - first).argmax(axis=1) == found.linear)
     assert agree >= 0.9
 
@@ -255,7 +275,7 @@ def test_the_grad_distance_is_that_of_all_features(tiny):
     net, images, path, found = tiny
     X = images.train_images[: conv_net_runs.INPUTS]
     slopes = jax.jit(jax.jacrev(lambda at: net.function(at, X)))
-    pair = [slopes(dict(w)) for w in (net.start(images), path.params)]
+    pair = [slopes(dict(w)) for w in (net.start(images), path.parameters)]
     flat = [np.concatenate([np.ravel(J[k]) for k in sorted(J)]).astype(float) for J in pair]
     assert found.turned == pytest.approx(gradient_distance(*flat), rel=1e-3)
     assert 0.001 < found.turned < 1
@@ -263,7 +283,7 @@ def test_the_grad_distance_is_that_of_all_features(tiny):
 
 def test_a_dead_net_has_no_features_to_compare(tiny):
     net, images, path, _ = tiny
-    dead = {name: -np.abs(part) for name, part in path.params.items()}
+    dead = {name: -np.abs(part) for name, part in path.parameters.items()}
     start = net.start(images)
     assert np.isnan(conv_net_runs.grad_distance(net, start, dead, images.train_images[:5]))
     same = conv_net_runs.grad_distance(net, start, start, images.train_images[:5])
@@ -273,20 +293,20 @@ def test_a_dead_net_has_no_features_to_compare(tiny):
 def test_courses_reach_the_training(monkeypatch, tiny):
     seen = []
 
-    def watched(step, epochs, batch, **named):
-        seen.append(ImageTraining(step, epochs, batch, **named))
-        return seen[0]  # what is compiled already
+    def watched(model, images, method, **named):
+        seen.append((model, method, named))
+        return tiny[2] if isinstance(model, OutputLayer) else train(model, images, method, **named)
 
     def small(alpha, slimmer, seed, unbiased):
-        return conv_net("2-M-FC", alpha, seed=seed, unbiased=unbiased)
+        return conv_net("2-M-FC", alpha=alpha, seed=seed, unbiased=unbiased)
 
-    monkeypatch.setattr(conv_net_runs, "ImageTraining", watched)
+    monkeypatch.setattr(conv_net_runs, "train", watched)
     monkeypatch.setattr(conv_net_runs, "conv_net", small)
     found = conv_net_runs.trained(SCENE, Course(1.5, 0.02, 3, unbiased=True, curve=True), 3)
     np.testing.assert_allclose(found.losses, tiny[3].losses)
     conv_net_runs.trained(SCENE, Course(1.5, 0.1, 9, output=True, whole=True), 3)
-    assert [(flow.until, flow.part, flow.step, flow.seed) for flow in seen] == [
-        (1.0, "all", 0.02, 3),
-        (None, "output", 0.1, 3),
-    ]
-    assert seen[1].record == (9,)
+    (net, method, given), (output, other, whole) = seen
+    assert (net.seed, method, given["seed"], given["batch"]) == (3, SGD(0.02), 3, 10)
+    assert given["stop"] == [Epochs(3), Accuracy(train=1.0)]
+    assert (output.net.alpha, other, whole["stop"]) == (1.5, SGD(0.1), [Epochs(9)])
+    assert whole["record"] == At(epochs=[])

@@ -6,8 +6,8 @@ import pytest
 from tacit.claims.registry import Claim
 from tacit.claims.woodworth import network_runs, networks
 from tacit.claims.woodworth.network_runs import Trained, data, kernel_outputs, net, start, trained
+from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.tangent import gradient_distance
-from tacit.probes.kernel_machines import kernel_interpolant
 from tacit.records import Kind, NumericalError, Outcome
 
 REFUTED = ("fails", "inconclusive")
@@ -168,9 +168,8 @@ def test_the_flow_of_a_large_start_rests_at_the_floor():
     with pytest.raises(NumericalError):
         network_runs.ended(2, 100.0, 19, data(19).training)
     floor = network_runs.floor(2, 19)
-    assert (
-        network_runs.ended(2, 100.0, 19, data(19).training, loss=1.01 * floor).loss > 0.99 * floor
-    )
+    end = network_runs.ended(2, 100.0, 19, data(19).training, loss=1.01 * floor)
+    assert np.exp(end.log_loss) > 0.99 * floor
 
 
 def test_draws_that_do_not_fit_are_passed_over_and_named():
@@ -208,7 +207,7 @@ def test_a_run_measures_what_it_says():
     assert run.grad_distance == pytest.approx(gradient_distance(*pair))
     cosine = np.sum(pair[0] * pair[1]) / np.prod([np.linalg.norm(J) for J in pair])
     assert run.grad_distance == pytest.approx(1 - cosine, rel=1e-6)
-    assert end.loss <= 1e-9
+    assert np.exp(end.log_loss) <= 1e-9
     assert isinstance(run, Trained)
 
 
@@ -239,15 +238,13 @@ def test_a_run_that_comes_to_rest_is_made_again(monkeypatch):
     asked = []
     flow = network_runs.TangentFlow
 
-    def counted(loss, rtol):
+    def counted(rtol):
         asked.append(rtol)
-        return flow(loss=loss, rtol=rtol, max_steps=1 if len(asked) == 1 else 10_000)
+        return flow(rtol=rtol, max_steps=1 if len(asked) == 1 else 10_000)
 
     monkeypatch.setattr(network_runs, "TangentFlow", counted)
     assert network_runs.ended(2, 10.0, 0, data(0).training).outcome.ok
     assert asked == pytest.approx([network_runs.RTOL, network_runs.RTOL / 10])
-    monkeypatch.setattr(
-        network_runs, "TangentFlow", lambda loss, rtol: flow(loss, rtol, max_steps=1)
-    )
+    monkeypatch.setattr(network_runs, "TangentFlow", lambda rtol: flow(rtol=rtol, max_steps=1))
     with pytest.raises(NumericalError, match="raise max_steps"):
         network_runs.ended(2, 10.0, 0, data(0).training)

@@ -79,7 +79,7 @@ def test_a_shorter_step_learns_the_same():
 
 
 def test_one_step_of_the_survey_is_one_of_descent():
-    model, (x, y) = univariate_relu(20, 0.3), places(steep_end())[0]
+    model, (x, y) = univariate_relu(20, alpha=0.3), places(steep_end())[0]
     begin = np.asarray(model.start(1))
     J = model.jacobian(begin, x[:, None])
     loss = float(y @ y)  # the output of the start is zero
@@ -127,7 +127,7 @@ def test_the_numbers_on_another_route(found):
 def test_the_scalings_weigh_the_layers():
     x = np.array([0.0, 0.7])
     for share, c in zip((2 / WIDTH, 0.03, 1.0), splines.scalings(WIDTH).values(), strict=True):
-        whole = np.diag(mean_kernel(x, x, WIDTH, 1.0, c)) - 2
+        whole = np.diag(mean_kernel(x, x, WIDTH, alpha=1.0, scaling=c)) - 2
         outer = 2 * WIDTH * c**2 * (1 + x**2) / 2  # E relu(z)^2 = E z^2 / 2
         np.testing.assert_allclose(whole / outer - 1, share)
 

@@ -12,12 +12,15 @@ from tacit.claims.registry import Claim
 from tacit.claims.woodworth import wide_net_runs, wide_nets
 from tacit.claims.woodworth.digit_images import digits
 from tacit.claims.woodworth.wide_net_runs import Course, Scene, Trained, kernel_course, trained
-from tacit.flows.image_steps import epoch_batches
-from tacit.flows.image_training import ImageTraining
 from tacit.models.image_net import dense_net
+from tacit.models.linearized import Linearized
 from tacit.models.tangent import gradient_distance
 from tacit.precision import double_precision
 from tacit.problems.images.load import load_images
+from tacit.training.descent.methods import SGD
+from tacit.training.record import At
+from tacit.training.stop import Epochs
+from tacit.training.train import train
 
 REFUTED = ("fails", "inconclusive")
 CLAIM = Claim("W-F6c", "statement", "place", wide_nets.wide_nets)
@@ -35,8 +38,9 @@ GOOD = {
 
 SHIFTS = (-0.002, 0.0, 0.002)
 NOISE = dict.fromkeys(GOOD, SHIFTS) | {
-    "output": (-0.001, -0.001, 0.002), "large": (0.002, -0.001, -0.001)
-}  # fmt: skip
+    "output": (-0.001, -0.001, 0.002),
+    "large": (0.002, -0.001, -0.001),
+}
 
 
 def judged(**changes):
@@ -82,9 +86,20 @@ def test_the_statement_as_printed_would_hold_of_a_large_start_that_keeps_its_fea
         {"larger_kernel": {"early": 8e-5 / 256}},
         {"large": {"error": np.nan}},
     ],
-    ids=["no better", "no worse", "proxy better", "never turned", "kernel turns", "kernel errs",
-         "falls", "falls as a kernel", "kernel stays", "kernel falls faster", "unknown"],
-)  # fmt: skip
+    ids=[
+        "no better",
+        "no worse",
+        "proxy better",
+        "never turned",
+        "kernel turns",
+        "kernel errs",
+        "falls",
+        "falls as a kernel",
+        "kernel stays",
+        "kernel falls faster",
+        "unknown",
+    ],
+)
 def test_wrong_runs_are_refuted(changes):
     assert judged(**changes).status in REFUTED
 
@@ -111,8 +126,11 @@ def test_one_run_has_the_spread_of_its_test_images():
 
 def test_the_best_step_is_the_one_with_the_least_error_that_fits():
     run = GOOD["large"]
-    tried = {0.5: (run, run._replace(error=0.2)), 0.1: (run, run),
-             0.05: (run._replace(error=0.01, train_accuracy=0.99),) * 2}  # fmt: skip
+    tried = {
+        0.5: (run, run._replace(error=0.2)),
+        0.1: (run, run),
+        0.05: (run._replace(error=0.01, train_accuracy=0.99),) * 2,
+    }
     assert wide_nets.best(tried) == 0.1
     assert wide_nets.best({0.05: tried[0.05]}) == 0.05  # and the premise will say so
 
@@ -161,14 +179,15 @@ def forward(params, X):
 def test_a_run_measures_what_it_says(images):
     course = Course(1.0, 0.5, epochs=6)
     run = trained(TINY, course, 3)
-    net = dense_net((24,), 1.0, seed=3)
-    path = ImageTraining(0.5, 6, 32, seed=3, record=range(7)).run(net, images)
-    wrong = forward(path.params, images.test_images).argmax(axis=1) != images.test_labels
+    net = dense_net((24,), alpha=1.0, seed=3)
+    record = At(epochs=range(7))
+    path = train(net, images, SGD(0.5), batch=32, seed=3, stop=Epochs(6), record=record)
+    wrong = forward(path.parameters, images.test_images).argmax(axis=1) != images.test_labels
     assert run.error == pytest.approx(wrong.mean(), abs=2 / len(wrong))
     start = net.start(images)
     for epochs, moved in ((2, run.early), (6, run.moved)):
-        assert moved == pytest.approx(float(path.dataset.moved.sel(epoch=epochs)), rel=1e-6)
-    away = np.concatenate([(path.params[name] - start[name]).ravel() for name in start])
+        assert moved == pytest.approx(float(path.dataset.moved[epochs]), rel=1e-6)
+    away = np.concatenate([(path.parameters[name] - start[name]).ravel() for name in start])
     norm = np.linalg.norm(np.concatenate([part.ravel() for part in start.values()]))
     assert run.moved == pytest.approx(np.linalg.norm(away) / norm, rel=1e-4)
     assert run.epochs == 6
@@ -179,13 +198,17 @@ def test_the_grad_distance_is_that_of_the_derivatives(images, alpha):
     import jax
 
     X = np.asarray(images.train_images[:7], float)
-    starts = [dense_net((24,), alpha, seed=seed).start(images) for seed in (0, 1)]
-    near = {name: part + alpha * 0.05 * other for (name, part), other in
-            zip(starts[0].items(), starts[1].values(), strict=True)}  # fmt: skip
-    net = dense_net((24,), alpha)
+    starts = [dense_net((24,), alpha=alpha, seed=seed).start(images) for seed in (0, 1)]
+    near = {
+        name: part + alpha * 0.05 * other
+        for (name, part), other in zip(starts[0].items(), starts[1].values(), strict=True)
+    }
+    net = dense_net((24,), alpha=alpha)
     with double_precision():
-        pair = [jax.jacrev(net.logits)({k: np.asarray(v, float) for k, v in w.items()}, X)
-                for w in (starts[0], near)]  # fmt: skip
+        pair = [
+            jax.jacrev(net.logits)({k: np.asarray(v, float) for k, v in w.items()}, X)
+            for w in (starts[0], near)
+        ]
         flat = [np.concatenate([np.ravel(part) for part in jax.tree.leaves(J)]) for J in pair]
     expected = gradient_distance(*flat)
     assert expected > 1e-4
@@ -194,23 +217,33 @@ def test_the_grad_distance_is_that_of_the_derivatives(images, alpha):
 
 
 def test_a_kernel_machine_is_the_linearized_net(images):
-    """It ends where its twin ends, and the net as printed at the same step does not."""
+    """It ends where its linearization ends, and the net as printed at the same step does not."""
     course = kernel_course(50.0, 0.5)
-    net = dense_net((24,), course.alpha, seed=3, unbiased=course.unbiased)
-    last = ImageTraining(course.step, 10, 32, twin=True).run(net, images).dataset.isel(epoch=-1)
-    assert float(last.train_loss) == pytest.approx(float(last.twin_train_loss), rel=0.01)
-    assert float(last.test_loss) == pytest.approx(float(last.twin_test_loss), rel=0.01)
-    free = dense_net((24,), 1.0, seed=3, unbiased=True)
-    other = ImageTraining(0.5, 10, 32, twin=True).run(free, images).dataset.isel(epoch=-1)
-    assert abs(float(other.train_loss / other.twin_train_loss) - 1) > 0.05
+
+    def ends(step, net):
+        given = {"batch": 32, "stop": Epochs(10), "record": At(epochs=[])}
+        paths = [train(model, images, SGD(step), **given) for model in (net, Linearized(net))]
+        return [path.dataset.isel(time=-1) for path in paths]
+
+    lazy = dense_net((24,), alpha=course.alpha, seed=3, unbiased=course.unbiased)
+    last, linear = ends(course.step, lazy)
+    assert float(last.loss) == pytest.approx(float(linear.loss), rel=0.01)
+    assert float(last.test_loss) == pytest.approx(float(linear.test_loss), rel=0.01)
+    last, linear = ends(0.5, dense_net((24,), alpha=1.0, seed=3, unbiased=True))
+    assert abs(float(last.loss / linear.loss) - 1) > 0.05
 
 
 def perceptron(start, images, step, epochs, batch):
     """Batches of the multiclass perceptron on the net, by hand in float64."""
+    import jax
+
     w1, w2 = (np.asarray(start[f"layer {k}"], float) for k in (1, 2))
     X, y = images.train_images.reshape(len(images.train_labels), -1), images.train_labels
-    for epoch in range(1, epochs + 1):
-        for rows in epoch_batches(len(y), batch, 3, epoch)[0]:
+    for epoch in range(epochs):
+        with double_precision():
+            key = jax.random.fold_in(jax.random.PRNGKey(3), epoch)
+            order = np.asarray(jax.random.permutation(key, len(y)))
+        for rows in order.reshape(-1, batch):
             x, label = np.asarray(X[rows], float), y[rows]
             z = x @ w1
             h = np.maximum(z, 0)
@@ -224,13 +257,13 @@ def test_a_large_start_is_a_perceptron_whatever_alpha(images):
     """Powers of two: the weights over alpha agree to the bit once the softmax is saturated."""
     ends = []
     for alpha in (2.0**17, 2.0**20):
-        net = dense_net((24,), alpha, seed=3)
-        path = ImageTraining(0.1, 3, 32, seed=3).run(net, images)
-        ends.append({name: part / np.float32(alpha) for name, part in path.params.items()})
+        net = dense_net((24,), alpha=alpha, seed=3)
+        path = train(net, images, SGD(0.1), batch=32, seed=3, stop=Epochs(3))
+        ends.append({name: part / np.float32(alpha) for name, part in path.parameters.items()})
     for name in ends[0]:
         np.testing.assert_array_equal(ends[0][name], ends[1][name])
-    by_hand = perceptron(dense_net((24,), 1.0, seed=3).start(images), images, 0.1, 3, 32)
-    start = dense_net((24,), 1.0, seed=3).start(images)
+    by_hand = perceptron(dense_net((24,), alpha=1.0, seed=3).start(images), images, 0.1, 3, 32)
+    start = dense_net((24,), alpha=1.0, seed=3).start(images)
     for name, part in by_hand.items():
         move = np.linalg.norm(part - start[name])
         assert np.linalg.norm(ends[0][name] - part) < 1e-3 * move

@@ -528,7 +528,7 @@ def test_the_code_of_a_claim_is_what_it_uses():
     (claim,) = ledger.select("W-T2")
     experiment = claim.experiment
     known = reached([(experiment.__module__, experiment.__qualname__)]).texts
-    assert ("tacit.bias.interpolate", "interpolate") in known
+    assert ("tacit.solvers.interpolate", "interpolate") in known
     assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
     assert len({circumstances(c)["code"] for c in ledger.select(["W-T1", "W-T2", "W-L5"])}) == 3
 

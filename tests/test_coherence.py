@@ -39,10 +39,10 @@ def test_the_most_coherent_entries_come_first():
     truth = low_rank(6, 5, 2, 0)
     rows, columns = coherence(truth)
     scores = rows[:, None] + columns[None, :]
-    seen = coherent_completion(truth, 12, 1.0).observed
+    seen = coherent_completion(samples=12, truth=truth, tau=1.0).observed
     assert scores[seen].min() >= scores[~seen].max()
     assert seen.sum() == 12
-    last = coherent_completion(truth, 12, 1.0, least=True).observed
+    last = coherent_completion(samples=12, truth=truth, tau=1.0, least=True).observed
     assert scores[last].max() <= scores[~last].min()
 
 
@@ -50,26 +50,32 @@ def test_the_most_coherent_entries_come_first():
 @given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 99))
 def test_a_share_is_chosen_and_the_rest_is_random(samples, tau, seed):
     truth = low_rank(6, 5, 2, 1)
-    problem = coherent_completion(truth, samples, tau, seed=seed)
+    problem = coherent_completion(samples=samples, truth=truth, tau=tau, seed=seed)
     assert problem.samples == samples
     assert problem.y == pytest.approx(truth[problem.observed])
-    first = coherent_completion(truth, max(1, round(tau * samples)), 1.0).observed
+    first = coherent_completion(samples=max(1, round(tau * samples)), truth=truth, tau=1.0).observed
     assert round(tau * samples) == 0 or problem.observed[first].all()
 
 
 def test_without_a_share_every_entry_is_as_likely():
     truth = low_rank(4, 4, 1, 2)
     counts = sum(
-        coherent_completion(truth, 4, 0.0, seed=s).observed.astype(int) for s in range(400)
+        coherent_completion(samples=4, truth=truth, tau=0.0, seed=s).observed.astype(int)
+        for s in range(400)
     )
     assert abs(counts - 100).max() < 40  # 4.6 standard deviations
-    half = sum(coherent_completion(truth, 4, 0.5, seed=s).observed.astype(int) for s in range(400))
+    half = sum(
+        coherent_completion(samples=4, truth=truth, tau=0.5, seed=s).observed.astype(int)
+        for s in range(400)
+    )
     assert abs(half - 100).max() > 100
 
 
 def test_the_same_seed_gives_the_same_entries():
     truth = low_rank(6, 6, 2, 3)
-    one, two, three = (coherent_completion(truth, 20, 0.3, seed=s).entries for s in (5, 5, 6))
+    one, two, three = (
+        coherent_completion(samples=20, truth=truth, tau=0.3, seed=s).entries for s in (5, 5, 6)
+    )
     assert (one == two).all()
     assert (one != three).any()
 

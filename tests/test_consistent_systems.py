@@ -157,16 +157,16 @@ def test_badly_scaled_rows(exponents, depth):
 @pytest.mark.parametrize("kind", [np.float32, np.int32, list, tuple, np.asfortranarray])
 def test_plain_lists_and_other_number_types_are_welcome(kind):
     rows, targets = [[1, 2, -1], [0, 1, 3]], [1, -2]
-    plain = interpolate(np.array(rows, float), np.array(targets, float), Q(2, 0.1)).beta
+    plain = interpolate(np.array(rows, float), np.array(targets, float), Q(2, alpha=0.1)).beta
     convert = (lambda a: np.array(a, kind)) if kind in (np.float32, np.int32) else kind
-    assert np.array_equal(interpolate(convert(rows), convert(targets), Q(2, 0.1)).beta, plain)
+    assert np.array_equal(interpolate(convert(rows), convert(targets), Q(2, alpha=0.1)).beta, plain)
 
 
 def test_arguments_are_left_untouched():
     rows, targets, scales = X.copy(), Y.copy(), np.array([-1.0, -2.0])
     for array in (rows, targets, scales):
         array.setflags(write=False)
-    interpolate(rows, targets, Q(2, 0.1))
+    interpolate(rows, targets, Q(2, alpha=0.1))
     interpolate_path(rows, targets, 3, log_alphas=scales)
     assert np.array_equal(rows, X)
     assert np.array_equal(targets, Y)

@@ -38,8 +38,27 @@ def test_the_model_recipe(problem):
     step = 1e-6 * np.eye(6)
     slopes = [(model.predictor(w + s) - model.predictor(w - s)) / 2e-6 for s in step]
     np.testing.assert_allclose(np.diag(slopes), model.slopes(w)[0], rtol=1e-6)
-    path = tacit.ParameterFlow(t_max=1.0).run(model, problem)
+    path = tacit.train(
+        model, problem, tacit.ParameterFlow(), stop=[tacit.Interpolated(), tacit.Time(1.0)]
+    )
     assert path.log_loss < path.dataset["log_loss"].values[0]
+
+
+def test_the_method_recipe(problem):
+    import dataclasses
+
+    from tacit.training.descent.method import Descent, plus, zeros
+
+    space = {"dataclasses": dataclasses, "Descent": Descent, "plus": plus, "zeros": zeros}
+    exec(block("CONTRIBUTING.md", "A method that goes step by step"), space)
+    method, start = space["LookAhead"](1e-2), np.full(6, 0.5)
+    path = tacit.train(tacit.LinearPredictor(start), problem, method, stop=tacit.Steps(20))
+    w, v = start, np.zeros(6)
+    for _ in range(20):
+        slope = 2 * (problem.X @ (w + 0.9 * v) - problem.y) @ problem.X
+        v = 0.9 * v - 1e-2 * slope
+        w = w + v
+    np.testing.assert_allclose(path.parameters, w, rtol=1e-10)
 
 
 def test_the_regularizer_recipe(problem):

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import tacit
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual_decay import MarginDecay
 from tacit.problems.classification import Classification
 from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.exact.decay.dual import MarginDecay
 
 
 def raw(net, problem, rate, times):
@@ -57,7 +57,9 @@ def test_the_dual_flow_is_the_flow_of_the_parameters(depth, kind):
     shape = np.exp(rng.normal(0, 0.3, 7)) * rng.choice([-1, 1], 7)
     net = tacit.DiagonalNet(depth, alpha={2: 2.0, 3: 2.0, 5: 1.3}[depth], shape=shape)
     problem = problems(X, kind)
-    dataset = WeightDecay(tacit.DualFlow(record=TIMES, rtol=1e-9), 0.01).run(net, problem).dataset
+    dataset = tacit.train(
+        net, problem, tacit.DualFlow(rtol=1e-9, weight_decay=0.01), record=tacit.At(times=TIMES)
+    ).dataset
     theta = raw(net, problem, 0.01, TIMES)
     wanted = np.array([net.predictor(row) for row in theta])
     assert gap(dataset.predictor.values[1:], wanted) < 1e-6
@@ -66,7 +68,9 @@ def test_the_dual_flow_is_the_flow_of_the_parameters(depth, kind):
     turns = tacit.angle(theta, np.tile(net.start(7), (len(theta), 1)))
     np.testing.assert_allclose(dataset.turn.values[1:], turns, rtol=1e-5, atol=1e-9)
     # the control: a slightly different rate is told apart
-    other = WeightDecay(tacit.DualFlow(record=TIMES, rtol=1e-6), 0.0101).run(net, problem).dataset
+    other = tacit.train(
+        net, problem, tacit.DualFlow(rtol=1e-6, weight_decay=0.0101), record=tacit.At(times=TIMES)
+    ).dataset
     assert gap(other.predictor.values[1:], wanted) > 1e-4
 
 
@@ -82,7 +86,9 @@ def test_any_start_and_rate_agree_with_raw_parameters(seed, log_alpha, log_rate,
     net, rate, problem = tacit.DiagonalNet(2, log_alpha=log_alpha), math.exp(log_rate), None
     problem = problems(X, kind)
     times = np.array([0.1, 1.0, 3.0]) / rate
-    dataset = WeightDecay(tacit.DualFlow(record=times, rtol=1e-9), rate).run(net, problem).dataset
+    dataset = tacit.train(
+        net, problem, tacit.DualFlow(rtol=1e-9, weight_decay=rate), record=tacit.At(times=times)
+    ).dataset
     wanted = np.array([net.predictor(row) for row in raw(net, problem, rate, times)])
     assert gap(dataset.predictor.values[1:], wanted) < 1e-6
 
@@ -96,8 +102,13 @@ def test_a_huge_start_ends_where_a_large_one_does(log_alpha, kind):
     left = np.array([3.0, 0.0, -2.0])  # log of the decayed start
     ends = []
     for size in (30.0, log_alpha):
-        flow = WeightDecay(tacit.DualFlow(record=(size - left) / rate, rtol=1e-8), rate)
-        path = flow.run(tacit.DiagonalNet(2, log_alpha=size), problem)
+        flow = tacit.DualFlow(rtol=1e-8, weight_decay=rate)
+        path = tacit.train(
+            tacit.DiagonalNet(2, log_alpha=size),
+            problem,
+            flow,
+            record=tacit.At(times=(size - left) / rate),
+        )
         assert path.outcome.ok
         ends.append(path.dataset.predictor.values[1:])
     assert gap(ends[1], ends[0]) < 1e-5
@@ -109,7 +120,7 @@ def test_a_huge_start_ends_where_a_large_one_does(log_alpha, kind):
 @pytest.mark.parametrize("rate", [1e-4, 1e-12])
 def test_a_small_start_escapes_on_time(alpha, kind, rate):
     """The second route integrates log u and log v, which are of order one at any scale."""
-    problem = tacit.sparse_regression(4, 8, 2, noise=0.0, seed=0)
+    problem = tacit.sparse_regression(4, 8, sparsity=2, noise=0.0, seed=0)
     if kind == "exp":
         problem = tacit.separable_points(4, 8, margin=0.3, seed=0)
     times = np.array([0.3, 1.0, 3.0, 10.0, 20.0])
@@ -126,20 +137,24 @@ def test_a_small_start_escapes_on_time(alpha, kind, rate):
     with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
         logs = solve_ivp(velocity, (0, 20), start, "DOP853", times, rtol=1e-10, atol=1e-11).y.T
     wanted = np.exp(2 * logs[:, :8]) - np.exp(2 * logs[:, 8:])
-    flow = WeightDecay(tacit.DualFlow(record=times, rtol=1e-9), rate)
-    path = flow.run(tacit.DiagonalNet(2, alpha=alpha), problem)
+    flow = tacit.DualFlow(rtol=1e-9, weight_decay=rate)
+    path = tacit.train(
+        tacit.DiagonalNet(2, alpha=alpha), problem, flow, record=tacit.At(times=times)
+    )
     assert path.outcome.ok
     assert gap(path.dataset.predictor.values[1:], wanted) < 1e-5
 
 
 def test_regression_follows_the_q_path_of_the_decayed_start():
     """beta = 2 a sinh(X^T nu) with X beta = y is W's argmin Q at alpha e^(-rate t), rate -> 0."""
-    problem = tacit.sparse_regression(5, 12, 2, noise=0.0, seed=1)
+    problem = tacit.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=1)
     z = np.array([0.5, 2.0, 3.0, 5.0])
     gaps = []
     for rate in (1e-3, 1e-5):
-        flow = WeightDecay(tacit.DualFlow(record=z / rate, rtol=1e-9), rate)
-        found = flow.run(tacit.DiagonalNet(2, alpha=10.0), problem).dataset.predictor.values[1:]
+        flow = tacit.DualFlow(rtol=1e-9, weight_decay=rate)
+        found = tacit.train(
+            tacit.DiagonalNet(2, alpha=10.0), problem, flow, record=tacit.At(times=z / rate)
+        ).dataset.predictor.values[1:]
         path = tacit.interpolate_path(problem.X, problem.y, log_alphas=math.log(10.0) - z)
         gaps.append(gap(found, path.beta))
     assert gaps[1] < 1e-4
@@ -151,14 +166,13 @@ def test_the_times_asked_for_come_back_exactly_and_once(loss):
     problem = problems(np.random.default_rng(5).standard_normal((4, 7)), loss)
     net = tacit.DiagonalNet(2, alpha=3.0)
     asked = [80.0, 0.1, 80.0, 7.3, 0.1 + 0.2, 99.99]
-    flow = WeightDecay(tacit.DualFlow(record=asked, rtol=1e-6), 0.01)
-    dataset = flow.run(net, problem).dataset
+    flow = tacit.DualFlow(rtol=1e-6, weight_decay=0.01)
+    dataset = tacit.train(net, problem, flow, record=tacit.At(times=asked)).dataset
     np.testing.assert_array_equal(dataset.t.values, [0.0, *sorted(set(asked))])
     np.testing.assert_array_equal(dataset.log_t.values[1:], np.log(sorted(set(asked))))
-    # without record= the record is fit for tacit.grokking and ends at t_max itself
+    # without At the record is fit for tacit.grokking and ends at Time itself
     for t_max in (80.0, 1000.0, 123.456):
-        flow = WeightDecay(tacit.DualFlow(t_max=t_max, rtol=1e-6), 0.01)
-        t = flow.run(net, problem).dataset.t.values
+        t = tacit.train(net, problem, flow, stop=tacit.Time(t_max)).dataset.t.values
         assert (np.diff(t) > 1e-9 * t[1:]).all()
         assert t[-1] == t_max
 
@@ -166,12 +180,15 @@ def test_the_times_asked_for_come_back_exactly_and_once(loss):
 def test_a_tie_counts_one_half_in_training_as_on_new_samples():
     """The zero predictor of the start knows nothing: 1/2 on both sides, by every flow."""
     net, problem = tacit.DiagonalNet(2, alpha=2.0), tacit.majority(8, 20, seed=0)
-    flow = WeightDecay(tacit.DualFlow(record=[50.0], rtol=1e-6), 0.01)
-    first = flow.run(net, problem).dataset.isel(time=0)
+    flow = tacit.DualFlow(rtol=1e-6, weight_decay=0.01)
+    first = tacit.train(net, problem, flow, record=tacit.At(times=[50.0])).dataset.isel(time=0)
     assert first.train_accuracy == first.test_accuracy == 0.5
-    for other in (tacit.ParameterFlow(t_max=1.0), tacit.GradientDescent(steps=2, step=0.01)):
-        assert WeightDecay(other, 0.01).run(net, problem).dataset.train_accuracy[0] == 0.5
-    assert tacit.DualFlow(loss=0.5).run(net, problem).dataset.train_accuracy[0] == 0.5
+    for method, stop in (
+        (tacit.ParameterFlow(weight_decay=0.01), tacit.Time(1.0)),
+        (GradientDescent(0.01, weight_decay=0.01), tacit.Steps(2)),
+        (tacit.DualFlow(), tacit.Interpolated(0.5)),
+    ):
+        assert tacit.train(net, problem, method, stop=stop).dataset.train_accuracy[0] == 0.5
     # the rule itself: right, wrong and undecided
     assert accuracy(np.array([2.0, -1.0, 0.0, 0.0])) == 0.5
     assert accuracy(np.array([[2.0, 0.0], [1e-300, -0.0]])).tolist() == [0.75, 0.75]
@@ -180,8 +197,10 @@ def test_a_tie_counts_one_half_in_training_as_on_new_samples():
 def test_decay_alone_shrinks_the_parameters():
     """Where labels pull nothing (y = 0) theta is e^(-rate t) theta0, and nothing turns."""
     problem = Regression(np.eye(3), np.zeros(3))
-    flow = WeightDecay(tacit.DualFlow(record=[1.0, 30.0]), 0.1)
-    path = flow.run(tacit.DiagonalNet(2, alpha=5.0), problem)
+    flow = tacit.DualFlow(weight_decay=0.1)
+    path = tacit.train(
+        tacit.DiagonalNet(2, alpha=5.0), problem, flow, record=tacit.At(times=[1.0, 30.0])
+    )
     norms = 5 * math.sqrt(6) * np.exp([0.0, -0.1, -3.0])
     np.testing.assert_allclose(path.dataset.parameter_norm.values, norms, rtol=1e-12)
     assert np.abs(path.dataset.turn.values).max() < 1e-10
@@ -191,8 +210,8 @@ def test_decay_alone_shrinks_the_parameters():
 def test_inseparable_labels_settle_at_the_regularised_minimum():
     X = np.array([[1.0, 0.0], [1.0, 0.1], [1.0, -0.1]])
     problem = Classification(X, np.array([1.0, -1.0, 1.0]), "logistic")
-    flow = WeightDecay(tacit.DualFlow(t_max=3000.0), 0.05)
-    path = flow.run(tacit.DiagonalNet(2, alpha=1.0), problem)
+    flow = tacit.DualFlow(weight_decay=0.05)
+    path = tacit.train(tacit.DiagonalNet(2, alpha=1.0), problem, flow, stop=tacit.Time(3000.0))
     assert path.outcome.ok
     last = path.dataset.predictor.values[-5:]
     assert np.abs(np.diff(last, axis=0)).max() < 1e-8
@@ -206,15 +225,18 @@ def test_the_clock_runs_both_ways():
 
 
 def test_rate_zero_is_the_flow_itself():
-    problem, net = tacit.sparse_regression(4, 8, 2, seed=0), tacit.DiagonalNet(2, alpha=0.1)
-    plain = tacit.DualFlow().run(net, problem)
-    wrapped = WeightDecay(tacit.DualFlow(), 0.0).run(net, problem)
+    problem, net = (
+        tacit.sparse_regression(4, 8, sparsity=2, seed=0),
+        tacit.DiagonalNet(2, alpha=0.1),
+    )
+    plain = tacit.train(net, problem, tacit.DualFlow())
+    wrapped = tacit.train(net, problem, tacit.DualFlow(weight_decay=0.0))
     np.testing.assert_array_equal(plain.predictor, wrapped.predictor)
 
 
-def decayed(flow, rate):
-    net = tacit.DiagonalNet(2, alpha=1.0)
-    return WeightDecay(flow, rate).run(net, tacit.three_points("M-F3b"))
+def decayed(rate, method=tacit.DualFlow, **given):
+    net, flow = tacit.DiagonalNet(2, alpha=1.0), method(weight_decay=rate)
+    return tacit.train(net, tacit.three_points("M-F3b"), flow, **given)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-200, 1.0, 1e150])
@@ -222,7 +244,9 @@ def test_data_of_any_size_have_a_kernel_distance(scale):
     X = scale * np.random.default_rng(0).standard_normal((3, 4))
     problem = Classification(X, np.array([1.0, -1.0, 1.0]))
     net = tacit.DiagonalNet(2, alpha=1.0)
-    path = WeightDecay(tacit.DualFlow(t_max=1.0, rtol=1e-6), 0.1).run(net, problem)
+    path = tacit.train(
+        net, problem, tacit.DualFlow(rtol=1e-6, weight_decay=0.1), stop=tacit.Time(1.0)
+    )
     distance = path.dataset.kernel_distance.values
     assert np.isfinite(distance).all()
     assert (distance.max() > 0) == (scale == 1.0)  # the others fit, or are, nearly nothing
@@ -231,24 +255,21 @@ def test_data_of_any_size_have_a_kernel_distance(scale):
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: WeightDecay(tacit.DualFlow(), -1.0), "rate must be >= 0"),
-        (lambda: WeightDecay(tacit.DualFlow(), math.nan), "rate must be a finite number"),
-        (lambda: WeightDecay("flow", 1.0), "first argument must be a flow"),
+        (lambda: tacit.DualFlow(weight_decay=-1.0), "weight_decay must be >= 0"),
+        (lambda: tacit.DualFlow(weight_decay=math.nan), "weight_decay must be a finite number"),
+        (lambda: tacit.At(times=[-1.0]), "times must be >= 0"),
         (
-            lambda: WeightDecay(tacit.NormalizedDescent(step=0.1, steps=3), 0.1).run(
-                tacit.DiagonalNet(2, alpha=1.0), tacit.three_points("M-F3b")
-            ),
-            "NormalizedDescent has no weight decay",
+            lambda: decayed(0.1, record=tacit.At(times=[1.0, 5e3]), stop=tacit.Time(100.0)),
+            r"must stay within Time\(100\), got 5000",
         ),
+        (lambda: decayed(0.1, record=tacit.At(margins=[1.0])), r"cannot record at margins"),
+        (lambda: decayed(0.1, stop=tacit.Time(1e9)), "ends all motion"),
+        (lambda: decayed(1e-320, stop=tacit.Time(1.0)), "at least 1e-300"),
+        (lambda: decayed(0.1, stop=tacit.LogLoss(-1.0)), "time alone ends training; use Time"),
         (
-            lambda: WeightDecay(tacit.DualFlow(record=[-1.0]), 0.1).run(
-                tacit.DiagonalNet(2, alpha=1.0), tacit.three_points("M-F3b")
-            ),
-            "record must be > 0",
+            lambda: decayed(0.1, tacit.ParameterFlow, stop=tacit.Loss(1.0)),
+            "Loss does not apply here under weight decay, where time alone ends training",
         ),
-        (lambda: decayed(tacit.DualFlow(record=[1.0, 5e3], t_max=100.0), 0.1), "stay within t_max"),
-        (lambda: decayed(tacit.DualFlow(t_max=1e9), 0.1), "ends all motion"),
-        (lambda: decayed(tacit.DualFlow(t_max=1.0), 1e-320), "at least 1e-300"),
     ],
 )
 def test_wrong_input_speaks(make, sentence):

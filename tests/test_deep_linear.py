@@ -3,21 +3,22 @@
 import numpy as np
 import pytest
 
-from tacit.flows.adam import Adam
-from tacit.flows.penalties import AbsoluteSum, SquaredSum
-from tacit.flows.proximal import Proximal
-from tacit.flows.subgradient import Subgradient
 from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.matrices import Completion, low_rank_completion
 from tacit.problems.recovery import sparse_recovery
+from tacit.regularizers.norms import L1, L2
+from tacit.training.descent.methods import Adam, Proximal, Subgradient
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
-SPARSE = sparse_recovery(20, 40, 2, seed=0, snr=np.inf)
-LOW_RANK = low_rank_completion(8, 1, 40, seed=0)
+SPARSE = sparse_recovery(20, 40, sparsity=2, seed=0, snr=np.inf)
+LOW_RANK = low_rank_completion(samples=40, dimension=8, rank=1, seed=0, loss="half squares")
 DIAGONAL = DiagonalNet(depth=3, alpha=0.3)
-OBLONG = Completion((3, 4), LOW_RANK.entries[(LOW_RANK.entries < [3, 4]).all(axis=1)],
-                    LOW_RANK.values[(LOW_RANK.entries < [3, 4]).all(axis=1)])  # fmt: skip
+INSIDE = (LOW_RANK.entries < [3, 4]).all(axis=1)
+OBLONG = Completion((3, 4), LOW_RANK.entries[INSIDE], LOW_RANK.values[INSIDE], loss="half squares")
 DEEP = DeepFactorization(3, 2, alpha=0.6, seed=1, shape=(3, 4))
 STEP, STEPS, BETA = 0.02, 40, 0.5  # strong enough to carry parameters across zero
 
@@ -73,13 +74,16 @@ NETS = pytest.mark.parametrize(
 @NETS
 def test_every_method_takes_the_steps_written_by_hand(model, problem, slope, size):
     start = model.start(size)
+    methods = {Subgradient: L1(), Proximal: L1(), Adam: L2()}
     found = [
-        Subgradient(STEP, STEPS, AbsoluteSum(), BETA).run(model, problem),
-        Proximal(STEP, STEPS, AbsoluteSum(), BETA).run(model, problem),
-        Adam(STEP, STEPS, SquaredSum(), BETA).run(model, problem),
+        train(model, problem, method(STEP), penalty=BETA * norm, stop=Steps(STEPS))
+        for method, norm in methods.items()
     ]
-    hand = [by_hand(subgradient, start, slope), by_hand(proximal, start, slope),
-            adam_by_hand(start, slope)]  # fmt: skip
+    hand = [
+        by_hand(subgradient, start, slope),
+        by_hand(proximal, start, slope),
+        adam_by_hand(start, slope),
+    ]
     for path, wanted in zip(found, hand, strict=True):
         np.testing.assert_allclose(path.parameters, wanted, rtol=1e-9, atol=1e-11)
         assert path.predictor.shape == ((40,) if size == 40 else (3, 4))
@@ -89,7 +93,8 @@ def test_every_method_takes_the_steps_written_by_hand(model, problem, slope, siz
 
 def error(model, problem, step):
     """The relative error where descent without a penalty fits."""
-    path = Subgradient(step, 100_000, points_per_decade=3).run(model, problem)
+    rules = {"stop": Steps(100_000), "record": LogSpaced(3)}
+    path = train(model, problem, Subgradient(step), **rules)
     assert float(path.dataset.loss[-1]) < 1e-6
     return float(path.dataset.relative_error[-1])
 

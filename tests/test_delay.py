@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from tacit.bias.delay import (
+from tacit.problems.recovery import sparse_recovery
+from tacit.solvers.delay import (
     descent_points,
     error_floor,
     least_squares_limit,
@@ -14,8 +15,7 @@ from tacit.bias.delay import (
     predicted_delay,
     ridge_limit,
 )
-from tacit.bias.slow_flow import slow_flow
-from tacit.problems.recovery import sparse_recovery
+from tacit.solvers.slow_flow import slow_flow
 
 few = settings(max_examples=25, deadline=None, derandomize=True)
 
@@ -91,7 +91,7 @@ def test_the_step_bound_is_where_descent_stops_converging():
     inside = descended(X, y, 0.99 * bound, 2.0, start, 3000)
     assert np.abs(inside - ridge_limit(X, y, 1e-3, 2.0).point).max() < 1e-8
     assert np.abs(descended(X, y, 1.01 * bound, 2.0, start, 3000)).max() > 1e10
-    with pytest.raises(ValueError, match=f"step must be below {bound:.6g}"):
+    with pytest.raises(ValueError, match=f"learning_rate must be below {bound:.6g}"):
         ridge_limit(X, y, bound, 2.0)
 
 
@@ -147,7 +147,7 @@ def test_labels_that_no_predictor_fits_have_a_least_level():
 
 
 def test_predicted_delay_of_the_two_penalties():
-    problem = sparse_recovery(30, 100, 5)
+    problem = sparse_recovery(30, 100, sparsity=5)
     found = predicted_delay(problem.X, problem.y, problem.truth, 0.1, 1e-5)
     gap = np.linalg.lstsq(problem.X, problem.y)[0] - problem.truth
     assert found.distance == pytest.approx(np.abs(gap).max())
@@ -208,7 +208,7 @@ def test_the_slow_flow_of_two_coordinates_by_hand(epsilon):
 
 
 def test_reaches_finds_the_first_time_within_an_error():
-    problem = sparse_recovery(10, 30, 2, snr=np.inf)
+    problem = sparse_recovery(10, 30, sparsity=2, snr=np.inf)
     flow = slow_flow(problem.X, np.linalg.pinv(problem.X) @ problem.y)
     tau = flow.reaches(problem.truth, 0.05)
     errors = np.linalg.norm(flow.at(np.linspace(0, tau, 500)) - problem.truth, axis=1)
@@ -226,7 +226,7 @@ def test_a_start_that_is_already_least_stays():
 
 
 def test_the_slow_flow_predicts_the_descent():
-    problem = sparse_recovery(10, 30, 2, snr=np.inf)
+    problem = sparse_recovery(10, 30, sparsity=2, snr=np.inf)
     hat = np.linalg.pinv(problem.X) @ problem.y
     flow = slow_flow(problem.X, hat)
     step, beta = 0.1, 1e-3
@@ -240,8 +240,8 @@ def test_the_slow_flow_predicts_the_descent():
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda X, y: least_squares_limit(X, y, 0.0), "step must be > 0"),
-        (lambda X, y: least_squares_limit(X, y, 1e3), "step must be below"),
+        (lambda X, y: least_squares_limit(X, y, 0.0), "learning_rate must be > 0"),
+        (lambda X, y: least_squares_limit(X, y, 1e3), "learning_rate must be below"),
         (lambda X, y: least_squares_limit(X, y, 1e-3, [1.0]), "start must have one entry per"),
         (lambda X, y: least_squares_limit(0 * X, y, 1e-3), "X must not be all zero"),
         (lambda X, y: ridge_limit(X, y, 1e-3, 0.0), "beta must be > 0"),

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad, solve_ivp
 
-from tacit.bias.derive import derive
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
 from tacit.records import Kind, NumericalError
+from tacit.regularizers.derive import derive
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 BETA = np.array([-300.0, -2.0, -0.7, -1e-3, -1e-9, 1e-12, 1e-5, 0.1, 1.0, 7.0, 1e4])
 
@@ -368,7 +368,7 @@ def test_maps_without_a_formula_say_so():
 
 
 def test_a_wrong_formula_is_not_accepted():
-    from tacit.bias.formulas.closed_form import Search
+    from tacit.regularizers.formulas.closed_form import Search
 
     search = Search(power(3, 0.2))
     right = power(3, 0.2).closed_form.primal.subs(alpha, 0.2)

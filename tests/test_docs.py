@@ -54,8 +54,11 @@ def test_the_counts_of_the_random_data_sets():
 
 def test_the_digits_of_the_loss():
     (zeros,) = re.findall(r"## 15\. How a loss of 10\^-([\d,]+) is computed", THEORY)
-    path = tacit.DualFlow(until=tacit.LogLoss(-1e7), rtol=1e-6).run(
-        tacit.DiagonalNet(depth=2, alpha=100), PANEL
+    path = tacit.train(
+        tacit.DiagonalNet(depth=2, alpha=100),
+        PANEL,
+        tacit.DualFlow(rtol=1e-6),
+        stop=tacit.LogLoss(-1e7),
     )
     assert path.outcome.ok
     assert path.log_loss / np.log(10) == pytest.approx(-float(zeros.replace(",", "")), abs=1)
@@ -66,13 +69,19 @@ def test_the_digits_of_the_loss():
 def test_the_formulas_of_the_flow(depth, alpha):
     """Sections 14 and 15: the law, growing weights, the equation of s; the bounds on g."""
     Z, g, step = PANEL.signed_rows, 50.0, 1e-3
-    flow = tacit.DualFlow(until=tacit.LogLoss(-60), record=[g - step, g, g + step])
-    rows = flow.run(tacit.DiagonalNet(depth=depth, alpha=alpha), PANEL).dataset
+    flow = tacit.DualFlow()
+    rows = tacit.train(
+        tacit.DiagonalNet(depth=depth, alpha=alpha),
+        PANEL,
+        flow,
+        stop=tacit.LogLoss(-60),
+        record=[tacit.LogSpaced(), tacit.At(margins=[g - step, g, g + step])],
+    ).dataset
     clock = rows.smoothed_margin.values
     assert (rows.margin <= clock + 1e-9).all()
     assert (clock <= rows.margin + np.log(PANEL.samples) + 1e-9).all()
     assert np.diff(rows.dual.values, axis=0).min() > -1e-15
-    before, now, after = (int(np.abs(clock - at).argmin()) for at in flow.record)
+    before, now, after = (int(np.abs(clock - at).argmin()) for at in (g - step, g, g + step))
     s = rows.dual.values @ Z
     if depth == 2:
         law, slope = 2 * alpha**2 * np.sinh(s), 2 * alpha**2 * np.cosh(s[now])
@@ -94,8 +103,10 @@ def test_the_data_recipe_of_contributing():
     exec(re.search(r"```python\n(.*?)```", text, re.S).group(1), space)
     problem = space["two_clusters"](6, 8, seed=2)  # no weight of its Q path falls down to mu = 0.1
     assert tacit.separation(problem.X, problem.y).separable
-    flow = tacit.DualFlow(until=tacit.Scale(0.1), rtol=1e-6)
-    end = flow.run(tacit.DiagonalNet(depth=2, alpha=300), problem).predictor
+    flow = tacit.DualFlow(rtol=1e-6)
+    end = tacit.train(
+        tacit.DiagonalNet(depth=2, alpha=300), problem, flow, stop=tacit.Scale(0.1)
+    ).predictor
     at, elsewhere = (
         tacit.max_margin(problem.X, problem.y, tacit.Q(depth=2, mu=mu)).beta for mu in (0.1, 1.0)
     )

@@ -10,17 +10,16 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import tacit
-from tacit.flows.dual_margin import MarginDual
-from tacit.flows.tails import log_mean_loss, rise, tail
 from tacit.problems import Classification, separable_points, three_points
 from tacit.records import Kind
+from tacit.training.exact.dual.margin import MarginDual
+from tacit.training.exact.margins.tails import log_mean_loss, rise, tail
 
 
-def run(problem, depth, until, **options):
+def run(problem, depth, stop, record=None, **options):
     scale = {k: options.pop(k) for k in ("alpha", "log_alpha", "shape") if k in options}
-    return tacit.DualFlow(until=until, **options).run(
-        tacit.DiagonalNet(depth=depth, **scale), problem
-    )
+    net, flow = tacit.DiagonalNet(depth=depth, **scale), tacit.DualFlow(**options)
+    return tacit.train(net, problem, flow, stop=stop, record=record)
 
 
 def with_loss(problem, loss):
@@ -184,7 +183,7 @@ def test_huge_starts_train_the_kernel_machine():
 def test_kernel_distances_are_those_of_the_tangent_kernels(samples, dimension):
     problem = separable_points(samples, dimension, margin=0.3, seed=1)
     net = tacit.DiagonalNet(depth=3, alpha=0.2)
-    path = tacit.DualFlow(until=tacit.LogLoss(-30.0), rtol=1e-8).run(net, problem)
+    path = tacit.train(net, problem, tacit.DualFlow(rtol=1e-8), stop=tacit.LogLoss(-30.0))
     before, after = (
         tacit.tangent_kernel(net, parameters, problem.signed_rows)
         for parameters in (net.start(dimension), path.parameters)
@@ -196,31 +195,41 @@ def test_kernel_distances_are_those_of_the_tangent_kernels(samples, dimension):
 
 def test_rules_stop_where_they_say():
     problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=3, alpha=2.0)
-    scale = tacit.DualFlow(until=tacit.Scale(mu=0.01)).run(net, problem)
+    scale = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Scale(mu=0.01))
     assert -scale.log_loss == pytest.approx(800.0)
-    near = tacit.DualFlow(until=tacit.Near([1, 0, 0], degrees=3.0)).run(net, problem)
+    near = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Near([1, 0, 0], degrees=3.0))
     assert tacit.angle(near.predictor, [1, 0, 0]) == pytest.approx(3.0, abs=1e-6)
-    first = tacit.DualFlow(until=[tacit.Near([1, 0, 0], 3.0), tacit.LogLoss(-5.0)])
-    assert first.run(net, problem).log_loss == pytest.approx(-5.0)
-    never = tacit.DualFlow(until=tacit.Near([0, 0, 1], 1.0), rtol=1e-6).run(net, problem)
+    first = tacit.DualFlow()
+    assert tacit.train(
+        net, problem, first, stop=[tacit.Near([1, 0, 0], 3.0), tacit.LogLoss(-5.0)]
+    ).log_loss == pytest.approx(-5.0)
+    never = tacit.train(net, problem, tacit.DualFlow(rtol=1e-6), stop=tacit.Near([0, 0, 1], 1.0))
     assert not never.outcome.ok
     assert never.log_loss < -1e12
 
 
 def test_time_and_step_limits_end_with_a_sentence():
     problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
-    timed = tacit.DualFlow(until=tacit.LogLoss(-100.0), t_max=5.0).run(net, problem)
+    timed = tacit.train(
+        net, problem, tacit.DualFlow(), stop=[tacit.LogLoss(-100.0), tacit.Time(5.0)]
+    )
     assert timed.t == pytest.approx(5.0, rel=1e-6)
     assert timed.outcome.kind is Kind.BUDGET_SPENT
-    short = tacit.DualFlow(until=tacit.LogLoss(-100.0), max_steps=20).run(net, problem)
+    short = tacit.train(net, problem, tacit.DualFlow(max_steps=20), stop=tacit.LogLoss(-100.0))
     assert short.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_steps" in short.outcome.sentence
 
 
 def test_asked_margins_are_recorded_exactly():
     problem, net = three_points("M-F3d"), tacit.DiagonalNet(depth=2, alpha=3.0)
-    flow = tacit.DualFlow(until=tacit.LogLoss(-1e4), record=[7.0, 123.4])
-    ds = flow.run(net, problem).dataset
+    flow = tacit.DualFlow()
+    ds = tacit.train(
+        net,
+        problem,
+        flow,
+        stop=tacit.LogLoss(-1e4),
+        record=[tacit.LogSpaced(), tacit.At(margins=[7.0, 123.4])],
+    ).dataset
     for g in (7.0, 123.4):
         at = int(np.argmin(np.abs(ds.smoothed_margin.values - g)))
         assert ds.smoothed_margin.values[at] == pytest.approx(g, rel=1e-12)
@@ -231,7 +240,13 @@ def test_asked_margins_are_recorded_exactly():
 def test_progress_is_reported_in_order():
     seen = []
     problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
-    tacit.DualFlow(until=tacit.LogLoss(-1e5)).run(net, problem, lambda f, m: seen.append(f))
+    tacit.train(
+        net,
+        problem,
+        tacit.DualFlow(),
+        stop=tacit.LogLoss(-1e5),
+        progress=lambda f, m: seen.append(f),
+    )
     assert seen
     assert seen == sorted(seen)
     assert 0 < seen[0] <= seen[-1] <= 1
@@ -247,18 +262,42 @@ def test_a_path_is_saved_and_loaded(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("flow", "match"),
+    ("stop", "record", "match"),
     [
-        (tacit.DualFlow(until=tacit.LogLoss(0.5)), "below that of the start"),
-        (tacit.DualFlow(loss=0.0), "never reaches 0"),
-        (tacit.DualFlow(loss=2.0), "below that of the start"),
-        (tacit.DualFlow(record=[-1.0]), "record must hold smoothed margins > 0"),
-        (tacit.DualFlow(until=tacit.Scale(1e-310)), "no float64 holds"),
+        (tacit.LogLoss(0.5), None, "below that of the start"),
+        (tacit.Loss(2.0), None, "below that of the start"),
+        (tacit.Scale(1e-310), None, "no float64 holds"),
+        (tacit.Steps(3), None, "Steps does not apply here; use Interpolated, Loss, LogLoss"),
+        (tacit.Accuracy(train=1.0), None, "Accuracy does not apply here"),
+        (None, tacit.At(times=[1.0]), r"cannot record at times; use At\(margins=...\)"),
     ],
 )
-def test_settings_that_cannot_be_met_are_refused(flow, match):
+def test_settings_that_cannot_be_met_are_refused(stop, record, match):
     with pytest.raises(ValueError, match=match):
-        flow.run(tacit.DiagonalNet(depth=2, alpha=10.0), three_points("M-F3b"))
+        run(three_points("M-F3b"), 2, stop, record, alpha=10.0)
+
+
+def test_time_alone_is_followed_to_its_end():
+    problem, short = three_points("M-F3b"), tacit.Time(5.0)
+    path = run(problem, 2, short, alpha=1.0)
+    assert path.outcome.kind is Kind.SOLVED
+    assert "followed to t=5" in path.outcome.sentence
+    goal = run(problem, 2, [short, tacit.LogLoss(-100.0)], alpha=1.0)
+    assert goal.outcome.kind is Kind.BUDGET_SPENT
+    np.testing.assert_array_equal(goal.predictor, path.predictor)
+
+
+def test_only_the_margins_named_are_recorded():
+    both = [tacit.LogSpaced(3), tacit.At(margins=[7.0, 123.4])]
+    named, mixed = (
+        run(three_points("M-F3b"), 2, tacit.LogLoss(-1e4), record, alpha=3.0).dataset
+        for record in (both[1], both)
+    )
+    np.testing.assert_allclose(named.smoothed_margin[1:], [7.0, 123.4, 1e4], rtol=1e-12)
+    assert mixed.sizes["time"] > 8
+    for row in range(1, 4):
+        place = int(np.abs((mixed.smoothed_margin - named.smoothed_margin[row]).values).argmin())
+        np.testing.assert_array_equal(mixed.predictor[place], named.predictor[row])
 
 
 @pytest.mark.parametrize(
@@ -267,7 +306,7 @@ def test_settings_that_cannot_be_met_are_refused(flow, match):
         (lambda: tacit.Scale(mu=0.0), "mu must be > 0"),
         (lambda: tacit.Near([0, 0], 1.0), "must not be zero"),
         (lambda: tacit.LogLoss(math.nan), "finite"),
-        (lambda: tacit.DualFlow(until="soon"), "until must be a rule"),
+        (lambda: run(three_points("M-F3b"), 2, "soon", alpha=1.0), "stop must be a rule"),
         (lambda: Classification([[1.0]], [0.0]), "2 \\* y - 1"),
         (lambda: Classification([[1.0], [2.0]], [0, 1]), "0 and 1"),
         (lambda: Classification([[1.0]], [3.0]), "labels must be -1 and \\+1, got 3"),
@@ -291,15 +330,16 @@ def test_wrong_input_speaks_at_the_door(make, match):
 )
 def test_inseparable_data_are_refused(X, y, match):
     with pytest.raises(ValueError, match=match):
-        tacit.DualFlow().run(tacit.DiagonalNet(alpha=1.0), Classification(X, y))
+        tacit.train(tacit.DiagonalNet(alpha=1.0), Classification(X, y), tacit.DualFlow())
 
 
 @pytest.mark.parametrize("seed", [1001, 1003, 1008])
-def test_an_escape_from_a_saddle_agrees_with_the_walk_through_it(seed, monkeypatch):
+def test_an_escape_from_a_saddle_agrees_with_the_integrator_through_it(seed, monkeypatch):
     problem = separable_points(4, 4, margin=0.2, seed=seed)
-    path = run(problem, 6, tacit.LogLoss(-50.0), alpha=1e-3, record=[0.3, 5.0], rtol=1e-9)
-    monkeypatch.setattr("tacit.flows.dual.opening", lambda system, course: None)
-    walked = run(problem, 6, tacit.LogLoss(-50.0), alpha=1e-3, record=[0.3, 5.0], rtol=1e-9)
+    both = [tacit.LogSpaced(), tacit.At(margins=[0.3, 5.0])]
+    path = run(problem, 6, tacit.LogLoss(-50.0), alpha=1e-3, record=both, rtol=1e-9)
+    monkeypatch.setattr("tacit.training.exact.dual.flow.opening", lambda system, plan: None)
+    walked = run(problem, 6, tacit.LogLoss(-50.0), alpha=1e-3, record=both, rtol=1e-9)
     for g in (0.3, 5.0, 50.0):
         one, two = (p.dataset.isel(time=int(np.abs(p.dataset.smoothed_margin.values - g).argmin()))
                     for p in (path, walked))  # fmt: skip

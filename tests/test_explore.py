@@ -72,7 +72,7 @@ def test_the_end_of_regression_is_where_the_flow_goes():
     setting = regression.setting_of(values)
     problem, start = regression.problem_of(setting), regression.start_of(setting)
     net = tacit.DiagonalNet(depth=2, alpha=10**-0.5, shape=start)
-    path = tacit.ParameterFlow(loss=1e-16).run(net, problem)
+    path = tacit.train(net, problem, tacit.ParameterFlow(), stop=tacit.Interpolated(1e-16))
     beta = regression.end(setting, -0.5)
     np.testing.assert_allclose(beta, path.predictor, atol=1e-5)
     picture = regression.picture(values)
@@ -101,7 +101,9 @@ def test_the_trajectory_on_the_sphere_is_that_of_training_in_the_parameters(
     margins = sphere.rising_margins(depth, net.alpha, sphere.RECORD)
     early = int(np.searchsorted(margins, 8.0))
     assert early > 8
-    path = tacit.ParameterFlow(until=tacit.LogLoss(-8.0), rtol=1e-9).run(net, problem).dataset
+    path = tacit.train(
+        net, problem, tacit.ParameterFlow(rtol=1e-9), stop=tacit.LogLoss(-8.0)
+    ).dataset
     reached = path.smoothed_margin.values
     for k in range(early // 2, early, max(early // 8, 1)):
         at = [np.interp(margins[k], reached, path.predictor.values[:, i]) for i in range(3)]
@@ -135,8 +137,10 @@ def test_grokking_is_foretold_and_measured_as_by_a_finer_run():
     problem = tacit.majority(grokking.SAMPLES, grokking.DIMENSION, seed=3)
     shown = grokking.run(*key)
     net, times = tacit.DiagonalNet(2, alpha=10.0), shown["t"]
-    flow = tacit.DualFlow(rtol=1e-8, t_max=times[-1], record=tuple(times), points_per_decade=1)
-    fine = tacit.WeightDecay(flow, 0.01).run(net, problem).dataset.isel(time=slice(1, None))
+    flow = tacit.DualFlow(rtol=1e-8, weight_decay=0.01)
+    fine = tacit.train(net, problem, flow, record=tacit.At(times=tuple(times))).dataset.isel(
+        time=slice(1, None)
+    )
     np.testing.assert_allclose(shown["test_accuracy"], fine.test_accuracy, atol=0.01)
     np.testing.assert_allclose(shown["parameter_norm"], fine.parameter_norm, rtol=0.01)
     values = grokking.picture(dict(zip(grokking.VIEW.start, key, strict=True))).values

@@ -8,11 +8,11 @@ import xarray
 
 import tacit.store
 from figure_checks import assert_axes_named, assert_captioned
-from tacit.bias.q import Q
 from tacit.figures import draw, figure, figures, make, recovery, registry, write
 from tacit.figures.style import styled
 from tacit.figures.woodworth_f3 import ratio, unit_curvature
 from tacit.problems import sparse_regression
+from tacit.regularizers.q import Q
 
 SMALL = {
     "dimension": 80,
@@ -203,7 +203,7 @@ def test_l1_error_against_a_linear_program():
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_largest_scale_sits_where_the_error_crosses_the_level(depth):
-    from tacit.bias.interpolate import interpolate
+    from tacit.solvers.interpolate import interpolate
 
     problem = sparse_regression(samples=40, dimension=80, sparsity=2, noise=0.1, seed=1)
     level, falling = 0.025, np.log(10) * np.linspace(1, -12, 53)

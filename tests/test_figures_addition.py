@@ -9,14 +9,17 @@ import pytest
 from tacit import store
 from tacit.figures import lyu_f3_addition  # noqa: F401 registers L-F3b
 from tacit.figures.registry import draw, figures, make, save
-from tacit.flows.class_descent import ClassDescent
+from tacit.measures.grokking import grokking
 from tacit.models.two_token_net import TwoTokenNet
-from tacit.probes.grokking import grokking
 from tacit.problems.arithmetic import modular_addition
 from tacit.records import NumericalError
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Time
+from tacit.training.train import train
 
-SMALL = {"modulus": 11, "fraction": 0.6, "width": 32, "alphas": [4.0, 0.5], "rate": 1e-2,
-         "step": 1.0, "scaled_step": 300.0, "t_max": 800.0, "points_per_decade": 8}  # fmt: skip
+SMALL = {"modulus": 11, "fraction": 0.6, "width": 32, "alphas": [4.0, 0.5], "weight_decay": 1e-2,
+         "learning_rate": 1.0, "scaled": 300.0, "t": 800.0, "per_decade": 8}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -29,11 +32,11 @@ def made():
 def test_the_data_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_addition(11, 0.6, 0)
-    settings = {name: SMALL[name] for name in ("step", "t_max", "rate", "scaled_step")}
-    descent = ClassDescent(**settings, points_per_decade=8)
+    problem = modular_addition(11, fraction=0.6, seed=0)
+    descent = GradientDescent(1.0, scaled=300.0, weight_decay=1e-2)
     for number, alpha in enumerate(SMALL["alphas"]):
-        path = descent.run(TwoTokenNet(32, alpha=alpha, seed=0), problem)
+        net = TwoTokenNet(32, alpha=alpha, seed=0)
+        path = train(net, problem, descent, stop=Time(800.0), record=LogSpaced(8))
         run, count = dataset.isel(alpha=number), path.dataset.sizes["time"]
         for name in ("t", "step", "train_accuracy", "novel_accuracy", "turn", "kernel_distance"):
             np.testing.assert_array_equal(run[name][:count], path.dataset[name])
@@ -91,15 +94,16 @@ def test_the_paper_s_numbers_are_the_printed_ones():
     paper = entry.presets["paper"]
     assert paper.keys() == entry.presets["quick"].keys()
     assert (paper["modulus"], paper["fraction"], paper["width"]) == (97, 0.4, 1024)
-    assert paper["rate"] == 1e-4
+    assert paper["weight_decay"] == 1e-4
     assert max(paper["alphas"]) == 100
     # the first step from the largest start is the printed learning rate
     start = TwoTokenNet(1024, alpha=100.0).start(modular_addition(97))
-    assert paper["scaled_step"] / np.sum(start.first**2) == pytest.approx(0.002, rel=0.01)
+    assert paper["scaled"] / np.sum(start.first**2) == pytest.approx(0.002, rel=0.01)
     assert json.dumps(paper)
 
 
 def test_a_run_that_fails_is_an_error_with_its_sentence():
-    parameters = {**SMALL, "alphas": [1e10], "step": 1e15, "t_max": 1e17, "scaled_step": None}
-    with pytest.raises(NumericalError, match=r"L-F3b: (diverged|stalled): .* take a smaller step"):
-        make("L-F3b", {**parameters, "rate": 0.0})
+    parameters = {**SMALL, "alphas": [1e10], "learning_rate": 1e15, "t": 1e17, "scaled": None}
+    sentence = r"L-F3b: (diverged|stalled): .* take a smaller learning rate"
+    with pytest.raises(NumericalError, match=sentence):
+        make("L-F3b", {**parameters, "weight_decay": 0.0})

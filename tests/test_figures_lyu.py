@@ -6,14 +6,15 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import linprog, nnls
 
 from figure_checks import assert_captioned, assert_data_speak
-from tacit.bias.margin_path import max_margin_path
+from tacit import train
 from tacit.figures import lyu_f1, lyu_f2, lyu_no_decay, lyu_sweep
 from tacit.figures.registry import draw, figures, make
 from tacit.figures.style import styled
-from tacit.flows.dual import DualFlow
-from tacit.flows.stopping import LogLoss
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.grokking import majority
+from tacit.solvers.margins.path import max_margin_path
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.stop import LogLoss
 
 LITTLE = {"samples": 30, "dimension": 60, "norm": 20.0, "rate": 1e-2, "rtol": 1e-8}
 PARAMETERS = {
@@ -234,7 +235,7 @@ def test_the_foreseen_curve_is_the_limit_of_the_flow_and_not_the_path_of_max_mar
 
 def test_norm_and_turn_without_decay_are_those_of_the_parameters():
     problem, alpha = majority(10, 30), 0.7
-    path = DualFlow(until=LogLoss(-50.0)).run(DiagonalNet(depth=2, alpha=alpha), problem)
+    path = train(DiagonalNet(depth=2, alpha=alpha), problem, DualFlow(), stop=LogLoss(-50.0))
     growth, turn = lyu_no_decay.norm_and_turn(path.predictor[None], alpha)
     start = np.full(60, alpha)
     lengths = np.linalg.norm(path.parameters), np.linalg.norm(start)

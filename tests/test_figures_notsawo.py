@@ -14,7 +14,7 @@ from tacit.figures import (
     notsawo_scaling,
 )
 from tacit.figures.registry import draw, figures, make
-from tacit.probes.grokking import grokking
+from tacit.measures.grokking import grokking
 from tacit.problems.recovery import sparse_recovery
 
 MODULES = {
@@ -59,7 +59,7 @@ def descend(problem, step, beta, start, steps, penalty):
 
 
 def quick_problem():
-    return sparse_recovery(30, 100, 5, seed=0)
+    return sparse_recovery(30, 100, sparsity=5, seed=0)
 
 
 # ---- every figure ----

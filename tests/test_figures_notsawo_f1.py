@@ -10,12 +10,16 @@ from tacit import store
 from tacit.claims.notsawo.addition import landmarks
 from tacit.figures.notsawo_f1 import SUMMARY
 from tacit.figures.registry import draw, figures, make, save
-from tacit.flows.token_adam import TokenAdam
 from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic
 from tacit.records import NumericalError
+from tacit.regularizers.norms import L2
+from tacit.training.descent.methods import Adam
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
-SMALL = {"modulus": 11, "fraction": 0.6, "seeds": [0, 3], "embedding": 16, "hidden": 32,
+SMALL = {"modulus": 11, "fraction": 0.6, "seeds": [0, 3], "embedding": 16, "width": 32,
          "step": 0.01, "steps": 500, "points_per_decade": 10, "printed_t1": 77}  # fmt: skip
 
 
@@ -28,9 +32,9 @@ def made():
 def test_the_data_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_arithmetic("+", 11, 0.6, seed=3)
-    adam = TokenAdam(0.01, 500, beta=1e-5, points_per_decade=10, seed=3)
-    path = adam.run(TokenMLP(16, 32, seed=3), problem)
+    problem = modular_arithmetic(11, operation="+", fraction=0.6, seed=3)
+    rules = {"penalty": 1e-5 * L2(), "stop": Steps(500), "record": LogSpaced(10)}
+    path = train(TokenMLP(16, 32, seed=3), problem, Adam(0.01), **rules)
     run = dataset.sel(seed=3)
     for name in ("train_accuracy", "test_accuracy", "novel_accuracy", "loss", "norm_nuclear"):
         np.testing.assert_array_equal(run[name], path.dataset[name])
@@ -116,5 +120,5 @@ def test_the_paper_s_numbers_are_the_printed_ones():
 
 
 def test_a_run_that_fails_is_an_error_with_its_sentence():
-    with pytest.raises(NumericalError, match=r"N-F1: diverged: .* take a smaller step"):
+    with pytest.raises(NumericalError, match=r"N-F1: diverged: .* take a smaller learning"):
         make("N-F1", {**SMALL, "step": 1e30, "steps": 50})

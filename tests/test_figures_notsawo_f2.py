@@ -5,12 +5,14 @@ import pytest
 
 import tacit.figures.notsawo_f2 as module
 from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
-from tacit.bias.delay import error_floor
 from tacit.figures.registry import draw, figures, make
-from tacit.flows.held_norm import HeldNorm
 from tacit.models.network import two_layer
 from tacit.problems.opposed_units import opposed_units
 from tacit.problems.recovery import sparse_recovery
+from tacit.solvers.delay import error_floor
+from tacit.training.descent.held_norm import HeldNorm
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 SMALL = {"inputs": 6, "width": 20, "samples": 30, "net_seeds": 2, "net_steps": 1500,
          "log2_range": [-2.0, 2.0], "per_doubling": 2, "sparse_steps": 1500, "l2_steps": 4000,
@@ -26,13 +28,13 @@ def made():
 def test_the_net_s_losses_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 3), (2, 3), (3, 3)]
-    case, model = opposed_units(30, 6, seed=1), two_layer(20, 1.0)
+    case, model = opposed_units(30, 6, seed=1), two_layer(20, alpha=1.0)
     for share in (0.5, 2.0):
-        flow = HeldNorm(case.least_norm() * share, step=1e-3, steps=1500, record=[1500])
-        path = flow.run(model, case.training)
+        method = HeldNorm(1e-3, size=case.least_norm() * share)
+        path = train(model, case.training, method, stop=Steps(1500))
         one = dataset.sel(net=1, share=share)
-        train = path.dataset.loss.values[-1] / (np.sum(case.training.y**2) / 2)
-        assert float(one.train) == pytest.approx(train, rel=1e-6)
+        fitted = path.dataset.loss.values[-1] / (np.sum(case.training.y**2) / 2)
+        assert float(one.train) == pytest.approx(fitted, rel=1e-6)
         error = model.predict(path.parameters, case.test.X) - case.test.y
         assert float(one.test) == pytest.approx(np.sum(error**2) / np.sum(case.test.y**2), rel=1e-6)
         assert float(one.test) != pytest.approx(float(dataset.test.sel(net=0, share=share)))
@@ -50,7 +52,7 @@ def test_the_net_has_a_zone_and_its_rescalings_do_not(made):
 
 def test_no_l2_norm_recovers_and_the_l1_norm_of_the_truth_does(made):
     dataset, _ = made
-    problem = sparse_recovery(30, 100, 5, seed=0, snr=np.inf)
+    problem = sparse_recovery(30, 100, sparsity=5, seed=0, snr=np.inf)
     size = float(problem.truth @ problem.truth)
     np.testing.assert_allclose(dataset.error.sel(norm="l2"), dataset.exact_error, rtol=1e-4)
     assert float(dataset.error.sel(norm="l2").min()) >= float(dataset.floor)

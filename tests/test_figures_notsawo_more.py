@@ -5,7 +5,6 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from figure_checks import assert_captioned, assert_data_speak
-from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
 from tacit.claims.notsawo.nuclear_runs import corner
 from tacit.figures import notsawo_depth, notsawo_dominance, notsawo_scaling, notsawo_selection
 from tacit.figures.notsawo_low_rank import LowRankRecovery
@@ -13,6 +12,7 @@ from tacit.figures.registry import draw, figures, make
 from tacit.problems.coherence import coherent_completion
 from tacit.problems.matrices import low_rank_completion
 from tacit.problems.recovery import sparse_recovery
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
 
 PRESETS = {
     "N-F-dominance-nuclear": notsawo_dominance.NUCLEAR,
@@ -110,7 +110,9 @@ def test_the_slow_phase_of_a_corner_takes_the_time_known_in_closed_form(a, b, c)
 def test_the_slow_phase_ends_in_the_fit_of_least_nuclear_norm():
     ends = []
     for seed in (0, 2):  # one where that is the truth, and one where it is not
-        case = LowRankRecovery(low_rank_completion(6, 1, 16 + 4 * seed, seed=seed))
+        case = LowRankRecovery(
+            low_rank_completion(samples=16 + 4 * seed, dimension=6, rank=1, seed=seed)
+        )
         slow = case.slow(1e-6)
         assert case.X @ slow.end == pytest.approx(case.problem.y, abs=1e-9)
         begin, end, least = case.sizes(np.array([slow.points[0], slow.end, case.least()]))
@@ -124,7 +126,10 @@ def test_the_slow_phase_ends_in_the_fit_of_least_nuclear_norm():
 
 
 def test_the_run_of_nuclear_dominance_against_a_loop_by_hand(made):
-    found, problem = made["N-F-dominance-nuclear"], low_rank_completion(5, 1, 17, seed=3)
+    found, problem = (
+        made["N-F-dominance-nuclear"],
+        low_rank_completion(samples=17, dimension=5, rank=1, seed=3),
+    )
     points = descend(problem.observed, problem.truth, 0.5, 1e-2, 1e-6, 3000)
     residuals = np.where(problem.observed, points - problem.truth, 0)
     loss = 0.5 * np.sum(residuals**2, axis=(1, 2))
@@ -144,7 +149,10 @@ def test_the_run_of_nuclear_dominance_against_a_loop_by_hand(made):
 
 
 def test_the_slow_phase_foresees_t2_and_the_source_s_order_does_not(made, drawn):
-    run, problem = made["N-F-dominance-nuclear"], low_rank_completion(5, 1, 17, seed=3)
+    run, problem = (
+        made["N-F-dominance-nuclear"],
+        low_rank_completion(samples=17, dimension=5, rank=1, seed=3),
+    )
     assert float(run.t1_foreseen) == pytest.approx(float(run.t1), abs=1)
     assert float(run.t2_exact / run.t2) == pytest.approx(1, abs=0.03)
     # the least squares point from zero knows the seen entries and nothing else
@@ -179,7 +187,7 @@ def test_the_nuclear_time_goes_like_one_over_step_beta_and_the_error_with_beta(m
     assert float(run.slope_step) < 0.8  # 1 if it were proportional to step beta
     assert (run.error.values >= 0.99 * run.penalized_error.values).all()
     assert float(run.noise_error) < 1e-9
-    problem = low_rank_completion(5, 1, 17, seed=3)
+    problem = low_rank_completion(samples=17, dimension=5, rank=1, seed=3)
     gap = np.linalg.norm(np.where(problem.observed, 0, problem.truth), 2)
     assert float(run.distance) == pytest.approx(gap, rel=1e-4)
     assert f"slow phase, {float(run.tau):.3g}/$(\\alpha\\beta)$" in lines(
@@ -189,7 +197,8 @@ def test_the_nuclear_time_goes_like_one_over_step_beta_and_the_error_with_beta(m
 
 @pytest.mark.parametrize("beta", [1e-3, 1e-1])
 def test_the_penalized_matrix_is_certified_by_its_gradient(beta):
-    case = LowRankRecovery(low_rank_completion(5, 1, 17, seed=3))
+    half = {"loss": "half squares", "seed": 3}
+    case = LowRankRecovery(low_rank_completion(samples=17, dimension=5, rank=1, **half))
 
     def gap(A, strength):
         """How far -gradient/strength is from a subgradient of the nuclear norm at A."""
@@ -209,7 +218,7 @@ def test_the_errors_are_those_of_the_fit_of_least_nuclear_norm(made):
     run = made["N-F-data"]
     for n, tau, seed in ((16, 0.0, 2), (16, 1.0, 0)):
         u, v = np.random.default_rng(seed).standard_normal((2, 6, 1))
-        problem = coherent_completion(u @ v.T, n, tau, seed=seed)
+        problem = coherent_completion(samples=n, truth=u @ v.T, tau=tau, seed=seed)
         # the second route: the end of the slow phase, which no dual solver enters
         end = nuclear_slow_flow(problem.design, np.where(problem.observed, u @ v.T, 0), 1e-3).end
         error = np.linalg.norm(end - (u @ v.T).ravel()) / np.linalg.norm(u @ v.T)
@@ -236,7 +245,7 @@ def test_the_runs_of_data_selection_against_a_loop_by_hand(made):
     u, v = np.random.default_rng(0).standard_normal((2, 6, 1))
     truth, picks = u @ v.T, run.step.values.astype(int)
     for tau in (0.0, 1.0):
-        seen = coherent_completion(truth, 16, tau, seed=0).observed
+        seen = coherent_completion(samples=16, truth=truth, tau=tau, seed=0).observed
         points = descend(seen, truth, 1.0, 1e-3, 1e-6, 4000)[picks]
         errors = np.linalg.norm(points - truth, axis=(1, 2)) / np.linalg.norm(truth)
         one = run.sel(shown=tau)
@@ -276,7 +285,7 @@ def test_the_picture_of_data_selection_marks_times_and_says_never(made, drawn):
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 4])
 def test_the_escape_is_that_of_one_growing_weight(depth):
-    problem, start = sparse_recovery(12, 20, 2, seed=0), 1e-2
+    problem, start = sparse_recovery(12, 20, sparsity=2, seed=0), 1e-2
     c = np.abs(problem.X.T @ problem.y).max()
     begin = [start if depth > 1 else 0.0]
 
@@ -293,7 +302,7 @@ def test_the_escape_is_that_of_one_growing_weight(depth):
 
 
 def test_the_runs_of_depth_against_a_loop_by_hand(made):
-    run, problem = made["N-F-depth"], sparse_recovery(12, 20, 2, seed=0, snr=np.inf)
+    run, problem = made["N-F-depth"], sparse_recovery(12, 20, sparsity=2, seed=0, snr=np.inf)
     picks = run.step.values.astype(int)
     for depth in (1, 3):
         w = np.full((2, 20), 1e-2) if depth > 1 else np.array([np.full(20, 1e-6), np.zeros(20)])

@@ -1,5 +1,7 @@
 """N-F-ts: its data against separate runs, its exponents, its drawing."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -8,10 +10,13 @@ from tacit.claims.notsawo.courses import Course
 from tacit.figures import notsawo_teacher
 from tacit.figures.notsawo_lessons import derivatives, fitted, lesson, times
 from tacit.figures.registry import draw, figures, make
-from tacit.flows.adam import Adam
-from tacit.flows.penalties import AbsoluteSum
 from tacit.models.student import student
 from tacit.problems.teacher import teacher_student
+from tacit.regularizers.norms import L1
+from tacit.training.descent.methods import Adam
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 SMALL = {"samples": 20, "sizes": [6, 8, 2], "units": 1, "reads": 1, "sobolev_samples": 12,
          "sobolev_sizes": [3, 4, 1], "width": 12, "betas": [0.3, 0.1], "step": 0.02, "steps": 400,
@@ -28,9 +33,16 @@ def made():
 def test_the_data_are_those_of_separate_runs(made):
     dataset, calls = made
     assert calls == [(1, 3), (2, 3), (3, 3)]
-    data = teacher_student(20, 6, 8, 2, 1, 1, seed=0, standard=True)
-    method = Adam(0.02, 400, AbsoluteSum(), 0.1, points_per_decade=40)
-    path = method.run(student(12, 2, alpha=1.0, seed=100), data.training, test=data.test)
+    data = teacher_student(20, 6, width=8, outputs=2, units=1, reads=1, seed=0, standard=True)
+    problem = dataclasses.replace(data.training, test=data.test)
+    path = train(
+        student(12, 2, alpha=1.0, seed=100),
+        problem,
+        Adam(0.02),
+        penalty=0.1 * L1(),
+        stop=Steps(400),
+        record=LogSpaced(40),
+    )
     wanted = 2 * path.dataset.test_loss.values / (data.test.samples * data.variance)
     np.testing.assert_allclose(dataset.l1_test.sel(beta=0.1), wanted, rtol=1e-12)
     np.testing.assert_array_equal(dataset.l1_step, path.dataset.step)

@@ -9,13 +9,17 @@ import xarray
 from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
 from tacit.figures import notsawo_arithmetic, notsawo_f3
 from tacit.figures.registry import draw, figures, make
-from tacit.flows.adam_clock import adam_clock, adam_delay
-from tacit.flows.token_adam import TokenAdam
+from tacit.measures.adam_clock import adam_clock, adam_delay
 from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic
 from tacit.records import NumericalError
+from tacit.regularizers.norms import L1, L2
+from tacit.training.descent.methods import Adam
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Accuracy, Steps
+from tacit.training.train import train
 
-SMALL = {"modulus": 7, "fraction": 0.6, "embedding": 8, "hidden": 16, "points_per_decade": 10}
+SMALL = {"modulus": 7, "fraction": 0.6, "embedding": 8, "width": 16, "points_per_decade": 10}
 RUNS = {**SMALL, "step": 0.01, "penalties": ["l1", "l2^2"], "betas": [[1e-3], [1e-2]],
         "steps": [300, 200]}  # fmt: skip
 GRID = {**SMALL, "steps": [0.01], "penalties": ["l1"], "betas": [[1e-3, 1e-4]], "budget": 300,
@@ -44,8 +48,9 @@ def invented(end, level_at=100):
 def test_the_curves_are_those_of_a_separate_run(three):
     dataset, calls = three
     assert calls == [(1, 2), (2, 2)]
-    problem = modular_arithmetic("+", 7, 0.6, 0)
-    path = TokenAdam(0.01, 200, "l2^2", 1e-2, points_per_decade=10).run(TokenMLP(8, 16), problem)
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=0)
+    rules = {"penalty": 1e-2 * L2(), "stop": Steps(200), "record": LogSpaced(10)}
+    path = train(TokenMLP(8, 16), problem, Adam(0.01), **rules)
     run = dataset.sel(penalty="l2^2", rank=0)
     for name in notsawo_f3.CURVES:
         there = run[name].values[np.isfinite(run[name].values)]
@@ -91,9 +96,9 @@ def test_the_drawing_of_the_norms_marks_t1_and_t2(three):
 
 
 def test_the_times_are_those_of_a_separate_run_and_end_it(scaling):
-    problem = modular_arithmetic("+", 7, 0.6, 0)
-    adam = TokenAdam(0.01, 300, "l1", 1e-3, points_per_decade=10, until=0.6)
-    run = adam.run(TokenMLP(8, 16), problem).dataset
+    problem = modular_arithmetic(7, operation="+", fraction=0.6, seed=0)
+    rules = {"stop": [Steps(300), Accuracy(test=0.6)], "record": LogSpaced(10)}
+    run = train(TokenMLP(8, 16), problem, Adam(0.01), penalty=1e-3 * L1(), **rules).dataset
     cell = scaling.isel(penalty=0, alpha=0, rank=0)
     solved = run.step.values[run.train_accuracy.values >= 1]
     assert float(cell.t1) == solved[0] if len(solved) else math.isnan(float(cell.t1))
@@ -142,5 +147,5 @@ def test_data_speak_and_presets_have_one_set_of_keys(three, scaling, tmp_path):
 
 
 def test_a_run_that_fails_is_an_error_with_its_sentence():
-    with pytest.raises(NumericalError, match=r"N-F3: diverged: .* take a smaller step"):
+    with pytest.raises(NumericalError, match=r"N-F3: diverged: .* take a smaller learning"):
         make("N-F3", {**RUNS, "penalties": ["l1"], "betas": [[1e-3]], "steps": [20], "step": 1e30})

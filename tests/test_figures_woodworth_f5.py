@@ -28,7 +28,7 @@ def dataset():
 
 
 def test_a_cell_against_gradient_descent():
-    problem = low_rank_completion(4, 1, 11, seed=2)
+    problem = low_rank_completion(samples=11, dimension=4, rank=1, seed=2)
     model = Factorization(12, alpha=0.4, seed=2)
     start = w = model.start(16)
     for _ in range(8_000):

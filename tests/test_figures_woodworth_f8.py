@@ -94,7 +94,7 @@ def test_a_run_is_that_of_the_claim(monkeypatch):
     from tacit.models.image_net import conv_net
 
     def tiny(alpha, slimmer, seed, unbiased):
-        return conv_net("M-M-M-2-FC", alpha, seed=seed, unbiased=unbiased)
+        return conv_net("M-M-M-2-FC", alpha=alpha, seed=seed, unbiased=unbiased)
 
     monkeypatch.setattr(conv_net_runs, "conv_net", tiny)
     parameters = {**woodworth_f6d.PRESETS["quick"], **SMALL, "alphas": [1.0], "epochs": 2}

@@ -1,5 +1,6 @@
 """Flows: two routes along whole paths, plain integrators, orders, conservation, extremes."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -7,15 +8,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
-from tacit.flows import DualFlow, GradientDescent, ParameterFlow
+from tacit import (
+    At,
+    DualFlow,
+    GradientDescent,
+    Interpolated,
+    LogSpaced,
+    Loss,
+    ParameterFlow,
+    Scale,
+    Steps,
+    Time,
+    train,
+)
 from tacit.models import DiagonalNet, ProductNet
 from tacit.problems import Regression, sparse_regression
 from tacit.records import Kind
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
-PROBLEM = sparse_regression(4, 12, 2, seed=1)
+PROBLEM = sparse_regression(4, 12, sparsity=2, seed=1)
 SHAPE = np.random.default_rng(5).uniform(0.6, 1.6, 12) * np.tile([1, -1, 1], 4)
 BOTH = pytest.mark.parametrize("flow", [ParameterFlow, DualFlow])
 
@@ -47,7 +60,7 @@ def gap(a, b):
 @pytest.mark.parametrize("alpha", [0.2, 1.0, 30.0])
 def test_dual_and_parameter_flow_take_one_path(depth, alpha):
     net = DiagonalNet(depth, alpha=alpha, shape=SHAPE)
-    dual, direct = (flow.run(net, PROBLEM) for flow in (DualFlow(), ParameterFlow()))
+    dual, direct = (train(net, PROBLEM, flow) for flow in (DualFlow(), ParameterFlow()))
     n = min(dual.dataset.sizes["time"], direct.dataset.sizes["time"]) - 1
     assert n > 40
     a, b = (path.dataset.predictor.values[:n] for path in (dual, direct))
@@ -55,7 +68,7 @@ def test_dual_and_parameter_flow_take_one_path(depth, alpha):
     assert np.abs(a - b).max() < 2e-7 * np.abs(b).max()
     assert gap(dual.predictor, direct.predictor) < 1e-8
     assert gap(dual.parameters, direct.parameters) < 1e-7
-    other = DualFlow().run(DiagonalNet(depth, alpha=alpha, shape=1.01 * SHAPE[::-1]), PROBLEM)
+    other = train(DiagonalNet(depth, alpha=alpha, shape=1.01 * SHAPE[::-1]), PROBLEM, DualFlow())
     assert gap(other.predictor, direct.predictor) > 1e-3
 
 
@@ -64,7 +77,7 @@ def test_dual_and_parameter_flow_take_one_path(depth, alpha):
 def test_flows_agree_with_a_plain_integrator(flow, depth):
     net, t = DiagonalNet(depth, alpha=0.5, shape=SHAPE), 0.05
     plain = net.predictor(runge_kutta(net, PROBLEM, t, 1000))
-    path = flow(t_max=t).run(net, PROBLEM)
+    path = train(net, PROBLEM, flow(), stop=[Interpolated(), Time(t)])
     assert path.t == pytest.approx(t, rel=1e-12)
     assert path.outcome.kind is Kind.BUDGET_SPENT
     assert gap(path.predictor, plain) < 1e-8
@@ -84,7 +97,7 @@ def test_flows_agree_with_a_plain_integrator(flow, depth):
 def test_other_starts_agree_with_a_plain_integrator(net):
     t = 0.03
     plain = runge_kutta(net, PROBLEM, t, 1000)
-    path = ParameterFlow(t_max=t).run(net, PROBLEM)
+    path = train(net, PROBLEM, ParameterFlow(), stop=[Interpolated(), Time(t)])
     assert gap(path.parameters, plain) < 1e-8
     assert gap(path.parameters, runge_kutta(net, PROBLEM, 0.9 * t, 100)) > 1e-3
 
@@ -92,7 +105,7 @@ def test_other_starts_agree_with_a_plain_integrator(net):
 @BOTH
 @pytest.mark.parametrize("depth", [2, 3])
 def test_flows_end_where_the_theory_says(flow, depth):
-    path = flow().run(DiagonalNet(depth, alpha=0.1, shape=SHAPE), PROBLEM)
+    path = train(DiagonalNet(depth, alpha=0.1, shape=SHAPE), PROBLEM, flow())
     assert path.outcome.kind is Kind.SOLVED
     selected = interpolate(PROBLEM.X, PROBLEM.y, Q(depth, alpha=0.1, shape=SHAPE)).beta
     wrong = interpolate(PROBLEM.X, PROBLEM.y, Q(depth, alpha=0.2, shape=SHAPE)).beta
@@ -104,8 +117,8 @@ def test_tighter_steps_are_more_accurate():
     net, t = DiagonalNet(3, alpha=0.5), 0.05
     plain = net.predictor(runge_kutta(net, PROBLEM, t, 1000))
     for flow in (ParameterFlow, DualFlow):
-        loose, tight = (gap(flow(rtol=r, t_max=t).run(net, PROBLEM).predictor, plain)
-                        for r in (1e-4, 1e-11))  # fmt: skip
+        paths = (train(net, PROBLEM, flow(rtol=r), stop=Time(t)) for r in (1e-4, 1e-11))
+        loose, tight = (gap(path.predictor, plain) for path in paths)
         assert tight < 1e-8 < 1e-6 < loose
 
 
@@ -113,14 +126,14 @@ def test_tighter_steps_are_more_accurate():
 
 
 def test_the_product_of_the_two_weights_is_conserved():
-    path = ParameterFlow().run(DiagonalNet(2, alpha=0.05, shape=SHAPE), PROBLEM)
+    path = train(DiagonalNet(2, alpha=0.05, shape=SHAPE), PROBLEM, ParameterFlow())
     plus, minus = np.split(path.dataset.parameters.values, 2, axis=1)
     np.testing.assert_allclose(plus * minus, np.tile((0.05 * SHAPE) ** 2, (len(plus), 1)), 1e-7)
     assert np.ptp(plus / (0.05 * SHAPE)) > 1  # control: the weights themselves did move
 
 
 def test_deeper_nets_conserve_the_sum_of_inverse_powers():
-    path = ParameterFlow().run(DiagonalNet(4, alpha=0.3), PROBLEM)
+    path = train(DiagonalNet(4, alpha=0.3), PROBLEM, ParameterFlow())
     plus, minus = np.split(path.dataset.parameters.values, 2, axis=1)
     np.testing.assert_allclose(plus**-2 + minus**-2, 2 * 0.3**-2, rtol=1e-7)
     assert np.ptp(plus * minus) > 1e-2  # control: the law of depth 2 fails at depth 4
@@ -128,18 +141,18 @@ def test_deeper_nets_conserve_the_sum_of_inverse_powers():
 
 def test_a_product_net_conserves_its_imbalance():
     u, v = SHAPE, 0.5 * SHAPE[::-1]
-    path = ParameterFlow().run(ProductNet(u, v), PROBLEM)
+    path = train(ProductNet(u, v), PROBLEM, ParameterFlow())
     a, b = np.split(path.dataset.parameters.values, 2, axis=1)
     np.testing.assert_allclose(a**2 - b**2, np.tile(u**2 - v**2, (len(a), 1)), atol=1e-8)
     assert np.ptp(a**2 + b**2, axis=0).max() > 0.1
 
 
 def test_the_dual_gives_the_predictor_along_the_whole_path():
-    path = DualFlow().run(DiagonalNet(2, alpha=0.1, shape=SHAPE), PROBLEM)
+    path = train(DiagonalNet(2, alpha=0.1, shape=SHAPE), PROBLEM, DualFlow())
     s = path.dataset.dual.values @ PROBLEM.X
     beta = 2 * (0.1 * SHAPE) ** 2 * np.sinh(s)  # W eq. 17
     np.testing.assert_allclose(path.dataset.predictor, beta, rtol=1e-9, atol=1e-14)
-    path = DualFlow().run(DiagonalNet(4, alpha=0.3, shape=SHAPE), PROBLEM)
+    path = train(DiagonalNet(4, alpha=0.3, shape=SHAPE), PROBLEM, DualFlow())
     s = SHAPE**2 * (path.dataset.dual.values @ PROBLEM.X)
     beta = (0.3 * SHAPE) ** 4 * ((1 - s) ** -2 - (1 + s) ** -2)  # W eq. 59
     np.testing.assert_allclose(path.dataset.predictor, beta, rtol=1e-8, atol=1e-12)
@@ -158,7 +171,7 @@ def test_losses_fall_and_consistent_data_are_fitted(seed, shape, depth, log_alph
     rng = np.random.default_rng(seed)
     X = rng.standard_normal(shape)
     problem = Regression(X, X @ rng.standard_normal(shape[1]))
-    path = DualFlow(rtol=1e-9).run(DiagonalNet(depth, log_alpha=log_alpha), problem)
+    path = train(DiagonalNet(depth, log_alpha=log_alpha), problem, DualFlow(rtol=1e-9))
     assert path.outcome.kind is Kind.SOLVED
     log_loss = path.dataset.log_loss.values
     resolved = log_loss > log_loss[0] + np.log(1e-14)
@@ -171,10 +184,12 @@ def test_losses_fall_and_consistent_data_are_fitted(seed, shape, depth, log_alph
 
 def test_descent_approaches_the_flow_at_first_order():
     net, t = DiagonalNet(3, alpha=0.7), 0.02
-    flow = ParameterFlow(t_max=t).run(net, PROBLEM).predictor
-    later = ParameterFlow(t_max=1.2 * t).run(net, PROBLEM).predictor
+    flow = train(net, PROBLEM, ParameterFlow(), stop=[Interpolated(), Time(t)]).predictor
+    later = train(net, PROBLEM, ParameterFlow(), stop=[Interpolated(), Time(1.2 * t)]).predictor
     counts = np.array([200, 400, 800, 1600])
-    ends = [GradientDescent(step=t / n, steps=int(n)).run(net, PROBLEM).predictor for n in counts]
+    ends = [
+        train(net, PROBLEM, GradientDescent(t / n), stop=Steps(int(n))).predictor for n in counts
+    ]
     slope = np.polyfit(np.log(counts), np.log([gap(end, flow) for end in ends]), 1)[0]
     assert slope == pytest.approx(-1, abs=0.05)
     control = np.polyfit(np.log(counts), np.log([gap(end, later) for end in ends]), 1)[0]
@@ -189,7 +204,8 @@ def test_descent_takes_the_steps_of_a_plain_loop():
         residual = net.predict(w, PROBLEM.X) - PROBLEM.y
         w = w - step * 2 * net.pullback(w, PROBLEM.X, residual)
         plain.append(w)
-    path = GradientDescent(step=step, steps=37, record=[1, 5, 30]).run(net, PROBLEM)
+    rules = {"stop": Steps(37), "record": At([1, 5, 30])}
+    path = train(net, PROBLEM, GradientDescent(step), **rules)
     assert path.dataset.step.values.tolist() == [0, 1, 5, 30, 37]
     np.testing.assert_allclose(path.dataset.t, step * path.dataset.step)
     expected = np.array(plain)[path.dataset.step.values]
@@ -198,22 +214,22 @@ def test_descent_takes_the_steps_of_a_plain_loop():
 
 
 def test_descent_stops_at_the_first_step_below_its_target():
-    net = DiagonalNet(2, alpha=1.0)
-    path = GradientDescent(step=1e-3, steps=5000, loss=1e-6).run(net, PROBLEM)
+    net, method = DiagonalNet(2, alpha=1.0), GradientDescent(1e-3)
+    path = train(net, PROBLEM, method, stop=[Steps(5000), Interpolated(1e-6)])
     target = 1e-6 * np.sum(PROBLEM.y**2)
-    last = int(path.dataset.step[-1])
-    before = GradientDescent(step=1e-3, steps=last - 1).run(net, PROBLEM)
+    before = train(net, PROBLEM, method, stop=Steps(path.steps - 1))
     assert path.outcome.kind is Kind.SOLVED
     assert path.dataset.loss[-1] <= target < before.dataset.loss[-1]
-    short = GradientDescent(step=1e-3, steps=10, loss=1e-6).run(net, PROBLEM)
+    short = train(net, PROBLEM, method, stop=[Steps(10), Interpolated(1e-6)])
     assert short.outcome.kind is Kind.BUDGET_SPENT
-    assert "raise steps" in short.outcome.sentence
+    assert "10 steps ended at loss" in short.outcome.sentence
 
 
 def test_divergence_is_said_and_never_recorded():
-    path = GradientDescent(step=5.0, steps=1000).run(DiagonalNet(3, alpha=1.0), PROBLEM)
+    net = DiagonalNet(3, alpha=1.0)
+    path = train(net, PROBLEM, GradientDescent(5.0), stop=Steps(1000))
     assert path.outcome.kind is Kind.DIVERGED
-    assert "smaller than 5" in path.outcome.sentence
+    assert "smaller learning rate than 5" in path.outcome.sentence
     assert np.isfinite(path.dataset.predictor).all()
     assert not path.outcome.ok
 
@@ -223,7 +239,7 @@ def test_divergence_is_said_and_never_recorded():
 
 def test_a_start_far_below_float64_reaches_the_rich_limit():
     log_alpha = -4605.0  # alpha = 10^-2000
-    path = DualFlow().run(DiagonalNet(2, log_alpha=log_alpha), PROBLEM)
+    path = train(DiagonalNet(2, log_alpha=log_alpha), PROBLEM, DualFlow())
     assert path.outcome.kind is Kind.SOLVED
     selected = interpolate(PROBLEM.X, PROBLEM.y, Q(2, log_alpha=log_alpha)).beta
     l2 = interpolate(PROBLEM.X, PROBLEM.y, L2()).beta
@@ -241,7 +257,7 @@ def test_a_start_far_below_float64_reaches_the_rich_limit():
 
 @pytest.mark.parametrize("depth", [2, 3, 6])
 def test_a_start_far_above_float64_is_the_kernel_regime(depth):
-    path = DualFlow().run(DiagonalNet(depth, log_alpha=690.0, shape=SHAPE), PROBLEM)
+    path = train(DiagonalNet(depth, log_alpha=690.0, shape=SHAPE), PROBLEM, DualFlow())
     assert path.outcome.kind is Kind.SOLVED
     weights = np.abs(SHAPE) ** (1.0 - depth)  # the kernel is X diag(w0^(2D-2)) X^T
     weighted = np.linalg.lstsq(PROBLEM.X / weights, PROBLEM.y, rcond=None)[0] / weights
@@ -256,8 +272,8 @@ def test_a_start_far_above_float64_is_the_kernel_regime(depth):
 
 def test_the_box_is_followed_to_within_the_rounding_of_the_dual():
     net = DiagonalNet(5, alpha=1e-4)  # active coordinates end 1e-12 away from the wall
-    problem = sparse_regression(2, 5, 1, seed=2)
-    path = DualFlow(rtol=1e-8).run(net, problem)
+    problem = sparse_regression(2, 5, sparsity=1, seed=2)
+    path = train(net, problem, DualFlow(rtol=1e-8))
     assert path.outcome.kind is Kind.SOLVED
     selected = interpolate(problem.X, problem.y, Q(5, alpha=1e-4)).beta
     assert gap(path.predictor, selected) < 1e-7
@@ -275,7 +291,7 @@ def test_duplicate_rows_and_zero_columns_change_nothing(flow, depth):
     y = np.append(PROBLEM.y, [PROBLEM.y[1], 2 * PROBLEM.y[0] - PROBLEM.y[2]])
     X = np.hstack([X, np.zeros((6, 1))])
     net = DiagonalNet(depth, alpha=0.3)
-    path = flow().run(net, Regression(X, y))
+    path = train(net, Regression(X, y), flow())
     assert path.outcome.kind is Kind.SOLVED
     selected = interpolate(PROBLEM.X, PROBLEM.y, Q(depth, alpha=0.3)).beta
     assert gap(path.predictor[:-1], selected) < 1e-8
@@ -287,7 +303,7 @@ def test_duplicate_rows_and_zero_columns_change_nothing(flow, depth):
 def test_inconsistent_data_end_at_least_squares_and_say_so(flow, alpha):
     rng = np.random.default_rng(4)
     problem = Regression(rng.standard_normal((7, 3)), rng.standard_normal(7))
-    path = flow().run(DiagonalNet(2, alpha=alpha), problem)
+    path = train(DiagonalNet(2, alpha=alpha), problem, flow())
     best = np.linalg.lstsq(problem.X, problem.y, rcond=None)[0]
     assert path.outcome.kind is Kind.STALLED
     assert "least-squares loss" in path.outcome.sentence
@@ -296,7 +312,7 @@ def test_inconsistent_data_end_at_least_squares_and_say_so(flow, alpha):
 
 def test_a_model_that_cannot_fit_stalls_above_the_least_squares_loss():
     problem = Regression(np.eye(2), [1.0, -1.0])
-    path = ParameterFlow().run(DiagonalNet(2, alpha=0.5, signed=False), problem)
+    path = train(DiagonalNet(2, alpha=0.5, signed=False), problem, ParameterFlow())
     assert path.outcome.kind is Kind.STALLED
     assert "cannot move further" in path.outcome.sentence
     np.testing.assert_allclose(path.predictor, [1, 0], atol=1e-6)
@@ -304,7 +320,7 @@ def test_a_model_that_cannot_fit_stalls_above_the_least_squares_loss():
 
 @BOTH
 def test_nothing_to_learn_is_learned_at_once(flow):
-    path = flow().run(DiagonalNet(3, alpha=1.0), Regression(np.eye(2), [0.0, 0.0]))
+    path = train(DiagonalNet(3, alpha=1.0), Regression(np.eye(2), [0.0, 0.0]), flow())
     assert path.outcome.kind is Kind.SOLVED
     assert path.dataset.sizes["time"] == 1
     assert path.log_loss == -np.inf
@@ -313,7 +329,7 @@ def test_nothing_to_learn_is_learned_at_once(flow):
 @BOTH
 def test_labels_that_exert_no_force_are_named(flow):
     problem = Regression([[0.0, 0.0], [1.0, 1.0]], [1.0, 0.0])
-    path = flow().run(DiagonalNet(2, alpha=1.0), problem)
+    path = train(DiagonalNet(2, alpha=1.0), problem, flow())
     assert path.outcome.kind is Kind.STALLED
     assert "nothing moves" in path.outcome.sentence
 
@@ -323,19 +339,20 @@ def test_labels_that_exert_no_force_are_named(flow):
 
 def test_budgets_are_said_with_the_way_out():
     net = DiagonalNet(2, alpha=0.1)
-    short = ParameterFlow(max_steps=20).run(net, PROBLEM)
+    short = train(net, PROBLEM, ParameterFlow(max_steps=20))
     assert short.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_steps" in short.outcome.sentence
-    early = DualFlow(t_max=1e-3).run(net, PROBLEM)
-    assert "raise t_max" in early.outcome.sentence
+    early = train(net, PROBLEM, DualFlow(), stop=[Interpolated(), Time(0.001)])
+    assert "by Time; give more of it" in early.outcome.sentence
     assert early.t == pytest.approx(1e-3)
 
 
-@pytest.mark.parametrize(
-    "flow", [ParameterFlow(), DualFlow(), GradientDescent(step=1e-3, steps=3000)]
-)
-def test_a_path_is_labelled_and_can_be_repeated(flow, capsys):
-    path = flow.run(DiagonalNet(2, alpha=0.5, shape=SHAPE), PROBLEM)
+METHODS = [(ParameterFlow(), None), (DualFlow(), None), (GradientDescent(1e-3), Steps(3000))]
+
+
+@pytest.mark.parametrize(("flow", "stop"), METHODS)
+def test_a_path_is_labelled_and_can_be_repeated(flow, stop, capsys):
+    path = train(DiagonalNet(2, alpha=0.5, shape=SHAPE), PROBLEM, flow, stop=stop)
     dataset = path.dataset
     assert dataset.predictor.dims == ("time", "feature")
     assert dataset.t.dims == ("time",)
@@ -350,11 +367,12 @@ def test_a_path_is_labelled_and_can_be_repeated(flow, capsys):
     np.testing.assert_allclose(dataset.test_error[0], 1)
 
     said = json.loads(dataset.attrs["description"])
-    recipe, model, settings_ = said["problem"]["recipe"], said["model"], said["flow"]
-    assert said["seed"] == 1
+    recipe, model, settings_ = said["problem"]["recipe"], said["model"], said["method"]
+    assert recipe["seed"] == 1
     assert "numpy" in said["versions"]
-    recipe.pop("generator"), model.pop("model"), settings_.pop("flow")
-    again = type(flow)(**settings_).run(DiagonalNet(**model), sparse_regression(**recipe))
+    recipe.pop("generator"), model.pop("model"), settings_.pop("method")
+    problem = sparse_regression(**recipe)
+    again = train(DiagonalNet(**model), problem, type(flow)(**settings_), stop=stop)
     assert (again.dataset.predictor.values == dataset.predictor.values).all()
     assert str(path).startswith("Path")
     assert capsys.readouterr() == ("", "")
@@ -362,18 +380,64 @@ def test_a_path_is_labelled_and_can_be_repeated(flow, capsys):
 
 def test_data_without_a_recipe_travel_with_the_path():
     problem = Regression(PROBLEM.X, PROBLEM.y)
-    dataset = DualFlow(t_max=0.01).run(DiagonalNet(2, alpha=0.5), problem).dataset
+    net = DiagonalNet(2, alpha=0.5)
+    dataset = train(net, problem, DualFlow(), stop=Time(0.01)).dataset
     assert (dataset.X.values == PROBLEM.X).all()
     assert (dataset.y.values == PROBLEM.y).all()
-    assert "X" not in DualFlow(t_max=0.01).run(DiagonalNet(2, alpha=0.5), PROBLEM).dataset
+    assert "X" not in train(net, PROBLEM, DualFlow(), stop=Time(0.01)).dataset
 
 
-@pytest.mark.parametrize(
-    "flow", [ParameterFlow(), DualFlow(), GradientDescent(step=1e-3, steps=3000)]
-)
+@BOTH
+def test_time_alone_is_followed_to_its_end_or_to_a_fit_to_rounding(flow):
+    net = DiagonalNet(2, alpha=0.5)
+    short = train(net, PROBLEM, flow(), stop=Time(0.01))
+    assert (short.outcome.kind, short.t) == (Kind.SOLVED, 0.01)
+    assert "followed to t=0.01" in short.outcome.sentence
+    spent = train(net, PROBLEM, flow(), stop=[Time(0.01), Loss(1e-9)])
+    assert spent.outcome.kind is Kind.BUDGET_SPENT
+    np.testing.assert_array_equal(short.predictor, spent.predictor)
+    rested = train(net, PROBLEM, flow(), stop=Time(1e6))
+    assert rested.outcome.kind is Kind.SOLVED
+    assert rested.log_loss < np.log(1e-24 * np.sum(PROBLEM.y**2))
+
+
+@BOTH
+def test_the_times_named_are_recorded_and_nothing_else_changes(flow):
+    net, times = DiagonalNet(2, alpha=0.5), [0.003, 0.01, 0.02]
+    named = train(net, PROBLEM, flow(), stop=Time(0.05), record=At(times=times)).dataset
+    assert named.t.values.tolist() == [0.0, *times, 0.05]
+    mixed = train(net, PROBLEM, flow(), stop=Time(0.05), record=[LogSpaced(5), At(times=times)])
+    rows = [int(np.flatnonzero(mixed.dataset.t.values == t)[0]) for t in times]
+    np.testing.assert_array_equal(mixed.dataset.predictor[rows], named.predictor[1:-1])
+    assert mixed.dataset.sizes["time"] > len(times) + 4
+
+
+@BOTH
+def test_test_samples_are_recorded(flow):
+    test = sparse_regression(samples=7, dimension=12, sparsity=2, seed=5)
+    problem = dataclasses.replace(PROBLEM, test=test)
+    path = train(DiagonalNet(2, alpha=0.5), problem, flow(), stop=Time(0.01))
+    residuals = path.dataset.predictor.values @ test.X.T - test.y
+    np.testing.assert_allclose(path.dataset.test_loss, (residuals**2).sum(axis=1), rtol=1e-12)
+
+
+@BOTH
+def test_half_of_the_squares_is_the_same_flow_at_half_the_speed(flow):
+    net, half = DiagonalNet(2, alpha=0.5), dataclasses.replace(PROBLEM, loss="half squares")
+    slow = train(net, half, flow(), stop=Time(0.1), record=At(times=[0.02]))
+    fast = train(net, PROBLEM, flow(), stop=Time(0.05), record=At(times=[0.01]))
+    np.testing.assert_array_equal(slow.dataset.predictor, fast.dataset.predictor)
+    assert slow.dataset.t.values.tolist() == [0.0, 0.02, 0.1]
+    np.testing.assert_allclose(slow.dataset.loss, fast.dataset.loss / 2, rtol=1e-14)
+    assert "followed to t=0.05" in slow.outcome.sentence  # with words that say in which units
+    assert slow.outcome.sentence.endswith("half the time, twice the loss)")
+
+
+@BOTH
 def test_progress_is_told_rarely_and_rises(flow):
     heard = []
-    flow.run(DiagonalNet(2, alpha=0.5), PROBLEM, progress=lambda f, m: heard.append((f, m)))
+    progress = lambda f, m: heard.append((f, m))  # noqa: E731
+    train(DiagonalNet(2, alpha=0.5), PROBLEM, flow(), progress=progress)
     fractions = [fraction for fraction, _ in heard]
     assert 3 < len(heard) < 100
     assert fractions == sorted(fractions)
@@ -381,7 +445,7 @@ def test_progress_is_told_rarely_and_rises(flow):
 
 
 def test_recorded_times_are_evenly_spaced_in_the_logarithm():
-    path = ParameterFlow(points_per_decade=7).run(DiagonalNet(2, alpha=0.5), PROBLEM)
+    path = train(DiagonalNet(2, alpha=0.5), PROBLEM, ParameterFlow(), record=LogSpaced(7))
     spacing = np.diff(path.dataset.log_t.values[1:-1])
     np.testing.assert_allclose(spacing, np.log(10) / 7, rtol=1e-9)
 
@@ -394,29 +458,31 @@ NET = DiagonalNet(2, alpha=1.0)
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: ParameterFlow(loss=-1), "ParameterFlow: loss must be >= 0, got -1"),
-        (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 1e-2, got 1e-15"),
-        (lambda: ParameterFlow(t_max=0), "t_max must be > 0"),
-        (lambda: DualFlow(points_per_decade=0), "points_per_decade must be at least 1"),
-        (lambda: DualFlow(max_steps=1.5), "max_steps must be an integer"),
-        (lambda: DualFlow(t_max=np.nan), "t_max must be a finite number"),
-        (lambda: GradientDescent(step=0, steps=10), "step must be > 0"),
-        (lambda: GradientDescent(step=1, steps=0), "steps must be at least 1"),
-        (lambda: GradientDescent(step=1, steps=5, record=[7]), "within steps=5, got 7"),
-        (lambda: GradientDescent(step=1, steps=5, loss=-1), "loss must be >= 0"),
-        (lambda: DualFlow().run(NET, (1, 2)), "a Regression or a Classification, got tuple"),
-        (lambda: ParameterFlow().run("net", PROBLEM), "model must be a separable .* got str"),
-        (lambda: DualFlow().run(ProductNet(SHAPE, SHAPE), PROBLEM), "use ParameterFlow"),
-        (lambda: DualFlow().run(DiagonalNet(2, alpha=1, signed=False), PROBLEM), "signed"),
-        (lambda: DualFlow().run(DiagonalNet(2, start=(SHAPE, SHAPE)), PROBLEM), "equal starts"),
-        (lambda: ParameterFlow().run(DiagonalNet(2, log_alpha=-4605), PROBLEM), "use DualFlow"),
+        (lambda: train(NET, PROBLEM, DualFlow(), stop=Scale(0.1)), "Scale does not apply here"),
+        (lambda: train(NET, PROBLEM, DualFlow(), batch=3), "an exact flow has no batch"),
         (
-            lambda: GradientDescent(step=1, steps=9).run(DiagonalNet(2, log_alpha=690), PROBLEM),
+            lambda: train(NET, PROBLEM, DualFlow(), record=At(margins=[1])),
+            "cannot record at margins",
+        ),
+        (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 0.01, got 1e-15"),
+        (lambda: DualFlow(max_steps=1.5), "max_steps must be an integer"),
+        (lambda: GradientDescent(0), "learning_rate must be > 0"),
+        (lambda: Steps(0), "count must be at least 1"),
+        (lambda: train(NET, (1, 2), DualFlow()), "a Regression or a Classification, got tuple"),
+        (lambda: train("net", PROBLEM, ParameterFlow()), "model must be a separable .* got str"),
+        (lambda: train(ProductNet(SHAPE, SHAPE), PROBLEM, DualFlow()), "use ParameterFlow"),
+        (lambda: train(DiagonalNet(2, alpha=1, signed=False), PROBLEM, DualFlow()), "signed"),
+        (lambda: train(DiagonalNet(2, start=(SHAPE, SHAPE)), PROBLEM, DualFlow()), "equal starts"),
+        (lambda: train(DiagonalNet(2, log_alpha=-4605), PROBLEM, ParameterFlow()), "use DualFlow"),
+        (
+            lambda: train(
+                DiagonalNet(2, log_alpha=690), PROBLEM, GradientDescent(1), stop=Steps(9)
+            ),
             "use DualFlow",
         ),
-        (lambda: ParameterFlow().run(DiagonalNet(5, alpha=1e-50), PROBLEM), "use DualFlow"),
-        (lambda: DualFlow().run(DiagonalNet(5, log_alpha=-4605), PROBLEM), "interpolate"),
-        (lambda: DualFlow().run(DiagonalNet(2, alpha=1, shape=[1, 2]), PROBLEM), "12 features"),
+        (lambda: train(DiagonalNet(5, alpha=1e-50), PROBLEM, ParameterFlow()), "use DualFlow"),
+        (lambda: train(DiagonalNet(5, log_alpha=-4605), PROBLEM, DualFlow()), "interpolate"),
+        (lambda: train(DiagonalNet(2, alpha=1, shape=[1, 2]), PROBLEM, DualFlow()), "12 features"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(make, sentence):

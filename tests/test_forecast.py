@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.claims.lyu.forecasts import jump, turned
-from tacit.flows.decay import WeightDecay
+from tacit.measures.forecast import forecast, meeting, transition_time
+from tacit.measures.forecast_run import forecast_run
 from tacit.models.function import FunctionModel
-from tacit.probes.forecast import forecast, meeting, transition_time
-from tacit.probes.forecast_run import forecast_run
 from tacit.problems.classification import separable_points
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
@@ -85,7 +84,9 @@ def test_it_tends_to_log_alpha_over_rate():
 def run():
     problem, rate = majority(40, 300, seed=2), 1e-3
     net = tacit.DiagonalNet(2, alpha=4.0)
-    path = WeightDecay(tacit.DualFlow(rtol=1e-6, t_max=9 / rate), rate).run(net, problem)
+    path = tacit.train(
+        net, problem, tacit.DualFlow(rtol=1e-6, weight_decay=rate), stop=tacit.Time(9 / rate)
+    )
     return net, problem, rate, path.dataset
 
 
@@ -96,7 +97,7 @@ def test_a_run_is_forecast_before_it_happens(run):
     assert expected.low <= half_turn <= expected.high
     seen = dataset.t.values <= expected.transition / 2
     on_the_way = forecast_run(*(dataset[k].values[seen] for k in ("t", "parameter_norm", "turn")))
-    assert on_the_way.rate == pytest.approx(rate, rel=0.02)
+    assert on_the_way.weight_decay == pytest.approx(rate, rel=0.02)
     assert on_the_way.low <= half_turn <= on_the_way.high
     # half of the predictor's turning; (1/rate) log alpha and the total norm's log are not there
     turns = turned(dataset, rate) / rate
@@ -119,7 +120,7 @@ def test_time_as_steps(run):
 
 def test_regression_meets_where_theory_says():
     """delta0 of a diagonal net is |w| / (sqrt(8) alpha) with w the shortest interpolant."""
-    problem = tacit.sparse_regression(5, 12, 2, noise=0.0, seed=3)
+    problem = tacit.sparse_regression(5, 12, sparsity=2, noise=0.0, seed=3)
     w = np.linalg.pinv(problem.X) @ problem.y
     found = forecast(unknown(2, math.log(20.0), 12), problem, 1e-4)
     delta = np.linalg.norm(w) / math.sqrt(8) / 20
@@ -133,9 +134,12 @@ def test_regression_meets_where_theory_says():
 WAYS = {
     "majority": (lambda s: majority(40, 300, seed=s), tacit.DiagonalNet(2, alpha=6.0)),
     "depth 3": (lambda s: majority(40, 300, seed=s), tacit.DiagonalNet(3, alpha=4.0)),
-    "wide margin": (lambda s: wide_margin(20, 400, 4.0, seed=s), tacit.DiagonalNet(2, alpha=6.0)),
+    "wide margin": (
+        lambda s: wide_margin(20, 400, gamma=4.0, seed=s),
+        tacit.DiagonalNet(2, alpha=6.0),
+    ),
     "regression": (
-        lambda s: tacit.sparse_regression(30, 80, 2, noise=0.0, seed=s),
+        lambda s: tacit.sparse_regression(30, 80, sparsity=2, noise=0.0, seed=s),
         tacit.DiagonalNet(2, alpha=6.0),
     ),
 }
@@ -143,8 +147,8 @@ RATE = 1e-4
 
 
 def by_training(net, problem, expected):
-    flow = tacit.DualFlow(rtol=1e-6, t_max=expected.high + 6 / RATE)
-    return WeightDecay(flow, RATE).run(net, problem).dataset
+    flow = tacit.DualFlow(rtol=1e-6, weight_decay=RATE)
+    return tacit.train(net, problem, flow, stop=tacit.Time(expected.high + 6 / RATE)).dataset
 
 
 @pytest.mark.parametrize("family", WAYS)
@@ -164,7 +168,7 @@ def test_the_predictor_turns_and_the_test_curve_jumps_where_it_was_foreseen(fami
 
 def test_a_start_of_unequal_entries_turns_where_it_was_foreseen():
     net = tacit.DiagonalNet(3, alpha=3.0, shape=np.linspace(0.5, 2.0, 40))
-    problem = tacit.sparse_regression(20, 40, 2, noise=0.0, seed=21)
+    problem = tacit.sparse_regression(20, 40, sparsity=2, noise=0.0, seed=21)
     expected = forecast(net, problem, RATE)
     turns = turned(by_training(net, problem, expected), RATE)
     assert turns == pytest.approx(expected.transition * RATE, abs=0.1)
@@ -183,11 +187,11 @@ def measured_by(problem):
 
 def test_a_wide_margin_forgives_the_turning_and_its_measure_knows():
     """The fall comes after the predictor has turned; neither the norms nor log alpha tell it."""
-    problem, net = wide_margin(32, 2000, 8.0, seed=11), tacit.DiagonalNet(2, alpha=20.0)
+    problem, net = wide_margin(32, 2000, gamma=8.0, seed=11), tacit.DiagonalNet(2, alpha=20.0)
     predictor = forecast(net, problem, 1e-3)
     accuracy = forecast(net, problem, 1e-3, measure=problem.population.accuracy)
-    flow = tacit.DualFlow(rtol=1e-6, t_max=13e3)
-    seen = jump(WeightDecay(flow, 1e-3).run(net, problem).dataset)
+    flow = tacit.DualFlow(rtol=1e-6, weight_decay=0.001)
+    seen = jump(tacit.train(net, problem, flow, stop=tacit.Time(13000.0)).dataset)
     assert accuracy.transition == pytest.approx(seen, abs=300)
     assert seen - predictor.transition > 1000
     assert seen - forecast(unknown(2, math.log(20.0), 2000), problem, 1e-3).transition > 1000
@@ -204,12 +208,14 @@ TABLES = [(8, 0.6, 10.0), (12, 0.5, 3.0), (16, 0.5, 100.0), (24, 0.4, 10.0)]
 
 def foreseen_and_seen(dimension, fraction, alpha, rate, seed=0):
     """The forecasts of a table and its run in the parameters, in units of 1/rate."""
-    problem = multiplication_table(dimension, fraction, seed=seed)
+    problem = multiplication_table(dimension, fraction=fraction, seed=seed)
     model = tacit.DifferenceFactorization(alpha=alpha)
     plain = forecast(model, problem, rate)
     tested = forecast(model, problem, rate, measure=problem.test_error)
-    flow = tacit.ParameterFlow(rtol=1e-6, t_max=plain.high + 3 / rate, points_per_decade=40)
-    data = WeightDecay(flow, rate).run(model, problem).dataset
+    flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=rate)
+    data = tacit.train(
+        model, problem, flow, stop=tacit.Time(plain.high + 3 / rate), record=tacit.LogSpaced(40)
+    ).dataset
     return plain, tested, turned(data, rate), jump(data) * rate
 
 
@@ -238,7 +244,7 @@ def test_large_tables_too(dimension, fraction, rate):
 
 def test_the_start_of_a_matrix_model_has_the_norm_of_its_parameters():
     """|theta0| = alpha sqrt(2 d) for U = V = alpha I, and not the norm of the shape (d, d)."""
-    problem = multiplication_table(16, 0.5, seed=0)
+    problem = multiplication_table(16, fraction=0.5, seed=0)
     found = forecast(tacit.DifferenceFactorization(alpha=10.0), problem, 1e-3)
     log_start = found.log_norm + found.transition * 1e-3
     assert log_start == pytest.approx(math.log(10 * math.sqrt(32)))
@@ -251,7 +257,7 @@ def test_the_start_of_a_matrix_model_has_the_norm_of_its_parameters():
 
 def test_a_strong_decay_next_to_many_entries_is_not_refused():
     """A large norm is no reason to refuse; what counts is how much of y is left unfitted."""
-    problem = multiplication_table(24, 0.5, seed=0)
+    problem = multiplication_table(24, fraction=0.5, seed=0)
     rate = 1e-3 * problem.samples
     assert forecast(tacit.DifferenceFactorization(alpha=10.0), problem, rate).transition > 0
     with pytest.raises(ValueError, match="so strong"):
@@ -268,7 +274,7 @@ def test_a_strong_decay_next_to_many_entries_is_not_refused():
 @example(seed=803, factor=2.0, more=1.0, depth=2)  # rounding ended the record a stage early
 def test_the_forecast_follows_its_symmetries(seed, factor, more, depth):
     """A start e^more times as large decays for `more` longer; y times c is a start c^(-1/L)."""
-    problem = tacit.sparse_regression(6, 14, 2, noise=0.0, seed=seed)
+    problem = tacit.sparse_regression(6, 14, sparsity=2, noise=0.0, seed=seed)
     first = forecast(tacit.DiagonalNet(depth, log_alpha=8.0), problem, 1e-7)
     later = forecast(tacit.DiagonalNet(depth, log_alpha=8.0 + more), problem, 1e-7)
     assert (later.transition - first.transition) * 1e-7 == pytest.approx(more, rel=1e-6)
@@ -297,7 +303,7 @@ def biased():
     ("make", "sentence"),
     [
         (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, 0.0), "without decay"),
-        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, -1.0), "rate must be > 0"),
+        (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, -1.0), "weight_decay must be > 0"),
         (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), p, 1e4), "so strong"),
         (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), "p", 1e-3), "must be a Regression"),
         (lambda p: forecast(biased(), p, 1e-3), "needs f\\(c theta\\)"),
@@ -308,11 +314,11 @@ def biased():
             ),
             "the measure stays at 1",
         ),
-        (lambda p: transition_time(0.5, rate=1e-3), "is not positive"),
-        (lambda p: transition_time(rate=1e-3), "exactly one"),
+        (lambda p: transition_time(alpha=0.5, weight_decay=1e-3), "is not positive"),
+        (lambda p: transition_time(weight_decay=1e-3), "exactly one"),
         (lambda p: forecast(tacit.DiagonalNet(2, alpha=3.0), zero(p), 1e-3), "nothing to fit"),
         (lambda p: forecast_run([1.0] * 9, [1.0] * 9, [1.0] * 9), "t must increase"),
-        (lambda p: transition_time(log_alpha=1e10, rate=1e-300), "beyond float64"),
+        (lambda p: transition_time(log_alpha=1e10, weight_decay=1e-300), "beyond float64"),
         (lambda p: forecast_run([1, 2], [1, 1], [1, 1]), "at least 4 times"),
         (lambda p: forecast_run(range(9), [1.0] * 9, [1.0] * 9), "does not decay"),
         (lambda p: forecast_run(range(9), np.exp(-np.arange(9.0)), [0.0] * 9), "has the run begun"),
@@ -326,4 +332,4 @@ def test_wrong_input_speaks(make, sentence):
 
 
 def test_transition_time_is_the_formula():
-    assert transition_time(math.e**2, rate=0.5) == pytest.approx(4.0)
+    assert transition_time(alpha=math.e**2, weight_decay=0.5) == pytest.approx(4.0)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.probes.curves import smoothed
-from tacit.probes.grokking import Grokking, grokking
+from tacit.measures.curves import smoothed
+from tacit.measures.grokking import Grokking, grokking
 
 LOG_ODDS = math.log(9)  # of the 95% level for a rise from 1/2 to 1: share 0.9, odds 9
 

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.population import MajorityCube, WideMargin
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
 
 calm = settings(deadline=None, derandomize=True, max_examples=40)
 
@@ -153,8 +153,11 @@ def test_accuracy_has_no_scale_lies_in_bounds_and_mirrors(population, seed, scal
     assert population.accuracy(-beta) == pytest.approx(1 - found, abs=1e-12)
 
 
-@pytest.mark.parametrize("task", [majority(30, 200, seed=4), wide_margin(10, 200, 5.0, seed=4)],
-                         ids=["majority", "wide_margin"])  # fmt: skip
+@pytest.mark.parametrize(
+    "task",
+    [majority(30, 200, seed=4), wide_margin(10, 200, gamma=5.0, seed=4)],
+    ids=["majority", "wide_margin"],
+)
 def test_the_truth_is_perfect_and_the_recipe_draws_the_same_data(task):
     assert task.population.accuracy(task.truth) == 1
     assert task.population.accuracy(-task.truth) == 0
@@ -170,7 +173,7 @@ def test_the_truth_is_perfect_and_the_recipe_draws_the_same_data(task):
 
 
 def test_the_draws_have_the_promised_law():
-    cube, wide = majority(2000, 50, seed=1), wide_margin(2000, 50, 3.0, seed=1)
+    cube, wide = majority(2000, 50, seed=1), wide_margin(2000, 50, gamma=3.0, seed=1)
     assert set(np.unique(cube.X)) == {-1.0, 1.0}
     assert np.abs(cube.X.mean(axis=0)).max() < 4.5 / np.sqrt(2000)
     # a sign among three agrees with their majority in 3 of 4 cases
@@ -185,7 +188,7 @@ def test_the_draws_have_the_promised_law():
 def test_the_l1_margin_is_right_on_the_cube_and_the_l2_margin_at_a_wide_gap():
     for task, good, bad in [
         (majority(100, 400), L1(), L2()),
-        (wide_margin(32, 2000, 8), L2(), L1()),
+        (wide_margin(32, 2000, gamma=8), L2(), L1()),
     ]:
         best, other = (
             task.population.accuracy(max_margin(task.X, task.y, reg).beta) for reg in (good, bad)
@@ -207,7 +210,7 @@ def test_the_l1_margin_is_right_on_the_cube_and_the_l2_margin_at_a_wide_gap():
         (lambda: WideMargin([1.0], 1).accuracy([np.inf]), "beta must be finite"),
         (lambda: majority(0, 5), "samples must be at least 1, got 0"),
         (lambda: majority(5, 9, loss="hinge"), "unknown loss 'hinge'"),
-        (lambda: wide_margin(5, 9, np.nan), "gamma must be a finite number >= 0, got nan"),
+        (lambda: wide_margin(5, 9, gamma=np.nan), "gamma must be a finite number >= 0, got nan"),
     ],
 )
 def test_wrong_input_is_told(call, sentence):

@@ -9,11 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias.delay import error_floor
-from tacit.bias.held_ridge import held_best, held_ridge
-from tacit.flows.held_norm import HeldNorm
-from tacit.flows.held_sweep import held_sweep
-from tacit.flows.projections import onto_l1_ball, project
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.rescaling import rescale_layers
@@ -24,6 +19,15 @@ from tacit.problems.opposed_units import answers, opposed_units
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.regularizers.norms import L1
+from tacit.solvers.delay import error_floor
+from tacit.solvers.held_ridge import held_best, held_ridge
+from tacit.training.descent.held_norm import HeldNorm
+from tacit.training.descent.held_sweep import held_sweep
+from tacit.training.descent.projections import onto_l1_ball, project
+from tacit.training.record import At
+from tacit.training.stop import Below, Steps
+from tacit.training.train import train
 
 modest = settings(max_examples=30, deadline=None, derandomize=True)
 numbers = st.floats(-10, 10).filter(lambda x: x == 0 or abs(x) > 1e-3)
@@ -149,7 +153,7 @@ def test_descent_held_in_l2_ends_at_the_closed_form(seed, share):
 def test_descent_held_in_l1_ends_where_a_general_solver_does():
     import cvxpy
 
-    problem = sparse_recovery(30, 100, 5, seed=4, snr=math.inf)
+    problem = sparse_recovery(30, 100, sparsity=5, seed=4, snr=math.inf)
     own = np.abs(problem.truth).sum()
     shares = np.array([0.3, 0.8, 1.0])
     start = np.random.default_rng(0).normal(size=100)
@@ -165,7 +169,7 @@ def test_descent_held_in_l1_ends_where_a_general_solver_does():
 
 
 def test_the_best_held_norm_is_that_of_a_fine_scan():
-    problem = sparse_recovery(12, 30, 3, seed=2, snr=math.inf)
+    problem = sparse_recovery(12, 30, sparsity=3, seed=2, snr=math.inf)
     for seed in (0, 1, 2, 3):  # with the start's unseen part along the truth's and against it
         start = np.random.default_rng(seed).normal(size=30)
         size, error = held_best(problem.X, problem.truth, start)
@@ -180,10 +184,11 @@ def test_the_best_held_norm_is_that_of_a_fine_scan():
 
 
 def test_the_norm_is_held_and_the_loss_never_rises():
-    case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, 1.0)
+    case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, alpha=1.0)
     for norm, size in (("l2", 3.0), ("l1", 9.0)):
-        path = HeldNorm(size, norm, step=1e6, steps=60, record=range(61)).run(model, case.training)
-        held = path.dataset.parameter_norm if norm == "l2" else path.dataset.parameter_norm_l1
+        method = HeldNorm(1e6, size=size, norm=norm)
+        path = train(model, case.training, method, stop=Steps(60), record=At(range(61)))
+        held = np.linalg.norm(path.dataset.parameters, 1 if norm == "l1" else 2, axis=1)
         np.testing.assert_allclose(held, size, rtol=1e-12)
         loss = path.dataset.loss.values
         assert (np.diff(loss) <= 1e-12 * loss[0]).all()
@@ -193,25 +198,26 @@ def test_the_norm_is_held_and_the_loss_never_rises():
 
 
 def test_a_sweep_is_the_single_runs():
-    case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, 1.0)
+    case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, alpha=1.0)
     held = np.array([0.5, 2.0, 5.0])
-    sweep = held_sweep(model, case.training, held, step=0.01, steps=150)
+    sweep = held_sweep(model, case.training, held, learning_rate=0.01, steps=150)
     scale = np.sum(case.training.y**2) / 2
+    assert case.training.loss == "half squares"
     for k, size in enumerate(held):
-        path = HeldNorm(size, step=0.01, steps=150).run(model, case.training)
+        path = train(model, case.training, HeldNorm(0.01, size=size), stop=Steps(150))
         np.testing.assert_allclose(sweep.parameters[k], path.parameters, rtol=1e-7, atol=1e-9)
         assert sweep.loss[k] == pytest.approx(math.exp(path.log_loss) / scale, rel=1e-7)
     assert np.abs(sweep.parameters[0] - sweep.parameters[1]).max() > 0.01
 
 
 def test_a_path_says_what_it_is():
-    problem = sparse_recovery(10, 20, 2, seed=0)
-    method = HeldNorm(0.3, "l1", steps=500, until={"test_error": 1e-30})
-    path = method.run(LinearPredictor(1.0), problem)
+    problem = sparse_recovery(10, 20, sparsity=2, seed=0)
+    method = HeldNorm(size=0.3, norm="l1")
+    stop = [Steps(500), Below("test_error", 1e-30)]
+    path = train(LinearPredictor(1.0), problem, method, stop=stop)
     assert path.outcome.kind is Kind.BUDGET_SPENT
-    assert json.loads(path.dataset.attrs["description"])["flow"] == method.describe()
+    assert json.loads(path.dataset.attrs["description"])["method"] == method.describe()
     np.testing.assert_array_equal(path.dataset.t, path.dataset.step)
-    assert path.dataset.t.attrs["units"] == "steps"
     assert path.dataset.norm_l1.values == pytest.approx(0.3)
     assert "HeldNorm" in str(method)
 
@@ -223,7 +229,7 @@ def test_matrix_entries_are_held_like_their_design():
     problem = Completion((4, 4), entries, truth[tuple(entries.T)])
     start = rng.normal(size=(4, 4))
     for size in (0.5, 6.0):
-        path = HeldNorm(size, steps=20_000).run(LinearMatrix(start=start), problem)
+        path = train(LinearMatrix(start=start), problem, HeldNorm(size=size), stop=Steps(20_000))
         end = held_ridge(problem.design, problem.y, size, start.ravel())
         np.testing.assert_allclose(path.parameters, end, atol=1e-6)
 
@@ -245,7 +251,7 @@ def test_a_classifier_at_a_held_norm_has_the_best_direction(loss):
 
 
 def test_unfinished_sizes_say_so():
-    problem = sparse_recovery(10, 20, 2, seed=0)
+    problem = sparse_recovery(10, 20, sparsity=2, seed=0)
     short = held_sweep(LinearPredictor(1.0), problem, [0.05, 5.0], steps=4)
     assert not short.ok
     assert any(outcome.kind is Kind.BUDGET_SPENT for outcome in short.outcomes)
@@ -305,14 +311,21 @@ def test_the_opposed_units_are_what_they_say():
 # --- wrong input
 
 
+def held(problem, model=None, **more):
+    model = model or LinearPredictor(1.0)
+    return train(model, problem, HeldNorm(), **{"stop": Steps(1), **more})
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda p: HeldNorm(-1.0), "size must be > 0"),
-        (lambda p: HeldNorm(1.0, "l3"), "unknown norm"),
-        (lambda p: HeldNorm(1.0, steps=0), "steps"),
-        (lambda p: HeldNorm(1.0, until={"margin": 1}), "until"),
-        (lambda p: HeldNorm(1.0).run(LinearPredictor(), p), "start must not be zero"),
+        (lambda p: HeldNorm(size=-1.0), "size must be > 0"),
+        (lambda p: HeldNorm(norm="l3"), "unknown norm"),
+        (lambda p: HeldNorm(weight_decay=0.1), "has no weight decay"),
+        (lambda p: held(p, stop=[Steps(1), Below("margin", 1)]), "margin, which is not recorded"),
+        (lambda p: held(p, penalty=0.1 * L1()), "takes no penalty"),
+        (lambda p: held(p, batch=2), "works on all samples at once"),
+        (lambda p: held(p, LinearPredictor()), "start must not be zero"),
         (lambda p: held_sweep(LinearPredictor(1.0), p, [1.0, 0.0]), "sizes must be > 0"),
         (lambda p: held_sweep(LinearPredictor(1.0), p, [1.0], "max"), "unknown norm"),
         (lambda p: held_sweep(LinearPredictor(1.0), p, [1.0], start=[1.0]), "20 parameters"),
@@ -323,10 +336,10 @@ def test_the_opposed_units_are_what_they_say():
         (lambda p: held_ridge(p.X, p.y, 100.0, p.X[0]), "no part in the null space"),
         (lambda p: project(np.zeros(2), 1.0), "must not be zero"),
         (lambda p: rescale_layers(np.ones(3), 3, 9.0), "inner must be below"),
-        (lambda p: opposed_units(5, 1), "inputs must be at least 2"),
+        (lambda p: opposed_units(5, 1), "dimension must be at least 2"),
         (lambda p: opposed_units(5, noise=-1.0), "noise must be >= 0"),
     ],
 )
 def test_wrong_input_speaks(call, words):
     with pytest.raises(ValueError, match=words):
-        call(sparse_recovery(10, 20, 2, seed=0))
+        call(sparse_recovery(10, 20, sparsity=2, seed=0))

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias import homotopy
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2, Lp
-from tacit.bias.q import Q
-from tacit.bias.reach import margin
-from tacit.bias.regularizer import Regularizer
 from tacit.records import Kind
+from tacit.regularizers.norms import L2, Lp
+from tacit.regularizers.q import Q
+from tacit.regularizers.regularizer import Regularizer
+from tacit.solvers import homotopy
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.reach import margin
 
 
 class Entropy(Regularizer):

@@ -19,8 +19,10 @@ COMMON = {"deadline": None, "derandomize": True, "max_examples": 15}
 
 def made_up(shape, classes=3, train=4, test=2, seed=0):
     rng = np.random.default_rng(seed)
-    sets = [(rng.random((n, *shape), dtype=np.float32), rng.integers(0, classes, n))
-            for n in (train, test)]  # fmt: skip
+    sets = [
+        (rng.random((n, *shape), dtype=np.float32), rng.integers(0, classes, n))
+        for n in (train, test)
+    ]
     return Images("made up", *sets[0], *sets[1], tuple("abcdefghij"[:classes]), "made up", {})
 
 
@@ -47,7 +49,7 @@ def by_loops(image, params, plan):
 
 @pytest.mark.parametrize("plan", ["2-M-3-FC", "3-2-M-FC", "M-2-FC", "FC"])
 def test_convolutions_are_loops_over_pixels(plan):
-    images, net = made_up((5, 7, 2)), conv_net(plan, 1.5, seed=3)
+    images, net = made_up((5, 7, 2)), conv_net(plan, alpha=1.5, seed=3)
     params = net.start(images)
     outputs = np.asarray(net.logits(params, images.train_images))
     expected = [by_loops(x, params, net.function.plan) for x in images.train_images]
@@ -68,7 +70,7 @@ def test_a_convolution_is_scipys_correlation_and_not_its_mirror_image():
 
 
 def test_dense_layers_are_matrix_products():
-    images, net = made_up((4, 3, 2), classes=5), dense_net((6, 7), 0.7, seed=2)
+    images, net = made_up((4, 3, 2), classes=5), dense_net((6, 7), alpha=0.7, seed=2)
     first, second, third = net.start(images).values()
     X = images.train_images.reshape(4, -1)
     expected = np.maximum(np.maximum(X @ first, 0) @ second, 0) @ third
@@ -81,7 +83,7 @@ def test_dense_layers_are_matrix_products():
 def test_gradients_of_convolutions_are_difference_quotients():
     import jax
 
-    images, net = made_up((4, 4, 1)), conv_net("2-M-2-M-FC", 2.0, seed=4)
+    images, net = made_up((4, 4, 1)), conv_net("2-M-2-M-FC", alpha=2.0, seed=4)
     rng = np.random.default_rng(0)
     with double_precision():
         params = {k: np.float64(part) for k, part in net.start(images).items()}
@@ -116,10 +118,14 @@ def test_outputs_are_homogeneous_in_the_weights(c, plan):
     assert net.homogeneity == depth
     with double_precision():
         small, large = (
-            np.asarray(net.logits({k: scale * np.float64(w) for k, w in params.items()},
-                                  np.float64(images.train_images)))
+            np.asarray(
+                net.logits(
+                    {k: scale * np.float64(w) for k, w in params.items()},
+                    np.float64(images.train_images),
+                )
+            )
             for scale in (1.0, c)
-        )  # fmt: skip
+        )
     np.testing.assert_allclose(large, c**depth * small, rtol=1e-12, atol=1e-13)
 
 
@@ -127,8 +133,10 @@ def test_outputs_are_homogeneous_in_the_weights(c, plan):
 @given(st.floats(-20, 20))
 def test_log_alpha_scales_the_start(log_alpha):
     images = made_up((4, 4, 1))
-    one, scaled = (dense_net((5,), seed=1).start(images),
-                   dense_net((5,), log_alpha=log_alpha, seed=1).start(images))  # fmt: skip
+    one, scaled = (
+        dense_net((5,), seed=1).start(images),
+        dense_net((5,), log_alpha=log_alpha, seed=1).start(images),
+    )
     for name in one:
         np.testing.assert_allclose(scaled[name], math.exp(log_alpha) * one[name], rtol=2e-6)
     assert dense_net((5,), alpha=math.exp(log_alpha), seed=1).start(images)[name][0, 0] == (
@@ -136,10 +144,22 @@ def test_log_alpha_scales_the_start(log_alpha):
     )
 
 
+def test_a_start_in_double_precision_has_all_digits():
+    images = made_up((4, 4, 1))
+    single, exact = (
+        dense_net((5,), seed=1, precision=p).start(images) for p in ("single", "double")
+    )
+    for name, part in exact.items():
+        assert part.dtype == np.float64
+        np.testing.assert_array_equal(part.astype(np.float32), single[name])
+        assert (part != single[name]).any()
+    assert dense_net(log_alpha=100, precision="double").alpha == math.exp(100)
+
+
 @pytest.mark.parametrize("start", ["gaussian", "he_uniform"])
 def test_starts_have_the_variance_of_he(start):
     images = made_up((8, 8, 2))
-    nets = dense_net((300,), 3.0, start=start), conv_net("40-40-FC", 3.0, start=start)
+    nets = dense_net((300,), alpha=3.0, start=start), conv_net("40-40-FC", alpha=3.0, start=start)
     for net in nets:
         for name, part in net.start(images).items():
             spread = 9 * 2 / math.prod(part.shape[:-1])
@@ -175,13 +195,24 @@ def test_an_unbiased_net_begins_at_zero_and_subtracts_its_start(make):
 
 
 def test_equal_plans_are_one_function_and_nets_are_described():
-    one, other = dense_net((5,), 2.0, seed=1), dense_net([5], 3.0, seed=2, unbiased=True)
+    one, other = (
+        dense_net((5,), alpha=2.0, seed=1),
+        dense_net([5], alpha=3.0, seed=2, unbiased=True),
+    )
     assert one.function == other.function
     assert len({one.function, other.function, dense_net((6,)).function}) == 2
     assert one != other
-    assert dense_net(5) == dense_net((5,), 1.0)
-    told = {"model": "dense_net", "plan": "5-FC", "alpha": 2.0, "seed": 1, "drawn": "gaussian",
-            "layers": [1.0, 1.0], "unbiased": False}  # fmt: skip
+    assert dense_net(5) == dense_net((5,), alpha=1.0)
+    told = {
+        "model": "dense_net",
+        "plan": "5-FC",
+        "alpha": 2.0,
+        "seed": 1,
+        "drawn": "gaussian",
+        "layers": [1.0, 1.0],
+        "unbiased": False,
+        "precision": "single",
+    }
     assert one.describe() == told
     assert "alpha" in str(one)
 
@@ -213,19 +244,23 @@ BAD = {
     "FC inside": (lambda: conv_net("FC-64-FC"), "plan must have one FC, at its end"),
     "no text": (lambda: conv_net(64), "plan must be a text, got 64"),
     "slimmer": (lambda: conv_net("6-FC", slimmer=4), "slimmer must divide .* got 4 for 6"),
-    "too small": (lambda: conv_net().start(load_images("digits", 2, 2)),
-                  "conv_net: images of 8x8 pixels are too small for 5 poolings"),
-    "flat": (lambda: conv_net("2-FC").start(load_images("digits", 2, 2, flat=True)),
-             r"conv_net: convolutions need images of .* got the shape \(64,\); .* flat=False"),
+    "too small": (
+        lambda: conv_net().start(load_images("digits", 2, 2)),
+        "conv_net: images of 8x8 pixels are too small for 5 poolings",
+    ),
+    "flat": (
+        lambda: conv_net("2-FC").start(load_images("digits", 2, 2, flat=True)),
+        r"conv_net: convolutions need images of .* got the shape \(64,\); .* flat=False",
+    ),
     "no images": (lambda: dense_net().start(3), "dense_net: the problem must be Images, got int"),
-    "no units": (lambda: dense_net((0,)), "dense_net: hidden must be at least 1, got 0"),
+    "no units": (lambda: dense_net((0,)), "dense_net: widths must be at least 1, got 0"),
     "start": (lambda: dense_net(start="gausian"), "unknown start 'gausian'; did you mean gaussian"),
     "alpha": (lambda: dense_net(alpha=0), "alpha must be > 0"),
     "two scales": (lambda: dense_net(alpha=1, log_alpha=0), "give exactly one of alpha"),
     "too large": (lambda: dense_net(log_alpha=100), "alpha must be between 1e-30 and 1e[+]30"),
     "layers": (lambda: dense_net((5,), layers=(1, 2, 3)), r"one factor per layer \(2\), got 3"),
     "seed": (lambda: dense_net(seed=-1), "seed must be at least 0, got -1"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", BAD)

@@ -1,8 +1,7 @@
-"""Training on images: against loops in NumPy, exact resumption, files, goals and bad input."""
+"""Training on images: against loops in NumPy, exact resumption, goals and bad input."""
 
 import dataclasses
 import math
-import os
 
 import mpmath
 import numpy as np
@@ -10,20 +9,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.flows import image_task
-from tacit.flows.image_measures import Goal, ImageGauge
-from tacit.flows.image_path import load_image_path
-from tacit.flows.image_steps import begin, cross_entropy, epoch_batches, models
-from tacit.flows.image_task import block_starts, make_task
-from tacit.flows.image_training import ImageTraining
+import tacit
 from tacit.models.image_net import conv_net, dense_net
+from tacit.models.linearized import Linearized
+from tacit.models.output_layer import OutputLayer
+from tacit.precision import double_precision
 from tacit.problems.images import load_images
 from tacit.records import Kind
+from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
+from tacit.training.descent.method import Descent
+from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent
+from tacit.training.images import task as image_task
+from tacit.training.images.task import Features, ImageTask, block_starts, outputs
+from tacit.training.path import load_path
+from tacit.training.record import At
+from tacit.training.stop import Accuracy, Below, Epochs, Loss, Near, Steps
+from tacit.training.task import Moment
+from tacit.training.train import train
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 30}
 BATCH = 64
-NET = dense_net((12,), 1.5, seed=1)
-UNBIASED = dense_net((12,), 1.5, seed=1, unbiased=True)
+NET = dense_net((12,), alpha=1.5, seed=1)
+UNBIASED = dense_net((12,), alpha=1.5, seed=1, unbiased=True)
+
+
+def double(net):
+    return dataclasses.replace(net, precision="double")
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +77,7 @@ class ByHand:
     def outputs(self, weights, X):
         (A0, B0), (A, B) = self.start, weights
         hidden0 = np.maximum(X @ A0, 0)
-        if self.kind == "twin":
+        if self.kind == "linearized":
             found = hidden0 @ B + ((X @ (A - A0)) * (X @ A0 > 0)) @ B0
         else:
             found = np.maximum(X @ A, 0) @ B
@@ -77,7 +88,7 @@ class ByHand:
         error = probabilities(self.outputs(weights, X))
         error[np.arange(len(X)), labels] -= 1
         error /= len(X)
-        if self.kind == "twin":
+        if self.kind == "linearized":
             A, B = A0, B0
         below = X @ A
         first = X.T @ ((error @ B.T) * (below > 0))
@@ -85,27 +96,35 @@ class ByHand:
         return [0 * first if self.kind == "output" else first, last]
 
 
-def descend(hand, images, flow):
-    """The weights after all epochs of `flow`, by formulas."""
+def epoch_order(seed, epoch, count):
+    """The order of the training images in an epoch, from 0."""
+    import jax
+
+    with double_precision():
+        key = jax.random.fold_in(jax.random.PRNGKey(seed), epoch)
+        return np.asarray(jax.random.permutation(key, count))
+
+
+def descend(hand, images, method, epochs, seed=0):
+    """The weights after some epochs of a method, by formulas."""
     X = np.float64(images.train_images).reshape(len(images.train_images), -1)
     weights = [part.copy() for part in hand.start]
     memory, squares, count = [0 * w for w in weights], [0 * w for w in weights], 0
-    for epoch in range(1, flow.epochs + 1):
-        order = np.random.default_rng([flow.seed, epoch]).permutation(len(X))
-        for at in range(0, len(X), flow.batch):
-            rows, count = order[at : at + flow.batch], count + 1
+    for epoch in range(epochs):
+        order = epoch_order(seed, epoch, len(X))
+        for at in range(0, len(X), BATCH):
+            rows, count = order[at : at + BATCH], count + 1
             slopes = hand.gradient(weights, X[rows], images.train_labels[rows])
             for k, slope in enumerate(slopes):
-                if flow.optimizer == "sgd":
-                    change = slope
-                elif flow.optimizer == "momentum":
-                    memory[k] = change = flow.momentum * memory[k] + slope
+                if isinstance(method, SGD):
+                    memory[k] = change = method.momentum * memory[k] + slope
                 else:
                     memory[k] = 0.9 * memory[k] + 0.1 * slope
                     squares[k] = 0.999 * squares[k] + 0.001 * slope**2
                     root = np.sqrt(squares[k] / (1 - 0.999**count))
                     change = memory[k] / (1 - 0.9**count) / (root + 1e-8)
-                weights[k] = weights[k] - flow.step * change
+                decay = method.learning_rate * method.weight_decay
+                weights[k] = (1 - decay) * weights[k] - method.learning_rate * change
     return weights
 
 
@@ -114,65 +133,96 @@ def assert_close(params, weights, tolerance):
         np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
 
 
-FLOWS = {
-    "sgd": ImageTraining(0.5, 3, BATCH, precision="double"),
-    "momentum": ImageTraining(0.1, 3, BATCH, "momentum", 0.8, twin=True, precision="double"),
-    "adam": ImageTraining(0.01, 3, BATCH, "adam", twin=True, precision="double"),
+METHODS = {
+    "sgd": (SGD(0.5), "odd", NET),
+    "momentum": (SGD(0.1, momentum=0.8), "dark", UNBIASED),
+    "decay": (SGD(0.1, weight_decay=0.3), "dark", NET),
+    "adam": (Adam(0.01), "digits", NET),
 }
 
 
-@pytest.mark.parametrize("name", FLOWS)
-def test_net_and_twin_move_as_the_formulas_say(name, request):
-    flow, net = FLOWS[name], UNBIASED if name == "momentum" else NET
-    digits = request.getfixturevalue({"sgd": "odd", "momentum": "dark", "adam": "digits"}[name])
-    path = flow.run(net, digits)
-    start = net.start(digits)
-    by_hand = {kind: descend(ByHand(start, kind, net.unbiased), digits, flow)
-               for kind in (("net", "twin") if flow.twin else ("net",))}  # fmt: skip
-    assert_close(path.params, by_hand["net"], 1e-9)
-    if flow.twin:
-        assert_close(path.twin, by_hand["twin"], 1e-9)
-        assert np.abs(by_hand["net"][0] - by_hand["twin"][0]).max() > 1e-4  # the control
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [*((name, "net") for name in METHODS), ("momentum", "linearized"), ("adam", "linearized")],
+)
+def test_nets_move_as_the_formulas_say(name, kind, request):
+    method, images, net = METHODS[name]
+    images, net = request.getfixturevalue(images), double(net)
+    model = net if kind == "net" else Linearized(net)
+    path = train(model, images, method, batch=BATCH, stop=Epochs(3))
+    start = net.start(images)
+    hand = ByHand(start, kind, net.unbiased)
+    weights = descend(hand, images, method, 3)
+    assert_close(path.parameters, weights, 1e-9)
+    other = descend(
+        ByHand(start, "linearized" if kind == "net" else "net", net.unbiased), images, method, 3
+    )
+    assert np.abs(weights[0] - other[0]).max() > 1e-4  # the control
     assert path.outcome.kind is Kind.SOLVED
-    for kind, weights in by_hand.items():
-        for which in ("train", "test"):
-            X, y = getattr(digits, f"{which}_images"), getattr(digits, f"{which}_labels")
-            outputs = ByHand(start, kind, net.unbiased).outputs(weights, X.reshape(len(X), -1))
-            about = which if kind == "net" else f"twin_{which}"
-            found = path.dataset.isel(epoch=-1)
-            assert float(found[f"{about}_loss"]) == pytest.approx(losses(outputs, y).mean(), 1e-6)
-            right = (outputs.argmax(axis=1) == y).mean()
-            assert float(found[f"{about}_accuracy"]) == pytest.approx(right)
-    norms = [np.linalg.norm(w) for w in by_hand["net"]]
-    np.testing.assert_allclose(found.layer_norm, norms)
-    away = math.dist(np.concatenate([w.ravel() for w in by_hand["net"]]),
-                     np.concatenate([np.float64(w).ravel() for w in start.values()]))  # fmt: skip
-    first = np.linalg.norm(path.dataset.layer_norm.values[0])
-    assert float(found.moved) == pytest.approx(away / first, rel=1e-6)
+    last = path.dataset.isel(time=-1)
+    for which, loss in (("train", "loss"), ("test", "test_loss")):
+        X, y = getattr(images, f"{which}_images"), getattr(images, f"{which}_labels")
+        found = hand.outputs(weights, X.reshape(len(X), -1))
+        assert float(last[loss]) == pytest.approx(losses(found, y).mean(), 1e-9)
+        right = (found.argmax(axis=1) == y).mean()
+        assert float(last[f"{which}_accuracy"]) == pytest.approx(right)
+    assert float(last.log_loss) == pytest.approx(math.log(last.loss))
+    np.testing.assert_allclose(last.layer_norm, [np.linalg.norm(w) for w in weights])
+    away = math.dist(
+        np.concatenate([w.ravel() for w in weights]),
+        np.concatenate([np.float64(w).ravel() for w in start.values()]),
+    )
+    first = float(path.dataset.parameter_norm[0])
+    assert float(last.moved) == pytest.approx(away / first, rel=1e-6)
+
+
+def test_the_methods_are_optax_s():
+    import jax
+    import optax
+
+    rng = np.random.default_rng(0)
+    with double_precision():
+        for ours, theirs in (
+            (SGD(0.1), optax.sgd(0.1)),
+            (SGD(0.1, momentum=0.8), optax.sgd(0.1, 0.8)),
+            (SGD(0.1, momentum=0.8, nesterov=True), optax.sgd(0.1, 0.8, nesterov=True)),
+            (Adam(0.01), optax.adam(0.01)),
+        ):
+            params = {"a": np.float32(rng.normal(size=(5, 3))), "b": np.float32(rng.normal(size=4))}
+            kept, memory, same = theirs.init(params), ours.memory(None, params), params
+            for k in range(5):
+                slope = jax.tree.map(lambda w: np.float32(rng.normal(size=w.shape)), params)
+                given = type("Given", (), {"penalty": None, "gradient": lambda self, w, g=slope: g})
+                params, memory = ours.step(given(), params, memory, jax.numpy.asarray(k))
+                change, kept = theirs.update(slope, kept, same)
+                same = optax.apply_updates(same, change)
+            for name in same:
+                np.testing.assert_allclose(params[name], same[name], rtol=2e-6, atol=2e-7)
+                assert params[name].dtype == np.float32
 
 
 def test_single_precision_is_near_and_the_default(digits):
-    flow = ImageTraining(0.5, 2, BATCH)
-    path = flow.run(NET, digits)
-    assert {part.dtype for part in path.params.values()} == {np.dtype(np.float32)}
-    assert path.twin is None
-    assert_close(path.params, descend(ByHand(NET.start(digits)), digits, flow), 2e-5)
-    other = descend(ByHand(NET.start(digits)), digits, dataclasses.replace(flow, seed=1))
-    assert np.abs(path.params["layer 2"] - other[1]).max() > 1e-3  # the order of batches matters
+    path = train(NET, digits, SGD(0.5), batch=BATCH, stop=Epochs(2))
+    assert {part.dtype for part in path.parameters.values()} == {np.dtype(np.float32)}
+    by_hand = ByHand(NET.start(digits))
+    assert_close(path.parameters, descend(by_hand, digits, SGD(0.5), 2), 2e-5)
+    other = descend(by_hand, digits, SGD(0.5), 2, seed=1)
+    assert np.abs(path.parameters["layer 2"] - other[1]).max() > 1e-3  # the order matters
 
 
 @pytest.mark.parametrize("net", [NET, UNBIASED])
 def test_the_output_layer_alone_is_training_with_the_other_slopes_at_zero(net, digits):
-    flow = ImageTraining(0.5, 2, BATCH, part="output", precision="double")
-    path = flow.run(net, digits)
+    net = double(net)
+    path = train(OutputLayer(net), digits, SGD(0.5), batch=BATCH, stop=Epochs(2))
     hand = ByHand(net.start(digits), "output", net.unbiased)
-    weights = descend(hand, digits, flow)
-    assert_close(path.params, weights, 1e-5)  # the features are those of a float32 start
-    np.testing.assert_array_equal(path.params["layer 1"], net.start(digits)["layer 1"])
+    weights = descend(hand, digits, SGD(0.5), 2)
+    assert list(path.parameters) == ["layer 2"]
+    assert_close(path.parameters, weights[1:], 1e-9)
     X = digits.test_images.reshape(60, -1)
     expected = losses(hand.outputs(weights, X), digits.test_labels).mean()
-    assert float(path.dataset.test_loss[-1]) == pytest.approx(expected, rel=1e-5)
+    assert float(path.dataset.test_loss[-1]) == pytest.approx(expected, rel=1e-9)
     assert np.abs(weights[1] - hand.start[1]).max() > 0.05
+    assert path.dataset.layer.values.tolist() == [2]
 
 
 def test_features_in_blocks_are_features(digits, monkeypatch):
@@ -180,10 +230,10 @@ def test_features_in_blocks_are_features(digits, monkeypatch):
 
     monkeypatch.setattr(image_task, "BLOCK", 48)
     net = conv_net("3-M-4-FC", seed=2)
-    task = make_task(net, digits, "output", np.float32)
-    expected = jax.jit(net.function.features)(net.start(digits), digits.train_images)
-    np.testing.assert_allclose(task.train.inputs, expected, rtol=1e-5, atol=1e-6)
-    assert task.whole(task.origin).keys() == net.start(digits).keys()
+    start, X = net.start(digits), jax.numpy.asarray(digits.train_images)
+    found = outputs(Features(net.function), start, X)
+    expected = jax.jit(net.function.features)(start, X)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_a_convolutional_step_follows_the_gradient(digits):
@@ -196,44 +246,48 @@ def test_a_convolutional_step_follows_the_gradient(digits):
     def loss(params):
         return -jnp.mean(jax.nn.log_softmax(net.logits(params, X))[np.arange(192), y])
 
-    path = ImageTraining(0.1, 1, 192).run(net, digits)
+    path = train(net, digits, GradientDescent(0.1), stop=Steps(1))
     value, slope = jax.jit(jax.value_and_grad(loss))(start)
-    assert_close(path.params, [start[k] - 0.1 * np.asarray(slope[k]) for k in start], 1e-6)
-    assert float(path.dataset.train_loss[0]) == pytest.approx(float(value), rel=1e-5)
+    assert_close(path.parameters, [start[k] - 0.1 * np.asarray(slope[k]) for k in start], 1e-6)
+    assert float(path.dataset.loss[0]) == pytest.approx(float(value), rel=1e-5)
+    assert "epoch" not in path.dataset.coords
+
+
+def test_normalized_descent_follows_the_gradient_of_the_log_loss(digits):
+    net = double(NET)
+    path = train(net, digits, NormalizedDescent(0.1), stop=Steps(1))
+    hand = ByHand(net.start(digits))
+    X = np.float64(digits.train_images).reshape(192, -1)
+    slopes = hand.gradient(hand.start, X, digits.train_labels)
+    loss = losses(hand.outputs(hand.start, X), digits.train_labels).mean()
+    moved = [w - 0.1 * g / loss for w, g in zip(hand.start, slopes, strict=True)]
+    assert_close(path.parameters, moved, 1e-12)
+    assert path.t == pytest.approx(0.1 / loss)
 
 
 def test_weights_at_black_pixels_stay_and_count_in_tests(dark, digits):
-    path = FLOWS["momentum"].run(UNBIASED, dark)  # the formulas for these images are above
-    start = UNBIASED.start(dark)
-    pixel = 8 * 3 + 3
-    np.testing.assert_array_equal(path.params["layer 1"][pixel], start["layer 1"][pixel])
-    assert (path.params["layer 1"][pixel + 1] != start["layer 1"][pixel + 1]).any()
-    hand = ByHand(start, unbiased=True)
+    net, pixel = double(UNBIASED), 8 * 3 + 3
+    start = net.start(dark)["layer 1"]
+    given = {"batch": BATCH, "stop": Epochs(3)}
+    path = train(net, dark, SGD(0.1, momentum=0.8), **given)  # by formulas above
+    first = path.parameters["layer 1"]
+    np.testing.assert_array_equal(first[pixel], start[pixel])
+    assert (first[pixel + 1] != start[pixel + 1]).any()
+    assert path.memory[0].shape == (len(first) - np.sum(~dark.train_images.any(axis=0)), 12)
+    hand = ByHand(net.start(dark), unbiased=True)
     told = float(path.dataset.test_loss[-1])
     for images, same in ((dark, True), (digits, False)):  # without the pixel: the control
-        outputs = hand.outputs(list(path.params.values()), images.test_images.reshape(60, -1))
-        apart = abs(losses(outputs, digits.test_labels).mean() - told)
+        found = hand.outputs(list(path.parameters.values()), images.test_images.reshape(60, -1))
+        apart = abs(losses(found, digits.test_labels).mean() - told)
         assert (apart < 1e-6) == same
+    decayed = train(net, dark, SGD(0.1, weight_decay=0.3), **given)
+    np.testing.assert_allclose(decayed.parameters["layer 1"][pixel], 0.97**9 * start[pixel])
+    shared = train(net, dark, GradientDescent(0.1, scaled=1.0), stop=Steps(2))
+    square = sum(np.sum(np.float64(w) ** 2) for w in net.start(dark).values())
+    assert float(shared.dataset.t[1]) == pytest.approx(min(0.1, 1 / square))
 
 
 # ---------------------------------------------------------------- pieces
-
-
-@settings(**COMMON)
-@given(st.integers(1, 300), st.integers(1, 300), st.integers(0, 9), st.integers(1, 9))
-def test_every_sample_is_seen_once_per_epoch(samples, batch, seed, epoch):
-    tables = epoch_batches(samples, min(batch, samples), seed, epoch)
-    seen = np.concatenate([table.ravel() for table in tables])
-    np.testing.assert_array_equal(np.sort(seen), np.arange(samples))
-    assert tables[0].shape[1] == min(batch, samples)
-    assert sum(len(table) for table in tables) == -(-samples // min(batch, samples))
-    again = epoch_batches(samples, min(batch, samples), seed, epoch)
-    assert all((a == b).all() for a, b in zip(tables, again, strict=True))
-
-
-def test_epochs_and_seeds_shuffle_differently():
-    orders = [epoch_batches(50, 50, seed, epoch)[0] for seed, epoch in ((0, 1), (0, 2), (1, 1))]
-    assert all((a != b).any() for a in orders for b in orders if a is not b)
 
 
 @settings(**COMMON)
@@ -251,15 +305,17 @@ def test_blocks_cover_all_images_in_order(count):
 def test_tiny_losses_are_not_rounded_away():
     import jax
 
-    outputs = np.array([[40.0, 0, -1], [0, 3, 2.5], [50, 0, 0]], np.float32)
-    labels = np.array([0, 2, 1], np.int32)
-    with mpmath.workdps(40):
+    outputs = np.array([[40.0, 0, -1], [0, 3, 2.5], [50, 0, 0], [200, 0, 1]], np.float32)
+    labels = np.array([0, 2, 1, 0], np.int32)
+    with mpmath.workdps(120):
         expected = [
             mpmath.log(sum(mpmath.exp(float(v) - float(row[label])) for v in row))
             for row, label in zip(outputs, labels, strict=True)
         ]
+        logs = [float(mpmath.log(loss)) for loss in expected]
     found = np.asarray(jax.jit(cross_entropy)(outputs, labels))
-    np.testing.assert_allclose(found, [float(x) for x in expected], rtol=1e-5)
+    np.testing.assert_allclose(found[:3], [float(x) for x in expected[:3]], rtol=1e-5)
+    np.testing.assert_allclose(jax.jit(log_cross_entropy)(outputs, labels), logs, 1e-5, 1e-6)
     plain = -np.asarray(jax.nn.log_softmax(outputs))[0, 0]
     assert plain == 0 < found[0]  # the control: the usual formula in float32
 
@@ -267,232 +323,289 @@ def test_tiny_losses_are_not_rounded_away():
 @pytest.fixture(scope="module")
 def curve(digits):
     """All epochs of a run, one by one."""
-    return ImageTraining(0.2, 30, BATCH, record=range(31)).run(NET, digits)
+    return train(NET, digits, SGD(0.2), batch=BATCH, stop=Epochs(30), record=At(epochs=range(31)))
 
 
 @settings(**COMMON)
-@given(accuracy=st.none() | st.floats(0.3, 1), loss=st.none() | st.floats(0.01, 3))
-def test_a_goal_is_judged_block_by_block_as_on_all_images(accuracy, loss, digits, curve):
-    row = curve.dataset.isel(epoch=-1)
-    goal = Goal(accuracy, loss)
-    with pytest.MonkeyPatch.context() as patch:
+@given(accuracy=st.floats(0.3, 1), loss=st.floats(0.01, 3))
+def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, curve):
+    from tacit.training.goals import Goals
+
+    with pytest.MonkeyPatch.context() as patch, double_precision():
         patch.setattr(image_task, "BLOCK", 50)
-        met = _gauge(digits).meets(goal, {"net": (_trained(digits, curve), None)})
-    assert met == goal.met(float(row.train_accuracy), float(row.train_loss))
+        task = ImageTask("test", NET, digits)
+        moment = Moment(90, 18.0, math.log(18), curve.parameters)
+        bounds = list(task.meter(None).bounds(moment))
+        exact = task.meter(None).look(moment)
+        assert len(bounds) == 4
+        assert [b["log_loss"] for b in bounds] == sorted(b["log_loss"] for b in bounds)
+        right = [b["train_accuracy"] for b in bounds]
+        assert right == sorted(right, reverse=True)
+        assert right[-1] == exact["train_accuracy"]
+        assert bounds[-1]["loss"] == pytest.approx(exact["loss"], rel=1e-12)
+        goals = Goals("test", task, [Accuracy(train=accuracy), Loss(loss)], exact, False, True)
+        hopeless = any(goals.met(moment, bound) is None for bound in bounds)
+        assert hopeless == (goals.met(moment, exact) is None)
 
 
-def _gauge(images):
-    task = make_task(NET, images, "all", np.float32)
-    return ImageGauge(task, models(task, twin=False))
+def test_a_look_at_a_goal_measures_no_more_than_it_must(digits, monkeypatch):
+    monkeypatch.setattr(image_task, "BLOCK", 32)
+    seen = []
+    judged = ImageTask.judged
+
+    def watched(self, part, parameters):
+        for block in judged(self, part, parameters):
+            seen.append("train" if part is self.data else "test")
+            yield block
+
+    monkeypatch.setattr(ImageTask, "judged", watched)
+    path = train(
+        NET,
+        digits,
+        SGD(0.01),
+        batch=BATCH,
+        stop=[Epochs(10), Accuracy(train=1.0)],
+        record=At(epochs=[]),
+    )
+    assert path.outcome.kind is Kind.BUDGET_SPENT
+    assert seen.count("test") == 2 * 2  # of the start and of the end
+    assert seen.count("train") == 2 * 6 + 9  # and one block after every other epoch
 
 
-def _trained(images, path):
-    return make_task(NET, images, "all", np.float32).trained(path.params)
-
-
-@pytest.mark.parametrize("until", [{"until": 0.6}, {"until_loss": 1.2},
-                                   {"until": 0.5, "until_loss": 1.2}])  # fmt: skip
-def test_training_ends_at_the_first_epoch_that_meets_the_goal(until, digits, curve):
-    path = ImageTraining(0.2, 30, BATCH, record=(), **until).run(NET, digits)
-    goal = Goal(until.get("until"), until.get("until_loss"))
-    seen = zip(curve.dataset.train_accuracy.values, curve.dataset.train_loss.values, strict=True)
-    first = next(k for k, (accuracy, loss) in enumerate(seen) if goal.met(accuracy, loss))
+@pytest.mark.parametrize(
+    "rules", [[Accuracy(train=0.6)], [Loss(1.2)], [Accuracy(train=0.99), Loss(1.2)]]
+)
+def test_training_ends_at_the_first_epoch_that_meets_a_goal(rules, digits, curve):
+    stop = [Epochs(30), *rules]
+    path = train(NET, digits, SGD(0.2), batch=BATCH, stop=stop, record=At(epochs=[]))
+    rows = curve.dataset
+    enough = np.zeros(31, bool)
+    for rule in rules:
+        enough |= (
+            rows.loss.values <= rule.value
+            if isinstance(rule, Loss)
+            else rows.train_accuracy.values >= rule.train
+        )
+    first = int(np.argmax(enough))
     assert 1 < first < 30
-    assert path.epochs == first
     assert path.outcome.kind is Kind.SOLVED
     assert path.dataset.epoch.values.tolist() == [0, first]
-    assert path.dataset.train_loss[-1] == curve.dataset.train_loss[first]
+    assert path.dataset.step.values.tolist() == [0, 3 * first]
+    assert path.dataset.loss[-1] == rows.loss[first]
+
+
+def test_other_goals_are_met_too(digits, curve):
+    rows = curve.dataset
+    for rule, name, above in (
+        (Accuracy(test=0.5), "test_accuracy", True),
+        (Below("test_loss", 1.5), "test_loss", False),
+    ):
+        stop, record = [Epochs(30), rule], At(epochs=[])
+        path = train(NET, digits, SGD(0.2), batch=BATCH, stop=stop, record=record)
+        values = rows[name].values
+        first = np.argmax(values >= 0.5 if above else values <= 1.5)
+        assert path.dataset.epoch.values.tolist() == [0, first]
 
 
 def test_a_missed_goal_and_a_divergence_are_told(digits):
-    path = ImageTraining(0.5, 2, BATCH, until=1.0, until_loss=1e-5).run(NET, digits)
+    stop = [Epochs(2), Accuracy(train=1.0), Loss(1e-5)]
+    path = train(NET, digits, SGD(0.5), batch=BATCH, stop=stop)
     assert path.outcome.kind is Kind.BUDGET_SPENT
-    assert "short of until = 1 and until_loss = 1e-05; raise epochs" in path.outcome.sentence
-    wild = ImageTraining(1e30, 3, BATCH).run(NET, digits)
+    assert "below 1" in path.outcome.sentence
+    assert "above loss 1e-05" in path.outcome.sentence
+    wild = train(NET, digits, SGD(1e30), batch=BATCH, stop=Epochs(3))
     assert wild.outcome.kind is Kind.DIVERGED
-    assert wild.outcome.sentence == "the net was not finite in epoch 1; take a smaller step"
-    assert wild.epochs == 0
-    assert_close(wild.params, NET.start(digits).values(), 0)  # the last finite ones
+    assert wild.outcome.sentence.startswith("beyond float64 after 1 steps; take a")
     assert wild.dataset.attrs["outcome"] == "diverged"
+
+
+class Growing(Descent):
+    """Weights that grow a thousandfold in every step; those of float32 end after twelve."""
+
+    def step(self, oracle, parameters, memory, k):
+        return {name: 1e3 * part for name, part in parameters.items()}, memory
+
+
+def test_the_last_finite_weights_of_a_divergence_are_recorded(digits):
+    stop = [Epochs(30), Accuracy(train=1.0)]
+    wild = train(NET, digits, Growing(1.0), batch=BATCH, stop=stop, record=At(epochs=[]))
+    assert wild.outcome.kind is Kind.DIVERGED
+    assert wild.outcome.sentence.startswith("beyond float64 after 13 steps")
+    assert wild.dataset.epoch.values.tolist() == [0, 4]
+    norm = math.sqrt(sum(np.sum(np.float64(w) ** 2) for w in wild.parameters.values()))
+    assert float(wild.dataset.parameter_norm[-1]) == pytest.approx(norm)
 
 
 def test_what_is_recorded_has_names_and_progress_is_told(digits):
     told = []
-    path = ImageTraining(0.1, 15, BATCH).run(NET, digits, progress=lambda *x: told.append(x))
-    assert path.dataset.epoch.values.tolist() == [0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 15]
+    given = {"batch": BATCH, "stop": Epochs(200), "record": At(epochs=[])}
+    path = train(NET, digits, SGD(0.1), progress=lambda *x: told.append(x), **given)
     assert all({"units", "long_name"} <= v.attrs.keys() for v in path.dataset.variables.values())
     shares = [share for share, _ in told]
     assert shares == sorted(shares)
+    assert len(shares) >= 100
     assert shares[-1] == 1
-    assert told[-1][1].startswith("epoch 15, ")
-    assert "a training accuracy of" in str(path)
+    silent = train(NET, digits, SGD(0.1), **given)
+    assert_close(silent.parameters, path.parameters.values(), 0)
 
 
 # ---------------------------------------------------------------- resuming
 
 
-LONG = dataclasses.replace(FLOWS["adam"], epochs=7)
-SHORT = dataclasses.replace(LONG, epochs=5, until=1.0)
+GIVEN = {"batch": BATCH, "record": At(epochs=[1, 3])}
+LONG, SHORT = Epochs(7), [Epochs(5), Accuracy(train=1.0)]
 
 
 @pytest.fixture(scope="module")
-def runs(digits):
-    return LONG.run(UNBIASED, digits), SHORT.run(UNBIASED, digits)
+def runs(dark):
+    return [train(UNBIASED, dark, Adam(0.01), stop=stop, **GIVEN) for stop in (LONG, SHORT)]
 
 
 def assert_same_bits(one, other):
-    assert one.epochs == other.epochs
-    for part in ("params", "twin"):
-        arrays, same = getattr(one, part) or {}, getattr(other, part) or {}
-        assert list(arrays) == list(same)
-        for name, array in arrays.items():
-            np.testing.assert_array_equal(array, same[name])
-            assert array.dtype == same[name].dtype
-    for name, leaves in one.kept.items():
-        for leaf, same in zip(leaves, other.kept[name], strict=True):
-            np.testing.assert_array_equal(leaf, same)
-            assert leaf.dtype == same.dtype
+    assert list(one.parameters) == list(other.parameters)
+    for name, array in one.parameters.items():
+        np.testing.assert_array_equal(array, other.parameters[name])
+        assert array.dtype == other.parameters[name].dtype
+    for leaf, same in zip(one.memory, other.memory, strict=True):
+        np.testing.assert_array_equal(leaf, same)
+        assert leaf.dtype == same.dtype
     assert one.dataset.identical(other.dataset)
 
 
-def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(runs, digits):
+def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(runs, dark, tmp_path):
     whole, half = runs
     assert half.outcome.kind is Kind.BUDGET_SPENT
-    assert_same_bits(LONG.run(UNBIASED, digits, resume=half), whole)
+    for before in (half, load_path(half.save(tmp_path / "half.nc"))):
+        again = train(UNBIASED, dark, Adam(0.01), stop=LONG, resume=before, **GIVEN)
+        assert_same_bits(again, whole)
     with pytest.raises(AssertionError):
         assert_same_bits(half, whole)  # the control
 
 
-def test_a_run_resumes_from_a_file(runs, digits, tmp_path):
-    whole, half = runs
-    file = half.save(tmp_path / "half.npz")
-    loaded = load_image_path(file)
-    assert_same_bits(loaded, half)
-    assert loaded.outcome == half.outcome
-    assert list(loaded.params) == list(half.params)
-    assert_same_bits(LONG.run(UNBIASED, digits, resume=loaded), whole)
+@pytest.mark.parametrize("model", [Linearized(NET), OutputLayer(NET), conv_net("2-M-FC")])
+def test_other_models_resume_to_the_bit(model, odd, tmp_path):
+    given = {"batch": BATCH, "record": At(epochs=[])}
+    method = SGD(0.2, momentum=0.5)
+    whole = train(model, odd, method, stop=Epochs(3), **given)
+    half = train(model, odd, method, stop=Epochs(2), **given)
+    loaded = load_path(half.save(tmp_path / "half.nc"))
+    assert_same_bits(train(model, odd, method, stop=Epochs(3), resume=loaded, **given), whole)
 
 
-def test_a_run_in_single_precision_without_twin_resumes_as_well(curve, digits, tmp_path):
-    half = ImageTraining(0.2, 10, BATCH, record=range(11)).run(NET, digits)
-    loaded = load_image_path(half.save(tmp_path / "half.npz"))
-    assert loaded.twin is None
-    assert loaded.kept == {"net": ()}
-    flow = ImageTraining(0.2, 30, BATCH, record=range(31))
-    assert_same_bits(flow.run(NET, digits, resume=loaded), curve)
-
-
-def test_an_interrupted_save_leaves_the_older_file(runs, tmp_path, monkeypatch):
-    whole, half = runs
-    file = half.save(tmp_path / "run.npz")
-
-    def broken(*_):
-        raise KeyboardInterrupt
-
-    for call in ("replace", "fsync"):
-        with monkeypatch.context() as patch:
-            patch.setattr(os, call, broken)
-            with pytest.raises(KeyboardInterrupt):
-                whole.save(file)
-        assert_same_bits(load_image_path(file), half)
-        assert os.listdir(tmp_path) == ["run.npz"]
-    whole.save(file)
-    assert_same_bits(load_image_path(file), whole)
-
-
-def test_files_that_are_no_runs_are_refused(runs, tmp_path):
-    file = runs[1].save(tmp_path / "run.npz")
-    data = file.read_bytes()
-    cut, bent, foreign, pickled = (tmp_path / f"{name}.npz"
-                                   for name in ("cut", "bent", "foreign", "pickled"))  # fmt: skip
-    cut.write_bytes(data[: len(data) // 2])
-    middle = len(data) // 3
-    bent.write_bytes(data[:middle] + bytes(64) + data[middle + 64 :])
-    np.savez(foreign, x=np.arange(3))
-    np.savez(pickled, header=np.array([{"a": 1}], dtype=object))
-    for wrong in (cut, bent, foreign, pickled):
-        with pytest.raises(ValueError, match=r"load_image_path: .* no file of ImagePath\.save"):
-            load_image_path(wrong)
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        load_image_path(tmp_path / "none.npz")
-    with pytest.raises(ValueError, match="is a folder; give the name of a file"):
-        load_image_path(tmp_path)
-    with pytest.raises(ValueError, match="lies in no existing folder"):
-        runs[1].save(tmp_path / "nowhere" / "run.npz")
-    with pytest.raises(ValueError, match="is a folder"):
-        runs[1].save(tmp_path)
-
-
-def test_only_the_same_run_is_resumed(runs, digits):
-    half = runs[1]
-    other = load_images("digits", train=192, test=60, seed=1)
-    darker = dataclasses.replace(digits, train_images=digits.train_images * np.float32(0.5))
+def test_only_the_same_run_is_resumed(runs, dark, digits):
+    half, method = runs[1], Adam(0.01)
     wrong = {
-        "same problem, but its .* was": (LONG, UNBIASED, other),
-        "same problem, but its fingerprint was": (LONG, UNBIASED, darker),
-        "same model, but its seed was 1 and now is 2": (
-            LONG, dense_net((12,), 1.5, seed=2, unbiased=True), digits),
-        "same model, but its plan was 12-FC and now is 13-FC": (
-            LONG, dense_net((13,), 1.5, seed=1, unbiased=True), digits),
-        "same flow, but its step was 0.01 and now is 0.03": (
-            dataclasses.replace(LONG, step=0.03), UNBIASED, digits),
-        "resume has had 5 epochs already, which epochs=5 must exceed": (SHORT, UNBIASED, digits),
-    }  # fmt: skip
-    for sentence, (flow, net, images) in wrong.items():
-        with pytest.raises(ValueError, match=f"ImageTraining: .*{sentence}"):
-            flow.run(net, images, resume=half)
-    with pytest.raises(ValueError, match="resume must be an ImagePath, got str"):
-        LONG.run(UNBIASED, digits, resume="half.npz")
+        "the same fingerprint of the problem, which was": (UNBIASED, digits, method, LONG),
+        "the same seed of the model, which was 1 and now is 2": (
+            dense_net((12,), alpha=1.5, seed=2, unbiased=True),
+            dark,
+            method,
+            LONG,
+        ),
+        "the same learning_rate of the method, which was 0.01 and now is 0.03": (
+            UNBIASED,
+            dark,
+            Adam(0.03),
+            LONG,
+        ),
+        "has taken 15 steps already": (UNBIASED, dark, method, Epochs(5)),
+    }
+    for sentence, (net, images, method, stop) in wrong.items():
+        with pytest.raises(ValueError, match=f"train: resume .*{sentence}"):
+            train(net, images, method, stop=stop, resume=half, **GIVEN)
+
+
+def test_ten_layers_stay_in_order(digits):
+    net = conv_net("-".join(["2"] * 10 + ["FC"]))
+    path = train(net, digits, SGD(0.1), batch=BATCH, stop=Steps(1))
+    assert list(path.parameters) == list(net.start(digits))
+    norms = [np.linalg.norm(part) for part in path.parameters.values()]
+    np.testing.assert_allclose(path.dataset.layer_norm[-1], norms, rtol=1e-6)
 
 
 # ---------------------------------------------------------------- bad input
 
 
-SETTINGS = {
-    "optimizer": ({"optimizer": "sdg"}, "unknown optimizer 'sdg'; did you mean sgd"),
-    "step": ({"step": 0}, "step must be > 0"),
-    "epochs": ({"epochs": 0}, "epochs must be at least 1, got 0"),
-    "batch": ({"batch": 0}, "batch must be at least 1, got 0"),
-    "momentum": ({"momentum": 1}, "momentum must be >= 0 and below 1, got 1"),
-    "until": ({"until": 1.5}, "until must be an accuracy above 0 and at most 1, got 1.5"),
-    "until percent": ({"until": 0}, "until must be an accuracy above 0 and at most 1, got 0"),
-    "until_loss": ({"until_loss": 0}, "until_loss must be > 0"),
-    "part": ({"part": "first"}, "unknown part 'first'"),
-    "precision": ({"precision": "half"}, "unknown precision 'half'; known: single, double"),
-    "record": ({"record": [6]}, "record must stay within epochs=5, got 6"),
-    "twin": ({"part": "output", "twin": True}, "twin must be False with part='output'"),
-}
-
-
-@pytest.mark.parametrize("case", SETTINGS)
-def test_bad_settings_get_one_sentence(case):
-    wrong, sentence = SETTINGS[case]
-    with pytest.raises(ValueError, match=sentence) as caught:
-        ImageTraining(**({"step": 0.1, "epochs": 5} | wrong))
-    assert str(caught.value).startswith("ImageTraining: ")
-    assert "\n" not in str(caught.value)
-
-
 def test_bad_problems_get_one_sentence(digits):
-    flow = ImageTraining(0.1, 5)
     nan = np.full_like(digits.test_images, np.nan)
+    epochs = {"stop": Epochs(2), "batch": 8}
     wrong = {
-        "batch must be at most 192, the training images there are, got 256": (NET, digits),
-        "the model must be an ImageNet, got str": ("net", digits),
-        "the problem must be Images, got int": (NET, 3),
+        "batch must be at most the 192 samples": (NET, digits, {**epochs, "batch": 256}),
+        "the model must be a net on images, got DiagonalNet; use dense_net": (
+            tacit.DiagonalNet(alpha=1.0),
+            digits,
+            epochs,
+        ),
         "train labels must be between 0 and 4, got 0 to 9": (
-            NET, dataclasses.replace(digits, classes=digits.classes[:5])),
-        "test images must be finite": (NET, dataclasses.replace(digits, test_images=nan)),
+            NET,
+            dataclasses.replace(digits, classes=digits.classes[:5]),
+            epochs,
+        ),
+        "test images must be finite": (NET, dataclasses.replace(digits, test_images=nan), epochs),
         "as many test images as labels and at least one, got 60 and 0": (
-            NET, dataclasses.replace(digits, test_labels=digits.test_labels[:0])),
-    }  # fmt: skip
-    for sentence, (net, images) in wrong.items():
-        small = flow if "batch" in sentence else dataclasses.replace(flow, batch=8)
-        with pytest.raises(ValueError, match=sentence):
-            small.run(net, images)
+            NET,
+            dataclasses.replace(digits, test_labels=digits.test_labels[:0]),
+            epochs,
+        ),
+        "Near needs a linear predictor": (
+            NET,
+            digits,
+            {**epochs, "stop": [Epochs(2), Near([1.0, 0.0], 3.0)]},
+        ),
+        "Below looks at layer_norm, which is not recorded here": (
+            NET,
+            digits,
+            {**epochs, "stop": [Epochs(2), Below("layer_norm", 0.1)]},
+        ),
+        "Below looks at test_error, which is not recorded here; there are loss, log_loss": (
+            NET,
+            digits,
+            {**epochs, "stop": [Epochs(2), Below("test_error", 0.1)]},
+        ),
+        r"At\(epochs=...\) must stay within the 2 epochs of this run, got 6": (
+            NET,
+            digits,
+            {**epochs, "record": At(epochs=[6])},
+        ),
+        "Epochs needs batch=": (NET, digits, {"stop": Epochs(2)}),
+    }
+    for sentence, (net, images, more) in wrong.items():
+        with pytest.raises(ValueError, match=sentence) as caught:
+            train(net, images, SGD(0.1), **more)
+        assert "\n" not in str(caught.value)
+    with pytest.raises(ValueError, match="OutputLayer: the net must be one on images, got str"):
+        OutputLayer("net")
+    with pytest.raises(ValueError, match="or a net on images, got str"):
+        Linearized("net")
+    with pytest.raises(ValueError, match="unknown precision 'half'; known: single, double"):
+        dense_net(precision="half")
 
 
-def test_states_begin_at_the_start(digits):
-    task = make_task(NET, digits, "all", np.float32)
-    state = begin(task, LONG.rule, ("net", "twin"))
-    assert_close(task.whole(state["twin"][0]), NET.start(digits).values(), 0)
+# ---------------------------------------------------------------- penalties
+
+
+def test_a_quadratic_penalty_is_weight_decay_also_at_black_pixels(dark):
+    net, given = double(NET), {"batch": BATCH, "stop": Epochs(2)}
+    path = train(net, dark, SGD(0.1), penalty=0.15 * tacit.L2(), **given)
+    decayed = train(net, dark, SGD(0.1, weight_decay=0.3), **given)
+    assert_close(path.parameters, decayed.parameters.values(), 1e-12)
+    square = sum(np.sum(part**2) for part in path.parameters.values())
+    last = path.dataset.isel(time=-1)
+    assert float(last.penalty) == pytest.approx(0.15 * square)
+    assert float(last.objective) == pytest.approx(float(last.loss) + 0.15 * square)
+    assert "penalty" not in decayed.dataset
+
+
+def test_a_proximal_step_on_a_net_sets_weights_to_zero(dark):
+    from tacit.training.descent.methods import Proximal
+
+    net, rate, weight = double(NET), 0.05, 2.0
+    path = train(net, dark, Proximal(rate), penalty=weight * tacit.L1(), stop=Steps(1))
+    hand = ByHand(net.start(dark))
+    X = np.float64(dark.train_images).reshape(192, -1)
+    slopes = hand.gradient(hand.start, X, dark.train_labels)
+    for found, w, slope in zip(path.parameters.values(), hand.start, slopes, strict=True):
+        moved = w - rate * slope
+        shrunk = np.sign(moved) * np.maximum(np.abs(moved) - rate * weight, 0)
+        np.testing.assert_allclose(found, shrunk, rtol=1e-12, atol=1e-12)
+        assert (found == 0).any()

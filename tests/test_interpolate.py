@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 import tacit
-from tacit.bias.explicit import R
-from tacit.bias.interpolate import interpolate, interpolate_path
-from tacit.bias.norms import L1, L2, Lp
-from tacit.bias.q import Q
 from tacit.records import Kind
+from tacit.regularizers.explicit import R
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import interpolate_path
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("tacit")

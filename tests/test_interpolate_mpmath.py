@@ -133,8 +133,8 @@ def test_the_explicit_regularizer_is_the_distance_from_the_start():
         options={"maxiter": 1000, "ftol": 1e-15},
     )  # fmt: skip
     nearest = found.x[:d] ** 2 - found.x[d:] ** 2
-    assert np.abs(interpolate(X, y, R(alpha, shape=shape)).beta - nearest).max() < 1e-6
-    assert np.abs(interpolate(X, y, Q(2, alpha, shape=shape)).beta - nearest).max() > 1e-3
+    assert np.abs(interpolate(X, y, R(alpha=alpha, shape=shape)).beta - nearest).max() < 1e-6
+    assert np.abs(interpolate(X, y, Q(2, alpha=alpha, shape=shape)).beta - nearest).max() > 1e-3
 
 
 # beta / mu runs over 600 decades at log mu = 0, and mu itself leaves the floats at the others

@@ -12,9 +12,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.probes import compiled_functions
-from tacit.probes.kernel_regression import kernel_regression
-from tacit.probes.kernels import gradient_turn, tangent_kernel
+from tacit.measures.kernels import compiled as compiled_functions
+from tacit.measures.kernels.regression import kernel_regression
+from tacit.measures.kernels.tangent import gradient_turn, tangent_kernel
 
 RNG = np.random.default_rng(0)
 X, Y, PARAMS = RNG.normal(size=(6, 4)), RNG.normal(size=6), RNG.normal(size=4)
@@ -182,3 +182,11 @@ def test_rows_that_mix_are_noticed_in_later_calls_too():
     tangent_kernel(mixed, [PARAMS, np.array(0.0)], X)
     with pytest.raises(ValueError, match="not depend on the other rows"):
         tangent_kernel(mixed, [PARAMS, np.array(1.0)], X)
+
+
+def test_a_function_without_a_module_is_taken():
+    made: dict = {"__builtins__": __builtins__}
+    exec("def outputs(w, x):\n    return x @ w**2", made)
+    assert made["outputs"].__module__ is None
+    kernel = tangent_kernel(made["outputs"], np.array([1.0, 2.0]), np.eye(2))
+    assert np.allclose(kernel, np.diag([4.0, 16.0]))

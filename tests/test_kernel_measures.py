@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.probes.kernel_measures import effective_rank, kernel_alignment, participation_ratio
+from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 
 ONE = settings(deadline=None, derandomize=True, max_examples=40)
 SEEDS = st.integers(0, 10**6)

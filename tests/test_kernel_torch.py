@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.probes.kernel_arguments import arguments
+from tacit.measures.kernels.arguments import arguments
 
 torch = pytest.importorskip("torch")
 

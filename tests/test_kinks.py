@@ -3,6 +3,7 @@
 The paths of such nets take test samples, so that the jump of the test curve can be read.
 """
 
+import dataclasses
 import re
 
 import numpy as np
@@ -10,6 +11,9 @@ import pytest
 
 import tacit
 from tacit.records import Kind
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.exact.stiff.integrator import StiffIntegrator
+from tacit.training.exact.task import Moment, task
 
 RATE = 0.01
 
@@ -22,21 +26,24 @@ def problems(seed=0, samples=20):
 
 
 def recommended(path):
-    call = re.search(r"use (WeightDecay\(.*\)|GradientDescent\(.*\)), whose", path.outcome.sentence)
-    return eval(call.group(1), {name: getattr(tacit, name) for name in tacit.__all__})
+    """The method and the stop rule that the sentence names."""
+    calls = re.search(r"use (\S.*\)) with stop=(\S+\)), whose", path.outcome.sentence)
+    known = {"GradientDescent": GradientDescent, "Steps": tacit.Steps}
+    return tuple(eval(call, known) for call in calls.groups())
 
 
 @pytest.mark.parametrize("kind", [0, 1])
 @pytest.mark.parametrize("rate", [RATE, 0.0])
 def test_a_flow_that_stops_at_a_kink_says_so_and_what_it_recommends_works(kind, rate):
     net, problem = tacit.relu_net(2, 20, alpha=1.0, seed=1), problems()[kind]
-    flow = tacit.ParameterFlow(rtol=1e-5, t_max=20.0)
-    stalled = tacit.WeightDecay(flow, rate).run(net, problem)
+    flow = tacit.ParameterFlow(rtol=1e-5, weight_decay=rate)
+    stalled = tacit.train(net, problem, flow, stop=tacit.Time(20.0))
     assert stalled.outcome.kind is Kind.STALLED
     assert stalled.t < 10
     assert "the gradient jumps there (a kink" in stalled.outcome.sentence
     assert "raise rtol" not in stalled.outcome.sentence
-    path = recommended(stalled).run(net, problem)
+    method, stop = recommended(stalled)
+    path = tacit.train(net, problem, method, stop=stop)
     assert path.outcome.kind is Kind.SOLVED
     assert path.t == pytest.approx(20.0, rel=0.01)
     assert path.log_loss < stalled.log_loss - 0.3
@@ -57,17 +64,13 @@ def test_a_smooth_net_that_gives_up_is_not_told_of_kinks():
         return jnp.tanh(X @ w[:60].reshape(3, 20)) @ w[60:80]
 
     net = tacit.FunctionModel(smooth, np.random.default_rng(0).normal(size=80))
-    path = tacit.WeightDecay(tacit.ParameterFlow(rtol=1e-6, t_max=20.0), RATE).run(
-        net, problems()[0]
-    )
+    flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=RATE)
+    path = tacit.train(net, problems()[0], flow, stop=tacit.Time(20.0))
     assert path.outcome.kind is Kind.SOLVED
-    from tacit.flows.tangent_march import Moment, TangentMarch
-    from tacit.flows.tangent_task import task
-
     job = task("test", net, problems()[0])
-    march = TangentMarch("test", job.samples, job.loss, job.start, RATE, 1e-6)
+    system = StiffIntegrator("test", job.samples, job.loss, job.start, RATE, 1e-6)
     moment = Moment(path.t, path.parameters, path.predictions)
-    assert march._kink(moment, 20.0) is None
+    assert system._kink(moment, 20.0) is None
 
 
 @pytest.mark.parametrize("method", ["descent", "flow"])
@@ -78,11 +81,12 @@ def test_test_samples_give_the_jump_of_a_path_without_a_predictor(method):
         return jnp.tanh(X @ w[:60].reshape(3, 20)) @ w[60:80]
 
     net = tacit.FunctionModel(smooth, np.random.default_rng(0).normal(size=80))
-    problem, test = problems()[0], problems(seed=1, samples=200)[0]
-    flow = tacit.ParameterFlow(rtol=1e-6, t_max=100.0)
+    test = problems(seed=1, samples=200)[0]
+    problem = dataclasses.replace(problems()[0], test=test)
+    flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=0.001)
     if method == "descent":
-        flow = tacit.GradientDescent(0.005, 20000)
-    path = tacit.WeightDecay(flow, 1e-3).run(net, problem, test=test)
+        flow = GradientDescent(0.005, weight_decay=0.001)
+    path = tacit.train(net, problem, flow, stop=tacit.Time(100.0))
     found = path.dataset
     last = np.asarray(net.predict(path.parameters, test.X))
     assert found.test_accuracy.values[-1] == np.mean(np.sign(last) == test.y)
@@ -94,24 +98,29 @@ def test_test_samples_give_the_jump_of_a_path_without_a_predictor(method):
     assert np.isfinite(read.t1)
 
 
-def test_test_samples_where_they_do_not_belong_are_refused():
+def test_test_samples_of_another_kind_are_refused():
     problem, other = problems()
-    descent = tacit.GradientDescent(0.05, 10)
-    net = tacit.relu_net(2, 20, alpha=1.0)
-    with pytest.raises(ValueError, match="records no test samples; wrap ParameterFlow"):
-        tacit.WeightDecay(tacit.DualFlow(t_max=1.0), 1e-3).run(
-            tacit.DiagonalNet(2, alpha=1.0), problem, test=problem
-        )
-    with pytest.raises(ValueError, match="its path keeps the predictor"):
-        descent.run(tacit.DiagonalNet(2, alpha=1.0), problem, test=problem)
-    with pytest.raises(ValueError, match="test must be a Regression or a Classification"):
-        descent.run(net, problem, test=other)
+    with pytest.raises(ValueError, match="test must be a Classification too, got Regression"):
+        dataclasses.replace(problem, test=other)
+
+
+@pytest.mark.parametrize("flow", [tacit.DualFlow, tacit.ParameterFlow])
+@pytest.mark.parametrize("rate", [0.0, 0.01])
+def test_test_samples_of_a_linear_predictor(flow, rate):
+    problem, test = tacit.separable_points(6, 4, seed=1), tacit.separable_points(50, 4, seed=2)
+    problem = dataclasses.replace(problem, test=test)
+    net, method = tacit.DiagonalNet(2, alpha=1.0), flow(weight_decay=rate)
+    found = tacit.train(net, problem, method, stop=tacit.Time(20.0)).dataset
+    margins = found.predictor.values @ test.signed_rows.T
+    np.testing.assert_allclose(found.test_loss, np.exp(-margins).mean(axis=1), rtol=1e-12)
+    shares = np.where(margins == 0, 0.5, margins > 0).mean(axis=1)
+    np.testing.assert_allclose(found.test_accuracy, shares, rtol=1e-12)
 
 
 def test_test_samples_of_a_regression():
-    _, problem = problems()
-    _, test = problems(seed=1)
+    test = problems(seed=1)[1]
+    problem = dataclasses.replace(problems()[1], test=test)
     net = tacit.relu_net(2, 20, alpha=1.0)
-    path = tacit.GradientDescent(1e-3, 50).run(net, problem, test=test)
+    path = tacit.train(net, problem, GradientDescent(1e-3), stop=tacit.Steps(50))
     last = np.asarray(net.predict(path.parameters, test.X))
     assert path.dataset.test_loss.values[-1] == pytest.approx(np.sum((last - test.y) ** 2))

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2
-from tacit.flows.descent import GradientDescent
-from tacit.flows.dual import DualFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.stopping import LogLoss
+from tacit import Interpolated, Steps, Time, train
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.models.linearized import Linearized
 from tacit.precision import double_precision
 from tacit.problems import sparse_regression
 from tacit.problems.classification import three_points
+from tacit.regularizers.norms import L2
+from tacit.solvers.interpolate import interpolate
+from tacit.training.descent.methods import GradientDescent, NormalizedDescent
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import LogLoss
 
 D = 5
 SHAPE = np.random.default_rng(0).uniform(0.5, 2, D) * np.array([1, -1, 1, 1, -1])
@@ -79,36 +79,38 @@ def test_change_does_not_cancel_far_from_zero():
     assert np.abs(plain / exact - 1).max() > 1e-12
 
 
-@pytest.mark.parametrize("flow", [ParameterFlow(), GradientDescent(step=0.005, steps=30_000)])
-def test_on_regression_it_ends_at_the_least_move_in_its_slopes(flow):
+@pytest.mark.parametrize(
+    ("flow", "stop"), [(ParameterFlow(), None), (GradientDescent(0.005), Steps(30_000))]
+)
+def test_on_regression_it_ends_at_the_least_move_in_its_slopes(flow, stop):
     problem = sparse_regression(samples=3, dimension=D, sparsity=2, seed=0)
-    path = flow.run(Linearized(DiagonalNet(2, alpha=0.5)), problem)
+    path = train(Linearized(DiagonalNet(2, alpha=0.5)), problem, flow, stop=stop)
     least = interpolate(problem.X, problem.y, L2()).beta
     np.testing.assert_allclose(path.predictor, least, atol=1e-8)
-    itself = ParameterFlow().run(DiagonalNet(2, alpha=0.5), problem)
+    itself = train(DiagonalNet(2, alpha=0.5), problem, ParameterFlow())
     assert np.abs(itself.predictor - least).max() > 1e-2
 
 
 @pytest.mark.parametrize("loss", ["exp", "logistic"])
 @pytest.mark.parametrize("depth", [2, 3])
 def test_its_flow_is_that_of_a_linear_model_with_a_faster_clock(depth, loss):
-    problem, alpha = three_points("M-F3d", loss), 0.7
+    problem, alpha = three_points("M-F3d", loss=loss), 0.7
     twin = Linearized(DiagonalNet(depth, alpha=alpha))
-    path = ParameterFlow(until=LogLoss(-1e4)).run(twin, problem)
+    path = train(twin, problem, ParameterFlow(), stop=LogLoss(-1e4))
     linear = Reparametrized(lambda w: w, 0.0, signed=False)
-    plain = ParameterFlow(until=LogLoss(-1e4)).run(linear, problem)
+    plain = train(linear, problem, ParameterFlow(), stop=LogLoss(-1e4))
     at = 2 * (depth * alpha ** (depth - 1)) ** 2  # squared slopes of a coordinate
     np.testing.assert_allclose(path.predictor, plain.predictor, rtol=1e-8)
     gap = float(plain.dataset.log_t[-1] - path.dataset.log_t[-1])
     assert gap == pytest.approx(np.log(at), abs=1e-7)
-    curved = ParameterFlow(until=LogLoss(-1e4)).run(DiagonalNet(depth, alpha=alpha), problem)
+    curved = train(DiagonalNet(depth, alpha=alpha), problem, ParameterFlow(), stop=LogLoss(-1e4))
     assert np.abs(curved.predictor / plain.predictor - 1).max() > 1e-2
 
 
 def test_its_flow_is_the_linear_flow_integrated_in_time():
     problem, t = three_points("M-F3c"), 3.0
     twin, Z = Linearized(DiagonalNet(2, alpha=0.3)), problem.signed_rows
-    path = ParameterFlow(t_max=t).run(twin, problem)
+    path = train(twin, problem, ParameterFlow(), stop=[Interpolated(), Time(t)])
     rate = 2 * (2 * 0.3) ** 2 / len(Z)
     run = solve_ivp(lambda _, b: rate * np.exp(-Z @ b) @ Z, (0, t), np.zeros(3), rtol=1e-11,
                     atol=1e-12)  # fmt: skip
@@ -118,8 +120,9 @@ def test_its_flow_is_the_linear_flow_integrated_in_time():
 
 def test_normalized_descent_trains_it_too():
     problem, twin = three_points("M-F3b"), Linearized(DiagonalNet(2, alpha=1.0))
-    flow = ParameterFlow(until=LogLoss(-5)).run(twin, problem).predictor
-    ends = [NormalizedDescent(h, 10**6, LogLoss(-5)).run(twin, problem) for h in (1e-3, 1e-4)]
+    flow = train(twin, problem, ParameterFlow(), stop=LogLoss(-5)).predictor
+    stop = [Steps(10**6), LogLoss(-5)]
+    ends = [train(twin, problem, NormalizedDescent(h), stop=stop) for h in (1e-3, 1e-4)]
     gaps = [np.abs(end.predictor - flow).max() for end in ends]
     assert gaps[1] < 5e-3
     assert gaps[0] > 3 * gaps[1]
@@ -131,8 +134,8 @@ def test_large_starts_follow_their_twin():
     alphas = np.array([3.0, 6.0, 12.0])
     for alpha in alphas:
         net = DiagonalNet(2, alpha=alpha)
-        real = DualFlow(until=rule, rtol=1e-12).run(net, problem).predictor
-        twin = ParameterFlow(until=rule).run(Linearized(net), problem).predictor
+        real = train(net, problem, DualFlow(rtol=1e-12), stop=rule).predictor
+        twin = train(Linearized(net), problem, ParameterFlow(), stop=rule).predictor
         distances.append(np.abs(real - twin).max())
     slope = np.polyfit(np.log(alphas), np.log(distances), 1)[0]
     assert slope == pytest.approx(-4, abs=0.2)

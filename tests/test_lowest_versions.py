@@ -22,7 +22,7 @@ from lowest_versions import PROJECT, floor, requirements
 ROOT = Path(__file__).parent.parent
 TABLE = tomllib.loads(PROJECT.read_text())["project"]
 EXTRAS = TABLE["optional-dependencies"]
-LIBRARIES = {"jax", "matplotlib", "numpy", "optax", "scipy", "sympy", "xarray"}
+LIBRARIES = {"jax", "matplotlib", "numpy", "scipy", "sympy", "xarray"}
 
 
 def test_the_pins_cover_every_requirement():

@@ -1,5 +1,6 @@
 """The multiplication table under decay: figure L-F3a, claim L-table, and what would refute it."""
 
+import dataclasses
 import json
 import math
 
@@ -7,18 +8,17 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit import store
-from tacit.bias.spectral import Frobenius
+from tacit import Time, store, train
 from tacit.claims.lyu import table
 from tacit.figures import lyu_f3_table  # noqa: F401 registers L-F3a
 from tacit.figures.registry import draw, figures, make, save
 from tacit.figures.table_completion import MeanLoss, limits, seen_pairs, tangent_kernel
-from tacit.flows import parameter
-from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
 from tacit.models.factorization import DifferenceFactorization
 from tacit.problems.matrices import multiplication_table
 from tacit.records import NumericalError
+from tacit.regularizers.spectral import Frobenius
+from tacit.training.exact import parameter
+from tacit.training.exact.parameter import ParameterFlow
 
 REFUTED = ("fails", "inconclusive")
 SMALL = {"dimension": 12, "fraction": 0.4, "seed": 1, "decays": [1e-4, 1e-6], "records": 80}
@@ -33,15 +33,20 @@ def made():
 
 def decayed(problem, alpha, rate, t):
     """A run to time t, in the units of the sum of squares."""
-    flow = ParameterFlow(t_max=t, rtol=1e-9)
-    return WeightDecay(flow, rate).run(DifferenceFactorization(alpha=alpha), problem)
+    flow = ParameterFlow(rtol=1e-9, weight_decay=rate)
+    return train(DifferenceFactorization(alpha=alpha), problem, flow, stop=Time(t))
 
 
 # units, data and limits
 
 
 def test_descent_on_the_mean_reaches_the_same_matrix():
-    problem, decay, step, alpha = multiplication_table(5, 0.5, mirrored=False), 1e-2, 1e-3, 1.0
+    problem, decay, step, alpha = (
+        multiplication_table(5, fraction=0.5, mirrored=False),
+        1e-2,
+        1e-3,
+        1.0,
+    )
     mean = MeanLoss(problem.samples, decay)
     U = V = alpha * np.eye(5)
     i, j = problem.entries.T
@@ -51,10 +56,10 @@ def test_descent_on_the_mean_reaches_the_same_matrix():
         U, V = (U - step * ((G + G.T) @ U + decay * U), V + step * ((G + G.T) @ V - decay * V))
     path = decayed(problem, alpha, mean.rate, 4 / mean.samples)
     assert mean.time(path.t) == pytest.approx(4.0, rel=1e-12)
-    np.testing.assert_allclose(U @ U.T - V @ V.T, path.matrix, atol=5e-4)
+    np.testing.assert_allclose(U @ U.T - V @ V.T, path.predictor, atol=5e-4)
     # without the conversion it is another matrix
-    wrong = decayed(problem, alpha, decay, 4.0).matrix
-    assert np.abs(wrong - path.matrix).max() > 5e-3
+    wrong = decayed(problem, alpha, decay, 4.0).predictor
+    assert np.abs(wrong - path.predictor).max() > 5e-3
 
 
 def test_a_share_of_entries_shows_this_share_of_pairs():
@@ -69,21 +74,21 @@ def test_a_share_of_entries_shows_this_share_of_pairs():
 
 @pytest.mark.parametrize("share", [0.3, 3.0])
 def test_the_kernel_from_the_matrix_is_that_of_the_parameters(share):
-    problem, alpha, rate = multiplication_table(6, 0.6, seed=2, mirrored=False), 2.0, 1e-2
+    problem, alpha, rate = multiplication_table(6, fraction=0.6, seed=2, mirrored=False), 2.0, 1e-2
     path = decayed(problem, alpha, rate, share / rate)
     J = DifferenceFactorization(alpha=alpha).jacobian(path.parameters, problem.design)
     product = alpha**2 * math.exp(-2 * share)
-    found = tangent_kernel(problem, path.matrix, product)
+    found = tangent_kernel(problem, path.predictor, product)
     np.testing.assert_allclose(found, J @ J.T, rtol=1e-5, atol=1e-5 * np.abs(J @ J.T).max())
-    assert np.abs(tangent_kernel(problem, path.matrix, 2 * product) - J @ J.T).max() > 0.01
+    assert np.abs(tangent_kernel(problem, path.predictor, 2 * product) - J @ J.T).max() > 0.01
 
 
 def test_the_preset_s_seed_tells_the_table_and_others_need_not():
     quick = figures()["L-F3a"].presets["quick"]
     share = seen_pairs(quick["fraction"])
-    told = multiplication_table(quick["dimension"], share, quick["seed"])
+    told = multiplication_table(quick["dimension"], fraction=share, seed=quick["seed"])
     assert told.test_error(limits(told).nuclear) < 1e-10
-    untold = multiplication_table(quick["dimension"], share, 9)
+    untold = multiplication_table(quick["dimension"], fraction=share, seed=9)
     found = limits(untold)
     assert untold.test_error(found.nuclear) > 1e-3
     assert found.value < np.linalg.norm(untold.truth, "nuc") - 1e-4
@@ -188,7 +193,10 @@ def test_another_norm_is_refuted(small):
 
 
 def test_a_decay_of_another_rate_is_refuted(small):
-    small.setattr(table, "WeightDecay", lambda flow, rate: WeightDecay(flow, 0.1 * rate))
+    slow = lambda model, problem, method, **rest: train(  # noqa: E731
+        model, problem, dataclasses.replace(method, weight_decay=0.1 * method.weight_decay), **rest
+    )
+    small.setattr(table, "train", slow)
     assert tacit.verify("L-table").status in REFUTED
 
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
 
-from tacit.bias.interpolate import interpolate
-from tacit.bias.margin_path import max_margin_path
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.problems.classification import three_points
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.max_margin import max_margin
 
 MUS = np.logspace(3, -8, 23)
 

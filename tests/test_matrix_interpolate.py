@@ -1,4 +1,4 @@
-"""interpolate_matrix against semidefinite programs, general minimisers, vectors and limits."""
+"""Matrices of least norm against semidefinite programs, general minimisers, vectors and limits."""
 
 import cvxpy
 import numpy as np
@@ -7,13 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from tacit.bias.interpolate import interpolate
-from tacit.bias.matrix_interpolate import interpolate_matrix
-from tacit.bias.matrix_measurements import Sensed
-from tacit.bias.matrix_solution import graph_distance, kkt
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
-from tacit.bias.spectral import Frobenius, Nuclear, Schatten
 from tacit.problems.matrices import (
     Completion,
     commuting_sensing,
@@ -21,6 +14,13 @@ from tacit.problems.matrices import (
     low_rank_completion,
 )
 from tacit.records import Kind, NumericalError
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.matrices.interpolate import matrix_interpolant
+from tacit.solvers.matrices.measurements import Sensed
+from tacit.solvers.matrices.solution import graph_distance, kkt
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("tacit")
@@ -73,13 +73,13 @@ MAKERS = {"sensed": sensed, "seen": seen}
 )
 def test_the_nuclear_norm_against_a_semidefinite_program(make, shape, rank, samples, seed):
     problem = make(shape, rank, samples, seed)
-    solution, other = interpolate_matrix(problem, Nuclear()), least_nuclear_norm(problem)
+    solution, other = matrix_interpolant(problem, Nuclear()), least_nuclear_norm(problem)
     assert solution.value == pytest.approx(Nuclear()(other), rel=1e-7)
     assert solution.value <= Nuclear()(other) * (1 + 1e-8)  # ours is the more accurate one
     if "only minimiser" in solution.outcome.sentence:
         assert solution.matrix == pytest.approx(other, abs=2e-4)
     # the control: the Frobenius fit is no nuclear one
-    control = interpolate_matrix(problem, Frobenius()).matrix
+    control = matrix_interpolant(problem, Frobenius()).matrix
     assert Nuclear()(control) > solution.value * (1 + 1e-5)
 
 
@@ -105,10 +105,10 @@ def minimise_over_fits(problem, reg):
 @pytest.mark.parametrize("q", [Q(2, alpha=0.4), Q(3, alpha=0.6), Q(6, mu=0.05)], ids=str)
 def test_schatten_against_a_general_minimiser(make, shape, q):
     problem, reg = make(shape, 2, 6, 5), Schatten(q)
-    solution, (other, value) = interpolate_matrix(problem, reg), minimise_over_fits(problem, reg)
+    solution, (other, value) = matrix_interpolant(problem, reg), minimise_over_fits(problem, reg)
     assert solution.value == pytest.approx(value, rel=1e-9)
     assert solution.matrix == pytest.approx(other, abs=1e-5 * np.abs(other).max())
-    control = interpolate_matrix(problem, Schatten(Q(q.depth, log_alpha=q.log_alpha - 1))).matrix
+    control = matrix_interpolant(problem, Schatten(Q(q.depth, log_alpha=q.log_alpha - 1))).matrix
     assert np.abs(control - other).max() > 1e-3 * np.abs(other).max()
 
 
@@ -119,22 +119,22 @@ def test_schatten_against_a_general_minimiser(make, shape, q):
 )  # fmt: skip
 def test_commuting_measurements_reduce_to_vectors(q, rotated):
     """W Theorem 4: with X_n = B diag(x_n) B^T the minimiser is B diag(beta) B^T."""
-    problem = commuting_sensing(7, 4, seed=3, rotated=rotated)
+    problem = commuting_sensing(samples=4, dimension=7, seed=3, rotated=rotated)
     basis = np.linalg.eigh(problem.measurements[0])[1] if rotated else np.eye(7)
     rows = np.stack([np.diagonal(basis.T @ X @ basis) for X in problem.measurements])
     beta = interpolate(rows, problem.y, q).beta
-    matrix = interpolate_matrix(problem, Schatten(q)).matrix
+    matrix = matrix_interpolant(problem, Schatten(q)).matrix
     assert np.abs(matrix - (basis * beta) @ basis.T).max() < 1e-10
     other = interpolate(rows, problem.y, Q(q.depth, alpha=5.0)).beta
     assert np.abs(matrix - (basis * other) @ basis.T).max() > 1e-5
 
 
 def test_the_limits_agree_with_vectors_too():
-    problem = commuting_sensing(7, 4, seed=3, rotated=False)
+    problem = commuting_sensing(samples=4, dimension=7, seed=3, rotated=False)
     rows = np.diagonal(problem.measurements, axis1=1, axis2=2)
     for reg, vector in ((Nuclear(), L1()), (Frobenius(), L2())):
         beta = interpolate(rows, problem.y, vector).beta
-        assert interpolate_matrix(problem, reg).matrix == pytest.approx(np.diag(beta), abs=1e-8)
+        assert matrix_interpolant(problem, reg).matrix == pytest.approx(np.diag(beta), abs=1e-8)
 
 
 shapes = st.tuples(st.integers(1, 6), st.integers(1, 6))
@@ -150,7 +150,7 @@ def test_no_other_fit_is_better(reg, seed, shape, rank, share, kind):
     """Any shape, rank and number of samples: certified, and optimal as such."""
     samples = 1 + round(share * (shape[0] * shape[1] - 1))
     problem = MAKERS[kind](shape, min(rank, *shape), samples, seed)
-    solution = interpolate_matrix(problem, reg)
+    solution = matrix_interpolant(problem, reg)
     assert solution.residual < 1e-12
     assert solution.kkt < 1e-8
     null = np.linalg.svd(problem.design)[2][samples:]
@@ -170,15 +170,15 @@ def test_values_over_many_decades(seed, decades):
     sizes = 10.0 ** -np.random.default_rng(seed).uniform(0, decades, 14)
     uneven = Completion(problem.shape, problem.entries, problem.y * sizes)
     for reg in (Nuclear(), Schatten(Q(2, log_alpha=-20))):
-        solution = interpolate_matrix(uneven, reg)
+        solution = matrix_interpolant(uneven, reg)
         assert max(solution.kkt, solution.residual) < 1e-8
 
 
 def test_the_certificate_notices_errors():
-    problem = gaussian_sensing(5, 2, 9, seed=1)
+    problem = gaussian_sensing(samples=9, dimension=5, rank=2, seed=1)
     wrong = 1e-3 * np.random.default_rng(0).normal(size=(5, 5))
     for reg in REGULARIZERS.values():
-        solution = interpolate_matrix(problem, reg)
+        solution = matrix_interpolant(problem, reg)
         assert kkt(problem, reg, solution.matrix, solution.dual) < 1e-8
         assert kkt(problem, reg, solution.matrix + wrong, solution.dual) > 1e-5
         assert kkt(problem, reg, solution.matrix, 1.001 * solution.dual) > 1e-5
@@ -196,8 +196,8 @@ def test_the_certificate_s_distance_is_the_nearest_pair():
 
 def test_exact_recovery_of_rank_one():
     """W Figure 5's problem: 60 entries of a 10 x 10 matrix of rank one."""
-    problem = low_rank_completion(10, 1, 60, seed=0)
-    solution = interpolate_matrix(problem, Nuclear())
+    problem = low_rank_completion(samples=60, dimension=10, rank=1, seed=0)
+    solution = matrix_interpolant(problem, Nuclear())
     assert solution.residual < 1e-14
     assert np.abs(solution.matrix - problem.truth).max() < 1e-12
     assert solution.outcome.sentence == "the only minimiser, of low rank, certified by its dual"
@@ -205,20 +205,20 @@ def test_exact_recovery_of_rank_one():
     assert np.linalg.norm(S, 2) <= 1 + 1e-14
     assert abs(problem.y @ solution.dual / solution.value - 1) < 1e-13
     # the control: the kernel limit leaves what was not observed at zero
-    control = interpolate_matrix(problem, Frobenius()).matrix
+    control = matrix_interpolant(problem, Frobenius()).matrix
     assert np.abs(control - problem.truth).max() > 1
     assert not control[~problem.observed].any()
 
 
 def distances(problem, limit, qs):
-    found = [interpolate_matrix(problem, Schatten(q)).matrix for q in qs]
+    found = [matrix_interpolant(problem, Schatten(q)).matrix for q in qs]
     return np.log([np.linalg.norm(M - limit) for M in found])
 
 
 def test_large_scales_tend_to_frobenius():
     """b(s) = 2 mu s (1 + O(s^2)) with s in proportion to 1/mu: the distance falls as mu^-2."""
-    problem = gaussian_sensing(5, 2, 9, seed=1)
-    limit = interpolate_matrix(problem, Frobenius()).matrix
+    problem = gaussian_sensing(samples=9, dimension=5, rank=2, seed=1)
+    limit = matrix_interpolant(problem, Frobenius()).matrix
     for depth in (2, 3):
         logs = distances(problem, limit, [Q(depth, mu=mu) for mu in (1e2, 1e3)])
         assert np.diff(logs)[0] / np.log(10) == pytest.approx(-2, abs=0.01)
@@ -226,8 +226,8 @@ def test_large_scales_tend_to_frobenius():
 
 def test_small_scales_tend_to_the_nuclear_norm():
     """Depth 3 adds slacks in proportion to alpha; depth 2 is off by one over log(1/alpha)."""
-    problem = gaussian_sensing(5, 2, 9, seed=1)
-    solution = interpolate_matrix(problem, Nuclear())
+    problem = gaussian_sensing(samples=9, dimension=5, rank=2, seed=1)
+    solution = matrix_interpolant(problem, Nuclear())
     assert "only minimiser" in solution.outcome.sentence
     logs = distances(problem, solution.matrix, [Q(3, alpha=a) for a in (1e-4, 1e-5)])
     assert -np.diff(logs)[0] / np.log(10) == pytest.approx(1, abs=0.01)
@@ -238,20 +238,20 @@ def test_small_scales_tend_to_the_nuclear_norm():
 @pytest.mark.parametrize("depth", [3, 8])
 def test_scales_below_float64_are_the_limit_and_say_so(depth):
     tiny = Schatten(Q(depth, log_alpha=-60))
-    recovered = low_rank_completion(10, 1, 60, seed=0)
-    solution = interpolate_matrix(recovered, tiny)
+    recovered = low_rank_completion(samples=60, dimension=10, rank=1, seed=0)
+    solution = matrix_interpolant(recovered, tiny)
     assert solution.matrix == pytest.approx(recovered.truth, abs=1e-9)
     assert "slacks" in solution.outcome.sentence
     assert solution.kkt < 1e-9
     # where the nuclear norm has a face of minimisers, Q is still strictly convex
     face = Sensed(np.eye(3)[None], np.array([1.0]))
     for reg in (tiny, Schatten(Q(2, log_alpha=-200))):
-        assert interpolate_matrix(face, reg).matrix == pytest.approx(np.eye(3) / 3, abs=1e-9)
+        assert matrix_interpolant(face, reg).matrix == pytest.approx(np.eye(3) / 3, abs=1e-9)
 
 
 def test_a_face_of_minimisers_is_named():
     """Every trace-one positive matrix has trace one: dimension 3 * 4 / 2 - 1."""
-    solution = interpolate_matrix(Sensed(np.eye(3)[None], np.array([1.0])), Nuclear())
+    solution = matrix_interpolant(Sensed(np.eye(3)[None], np.array([1.0])), Nuclear())
     assert solution.outcome.kind is Kind.NOT_UNIQUE
     assert "dimension 5" in solution.outcome.sentence
     assert solution.value == pytest.approx(1, abs=1e-10)
@@ -261,7 +261,7 @@ def test_a_face_of_minimisers_is_named():
 def test_entries_and_their_measurement_matrices_agree(reg):
     problem = seen((4, 5), 2, 11, 4)
     arrays = problem.design.reshape(-1, 4, 5)
-    one, two = interpolate_matrix(problem, reg), interpolate(arrays, problem.y, reg)
+    one, two = matrix_interpolant(problem, reg), interpolate(arrays, problem.y, reg)
     assert one.value == pytest.approx(two.value, rel=1e-9)
     assert one.matrix == pytest.approx(two.matrix, abs=1e-6)
 
@@ -272,13 +272,13 @@ def test_repeated_dependent_and_empty_measurements(reg):
     X, y = problem.matrices, problem.y
     more = np.concatenate([X, X[:2], 3 * X[:1] - X[1:2], 0 * X[:1]])
     values = np.concatenate([y, y[:2], 3 * y[:1] - y[1:2], [0.0]])
-    expected, found = interpolate_matrix(problem, reg), interpolate(more, values, reg)
+    expected, found = matrix_interpolant(problem, reg), interpolate(more, values, reg)
     assert found.matrix == pytest.approx(expected.matrix, abs=1e-7)
     assert max(found.kkt, found.residual) < 1e-9
     assert found.dual.shape == values.shape
     twice = Completion((2, 2), [[0, 0], [0, 0], [1, 1]], [1.0, 1.0, 2.0])
     once = Completion((2, 2), [[0, 0], [1, 1]], [1.0, 2.0])
-    both = [interpolate_matrix(p, reg) for p in (twice, once)]
+    both = [matrix_interpolant(p, reg) for p in (twice, once)]
     assert both[0].matrix == pytest.approx(both[1].matrix, abs=1e-14)
     assert both[0].kkt < 1e-9
 
@@ -290,7 +290,7 @@ def test_zero_and_complete_observations(reg):
     assert not zero.matrix.any()
     assert zero.value == 0
     full = seen((3, 4), 2, 12, 8)
-    complete = interpolate_matrix(full, reg)
+    complete = matrix_interpolant(full, reg)
     assert full.apply(complete.matrix) == pytest.approx(full.y, abs=1e-14)
     assert complete.kkt < 1e-9
 
@@ -299,7 +299,7 @@ def test_zero_and_complete_observations(reg):
 @pytest.mark.parametrize("factor", [1e-100, 1e100])
 def test_units_of_y_and_of_the_measurements(reg, factor):
     problem = sensed((3, 4), 2, 5, 9)
-    plain = interpolate_matrix(problem, reg)
+    plain = matrix_interpolant(problem, reg)
     rescaled = interpolate(factor * problem.matrices, factor * problem.y, reg)
     assert rescaled.matrix == pytest.approx(plain.matrix, abs=1e-9)
     larger = interpolate(problem.matrices, factor * problem.y, reg)
@@ -322,7 +322,7 @@ def test_two_values_for_one_entry_are_infeasible():
         shape, samples, y = (2, 2), 2, np.array([1.0, 1.5])
         entries = np.array([[0, 1], [0, 1]])
 
-    solution = interpolate_matrix(Twice(), Nuclear(), throw=False)
+    solution = matrix_interpolant(Twice(), Nuclear(), throw=False)
     assert solution.outcome.kind is Kind.INFEASIBLE
     assert "(0, 1)" in solution.outcome.sentence
 
@@ -335,7 +335,7 @@ def test_what_is_refused():
         interpolate(X, y, L1())
     with pytest.raises(ValueError, match="2 matrices but y has 3"):
         interpolate(X, np.ones(3), Nuclear())
-    with pytest.raises(ValueError, match=r"expected a spectral regularizer.*L1"):
-        interpolate_matrix(Sensed(X, y), L1())
+    with pytest.raises(ValueError, match=r"interpolate: a matrix needs .* singular values.*L1"):
+        matrix_interpolant(Sensed(X, y), L1())
     with pytest.raises(ValueError, match="finite"):
         interpolate(X * np.inf, y, Nuclear())

@@ -16,11 +16,11 @@ from tacit.problems.matrices import (
 
 ONCE = settings(max_examples=30, deadline=None, derandomize=True)
 PROBLEMS = {
-    "completion": lambda seed: low_rank_completion(5, 2, 11, seed),
+    "completion": lambda seed: low_rank_completion(samples=11, dimension=5, rank=2, seed=seed),
     "oblong": lambda seed: Completion((2, 5), [[0, 4], [1, 2], [0, 0]], [1.0, 2.0, seed]),
-    "sensing": lambda seed: gaussian_sensing(4, 2, 7, seed),
-    "commuting": lambda seed: commuting_sensing(5, 3, seed, rank=2),
-    "table": lambda seed: multiplication_table(6, 0.4, seed),
+    "sensing": lambda seed: gaussian_sensing(samples=7, dimension=4, rank=2, seed=seed),
+    "commuting": lambda seed: commuting_sensing(samples=3, dimension=5, seed=seed, rank=2),
+    "table": lambda seed: multiplication_table(6, fraction=0.4, seed=seed),
 }
 everyone = pytest.mark.parametrize("name", PROBLEMS)
 
@@ -49,8 +49,11 @@ def test_the_same_data_as_regression(name):
 
 def test_the_truth_has_the_rank_that_was_asked_for():
     for rank in (1, 3):
-        for problem in (low_rank_completion(6, rank, 9, 1), gaussian_sensing(6, rank, 9, 1),
-                        commuting_sensing(6, 4, 1, rank=rank)):  # fmt: skip
+        for problem in (
+            low_rank_completion(samples=9, dimension=6, rank=rank, seed=1),
+            gaussian_sensing(samples=9, dimension=6, rank=rank, seed=1),
+            commuting_sensing(samples=4, dimension=6, seed=1, rank=rank),
+        ):
             assert np.linalg.matrix_rank(problem.truth) == rank
 
 
@@ -59,20 +62,25 @@ def test_commuting_measurements_commute_and_gaussian_ones_do_not():
         A, B = problem.measurements[:2]
         return np.abs(A @ B - B @ A).max()
 
-    assert spread(commuting_sensing(6, 4, 0)) < 1e-14
-    assert spread(gaussian_sensing(6, 2, 4, 0)) > 1e-3
-    plain = commuting_sensing(6, 4, 0, rotated=False)
+    assert spread(commuting_sensing(samples=4, dimension=6, seed=0)) < 1e-14
+    assert spread(gaussian_sensing(samples=4, dimension=6, rank=2, seed=0)) > 1e-3
+    plain = commuting_sensing(samples=4, dimension=6, seed=0, rotated=False)
     assert not plain.measurements[:, ~np.eye(6, dtype=bool)].any()
-    truth = commuting_sensing(6, 4, 0).truth
-    assert np.abs(truth @ commuting_sensing(6, 4, 0).measurements[0]
-                  - commuting_sensing(6, 4, 0).measurements[0] @ truth).max() < 1e-14  # fmt: skip
+    truth = commuting_sensing(samples=4, dimension=6, seed=0).truth
+    assert (
+        np.abs(
+            truth @ commuting_sensing(samples=4, dimension=6, seed=0).measurements[0]
+            - commuting_sensing(samples=4, dimension=6, seed=0).measurements[0] @ truth
+        ).max()
+        < 1e-14
+    )
 
 
 @ONCE
 @given(dimension=st.integers(2, 12), fraction=st.floats(0.05, 1), seed=st.integers(0, 99))
 def test_the_table_hides_pairs_of_which_nothing_was_seen(dimension, fraction, seed):
-    both = multiplication_table(dimension, fraction, seed)
-    one = multiplication_table(dimension, fraction, seed, mirrored=False)
+    both = multiplication_table(dimension, fraction=fraction, seed=seed)
+    one = multiplication_table(dimension, fraction=fraction, seed=seed, mirrored=False)
     np.testing.assert_array_equal(both.observed, both.observed.T)
     np.testing.assert_array_equal(both.hidden, one.hidden)
     assert not (both.hidden & both.observed).any()
@@ -85,13 +93,15 @@ def test_the_table_hides_pairs_of_which_nothing_was_seen(dimension, fraction, se
 
 
 def test_the_test_error_is_over_hidden_entries_only():
-    problem = low_rank_completion(4, 1, 6, 0)
+    problem = low_rank_completion(samples=6, dimension=4, rank=1, seed=0)
     assert problem.test_error(problem.truth) == 0
     assert problem.test_error(np.where(problem.observed, 1e9, problem.truth)) == 0
     off = problem.test_error(np.where(problem.observed, 1e9, problem.truth + 2))
     assert abs(off - 2) < 1e-14
-    assert np.isnan(low_rank_completion(4, 1, 16, 0).test_error(problem.truth))
-    sensing = gaussian_sensing(4, 1, 6, 0)
+    assert np.isnan(
+        low_rank_completion(samples=16, dimension=4, rank=1, seed=0).test_error(problem.truth)
+    )
+    sensing = gaussian_sensing(samples=6, dimension=4, rank=1, seed=0)
     assert abs(sensing.test_error(sensing.truth + 2) - 2) < 1e-14
 
 
@@ -104,10 +114,18 @@ def test_an_entry_seen_twice_with_one_value_is_kept_once():
 def test_recipes_and_seeds():
     for make in PROBLEMS.values():
         np.testing.assert_array_equal(make(4).y, make(4).y)
-    assert low_rank_completion(5, 2, 11, 4).recipe == {
-        "generator": "low_rank_completion", "dimension": 5, "rank": 2, "samples": 11, "seed": 4,
-    }  # fmt: skip
-    assert (low_rank_completion(5, 2, 11, 4).y != low_rank_completion(5, 2, 11, 5).y).any()
+    assert low_rank_completion(samples=11, dimension=5, rank=2, seed=4).recipe == {
+        "generator": "low_rank_completion",
+        "samples": 11,
+        "dimension": 5,
+        "rank": 2,
+        "seed": 4,
+        "loss": "squares",
+    }
+    assert (
+        low_rank_completion(samples=11, dimension=5, rank=2, seed=4).y
+        != low_rank_completion(samples=11, dimension=5, rank=2, seed=5).y
+    ).any()
 
 
 @pytest.mark.parametrize(
@@ -129,15 +147,24 @@ def test_recipes_and_seeds():
         (lambda: Sensing(np.ones((2, 3, 3)), [1.0]), "2 measurements but y has 1"),
         (lambda: Sensing(np.full((1, 3, 3), np.inf), [1.0]), "measurements must be finite"),
         (lambda: Sensing(np.ones((0, 3, 3)), []), "must not be empty"),
-        (lambda: low_rank_completion(3, 1, 10), r"at most dimension\^2 = 9"),
-        (lambda: low_rank_completion(3, 4, 5), "rank must be at most dimension=3, got 4"),
-        (lambda: gaussian_sensing(3, 4, 5), "rank must be at most dimension=3, got 4"),
-        (lambda: commuting_sensing(3, 2, rank=4), "rank must be at most"),
-        (lambda: commuting_sensing(3, 2, rotated=1), "rotated must be True or False"),
-        (lambda: multiplication_table(5, 0), "fraction must be > 0"),
-        (lambda: multiplication_table(5, 1.5), "fraction must be at most 1"),
+        (lambda: low_rank_completion(samples=10, dimension=3, rank=1), r"at most dimension\^2 = 9"),
+        (
+            lambda: low_rank_completion(samples=5, dimension=3, rank=4),
+            "rank must be at most dimension=3, got 4",
+        ),
+        (
+            lambda: gaussian_sensing(samples=5, dimension=3, rank=4),
+            "rank must be at most dimension=3, got 4",
+        ),
+        (lambda: commuting_sensing(samples=2, dimension=3, rank=4), "rank must be at most"),
+        (
+            lambda: commuting_sensing(samples=2, dimension=3, rotated=1),
+            "rotated must be True or False",
+        ),
+        (lambda: multiplication_table(5, fraction=0), "fraction must be > 0"),
+        (lambda: multiplication_table(5, fraction=1.5), "fraction must be at most 1"),
     ],
-)  # fmt: skip
+)
 def test_bad_input_gets_one_sentence(make, words):
     with pytest.raises(ValueError, match=words) as caught:
         make()

@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from oracle_q import inverse_gradient
-from tacit.bias import margin_walk
-from tacit.bias.derive import derive
-from tacit.bias.explicit import R
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2, Lp
-from tacit.bias.q import Q
 from tacit.problems.classification import three_points
 from tacit.problems.grokking import majority, wide_margin
 from tacit.records import Kind, NumericalError
+from tacit.regularizers.derive import derive
+from tacit.regularizers.explicit import R
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.q import Q
+from tacit.solvers.margins import walk as margin_walk
+from tacit.solvers.max_margin import max_margin
 
 
 def separable(seed):
@@ -270,7 +270,7 @@ def test_wide_l1_against_one_program_on_all_columns(seed):
 @pytest.mark.parametrize("task", ["majority", "few", "wide"])
 def test_the_first_columns_alone_do_not_do(task):
     problem = {"majority": majority(40, 400), "few": majority(14, 400, seed=1),
-               "wide": wide_margin(20, 400, 3.0)}[task]  # fmt: skip
+               "wide": wide_margin(20, 400, gamma=3.0)}[task]  # fmt: skip
     X, y = problem.X, problem.y
     best = max_margin(X, y, L1())
     assert best.value == pytest.approx(l1_value(problem.signed_rows), rel=1e-9)
@@ -315,13 +315,13 @@ def test_wide_l2_against_its_gram_matrix(weighted, seed):
     assert max(found.residual, found.kkt) < 1e-12
     assert (Z @ found.beta).min() > 1 - 1e-12
     np.testing.assert_allclose(
-        found.beta, (found.dual @ Z) / weights, rtol=0, atol=1e-12 * np.abs(found.beta).max()
+        found.beta, (found.dual @ Z) / (2 * weights), rtol=0, atol=1e-12 * np.abs(found.beta).max()
     )
-    K = (Z / weights) @ Z.T  # the dual: max sum(nu) - nu K nu / 2 over nu >= 0
+    K = (Z / weights) @ Z.T  # the dual: max sum(nu) - nu K nu / 4 over nu >= 0
     nu = cp.Variable(len(Z), nonneg=True)
     root = np.linalg.qr((Z / np.sqrt(weights)).T, mode="r")
     unit = 1 / np.diag(K).max()
-    dual = cp.sum(nu) - cp.sum_squares(np.sqrt(unit) * root @ nu) / 2
+    dual = cp.sum(nu) - cp.sum_squares(np.sqrt(unit) * root @ nu) / 4
     best = cp.Problem(cp.Maximize(dual)).solve(cp.CLARABEL) * unit
     assert found.dual.sum() / 2 == pytest.approx(best, rel=1e-6)
     other = max_margin(X, y, L2(weights + np.arange(len(weights)))).beta  # the control

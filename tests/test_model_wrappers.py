@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tacit.flows.descent import GradientDescent
-from tacit.flows.parameter import ParameterFlow
+from tacit import GradientDescent, Steps, train
+from tacit.measures.kernels.tangent import tangent_kernel
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
 from tacit.models.function import FunctionModel
@@ -20,8 +20,8 @@ from tacit.models.product import ProductNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.models.unbiased import Unbiased
 from tacit.precision import double_precision
-from tacit.probes.kernels import tangent_kernel
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.training.exact.parameter import ParameterFlow
 
 D = 4
 rng = np.random.default_rng(0)
@@ -186,12 +186,13 @@ def test_the_unbiased_model_of_w_is_a_difference(depth):
     w = somewhere(net)
     for read in ("predictor", "slopes", "bends"):
         assert (getattr(pair, read)(w) == getattr(net, read)(w)).all()
-    problem = sparse_regression(3, D, 1)
-    ends = [ParameterFlow().run(m, problem).predictor for m in (pair, net)]
+    problem = sparse_regression(3, D, sparsity=1)
+    ends = [train(m, problem, ParameterFlow()).predictor for m in (pair, net)]
     np.testing.assert_allclose(*ends, rtol=1e-12, atol=1e-14)
-    descents = [GradientDescent(0.01, 200).run(m, problem).predictor for m in (pair, net)]
+    method, stop = GradientDescent(0.01), Steps(200)
+    descents = [train(m, problem, method, stop=stop).predictor for m in (pair, net)]
     np.testing.assert_allclose(*descents, rtol=1e-12, atol=1e-14)
-    wider = ParameterFlow().run(Difference(net), problem).predictor  # control: four copies
+    wider = train(Difference(net), problem, ParameterFlow()).predictor  # control: four copies
     assert np.abs(wider - ends[1]).max() > 1e-3
 
 
@@ -220,12 +221,12 @@ def test_an_unbiased_model_starts_at_zero_with_the_same_kernel(inner):
 
 def test_training_unbiased_is_training_towards_shifted_targets():
     inner = ProductNet(U, V)
-    problem = sparse_regression(3, D, 1)
+    problem = sparse_regression(3, D, sparsity=1)
     shift = problem.X @ (U * V)
-    found = ParameterFlow().run(Unbiased(inner), problem)
-    other = ParameterFlow().run(inner, Regression(problem.X, problem.y + shift))
+    found = train(Unbiased(inner), problem, ParameterFlow())
+    other = train(inner, Regression(problem.X, problem.y + shift), ParameterFlow())
     np.testing.assert_allclose(found.predictor, other.predictor - U * V, atol=1e-9)
-    control = ParameterFlow().run(inner, problem)
+    control = train(inner, problem, ParameterFlow())
     assert np.abs(found.predictor - control.predictor).max() > 1e-2
 
 
@@ -266,7 +267,6 @@ def test_descriptions_tell_starts_apart():
     ("make", "sentence"),
     [
         (lambda: FunctionModel("f", [1.0]), "function must be a JAX function .* got str"),
-        (lambda: FunctionModel(cube, [[1.0]]), "start must have 1 dimension"),
         (lambda: FunctionModel(cube, [np.nan]), "start must be finite"),
         (lambda: FunctionModel(cube, [1.0], homogeneity="2"), "homogeneity must be a finite"),
         (lambda: FunctionModel(cube, lambda d: [np.inf]).start(3), r"start\(3\) must be finite"),

@@ -6,10 +6,11 @@ import jax
 import numpy as np
 import pytest
 
-from tacit.flows import GradientDescent, ParameterFlow
+from tacit import ParameterFlow, Steps, train
 from tacit.models import DiagonalNet, Linearized, ProductNet, Reparametrized
 from tacit.precision import double_precision
 from tacit.problems import sparse_regression
+from tacit.training.descent.methods import GradientDescent
 
 D = 5
 rng = np.random.default_rng(0)
@@ -129,10 +130,10 @@ def test_a_reparametrized_model_does_not_cancel_either():
 def test_a_reparametrized_model_is_the_net_it_spells_out():
     problem = sparse_regression(samples=3, dimension=D, sparsity=2, seed=0)
     net, spelled = DiagonalNet(2, alpha=0.3), Reparametrized(lambda w: w**2, 0.3)
-    for flow in (ParameterFlow(), GradientDescent(step=1e-3, steps=50)):
-        one, other = flow.run(net, problem).predictor, flow.run(spelled, problem).predictor
+    for flow, stop in ((ParameterFlow(), None), (GradientDescent(1e-3), Steps(50))):
+        one, other = (train(m, problem, flow, stop=stop).predictor for m in (net, spelled))
         np.testing.assert_allclose(one, other, atol=1e-9)
-    cubic = GradientDescent(step=1e-3, steps=50).run(Reparametrized(lambda w: w**3, 0.3), problem)
+    cubic = train(Reparametrized(lambda w: w**3, 0.3), problem, flow, stop=stop)
     assert np.abs(cubic.predictor - other).max() > 1e-3
 
 

@@ -8,16 +8,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.stopping import LogLoss, Near, Scale
 from tacit.models import DiagonalNet, ProductNet
+from tacit.models.linear import LinearPredictor
 from tacit.problems import sparse_regression
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind
+from tacit.training.descent.methods import NormalizedDescent
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import LogLoss, Near, Scale, Steps, Time
+from tacit.training.train import train
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 NET = DiagonalNet(2, alpha=1.0)
+
+
+def run(rate, steps, *goals, model=NET, problem=None, **more):
+    """The path of so many normalized steps, or fewer up to a goal."""
+    problem = three_points("M-F3b") if problem is None else problem
+    return train(model, problem, NormalizedDescent(rate), stop=[Steps(steps), *goals], **more)
+
+
+def flow_to(log_loss, model=NET, problem=None):
+    problem = three_points("M-F3b") if problem is None else problem
+    return train(model, problem, ParameterFlow(), stop=LogLoss(log_loss))
 
 
 def plain_loop(model, problem, step, count):
@@ -42,9 +56,9 @@ def plain_loop(model, problem, step, count):
     ids=["depth 2", "depth 3", "product"],
 )
 def test_it_takes_the_steps_of_a_plain_loop(model, loss):
-    problem = three_points("M-F3d", loss)
+    problem = three_points("M-F3d", loss=loss)
     weights, times = plain_loop(model, problem, 0.002, 40)
-    path = NormalizedDescent(0.002, 40, record=[1, 7, 39]).run(model, problem)
+    path = run(0.002, 40, model=model, problem=problem, record=At([1, 7, 39]))
     at = [0, 1, 7, 39, 40]
     assert path.dataset.step.values.tolist() == at
     np.testing.assert_allclose(path.dataset.parameters, weights[at], rtol=1e-12, atol=1e-14)
@@ -54,6 +68,25 @@ def test_it_takes_the_steps_of_a_plain_loop(model, loss):
     assert np.abs(path.dataset.parameters.values[-1] - weights[39]).max() > 1e-4
 
 
+def test_squares_and_labels_that_no_line_separates_are_normalized_too():
+    problem = sparse_regression(3, 5, sparsity=1, seed=0)
+    a, t = np.full(5, 0.5), 0.0
+    for _ in range(20):
+        residual = problem.X @ a - problem.y
+        loss = residual @ residual
+        a, t = a - 1e-3 * 2 * problem.X.T @ residual / loss, t + 1e-3 / loss
+    path = run(1e-3, 20, model=LinearPredictor(0.5), problem=problem)
+    np.testing.assert_allclose(path.predictor, a, rtol=1e-11)
+    assert path.t == pytest.approx(t, rel=1e-11)
+    both = Classification([[1.0], [-1.0], [2.0]], [1, 1, 1])
+    a = 0.5
+    for _ in range(50):
+        tails = np.exp(-both.X[:, 0] * a)
+        a = a + 0.01 * (both.X[:, 0] * tails).sum() / tails.sum()
+    path = run(0.01, 50, model=LinearPredictor(0.5), problem=both)
+    assert path.predictor[0] == pytest.approx(a, rel=1e-11)
+
+
 @LOSSES
 @settings(deadline=None, derandomize=True, max_examples=6)
 @given(size=st.floats(0, 5), seed=st.integers(0, 10**6))
@@ -61,8 +94,8 @@ def test_one_step_from_anywhere_is_exact(loss, size, seed):
     """From margins up to 1e5 the loss is far below float64; mpmath holds it."""
     rng = np.random.default_rng(seed)
     start = rng.uniform(0.5, 1.5, (2, 3)) * 10 ** (size / 2)
-    problem = three_points("M-F3b", loss)
-    path = NormalizedDescent(0.1, 1).run(DiagonalNet(2, start=start), problem)
+    problem = three_points("M-F3b", loss=loss)
+    path = run(0.1, 1, model=DiagonalNet(2, start=start), problem=problem)
     with mpmath.workdps(60):
         Z = mpmath.matrix(problem.signed_rows.tolist())
         beta = mpmath.matrix([mpmath.mpf(a) ** 2 - mpmath.mpf(b) ** 2 for a, b in start.T])
@@ -85,12 +118,12 @@ def test_one_step_from_anywhere_is_exact(loss, size, seed):
 
 @LOSSES
 def test_it_approaches_the_flow_at_first_order(loss):
-    problem, net = three_points("M-F3d", loss), DiagonalNet(3, alpha=0.8)
+    problem, net = three_points("M-F3d", loss=loss), DiagonalNet(3, alpha=0.8)
     steps, errors, times, controls = np.array([8e-4, 4e-4, 2e-4, 1e-4]), [], [], []
     for step in steps:
-        end = NormalizedDescent(step, 10**6, until=LogLoss(-20)).run(net, problem)
-        flow = ParameterFlow(until=LogLoss(end.log_loss)).run(net, problem)
-        other = ParameterFlow(until=LogLoss(0.9 * end.log_loss)).run(net, problem)
+        end = run(step, 10**6, LogLoss(-20), model=net, problem=problem)
+        flow = flow_to(end.log_loss, net, problem)
+        other = flow_to(0.9 * end.log_loss, net, problem)
         errors.append(np.abs(end.predictor - flow.predictor).max())
         controls.append(np.abs(end.predictor - other.predictor).max())
         times.append(abs(float(end.dataset.log_t[-1] - flow.dataset.log_t[-1])))
@@ -101,10 +134,9 @@ def test_it_approaches_the_flow_at_first_order(loss):
 
 
 def test_it_goes_where_no_loss_can_be_represented():
-    problem = three_points("M-F3b")
-    path = NormalizedDescent(1e-4, 10**6, until=LogLoss(-1e6)).run(NET, problem)
+    path = run(1e-4, 10**6, LogLoss(-1e6))
     assert path.outcome.kind is Kind.SOLVED
-    flow = ParameterFlow(until=LogLoss(path.log_loss)).run(NET, problem)
+    flow = flow_to(path.log_loss)
     np.testing.assert_allclose(path.predictor, flow.predictor, atol=1e-3 * path.predictor.max())
     assert np.isinf(path.t)
     # the last step but one decides the time of a descent, and steps raise the margin by 590 here
@@ -116,20 +148,27 @@ def test_it_goes_where_no_loss_can_be_represented():
 
 
 def test_it_stops_at_the_first_step_past_a_loss():
-    problem = three_points("M-F3b")
-    path = NormalizedDescent(0.01, 1000, until=LogLoss(-7)).run(NET, problem)
-    last = int(path.dataset.step[-1])
-    before = NormalizedDescent(0.01, last - 1).run(NET, problem)
+    path = run(0.01, 1000, LogLoss(-7))
+    last = path.steps
+    before = run(0.01, last - 1)
     assert path.outcome.kind is Kind.SOLVED
     assert path.log_loss <= -7 < before.log_loss
-    scale = NormalizedDescent(0.01, 1000, until=Scale(1 / 7)).run(NET, problem)
-    assert int(scale.dataset.step[-1]) == last
+    assert run(0.01, 1000, Scale(1 / 7)).steps == last
+
+
+def test_it_stops_at_the_first_step_past_a_time():
+    path = run(0.01, 1000, Time(5.0))
+    before = run(0.01, path.steps - 1)
+    assert path.outcome.kind is Kind.SOLVED
+    assert before.t < 5 <= path.t
+    short = run(0.01, 1000, Time(5.0), LogLoss(-1e6))
+    assert short.steps == path.steps
+    assert short.outcome.kind is Kind.BUDGET_SPENT
 
 
 def test_it_stops_near_a_direction_and_at_the_first_of_several_rules():
-    problem = three_points("M-F3b")
     rule = Near([1, 0, 0], 20.0)
-    path = NormalizedDescent(1e-3, 10**5, until=[rule, LogLoss(-1e30)]).run(NET, problem)
+    path = run(1e-3, 10**5, rule, LogLoss(-1e30))
     assert path.outcome.kind is Kind.SOLVED
     assert "20 degrees" in path.outcome.sentence
     gaps = [rule.gap(beta) for beta in path.dataset.predictor.values[1:]]
@@ -137,58 +176,46 @@ def test_it_stops_near_a_direction_and_at_the_first_of_several_rules():
 
 
 def test_a_rule_that_is_never_met_ends_with_an_outcome():
-    problem = three_points("M-F3b")
-    short = NormalizedDescent(1e-3, 100, until=LogLoss(-1e6)).run(NET, problem)
-    away = NormalizedDescent(1e-3, 100, until=Near([0, 0, -1], 1.0)).run(NET, problem)
-    for path, words in ((short, "short of 1e"), (away, "degrees outside its rule")):
+    short = run(1e-3, 100, LogLoss(-1e6))
+    away = run(1e-3, 100, Near([0, 0, -1], 1.0))
+    for path, words in ((short, "above log loss -1e+06"), (away, "degrees outside 1 degrees")):
         assert path.outcome.kind is Kind.BUDGET_SPENT
         assert words in path.outcome.sentence
-        assert "raise steps" in path.outcome.sentence
+        assert "100 steps ended" in path.outcome.sentence
 
 
 def test_divergence_is_said_and_never_recorded():
     net = DiagonalNet(5, alpha=10.0)
-    path = NormalizedDescent(1e3, 1000).run(net, three_points("M-F3b"))
+    path = run(1e3, 1000, model=net)
     assert path.outcome.kind is Kind.DIVERGED
-    assert "smaller than 1000" in path.outcome.sentence
+    assert "smaller learning rate than 1000" in path.outcome.sentence
     assert np.isfinite(path.dataset.predictor).all()
 
 
 def test_settings_and_progress_are_told():
     seen = []
-    flow = NormalizedDescent(0.01, 100, until=[LogLoss(-1e4), Near([1, 0, 0], 1e-3)])
-    path = flow.run(NET, three_points("M-F3b"), lambda share, _: seen.append(share))
+    goals = LogLoss(-1e4), Near([1, 0, 0], 1e-3)
+    path = run(0.01, 100, *goals, progress=lambda share, _: seen.append(share))
     assert seen == sorted(seen)
     assert seen[-1] == 1
-    described = json.loads(path.dataset.attrs["description"])["flow"]
-    assert described["step"] == 0.01
-    assert [rule["rule"] for rule in described["until"]] == ["LogLoss", "Near"]
+    described = json.loads(path.dataset.attrs["description"])
+    assert described["method"]["learning_rate"] == 0.01
+    assert [rule["rule"] for rule in described["stop"]] == ["Steps", "LogLoss", "Near"]
 
 
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: NormalizedDescent(0, 10), "step must be > 0"),
-        (lambda: NormalizedDescent(0.1, 0), "steps must be at least 1"),
-        (lambda: NormalizedDescent(0.1, 10, until=["soon"]), "until must be a rule"),
-        (lambda: NormalizedDescent(0.1, 10, record=[11]), "record must stay within steps=10"),
-        (lambda: NormalizedDescent(0.1, 10, points_per_decade=0), "points_per_decade"),
+        (lambda: NormalizedDescent(0), "learning_rate must be > 0"),
+        (lambda: Steps(0), "count must be at least 1"),
+        (lambda: run(0.1, 10, "soon"), "stop must be a rule"),
+        (lambda: run(0.1, 10, record=At([11])), "must stay within the 10 steps"),
+        (lambda: LogSpaced(0), "per_decade must be at least 1"),
         (
-            lambda: NormalizedDescent(0.1, 10).run(NET, sparse_regression(3, 5, 1, seed=0)),
-            "made for a Classification, got a Regression; use GradientDescent",
+            lambda: train(NET, separable_points(3, 2), NormalizedDescent(0.1), batch=2),
+            "works on all samples at once",
         ),
-        (
-            lambda: NormalizedDescent(0.1, 10, until=LogLoss(1.0)).run(NET, three_points("M-F3b")),
-            "target log loss 1 must be below that of the start",
-        ),
-        (
-            lambda: NormalizedDescent(0.1, 10).run(NET, Classification([[1.0], [-1.0]], [1, 1])),
-            "not linearly separable",
-        ),
-        (
-            lambda: NormalizedDescent(0.1, 10).run("net", separable_points(3, 2)),
-            "must be a separable reparametrization",
-        ),
+        (lambda: run(0.1, 10, model="net", problem=separable_points(3, 2)), "got str"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(make, sentence):

@@ -32,7 +32,7 @@ def table(problem):
 
 @pytest.mark.parametrize("operation", SLOW)
 def test_operations_are_those_of_counting(operation):
-    found = table(modular_arithmetic(operation, 13, 0.6, seed=2))
+    found = table(modular_arithmetic(13, operation=operation, fraction=0.6, seed=2))
     pairs = [(x, y) for x, y in itertools.product(range(13), repeat=2) if operation != "/" or y]
     assert list(found) == pairs
     assert all(found[x, y] == SLOW[operation](x, y, 13) for x, y in pairs)
@@ -44,14 +44,17 @@ def test_operations_are_those_of_counting(operation):
 @settings(deadline=None, derandomize=True, max_examples=20)
 @given(st.sampled_from([5, 7, 13, 29]), st.integers(0, 50))
 def test_division_undoes_multiplication_and_is_that_of_fractions(p, seed):
-    found = table(modular_arithmetic("/", p, 0.9, seed=seed))
+    found = table(modular_arithmetic(p, operation="/", fraction=0.9, seed=seed))
     for (x, y), z in found.items():
         assert z * y % p == x
         assert (Fraction(x, y) - z).numerator % p == 0
 
 
 def test_addition_is_the_old_modular_addition():
-    new, old = modular_arithmetic("+", 13, 0.5, seed=4), modular_addition(13, 0.5, seed=4)
+    new, old = (
+        modular_arithmetic(13, operation="+", fraction=0.5, seed=4),
+        modular_addition(13, fraction=0.5, seed=4),
+    )
     for name in ("pairs", "labels", "train", "twins"):
         np.testing.assert_array_equal(getattr(new, name), getattr(old, name))
     assert json.loads(json.dumps(new.recipe)) == {
@@ -61,26 +64,26 @@ def test_addition_is_the_old_modular_addition():
 
 
 def test_a_polynomial_may_be_a_function():
-    problem = modular_arithmetic(lambda x, y: 3 * x**2 - y - 5, 13, 0.6)
+    problem = modular_arithmetic(13, operation=lambda x, y: 3 * x**2 - y - 5, fraction=0.6)
     assert all(label == (3 * x * x - y - 5) % 13 for (x, y), label in table(problem).items())
     assert problem.recipe is None  # it cannot be made again from its name
-    named = modular_arithmetic("x^2+y^2", 13, 0.6)
-    same = modular_arithmetic(lambda x, y: x**2 + y**2, 13, 0.6)
+    named = modular_arithmetic(13, operation="x^2+y^2", fraction=0.6)
+    same = modular_arithmetic(13, operation=lambda x, y: x**2 + y**2, fraction=0.6)
     np.testing.assert_array_equal(named.labels, same.labels)
 
 
 def test_a_class_of_one_pair_may_be_left_out():
     """x^2 + y^2 = 0 has only the solution (0, 0) where -1 is no square, as mod 7."""
     with pytest.raises(ValueError, match=r"leaves 1 of 7 classes .* \(class 0 first\)"):
-        modular_arithmetic("x^2+y^2", 7, 0.6, seed=0)
-    problem = modular_arithmetic("x^2+y^2", 7, 0.6, seed=1)
+        modular_arithmetic(7, operation="x^2+y^2", fraction=0.6, seed=0)
+    problem = modular_arithmetic(7, operation="x^2+y^2", fraction=0.6, seed=1)
     assert problem.train[0]
     assert np.bincount(problem.labels)[0] == 1
 
 
 @pytest.mark.parametrize(("operation", "share"), [("+", 0.5), ("*", 0.5), ("-", 0.0)])
 def test_twins_are_counted_pair_by_pair(operation, share):
-    problem = modular_arithmetic(operation, 17, 0.5, seed=1)
+    problem = modular_arithmetic(17, operation=operation, fraction=0.5, seed=1)
     known = {pair for pair, train in zip(table(problem), problem.train, strict=True) if train}
     labels = table(problem)
     slow = [(x, y) not in known and (y, x) in known and labels[y, x] == labels[x, y]
@@ -90,12 +93,15 @@ def test_twins_are_counted_pair_by_pair(operation, share):
 
 
 def test_unordered_pairs_have_no_twins_and_the_same_labels():
-    unordered, whole = modular_arithmetic("+", 11, 0.6, ordered=False), modular_addition(11)
+    unordered, whole = (
+        modular_arithmetic(11, operation="+", fraction=0.6, ordered=False),
+        modular_addition(11),
+    )
     assert len(unordered.pairs) == 66
     assert (unordered.pairs[:, 0] <= unordered.pairs[:, 1]).all()
     assert all(table(whole)[pair] == label for pair, label in table(unordered).items())
     assert not unordered.twins.any()
-    assert modular_arithmetic("+", 11, 0.6).twins.any()  # the control
+    assert modular_arithmetic(11, operation="+", fraction=0.6).twins.any()  # the control
     assert "unordered" in unordered.description
 
 
@@ -120,7 +126,7 @@ def inverse(x):
 )
 @pytest.mark.parametrize("degree", [3, 4])
 def test_products_of_permutations(operation, slow, degree):
-    problem = permutation_group(degree, operation, 0.7, seed=1)
+    problem = permutation_group(degree, operation=operation, fraction=0.7, seed=1)
     elements = list(itertools.permutations(range(degree)))
     np.testing.assert_array_equal(permutations(degree), elements)
     assert problem.tokens == problem.classes == math.factorial(degree)
@@ -130,7 +136,7 @@ def test_products_of_permutations(operation, slow, degree):
 
 def test_the_table_of_a_group_is_a_latin_square_and_conjugation_is_not():
     def rows(operation):
-        return permutation_group(4, operation, 0.9).labels.reshape(24, 24)
+        return permutation_group(4, operation=operation, fraction=0.9).labels.reshape(24, 24)
 
     square = rows("xy")
     assert all(len(set(line)) == 24 for line in [*square, *square.T])
@@ -139,14 +145,14 @@ def test_the_table_of_a_group_is_a_latin_square_and_conjugation_is_not():
 
 
 def test_twins_of_a_group_commute():
-    problem = permutation_group(4, "xy", 0.6, seed=3)
+    problem = permutation_group(4, operation="xy", fraction=0.6, seed=3)
     elements = list(itertools.permutations(range(4)))
     twins = problem.pairs[problem.twins].tolist()
     assert twins
     assert all(compose(elements[a], elements[b]) == compose(elements[b], elements[a])
                for a, b in twins)  # fmt: skip
     share = problem.twins.sum() / problem.test.sum()
-    assert share < 0.2 < modular_addition(24, 0.6).twins.sum() / (0.4 * 576)
+    assert share < 0.2 < modular_addition(24, fraction=0.6).twins.sum() / (0.4 * 576)
 
 
 # ---- what is refused ----
@@ -159,27 +165,49 @@ def halves(x, y):
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: modular_arithmetic("/", 91), r"prime modulus, got 91 = 7 \* 13.*no inverse"),
-        (lambda: modular_arithmetic("^", 11), r"unknown operation '\^'; "),
-        (lambda: modular_arithmetic("x^2+y^3", 11), r"did you mean .*x\^2\+y\^2"),
-        (lambda: modular_arithmetic("+", 97, 0.005),
-         r"fraction 0.005 leaves \d+ of 97 classes out of training \(class \d+ first\); raise it"),
-        (lambda: modular_arithmetic("+", 1), "modulus must be at least 2, got 1"),
-        (lambda: modular_arithmetic("+", 10**6), "modulus must be at most 2048, got 1000000"),
-        (lambda: modular_arithmetic("+", 7, 1.0), "leave training and test pairs among 49"),
-        (lambda: modular_arithmetic("+", 7, math.nan), "fraction must be a number between 0 and 1"),
-        (lambda: modular_arithmetic("-", 7, 0.5, ordered=False),
-         r"commutative operation, but \(0, 1\) and \(1, 0\) have different classes"),
-        (lambda: modular_arithmetic("+", 7, 0.5, ordered=2), "ordered must be True or False"),
-        (lambda: modular_arithmetic(halves, 7), "one integer for every pair, got float64"),
-        (lambda: modular_arithmetic(lambda x, y: 3, 7), r"got int64 of shape \(\)"),
+        (
+            lambda: modular_arithmetic(91, operation="/"),
+            r"prime modulus, got 91 = 7 \* 13.*no inverse",
+        ),
+        (lambda: modular_arithmetic(11, operation="^"), r"unknown operation '\^'; "),
+        (lambda: modular_arithmetic(11, operation="x^2+y^3"), r"did you mean .*x\^2\+y\^2"),
+        (
+            lambda: modular_arithmetic(97, operation="+", fraction=0.005),
+            r"fraction 0.005 leaves \d+ of 97 classes out of training \(class \d+ first\); raise",
+        ),
+        (lambda: modular_arithmetic(1, operation="+"), "modulus must be at least 2, got 1"),
+        (
+            lambda: modular_arithmetic(10**6, operation="+"),
+            "modulus must be at most 2048, got 1000000",
+        ),
+        (
+            lambda: modular_arithmetic(7, operation="+", fraction=1.0),
+            "leave training and test pairs among 49",
+        ),
+        (
+            lambda: modular_arithmetic(7, operation="+", fraction=math.nan),
+            "fraction must be a number between 0 and 1",
+        ),
+        (
+            lambda: modular_arithmetic(7, operation="-", fraction=0.5, ordered=False),
+            r"commutative operation, but \(0, 1\) and \(1, 0\) have different classes",
+        ),
+        (
+            lambda: modular_arithmetic(7, operation="+", fraction=0.5, ordered=2),
+            "ordered must be True or False",
+        ),
+        (
+            lambda: modular_arithmetic(7, operation=halves),
+            "one integer for every pair, got float64",
+        ),
+        (lambda: modular_arithmetic(7, operation=lambda x, y: 3), r"got int64 of shape \(\)"),
         (lambda: permutation_group(1), "degree must be at least 2, got 1"),
         (lambda: permutation_group(7), "degree must be at most 6, got 7"),
-        (lambda: permutation_group(3, "yx"), "unknown operation 'yx'"),
+        (lambda: permutation_group(3, operation="yx"), "unknown operation 'yx'"),
         (lambda: permutation_group(4, fraction=0.02), "leaves .* of 24 classes out of training"),
         (lambda: permutation_group(3, ordered=False), "needs a commutative operation"),
     ],
-)  # fmt: skip
+)
 def test_wrong_input_is_refused_in_one_sentence(build, message):
     with pytest.raises(ValueError, match=message) as caught:
         build()

@@ -6,13 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.parameter_margin import MarginParameters
-from tacit.flows.stopping import LogLoss, Near, Scale
+from tacit import At, Interpolated, Time, train
 from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.margins.parameters import MarginParameters
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import LogLoss, Near, Scale
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])
 STARTS = {
@@ -55,20 +56,21 @@ CASES = [("M-F3b", 2, 0.1), ("M-F3d", 2, 1.0), ("M-F3c", 2, 10.0), ("M-F4a", 3, 
 @pytest.mark.parametrize(("name", "depth", "alpha"), CASES)
 def test_it_takes_the_path_of_the_dual_flow(name, depth, alpha):
     loss = "logistic" if depth == 3 else "exp"
-    problem, margins = three_points(name, loss), np.geomspace(0.5, 1e6, 20)
-    rules = {"until": LogLoss(-1e6), "record": margins.tolist()}
+    problem, margins = three_points(name, loss=loss), np.geomspace(0.5, 1e6, 20)
+    rules = {"stop": LogLoss(-1e6), "record": At(margins=margins)}
     net = DiagonalNet(depth, alpha=alpha)
-    path, dual = (flow(**rules).run(net, problem) for flow in (ParameterFlow, DualFlow))
+    path, dual = (train(net, problem, flow(), **rules) for flow in (ParameterFlow, DualFlow))
     (ours, time), (theirs, their_time) = (directions(p, margins) for p in (path, dual))
     assert np.linalg.norm(ours - theirs, axis=1).max() < 1e-8
     np.testing.assert_allclose(time, their_time, atol=1e-6, rtol=1e-12)
-    other = DualFlow(rtol=1e-6, **rules).run(DiagonalNet(depth, alpha=1.05 * alpha), problem)
+    moved = DiagonalNet(depth, alpha=1.05 * alpha)
+    other = train(moved, problem, DualFlow(rtol=1e-6), **rules)
     assert np.linalg.norm(ours - directions(other, margins)[0], axis=1).max() > 1e-5
 
 
 @LOSSES
 def test_it_is_the_flow_integrated_in_time(model, loss):
-    problem, t = three_points("M-F3d", loss), 0.7
+    problem, t = three_points("M-F3d", loss=loss), 0.7
     Z = problem.signed_rows
 
     def velocity(_, u):
@@ -77,7 +79,7 @@ def test_it_is_the_flow_integrated_in_time(model, loss):
         return model.pullback(u, Z, force / len(m))
 
     run = solve_ivp(velocity, (0, t), model.start(3), method="Radau", rtol=1e-9, atol=1e-11)
-    path = ParameterFlow(t_max=t, loss=1e-9).run(model, problem)
+    path = train(model, problem, ParameterFlow(), stop=[Interpolated(1e-9), Time(t)])
     if path.outcome.kind is Kind.BUDGET_SPENT:
         assert path.t == pytest.approx(t, rel=1e-9)
     else:  # there in less time: hold the last point against the curve at its own time
@@ -90,7 +92,7 @@ def test_it_is_the_flow_integrated_in_time(model, loss):
 
 def test_the_jacobian_is_that_of_the_velocity(model):
     for loss in ("exp", "logistic"):
-        system = MarginParameters(model, three_points("M-F3d", loss))
+        system = MarginParameters(model, three_points("M-F3d", loss=loss))
         state = system.start * np.random.default_rng(0).uniform(0.8, 1.2, len(system.start)) + 0.01
         sigma, h = 0.7, 1e-6
         columns = []
@@ -107,9 +109,9 @@ def test_the_jacobian_is_that_of_the_velocity(model):
 def test_tighter_steps_change_nothing_that_matters(depth, alpha):
     problem, net = three_points("M-F3d"), DiagonalNet(depth, alpha=alpha)
     margins = np.geomspace(1e-2, 1e8, 20)
-    rules = {"until": LogLoss(-1e8), "record": margins.tolist()}
+    rules = {"stop": LogLoss(-1e8), "record": At(margins=margins)}
     loose, tight, coarse = (
-        directions(ParameterFlow(rtol=r, **rules).run(net, problem), margins)[0]
+        directions(train(net, problem, ParameterFlow(rtol=r), **rules), margins)[0]
         for r in (1e-8, 1e-11, 1e-3)
     )
     assert np.linalg.norm(loose - tight, axis=1).max() < 1e-6
@@ -135,7 +137,7 @@ def test_it_passes_saddles():
     run = solve_ivp(log_velocity, (-5, 30), np.full(10, np.log(1e-3)), method="LSODA",
                     rtol=1e-10, atol=1e-10, events=arrives)  # fmt: skip
     plus, minus = np.exp(run.y[:, -1]).reshape(2, -1)
-    path = ParameterFlow(until=rule).run(net, problem)
+    path = train(net, problem, ParameterFlow(), stop=rule)
     assert path.outcome.kind is Kind.SOLVED
     np.testing.assert_allclose(path.predictor, plus**5 - minus**5, rtol=1e-6)
     assert float(path.dataset.log_t[-1]) == pytest.approx(run.t[-1], abs=1e-6)
@@ -157,7 +159,7 @@ def test_it_passes_saddles():
 def test_losses_fall_and_conserved_quantities_stay(seed, shape, depth, log_alpha, loss):
     problem = separable_points(*shape, margin=0.05, seed=seed, loss=loss)
     net = DiagonalNet(depth, log_alpha=log_alpha)
-    path = ParameterFlow(until=LogLoss(-1e4), rtol=1e-9).run(net, problem)
+    path = train(net, problem, ParameterFlow(rtol=1e-9), stop=LogLoss(-1e4))
     assert path.outcome.kind is Kind.SOLVED
     data = path.dataset
     assert (np.diff(data.smoothed_margin) > 0).all()
@@ -176,7 +178,7 @@ def test_losses_fall_and_conserved_quantities_stay(seed, shape, depth, log_alpha
 
 def test_a_product_net_conserves_its_imbalance():
     u, v = np.array([1.0, 2.0, 0.5]), np.array([0.3, 0.0, -0.5])
-    path = ParameterFlow(until=LogLoss(-1e5)).run(ProductNet(u, v), three_points("M-F3b"))
+    path = train(ProductNet(u, v), three_points("M-F3b"), ParameterFlow(), stop=LogLoss(-1e5))
     a, b = np.split(path.dataset.parameters.values, 2, axis=1)
     np.testing.assert_allclose(a**2 - b**2, np.tile(u**2 - v**2, (len(a), 1)), atol=1e-4)
     assert np.ptp(a**2 + b**2) > 1e4
@@ -184,9 +186,9 @@ def test_a_product_net_conserves_its_imbalance():
 
 @LOSSES
 def test_a_start_that_predicts_already_sets_the_clock(loss):
-    problem = three_points("M-F3d", loss)
+    problem = three_points("M-F3d", loss=loss)
     beta = STARTS["biased"].predictor(STARTS["biased"].start(3))
-    path = ParameterFlow(until=LogLoss(-50)).run(STARTS["biased"], problem)
+    path = train(STARTS["biased"], problem, ParameterFlow(), stop=LogLoss(-50))
     begin = smoothed(problem, problem.signed_rows @ beta)
     assert float(path.dataset.smoothed_margin[0]) == pytest.approx(begin, rel=1e-12)
     np.testing.assert_allclose(path.dataset.predictor[0], beta, rtol=1e-14)
@@ -199,30 +201,30 @@ def test_a_start_that_predicts_already_sets_the_clock(loss):
 def test_a_saddle_start_and_a_model_that_cannot_go_on_are_said():
     problem = Classification([[1.0, -2.0], [-0.5, -1.0], [0.2, -1.0]], np.ones(3))
     flat = Reparametrized(lambda w: w**2 - 1, 0.0, signed=False)
-    path = ParameterFlow(until=LogLoss(-10)).run(flat, problem)
+    path = train(flat, problem, ParameterFlow(), stop=LogLoss(-10))
     assert path.outcome.kind is Kind.STALLED
     assert "saddle" in path.outcome.sentence
     # weights that cannot be negative: the first balances its samples, the second falls to zero
     for depth in (2, 3):
-        path = ParameterFlow(until=LogLoss(-10)).run(
-            DiagonalNet(depth, alpha=1.0, signed=False), problem
+        path = train(
+            DiagonalNet(depth, alpha=1.0, signed=False), problem, ParameterFlow(), stop=LogLoss(-10)
         )
         assert path.outcome.kind is Kind.STALLED
         assert "at rest" in path.outcome.sentence
         weights = np.exp(-problem.signed_rows @ path.predictor)
         assert abs((weights @ problem.signed_rows)[0]) < 1e-6
         assert 0 <= path.predictor[1] < 1e-9
-    signed = ParameterFlow(until=LogLoss(-10)).run(DiagonalNet(2, alpha=1.0), problem)
+    signed = train(DiagonalNet(2, alpha=1.0), problem, ParameterFlow(), stop=LogLoss(-10))
     assert signed.outcome.kind is Kind.SOLVED
 
 
 def test_rules_stop_where_they_say():
     problem, net = three_points("M-F3b"), DiagonalNet(2, alpha=3.0)
-    at_loss = ParameterFlow(until=LogLoss(-123.0)).run(net, problem)
+    at_loss = train(net, problem, ParameterFlow(), stop=LogLoss(-123.0))
     assert at_loss.log_loss == pytest.approx(-123, rel=1e-12)
-    scale = ParameterFlow(until=Scale(0.05)).run(net, problem)
+    scale = train(net, problem, ParameterFlow(), stop=Scale(0.05))
     assert scale.log_loss == pytest.approx(-9 / 0.05, rel=1e-12)
-    near = ParameterFlow(until=[LogLoss(-1e7), Near([1, 0, 0], 12.0)]).run(net, problem)
+    near = train(net, problem, ParameterFlow(), stop=[LogLoss(-1e7), Near([1, 0, 0], 12.0)])
     assert "12 degrees" in near.outcome.sentence
     cosine = near.predictor[0] / np.linalg.norm(near.predictor)
     assert np.degrees(np.arccos(cosine)) == pytest.approx(12, abs=1e-6)
@@ -233,29 +235,29 @@ def test_a_rule_that_is_never_met_ends_with_an_outcome():
     problem, net = three_points("M-F3b"), DiagonalNet(2, alpha=3.0)
     away = Near([0, 0, -1], 1.0)
     for path, words in (
-        (ParameterFlow(until=away, max_steps=300).run(net, problem), "max_steps"),
-        (ParameterFlow(until=away, t_max=1e5).run(net, problem), "t_max"),
+        (train(net, problem, ParameterFlow(max_steps=300), stop=away), "max_steps"),
+        (train(net, problem, ParameterFlow(), stop=[away, Time(1e5)]), "by Time"),
     ):
         assert path.outcome.kind is Kind.BUDGET_SPENT
         assert words in path.outcome.sentence
 
 
 @pytest.mark.parametrize(
-    ("flow", "problem", "sentence"),
+    ("rules", "problem", "sentence"),
     [
-        ({"until": LogLoss(2.0)}, three_points("M-F3b"), "target log loss 2 must be below"),
+        ({"stop": LogLoss(2.0)}, three_points("M-F3b"), "target log loss 2 must be below"),
         ({}, Classification([[1.0, 0], [-1.0, 0]], [1, 1]), "not linearly separable"),
         ({}, Classification([[1.0, 0], [0, 0]], [1, 1]), "row 1 of X is zero"),
-        ({"until": ["soon"]}, three_points("M-F3b"), "until must be a rule"),
-        ({"record": [np.nan]}, three_points("M-F3b"), "record must be a finite number"),
+        ({"stop": ["soon"]}, three_points("M-F3b"), "stop must be a rule"),
+        ({"record": [1.0]}, three_points("M-F3b"), "record must be LogSpaced"),
     ],
 )
-def test_bad_input_is_refused_in_one_sentence(flow, problem, sentence):
+def test_bad_input_is_refused_in_one_sentence(rules, problem, sentence):
     with pytest.raises(ValueError, match=sentence) as refused:
-        ParameterFlow(**flow).run(DiagonalNet(2, alpha=1.0), problem)
+        train(DiagonalNet(2, alpha=1.0), problem, ParameterFlow(), **rules)
     assert "\n" not in str(refused.value)
 
 
 def test_gradients_beyond_float64_are_refused():
     with pytest.raises(ValueError, match="use DualFlow"):
-        ParameterFlow().run(DiagonalNet(10, alpha=1e-17), three_points("M-F3b"))
+        train(DiagonalNet(10, alpha=1e-17), three_points("M-F3b"), ParameterFlow())

@@ -9,19 +9,20 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from scipy.optimize import minimize
 
-from tacit.bias import ratchet_walk
-from tacit.bias.margin_path import max_margin_path
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
-from tacit.bias.ratchet import ratchet_path
-from tacit.bias.ratchet_rates import growing, keep_pace
-from tacit.flows.dual import DualFlow
-from tacit.flows.stopping import Scale
+from tacit import At, LogSpaced, train
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.directions import angle
 from tacit.problems.classification import separable_points, three_points
 from tacit.records import Kind, NumericalError
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
+from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.ratchet import walk as ratchet_walk
+from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.solvers.ratchet.rates import growing, keep_pace
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.stop import Scale
 
 PANELS = [("M-F3d", 2), ("M-F4a", 3), ("M-F4b", 3)]
 on_panels = pytest.mark.parametrize(("name", "depth"), PANELS)
@@ -113,8 +114,14 @@ def test_the_dual_flow_agrees_at_other_depths_and_shapes(depth, shape):
     problem = three_points("M-F3d")
     mus = [0.3, 0.03, 0.003]
     alpha = 1e6 ** (1 / depth)
-    course = DualFlow(until=Scale(mus[-1]), record=[1e6 / mu for mu in mus], points_per_decade=1)
-    path = course.run(DiagonalNet(depth, alpha=alpha, shape=shape), problem)
+    course = DualFlow()
+    path = train(
+        DiagonalNet(depth, alpha=alpha, shape=shape),
+        problem,
+        course,
+        stop=Scale(mus[-1]),
+        record=[LogSpaced(1), At(margins=[1e6 / mu for mu in mus])],
+    )
     clock = path.dataset.smoothed_margin.values
     trained = path.dataset.predictor.values[[np.abs(clock * mu - 1e6).argmin() for mu in mus]]
     found = ratchet_path(problem.X, problem.y, depth, mus=mus, shape=shape)

@@ -7,7 +7,7 @@ from tacit.problems.recovery import sparse_recovery
 
 
 def test_the_law_of_the_data():
-    problem = sparse_recovery(200, 400, 100, seed=3)
+    problem = sparse_recovery(200, 400, sparsity=100, seed=3)
     # variances of 80000 and 100 Gaussian numbers: five standard deviations
     assert np.mean(problem.X**2) * 200 == pytest.approx(1, abs=5 * np.sqrt(2 / 80000))
     support = np.flatnonzero(problem.truth)
@@ -16,7 +16,9 @@ def test_the_law_of_the_data():
 
 
 def test_the_support_is_a_random_set():
-    supports = [tuple(np.flatnonzero(sparse_recovery(5, 20, 4, seed=s).truth)) for s in range(20)]
+    supports = [
+        tuple(np.flatnonzero(sparse_recovery(5, 20, sparsity=4, seed=s).truth)) for s in range(20)
+    ]
     assert len(set(supports)) > 15
     seen = {k for support in supports for k in support}
     assert min(seen) <= 1
@@ -25,7 +27,7 @@ def test_the_support_is_a_random_set():
 
 @pytest.mark.parametrize("snr", [1.0, 1e4])
 def test_the_noise_has_the_power_asked_for(snr):
-    problem = sparse_recovery(4000, 10, 3, seed=1, snr=snr)
+    problem = sparse_recovery(4000, 10, sparsity=3, seed=1, snr=snr)
     signal = problem.X @ problem.truth
     noise = problem.y - signal
     assert (signal @ signal) / (noise @ noise) == pytest.approx(snr, rel=5 * np.sqrt(2 / 4000))
@@ -33,19 +35,19 @@ def test_the_noise_has_the_power_asked_for(snr):
 
 
 def test_an_infinite_ratio_leaves_clean_labels():
-    problem = sparse_recovery(30, 100, 5, snr=np.inf)
+    problem = sparse_recovery(30, 100, sparsity=5, snr=np.inf)
     assert (problem.y == problem.X @ problem.truth).all()
     assert problem.noise == 0
 
 
 def test_the_recipe_draws_the_same_data_again():
-    problem = sparse_recovery(30, 100, 5, seed=7, snr=100.0)
+    problem = sparse_recovery(30, 100, sparsity=5, seed=7, snr=100.0)
     recipe = dict(problem.recipe)
     assert recipe.pop("generator") == "sparse_recovery"
     again = sparse_recovery(**recipe)
     assert (again.X == problem.X).all()
     assert (again.y == problem.y).all()
-    assert (sparse_recovery(30, 100, 5, seed=8).X != problem.X).any()
+    assert (sparse_recovery(30, 100, sparsity=5, seed=8).X != problem.X).any()
 
 
 @pytest.mark.parametrize(

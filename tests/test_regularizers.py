@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias.explicit import R
-from tacit.bias.norms import L1, L2, Lp
-from tacit.bias.q import Q
+from tacit.regularizers.explicit import R
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.q import Q
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("tacit")
@@ -141,7 +141,10 @@ def test_shape_weighs_coordinates_as_the_theorem_says():
 def test_norms_are_what_they_are_called():
     beta = np.array([3.0, -4.0])
     assert L1()(beta) == 7
-    assert L2()(beta) == 12.5
+    assert L2()(beta) == 25
+    assert L2([2.0, 1.0])(beta) == 34
+    assert L2(squared=False)(beta) == 5
+    assert L2([2.0, 1.0], squared=False)(beta) == pytest.approx(np.sqrt(34), rel=1e-15)
     assert Lp(3)(beta) == pytest.approx(91 / 3)
     assert list(L1().gradient([2.0, 0.0])) == [1, 0]
     assert Lp(0.5)([4.0]) == pytest.approx(4.0)

@@ -33,22 +33,24 @@ def by_loops(parameters, X, depth, width):
 
 @pytest.mark.parametrize("depth", [1, 2, 3, 5])
 def test_outputs_against_loops(depth):
-    model = relu_net(depth, 4, 1.3, seed=2)
+    model = relu_net(depth, 4, alpha=1.3, seed=2)
     w = model.start(3)
     assert len(w) == (3 if depth == 1 else 4 * 3 + 16 * (depth - 2) + 4)
     np.testing.assert_allclose(model.predict(w, X), by_loops(w, X, depth, 4), atol=1e-13)
 
 
 def test_depth_two_is_the_two_layer_net():
-    w = relu_net(2, 6, 1.0).start(3)
-    other = two_layer(6, 1.0)
-    np.testing.assert_allclose(relu_net(2, 6, 1.0).predict(w, X), other.predict(w, X), atol=1e-14)
+    w = relu_net(2, 6, alpha=1.0).start(3)
+    other = two_layer(6, alpha=1.0)
+    np.testing.assert_allclose(
+        relu_net(2, 6, alpha=1.0).predict(w, X), other.predict(w, X), atol=1e-14
+    )
 
 
 @settings(deadline=None, derandomize=True, max_examples=6)
 @given(st.integers(1, 4), st.integers(0, 99), st.booleans())
 def test_factors_hold_the_jacobian(depth, seed, unbiased):
-    model = relu_net(depth, 3, 1.0, seed=seed, unbiased=unbiased)
+    model = relu_net(depth, 3, alpha=1.0, seed=seed, unbiased=unbiased)
     w = model.start(3) + 0.3 * np.random.default_rng(seed).standard_normal(len(model.start(3)))
     with double_precision():
         pairs = [tuple(map(np.asarray, pair)) for pair in model.function.factors(w, X)]
@@ -59,7 +61,7 @@ def test_factors_hold_the_jacobian(depth, seed, unbiased):
 
 
 def test_the_unbiased_net_is_the_difference_of_two():
-    single, double = relu_net(3, 4, 0.7), relu_net(3, 4, 0.7, unbiased=True)
+    single, double = relu_net(3, 4, alpha=0.7), relu_net(3, 4, alpha=0.7, unbiased=True)
     pair = Difference(single)
     np.testing.assert_array_equal(double.start(3), pair.start(3))
     np.testing.assert_array_equal(double.predict(double.start(3), X), 0)
@@ -70,7 +72,7 @@ def test_the_unbiased_net_is_the_difference_of_two():
 
 @pytest.mark.parametrize("unbiased", [False, True])
 def test_its_homogeneity_is_its_depth(unbiased):
-    model = relu_net(3, 4, 1.0, unbiased=unbiased)
+    model = relu_net(3, 4, alpha=1.0, unbiased=unbiased)
     assert model.homogeneity == 3
     w = np.random.default_rng(0).standard_normal(len(model.start(3)))
     np.testing.assert_allclose(model.predict(2 * w, X), 8 * model.predict(w, X), rtol=1e-12)
@@ -79,7 +81,7 @@ def test_its_homogeneity_is_its_depth(unbiased):
 
 @pytest.mark.parametrize("kind", ["he_uniform", "gaussian"])
 def test_starts_have_variance_two_over_inputs(kind):
-    w = relu_net(3, 300, 2.0, start=kind).start(50)
+    w = relu_net(3, 300, alpha=2.0, start=kind).start(50)
     first, middle = w[: 300 * 50], w[300 * 50 : 300 * 350]
     for part, inputs in ((first, 50), (middle, 300)):
         assert np.var(part) == pytest.approx(4 * 2 / inputs, rel=0.05)
@@ -88,7 +90,7 @@ def test_starts_have_variance_two_over_inputs(kind):
 
 
 def test_relative_layers_of_product_one_keep_the_output():
-    plain, scaled = relu_net(3, 5, 1.0), relu_net(3, 5, 1.0, layers=(4.0, 0.5, 0.5))
+    plain, scaled = relu_net(3, 5, alpha=1.0), relu_net(3, 5, alpha=1.0, layers=(4.0, 0.5, 0.5))
     outputs = [model.predict(model.start(3), X) for model in (plain, scaled)]
     np.testing.assert_allclose(*outputs, rtol=1e-12)
     kernels = [J @ J.T for J in (m.jacobian(m.start(3), X) for m in (plain, scaled))]
@@ -96,10 +98,10 @@ def test_relative_layers_of_product_one_keep_the_output():
 
 
 def test_alpha_as_a_logarithm_equality_and_pickles():
-    a, b = relu_net(2, 3, 0.5), relu_net(2, 3, log_alpha=np.log(0.5))
+    a, b = relu_net(2, 3, alpha=0.5), relu_net(2, 3, log_alpha=np.log(0.5))
     np.testing.assert_allclose(a.start(2), b.start(2), rtol=1e-15)
-    assert a.function == relu_net(2, 3, 9.0, seed=5).function == ReluFunction(2, 3, False)
-    assert a.function != relu_net(2, 3, 0.5, unbiased=True).function
+    assert a.function == relu_net(2, 3, alpha=9.0, seed=5).function == ReluFunction(2, 3, False)
+    assert a.function != relu_net(2, 3, alpha=0.5, unbiased=True).function
     again = pickle.loads(pickle.dumps(a))
     np.testing.assert_array_equal(again.predict(a.start(3), X), a.predict(a.start(3), X))
     assert a.describe()["depth"] == 2

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.flows import row_products
-from tacit.flows.row_products import RowProducts
+from tacit.training.exact.decay import row_products
+from tacit.training.exact.decay.row_products import RowProducts
 
 RNG = np.random.default_rng(0)
 TIMES = [10.0, 100.0, 1000.0, 2000.0, 3000.0, 4000.0]
@@ -36,8 +36,8 @@ def test_products_in_single_precision_are_accurate_to_1e_6(scale, monkeypatch):
 def path(rtol):
     problem = tacit.majority(60, 1500)
     net = tacit.DiagonalNet(depth=2, alpha=48 / np.sqrt(3000))
-    return tacit.WeightDecay(tacit.DualFlow(rtol=rtol, t_max=4000.0, record=TIMES), 1e-3).run(
-        net, problem
+    return tacit.train(
+        net, problem, tacit.DualFlow(rtol=rtol, weight_decay=0.001), record=tacit.At(times=TIMES)
     )
 
 
@@ -46,7 +46,7 @@ def test_a_path_in_single_precision_is_as_near_as_one_in_double(monkeypatch):
     monkeypatch.setattr(row_products, "LARGE", 0)
     made = []
     monkeypatch.setattr(
-        "tacit.flows.decay_march.RowProducts",
+        "tacit.training.exact.decay.follow.RowProducts",
         lambda rows, rtol: made.append(RowProducts(rows, rtol)) or made[-1],
     )
     single = path(1e-4)

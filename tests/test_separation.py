@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tacit.bias.separation import require_separable, separation
+from tacit.solvers.separation import require_separable, separation
 
 SEEDS = st.integers(0, 10_000)
 MODEST = settings(deadline=None, derandomize=True, max_examples=60)

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias.matrix_hessian import barrier_gram, weighted
-from tacit.bias.matrix_law import Power, Sinh, law_of
-from tacit.bias.matrix_measurements import Rows, Sensed, measurements
-from tacit.bias.matrix_state import State
-from tacit.bias.norms import L1
-from tacit.bias.q import Q
-from tacit.bias.spectral import Frobenius, Nuclear, Schatten
 from tacit.problems.matrices import Completion
+from tacit.regularizers.norms import L1
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.solvers.matrices.hessian import barrier_gram, weighted
+from tacit.solvers.matrices.law import Power, Sinh, law_of
+from tacit.solvers.matrices.measurements import Rows, Sensed, measurements
+from tacit.solvers.matrices.state import State
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("tacit")
@@ -41,7 +41,7 @@ def orthogonal(size, seed):
 def test_values_by_other_formulas(shape):
     M = gaussian(shape)
     assert Nuclear()(M) == pytest.approx(np.linalg.norm(M, "nuc"), rel=1e-14)
-    assert Frobenius()(M) == pytest.approx(0.5 * np.sum(M**2), rel=1e-14)
+    assert Frobenius()(M) == pytest.approx(np.sum(M**2), rel=1e-14)
     # W eq. (20) of every singular value, in 30 digits
     sizes = [mpmath.mpf(float(s)) for s in np.linalg.svd(M, compute_uv=False)]
     with mpmath.workdps(30):
@@ -188,7 +188,7 @@ def refused(call, *fragments):
 def test_what_is_refused():
     refused(lambda: Schatten(L1()), "Schatten", "Q", "L1()")
     refused(lambda: Schatten(0.1), "Schatten", "0.1")
-    refused(lambda: Schatten(Q(2, 0.1, shape=[1.0, 2.0])), "Schatten", "shape")
+    refused(lambda: Schatten(Q(2, alpha=0.1, shape=[1.0, 2.0])), "Schatten", "shape")
     for reg in REGULARIZERS:
         refused(lambda reg=reg: reg(np.ones(3)), str(reg), "matrix", "2 dimension")
         refused(lambda reg=reg: reg.gradient([[np.nan]]), str(reg), "finite", "nan")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.probes.stability import stability
+from tacit.measures.stability import stability
 from tacit.problems import three_points
 
 
@@ -43,8 +43,11 @@ def test_on_a_trained_path_it_tells_panel_b_from_panel_d():
     found = {}
     for name in ("M-F3b", "M-F3d"):
         problem = three_points(name)
-        path = tacit.DualFlow(until=tacit.Scale(1e-3), rtol=1e-8).run(
-            tacit.DiagonalNet(alpha=30.0), problem
+        path = tacit.train(
+            tacit.DiagonalNet(alpha=30.0),
+            problem,
+            tacit.DualFlow(rtol=1e-8),
+            stop=tacit.Scale(0.001),
         )
         limit = problem.signed_rows @ path.predictor
         found[name] = stability(path, limit).since

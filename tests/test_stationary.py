@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, Lp
-from tacit.bias.stationary import stationary_points
 from tacit.problems.classification import three_points, uniform_points
+from tacit.regularizers.norms import L1, Lp
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.stationary import stationary_points
 
 SETS = ("M-F3b", "M-F3c", "M-F3d", "M-F4a", "M-F4b")
 

@@ -22,6 +22,15 @@ def test_a_sample_is_solved_or_refused():
     assert failures(range(200)) == []
 
 
+STALLED = [1859, 3991, 6575, 6956, 7158, 7320, 7925, 8437, 9671]
+
+
+@pytest.mark.parametrize("seed", STALLED)
+def test_problems_that_once_stalled(seed):
+    """Rows or columns over decades, nearly opposite rows, Hessians that Cholesky does not factor"""
+    assert stress_run.outcome(problem(seed)) == ("solved and right", "")
+
+
 def test_plain_problems_agree_with_an_independent_solver():
     count, distance = stress_run.farthest(range(250))
     assert count >= 5

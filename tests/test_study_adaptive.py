@@ -92,8 +92,8 @@ def test_bisection_of_a_real_flow(tmp_path):
     study = Study(
         name="scale",
         problem={"is": "sparse_regression", **data},
-        model={"is": "DiagonalNet"}, flow={"is": "DualFlow", "rtol": 1e-8, "loss": 1e-12},
-        record=["norm_l1"],
+        model={"is": "DiagonalNet"}, method={"is": "DualFlow", "rtol": 1e-8},
+        stop={"is": "Interpolated", "relative": 1e-12}, final=["norm_l1"],
         threshold={"axis": "model.alpha", "between": [0.01, 1.0], "measure": "norm_l1",
                    "below": 1.5, "tolerance": 0.02},
     )  # fmt: skip

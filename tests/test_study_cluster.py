@@ -111,6 +111,7 @@ def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
                               text=True, timeout=120)  # fmt: skip
         scheduler.wait()
     assert re.search(r"does not answer any more .* finished cells are safe", told.stdout), told
+    assert "Traceback" not in told.stderr, told.stderr
     kept = len(list((tmp_path / "out").rglob("*.cell")))
     assert kept > 0
     heard = Counting()

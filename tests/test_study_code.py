@@ -139,19 +139,21 @@ def test_a_changed_data_file_is_computed_again(project, tmp_path, engine):
 TABLES = {
     "problem": {"is": "sparse_regression", "samples": 6, "dimension": 12, "sparsity": 2},
     "model": {"is": "DiagonalNet", "alpha": 0.1},
-    "flow": {"is": "DualFlow", "loss": 1e-4},
-    "record": ["test_error"],
+    "method": {"is": "DualFlow"},
+    "stop": {"is": "Interpolated", "relative": 1e-4},
+    "final": ["test_error"],
 }
 
 
 def test_a_study_of_tables_depends_on_the_names_in_it():
     plain = Study(name="s", **TABLES)
-    flow = {"is": "WeightDecay", "flow": TABLES["flow"], "rate": 1e-3}
-    nested = Study(name="s", **{**TABLES, "flow": flow})
-    over = {**TABLES, "flow": {"loss": 1e-4}, "grid": {"flow.is": ["DualFlow", "ParameterFlow"]}}
-    assert ("tacit", "WeightDecay") in roots_of(nested)
+    other = Study(name="s", **{**TABLES, "stop": [TABLES["stop"], {"is": "Time", "t": 1.0}]})
+    over = {**TABLES, "method": {}, "grid": {"method.is": ["DualFlow", "ParameterFlow"]}}
+    assert ("tacit", "Interpolated") in roots_of(plain)
+    assert ("tacit", "Time") in roots_of(other)
     assert ("tacit", "ParameterFlow") in roots_of(Study(name="s", **over))
-    assert len({code_of(plain).version, code_of(nested).version}) == 2
+    product = Study(name="s", **{**TABLES, "method": {"is": "ParameterFlow"}})
+    assert len({code_of(plain).version, code_of(product).version}) == 2
 
 
 class Calls:

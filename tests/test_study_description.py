@@ -19,7 +19,7 @@ from tacit.studies.study import Study
 TOML = """
 title = "scale and samples"
 seeds = 2
-record = ["test_error"]
+final = ["test_error"]
 
 [problem]
 is = "sparse_regression"
@@ -29,7 +29,7 @@ sparsity = 3
 [model]
 is = "DiagonalNet"
 
-[flow]
+[method]
 is = "DualFlow"
 rtol = 1e-6
 
@@ -75,7 +75,7 @@ def test_a_cell_has_the_values_of_its_place_and_its_seed(written):
     assert cell.spec["model"] == {"is": "DiagonalNet", "alpha": pytest.approx(0.1)}
     assert cell.spec["problem"]["samples"] == 20
     assert cell.spec["problem"]["seed"] == 1
-    assert "seed" not in cell.spec["flow"]  # DualFlow takes none
+    assert "seed" not in cell.spec["method"]  # DualFlow takes none
 
 
 def test_the_name_follows_from_everything(written):
@@ -91,16 +91,18 @@ def test_the_name_follows_from_everything(written):
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
     [
-        ("record", "recrod", r"scale\.toml: unknown key 'recrod'; did you mean record"),
+        ("final", "finla", r"scale\.toml: unknown key 'finla'; did you mean final"),
         ("sparsity", "sparsty", r"unknown key in problem 'sparsty'; did you mean .*sparsity"),
         ("model.alpha", "model.alhpa", r"unknown key in model 'alhpa'; did you mean alpha"),
         ("model.alpha", "modle.alpha", r"unknown part in grid key 'modle.alpha': 'modle'"),
         ("model.alpha", "model", r"grid\.model must say what it sets"),
-        ("DualFlow", "DaulFlow", r"unknown name in flow\.is 'DaulFlow'; did you mean DualFlow"),
-        ('"DualFlow"', "7", r"flow\.is must be a public name of tacit, got 7"),
-        ('is = "DualFlow"\nrtol = 1e-6', 'is = "L1"', r"flow\.is names L1, which cannot run"),
+        ("DualFlow", "DaulFlow", r"unknown name in method\.is 'DaulFlow'; did you mean DualFlow"),
+        ("DualFlow", "os:system", r"name in method\.is 'os:system'; tacit.__all__ holds .{,20}$"),
+        ("DualFlow", "x" * 5000, r"unknown name in method\.is 'x{79}; tacit.__all__ holds .{,20}$"),
+        ('"DualFlow"', "7", r"method\.is must be a public name of tacit, got 7"),
+        ('is = "DualFlow"\nrtol = 1e-6', 'is = "L1"', r"method\.is names L1, which cannot train"),
         ("sparsity = 3", "sparsity = 300", r"scale\.toml: \[problem\]: .*300"),
-        ("rtol = 1e-6", "rtol = -1.0", r"scale\.toml: \[flow\]: .*-1"),
+        ("rtol = 1e-6", "rtol = -1.0", r"scale\.toml: \[method\]: .*-1"),
         ("[10, 20]", "[10, 0]", r"\[problem\] at problem\.samples = 0: .*got 0"),
         ("[10, 20]", "[10, 10]", r"grid\.problem\.samples names 10 more than once"),
         ("[10, 20]", "[]", r"grid\.problem\.samples must not be empty"),
@@ -118,7 +120,7 @@ def test_the_name_follows_from_everything(written):
         ("seeds = 2", "seeds = 0", r"seeds must be at least 1, got 0"),
         ("seeds = 2", "seeds = [1, 1]", r"seeds must be different whole numbers"),
         ("sparsity = 3", "sparsity = 3\nseed = 4", r"no part takes a seed"),
-        ('["test_error"]', '"test_error"', r"record must be a list of names"),
+        ('["test_error"]', '"test_error"', r"final must be a list of names"),
         ('["test_error"]', '["alpha"]', r"'alpha' is the name of two things"),
         ('t = "$t"\n', "", r"probes\.transition lacks 't', which grokking needs"),
         ('[model]\nis = "DiagonalNet"\n', "", r"model is missing"),
@@ -150,9 +152,39 @@ def test_an_axis_may_set_an_argument_of_a_probe(written):
         read_study(written("[grid]", "[grid]\nprobes.transition.levle = [0.5]"))
 
 
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("stop = 3.0", r"stop must be a table, got 3\.0"),
+        ('stop = {is = "Tim", t = 1.0}', r"unknown name in stop\.is 'Tim'; did you mean .*Time"),
+        ('stop = {is = "Time", t = -1.0}', r"\[stop\]: Time: t must be > 0, got -1"),
+        ('stop = [{is = "Time", t = 1.0}, {is = "L1"}]', r"\[stop\]: study: stop must be a rule"),
+        ('record = {is = "Time", t = 1.0}', r"\[record\]: study: record must be LogSpaced"),
+        ('record = {is = "LogSpaced", per_decad = 3}', r"unknown key in record 'per_decad'"),
+        ('penalty = {is = "L2", time = 0.1}', r"unknown key in penalty 'time'"),
+    ],
+)
+def test_wrong_rules_are_refused_with_file_and_key(written, lines, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        read_study(written(text=lines + "\n" + TOML))
+
+
+def test_rules_can_be_axes(written):
+    text = 'stop = {is = "Interpolated"}\n' + TOML.replace(
+        '"problem.samples" = [10, 20]', "problem.samples = [10]\nstop.relative = [1e-3, 1e-6]"
+    )
+    study = read_study(written(text=text))
+    assert study.dimensions == ("alpha", "samples", "relative", "seed")
+    found = [cell.spec["stop"]["relative"] for cell in cells_of(study, "v1")]
+    assert set(found) == {1e-3, 1e-6}
+    several = text.replace('{is = "Interpolated"}', '[{is = "Interpolated"}]')
+    with pytest.raises(ValueError, match=r"grid\.stop\.relative needs one table \[stop\]"):
+        read_study(written(text=several))
+
+
 def test_two_axes_with_one_last_name_get_long_names():
     parts = {"problem": {"is": "sparse_regression", "dimension": 30, "sparsity": 3, "seed": 0},
-             "flow": {"is": "DualFlow"}, "record": ["norm_l1"]}  # fmt: skip
+             "method": {"is": "DualFlow"}, "final": ["norm_l1"]}  # fmt: skip
     study = Study(
         name="two",
         model={"is": "DiagonalNet", "alpha": 0.1},
@@ -173,7 +205,8 @@ def test_two_axes_with_one_last_name_get_long_names():
         ({"grid": {}}, "grid lacks 'a'"),
         ({"arguments": {"a": 1.0}}, "'a' is both an argument and an axis"),
         ({"arguments": {"b": float("nan")}}, "arguments must hold finite numbers"),
-        ({"record": ["loss"]}, "give a function or record, not both"),
+        ({"final": ["loss"]}, "give a function or final, not both"),
+        ({"stop": {"is": "Time", "t": 1.0}}, "give a function or stop, not both"),
         ({"dims": {"curve": ["a"]}}, "dims.curve must not repeat an axis"),
     ],
 )
@@ -211,8 +244,8 @@ def with_draw(**draw):
         name="drawn",
         problem={"is": "sparse_regression", "dimension": 30, "sparsity": 3, "seed": 0},
         model={"is": "DiagonalNet"},
-        flow={"is": "DualFlow"},
-        record=["test_error"],
+        method={"is": "DualFlow"},
+        final=["test_error"],
         grid={"model.alpha": [0.1, 1.0], "problem.samples": [10, 20]},
         draw={**given, **draw},
     )
@@ -226,7 +259,7 @@ def test_draw_is_described_but_is_no_part_of_a_cell():
     assert Study(**json.loads(json.dumps(study.describe()))).draw == study.draw
     names = [cell.name for cell in cells_of(study, "v1")]
     assert names == [cell.name for cell in cells_of(plain, "v1")]
-    other = dataclasses.replace(study, record=("norm_l1",))
+    other = dataclasses.replace(study, final=("norm_l1",))
     assert names != [cell.name for cell in cells_of(other, "v1")]
 
 
@@ -267,7 +300,7 @@ def test_draw_must_be_a_table_and_have_axes():
 FORMS = """
 [forms.paper]
 seeds = [3, 4, 5]
-flow.rtol = 1e-9
+method.rtol = 1e-9
 draw.log = true
 
 [forms.paper.model]
@@ -291,7 +324,7 @@ def test_a_form_replaces_keys_table_by_table(written):
     assert paper.shape == (7, 2, 3)  # one axis replaced as a whole, though nested in the file
     assert paper.axes[0].values[0] == pytest.approx(1e-3)
     assert paper.seed_values == (3, 4, 5)
-    assert paper.flow == {"is": "DualFlow", "rtol": 1e-9}  # merged: it does not say what it is
+    assert paper.method == {"is": "DualFlow", "rtol": 1e-9}  # merged: it does not say what it is
     assert paper.model == {"is": "DiagonalNet", "depth": 3}
     assert paper.draw == {"x": "alpha", "log": True}
     assert paper.problem == quick.problem
@@ -299,8 +332,8 @@ def test_a_form_replaces_keys_table_by_table(written):
 
 
 def test_a_table_that_says_what_it_is_replaces_the_whole(written):
-    text = TOML + '\n[forms.other.flow]\nis = "ParameterFlow"\nrtol = 1e-5\n'
-    assert read_study(written(text=text), "other").flow == {"is": "ParameterFlow", "rtol": 1e-5}
+    text = TOML + '\n[forms.other.method]\nis = "ParameterFlow"\nrtol = 1e-5\n'
+    assert read_study(written(text=text), "other").method == {"is": "ParameterFlow", "rtol": 1e-5}
 
 
 @pytest.mark.parametrize(
@@ -386,12 +419,13 @@ def test_tacit_run_takes_a_preset_and_its_form(shelf, tmp_path, monkeypatch):
 
 HOSTILE = {
     "a study in a study": (
-        'until = {is = "run_study", study = {is = "Study", name = "x", function = "os:system",'
+        '[stop]\nis = "Near"\ndegrees = 1.0\ndirection = {is = "run_study",'
+        ' study = {is = "Study", name = "x", function = "os:system",'
         ' arguments = {command = "touch owned"}}}',
-        r"flow\.until\.is names run_study",
+        r"stop\.direction\.is names run_study",
     ),
-    "a file that is read": ('until = {is = "load", file = "x"}', "names load; a table may name"),
-    "claims": ('until = {is = "verify"}', "names verify; a table may name"),
+    "a file that is read": ('[stop]\nis = "load"\nfile = "x"', "names load; a table may name"),
+    "claims": ('[record]\nis = "verify"', "names verify; a table may name"),
 }
 
 
@@ -401,7 +435,7 @@ def test_a_table_names_nothing_but_what_computes(tmp_path, monkeypatch, line):
     text, sentence = HOSTILE[line]
     Path("scale.toml").write_text(
         '[problem]\nis = "sparse_regression"\nsamples = 4\ndimension = 8\nsparsity = 1\n'
-        f'[model]\nis = "DiagonalNet"\nalpha = 1.0\n[flow]\nis = "DualFlow"\n{text}\n'
+        f'[model]\nis = "DiagonalNet"\nalpha = 1.0\n[method]\nis = "DualFlow"\n{text}\n'
         '[probes.end]\nis = "angle"\na = "$path.predictor"\nb = "$problem.truth"\n'
     )
     with pytest.raises(ValueError, match=sentence):

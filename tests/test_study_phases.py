@@ -52,9 +52,11 @@ def test_the_paper_form_is_finer_and_draws_the_same(name):
 
 def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
     given = {"dimension": 4, "rank": 1, "samples": 11, "rtol": 1e-8, "loss": 1e-12}
-    problem = tacit.low_rank_completion(4, 1, 11, seed=2)
+    problem = tacit.low_rank_completion(samples=11, dimension=4, rank=1, seed=2)
     model = tacit.Factorization(12, alpha=0.4, seed=2)
-    found = tacit.ParameterFlow(loss=1e-12, rtol=1e-9).run(model, problem).matrix
+    found = tacit.train(
+        model, problem, tacit.ParameterFlow(rtol=1e-9), stop=tacit.Interpolated(1e-12)
+    ).predictor
 
     def nuclear(matrix):
         return np.sqrt(np.linalg.eigvalsh(matrix.T @ matrix).clip(0)).sum()
@@ -138,12 +140,18 @@ def test_a_cell_of_scale_and_accuracy_against_general_solvers():
 def test_a_cell_of_start_and_decay_against_the_flow_in_parameters():
     base = read_study("phase-start-decay")
     small = {**base.problem, "samples": 30, "dimension": 40}
-    grid = {"model.log_alpha": [1.0, 1.5], "flow.rate": [1e-2]}
+    grid = {"model.log_alpha": [1.0, 1.5], "method.weight_decay": [1e-2]}
     study = dataclasses.replace(base, problem=small, grid=grid)
     found, other = (compute(cell.spec).values for cell in cells_of(study, "any"))
     problem = tacit.majority(30, 40, seed=11)
-    flow = tacit.ParameterFlow(t_max=900.0, rtol=1e-6, points_per_decade=40)
-    path = tacit.WeightDecay(flow, 1e-2).run(tacit.DiagonalNet(2, alpha=math.e), problem)
+    flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=0.01)
+    path = tacit.train(
+        tacit.DiagonalNet(2, alpha=math.e),
+        problem,
+        flow,
+        stop=tacit.Time(900.0),
+        record=tacit.LogSpaced(40),
+    )
     t = path.dataset.t.values
     # the exact accuracy of the package is counted here, on random corners
     corners = np.random.default_rng(0).choice([-1.0, 1.0], (5_000, 40))
@@ -181,7 +189,7 @@ def lasso(X, y, beta):
 
 
 def test_a_cell_of_step_and_beta_against_descent_written_out():
-    problem = tacit.sparse_recovery(15, 20, 2, seed=3, snr=1e8)
+    problem = tacit.sparse_recovery(15, 20, sparsity=2, seed=3, snr=1e8)
     step = 0.4 * 2 / np.linalg.eigvalsh(problem.X @ problem.X.T)[-1]
     one = phases.step_cell(0.4, 1e-3, 3, **SPARSE)
     count = descended(problem, step, 1e-3, SPARSE["level"], 20_000)
@@ -201,7 +209,7 @@ def test_a_step_that_is_too_large_is_a_row_with_its_sentence():
     stable, large = (compute(cell.spec) for cell in cells_of(study, "any"))
     assert stable.status in OK
     assert large.status == "diverged"
-    assert "take a smaller step" in large.sentence
+    assert "take a smaller learning rate" in large.sentence
 
 
 # --- whole diagrams --------------------------------------------------------------------------
@@ -248,10 +256,10 @@ def test_accuracy_must_grow_with_the_square_of_a_large_scale(whole):
 @pytest.mark.slow
 def test_the_jump_is_at_the_forecast(whole):
     dataset = whole("phase-start-decay").sel(log_alpha=slice(1.0, None))
-    jump = dataset.transition_jump * dataset.rate
+    jump = dataset.transition_jump * dataset.weight_decay
     assert (dataset.transition_kind == "grok").all()
-    for rate in dataset.rate.values:
-        line = np.polyfit(dataset.log_alpha.values, jump.sel(rate=rate).values, 1)
+    for rate in dataset.weight_decay.values:
+        line = np.polyfit(dataset.log_alpha.values, jump.sel(weight_decay=rate).values, 1)
         assert line[0] == pytest.approx(1.0, abs=0.01)
     assert float(abs(dataset.transition_jump / dataset.forecast_transition - 1).max()) < 0.05
     assert float((dataset.transition_jump / dataset.forecast_naive - 1).min()) > 0.1

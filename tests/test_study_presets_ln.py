@@ -69,8 +69,9 @@ def said(study):
         for key, inner in value.items() if isinstance(value, dict) else ():
             note(key, inner)
 
-    for table in (study.arguments, study.problem, study.model, study.flow, study.probes):
-        for name, value in (table or {}).items():
+    parts = ("arguments", "problem", "model", "method", "probes", "stop", "record")
+    for table in (getattr(study, part) for part in parts):
+        for name, value in table.items() if isinstance(table, dict) else ():
             note(name, value)
     seeds = list(study.seed_values or ())
     for name, found in [("seed", seeds), *((axis.name, list(axis.values)) for axis in study.axes)]:
@@ -225,17 +226,22 @@ def test_rescaling_is_the_figure_s():
 
 # -- slower --------------------------------------------------------------------------------------
 
-TOKENS = {"modulus": 7, "fraction": 0.6, "embedding": 8, "hidden": 16, "points_per_decade": 10}
+TOKENS = {"modulus": 7, "fraction": 0.6, "embedding": 8, "width": 16, "points_per_decade": 10}
 
 
 @pytest.mark.slow
 def test_a_run_from_tables_is_the_figure_s():
-    own = {"modulus": 11, "fraction": 0.6, "width": 32, "rate": 1e-2, "step": 1.0,
-           "scaled_step": 300.0, "t_max": 800.0, "points_per_decade": 8}  # fmt: skip
+    steps = {"learning_rate": 1.0, "scaled": 300.0, "weight_decay": 1e-2}
+    own = {"modulus": 11, "fraction": 0.6, "width": 32, "t": 800.0, **steps}
     figure = make("L-F3b", {**own, "alphas": [4.0]}).isel(alpha=0)
-    flow = ("rate", "step", "scaled_step", "t_max", "points_per_decade")
-    study = tiny("L-F3b", problem={"modulus": 11, "fraction": 0.6}, model={"width": 32},
-                 flow={name: own[name] for name in flow}, grid={"model.alpha": [4.0]})  # fmt: skip
+    study = tiny(
+        "L-F3b",
+        problem={"modulus": 11, "fraction": 0.6},
+        model={"width": 32},
+        method=steps,
+        stop={"t": 800.0},
+        grid={"model.alpha": [4.0]},
+    )
     found = values(study)
     for name in ("t", "train_accuracy", "novel_accuracy", "kernel_distance"):
         assert same(found[f"trajectory_{name}"], figure[name].values), name

@@ -41,13 +41,51 @@ class Heard(Ears):
         self.told.append(sentence)
 
 
+def test_penalty_and_batch_of_a_study_are_those_of_train(tmp_path):
+    study = Study(
+        name="batches",
+        problem={"is": "sparse_regression", "samples": 8, "dimension": 6, "sparsity": 2, "seed": 4},
+        model={"is": "LinearPredictor", "start": 0.5},
+        method={"is": "Subgradient", "learning_rate": 0.01},
+        penalty={"is": "L1", "times": 0.1},
+        stop={"is": "Steps", "count": 40},
+        record={"is": "At", "steps": [10, 20]},
+        batch=3,
+        final=["predictor"],
+        trajectory=["step"],
+        grid={"penalty.times": [0.1, 0.5]},
+        seeds=2,
+    )
+    dataset = run_study(study, tmp_path)
+    problem = tacit.sparse_regression(8, 6, sparsity=2, seed=4)
+    ends = set()
+    for times, seed in itertools.product([0.1, 0.5], [0, 1]):
+        at = dataset.sel(times=times, seed=seed)
+        path = tacit.train(
+            tacit.LinearPredictor(0.5),
+            problem,
+            tacit.Subgradient(0.01),
+            penalty=times * tacit.L1(),
+            stop=tacit.Steps(40),
+            record=tacit.At([10, 20]),
+            batch=3,
+            seed=seed,
+        )
+        np.testing.assert_array_equal(at.predictor, path.predictor)
+        assert at.trajectory_step.values.tolist() == [0, 10, 20, 40]
+        ends.add(path.predictor.tobytes())
+    assert len(ends) == 4  # penalty and seed both count
+
+
 def test_a_study_of_parts_is_the_loop_one_would_write(tmp_path):
     study = Study(
         name="scale",
         problem={"is": "sparse_regression", "dimension": 12, "sparsity": 2},
         model={"is": "DiagonalNet", "depth": 2},
-        flow={"is": "DualFlow", "rtol": 1e-6, "loss": 1e-6},
-        record=["test_error", "predictor"],
+        method={"is": "DualFlow", "rtol": 1e-6},
+        stop=[{"is": "Interpolated", "relative": 1e-6}, {"is": "Time", "t": 1e9}],
+        record={"is": "LogSpaced", "per_decade": 20},
+        final=["test_error", "predictor"],
         trajectory=["t", "log_loss"],
         probes={
             "turn": {"is": "angle", "a": "$path.predictor", "b": "$problem.truth"},
@@ -66,8 +104,10 @@ def test_a_study_of_parts_is_the_loop_one_would_write(tmp_path):
     for alpha, samples, seed in itertools.product([0.1, 1.0], [5, 8], [0, 1]):
         at = dataset.sel(alpha=alpha, samples=samples, seed=seed)
         problem = tacit.sparse_regression(samples=samples, dimension=12, sparsity=2, seed=seed)
-        flow = tacit.DualFlow(rtol=1e-6, loss=1e-6)
-        path = flow.run(tacit.DiagonalNet(depth=2, alpha=alpha), problem)
+        flow = tacit.DualFlow(rtol=1e-6)
+        path = tacit.train(
+            tacit.DiagonalNet(depth=2, alpha=alpha), problem, flow, stop=tacit.Interpolated(1e-6)
+        )
         assert at.test_error == path.dataset.test_error[-1]
         np.testing.assert_array_equal(at.predictor, path.predictor)
         curve = at.trajectory_log_loss.dropna("time")

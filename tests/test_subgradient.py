@@ -1,28 +1,27 @@
 """Subgradient and proximal descent against loops written by hand, closed forms and CVXPY."""
 
+import dataclasses
 import json
+import re
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.flows.descent import GradientDescent
-from tacit.flows.penalties import (
-    AbsoluteSum,
-    EuclideanNorm,
-    NuclearNorm,
-    SquaredSum,
-    UserPenalty,
-)
-from tacit.flows.proximal import Proximal
-from tacit.flows.subgradient import Subgradient
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.classification import separable_points
 from tacit.problems.matrices import Completion, Sensing, low_rank_completion
 from tacit.problems.regression import Regression
 from tacit.records import Kind
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.spectral import Nuclear
+from tacit.training.descent.methods import GradientDescent, Proximal, Subgradient
+from tacit.training.record import At
+from tacit.training.stop import Accuracy, Below, Loss, Steps
+from tacit.training.train import train
 
 
 def data(samples=6, dimension=10, seed=0):
@@ -30,11 +29,16 @@ def data(samples=6, dimension=10, seed=0):
     X = rng.standard_normal((samples, dimension)) / np.sqrt(samples)
     truth = np.zeros(dimension)
     truth[:2] = 0.3, -0.2
-    return Regression(X, X @ truth, truth)
+    return Regression(X, X @ truth, truth, loss="half squares")
 
 
 PROBLEM = data()
 TOP = float(np.linalg.eigvalsh(PROBLEM.X @ PROBLEM.X.T)[-1])  # sigma_max(X^T X) by another route
+
+
+def end(model, problem, method, steps, penalty=None, **more):
+    """The path of so many steps."""
+    return train(model, problem, method, penalty=penalty, stop=Steps(steps), **more)
 
 
 def by_hand(X, y, a, step, steps, beta, slope):
@@ -53,16 +57,16 @@ def compact(shape):
 
 
 SLOPES = [
-    (AbsoluteSum(), np.sign),
-    (SquaredSum(), lambda a: 2 * a),
-    (EuclideanNorm(), lambda a: a / np.linalg.norm(a)),
-    (NuclearNorm((2, 5)), compact((2, 5))),
+    (L1(), np.sign),
+    (L2(), lambda a: 2 * a),
+    (L2(squared=False), lambda a: a / np.linalg.norm(a)),
+    (Nuclear((2, 5)), compact((2, 5))),
 ]
 
 
 @pytest.mark.parametrize(("penalty", "slope"), SLOPES, ids=lambda p: type(p).__name__)
 def test_subgradient_descent_is_the_loop_written_by_hand(penalty, slope):
-    path = Subgradient(0.1, 300, penalty, 1e-2).run(LinearPredictor(0.1), PROBLEM)
+    path = end(LinearPredictor(0.1), PROBLEM, Subgradient(0.1), 300, 1e-2 * penalty)
     wanted = by_hand(PROBLEM.X, PROBLEM.y, np.full(10, 0.1), 0.1, 300, 1e-2, slope)
     np.testing.assert_allclose(path.predictor, wanted, atol=1e-12)
     other = by_hand(PROBLEM.X, PROBLEM.y, np.full(10, 0.1), 0.1, 301, 1e-2, slope)
@@ -74,26 +78,29 @@ def test_subgradient_descent_is_the_loop_written_by_hand(penalty, slope):
 def test_any_data_step_and_beta_give_the_loop_written_by_hand(seed, share, beta):
     problem = data(seed=seed)
     step = share * 2 / np.linalg.norm(problem.X, 2) ** 2
-    method = Subgradient(step, 50, AbsoluteSum(), beta, record=(50,))
     start = np.random.default_rng(seed).standard_normal(10)
-    path = method.run(LinearPredictor(start), problem)
+    path = end(LinearPredictor(start), problem, Subgradient(step), 50, beta * L1(), record=At([50]))
     wanted = by_hand(problem.X, problem.y, start, step, 50, beta, np.sign)
     assert np.abs(path.predictor - wanted).max() < 1e-11
 
 
 @pytest.mark.parametrize("kind", ["completion", "sensing"])
 def test_matrix_problems_are_the_same_loop_on_their_design(kind):
-    problem = low_rank_completion(4, 1, 11, seed=1)
+    problem = low_rank_completion(samples=11, dimension=4, rank=1, seed=1, loss="half squares")
     if kind == "sensing":
         stack = problem.design.reshape(-1, 4, 4)
-        problem = Sensing(stack, problem.y, problem.truth)
+        problem = Sensing(stack, problem.y, problem.truth, loss="half squares")
     start = np.arange(16.0).reshape(4, 4) / 50
-    path = Subgradient(0.5, 200, NuclearNorm((4, 4)), 1e-2).run(LinearMatrix(start=start), problem)
+    model = LinearMatrix(start=start)
+    path = end(model, problem, Subgradient(0.5), 200, 1e-2 * Nuclear((4, 4)))
     wanted = by_hand(problem.design, problem.y, start.ravel(), 0.5, 200, 1e-2, compact((4, 4)))
     np.testing.assert_allclose(path.predictor.ravel(), wanted, atol=1e-12)
     last = path.dataset.isel(time=-1)
     apart = path.predictor - problem.truth
-    assert last.test_error == pytest.approx((apart**2).sum())
+    hidden = np.ones((4, 4), bool)
+    if kind == "completion":
+        hidden[tuple(problem.entries.T)] = False
+    assert last.test_error == pytest.approx(np.sqrt((apart[hidden] ** 2).mean()))
     relative = np.linalg.norm(apart) / np.linalg.norm(problem.truth)
     assert last.relative_error == pytest.approx(relative)
     assert last.norm_nuclear == pytest.approx(np.linalg.norm(path.predictor, "nuc"))
@@ -102,7 +109,7 @@ def test_matrix_problems_are_the_same_loop_on_their_design(kind):
 
 def test_the_records_are_what_their_names_say():
     beta = 1e-2
-    path = Subgradient(0.1, 200, AbsoluteSum(), beta).run(LinearPredictor(0.1), PROBLEM)
+    path = end(LinearPredictor(0.1), PROBLEM, Subgradient(0.1), 200, beta * L1())
     found = path.dataset
     assert list(found.step.values[:4]) == [0, 1, 2, 3]
     assert found.step[-1] == 200
@@ -113,7 +120,8 @@ def test_the_records_are_what_their_names_say():
         r = PROBLEM.X @ a - PROBLEM.y
         assert now.loss == pytest.approx(0.5 * r @ r)
         assert np.exp(now.log_loss) == pytest.approx(float(now.loss))
-        assert now.penalty == pytest.approx(np.abs(a).sum()) == pytest.approx(float(now.norm_l1))
+        assert now.norm_l1 == pytest.approx(np.abs(a).sum())
+        assert now.penalty == pytest.approx(beta * np.abs(a).sum())
         assert now.objective == pytest.approx(0.5 * r @ r + beta * np.abs(a).sum())
         assert now.gradient_norm == pytest.approx(np.linalg.norm(PROBLEM.X.T @ r))
         size = np.sqrt(np.count_nonzero(a))
@@ -121,34 +129,56 @@ def test_the_records_are_what_their_names_say():
         assert now.test_error == pytest.approx(((a - PROBLEM.truth) ** 2).sum())
         assert now.relative_error == pytest.approx(np.sqrt(now.test_error / (0.09 + 0.04)))
     description = json.loads(found.attrs["description"])
-    assert description["flow"]["penalty"] == {"penalty": "AbsoluteSum"}
+    assert description["penalty"] == {"penalty": "0.01 * L1()"}
+    assert description["method"]["learning_rate"] == 0.1
     assert all(variable.attrs["long_name"] for variable in found.variables.values())
 
 
 def test_records_can_be_asked_for_and_do_not_change_the_run():
-    method = Subgradient(0.1, 50, AbsoluteSum(), 1e-2, record=(7, 31))
-    path = method.run(LinearPredictor(0.1), PROBLEM)
+    given = LinearPredictor(0.1), PROBLEM, Subgradient(0.1), 50, 1e-2 * L1()
+    path = end(*given, record=At([7, 31]))
     assert list(path.dataset.step) == [0, 7, 31, 50]
-    wanted = Subgradient(0.1, 50, AbsoluteSum(), 1e-2).run(LinearPredictor(0.1), PROBLEM)
+    wanted = end(*given)
     np.testing.assert_array_equal(path.predictor, wanted.predictor)
 
 
-def test_until_stops_at_the_first_record_that_is_good_enough():
-    whole = Subgradient(0.1, 3000, AbsoluteSum(), 1e-3).run(LinearPredictor(), PROBLEM)
-    level = float(whole.dataset.loss[20])
-    method = Subgradient(0.1, 3000, AbsoluteSum(), 1e-3, until={"loss": level})
-    path = method.run(LinearPredictor(), PROBLEM)
+def test_it_stops_at_the_first_record_that_is_good_enough():
+    whole = end(LinearPredictor(), PROBLEM, Subgradient(0.1), 3000, 1e-3 * L1())
+    errors = whole.dataset.test_error.values
+    level = errors[20]
+    assert level < errors[:20].min()
+    path = train(
+        LinearPredictor(),
+        PROBLEM,
+        Subgradient(0.1),
+        penalty=1e-3 * L1(),
+        stop=[Steps(3000), Below("test_error", level)],
+    )
     assert path.outcome.kind is Kind.SOLVED
     assert path.steps == int(whole.dataset.step[20])
     np.testing.assert_array_equal(path.dataset.loss, whole.dataset.loss[:21])
-    hard = Subgradient(0.1, 30, until={"test_error": 1e-9}).run(LinearPredictor(), PROBLEM)
-    assert hard.outcome.kind is Kind.BUDGET_SPENT
-    assert "raise steps" in hard.outcome.sentence
+    hard = [Steps(30), Below("test_error", 1e-9)]
+    short = train(LinearPredictor(), PROBLEM, Subgradient(0.1), stop=hard)
+    assert short.outcome.kind is Kind.BUDGET_SPENT
+    assert "above 1e-09; give more of them" in short.outcome.sentence
+
+
+@pytest.mark.parametrize("name", ["loss", "penalty", "objective", "gradient_norm"])
+def test_every_recorded_number_can_be_the_goal(name):
+    given = {"penalty": 1e-2 * L1(), "record": At(range(200))}
+    start = LinearPredictor(1.0)
+    every = train(start, PROBLEM, Subgradient(0.1), stop=Steps(200), **given)
+    values = every.dataset[name].values
+    level = values[150]
+    rule = Below(name, level)
+    path = train(start, PROBLEM, Subgradient(0.1), stop=[Steps(199), rule], **given)
+    assert path.steps == int(np.argmax(values <= level))
+    assert 1 < path.steps <= 150
 
 
 def test_ridge_ends_where_the_gradient_vanishes_and_not_at_the_source_s_point():
     beta, gram = 0.1, PROBLEM.X.T @ PROBLEM.X
-    path = Subgradient(0.2, 3000, SquaredSum(), beta).run(LinearPredictor(1.0), PROBLEM)
+    path = end(LinearPredictor(1.0), PROBLEM, Subgradient(0.2), 3000, beta * L2())
     ridge = np.linalg.solve(gram + 2 * beta * np.eye(10), PROBLEM.X.T @ PROBLEM.y)
     np.testing.assert_allclose(path.predictor, ridge, atol=1e-12)
     # N prints X^T X + beta I for f = g + beta |a|^2, whose gradient has 2 beta
@@ -156,38 +186,43 @@ def test_ridge_ends_where_the_gradient_vanishes_and_not_at_the_source_s_point():
     assert np.abs(path.predictor - printed).max() > 1e-3
 
 
-def test_a_step_beyond_the_bound_is_refused_and_the_bound_is_named():
-    with pytest.raises(ValueError, match=rf"2/sigma_max\(X\^T X\) = {2 / TOP:.6g}.*check=False"):
-        Subgradient(2.01 / TOP, 10).run(LinearPredictor(1.0), PROBLEM)
-    below = Subgradient(1.99 / TOP, 3000).run(LinearPredictor(1.0), PROBLEM)
+def test_a_learning_rate_beyond_the_bound_is_refused_and_the_bound_is_named():
+    start = LinearPredictor(1.0)
+    sentence = rf"learning_rate must be below 2/.* = {2 / TOP:.6g}.*check=False"
+    with pytest.raises(ValueError, match=sentence):
+        end(start, PROBLEM, Subgradient(2.01 / TOP), 10)
+    below = end(start, PROBLEM, Subgradient(1.99 / TOP), 3000)
     assert below.outcome.ok
     assert below.log_loss < -40
+    whole = dataclasses.replace(PROBLEM, loss="squares")
+    with pytest.raises(ValueError, match=f"= {1 / TOP:.6g}"):  # the loss of the problem decides
+        end(start, whole, Subgradient(1.01 / TOP), 10)
+    assert end(start, whole, Subgradient(0.99 / TOP), 3000).log_loss < -40
 
 
 def test_the_ridge_bound_counts_two_betas():
     # between 2/(sigma_max + 2 beta) and N's printed 2/(sigma_max + beta) descent diverges
-    beta = TOP
-    with pytest.raises(ValueError, match=r"sigma_max\(X\^T X\) \+ 2 beta"):
-        Subgradient(2.02 / (3 * TOP), 10, SquaredSum(), beta).run(LinearPredictor(1.0), PROBLEM)
-    printed = 1.9 / (TOP + beta)
-    run = Subgradient(printed, 20_000, SquaredSum(), beta, check=False)
-    path = run.run(LinearPredictor(1.0), PROBLEM)
+    beta, start = TOP, LinearPredictor(1.0)
+    with pytest.raises(ValueError, match=f"curvature of the objective.* = {2 / (3 * TOP):.6g}"):
+        end(start, PROBLEM, Subgradient(2.02 / (3 * TOP)), 10, beta * L2())
+    printed = Subgradient(1.9 / (TOP + beta), check=False)
+    path = end(start, PROBLEM, printed, 20_000, beta * L2())
     assert path.outcome.kind is Kind.DIVERGED
-    held = Subgradient(1.98 / (3 * TOP), 3000, SquaredSum(), beta).run(LinearPredictor(), PROBLEM)
-    assert held.outcome.ok
+    held = Subgradient(1.98 / (3 * TOP))
+    assert end(LinearPredictor(), PROBLEM, held, 3000, beta * L2()).outcome.ok
 
 
 def test_a_run_that_diverges_keeps_what_it_recorded_and_names_the_step():
-    step = 2.5 / TOP
-    path = Subgradient(step, 10_000, check=False).run(LinearPredictor(1.0), PROBLEM)
+    method = Subgradient(2.5 / TOP, check=False)
+    path = end(LinearPredictor(1.0), PROBLEM, method, 10_000)
     assert path.outcome.kind is Kind.DIVERGED
     assert not path.outcome.ok
     assert np.isfinite(path.predictor).all()
     assert 1 < path.steps < 10_000
-    bad = int(path.outcome.sentence.split()[6])
+    bad = int(re.search(r"after (\d+) steps", path.outcome.sentence)[1])
     assert path.steps < bad
-    for steps, good in ((path.steps, True), (bad, False)):
-        again = Subgradient(step, steps, check=False).run(LinearPredictor(1.0), PROBLEM)
+    for steps, good in ((path.steps, True), (bad - 1, True), (bad, False)):
+        again = end(LinearPredictor(1.0), PROBLEM, method, steps)
         assert again.outcome.ok is good
     assert path.dataset.attrs["outcome"] == "diverged"
 
@@ -201,22 +236,21 @@ def test_a_penalty_that_returns_nan_is_named_with_the_step():
     a, good = np.zeros(10), 0
     while a[0] >= -0.05:
         a, good = by_hand(PROBLEM.X, PROBLEM.y, a, 0.1, 1, 0.05, np.ones_like), good + 1
-    method = Subgradient(0.1, 1000, UserPenalty(cut), 0.05, record=(1000,))
+    given = 1000, 0.05 * Custom(cut)
     with pytest.raises(ValueError, match=f"Subgradient: .* penalty is nan at step {good},"):
-        method.run(LinearPredictor(), PROBLEM)
-    broken = UserPenalty(lambda a: jnp.sum(a), prox=lambda a, w: a + jnp.nan)
+        end(LinearPredictor(), PROBLEM, Subgradient(0.1), *given, record=At([1000]))
+    broken = Custom(lambda a: jnp.sum(a), prox=lambda a, w: a + jnp.nan)
     with pytest.raises(ValueError, match=r"Proximal: the proximal map .* at step 0"):
-        Proximal(0.1, 10, broken, 0.05).run(LinearPredictor(), PROBLEM)
-    silent = UserPenalty(lambda a: jnp.sum(a) * jnp.nan, subgradient=jnp.sign)
+        end(LinearPredictor(), PROBLEM, Proximal(0.1), 10, 0.05 * broken)
+    silent = Custom(lambda a: jnp.sum(a) * jnp.nan, subgradient=jnp.sign)
     with pytest.raises(ValueError, match="value of the penalty is nan at step 0"):
-        Subgradient(0.1, 10, silent, 0.05).run(LinearPredictor(), PROBLEM)
+        end(LinearPredictor(), PROBLEM, Subgradient(0.1), 10, 0.05 * silent)
 
 
-def test_any_model_trains_as_in_gradient_descent_with_twice_the_step():
-    # half the sum of squares here, the sum there
-    net = DiagonalNet(depth=3, alpha=0.5)
-    found = Subgradient(0.02, 300).run(net, PROBLEM)
-    wanted = GradientDescent(0.01, 300).run(net, PROBLEM)
+def test_any_model_trains_by_the_loss_of_the_problem():
+    net, whole = DiagonalNet(depth=3, alpha=0.5), dataclasses.replace(PROBLEM, loss="squares")
+    found = end(net, PROBLEM, Subgradient(0.02), 300)
+    wanted = end(net, whole, GradientDescent(0.01), 300)
     np.testing.assert_allclose(found.parameters, wanted.parameters, atol=1e-13)
     np.testing.assert_allclose(2 * found.dataset.loss, wanted.dataset.loss, rtol=1e-9)
     assert "parameters" in found.dataset
@@ -225,17 +259,22 @@ def test_any_model_trains_as_in_gradient_descent_with_twice_the_step():
 
 def test_a_classification_trains_on_its_mean_loss():
     problem = separable_points(12, 3, seed=2, loss="logistic")
-    found = Subgradient(0.1, 200).run(LinearPredictor(0.2), problem)
-    wanted = GradientDescent(0.1, 200).run(LinearPredictor(0.2), problem)
-    np.testing.assert_allclose(found.predictor, wanted.predictor, atol=1e-13)
-    np.testing.assert_allclose(found.dataset.loss, wanted.dataset.loss, rtol=1e-12)
-    assert found.dataset.train_accuracy[-1] == wanted.dataset.train_accuracy[-1]
+    a = np.full(3, 0.2)
+    path = end(LinearPredictor(0.2), problem, Subgradient(0.1), 200)
+    for _ in range(200):
+        margins = problem.y * (problem.X @ a)
+        a = a + 0.1 * problem.X.T @ (problem.y / (1 + np.exp(margins))) / 12
+    np.testing.assert_allclose(path.predictor, a, atol=1e-13)
+    margins = problem.y * (problem.X @ a)
+    assert np.exp(path.log_loss) == pytest.approx(np.log1p(np.exp(-margins)).mean())
+    assert path.dataset.train_accuracy[-1] == (margins > 0).mean()
 
 
 def test_an_orthogonal_design_has_the_soft_threshold_as_its_lasso():
     Q = np.linalg.qr(np.random.default_rng(3).standard_normal((8, 5)))[0]
     y = np.random.default_rng(4).standard_normal(8)
-    path = Proximal(1.0, 1, AbsoluteSum(), 0.3).run(LinearPredictor(2.0), Regression(Q, y))
+    problem = Regression(Q, y, loss="half squares")
+    path = end(LinearPredictor(2.0), problem, Proximal(1.0), 1, 0.3 * L1())
     z = Q.T @ y
     np.testing.assert_allclose(path.predictor, np.sign(z) * np.maximum(np.abs(z) - 0.3, 0))
 
@@ -247,8 +286,8 @@ def test_the_lasso_has_cvxpy_s_objective(accelerated):
     a = cvxpy.Variable(10)
     cost = 0.5 * cvxpy.sum_squares(PROBLEM.X @ a - PROBLEM.y) + 0.02 * cvxpy.norm1(a)
     wanted = cvxpy.Problem(cvxpy.Minimize(cost)).solve(solver="CLARABEL")
-    method = Proximal(1 / TOP, 4000, AbsoluteSum(), 0.02, accelerated)
-    path = method.run(LinearPredictor(1.0), PROBLEM)
+    method = Proximal(1 / TOP, accelerated)
+    path = end(LinearPredictor(1.0), PROBLEM, method, 4000, 0.02 * L1())
     assert float(path.dataset.objective[-1]) == pytest.approx(wanted, abs=1e-8)
     assert float(path.dataset.objective[10]) > wanted + 1e-5  # it was not there from the start
     np.testing.assert_allclose(path.predictor, a.value, atol=1e-4)
@@ -257,14 +296,14 @@ def test_the_lasso_has_cvxpy_s_objective(accelerated):
 def test_nuclear_completion_has_cvxpy_s_objective():
     import cvxpy
 
-    problem = low_rank_completion(4, 1, 11, seed=1)
+    problem = low_rank_completion(samples=11, dimension=4, rank=1, seed=1, loss="half squares")
     M = cvxpy.Variable((4, 4))
     residual = problem.design @ cvxpy.vec(M, order="C") - problem.y
     cost = 0.5 * cvxpy.sum_squares(residual) + 0.1 * cvxpy.normNuc(M)
     wanted = cvxpy.Problem(cvxpy.Minimize(cost)).solve(solver="CLARABEL")
-    method = Proximal(1.0, 3000, NuclearNorm((4, 4)), 0.1, accelerated=True)
-    path = method.run(LinearMatrix(), problem)
-    assert float(path.dataset.objective[-1]) == pytest.approx(wanted, abs=1e-7)
+    for nuclear in (Nuclear((4, 4)), Nuclear()):  # which takes the shape of the problem's matrix
+        path = end(LinearMatrix(), problem, Proximal(1.0, accelerated=True), 3000, 0.1 * nuclear)
+        assert float(path.dataset.objective[-1]) == pytest.approx(wanted, abs=1e-7)
 
 
 def test_acceleration_and_plain_steps_are_the_loops_written_by_hand():
@@ -281,18 +320,21 @@ def test_acceleration_and_plain_steps_are_the_loops_written_by_hand():
         new, grown = near(z), (1 + np.sqrt(1 + 4 * t * t)) / 2
         a, z, t = new, new + (t - 1) / grown * (new - a), grown
     for accelerated, wanted in ((False, plain), (True, a)):
-        method = Proximal(step, 60, AbsoluteSum(), weight, accelerated)
-        path = method.run(LinearPredictor(1.0), PROBLEM)
+        path = end(LinearPredictor(1.0), PROBLEM, Proximal(step, accelerated), 60, weight * L1())
         np.testing.assert_allclose(path.predictor, wanted, atol=1e-13)
     assert np.abs(plain - a).max() > 1e-3
 
 
 def test_the_proximal_bounds_are_those_of_the_two_methods():
-    with pytest.raises(ValueError, match=r"at most 1/sigma_max\(X\^T X\) ="):
-        Proximal(1.01 / TOP, 9, AbsoluteSum(), 0.1, True).run(LinearPredictor(), PROBLEM)
-    with pytest.raises(ValueError, match=r"below 2/sigma_max\(X\^T X\) ="):
-        Proximal(2.01 / TOP, 9, AbsoluteSum(), 0.1).run(LinearPredictor(), PROBLEM)
-    assert Proximal(1.9 / TOP, 9, SquaredSum(), 50.0).run(LinearPredictor(), PROBLEM).outcome.ok
+    def run(rate, penalty, **more):
+        return end(LinearPredictor(), PROBLEM, Proximal(rate, **more), 9, penalty)
+
+    with pytest.raises(ValueError, match=rf"at most 1/\(largest curv.*\) = {1 / TOP:.6g}"):
+        run(1.01 / TOP, 0.1 * L1(), accelerated=True)
+    assert run(1 / np.linalg.norm(PROBLEM.X, 2) ** 2, 0.1 * L1(), accelerated=True).outcome.ok
+    with pytest.raises(ValueError, match=rf"below 2/\(largest curv.*\) = {2 / TOP:.6g}"):
+        run(2.01 / TOP, 0.1 * L1())
+    assert run(1.9 / TOP, 50.0 * L2()).outcome.ok
 
 
 def test_linear_models_start_where_they_are_told():
@@ -319,21 +361,30 @@ def test_linear_models_have_the_data_as_their_jacobian(model):
 
 def test_wrong_input_speaks():
     plain = Regression(PROBLEM.X, PROBLEM.y)
+
+    def run(problem=plain, model=None, method=None, **more):
+        model, method = model or LinearPredictor(), method or Subgradient(0.1)
+        return train(model, problem, method, **{"stop": Steps(9), **more})
+
     cases = [
-        (lambda: Subgradient(0, 10), "step must be > 0"),
-        (lambda: Subgradient(0.1, 10, AbsoluteSum(), -1.0), "beta must be >= 0, got -1"),
-        (lambda: Subgradient(0.1, 10, beta=0.1), "has no penalty to weigh"),
-        (lambda: Subgradient(0.1, 10, "l1", 0.1), "must be a Penalty such as AbsoluteSum"),
-        (lambda: Subgradient(0.1, 10, until={"accuracy": 1}), "until must map one of loss"),
-        (lambda: Subgradient(0.1, 10, record=(11,)), "within steps=10"),
-        (lambda: Subgradient(0.1, 9, until={"test_error": 0.1}).run(LinearPredictor(), plain),
-         "needs a problem with a known truth"),
-        (lambda: Subgradient(0.1, 9).run(LinearPredictor(), 3), "got int; wrap the data"),
-        (lambda: Subgradient(0.1, 9).run(3, plain), "must be a Model"),
-        (lambda: Subgradient(0.1, 9, UserPenalty(abs), 0.1).run(LinearPredictor(), plain),
-         r"value must have shape \(\), got \(10,\)"),
-        (lambda: Proximal(0.1, 9, UserPenalty(abs), 0.1), "needs a proximal map, got UserPenalty"),
-    ]  # fmt: skip
+        (lambda: Subgradient(0), "learning_rate must be > 0"),
+        (lambda: run(penalty=0.1), r"number times a regularizer, such as 1e-3 \* L1\(\), got 0.1"),
+        (lambda: run(penalty="l1"), "number times a regularizer"),
+        (lambda: run(stop=[Steps(9), Below("accuracy", 1)]), "accuracy, which is not recorded"),
+        (lambda: run(stop=[Steps(9), Below("test_error", 1)]), "test_error, which is not recorded"),
+        (lambda: run(stop=[Steps(9), Below("penalty", 1)]), "penalty, which is not recorded"),
+        (
+            lambda: run(stop=[Steps(9), Accuracy(train=1.0)]),
+            "train_accuracy, which is not recorded",
+        ),
+        (lambda: run(stop=Loss(-1)), "Loss: value must be > 0, got -1"),
+        (lambda: run(record=At([11])), "must stay within the 9 steps of this run, got 11"),
+        (lambda: run(3), "got int; wrap the data"),
+        (lambda: run(model=3), "must be a Model"),
+        (lambda: run(penalty=0.1 * Custom(abs)), r"value must have shape \(\), got \(10,\)"),
+        (lambda: run(method=Proximal(0.1), penalty=0.1 * Custom(abs)), "has no proximal map"),
+        (lambda: run(method=GradientDescent(0.1), penalty=0.1 * L1()), "has kinks"),
+    ]
     for call, sentence in cases:
         with pytest.raises(ValueError, match=sentence):
             call()
@@ -341,6 +392,6 @@ def test_wrong_input_speaks():
 
 def test_completion_steps_through_its_entries_as_through_its_design():
     problem = Completion((2, 2), np.array([[0, 0], [1, 1]]), np.array([1.0, 2.0]))
-    found = Subgradient(0.5, 20, AbsoluteSum(), 0.1).run(LinearMatrix(), problem)
-    wanted = Subgradient(0.5, 20, AbsoluteSum(), 0.1).run(LinearPredictor(), problem.regression())
+    found = end(LinearMatrix(), problem, Subgradient(0.25), 20, 0.1 * L1())
+    wanted = end(LinearPredictor(), problem.regression(), Subgradient(0.25), 20, 0.1 * L1())
     np.testing.assert_array_equal(found.predictor.ravel(), wanted.predictor)

@@ -9,24 +9,28 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.flows import exponential_step
-from tacit.flows.descent import GradientDescent
-from tacit.flows.exponential import TangentFlow, function_of
-from tacit.flows.exponential_step import compiled, trial
-from tacit.flows.parameter import ParameterFlow
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.relu_net import relu_net
+from tacit.models.tangent import kernel_distance
 from tacit.precision import double_precision
 from tacit.problems.circle import circle_teacher
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.tangent import step as exponential_step
+from tacit.training.exact.tangent.flow import TangentFlow, function_of
+from tacit.training.exact.tangent.step import compiled, trial
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import Interpolated, Near, Steps, Time
+from tacit.training.train import train
 
 CIRCLE = circle_teacher(samples=5, seed=1, test=200)
-SMOOTH = two_layer(4, 1.0, "tanh", seed=3)
+SMOOTH = two_layer(4, alpha=1.0, activation="tanh", seed=3)
 
 
 def rms(a, b):
@@ -35,6 +39,15 @@ def rms(a, b):
 
 def outputs(model, parameters):
     return model.predict(parameters, CIRCLE.test.X)
+
+
+def ended(model, problem, stop=None, **settings):
+    """A path of the start and the end alone."""
+    return train(model, problem, TangentFlow(**settings), stop=stop, record=At(times=[]))
+
+
+def steps(path):
+    return int(path.dataset.integrator_steps[-1])
 
 
 def one_step(model, problem, h):
@@ -62,11 +75,13 @@ def general(model, problem, t):
 
 @pytest.mark.parametrize(("depth", "alpha"), [(2, 0.3), (3, 0.8)])
 def test_against_small_steps_of_descent(depth, alpha):
-    model = relu_net(depth, 5, alpha, seed=2, unbiased=True)
+    model = relu_net(depth, 5, alpha=alpha, seed=2, unbiased=True)
     problem, t = CIRCLE.training, 3.0
-    ends = [GradientDescent(h, round(t / h), record=[]).run(model, problem).parameters
-            for h in (1e-2, 1e-3)]  # fmt: skip
-    flow = TangentFlow(rtol=1e-3, t_max=t, loss=1e-20).end(model, problem).parameters
+    ends = [
+        train(model, problem, GradientDescent(h), stop=Steps(round(t / h))).parameters
+        for h in (1e-2, 1e-3)
+    ]
+    flow = ended(model, problem, [Time(t), Interpolated(1e-20)]).parameters
     coarse, fine = (rms(outputs(model, flow), outputs(model, w)) for w in ends)
     assert fine < 5e-4
     assert fine < coarse / 2  # descent comes to the flow as its step shrinks
@@ -76,8 +91,9 @@ def test_against_small_steps_of_descent(depth, alpha):
 def test_against_the_stiff_integrator(model):
     problem = CIRCLE.training
     times = [0.5, 2.0]
-    ours = TangentFlow(rtol=1e-6, t_max=2.0, record=times).run(model, problem)
-    other = ParameterFlow(rtol=1e-9, t_max=2.0, record=times).run(model, problem)
+    records = [LogSpaced(10), At(times=times)]
+    ours = train(model, problem, TangentFlow(rtol=1e-6), stop=Time(2.0), record=records)
+    other = train(model, problem, ParameterFlow(rtol=1e-9), stop=Time(2.0))
     np.testing.assert_allclose(ours.parameters, other.parameters, atol=2e-5)
     assert 0.5 in ours.dataset.t.values
     early = ours.dataset.parameters.sel(time=np.flatnonzero(ours.dataset.t.values == 0.5)[0])
@@ -86,8 +102,9 @@ def test_against_the_stiff_integrator(model):
 
 def test_its_local_error_is_of_third_order():
     problem, steps = CIRCLE.training, np.array([5e-3, 2.5e-3, 1.25e-3])
-    errors = [np.linalg.norm(one_step(SMOOTH, problem, h) - general(SMOOTH, problem, h))
-              for h in steps]  # fmt: skip
+    errors = [
+        np.linalg.norm(one_step(SMOOTH, problem, h) - general(SMOOTH, problem, h)) for h in steps
+    ]
     slope = np.polyfit(np.log(steps), np.log(errors), 1)[0]
     assert slope == pytest.approx(3, abs=0.1)
 
@@ -110,34 +127,36 @@ def linear(parameters, X):
 
 
 def test_a_stiff_start_takes_few_steps():
-    model, problem = relu_net(3, 5, 10.0, seed=2, unbiased=True), CIRCLE.training
-    end = TangentFlow().end(model, problem)
+    model, problem = relu_net(3, 5, alpha=10.0, seed=2, unbiased=True), CIRCLE.training
+    end = ended(model, problem)
     J = model.jacobian(model.start(2), problem.X)
     assert end.outcome.ok
-    assert end.steps < 40
-    assert end.t * np.linalg.norm(J, 2) ** 2 > 100 * end.steps  # descent needs as many at least
-    jumpy = GradientDescent(0.01, 200).run(model, problem)  # W's step: every unit dies
+    assert steps(end) < 40
+    assert end.t * np.linalg.norm(J, 2) ** 2 > 100 * steps(end)  # descent needs as many at least
+    jumpy = train(model, problem, GradientDescent(0.01), stop=Steps(200))  # W's: all units die
     assert np.exp(jumpy.log_loss) > 0.9 * np.sum(problem.y**2)
 
 
 def test_the_error_falls_with_rtol():
-    model, problem = relu_net(2, 5, 0.7, seed=1, unbiased=True), CIRCLE.training
-    ends = [TangentFlow(rtol=rtol, t_max=2.0).end(model, problem) for rtol in (1, 1e-3, 1e-5)]
+    model, problem = relu_net(2, 5, alpha=0.7, seed=1, unbiased=True), CIRCLE.training
+    ends = [ended(model, problem, Time(2.0), rtol=rtol) for rtol in (1, 1e-3, 1e-5)]
     truth = outputs(model, ends[-1].parameters)
     loose, tight = (rms(outputs(model, end.parameters), truth) for end in ends[:2])
     assert tight < 1e-3
     assert tight < loose
-    assert ends[0].steps < ends[1].steps < ends[2].steps
+    assert steps(ends[0]) < steps(ends[1]) < steps(ends[2])
 
 
-def test_run_and_end_agree_and_the_path_is_whole():
-    model, problem = relu_net(2, 5, 0.5, seed=3, unbiased=True), CIRCLE.training
-    flow, seen = TangentFlow(points_per_decade=4), []
-    path = flow.run(model, problem, progress=lambda done, text: seen.append(done))
-    end = flow.end(model, problem)
+def test_a_run_without_records_ends_there_too_and_the_path_is_whole():
+    model, problem = relu_net(2, 5, alpha=0.5, seed=3, unbiased=True), CIRCLE.training
+    flow, seen = TangentFlow(), []
+    tell = lambda done, text: seen.append(done)  # noqa: E731
+    path = train(model, problem, flow, record=LogSpaced(4), progress=tell)
+    end = ended(model, problem)
     assert path.outcome.ok
     assert end.outcome.ok
-    assert end.loss <= 1e-9 * np.sum(problem.y**2)
+    assert end.dataset.loss.values[-1] <= 1e-9 * np.sum(problem.y**2)
+    assert end.dataset.t.values.tolist() == [0.0, end.t]
     assert rms(path.predictions, end.predictions) < 1e-4
     assert rms(outputs(model, path.parameters), outputs(model, end.parameters)) < 5e-3
     np.testing.assert_allclose(end.predictions, model.predict(end.parameters, problem.X))
@@ -148,7 +167,9 @@ def test_run_and_end_agree_and_the_path_is_whole():
     assert (np.diff(path.dataset.t.values) > 0).all()
     assert min(seen) >= 0
     assert max(seen) == 1
-    assert path.dataset.kernel_distance.values[-1] > 0
+    J = [model.jacobian(w, problem.X) for w in (model.start(2), path.parameters)]
+    apart = kernel_distance(*(one @ one.T for one in J))
+    assert path.dataset.kernel_distance.values[-1] == pytest.approx(apart, rel=1e-9) != 0
 
 
 def test_equal_functions_are_compiled_once():
@@ -161,10 +182,10 @@ def test_equal_functions_are_compiled_once():
 
     function = Counted()
     problem = Regression(np.eye(2), [1.0, 2.0])
-    ends = [TangentFlow().end(FunctionModel(function, [a, a]), problem) for a in (0.1, 1.0, 3.0)]
+    ends = [ended(FunctionModel(function, [a, a]), problem) for a in (0.1, 1.0, 3.0)]
     assert all(end.outcome.ok for end in ends)
     first = len(calls)
-    TangentFlow(rtol=1e-2).end(FunctionModel(function, [0.5, 2.0]), problem)
+    ended(FunctionModel(function, [0.5, 2.0]), problem, rtol=1e-2)
     assert len(calls) == first
     assert function_of(FunctionModel(function, [1.0])) is function
     model = DiagonalNet(2, alpha=1.0)
@@ -173,11 +194,11 @@ def test_equal_functions_are_compiled_once():
 
 def test_a_sample_that_nothing_sees_stalls():
     model = FunctionModel(seen_by_first, [0.1, 0.5])
-    end = TangentFlow().end(model, Regression(np.eye(2), [1.0, 2.0]))
+    end = ended(model, Regression(np.eye(2), [1.0, 2.0]))
     assert end.outcome.kind is Kind.STALLED
     assert "cannot move what is left" in str(end.outcome)
-    assert end.loss == pytest.approx(4.0)  # all of the sample that is not seen
-    saddle = TangentFlow().end(relu_net(2, 3, 1.0, seed=0), Regression([[0.0, 0.0]], [1.0]))
+    assert np.exp(end.log_loss) == pytest.approx(4.0)  # all of the sample that is not seen
+    saddle = ended(relu_net(2, 3, alpha=1.0, seed=0), Regression([[0.0, 0.0]], [1.0]))
     assert saddle.outcome.kind is Kind.STALLED
     assert "saddle" in str(saddle.outcome)
 
@@ -187,14 +208,16 @@ def seen_by_first(parameters, X):
 
 
 def test_budgets_are_said():
-    model, problem = relu_net(2, 5, 0.5, unbiased=True), CIRCLE.training
-    few = TangentFlow(max_steps=3).end(model, problem)
+    model, problem = relu_net(2, 5, alpha=0.5, unbiased=True), CIRCLE.training
+    few = ended(model, problem, max_steps=3)
     assert few.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_steps" in str(few.outcome)
-    short = TangentFlow(t_max=1e-3).run(model, problem)
+    short = ended(model, problem, [Time(1e-3), Interpolated()])
     assert short.outcome.kind is Kind.BUDGET_SPENT
+    assert "its Time" in str(short.outcome)
+    assert ended(model, problem, Time(1e-3)).outcome.kind is Kind.SOLVED
     assert short.t == 1e-3
-    done = TangentFlow().end(LinearPredictor(), Regression([[1.0]], [0.0]))
+    done = ended(LinearPredictor(), Regression([[1.0]], [0.0]))
     assert "already fits" in str(done.outcome)
 
 
@@ -203,7 +226,7 @@ def test_no_sign_error_survives(monkeypatch):
     move = exponential_step.move
     monkeypatch.setattr(exponential_step, "move", lambda at, r, h: -move(at, r, h))
     compiled.cache_clear()
-    end = TangentFlow(max_steps=50).end(FunctionModel(linear, [1.0, 2.0]), CIRCLE.training)
+    end = ended(FunctionModel(linear, [1.0, 2.0]), CIRCLE.training, max_steps=50)
     compiled.cache_clear()
     assert not end.outcome.ok
 
@@ -212,10 +235,8 @@ def test_no_sign_error_survives(monkeypatch):
     ("settings", "message"),
     [
         ({"rtol": 0}, "rtol must be > 0"),
-        ({"loss": -1}, "loss must be > 0"),
-        ({"t_max": "now"}, "t_max must be a finite number"),
+        ({"rtol": 2}, "rtol must be between 1e-13 and 1"),
         ({"max_steps": 0}, "max_steps must be at least 1"),
-        ({"record": [0.0]}, "record must be > 0"),
     ],
 )
 def test_wrong_settings_speak(settings, message):
@@ -226,10 +247,14 @@ def test_wrong_settings_speak(settings, message):
 def test_wrong_problems_speak():
     flow, labels = TangentFlow(), Classification(np.eye(2), [1, -1])
     with pytest.raises(ValueError, match=r"must be a Regression, .* use ParameterFlow"):
-        flow.run(relu_net(2, 3, 1.0), labels)
+        train(relu_net(2, 3, alpha=1.0), labels, flow)
     with pytest.raises(ValueError, match="must be a Model"):
-        flow.run(np.tanh, sparse_regression(3, 2, 1))
+        train(np.tanh, sparse_regression(3, 2, sparsity=1), flow)
     with pytest.raises(ValueError, match="one number per row of X, got shape"):
-        flow.end(FunctionModel(lambda w, X: X * w, [1.0, 1.0]), sparse_regression(3, 2, 1))
+        ended(FunctionModel(lambda w, X: X * w, [1.0, 1.0]), sparse_regression(3, 2, sparsity=1))
     with pytest.raises(ValueError, match="beyond float64"):
-        flow.end(relu_net(3, 5, 1e150, unbiased=True), CIRCLE.training)
+        ended(relu_net(3, 5, alpha=1e150, unbiased=True), CIRCLE.training)
+    with pytest.raises(ValueError, match=r"Near does not apply .* use Interpolated, Loss"):
+        ended(SMOOTH, CIRCLE.training, Near([1.0, 0.0], 1.0))
+    with pytest.raises(ValueError, match=r"no weight decay, got a rate of 0\.1; use ParameterFlow"):
+        ended(SMOOTH, CIRCLE.training, weight_decay=0.1)

@@ -1,5 +1,6 @@
 """Teacher and student: the data, several outputs, derivatives, and held-out samples in a run."""
 
+import dataclasses
 import json
 
 import numpy as np
@@ -8,18 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.claims.notsawo.courses import course, exponent
-from tacit.flows.adam import Adam
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import AbsoluteSum, SquaredSum
-from tacit.flows.sgd import SGD
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.student import student
 from tacit.problems.classification import separable_points
-from tacit.problems.matrices import low_rank_completion
 from tacit.problems.regression import Regression
 from tacit.problems.teacher import questions, teacher_student
 from tacit.records import NumericalError
+from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.norms import L1, L2
+from tacit.training.descent.methods import SGD, Adam
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 
 def test_the_dense_teacher_is_the_law_of_the_source():
@@ -39,14 +40,22 @@ def test_the_dense_teacher_is_the_law_of_the_source():
 def test_a_sparse_teacher_uses_so_many_units_and_inputs(draw):
     hidden, inputs = draw.draw(st.integers(1, 9)), draw.draw(st.integers(1, 9))
     units, reads = draw.draw(st.integers(1, hidden)), draw.draw(st.integers(1, inputs))
-    data = teacher_student(3, inputs, hidden, 2, units, reads, seed=draw.draw(st.integers(0, 99)))
+    data = teacher_student(
+        3,
+        inputs,
+        width=hidden,
+        outputs=2,
+        units=units,
+        reads=reads,
+        seed=draw.draw(st.integers(0, 99)),
+    )
     read = (data.A != 0).sum(axis=1)
     assert sorted(read) == [0] * (hidden - units) + [reads] * units
     assert ((data.B != 0).all(axis=0) == (read > 0)).all()
 
 
 def test_the_inputs_that_are_read_are_a_random_set():
-    data = teacher_student(3, 20, 40, 1, reads=2)
+    data = teacher_student(3, 20, width=40, outputs=1, reads=2)
     sets = {tuple(np.flatnonzero(row)) for row in data.A}
     assert len(sets) > 30
     assert {k for one in sets for k in one} == set(range(20))
@@ -54,7 +63,7 @@ def test_the_inputs_that_are_read_are_a_random_set():
 
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_the_labels_are_the_teacher_s_answers_one_by_one(outputs):
-    data = teacher_student(5, 4, 6, outputs, seed=2, test=7)
+    data = teacher_student(5, 4, width=6, outputs=outputs, seed=2, test=7)
     for part, samples in ((data.training, 5), (data.test, 7)):
         assert part.samples == samples * outputs
         for n in range(part.samples):
@@ -69,7 +78,7 @@ def test_the_labels_are_the_teacher_s_answers_one_by_one(outputs):
 
 @pytest.mark.parametrize("outputs", [1, 3])
 def test_the_slopes_are_those_of_finite_differences(outputs):
-    data = teacher_student(5, 4, 6, outputs, seed=2)
+    data = teacher_student(5, 4, width=6, outputs=outputs, seed=2)
     assert data.slopes.shape == data.training.X.shape
     X, h = data.training.X[::outputs, :4], 1e-6
     for i in range(4):
@@ -80,7 +89,9 @@ def test_the_slopes_are_those_of_finite_differences(outputs):
 
 
 def test_standard_labels_have_variance_one_and_the_same_shape():
-    plain, standard = (teacher_student(20, 8, 9, 2, seed=4, standard=s) for s in (False, True))
+    plain, standard = (
+        teacher_student(20, 8, width=9, outputs=2, seed=4, standard=s) for s in (False, True)
+    )
     assert standard.variance == pytest.approx(1, rel=1e-12)
     assert abs(plain.variance - 1) > 0.1
     np.testing.assert_allclose(standard.training.y, plain.training.y / np.sqrt(plain.variance))
@@ -88,7 +99,7 @@ def test_standard_labels_have_variance_one_and_the_same_shape():
 
 
 def test_a_share_is_a_mean_square_in_units_of_the_variance():
-    data = teacher_student(20, 8, 9, 2, seed=4)
+    data = teacher_student(20, 8, width=9, outputs=2, seed=4)
     answers = data.test.y.reshape(-1, 2)
     constant = ((answers - answers.mean(axis=0)) ** 2).sum() / 2
     assert data.share(constant, data.test) == pytest.approx(1, rel=1e-12)
@@ -96,22 +107,26 @@ def test_a_share_is_a_mean_square_in_units_of_the_variance():
 
 
 def test_the_recipe_draws_the_same_data_again():
-    data = teacher_student(9, 5, 6, 2, 3, 2, seed=7, test=4, standard=True)
+    data = teacher_student(
+        9, 5, width=6, outputs=2, units=3, reads=2, seed=7, test=4, standard=True
+    )
     recipe = dict(json.loads(json.dumps(data.recipe)))
     assert recipe.pop("generator") == "teacher_student"
     again = teacher_student(**recipe)
     assert (again.training.y == data.training.y).all()
     assert (again.test.X == data.test.X).all()
-    assert (teacher_student(9, 5, 6, 2, 3, 2, seed=8, test=4).A != data.A).any()
+    assert (
+        teacher_student(9, 5, width=6, outputs=2, units=3, reads=2, seed=8, test=4).A != data.A
+    ).any()
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ({"samples": 0}, "samples must be at least 1"),
-        ({"units": 501}, "units must be at most hidden=500, got 501"),
+        ({"units": 501}, "units must be at most width=500, got 501"),
         ({"reads": 0}, "reads must be at least 1"),
-        ({"reads": 101}, "reads must be at most inputs=100, got 101"),
+        ({"reads": 101}, "reads must be at most dimension=100, got 101"),
         ({"outputs": 1.5}, "outputs must be an integer"),
         ({"test": 1}, "test must be at least 2"),
         ({"seed": -1}, "seed must be at least 0"),
@@ -123,7 +138,7 @@ def test_wrong_teachers_are_refused(arguments, sentence):
 
 
 def test_a_student_with_the_teacher_s_weights_knows_everything():
-    data = teacher_student(6, 4, 5, 3, seed=1)
+    data = teacher_student(6, 4, width=5, outputs=3, seed=1)
     model = student(5, 3, alpha=1.0)
     theta = np.concatenate([data.A.ravel(), data.B.ravel()])
     np.testing.assert_allclose(model.predict(theta, data.test.X), data.test.y, rtol=1e-12)
@@ -136,7 +151,7 @@ def test_a_student_with_the_teacher_s_weights_knows_everything():
 
 
 def test_with_one_output_the_student_is_the_two_layer_net():
-    one, other = student(7, alpha=0.5, seed=3), two_layer(7, 0.5, seed=3)
+    one, other = student(7, alpha=0.5, seed=3), two_layer(7, alpha=0.5, seed=3)
     assert (one.start(4) == other.start(4)).all()
     assert (student(7, 2, alpha=0.5, seed=3).start(5)[:28] == one.start(4)[:28]).all()
     assert student(7, 2, log_alpha=np.log(0.5), seed=3).start(5) == pytest.approx(
@@ -162,11 +177,16 @@ def test_wrong_students_are_refused():
         student(3, 2, alpha=1.0).start(1)
 
 
-@pytest.mark.parametrize("method", [Adam(0.01, 40, SquaredSum(), 0.01), SGD(0.001, 40, batch=5)])
-def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method):
-    data = teacher_student(8, 4, 5, 2, seed=1, test=6)
+@pytest.mark.parametrize(
+    ("method", "more"), [(Adam(0.01), {"penalty": 0.01 * L2()}), (SGD(0.001), {"batch": 5})]
+)
+def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method, more):
+    data = teacher_student(8, 4, width=5, outputs=2, seed=1, test=6)
     model = student(6, 2, alpha=1.0, seed=2)
-    path, alone = (method.run(model, data.training, test=t) for t in (data.test, None))
+    path, alone = (
+        train(model, dataclasses.replace(data.training, test=t), method, stop=Steps(40), **more)
+        for t in (data.test, None)
+    )
     assert (path.parameters == alone.parameters).all()
     assert "test_loss" not in alone.dataset
     wanted = ((model.predict(path.parameters, data.test.X) - data.test.y) ** 2).sum() / 2
@@ -178,8 +198,10 @@ def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method):
 
 def test_test_samples_without_a_recipe_are_kept():
     rng = np.random.default_rng(0)
-    train, test = (Regression(rng.standard_normal((n, 3)), np.ones(n)) for n in (5, 4))
-    path = Adam(0.01, 5).run(LinearPredictor(0.5), train, test=test)
+    half = {"loss": "half squares"}
+    seen, test = (Regression(rng.standard_normal((n, 3)), np.ones(n), **half) for n in (5, 4))
+    problem = dataclasses.replace(seen, test=test)
+    path = train(LinearPredictor(0.5), problem, Adam(0.01), stop=Steps(5))
     assert (path.dataset.X_test == test.X).all()
     assert (path.dataset.y_test == test.y).all()
     residual = test.X @ path.predictor - test.y
@@ -187,35 +209,36 @@ def test_test_samples_without_a_recipe_are_kept():
 
 
 def test_the_accuracy_on_held_out_labels_is_recorded():
-    train, test = (separable_points(20, 3, seed=s) for s in (0, 1))
-    path = Adam(0.05, 50).run(LinearPredictor(0.1), train, test=test)
+    seen, test = (separable_points(20, 3, seed=s) for s in (0, 1))
+    problem = dataclasses.replace(seen, test=test)
+    path = train(LinearPredictor(0.1), problem, Adam(0.05), stop=Steps(50))
     right = np.mean(test.y * (test.X @ path.predictor) > 0)
     assert float(path.dataset.test_accuracy[-1]) == right
 
 
 def test_test_samples_of_another_kind_are_refused():
-    data, method = teacher_student(8, 4, 5, 1, test=6), Adam(0.01, 5)
-    with pytest.raises(ValueError, match="Adam: test must have the 4 features of the problem"):
-        method.run(student(3, alpha=1.0), data.training, test=Regression(np.ones((2, 3)), [1, 2]))
-    with pytest.raises(ValueError, match="which is a Regression, got Classification"):
-        method.run(student(3, alpha=1.0), data.training, test=separable_points(5, 4))
-    problem = low_rank_completion(4, 1, 10)
-    with pytest.raises(ValueError, match="test must be a Regression or a Classification"):
-        method.run(LinearPredictor(0.0), problem, test=problem)
+    data = teacher_student(8, 4, width=5, outputs=1, test=6)
+    with pytest.raises(ValueError, match=r"test must have .* 4 "):
+        dataclasses.replace(data.training, test=Regression(np.ones((2, 3)), [1, 2]))
+    with pytest.raises(ValueError, match="test must be a Regression too, got Classification"):
+        dataclasses.replace(data.training, test=separable_points(5, 4))
 
 
 def test_a_course_is_that_of_the_run():
-    data, model = teacher_student(8, 4, 5, 2, seed=1, test=6), student(6, 2, alpha=1.0, seed=2)
-    method = Adam(0.01, 60, AbsoluteSum(), 1e-3)
-    found = course(data, model, method, level=0.5)
-    theta = method.run(model, data.training).parameters
+    data, model = (
+        teacher_student(8, 4, width=5, outputs=2, seed=1, test=6),
+        student(6, 2, alpha=1.0, seed=2),
+    )
+    method, penalty, stop = Adam(0.01), 1e-3 * L1(), Steps(60)
+    found = course(data, model, method, penalty, 60, level=0.5)
+    theta = train(model, data.training, method, penalty=penalty, stop=stop).parameters
     for part, curve in ((data.training, found.train), (data.test, found.test)):
         mean = np.mean((model.predict(theta, part.X) - part.y) ** 2)
         assert curve[-1] == pytest.approx(mean / data.variance, rel=1e-10)
     assert found.left == found.test[-1]
     assert found.verdict.level == 0.5
-    with pytest.raises(NumericalError, match="smaller step"):
-        course(data, model, SGD(10.0, 50))
+    with pytest.raises(NumericalError, match="smaller learning rate than 10"):
+        course(data, model, SGD(10.0), None, 50)
 
 
 def test_the_exponent_of_a_power_is_found():

@@ -93,20 +93,11 @@ def test_figures_are_limited_also_without_the_command(monkeypatch):
     assert seen == [{1}]
 
 
-METHODS = [name for name in tacit.__all__ if hasattr(getattr(tacit, name), "run")]
-
-
-@pytest.mark.parametrize("name", METHODS)
-def test_every_method_of_training_is_limited(name):
+def test_training_is_limited():
     seen = []
-    probe = Probe(seen)
     with pytest.raises(Stopped):
-        getattr(tacit, name).run(probe, probe, probe)
+        tacit.train(Probe(seen), Probe(seen), tacit.DualFlow())
     assert seen == [{1}]
-
-
-def test_the_methods_are_found():
-    assert {"DualFlow", "ParameterFlow", "MatrixFlow", "Adam", "ImageTraining"} <= set(METHODS)
 
 
 def test_the_scripts_of_the_docs_are_limited(monkeypatch, tmp_path):

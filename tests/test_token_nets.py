@@ -7,23 +7,27 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from tacit.flows.token_adam import TokenAdam
-from tacit.flows.token_loss import training_loss
 from tacit.models.token_net import TokenNet
 from tacit.models.token_quadratic import TokenQuadratic
 from tacit.models.token_transformer import TokenTransformer
 from tacit.precision import double_precision
 from tacit.problems.operations import modular_arithmetic
+from tacit.regularizers.norms import L2
+from tacit.training.descent.methods import Adam
+from tacit.training.stop import Steps
+from tacit.training.tokens.loss import TokenLoss
+from tacit.training.tokens.task import TokenTask
+from tacit.training.train import train
 
-LITTLE = modular_arithmetic("+", 5, 0.6, seed=1)
-PROBLEM = modular_arithmetic("+", 7, 0.6, seed=1)
-TRANSFORMER = TokenTransformer(width=6, heads=2, hidden=5, seed=3)
+LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)
+PROBLEM = modular_arithmetic(7, operation="+", fraction=0.6, seed=1)
+TRANSFORMER = TokenTransformer(width=6, heads=2, hidden=5, seed=3, precision="double")
 NETS = {
     "transformer": TRANSFORMER,
-    "one head": TokenTransformer(width=4, heads=1, hidden=3, seed=4),
-    "no positions": TokenTransformer(width=6, heads=3, hidden=5, positions=False, seed=5),
-    "squares": TokenQuadratic(width=6, seed=3),
-    "shared squares": TokenQuadratic(width=6, shared=True, alpha=0.7, seed=3),
+    "one head": TokenTransformer(width=4, heads=1, hidden=3, seed=4, precision="double"),
+    "no positions": TokenTransformer(6, 3, 5, positions=False, seed=5, precision="double"),
+    "squares": TokenQuadratic(width=6, seed=3, precision="double"),
+    "shared squares": TokenQuadratic(6, shared=True, alpha=0.7, seed=3, precision="double"),
 }
 ORDERED = pytest.mark.parametrize("name", ["transformer", "squares"])
 EVERY = pytest.mark.parametrize("net", NETS.values(), ids=NETS.keys())
@@ -96,7 +100,7 @@ def test_the_logits_are_the_formula_written_out(net):
 
 
 @EVERY
-def test_a_net_is_what_token_adam_asks_for(net):
+def test_a_net_is_what_training_asks_for(net):
     assert isinstance(net, TokenNet)
     described = json.loads(json.dumps(net.describe()))
     assert described.pop("model") == type(net).__name__
@@ -162,7 +166,7 @@ def test_scores_beyond_the_exponential_do_not_overflow():
 
 def test_the_start_of_the_transformer():
     net = TokenTransformer(width=64, heads=4, hidden=256, scale=3.0)
-    start = net.start(modular_arithmetic("+", 97))
+    start = net.start(modular_arithmetic(97, operation="+"))
     assert start["embedding"].shape == (98, 64)
     assert start["position"].shape == (3, 64)
     assert start["unembedding"].shape == (97, 64)
@@ -177,7 +181,7 @@ def test_the_start_of_the_transformer():
 
 
 def test_the_start_of_the_squares_has_units_and_logits_of_order_one():
-    problem = modular_arithmetic("+", 31)
+    problem = modular_arithmetic(31, operation="+")
     net, double = TokenQuadratic(400, seed=1), TokenQuadratic(400, alpha=2.0, seed=1)
     start = net.start(problem)
     assert start["inner"].shape == (400, 62)
@@ -206,7 +210,7 @@ def accuracy(net, tensors, problem):
 
 @pytest.mark.parametrize("p", [11, 17, 23])
 def test_cosines_with_random_phases_add(p):
-    problem, rng, width = modular_arithmetic("+", p), np.random.default_rng(p), 1500
+    problem, rng, width = modular_arithmetic(p, operation="+"), np.random.default_rng(p), 1500
     frequencies = rng.integers(1, (p + 1) // 2, width)
     first, second, other = rng.uniform(0, 2 * np.pi, (3, width))
     net = TokenQuadratic(width)
@@ -222,7 +226,7 @@ def test_seven_units_per_frequency_add_exactly(p):
 
     What remains is (7/2) sum_k cos(2 pi k (a + b - c)/p) = (7/4) (p [c = a + b] - 1).
     """
-    problem = modular_arithmetic("+", p)
+    problem = modular_arithmetic(p, operation="+")
     frequencies = np.repeat(np.arange(1, (p + 1) // 2), 7)
     phase = 2 * np.pi * np.tile(np.arange(7), (p - 1) // 2) / 7
     net = TokenQuadratic(len(frequencies))
@@ -238,7 +242,7 @@ def test_seven_units_per_frequency_add_exactly(p):
 
 def test_rescaling_leaves_the_function_and_changes_the_norm_as_in_n_lu():
     """N-LU with L = 2: |theta|^2 is a l^2 + b/l^4, least at l^6 = 2 b/a, for one function."""
-    net = TokenQuadratic(20, seed=2)
+    net = TokenQuadratic(20, seed=2, precision="double")
     tensors = net.start(PROBLEM)
     a, b = (float((tensors[name] ** 2).sum()) for name in ("inner", "outer"))
 
@@ -271,9 +275,9 @@ def test_gradients_follow_finite_differences(name):
 
     net, tensors = NETS[name], moved(NETS[name], LITTLE)
     with double_precision():
-        loss = training_loss(net, LITTLE, np.float64)
+        data = TokenTask("test", net, LITTLE).full_data()
         parts = {name: jnp.asarray(part) for name, part in tensors.items()}
-        value, slope = jax.jit(jax.value_and_grad(loss))(parts, 0)
+        value, slope = jax.jit(jax.value_and_grad(TokenLoss(net).value, argnums=1))(data, parts)
     assert float(value) == pytest.approx(slow_loss(net, tensors, LITTLE), rel=1e-11)
     rng = np.random.default_rng(0)
     for key, part in tensors.items():
@@ -284,26 +288,26 @@ def test_gradients_follow_finite_differences(name):
             assert along == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=1e-8), key
 
 
-ELEVEN = modular_arithmetic("+", 11, 0.7, seed=0)
+ELEVEN = modular_arithmetic(11, operation="+", fraction=0.7, seed=0)
 
 
 @pytest.mark.parametrize("positions", [True, False])
 def test_a_transformer_learns_its_pairs_and_has_twins_free_only_without_positions(positions):
     net = TokenTransformer(16, 2, 32, positions=positions)
-    path = TokenAdam(0.01, 400, beta=1e-3, points_per_decade=2).run(net, ELEVEN)
+    path = train(net, ELEVEN, Adam(0.01), penalty=1e-3 * L2(), stop=Steps(400))
     last = path.dataset.isel(time=-1)
     assert float(last.train_accuracy) == 1
     assert (float(last.twin_accuracy) == 1) == (not positions)
-    logits = slow_logits(net, path.tensors, ELEVEN.pairs)
+    logits = slow_logits(net, path.parameters, ELEVEN.pairs)
     right = logits.argmax(axis=1) == ELEVEN.labels
     assert float(last.test_accuracy) == pytest.approx(right[ELEVEN.test].mean(), rel=1e-12)
 
 
 @pytest.mark.parametrize("decay", [1.0, 0.0])
 def test_the_net_with_squares_finds_the_rule_if_and_only_if_it_decays(decay):
-    problem = modular_arithmetic("+", 23, 0.7, seed=0)
-    adam = TokenAdam(5e-3, 500, beta=decay, decoupled=True, points_per_decade=10)
-    dataset = adam.run(TokenQuadratic(128), problem).dataset
+    problem = modular_arithmetic(23, operation="+", fraction=0.7, seed=0)
+    adam = Adam(5e-3, weight_decay=2 * decay)
+    dataset = train(TokenQuadratic(128), problem, adam, stop=Steps(500)).dataset
     assert float(dataset.train_accuracy[-1]) == 1
     early = dataset.isel(time=int(np.argmax(dataset.train_accuracy.values >= 0.99)))
     assert float(early.novel_accuracy) < 0.1  # training is solved before
@@ -313,7 +317,7 @@ def test_the_net_with_squares_finds_the_rule_if_and_only_if_it_decays(decay):
 
 @ORDERED
 def test_batches_train_too(name):
-    path = TokenAdam(0.01, 20, batch=8, points_per_decade=2).run(NETS[name], PROBLEM)
+    path = train(NETS[name], PROBLEM, Adam(0.01), stop=Steps(20), batch=8)
     assert path.steps == 20
     assert float(path.dataset.loss[-1]) < float(path.dataset.loss[0])
 
@@ -328,6 +332,8 @@ def test_batches_train_too(name):
         (lambda: TokenTransformer(scale=0), "scale must be > 0"),
         (lambda: TokenTransformer(positions="yes"), "positions must be True or False, got 'yes'"),
         (lambda: TokenTransformer(seed=-1), "seed must be at least 0"),
+        (lambda: TokenTransformer(precision="half"), "unknown precision 'half'"),
+        (lambda: TokenQuadratic(precision="half"), "unknown precision 'half'"),
         (lambda: TokenQuadratic(0), "width must be at least 1, got 0"),
         (lambda: TokenQuadratic(alpha=-1), "alpha must be > 0"),
         (lambda: TokenQuadratic(alpha=math.inf), "alpha must be"),

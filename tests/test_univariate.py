@@ -8,14 +8,17 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from tacit.claims.woodworth.spline_runs import cubic_spline, learn, least_norm, linear_spline
-from tacit.flows.descent import GradientDescent
+from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.difference import Difference
 from tacit.models.hinges import net_hinges, rms_distance, sup_distance, tangent_hinges
 from tacit.models.network import two_layer
 from tacit.models.univariate import Layers, kernel_move, layers, mean_kernel, univariate_relu
-from tacit.probes.kernel_machines import kernel_interpolant
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import plateau, zigzag
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Interpolated, Steps
+from tacit.training.train import train
 
 X = np.linspace(-1.3, 1.4, 27)
 
@@ -33,7 +36,7 @@ def plain(net, x):
 
 
 def test_the_net_is_the_difference_of_two_nets_with_biases():
-    model, twin = univariate_relu(7, 0.8), Difference(two_layer(7, 1.0, bias=True))
+    model, twin = univariate_relu(7, alpha=0.8), Difference(two_layer(7, alpha=1.0, bias=True))
     parameters = np.random.default_rng(1).standard_normal(2 * (3 * 7 + 1))
     expected = twin.predict(parameters, X[:, None])
     np.testing.assert_allclose(model.predict(parameters, X[:, None]), expected, atol=1e-12)
@@ -42,7 +45,7 @@ def test_the_net_is_the_difference_of_two_nets_with_biases():
 
 def test_the_start_is_the_printed_one():
     width, alpha, c = 40_000, 0.3, 0.5
-    start = univariate_relu(width, alpha, c, seed=3).start(1)
+    start = univariate_relu(width, alpha=alpha, scaling=c, seed=3).start(1)
     w, v, b, offset = layers(start)
     assert offset == 0
     np.testing.assert_array_equal(v[:width], -v[width:])
@@ -52,7 +55,7 @@ def test_the_start_is_the_printed_one():
 
 
 def test_scalings_leave_each_copy_and_zero_the_sum():
-    one, other = (univariate_relu(9, 2.0, c, seed=1).start(1) for c in (1.0, 0.1))
+    one, other = (univariate_relu(9, alpha=2.0, scaling=c, seed=1).start(1) for c in (1.0, 0.1))
     half = len(one) // 2
 
     def copy(start):
@@ -61,31 +64,33 @@ def test_scalings_leave_each_copy_and_zero_the_sum():
 
     np.testing.assert_allclose(copy(one), copy(other), atol=1e-12)
     assert np.abs(copy(one)).max() > 0.1
-    assert not univariate_relu(9, 2.0, 0.1, seed=1).predict(other, X[:, None]).any()
+    assert not univariate_relu(9, alpha=2.0, scaling=0.1, seed=1).predict(other, X[:, None]).any()
 
 
 def test_wrong_arguments_speak():
     with pytest.raises(ValueError, match=r"univariate_relu: .*one feature, got 2; use two_layer"):
-        univariate_relu(3, 1.0).start(2)
+        univariate_relu(3, alpha=1.0).start(2)
     with pytest.raises(ValueError, match="univariate_relu: scaling"):
-        univariate_relu(3, 1.0, scaling=-1.0)
+        univariate_relu(3, alpha=1.0, scaling=-1.0)
     with pytest.raises(ValueError, match="univariate_relu: width"):
-        univariate_relu(0, 1.0)
+        univariate_relu(0, alpha=1.0)
 
 
 @pytest.mark.parametrize("c", [1.0, 0.1])
 def test_the_mean_kernel_within_monte_carlo_error_of_width_10000(c):
     width, alpha, x = 10_000, 0.7, zigzag().X[:, 0]
-    model = univariate_relu(width, alpha, c, seed=5)
+    model = univariate_relu(width, alpha=alpha, scaling=c, seed=5)
     w, v, b = (part[:width] for part in layers(model.start(1))[:3])
     z = np.outer(x, w) + b
     active, gated = np.maximum(z, 0), (z > 0) * v
     terms = active[:, None] * active + gated[:, None] * gated * (1 + np.outer(x, x))[..., None]
     found, error = 2 * terms.sum(axis=-1) + 2, 2 * terms.std(axis=-1) * np.sqrt(width)
-    misses = (found - mean_kernel(x, x, width, alpha, c)) / error
+    misses = (found - mean_kernel(x, x, width, alpha=alpha, scaling=c)) / error
     assert np.abs(misses).max() < 4
     # that of another scaling is far outside
-    assert np.abs((found - mean_kernel(x, x, width, alpha, 1.5 * c)) / error).max() > 10
+    assert (
+        np.abs((found - mean_kernel(x, x, width, alpha=alpha, scaling=1.5 * c)) / error).max() > 10
+    )
     rows = model.jacobian(model.start(1), x[:, None])
     np.testing.assert_allclose(rows @ rows.T, found, rtol=1e-9)
 
@@ -93,7 +98,7 @@ def test_the_mean_kernel_within_monte_carlo_error_of_width_10000(c):
 @pytest.mark.parametrize("c", [1.0, 0.2])
 def test_the_kernel_move_is_that_of_the_general_interpolant(c):
     problem = zigzag()
-    model = univariate_relu(60, 1.5, c, seed=2)
+    model = univariate_relu(60, alpha=1.5, scaling=c, seed=2)
     machine = kernel_interpolant(model, problem.X, problem.y)
     net = layers(model.start(1))
     mine, theirs = kernel_move(net, problem.X[:, 0], problem.y), layers(machine.displacement)
@@ -157,8 +162,9 @@ def test_least_norms_by_hand():
 
 def descended(problem, width, alpha, c, step):
     """The function at the end of small steps from the same start."""
-    model = univariate_relu(width, alpha, c, seed=1)
-    path = GradientDescent(step, steps=60_000, loss=1e-8, points_per_decade=1).run(model, problem)
+    model = univariate_relu(width, alpha=alpha, scaling=c, seed=1)
+    stop = [Steps(60_000), Interpolated(1e-8)]
+    path = train(model, problem, GradientDescent(step), stop=stop, record=LogSpaced(1))
     assert path.outcome.ok
     return net_hinges(layers(path.parameters))
 

@@ -159,7 +159,7 @@ def test_integers_and_low_precision(rng):
         "count": np.int32(3),
     }
     x = rng.integers(5, size=(6, 3))
-    seen = watch(tokens, x, params=params, **ALWAYS)
+    seen = watch(tokens, x, parameters=params, **ALWAYS)
     assert list(seen.dataset.layer.values) == ["head", "table"]
     h = params["table"].astype(np.float64)[x].mean(axis=1)
     head = np.asarray(params["head"], dtype=np.float64)
@@ -177,7 +177,7 @@ def test_an_unbiased_start_whose_outputs_are_rounding(rng):
         "shift": np.zeros(12),
         "outer": np.vstack([outer, -outer]),
     }
-    seen = watch(network, rng.standard_normal((30, 4)), params=params, **ALWAYS)
+    seen = watch(network, rng.standard_normal((30, 4)), parameters=params, **ALWAYS)
     assert np.abs(seen.start.outputs).max() < 1e-13
 
 
@@ -256,7 +256,7 @@ def relu_data():
 
 def diagonal_regime(alpha):
     X, y = sparse_data()
-    seen = watch(diagonal, X, params=np.full(200, alpha), **ALWAYS)
+    seen = watch(diagonal, X, parameters=np.full(200, alpha), **ALWAYS)
     rate = 1 / (4480 * max(alpha, 1.0) ** 2)
     for step, w in descend(diagonal, np.full(200, alpha), X, y, rate, (100, 1000, 6000)):
         seen(step, w)
@@ -265,7 +265,7 @@ def diagonal_regime(alpha):
 
 def relu_regime(alpha):
     X, y, unit = relu_data()
-    seen = watch(unbiased_relu, X, params=alpha * unit, **ALWAYS)
+    seen = watch(unbiased_relu, X, parameters=alpha * unit, **ALWAYS)
     rate = 1 / 6000 / max(alpha**2 / 2, 1.0)
     for step, w in descend(unbiased_relu, alpha * unit, X, y, rate, (100, 1000, 6000)):
         seen(step, w)
@@ -296,7 +296,7 @@ def test_the_regime_of_an_unbiased_network(alpha, kind):
 
 def test_a_linear_model_never_leaves_the_kernel_regime(rng):
     """Control: however far its parameters go, its kernel is the same."""
-    seen = watch(lambda w, x: x @ w, rng.standard_normal((6, 4)), params=np.ones(4), **ALWAYS)
+    seen = watch(lambda w, x: x @ w, rng.standard_normal((6, 4)), parameters=np.ones(4), **ALWAYS)
     seen(1, rng.standard_normal(4) * 1e6)
     assert seen.regime.kind == "kernel"
     assert seen.dataset.relative_move[1] > 1e5
@@ -317,7 +317,7 @@ def test_under_decay_the_distance_decides_alone(rng):
     X, _, unit = relu_data()
     kinds = []
     for decay in (0.0, 1e-4):
-        seen = watch(unbiased_relu, X, params=unit, weight_decay=decay, **ALWAYS)
+        seen = watch(unbiased_relu, X, parameters=unit, weight_decay=decay, **ALWAYS)
         small = 0.2 * (unit + 1e-3 * np.sin(np.arange(len(unit))))
         seen(1, small)
         assert seen.regime.linearized_error > 0.5
@@ -575,12 +575,15 @@ def test_calls_at_one_step_are_one():
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"params": None}, "needs its parameters"),
+        ({"parameters": None}, "needs its parameters"),
         (
-            {"params": {"inner": np.ones((4, 2), int)}, "model": lambda p, x: x @ p["inner"]},
+            {"parameters": {"inner": np.ones((4, 2), int)}, "model": lambda p, x: x @ p["inner"]},
             "no floating-point array",
         ),
-        ({"params": {"inner": np.ones(4)}}, r"does not run as apply\(params, probe_inputs\) \(Key"),
+        (
+            {"parameters": {"inner": np.ones(4)}},
+            r"does not run as apply\(params, probe_inputs\) \(Key",
+        ),
         (
             {"probe_inputs": np.ones((5, 3))},
             r"does not run as apply\(params, probe_inputs\) \(Type",
@@ -602,7 +605,11 @@ def test_calls_at_one_step_are_one():
     ],
 )
 def test_bad_input_speaks_at_the_door(rng, change, rule):
-    given = {"model": network, "probe_inputs": rng.standard_normal((5, 4)), "params": start(rng)}
+    given = {
+        "model": network,
+        "probe_inputs": rng.standard_normal((5, 4)),
+        "parameters": start(rng),
+    }
     with pytest.raises(ValueError, match=rule):
         watch(**(given | change))
 
@@ -681,10 +688,14 @@ def test_a_task_that_allows_no_more_can_be_grokked(size):
 
 
 def test_the_level_of_a_watch_is_kept_in_its_record(rng, tmp_path):
-    given = {"model": network, "probe_inputs": rng.standard_normal((5, 4)), "params": start(rng)}
+    given = {
+        "model": network,
+        "probe_inputs": rng.standard_normal((5, 4)),
+        "parameters": start(rng),
+    }
     seen = watch(**given, level=0.8, **ALWAYS)
     for step in T[:500]:
-        seen(int(step), given["params"], train_accuracy=EARLY[step - 1],
+        seen(int(step), given["parameters"], train_accuracy=EARLY[step - 1],
              test_accuracy=0.5 + 0.34 * LATE[step - 1])  # fmt: skip
     assert seen.verdict.kind == "grok"
     seen.report(tmp_path / "run.json", tmp_path / "run.nc")
@@ -716,7 +727,7 @@ def decaying_run():
     degrees, where displacement and decayed start are equal.
     """
     X, y, unit = relu_data()
-    seen = watch(unbiased_relu, X, params=4 * unit, weight_decay=2.0, **ALWAYS)
+    seen = watch(unbiased_relu, X, parameters=4 * unit, weight_decay=2.0, **ALWAYS)
     steps = sorted({round(10 ** (k / 40)) for k in range(186)})
     when = math.inf
     for step, w in descend(unbiased_relu, 4 * unit, X, y, 5e-5, steps, decay=2.0):

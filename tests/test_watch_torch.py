@@ -274,7 +274,7 @@ def test_both_libraries_fill_one_record():
     module, x = perceptron(), torch.randn(12, 6)
     labels = torch.randint(3, (12,))
     ours = watch(module, x, labels=labels, **ALWAYS)
-    theirs = watch(twin, x.numpy(), params=arrays(module), labels=labels.numpy(), **ALWAYS)
+    theirs = watch(twin, x.numpy(), parameters=arrays(module), labels=labels.numpy(), **ALWAYS)
     change(module, 0.3)
     ours(1, train_loss=torch.tensor(1.5, requires_grad=True))
     theirs(1, arrays(module), train_loss=jnp.float32(1.5))
@@ -462,7 +462,7 @@ class Flat(Loose):
         (lambda: nn.Linear(6, 3, dtype=torch.complex64), {}, "must be real numbers, got torch.com"),
         (perceptron, {"probe_inputs": torch.ones(0, 6)}, "one sample per row"),
         (perceptron, {"probe_inputs": torch.full((2, 6), math.nan)}, "must be finite"),
-        (perceptron, {"params": {}}, "read from the torch module itself"),
+        (perceptron, {"parameters": {}}, "read from the torch module itself"),
         (perceptron, {"outputs": 3}, "outputs must be below 3"),
         (perceptron, {"labels": torch.ones(3)}, "need as many labels, got 3"),
         (Loose, {}, "two runs of the model in eval mode differ"),

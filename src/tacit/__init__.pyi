@@ -1,53 +1,26 @@
 """The public names of tacit, each with its home; `__init__.py` reads this file."""
 
-from tacit.bias.delay import Delay, predicted_delay
-from tacit.bias.derive import Derived, derive
-from tacit.bias.explicit import R
-from tacit.bias.interpolate import InterpolationPath, interpolate, interpolate_path
-from tacit.bias.margin_path import MarginPath, max_margin_path
-from tacit.bias.matrix_interpolate import interpolate_matrix
-from tacit.bias.matrix_solution import MatrixSolution
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2, Lp
-from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
-from tacit.bias.q import Q
-from tacit.bias.ratchet import RatchetPath, ratchet_path
-from tacit.bias.regularizer import Regularizer
-from tacit.bias.separation import Separation, separation
-from tacit.bias.slow_flow import SlowFlow, slow_flow
-from tacit.bias.solution import Solution
-from tacit.bias.spectral import Frobenius, Nuclear, Schatten
-from tacit.bias.stationary import stationary_points
 from tacit.claims.run import verify
 from tacit.claims.verdict import Verdict, Verdicts
-from tacit.flows.adam import Adam
-from tacit.flows.class_descent import ClassDescent
-from tacit.flows.decay import WeightDecay
-from tacit.flows.descent import GradientDescent
-from tacit.flows.dual import DualFlow
-from tacit.flows.exponential import TangentFlow
-from tacit.flows.held_norm import HeldNorm
-from tacit.flows.held_sweep import HeldSweep, held_sweep
-from tacit.flows.image_path import ImagePath, load_image_path
-from tacit.flows.image_training import ImageTraining
-from tacit.flows.matrix import MatrixFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import (
-    AbsoluteSum,
-    Blocks,
-    EuclideanNorm,
-    NuclearNorm,
-    SquaredSum,
-    UserPenalty,
+from tacit.figures.paths import plot
+from tacit.measures.assumptions import Assumptions, assumptions
+from tacit.measures.directions import angle, azimuth_pitch
+from tacit.measures.forecast import Forecast, forecast, transition_time
+from tacit.measures.forecast_run import forecast_run
+from tacit.measures.grokking import Grokking, grokking
+from tacit.measures.kernels.machines import KernelMachine, kernel_interpolant, kernel_svm
+from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
+from tacit.measures.kernels.regression import KernelRegression, kernel_regression
+from tacit.measures.kernels.tangent import (
+    gradient_distance,
+    gradient_turn,
+    kernel_distance,
+    kernel_predictor,
+    tangent_kernel,
 )
-from tacit.flows.proximal import Proximal
-from tacit.flows.sgd import SGD
-from tacit.flows.stopping import LogLoss, Near, Scale
-from tacit.flows.subgradient import Subgradient
-from tacit.flows.token_adam import TokenAdam
+from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
+from tacit.measures.margins import margins, support_vectors
+from tacit.measures.stability import Stability, stability
 from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.difference import Difference
@@ -61,6 +34,7 @@ from tacit.models.image_net import ImageNet, conv_net, dense_net
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.linearized import Linearized
 from tacit.models.network import two_layer
+from tacit.models.output_layer import OutputLayer
 from tacit.models.product import ProductNet
 from tacit.models.relu_net import relu_net
 from tacit.models.reparametrized import Reparametrized
@@ -72,24 +46,6 @@ from tacit.models.token_transformer import TokenTransformer
 from tacit.models.two_token_net import TwoTokenNet
 from tacit.models.unbiased import Unbiased
 from tacit.models.univariate import univariate_relu
-from tacit.probes.assumptions import Assumptions, assumptions
-from tacit.probes.directions import angle, azimuth_pitch
-from tacit.probes.forecast import Forecast, forecast, transition_time
-from tacit.probes.forecast_run import forecast_run
-from tacit.probes.grokking import Grokking, grokking
-from tacit.probes.kernel_machines import KernelMachine, kernel_interpolant, kernel_svm
-from tacit.probes.kernel_measures import effective_rank, kernel_alignment, participation_ratio
-from tacit.probes.kernel_regression import KernelRegression, kernel_regression
-from tacit.probes.kernels import (
-    gradient_distance,
-    gradient_turn,
-    kernel_distance,
-    kernel_predictor,
-    tangent_kernel,
-)
-from tacit.probes.lojasiewicz import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
-from tacit.probes.margins import margins, support_vectors
-from tacit.probes.stability import Stability, stability
 from tacit.problems.arithmetic import modular_addition
 from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.classification import Classification, separable_points, three_points
@@ -109,24 +65,77 @@ from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
+from tacit.regularizers.custom import Custom
+from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.derive import Derived, derive
+from tacit.regularizers.explicit import R
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.penalty import Penalty
+from tacit.regularizers.q import Q
+from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.tensors import Blocks, PerTensor
+from tacit.solvers.delay import Delay, predicted_delay
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
+from tacit.solvers.margins.path import MarginPath, max_margin_path
+from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.solvers.separation import Separation, separation
+from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.solvers.solution import Solution
+from tacit.solvers.stationary import stationary_points
 from tacit.store import load, save
 from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.held_norm import HeldNorm
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.methods import (
+    SGD,
+    Adam,
+    GradientDescent,
+    NormalizedDescent,
+    Proximal,
+    Subgradient,
+)
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.path import Path, load_path
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import (
+    Accuracy,
+    Below,
+    Epochs,
+    Interpolated,
+    LogLoss,
+    Loss,
+    Near,
+    Scale,
+    Steps,
+    Time,
+)
+from tacit.training.train import train
 from tacit.watch import Watch, watch
 
 __all__ = [
     "L1",
     "L2",
     "SGD",
-    "AbsoluteSum",
+    "Accuracy",
     "Adam",
     "Assumptions",
+    "At",
+    "Below",
     "Blocks",
     "CircleTeacher",
-    "ClassDescent",
     "Classification",
     "Completion",
+    "Custom",
     "DeepFactorization",
     "Delay",
     "DerivativeMatch",
@@ -135,7 +144,7 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "DualFlow",
-    "EuclideanNorm",
+    "Epochs",
     "Factorization",
     "Forecast",
     "Frobenius",
@@ -145,9 +154,8 @@ __all__ = [
     "HeldNorm",
     "HeldSweep",
     "ImageNet",
-    "ImagePath",
-    "ImageTraining",
     "Images",
+    "Interpolated",
     "InterpolationPath",
     "KernelMachine",
     "KernelRegression",
@@ -155,7 +163,9 @@ __all__ = [
     "LinearPredictor",
     "Linearized",
     "LogLoss",
+    "LogSpaced",
     "Lojasiewicz",
+    "Loss",
     "Lp",
     "MarginPath",
     "MatrixFlow",
@@ -163,11 +173,13 @@ __all__ = [
     "Near",
     "NormalizedDescent",
     "Nuclear",
-    "NuclearNorm",
     "NumericalError",
     "Outcome",
+    "OutputLayer",
     "ParameterFlow",
     "Path",
+    "Penalty",
+    "PerTensor",
     "ProductNet",
     "Proximal",
     "Q",
@@ -182,25 +194,23 @@ __all__ = [
     "Separation",
     "SlowFlow",
     "Solution",
-    "SquaredSum",
     "Stability",
+    "Steps",
     "Study",
     "Subgradient",
     "SymmetricFactorization",
     "TangentFlow",
     "TeacherStudent",
-    "TokenAdam",
+    "Time",
     "TokenMLP",
     "TokenNet",
     "TokenQuadratic",
     "TokenTransformer",
     "TwoTokenNet",
     "Unbiased",
-    "UserPenalty",
     "Verdict",
     "Verdicts",
     "Watch",
-    "WeightDecay",
     "angle",
     "assumptions",
     "azimuth_pitch",
@@ -220,7 +230,6 @@ __all__ = [
     "held_sweep",
     "import_images",
     "interpolate",
-    "interpolate_matrix",
     "interpolate_path",
     "kernel_alignment",
     "kernel_distance",
@@ -229,8 +238,8 @@ __all__ = [
     "kernel_regression",
     "kernel_svm",
     "load",
-    "load_image_path",
     "load_images",
+    "load_path",
     "lojasiewicz",
     "lojasiewicz_quadratic",
     "low_rank_completion",
@@ -244,6 +253,7 @@ __all__ = [
     "nuclear_slow_flow",
     "participation_ratio",
     "permutation_group",
+    "plot",
     "predicted_delay",
     "ratchet_path",
     "read_study",
@@ -262,6 +272,7 @@ __all__ = [
     "tangent_kernel",
     "teacher_student",
     "three_points",
+    "train",
     "transition_time",
     "two_layer",
     "univariate_relu",

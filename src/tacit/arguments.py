@@ -22,6 +22,9 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
         if str(reason).startswith(who):
             raise
         raise ValueError(f"{who}: {name} must be a rectangular array, got ragged rows") from None
+    except (TypeError, RuntimeError) as reason:  # how tensors and tables say that they are none
+        said = f"{type(value).__name__} ({str(reason).splitlines()[0]:.120})"
+        raise ValueError(f"{who}: {name} must be an array of numbers, got {said}") from None
     if raw.dtype.kind not in "fiub":
         kind = {"c": "complex numbers", "U": "strings", "S": "bytes"}.get(raw.dtype.kind)
         raise ValueError(f"{who}: {name} must hold real numbers, got {kind or raw.dtype}")
@@ -50,8 +53,9 @@ def unwrapped(who: str, name: str, value: Any) -> Any:
     if hasattr(value, "detach") and hasattr(value, "layout"):  # a PyTorch tensor
         if "strided" not in str(value.layout):
             raise ValueError(f"{who}: {name} is a sparse tensor; give {name}.to_dense()")
-        plain = value.detach().cpu()
-        return plain.float() if "bfloat16" in str(plain.dtype) else plain
+        plain = value.detach().cpu().resolve_conj().resolve_neg()
+        short = plain.dtype.is_floating_point and plain.element_size() < 4
+        return plain.float() if short else plain  # NumPy has no bfloat16 and no float8
     return value
 
 
@@ -114,7 +118,7 @@ def positive(who: str, name: str, value: object) -> float:
 def integer(who: str, name: str, value: object, *, least: int) -> int:
     """`value` as an int of at least `least`; 3.0 counts as 3."""
     refuse_long(who, name, value)
-    if isinstance(value, Real) and not isinstance(value, bool) and float(value).is_integer():
+    if isinstance(value, Real) and not isinstance(value, Integral) and float(value).is_integer():
         value = int(float(value))
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ValueError(f"{who}: {name} must be an integer >= {least}, got {value!r}")
@@ -123,14 +127,18 @@ def integer(who: str, name: str, value: object, *, least: int) -> int:
     return int(value)
 
 
-def one_of(who: str, name: str, value: str, known: Iterable[str]) -> str:
-    """`value` if it is known; otherwise an error that offers the nearest names."""
+def one_of(who: str, name: str, value: str, known: Iterable[str], listed: str = "") -> str:
+    """`value` if it is known; otherwise an error that offers the nearest names.
+
+    Where nothing is near, the error lists all of them, or says where they are `listed`.
+    """
     known = sorted(known) if isinstance(known, set | frozenset) else list(known)
     if value in known:
         return value
     near = nearest(str(value), known)
-    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
-    raise ValueError(f"{who}: unknown {name} {value!r}; {hint}")
+    other = listed or f"known: {', '.join(known)}"
+    hint = f"did you mean {', '.join(near)}?" if near else other
+    raise ValueError(f"{who}: unknown {name} {value!r:.80}; {hint}")
 
 
 def nearest(value: str, known: Iterable[str], most: int = 3) -> list[str]:

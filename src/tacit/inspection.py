@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 import stat
+import struct
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 MAGIC = b"\x89HDF\r\n\x1a\n"
+HEAP = b"GCOL\x01"  # begins a heap of texts, 16 bytes; HDF5 file format specification, III.E
+ENTRY = struct.Struct("<HHIQ")  # before each text: its index, its references, 0 and its size
+LENGTHS = (8, 8)  # bytes of an address and of a size
 ROOM = 256_000_000  # bytes that any file may declare
 GROWTH = 64  # times its own size that a file may declare: results are written unpacked
 MOST_VARIABLES = 3000
@@ -38,11 +42,14 @@ def inspect(file: Path, most: int | None = None) -> None:
     import h5py
 
     refuse_special(file)
-    with file.open("rb") as opened:
-        if opened.read(len(MAGIC)) != MAGIC:
-            raise Refusal("is cut short or is no netCDF file")
+    content = file.read_bytes()
+    if not content.startswith(MAGIC):
+        raise Refusal("is cut short or is no netCDF file")
+    refuse_endless_heaps(content)
     most = ROOM + GROWTH * file.stat().st_size if most is None else most
     with h5py.File(file, "r") as opened:
+        if opened.id.get_create_plist().get_sizes() != LENGTHS:
+            raise Refusal("has other addresses than tacit writes")
         if len(opened) > MOST_VARIABLES:
             raise Refusal(f"holds {len(opened)} variables, more than {MOST_VARIABLES}")
         declared = sum(_declared(opened, name, most) for name in opened)
@@ -51,6 +58,29 @@ def inspect(file: Path, most: int | None = None) -> None:
         letters, size = 0, file.stat().st_size
         for name in opened:
             letters = _letters(opened[name], letters, most // 4, size)
+
+
+def refuse_endless_heaps(content: bytes) -> None:
+    """Raise Refusal if HDF5 would not return from one of the heaps that hold texts.
+
+    HDF5 goes from text to text by their sizes, and turns in a circle where one leads it nowhere or
+    back. Every place that it could take for a heap is looked at; none may lie within another.
+    """
+    end = 0
+    for found in re.finditer(re.escape(HEAP), content):
+        at = found.start()
+        if at < end or at + ENTRY.size > len(content):
+            raise Refusal("is cut short or damaged: its texts lie within other texts")
+        end = at + ENTRY.unpack_from(content, at)[-1]
+        at += ENTRY.size
+        while at + ENTRY.size <= min(end, len(content)):
+            index, _, _, size = ENTRY.unpack_from(content, at)
+            step = ENTRY.size + -(-size // 8) * 8 if index else size  # entry 0 is the free rest
+            if not ENTRY.size <= step <= end - at:
+                raise Refusal("is cut short or damaged: the sizes of its texts lead nowhere")
+            at += step
+        if end > len(content):
+            raise Refusal("is cut short or damaged: its texts end beyond it")
 
 
 def inspect_types(variables: Any, types: dict[str, str], size: int, most: int | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.calls import call
+from tacit.calls import call, equal_fields, hash_fields, shown
 
 
 class Kind(enum.Enum):
@@ -27,7 +27,22 @@ class Kind(enum.Enum):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Outcome:
-    """The end of a computation: its kind and one sentence that says what happened."""
+    """The end of a computation: its kind and one sentence that says what happened.
+
+    Parameters
+    ----------
+    kind
+        A tacit.records.Kind: everything but SOLVED and NOT_UNIQUE is a failure.
+    sentence
+        What happened.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> outcome = tacit.interpolate([[1.0, 2.0]], [2.0], tacit.L1()).outcome
+    >>> outcome.ok, outcome.kind.value
+    (True, 'solved')
+    """
 
     kind: Kind
     sentence: str
@@ -43,7 +58,22 @@ class Outcome:
 
 
 class NumericalError(RuntimeError):
-    """A single call that failed numerically; a sweep records `outcome` and goes on instead."""
+    """A single call that failed numerically; a sweep records `outcome` and goes on instead.
+
+    Parameters
+    ----------
+    who
+        The function that complains.
+    outcome
+        How the computation ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> outcome = tacit.Outcome(tacit.records.Kind.STALLED, "no step decreases the loss")
+    >>> str(tacit.NumericalError("interpolate", outcome))
+    'interpolate: stalled: no step decreases the loss'
+    """
 
     def __init__(self, who: str, outcome: Outcome):
         super().__init__(f"{who}: {outcome}")
@@ -62,7 +92,8 @@ def brief(value: Any) -> str:
         return "; ".join(f"{k}: {brief(v)}" for k, v in value.items())
     if isinstance(value, tuple | list):
         return ", ".join(brief(v) for v in value)
-    return str(value)
+    text = str(value)
+    return shown(value) if " at 0x" in text else text
 
 
 def text_table(title: str, rows: list[tuple[str, str]]) -> str:
@@ -84,6 +115,9 @@ def html_table(title: str, rows: list[tuple[str, str]]) -> str:
 class Record:
     """Base of frozen dataclasses: `repr` is a call, `str` an aligned table, notebooks get HTML.
 
+    What was made by the same arguments is equal; with arrays among the fields, `eq=False` in the
+    dataclass leaves that to this class.
+
     `stored_as` names the fields of arguments that are stored under another name, `called` the
     class that a user calls where that is not this one.
     """
@@ -97,6 +131,8 @@ class Record:
         return [(f.name, brief(getattr(self, f.name))) for f in fields if f.repr]
 
     __repr__ = call
+    __eq__ = equal_fields
+    __hash__ = hash_fields
 
     def __str__(self) -> str:
         return text_table(type(self).__name__, self.rows())

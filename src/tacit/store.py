@@ -30,8 +30,30 @@ DAMAGED = (OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeErro
 def save(result: Any, file: str | os.PathLike[str]) -> FilePath:
     """Write an xarray.Dataset, or the dataset of a path, to `file`, and return its path.
 
-    The file appears whole or not at all: it is written beside its destination under another name
-    and then moved there, so that a failure leaves an older file as it was.
+    The file appears whole or not at all: it is written beside its destination under another
+    name and then moved there, so that a failure leaves an older file as it was.
+
+    Parameters
+    ----------
+    result
+        The dataset or the path.
+    file
+        Where to write it.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> import tempfile
+    >>> import xarray
+    >>> dataset = xarray.Dataset({"loss": ("step", [1.0, 0.5])})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tacit.save(dataset, f"{folder}/run.nc").name
+    'run.nc'
     """
     import xarray
 
@@ -77,8 +99,29 @@ def whole(who: str, file: str | os.PathLike[str]) -> Iterator[FilePath]:
 def load(file: str | os.PathLike[str], *, who: str = "load", most: int | None = None) -> Any:
     """The xarray.Dataset that `save` wrote to `file`, in memory.
 
-    A file that points elsewhere, declares more than `most` bytes (by default in proportion to its
-    size), was damaged or was not written by tacit is refused; `who` complains.
+    Parameters
+    ----------
+    file
+        The file. One that points elsewhere, was damaged or was not written by tacit is refused.
+    who
+        Who complains in an error.
+    most
+        The most bytes that the file may declare; by default in proportion to its size.
+
+    Returns
+    -------
+    xarray.Dataset
+        The dataset.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> import tempfile
+    >>> import xarray
+    >>> dataset = xarray.Dataset({"loss": ("step", [1.0, 0.5])})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tacit.load(tacit.save(dataset, f"{folder}/run.nc")).loss.values
+    array([1. , 0.5])
     """
     target = FilePath(file)
     if not target.exists():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import platform
 
-PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "optax", "sympy", "xarray")
+PACKAGES = ("numpy", "scipy", "jax", "jaxlib", "sympy", "xarray")
 
 
 def versions() -> dict[str, str]:

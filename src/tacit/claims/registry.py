@@ -88,6 +88,9 @@ class Registry:
         self._package = package
         self._claims: dict[str, Claim] = {}
 
+    def __repr__(self) -> str:
+        return f"<Registry of {self._package or f'{len(self._claims)} claims'}>"
+
     def claim(
         self, id: str, *, statement: str, place: str, seconds: float = 1.0
     ) -> Callable[[Experiment], Experiment]:
@@ -141,5 +144,5 @@ class Registry:
         return isinstance(name, str) and name.strip().upper() in self._claims
 
 
-ledger = Registry("tacit.claims")
+ledger = Registry(__package__)
 claim = ledger.claim

@@ -23,8 +23,30 @@ def verify(
 ) -> Verdict | Verdicts:
     """The verdict of one claim id; for a source ("W"), several ids or None, all their verdicts.
 
-    `full` takes larger instances; `progress` is called with each verdict as it arrives. With
-    `jobs` above 1 the claims run in new processes, so a script needs its `__main__` guard.
+    Parameters
+    ----------
+    names
+        The ids or the source.
+    full
+        Takes larger instances.
+    jobs
+        Above 1 the claims run in new processes, so a script needs its `__main__` guard.
+    progress
+        Is called with each verdict as it arrives.
+    registry
+        The ledger of claims.
+
+    Returns
+    -------
+    Verdict or Verdicts
+        What was found.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> verdict = tacit.verify("W-L7")
+    >>> verdict.id, verdict.status
+    ('W-L7', 'holds')
     """
     claims = registry.select(names)
     found = gather(claims, "full" if full else "quick", jobs, progress)

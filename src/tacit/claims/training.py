@@ -7,12 +7,13 @@ import dataclasses
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.solution import primal_residual
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.problems.regression import Regression
+from tacit.solvers.solution import primal_residual
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.path import Path
+from tacit.training.train import train
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Endpoint:
 
 def trained(X: Array, y: Array, model: Model) -> Endpoint:
     """Gradient flow in the parameters of `model` on the squared loss, run to interpolation."""
-    path = ParameterFlow().run(model, Regression(X, y))
+    path = train(model, Regression(X, y), ParameterFlow())
     beta = np.asarray(path.predictor)
     return Endpoint(beta, primal_residual(X, y, beta), path)
 
@@ -62,8 +63,15 @@ def trace(X: Array, y: Array, model: Model, *, t_end: float, points: int = 40) -
     times = np.concatenate([[0.0], np.geomspace(1e-3 * t_end, t_end, points)])
     state = np.concatenate([start, np.zeros(len(y))])
     with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
-        found = solve_ivp(velocity, (0, t_end), state, method="LSODA", t_eval=times,
-                          rtol=1e-11, atol=1e-13 * float(np.abs(start).max()))  # fmt: skip
+        found = solve_ivp(
+            velocity,
+            (0, t_end),
+            state,
+            method="LSODA",
+            t_eval=times,
+            rtol=1e-11,
+            atol=1e-13 * float(np.abs(start).max()),
+        )
     if not found.success:
         raise RuntimeError(f"trace: {found.message}")
     return Trace(found.t, found.y[:n].T, found.y[n:].T)

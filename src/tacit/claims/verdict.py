@@ -44,7 +44,30 @@ def _one_or_many(numbers: dict[str, float]) -> float | dict[str, float]:
 
 @dataclass(frozen=True, repr=False)
 class Verdict(Record):
-    """The outcome of one claim; `status` is computed from the evidence and cannot be set."""
+    """The outcome of one claim; `status` is computed from the evidence and cannot be set.
+
+    Attributes
+    ----------
+    id
+        The claim.
+    statement
+        What it says.
+    place
+        Where its source says it.
+    evidence
+        What was run and measured.
+    size
+        "quick" or "full".
+    seconds
+        The time that it took.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> verdict = tacit.verify("W-L7")
+    >>> verdict.ok, verdict.place, verdict.command
+    (True, 'appendix E, Lemma 7', 'tacit verify W-L7')
+    """
 
     id: str
     statement: str
@@ -147,7 +170,22 @@ class Verdict(Record):
 
 @dataclass(frozen=True, repr=False)
 class Verdicts(Record, Sequence[Verdict]):
-    """Verdicts in the order of the ledger; index by position or by id."""
+    """Verdicts in the order of the ledger; index by position or by id.
+
+    Attributes
+    ----------
+    items
+        The verdicts.
+    versions
+        The versions of the packages that made them.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> verdicts = tacit.verify(["W-L7"])
+    >>> len(verdicts), verdicts["W-L7"].status, verdicts.summary
+    (1, 'holds', '1 holds')
+    """
 
     items: tuple[Verdict, ...]
     versions: dict[str, str] = field(default_factory=dict)

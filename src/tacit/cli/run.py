@@ -130,8 +130,10 @@ def _print_failures(console: Console, dataset: Any) -> None:
     status = dataset.status.values
     failed = np.argwhere(~np.isin(status, [*OK, "missing"]))
     for index in map(tuple, failed[:SHOWN]):
-        place = ", ".join(f"{name} = {dataset[name].values[i]}"
-                          for name, i in zip(dataset.status.dims, index, strict=True))  # fmt: skip
+        place = ", ".join(
+            f"{name} = {dataset[name].values[i]}"
+            for name, i in zip(dataset.status.dims, index, strict=True)
+        )
         line = Text.assemble((f"{status[index]}: ", "yellow"), place)
         console.print(line.append(f": {dataset.sentence.values[index]}"), soft_wrap=True)
     if len(failed) > SHOWN:
@@ -152,8 +154,9 @@ def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
 
 def _lines(study: Study, found: Estimate, workers: int) -> list[str]:
     """The answer of --dry."""
-    axes = " x ".join(f"{name} {size}" for name, size in
-                      zip(study.dimensions, study.shape, strict=True))  # fmt: skip
+    axes = " x ".join(
+        f"{name} {size}" for name, size in zip(study.dimensions, study.shape, strict=True)
+    )
     most = "at most " if found.at_most else ""
     lines = [
         f"{study.name}: {most}{found.cells} cells ({axes or 'one'}), {found.finished} finished",

@@ -30,7 +30,7 @@ def watch(
       tacit watch run.nc --no-figure           table and verdicts only
 
     \b
-    [bold]In the training loop[/bold] (PyTorch; for JAX give params= and pass them on)
+    [bold]In the training loop[/bold] (PyTorch; for JAX give parameters= and pass them on)
       watch = tacit.watch(model, inputs, labels=labels, weight_decay=1e-4)
       for step, batch in enumerate(loader):
           ...

@@ -41,11 +41,20 @@ class DrawnCells:
         from bokeh.palettes import Viridis256
 
         self.mapper = LinearColorMapper(palette=Viridis256, low=0, high=1, nan_color=PALE)
-        drawn = self.figure.image("image", source=self.grid, x=-0.5, y=-0.5, dw="dw", dh="dh",
-                                  color_mapper=self.mapper, name="cells")  # fmt: skip
+        drawn = self.figure.image(
+            "image",
+            source=self.grid,
+            x=-0.5,
+            y=-0.5,
+            dw="dw",
+            dh="dh",
+            color_mapper=self.mapper,
+            name="cells",
+        )
         for colour, width in (("white", 4), (BLACK, 1.5)):  # seen on dark and on pale cells
-            crossed = self.figure.scatter("x", "y", source=self.failed, marker="x", size=7,
-                                          color=colour, line_width=width)  # fmt: skip
+            crossed = self.figure.scatter(
+                "x", "y", source=self.failed, marker="x", size=7, color=colour, line_width=width
+            )
         self.bar = ColorBar(color_mapper=self.mapper, width=10, padding=4)
         self.figure.add_layout(self.bar, "right")
         self.figure.add_tools(
@@ -63,8 +72,13 @@ class DrawnCells:
         """Choose the cell under a tap; what a browser sends may be anything."""
         places = [_place(event.x, len(self.cells.columns)), _place(event.y, len(self.cells.rows))]
         if None not in places:
-            self.choose({name: place for name, place in zip(self.cells.names, places, strict=True)
-                         if name and place is not None})  # fmt: skip
+            self.choose(
+                {
+                    name: place
+                    for name, place in zip(self.cells.names, places, strict=True)
+                    if name and place is not None
+                }
+            )
 
     def show(self, panel: Panel) -> None:
         """Change what differs from what is shown."""
@@ -87,8 +101,11 @@ class DrawnCells:
         image = np.asarray(cells.values, np.float32)  # half the bytes, and more than colours tell
         self.grid.data = {"image": [image], "dw": [wide], "dh": [high]}
         noted = np.reshape(np.array(cells.notes, dtype=object), cells.values.shape)
-        self.failed.data = {"x": across.tolist(), "y": rows.tolist(),
-                            "note": noted[rows, across].tolist()}  # fmt: skip
+        self.failed.data = {
+            "x": across.tolist(),
+            "y": rows.tolist(),
+            "note": noted[rows, across].tolist(),
+        }
         self.mapper.update(low=cells.span[0], high=cells.span[1])
         self.bar.title = cells.colour_label
         axes = (

@@ -54,13 +54,19 @@ class Live:
 
         value: Any = self.values[control.name]
         if isinstance(control, Number):
-            widget: Any = Slider(start=control.low, end=control.high, step=control.step,
-                                 value=value, title=control.title)  # fmt: skip
+            widget: Any = Slider(
+                start=control.low,
+                end=control.high,
+                step=control.step,
+                value=value,
+                title=control.title,
+            )
         else:
             options: Any = list(control.options.items())
             widget = Select(options=options, value=value, title=control.title)
-        widget.update(name=control.name, styles=TYPE, stylesheets=[readable()],
-                      sizing_mode="stretch_width")  # fmt: skip
+        widget.update(
+            name=control.name, styles=TYPE, stylesheets=[readable()], sizing_mode="stretch_width"
+        )
         widget.on_change("value", lambda _, __, new: self.move(control, new))
         return widget
 
@@ -117,7 +123,14 @@ def _sentence(text: str, address: str) -> Any:
     from bokeh.models import CustomJS
     from bokeh.models.widgets.markups import Div
 
-    line = Div(text=text, name="sentence", render_as_text=True, disable_math=True,
-               tags=[address], sizing_mode="stretch_width", styles=TYPE)  # fmt: skip
+    line = Div(
+        text=text,
+        name="sentence",
+        render_as_text=True,
+        disable_math=True,
+        tags=[address],
+        sizing_mode="stretch_width",
+        styles=TYPE,
+    )
     line.js_on_change("tags", CustomJS(code=ADDRESS))
     return line

@@ -117,12 +117,23 @@ def empty_figure(panel: Panel, **more: Any) -> Figure:
         size = {"frame_width": side, "frame_height": side}
     ranges: dict[str, Any] = {
         name: Range1d(start=span[0], end=span[1])
-        for name, span in (("x_range", panel.x_range), ("y_range", panel.y_range)) if span
-    }  # fmt: skip
-    made: Any = figure(name=panel.name, x_axis_label=panel.x_label, y_axis_label=panel.y_label,
-                       x_axis_type=panel.x_scale, y_axis_type=panel.y_scale, active_drag=None,
-                       active_scroll=None, tools="pan,box_zoom,reset,save",
-                       stylesheets=[readable()], **size, **ranges, **more)  # fmt: skip
+        for name, span in (("x_range", panel.x_range), ("y_range", panel.y_range))
+        if span
+    }
+    made: Any = figure(
+        name=panel.name,
+        x_axis_label=panel.x_label,
+        y_axis_label=panel.y_label,
+        x_axis_type=panel.x_scale,
+        y_axis_type=panel.y_scale,
+        active_drag=None,
+        active_scroll=None,
+        tools="pan,box_zoom,reset,save",
+        stylesheets=[readable()],
+        **size,
+        **ranges,
+        **more,
+    )
     made.toolbar.logo = None
     for axis in made.axis:
         axis.ticker.update(desired_num_ticks=TICKS - 1, num_minor_ticks=0)
@@ -162,14 +173,25 @@ def _glyph(figure: Any, source: ColumnDataSource, place: int, curve: Curve) -> N
         figure.patch(*at, source=source, fill_color=curve.colour, line_color=None)
     elif curve.style in MARKERS:
         cross = curve.style == "crosses"
-        figure.scatter(*at, source=source, marker=MARKERS[curve.style], color=curve.colour,
-                       size=SIZES[curve.style], line_width=2 if cross else 1,
-                       line_color=curve.colour if cross else BLACK)  # fmt: skip
+        figure.scatter(
+            *at,
+            source=source,
+            marker=MARKERS[curve.style],
+            color=curve.colour,
+            size=SIZES[curve.style],
+            line_width=2 if cross else 1,
+            line_color=curve.colour if cross else BLACK,
+        )
     else:
         if curve.rim:
             figure.line(*at, source=source, color="white", line_width=curve.rim)
-        figure.line(*at, source=source, color=curve.colour, line_width=curve.width,
-                    line_dash=DASHES[curve.style])  # fmt: skip
+        figure.line(
+            *at,
+            source=source,
+            color=curve.colour,
+            line_width=curve.width,
+            line_dash=DASHES[curve.style],
+        )
 
 
 def _image(figure: Any, panel: Panel) -> ColumnDataSource | None:

@@ -56,8 +56,9 @@ def guard_headers(request: HTTPServerRequest) -> None:
     """Let the answer to a request carry the policy; scripts may be kept by the browser."""
     connection: Any = request.connection
     write = connection.write_headers
-    added = {key: value for key, value in POLICY.items()
-             if key != "Cache-Control" or request.path == "/"}  # fmt: skip
+    added = {
+        key: value for key, value in POLICY.items() if key != "Cache-Control" or request.path == "/"
+    }
 
     def write_headers(start: Any, headers: Any, chunk: bytes | None = None) -> Any:
         for name, value in added.items():
@@ -74,8 +75,14 @@ class Gate(Router):
     `plain` holds the views that are whole pages by themselves.
     """
 
-    def __init__(self, bokeh: Application, views: Mapping[str, View], plain: Mapping[str, Plain],
-                 hosts: frozenset[str] | None, token: str | None):  # fmt: skip
+    def __init__(
+        self,
+        bokeh: Application,
+        views: Mapping[str, View],
+        plain: Mapping[str, Plain],
+        hosts: frozenset[str] | None,
+        token: str | None,
+    ):
         self.bokeh, self.views, self.plain = bokeh, views, plain
         self.hosts, self.token = hosts, token
 
@@ -96,9 +103,12 @@ class Gate(Router):
         return self.bokeh.find_handler(request, **kwargs)
 
     def _answer(
-        self, request: HTTPServerRequest, status: int, page: str,
+        self,
+        request: HTTPServerRequest,
+        status: int,
+        page: str,
         headers: Mapping[str, str] | None = None,
-    ) -> HTTPMessageDelegate:  # fmt: skip
+    ) -> HTTPMessageDelegate:
         given = {"status": status, "page": page, "headers": headers or {}}
         return self.bokeh.get_handler_delegate(request, Answer, given)
 

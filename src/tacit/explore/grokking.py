@@ -9,20 +9,21 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
 from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, level, line
 from tacit.explore.state import Values, View
 from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
+from tacit.measures.forecast import Forecast, forecast
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.forecast import Forecast, forecast
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.classification import Classification
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.population import MajorityCube
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.record import At
+from tacit.training.train import train
 
 SAMPLES, DIMENSION = 40, 100
 TASKS = {"majority": "majority of three signs: grok", "margin": "dense wide margin: misgrok"}
@@ -49,8 +50,10 @@ def limits(task: str) -> tuple[float, float]:
     """Test accuracies of the l1 and of the l2 max margin classifier."""
     problem = problem_of(task)
     assert problem.population is not None
-    l1, l2 = (problem.population.accuracy(max_margin(problem.X, problem.y, norm).beta)
-              for norm in (L1(), L2()))  # fmt: skip
+    l1, l2 = (
+        problem.population.accuracy(max_margin(problem.X, problem.y, norm).beta)
+        for norm in (L1(), L2())
+    )
     return l1, l2
 
 
@@ -75,9 +78,9 @@ def times(rate: float, foreseen: Forecast | str) -> Array:
 def run(task: str, log10_alpha: float, log10_decay: float) -> dict[str, Array]:
     """Time, accuracies and parameter norm along the exact flow."""
     rate, net = 10.0**log10_decay, DiagonalNet(depth=2, alpha=10.0**log10_alpha)
-    record = tuple(times(rate, foretold(task, log10_alpha, log10_decay)))
-    flow = DualFlow(t_max=record[-1], rtol=RTOL, record=record, points_per_decade=1)
-    path = WeightDecay(flow, rate).run(net, problem_of(task)).dataset.isel(time=slice(1, None))
+    record = At(times=times(rate, foretold(task, log10_alpha, log10_decay)))
+    flow = DualFlow(rtol=RTOL, weight_decay=rate)
+    path = train(net, problem_of(task), flow, record=record).dataset.isel(time=slice(1, None))
     names = ("t", "train_accuracy", "test_accuracy", "parameter_norm")
     return {name: path[name].values for name in names}
 
@@ -97,8 +100,10 @@ def picture(values: Values) -> Picture:
     seen = f"measured at t = {found.jump:.4g}" if np.isfinite(found.jump) else "none was measured"
     if isinstance(foreseen, str):
         return Picture(panels, f"{foreseen.capitalize()}; {seen}: {found.kind}.")
-    told = (f"Transition foretold for t = {foreseen.transition:.4g} ({foreseen.low:.4g} to "
-            f"{foreseen.high:.4g}), {seen}: {found.kind}.")  # fmt: skip
+    told = (
+        f"Transition foretold for t = {foreseen.transition:.4g} ({foreseen.low:.4g} to "
+        f"{foreseen.high:.4g}), {seen}: {found.kind}."
+    )
     return Picture(panels, told, {"foretold": foreseen.transition, "measured": found.jump})
 
 
@@ -112,17 +117,30 @@ def _accuracies(
         when = foreseen.low, foreseen.transition, foreseen.high
     low, middle, high = np.maximum(when, BEGIN)
     shown = (
-        Curve("foretold interval", np.array([low, high, high, low]),
-              np.repeat(span, 2).astype(float), "band", PALE),
+        Curve(
+            "foretold interval",
+            np.array([low, high, high, low]),
+            np.repeat(span, 2).astype(float),
+            "band",
+            PALE,
+        ),
         Curve("l1 max margin, new samples", *level(reach, ends[0]), "dotted", BLACK),
         Curve("l2 max margin, new samples", *level(reach, ends[1]), "dashed", BLACK, 1.5),
         Curve("foretold", *line(middle, span), "line", GREEN),
         Curve("measured", *line(found.jump, span), "dashed", ORANGE, 3),
         Curve("training samples", t, curves["train_accuracy"], "line", BLUE),
         Curve("new samples", t, curves["test_accuracy"], "line", RED, 3),
-    )  # fmt: skip
-    return Panel("accuracy", "Accuracy", "training time", "accuracy", shown, "log",
-                 x_range=reach, y_range=span)  # fmt: skip
+    )
+    return Panel(
+        "accuracy",
+        "Accuracy",
+        "training time",
+        "accuracy",
+        shown,
+        "log",
+        x_range=reach,
+        y_range=span,
+    )
 
 
 def _closer(whole: Panel, foreseen: Forecast | str) -> Panel:
@@ -131,8 +149,14 @@ def _closer(whole: Panel, foreseen: Forecast | str) -> Panel:
     last = whole.x_range[1]
     reach = (0.0, last) if isinstance(foreseen, str) else (0.5 * foreseen.low, last)
     curves = tuple(dataclasses.replace(curve, told=False) for curve in whole.curves)
-    return dataclasses.replace(whole, name="closer", title="The same, closer and in linear time",
-                               curves=curves, x_scale="linear", x_range=reach)  # fmt: skip
+    return dataclasses.replace(
+        whole,
+        name="closer",
+        title="The same, closer and in linear time",
+        curves=curves,
+        x_scale="linear",
+        x_range=reach,
+    )
 
 
 def _norm(curves: dict[str, Array], key: tuple[str, float, float]) -> Panel:
@@ -143,9 +167,17 @@ def _norm(curves: dict[str, Array], key: tuple[str, float, float]) -> Panel:
         Curve("parameters", t, norm, "line", BLUE),
     )
     span = (float(norm.min()) / 3, float(norm.max()) * 3)
-    return Panel("norm", "Norm of the parameters, and of a start that only decays",
-                 "training time", "Euclidean norm", shown, "log", "log",
-                 (BEGIN, float(t[-1])), span)  # fmt: skip
+    return Panel(
+        "norm",
+        "Norm of the parameters, and of a start that only decays",
+        "training time",
+        "Euclidean norm",
+        shown,
+        "log",
+        "log",
+        (BEGIN, float(t[-1])),
+        span,
+    )
 
 
 VIEW = View(

@@ -22,10 +22,10 @@ def template() -> Template:
 
     # what bokeh passes is made of markup already: its scripts must stay as they are
     return Environment(autoescape=True, finalize=_marked).from_string(
-        (HERE / "page.html").read_text(encoding="utf-8").replace(
-            "{{ plot_script }}", "{{ plot_script | safe }}"
-        )
-    )  # fmt: skip
+        (HERE / "page.html")
+        .read_text(encoding="utf-8")
+        .replace("{{ plot_script }}", "{{ plot_script | safe }}")
+    )
 
 
 def _marked(value: Any) -> Any:
@@ -45,14 +45,23 @@ def variables(
 ) -> dict[str, Any]:
     """What every page needs."""
     style = (HERE / "style.css").read_text(encoding="utf-8")
-    return {"heading": heading, "words": words, "links": list(links.items()), "current": current,
-            "style": Markup(style + extra)}  # fmt: skip
+    return {
+        "heading": heading,
+        "words": words,
+        "links": list(links.items()),
+        "current": current,
+        "style": Markup(style + extra),
+    }
 
 
 def plain_page(
-    heading: str, words: str, links: Mapping[str, str], content: Markup, current: str = "",
+    heading: str,
+    words: str,
+    links: Mapping[str, str],
+    content: Markup,
+    current: str = "",
     extra: str = "",
-) -> str:  # fmt: skip
+) -> str:
     """A page without a plot."""
     return template().render(**variables(heading, words, links, current, extra), content=content)
 

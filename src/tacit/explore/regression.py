@@ -7,19 +7,21 @@ from functools import lru_cache
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate, interpolate_path
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, level, line
 from tacit.explore.state import Values, View
 from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import interpolate_path
 
 DIMENSION, SPARSITY = 100, 5
 # close together where the error changes, at every depth: a curve on a screen needs no more
-LOG10_ALPHAS = np.array([2, 1.5, 1, 0.75, 0.5, 0.25, 0, -0.25, -0.5, -0.75, -1, -1.25, -1.5, -2,
-                         -2.5, -3, -4, -5, -6])  # fmt: skip
+LOG10_ALPHAS = np.array(
+    [2, 1.5, 1, 0.75, 0.5, 0.25, 0, -0.25, -0.5, -0.75, -1, -1.25, -1.5, -2, -2.5, -3, -4, -5, -6]
+)
 DEPTHS = {str(depth): f"depth {depth}" for depth in (2, 3, 4, 6, 10)}
 CONTROLS = (
     Choice("depth", "depth D", DEPTHS, "2"),
@@ -35,7 +37,7 @@ Setting = tuple[int, float, float, int, int]  # all but alpha
 def problem_of(setting: Setting) -> Regression:
     """The data of a setting."""
     _, _, noise, samples, seed = setting
-    return sparse_regression(samples, DIMENSION, SPARSITY, noise, seed)
+    return sparse_regression(samples, DIMENSION, sparsity=SPARSITY, noise=noise, seed=seed)
 
 
 def start_of(setting: Setting) -> Array:
@@ -49,16 +51,22 @@ def start_of(setting: Setting) -> Array:
 def end(setting: Setting, log10_alpha: float) -> Array:
     """The predictor that gradient flow ends in."""
     problem, log_alpha = problem_of(setting), np.log(10) * log10_alpha
-    return interpolate(problem.X, problem.y, Q(setting[0], log_alpha=log_alpha,
-                       shape=start_of(setting))).beta  # fmt: skip
+    return interpolate(
+        problem.X, problem.y, Q(setting[0], log_alpha=log_alpha, shape=start_of(setting))
+    ).beta
 
 
 @lru_cache(maxsize=64)
 def errors(setting: Setting) -> tuple[Array, float, float]:
     """Test errors beyond the noise: along alpha, and of the least l1 and l2 norm."""
     problem = problem_of(setting)
-    path = interpolate_path(problem.X, problem.y, setting[0], shape=start_of(setting),
-                            log_alphas=np.log(10) * LOG10_ALPHAS)  # fmt: skip
+    path = interpolate_path(
+        problem.X,
+        problem.y,
+        setting[0],
+        shape=start_of(setting),
+        log_alphas=np.log(10) * LOG10_ALPHAS,
+    )
     ends = (interpolate(problem.X, problem.y, norm).beta for norm in (L1(), L2()))
     l1, l2 = map(problem.population_error, ends)
     assert problem.truth is not None
@@ -67,8 +75,13 @@ def errors(setting: Setting) -> tuple[Array, float, float]:
 
 def setting_of(values: Values) -> Setting:
     """The values of the controls, as numbers."""
-    return (int(values["depth"]), float(values["shape"]), float(values["noise"]),
-            int(values["samples"]), int(values["seed"]))  # fmt: skip
+    return (
+        int(values["depth"]),
+        float(values["shape"]),
+        float(values["noise"]),
+        int(values["samples"]),
+        int(values["seed"]),
+    )
 
 
 def picture(values: Values) -> Picture:
@@ -93,9 +106,16 @@ def _weights(beta: Array, truth: Array) -> Panel:
         Curve("planted weights", places[planted], beta[planted], "points", BLUE),
         Curve("all others", places[~planted], beta[~planted], "points", GREY),
     )
-    return Panel("weights", "The weights that training ends with", "number of the weight",
-                 "weight", curves, "log", x_range=(0.8, 1.2 * DIMENSION),
-                 y_range=(-0.6, 0.9))  # fmt: skip
+    return Panel(
+        "weights",
+        "The weights that training ends with",
+        "number of the weight",
+        "weight",
+        curves,
+        "log",
+        x_range=(0.8, 1.2 * DIMENSION),
+        y_range=(-0.6, 0.9),
+    )
 
 
 def _errors(log10_alpha: float, error: float, path: Array, l1: float, l2: float) -> Panel:
@@ -107,9 +127,17 @@ def _errors(log10_alpha: float, error: float, path: Array, l1: float, l2: float)
         Curve("this alpha", *line(10**log10_alpha, (1e-4, 10)), "line", ORANGE, 1, False),
         Curve("this alpha", here, np.array([error]), "stars", ORANGE),
     )
-    return Panel("errors", "Test error beyond the noise", "initial scale alpha",
-                 "squared distance to the truth", curves, "log", "log", reach,
-                 (1e-4, 10))  # fmt: skip
+    return Panel(
+        "errors",
+        "Test error beyond the noise",
+        "initial scale alpha",
+        "squared distance to the truth",
+        curves,
+        "log",
+        "log",
+        reach,
+        (1e-4, 10),
+    )
 
 
 VIEW = View(

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
 from tacit.explore.controls import Number
 from tacit.explore.picture import Curve, Panel, Picture, Style
 from tacit.explore.state import Values, View
 from tacit.figures.style import BLACK, BLUE, RED
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
 
 CONTROLS = (
     Number("depth", "depth D", 2, 10, 1, 2),
@@ -92,19 +92,35 @@ def picture(values: Values) -> Picture:
         rows.append(Curve(name, LINE, along(terms), style, colour))
         balls.append(Curve(name, x, y, style, colour))
     power = growth(q.terms)
-    sentence = (f"At depth {depth} and mu = 10^{float(values['log10_mu']):g}, Q grows from weight "
-                f"1 to weight 2 like the power {power:.3f}: 1 is l1, 2 is l2.")  # fmt: skip
+    sentence = (
+        f"At depth {depth} and mu = 10^{float(values['log10_mu']):g}, Q grows from weight "
+        f"1 to weight 2 like the power {power:.3f}: 1 is l1, 2 is l2."
+    )
     return Picture(
         (
-            Panel("along", "Along one weight, 1 at 1", "weight", "regularizer", tuple(rows),
-                  x_range=(-2, 2), y_range=(0, 4)),
-            Panel("ball", "Two weights: where it equals its value at (1, 0)", "first weight",
-                  "second weight", tuple(balls), x_range=_span(balls), y_range=_span(balls),
-                  square=True),
+            Panel(
+                "along",
+                "Along one weight, 1 at 1",
+                "weight",
+                "regularizer",
+                tuple(rows),
+                x_range=(-2, 2),
+                y_range=(0, 4),
+            ),
+            Panel(
+                "ball",
+                "Two weights: where it equals its value at (1, 0)",
+                "first weight",
+                "second weight",
+                tuple(balls),
+                x_range=_span(balls),
+                y_range=_span(balls),
+                square=True,
+            ),
         ),
         sentence,
         {"power": power},
-    )  # fmt: skip
+    )
 
 
 def _span(balls: list[Curve]) -> tuple[float, float]:

@@ -60,9 +60,13 @@ class Explorer:
     """A server that listens, with the address of its page in `url`."""
 
     def __init__(
-        self, views: Mapping[str, View], plain: Mapping[str, Plain] | None = None,
-        host: str = "127.0.0.1", port: int = 0, token: str | None = None,
-    ):  # fmt: skip
+        self,
+        views: Mapping[str, View],
+        plain: Mapping[str, Plain] | None = None,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        token: str | None = None,
+    ):
         require_bokeh()
         check_binding(host, port, token)
         from bokeh.server.server import BaseServer
@@ -76,8 +80,13 @@ class Explorer:
         names = own_names(host, self.port) if is_loopback(host) else None
         self.bokeh = _application(views, names or [f"*:{self.port}"])
         gate = Gate(self.bokeh, views, plain or {}, frozenset(names) if names else None, token)
-        http = Listener(gate, max_header_size=32_768, max_body_size=65_536,
-                        idle_connection_timeout=UNFINISHED, body_timeout=UNFINISHED)  # fmt: skip
+        http = Listener(
+            gate,
+            max_header_size=32_768,
+            max_body_size=65_536,
+            idle_connection_timeout=UNFINISHED,
+            body_timeout=UNFINISHED,
+        )
         http.add_socket(self.socket)
         self.loop = IOLoop.current()
         self.server = BaseServer(self.loop, self.bokeh, http)

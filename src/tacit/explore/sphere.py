@@ -8,9 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.bias.margin_path import max_margin_path
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2
 from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, Style, reach
 from tacit.explore.state import Values, View
@@ -18,8 +15,11 @@ from tacit.figures.landmarks import angles, l1_ends
 from tacit.figures.sphere import directions, lit_ball, seen_by, viewer
 from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE
 from tacit.figures.trajectories import follow, rising_margins
-from tacit.probes.directions import angle
+from tacit.measures.directions import angle
 from tacit.problems.classification import three_points
+from tacit.regularizers.norms import L2
+from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.max_margin import max_margin
 
 SETS = {
     "M-F3b": "support vectors stay",
@@ -111,16 +111,31 @@ def picture(values: Values) -> Picture:
     )
     return Picture(
         (
-            Panel("sphere", "Directions on the sphere; grey: those that separate", "", "",
-                  tuple(seen), x_range=(-1.05, 1.05), y_range=(-1.05, 1.05), square=True,
-                  bare=True, image=ball(points, azimuth)),
-            Panel("plane", "Azimuth and pitch of the same directions", "azimuth (degrees)",
-                  "pitch (degrees)", tuple(plane), x_range=reach(*(c.x for c in plane), least=1),
-                  y_range=reach(*(c.y for c in plane), least=1)),
+            Panel(
+                "sphere",
+                "Directions on the sphere; grey: those that separate",
+                "",
+                "",
+                tuple(seen),
+                x_range=(-1.05, 1.05),
+                y_range=(-1.05, 1.05),
+                square=True,
+                bare=True,
+                image=ball(points, azimuth),
+            ),
+            Panel(
+                "plane",
+                "Azimuth and pitch of the same directions",
+                "azimuth (degrees)",
+                "pitch (degrees)",
+                tuple(plane),
+                x_range=reach(*(c.x for c in plane), least=1),
+                y_range=reach(*(c.y for c in plane), least=1),
+            ),
         ),
         sentence,
         {"nearest_l2": nearest},
-    )  # fmt: skip
+    )
 
 
 def _degrees(curve: Array, mark: Array) -> float:

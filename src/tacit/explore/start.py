@@ -12,9 +12,13 @@ from tacit.explore.views import theory_views
 
 
 def prepared(
-    study: Path | None = None, verdicts: Path | None = None, host: str = "127.0.0.1",
-    port: int = 0, token: str | None = None, warm: bool = True,
-) -> Explorer:  # fmt: skip
+    study: Path | None = None,
+    verdicts: Path | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    token: str | None = None,
+    warm: bool = True,
+) -> Explorer:
     """A server that listens; a file that is not what it should be is refused before.
 
     A study comes first in the menu, since it is what was asked for. `warm` computes beforehand

@@ -45,8 +45,13 @@ def read_state(query: str, views: Mapping[str, View]) -> State:
     if len(query) > LONGEST:
         raise ValueError(f"{WHO}: the address is too long ({len(query)} > {LONGEST} characters)")
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query),
-                          max_num_fields=40, errors="strict")  # fmt: skip
+        pairs = parse_qsl(
+            query,
+            keep_blank_values=True,
+            strict_parsing=bool(query),
+            max_num_fields=40,
+            errors="strict",
+        )
     except ValueError:
         raise ValueError(f"{WHO}: the address is not of the form ?name=value&name=value") from None
     given = dict(pairs)

@@ -28,8 +28,10 @@ def trajectory(grid: Grid, name: str, place: Mapping[str, int]) -> Panel:
     order = np.argsort(t[known], kind="stable")
     x, x_label = logarithmic(t[known][order], plain(str(clock or dim).removeprefix(TRAJECTORY)))
     y, y_label = logarithmic(numbers[known][order], plain(name.removeprefix(TRAJECTORY), CUT))
-    curves = (Curve("the chosen cell", x, y, "line", ORANGE),
-              Curve("every record", x, y, "points", ORANGE, told=False))  # fmt: skip
+    curves = (
+        Curve("the chosen cell", x, y, "line", ORANGE),
+        Curve("every record", x, y, "points", ORANGE, told=False),
+    )
     title = "The trajectory of the chosen cell"
     return Panel(
         "trajectory",
@@ -52,9 +54,16 @@ def row(cells: Cells, shown: Diagram) -> Panel:
         Curve("every value", places[known], numbers[known], "points", BLUE, told=False),
         Curve("the cell", places[[column]], numbers[[column]], "stars", ORANGE),
     )
-    return Panel("cut", "The row of the chosen cell", cells.column_label, shown.label, curves,
-                 x_range=(-0.5, len(places) - 0.5), y_range=reach(np.array(span_of(numbers))),
-                 x_names=cells.columns)  # fmt: skip
+    return Panel(
+        "cut",
+        "The row of the chosen cell",
+        cells.column_label,
+        shown.label,
+        curves,
+        x_range=(-0.5, len(places) - 0.5),
+        y_range=reach(np.array(span_of(numbers))),
+        x_names=cells.columns,
+    )
 
 
 def told(grid: Grid, show: str, place: Mapping[str, int]) -> str:

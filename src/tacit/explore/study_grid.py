@@ -67,16 +67,23 @@ class Grid:
     def quantities(self) -> list[str]:
         """The numbers that every cell has one of, and its status."""
         dims = self.dataset.status.dims
-        numbers = (name for name, variable in self.dataset.data_vars.items()
-                   if variable.dims == dims and variable.dtype.kind in "fiub")  # fmt: skip
+        numbers = (
+            name
+            for name, variable in self.dataset.data_vars.items()
+            if variable.dims == dims and variable.dtype.kind in "fiub"
+        )
         return [*map(str, numbers), "status"]
 
     @property
     def curves(self) -> list[str]:
         """The numbers that every cell has a row of."""
-        return [str(name) for name, variable in self.dataset.data_vars.items()
-                if variable.dims[:-1] == self.dataset.status.dims
-                and variable.dtype.kind in "fiub" and name not in TIMES]  # fmt: skip
+        return [
+            str(name)
+            for name, variable in self.dataset.data_vars.items()
+            if variable.dims[:-1] == self.dataset.status.dims
+            and variable.dtype.kind in "fiub"
+            and name not in TIMES
+        ]
 
     @property
     def seeds(self) -> bool:
@@ -90,8 +97,10 @@ class Grid:
 
     def values(self, dim: str) -> list[str]:
         """The values of an axis as texts."""
-        return [f"{v:.4g}" if isinstance(v, float) else plain(v, 24)
-                for v in self.dataset[dim].values.tolist()]  # fmt: skip
+        return [
+            f"{v:.4g}" if isinstance(v, float) else plain(v, 24)
+            for v in self.dataset[dim].values.tolist()
+        ]
 
 
 def grid_of(dataset: xarray.Dataset) -> Grid:
@@ -106,8 +115,10 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
     except UNREADABLE:  # there is no number in it: its status is shown
         return Grid(Study(bare).data, Wish())
     asked = bool(_table(dataset))
-    return Grid(found.dataset, Wish(found.wish.x, found.wish.y, found.wish.colour,
-                                    remark=told if asked else ""))  # fmt: skip
+    return Grid(
+        found.dataset,
+        Wish(found.wish.x, found.wish.y, found.wish.colour, remark=told if asked else ""),
+    )
 
 
 def _table(dataset: xarray.Dataset) -> Any:

@@ -35,11 +35,16 @@ def along_accuracy(parameters: Parameters, progress: Progress | None = None) -> 
                 progress(len(found), len(depths) * len(scales))
     dims, shape = ("depth", "scale", "smoothed_margin"), (len(depths), len(scales), -1)
     dataset = xarray.Dataset(
-        {name: (dims, np.reshape([run[f"trajectory_{name}"] for run in found], shape))
-         for name in ("excess_l1", "kernel_distance")},
-        coords={"depth": depths, "scale": scales,
-                "smoothed_margin": found[0]["trajectory_smoothed_margin"]},
-    )  # fmt: skip
+        {
+            name: (dims, np.reshape([run[f"trajectory_{name}"] for run in found], shape))
+            for name in ("excess_l1", "kernel_distance")
+        },
+        coords={
+            "depth": depths,
+            "scale": scales,
+            "smoothed_margin": found[0]["trajectory_smoothed_margin"],
+        },
+    )
     texts = {
         "depth": "depth D",
         "scale": "scale of the predictor at the start, alpha^D",

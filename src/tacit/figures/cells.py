@@ -25,9 +25,11 @@ def cell_of(*names: Iterable[str] | str, **defaults: Any) -> Decorator:
     flat = [n for given in names for n in ([given] if isinstance(given, str) else given)]
     kind, empty = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
     signature = inspect.Signature(
-        [inspect.Parameter(n, kind, default=defaults.get(n, empty))
-         for n in dict.fromkeys([*flat, *defaults])]
-    )  # fmt: skip
+        [
+            inspect.Parameter(n, kind, default=defaults.get(n, empty))
+            for n in dict.fromkeys([*flat, *defaults])
+        ]
+    )
 
     def decorate(inner: Callable[[Parameters], Values]) -> Callable[..., Values]:
         @functools.wraps(inner)
@@ -49,8 +51,10 @@ def without(preset: Parameters, *names: str) -> list[str]:
 
 def values_of(run: xarray.Dataset, time: str = "time") -> Values:
     """The variables of a run by name; those along `time` are curves, trajectory_NAME."""
-    return {f"{TRAJECTORY if variable.dims == (time,) else ''}{name}": variable.values
-            for name, variable in run.variables.items()}  # fmt: skip
+    return {
+        f"{TRAJECTORY if variable.dims == (time,) else ''}{name}": variable.values
+        for name, variable in run.variables.items()
+    }
 
 
 def as_curves(found: Values, *names: str) -> Values:

@@ -44,8 +44,8 @@ UNITS = {"turn": "degrees"}
 
 def decayed(problem: Classification, parameters: Parameters) -> xarray.Dataset:
     """Accuracies, norm, turn, margins and kernel distance over time, and what was foreseen."""
+    from tacit.measures.forecast import forecast
     from tacit.models.diagonal import DiagonalNet
-    from tacit.probes.forecast import forecast
 
     norm, rate = parameters["norm"], parameters["rate"]
     alpha = norm / math.sqrt(2 * problem.dimension)  # L: every u_i = v_i, |(u, v)| = norm
@@ -53,28 +53,33 @@ def decayed(problem: Classification, parameters: Parameters) -> xarray.Dataset:
     limits, foreseen = _margin_limits(problem), forecast(net, problem, rate)
     dataset = _curves(_run(net, problem, parameters), parameters, limits)
     scalars = {
-        "accuracy_l1": limits.accuracy_l1, "accuracy_l2": limits.accuracy_l2,
-        "decay": rate, "entry": alpha,
+        "accuracy_l1": limits.accuracy_l1,
+        "accuracy_l2": limits.accuracy_l2,
+        "decay": rate,
+        "entry": alpha,
         "forecast": foreseen.transition,
-        "forecast_low": foreseen.low, "forecast_high": foreseen.high,
-        "theory_entry": foreseen.naive, "theory_norm": math.log(norm) / rate,
-    }  # fmt: skip
+        "forecast_low": foreseen.low,
+        "forecast_high": foreseen.high,
+        "theory_entry": foreseen.naive,
+        "theory_norm": math.log(norm) / rate,
+    }
     return _labelled(dataset.assign(scalars | _measured(dataset)))
 
 
 def _run(net: DiagonalNet, problem: Classification, parameters: Parameters) -> xarray.Dataset:
     """The path of the exact flow, recorded from the first time shown: log-spaced and evenly."""
-    from tacit.flows.decay import WeightDecay
-    from tacit.flows.dual import DualFlow
     from tacit.records import NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import At
+    from tacit.training.train import train
 
     first, last = parameters["t_first"], parameters["end"] / parameters["rate"]
     density = parameters["points_per_decade"]
     spaced = np.geomspace(first, last, round(density * math.log10(last / first)) + 1)
     even = np.linspace(0, last, 4 * density + 1)  # log-spaced records are few where it happens
     times = np.unique(np.concatenate([spaced[:-1], even[even > first]]))
-    flow = DualFlow(t_max=last, rtol=parameters["rtol"], record=tuple(times))
-    path = WeightDecay(flow, parameters["rate"]).run(net, problem)
+    flow = DualFlow(rtol=parameters["rtol"], weight_decay=parameters["rate"])
+    path = train(net, problem, flow, record=At(times=times))
     if not path.outcome.ok:
         raise NumericalError(f"flow from norm {parameters['norm']:g}", path.outcome)
     return path.dataset.isel(time=slice(1, None))  # at t = 0 there is no direction yet
@@ -91,8 +96,8 @@ class _Limits:
 
 
 def _margin_limits(problem: Classification) -> _Limits:
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L1, L2
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.max_margin import max_margin
 
     assert problem.population is not None
     l1, l2 = (max_margin(problem.X, problem.y, norm()).beta for norm in (L1, L2))
@@ -119,7 +124,7 @@ def _curves(path: xarray.Dataset, parameters: Parameters, limits: _Limits) -> xa
 
 def _measured(dataset: xarray.Dataset) -> dict[str, float]:
     """When the late change of the test accuracy happens."""
-    from tacit.probes.grokking import grokking
+    from tacit.measures.grokking import grokking
 
     found = grokking(dataset.t, dataset.train_accuracy, dataset.test_accuracy)
     return {name: getattr(found, name) for name in ("begins", "jump", "ends")}

@@ -50,8 +50,8 @@ def norm(beta: Array, p: float) -> Array:
 
 def least_norm(problem: Classification, p: float) -> float:
     """The least l_p norm of a predictor of margin 1; for p < 1 the least that was found."""
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L1, L2
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.max_margin import max_margin
 
     if p < 1:
         best = stationary(problem, round(2 / p))[0]
@@ -92,10 +92,13 @@ def excess_plane(
     dataset = xarray.merge(
         [xarray.concat(curves, "curve"), xarray.concat(sets, "set", join="outer")]
     ).assign_coords(
-        curve=range(len(jobs)), set=list(problems), mu=mus, norm=list(norms),
+        curve=range(len(jobs)),
+        set=list(problems),
+        mu=mus,
+        norm=list(norms),
         alpha=("curve", [alpha for _, alpha in jobs]),
         curve_set=("curve", [name for name, _ in jobs]),
-    )  # fmt: skip
+    )
     dataset = dataset.drop_dims([dim for dim, size in dataset.sizes.items() if size == 0])
     for key, variable in dataset.variables.items():
         variable.attrs.update(long_name=TEXTS[str(key)], units="1")
@@ -114,9 +117,13 @@ def excess_curve(
     margins = rising_margins(depth, alpha, parameters)
     path = follow(problem, depth, alpha, margins, rtol)
     first, second = _both(path.predictor.values, path.margin.values, norms, least).T
-    return {"trajectory_smoothed_margin": margins, "trajectory_excess": first,
-            "trajectory_excess_l2": second, "excess": float(first[-1]),
-            "excess_l2": float(second[-1])}  # fmt: skip
+    return {
+        "trajectory_smoothed_margin": margins,
+        "trajectory_excess": first,
+        "trajectory_excess_l2": second,
+        "excess": float(first[-1]),
+        "excess_l2": float(second[-1]),
+    }
 
 
 def _both(beta: Array, margin: Array, norms: Norms, least: Sequence[float]) -> Array:
@@ -131,9 +138,9 @@ def _landmarks(
     """The Q path, the l2 and l1 max margins and the stationary points of one set of data."""
     import xarray
 
-    from tacit.bias.margin_path import max_margin_path
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L2
+    from tacit.regularizers.norms import L2
+    from tacit.solvers.margins.path import max_margin_path
+    from tacit.solvers.max_margin import max_margin
 
     points = {
         "q_path": ("mu", max_margin_path(problem.X, problem.y, depth, mus=mus).beta),

@@ -26,10 +26,10 @@ def landmarks(
     """
     import xarray
 
-    from tacit.bias.margin_path import max_margin_path
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L2
-    from tacit.bias.ratchet import ratchet_path
+    from tacit.regularizers.norms import L2
+    from tacit.solvers.margins.path import max_margin_path
+    from tacit.solvers.max_margin import max_margin
+    from tacit.solvers.ratchet.ratchet import ratchet_path
 
     X, y = problem.X, problem.y
     path = max_margin_path(X, y, depth, mus=mus)
@@ -58,7 +58,7 @@ def landmarks(
 
 def angles(beta: Array) -> Array:
     """(azimuth, pitch) in degrees along the last axis; NaN where a predictor is not known."""
-    from tacit.probes.directions import azimuth_pitch
+    from tacit.measures.directions import azimuth_pitch
 
     found = np.full((*beta.shape[:-1], 2), np.nan)
     known = np.isfinite(beta).all(axis=-1)
@@ -68,7 +68,7 @@ def angles(beta: Array) -> Array:
 
 def _at(problem: Classification, depth: int, mus: Sequence[float]) -> Array:
     """The points of the Q path at `mus`, of which there may be none."""
-    from tacit.bias.margin_path import max_margin_path
+    from tacit.solvers.margins.path import max_margin_path
 
     if not mus:
         return np.empty((0, problem.dimension))
@@ -77,8 +77,8 @@ def _at(problem: Classification, depth: int, mus: Sequence[float]) -> Array:
 
 def stationary(problem: Classification, depth: int) -> Array:
     """The predictors of margin 1 that are stationary for the l_{2/depth} quasi-norm, best first."""
-    from tacit.bias.norms import Lp
-    from tacit.bias.stationary import stationary_points
+    from tacit.regularizers.norms import Lp
+    from tacit.solvers.stationary import stationary_points
 
     if depth == 2:  # the norm is l1, its minimisers are the l1 set
         return np.empty((0, problem.dimension))

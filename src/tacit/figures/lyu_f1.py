@@ -15,11 +15,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"samples": 100, "dimension": 2000, "relevant": 3, "seed": 0, "norm": 64.0,
-              "rate": 1e-3, "end": 12.0, "t_first": 0.01, "points_per_decade": 20, "rtol": 1e-6},
-    "paper": {"samples": 256, "dimension": 100_000, "relevant": 3, "seed": 0, "norm": 128.0,
-              "rate": 1e-3, "end": 12.0, "t_first": 0.01, "points_per_decade": 10, "rtol": 1e-6},
-}  # fmt: skip
+    "quick": {
+        "samples": 100,
+        "dimension": 2000,
+        "relevant": 3,
+        "seed": 0,
+        "norm": 64.0,
+        "rate": 1e-3,
+        "end": 12.0,
+        "t_first": 0.01,
+        "points_per_decade": 20,
+        "rtol": 1e-6,
+    },
+    "paper": {
+        "samples": 256,
+        "dimension": 100_000,
+        "relevant": 3,
+        "seed": 0,
+        "norm": 128.0,
+        "rate": 1e-3,
+        "end": 12.0,
+        "t_first": 0.01,
+        "points_per_decade": 10,
+        "rtol": 1e-6,
+    },
+}
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:

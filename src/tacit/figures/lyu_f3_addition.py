@@ -19,13 +19,37 @@ if TYPE_CHECKING:
 
 # 4.1e4/|theta|^2 is the printed step 0.002 at the printed start, alpha = 100 and width 1024
 PRESETS: dict[str, Parameters] = {
-    "quick": {"modulus": 37, "fraction": 0.7, "width": 128, "alphas": [30.0, 0.3], "rate": 1e-3,
-              "step": 3.0, "scaled_step": 4.5e3, "t_max": 1.5e4, "shared": True, "seed": 0,
-              "points_per_decade": 20, "probes": 32, "precision": "single", "level": 0.95},
-    "paper": {"modulus": 97, "fraction": 0.4, "width": 1024, "alphas": [100.0, 1.0], "rate": 1e-4,
-              "step": 6.0, "scaled_step": 4.1e4, "t_max": 1.5e5, "shared": True, "seed": 0,
-              "points_per_decade": 20, "probes": 32, "precision": "double", "level": 0.95},
-}  # fmt: skip
+    "quick": {
+        "modulus": 37,
+        "fraction": 0.7,
+        "width": 128,
+        "alphas": [30.0, 0.3],
+        "weight_decay": 1e-3,
+        "learning_rate": 3.0,
+        "scaled": 4.5e3,
+        "t": 1.5e4,
+        "shared": True,
+        "seed": 0,
+        "per_decade": 20,
+        "precision": "single",
+        "level": 0.95,
+    },
+    "paper": {
+        "modulus": 97,
+        "fraction": 0.4,
+        "width": 1024,
+        "alphas": [100.0, 1.0],
+        "weight_decay": 1e-4,
+        "learning_rate": 6.0,
+        "scaled": 4.1e4,
+        "t": 1.5e5,
+        "shared": True,
+        "seed": 0,
+        "per_decade": 20,
+        "precision": "double",
+        "level": 0.95,
+    },
+}
 HEIGHTS = (2.3, 1.1, 1.1, 1.1)  # accuracy, norm, turn, kernel distance
 SUMMARY = {
     "predicted": "(1/rate) log alpha, the transition foreseen before training; NaN up to alpha = 1",
@@ -41,7 +65,9 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.problems.arithmetic import modular_addition
 
-    problem = modular_addition(*(parameters[name] for name in ("modulus", "fraction", "seed")))
+    problem = modular_addition(
+        **{name: parameters[name] for name in ("modulus", "fraction", "seed")}
+    )
     alphas = parameters["alphas"]
     runs = []
     for done, alpha in enumerate(alphas, start=1):
@@ -52,26 +78,37 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     found = found.assign_coords(alpha=("alpha", np.array(alphas), _about("scale of the start")))
     twins = problem.twins.sum() / problem.test.sum()
     found["twins"] = ((), twins, _about("share of test pairs whose mirror is in training"))
-    return found.assign_attrs(rate=parameters["rate"])
+    return found.assign_attrs(rate=parameters["weight_decay"])
 
 
 def _run(problem: Any, alpha: float, parameters: Parameters) -> xarray.Dataset:
     """One run and its summary."""
-    from tacit.flows.class_descent import ClassDescent
+    from tacit.measures.grokking import grokking
     from tacit.models.two_token_net import TwoTokenNet
-    from tacit.probes.grokking import grokking
     from tacit.records import NumericalError
+    from tacit.training.descent.methods import GradientDescent
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Time
+    from tacit.training.train import train
 
-    names = ("step", "t_max", "rate", "scaled_step", "points_per_decade", "probes", "precision")
-    descent = ClassDescent(**{name: parameters[name] for name in names})
-    width, shared, seed = (parameters[name] for name in ("width", "shared", "seed"))
-    path = descent.run(TwoTokenNet(width, alpha=alpha, shared=shared, seed=seed), problem)
+    net = {name: parameters[name] for name in ("width", "shared", "seed", "precision")}
+    path = train(
+        TwoTokenNet(alpha=alpha, **net),
+        problem,
+        GradientDescent(
+            parameters["learning_rate"],
+            scaled=parameters["scaled"],
+            weight_decay=parameters["weight_decay"],
+        ),
+        stop=Time(parameters["t"]),
+        record=LogSpaced(parameters["per_decade"]),
+    )
     if not path.outcome.ok:
         raise NumericalError("L-F3b", path.outcome)
     run = path.dataset.reset_coords()
     found = grokking(run.t, run.train_accuracy, run.novel_accuracy, parameters["level"])
     times = {
-        "predicted": _predicted(alpha, parameters["rate"]),
+        "predicted": _predicted(alpha, parameters["weight_decay"]),
         "t1": found.t1,
         "t2": found.t2,
         "jump": found.jump,
@@ -138,8 +175,9 @@ def _colours(dataset: xarray.Dataset) -> list[str]:
 def _draw_run(axes: list[Axes], run: xarray.Dataset, colour: str) -> None:
     accuracy, norm, turn, kernel = axes
     name = rf"$\alpha = {float(run.alpha):g}$"
-    accuracy.plot(run.t, run.train_accuracy, "--", color=colour, linewidth=1.4,
-                  label=f"training, {name}")  # fmt: skip
+    accuracy.plot(
+        run.t, run.train_accuracy, "--", color=colour, linewidth=1.4, label=f"training, {name}"
+    )
     accuracy.plot(run.t, run.novel_accuracy, color=colour, linewidth=3, label=f"test, {name}")
     norm.plot(run.t, run.parameter_norm, color=colour)
     turn.plot(run.t, run.turn, color=colour)

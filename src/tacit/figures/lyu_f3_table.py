@@ -18,11 +18,31 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"dimension": 40, "fraction": 0.15, "seed": 0, "alpha": 10.0, "decays": [1e-4, 1e-6],
-              "step": 0.1, "end": 25.0, "records": 200, "rtol": 1e-6, "level": 0.02},
-    "paper": {"dimension": 97, "fraction": 0.05, "seed": 0, "alpha": 10.0, "decays": [1e-4, 1e-6],
-              "step": 0.1, "end": 25.0, "records": 200, "rtol": 1e-6, "level": 0.02},
-}  # fmt: skip
+    "quick": {
+        "dimension": 40,
+        "fraction": 0.15,
+        "seed": 0,
+        "alpha": 10.0,
+        "decays": [1e-4, 1e-6],
+        "step": 0.1,
+        "end": 25.0,
+        "records": 200,
+        "rtol": 1e-6,
+        "level": 0.02,
+    },
+    "paper": {
+        "dimension": 97,
+        "fraction": 0.05,
+        "seed": 0,
+        "alpha": 10.0,
+        "decays": [1e-4, 1e-6],
+        "step": 0.1,
+        "end": 25.0,
+        "records": 200,
+        "rtol": 1e-6,
+        "level": 0.02,
+    },
+}
 HEIGHTS = (2.4, 1.2, 1.2, 0.9, 0.9, 0.9)
 
 
@@ -80,8 +100,14 @@ def _foreseen(axes: Sequence[Axes], dataset: xarray.Dataset) -> None:
     for number, colour in enumerate(_colours(dataset)):
         run = dataset.isel(decay=number)
         for one in axes:
-            one.axvspan(float(run.forecast_low), float(run.forecast_high), color=colour, alpha=0.13,
-                        linewidth=0, zorder=0)  # fmt: skip
+            one.axvspan(
+                float(run.forecast_low),
+                float(run.forecast_high),
+                color=colour,
+                alpha=0.13,
+                linewidth=0,
+                zorder=0,
+            )
             one.axvline(float(run.forecast), color=BLACK, linestyle="--", linewidth=1.2, zorder=2)
             one.axvline(float(run.theory), color=GREY, linestyle=":", linewidth=1.2, zorder=2)
 

@@ -21,13 +21,29 @@ if TYPE_CHECKING:
     from tacit.problems.classification import Classification
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"samples": 100, "dimension": 1000, "seed": 0, "alphas": [0.2, 0.6, 2.0, 6.0],
-              "log10_log10_t": 4.0, "points": 60, "log10_mus": [1.0, -6.0], "mu_points": 43,
-              "rtol": 1e-6},
-    "paper": {"samples": 100, "dimension": 2000, "seed": 0, "alphas": [0.2, 0.6, 2.0, 6.0],
-              "log10_log10_t": 4.0, "points": 160, "log10_mus": [1.0, -6.0], "mu_points": 141,
-              "rtol": 1e-8},
-}  # fmt: skip
+    "quick": {
+        "samples": 100,
+        "dimension": 1000,
+        "seed": 0,
+        "alphas": [0.2, 0.6, 2.0, 6.0],
+        "log10_log10_t": 4.0,
+        "points": 60,
+        "log10_mus": [1.0, -6.0],
+        "mu_points": 43,
+        "rtol": 1e-6,
+    },
+    "paper": {
+        "samples": 100,
+        "dimension": 2000,
+        "seed": 0,
+        "alphas": [0.2, 0.6, 2.0, 6.0],
+        "log10_log10_t": 4.0,
+        "points": 160,
+        "log10_mus": [1.0, -6.0],
+        "mu_points": 141,
+        "rtol": 1e-8,
+    },
+}
 BEGIN = 1.0  # smoothed margin of the first record; that of the start is log(1/log 2) = 0.37
 LAG = 30.0
 
@@ -49,8 +65,12 @@ TEXTS = {
     "foreseen_log_t": "alpha^2 / limit_mu, the foreseen log of the time of the transition",
     "measured_log_t": "log of the time at which the test accuracy has made half its way",
 }
-UNITS = {"turn": "degrees", "log_t": "log(1)", "foreseen_log_t": "log(1)",
-         "measured_log_t": "log(1)"}  # fmt: skip
+UNITS = {
+    "turn": "degrees",
+    "log_t": "log(1)",
+    "foreseen_log_t": "log(1)",
+    "measured_log_t": "log(1)",
+}
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
@@ -59,7 +79,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.problems.grokking import majority
 
-    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    problem = majority(parameters["samples"], parameters["dimension"], seed=parameters["seed"])
     largest = _largest_margins(problem)
     foreseen = _limit(problem, parameters)
     half = float(foreseen.limit_accuracy.values[[0, -1]].mean())
@@ -97,8 +117,8 @@ def crossing(x: Array, y: Array, level: float) -> float:
 
 def _largest_margins(problem: Classification) -> tuple[float, float]:
     """The largest margin of a predictor of unit l1 norm and of one of unit l2 norm."""
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L1, L2
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.max_margin import max_margin
 
     l1, l2 = (max_margin(problem.X, problem.y, norm()).beta for norm in (L1, L2))
     return 1 / float(np.abs(l1).sum()), 1 / float(np.linalg.norm(l2))
@@ -108,7 +128,7 @@ def _limit(problem: Classification, parameters: Parameters) -> xarray.Dataset:
     """Test accuracy of the limit of large starts: M theorem 6 with weights that never fall."""
     import xarray
 
-    from tacit.bias.ratchet import ratchet_path
+    from tacit.solvers.ratchet.ratchet import ratchet_path
 
     assert problem.population is not None
     high, low = parameters["log10_mus"]

@@ -18,17 +18,33 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.flows.path import Path
     from tacit.problems.classification import Classification
+    from tacit.training.path import Path
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"samples": 60, "dimension": 500, "seed": 0, "level": 0.95, "after": 8.0,
-              "norms": [0.3, 1.0, 4.0, 16.0, 64.0, 256.0],
-              "rates": [0.0, 1e-5, 1e-4, 1e-3, 1e-2], "points_per_decade": 15, "rtol": 1e-5},
-    "paper": {"samples": 100, "dimension": 2000, "seed": 0, "level": 0.95, "after": 8.0,
-              "norms": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0],
-              "rates": [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2], "points_per_decade": 30, "rtol": 1e-7},
-}  # fmt: skip
+    "quick": {
+        "samples": 60,
+        "dimension": 500,
+        "seed": 0,
+        "level": 0.95,
+        "after": 8.0,
+        "norms": [0.3, 1.0, 4.0, 16.0, 64.0, 256.0],
+        "rates": [0.0, 1e-5, 1e-4, 1e-3, 1e-2],
+        "points_per_decade": 15,
+        "rtol": 1e-5,
+    },
+    "paper": {
+        "samples": 100,
+        "dimension": 2000,
+        "seed": 0,
+        "level": 0.95,
+        "after": 8.0,
+        "norms": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0],
+        "rates": [0.0, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2],
+        "points_per_decade": 30,
+        "rtol": 1e-7,
+    },
+}
 KINDS = ("none", "mirage", "misgrok", "grok")
 
 TEXTS = {
@@ -50,7 +66,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
     from tacit.problems.grokking import majority
 
-    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    problem = majority(parameters["samples"], parameters["dimension"], seed=parameters["seed"])
     rates, norms = parameters["rates"], parameters["norms"]
     names = ("t1", "t2", "delay", "kind", "final", "end")
     found = {name: np.full((len(rates), len(norms)), np.nan) for name in names}
@@ -74,7 +90,7 @@ def cell(parameters: Parameters) -> Values:
     """One run, judged; without decay it takes as long as `slowest` does from norm `largest`."""
     from tacit.problems.grokking import majority
 
-    problem = majority(parameters["samples"], parameters["dimension"], parameters["seed"])
+    problem = majority(parameters["samples"], parameters["dimension"], seed=parameters["seed"])
     ends = {"rates": [parameters["slowest"]], "norms": [parameters["largest"]]}
     return _cell(problem, parameters["rate"], parameters["norm"], {**parameters, **ends})
 
@@ -83,15 +99,21 @@ def _cell(
     problem: Classification, rate: float, norm: float, parameters: Parameters
 ) -> dict[str, Any]:
     """One run, judged; training is solved when it gives the right labels probability `level`."""
-    from tacit.probes.grokking import grokking
+    from tacit.measures.grokking import grokking
 
     assert problem.population is not None
     path = _run(problem, rate, norm, parameters)
     shown = path.dataset.isel(time=slice(1, None))
     test = np.array([problem.population.accuracy(row) for row in shown.predictor.values])
     seen = grokking(shown.t, confidence(shown.margins.values), test, parameters["level"])
-    return {"t1": seen.t1, "t2": seen.t2, "delay": seen.delay, "kind": KINDS.index(seen.kind),
-            "final": test[-1], "end": float(shown.t[-1])}  # fmt: skip
+    return {
+        "t1": seen.t1,
+        "t2": seen.t2,
+        "delay": seen.delay,
+        "kind": KINDS.index(seen.kind),
+        "final": test[-1],
+        "end": float(shown.t[-1]),
+    }
 
 
 def confidence(margins: Array) -> Array:
@@ -106,20 +128,22 @@ def confidence(margins: Array) -> Array:
 
 def _run(problem: Classification, rate: float, norm: float, parameters: Parameters) -> Path:
     """A flow until every transition has passed; without decay as long as at the smallest rate."""
-    from tacit.flows.decay import WeightDecay
-    from tacit.flows.dual import DualFlow
-    from tacit.flows.stopping import LogLoss
     from tacit.models.diagonal import DiagonalNet
     from tacit.records import Kind, NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import LogLoss, Stop, Time
+    from tacit.training.train import train
 
     slowest = rate or min(rate for rate in parameters["rates"] if rate > 0)
     largest = norm if rate else max(parameters["norms"])
     t_max = (parameters["after"] + max(math.log(largest), 0.0)) / slowest
-    pace = {"points_per_decade": parameters["points_per_decade"], "rtol": parameters["rtol"]}
+    flow = DualFlow(rtol=parameters["rtol"], weight_decay=rate)
     # without decay the loss is about 1/t: the clock has to reach beyond t_max
-    flow = DualFlow(t_max=t_max, until=None if rate else LogLoss(-2 * math.log(t_max)), **pace)
+    stop: list[Stop] = [Time(t_max)] if rate else [Time(t_max), LogLoss(-2 * math.log(t_max))]
     model = DiagonalNet(depth=2, alpha=norm / math.sqrt(2 * problem.dimension))
-    path = WeightDecay(flow, rate).run(model, problem)
+    record = LogSpaced(parameters["points_per_decade"])
+    path = train(model, problem, flow, stop=stop, record=record)
     if not path.outcome.ok and (rate or path.outcome.kind is not Kind.BUDGET_SPENT):
         raise NumericalError(f"flow from norm {norm:g} at rate {rate:g}", path.outcome)
     return path
@@ -188,10 +212,19 @@ def _draw_law(axes: Axes, dataset: xarray.Dataset) -> None:
     for colour, rate, marker in zip(CYCLE, decayed.rate.values, "osD^vP", strict=False):
         row = decayed.sel(rate=rate)
         late = row.kind.values == KINDS.index("grok")
-        axes.plot(norms[late], rate * row.t2.values[late], marker, color=colour, markersize=6,
-                  label=rf"$\lambda$ = {_power(rate)}")  # fmt: skip
+        axes.plot(
+            norms[late],
+            rate * row.t2.values[late],
+            marker,
+            color=colour,
+            markersize=6,
+            label=rf"$\lambda$ = {_power(rate)}",
+        )
     line = norms[norms >= 1]
     axes.plot(line, np.log(line), "--", color=GREY, linewidth=1.4, label=r"$\log\|\theta(0)\|$")
-    axes.set(xscale="log", xlabel=r"norm of the start $\|\theta(0)\|$",
-             ylabel=r"time of generalization $\lambda\, t_2$")  # fmt: skip
+    axes.set(
+        xscale="log",
+        xlabel=r"norm of the start $\|\theta(0)\|$",
+        ylabel=r"time of generalization $\lambda\, t_2$",
+    )
     axes.legend(loc="upper left")

@@ -83,9 +83,13 @@ def _limits(axes: Axes) -> None:
     axes.annotate(
         "both at once: the\nmargin of least $Q_\\mu$, from\n"
         r"$\ell_2$ (large $\mu$) to $\ell_1$ (small $\mu$)",
-        (1.01, 0.985), (1.06, 0.82), color=GREEN, fontsize=10, annotation_clip=False,
+        (1.01, 0.985),
+        (1.06, 0.82),
+        color=GREEN,
+        fontsize=10,
+        annotation_clip=False,
         arrowprops={"arrowstyle": "-", "color": GREEN},
-    )  # fmt: skip
+    )
     arrow = {"arrowstyle": "-|>", "linewidth": 1.4, "mutation_scale": 14}
     for start, end, colour in (
         ((0.36, 0.22), (0.36, 0.97), RED),

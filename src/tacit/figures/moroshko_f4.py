@@ -20,14 +20,30 @@ ALPHAS = {
 MARKS = [1.0, 0.2, 0.03, 0.001]
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "depth": 3, "alphas": ALPHAS, "marks": MARKS, "powers": [], "points": 140, "end": 1e7,
-        "least_end": 1e4, "log10_mus": [4.0, -8.0], "q_points": 121, "rtol": 1e-6,
+        "depth": 3,
+        "alphas": ALPHAS,
+        "marks": MARKS,
+        "powers": [],
+        "points": 140,
+        "end": 1e7,
+        "least_end": 1e4,
+        "log10_mus": [4.0, -8.0],
+        "q_points": 121,
+        "rtol": 1e-6,
     },
     "paper": {
-        "depth": 3, "alphas": ALPHAS, "marks": MARKS, "powers": [], "points": 400, "end": 1e9,
-        "least_end": 1e6, "log10_mus": [6.0, -10.0], "q_points": 321, "rtol": 1e-10,
+        "depth": 3,
+        "alphas": ALPHAS,
+        "marks": MARKS,
+        "powers": [],
+        "points": 400,
+        "end": 1e9,
+        "least_end": 1e6,
+        "log10_mus": [6.0, -10.0],
+        "q_points": 321,
+        "rtol": 1e-10,
     },
-}  # fmt: skip
+}
 TITLES = {
     "M-F4a": r"(a) all starts end at the $\ell_{2/3}$ margin, not at $\ell_1$",
     "M-F4b": r"(b) small starts are caught by a local minimum at $(0, 0)$",

@@ -20,16 +20,28 @@ if TYPE_CHECKING:
 
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "depths": [2, 3, 10], "scales": [0.1, 1.0], "log10_margins": [-1.0, 5.0], "points": 91,
-        "level": 0.05, "log10_starts": [-2.0, 3.0], "starts": 11, "fit": [10.0, 1000.0],
+        "depths": [2, 3, 10],
+        "scales": [0.1, 1.0],
+        "log10_margins": [-1.0, 5.0],
+        "points": 91,
+        "level": 0.05,
+        "log10_starts": [-2.0, 3.0],
+        "starts": 11,
+        "fit": [10.0, 1000.0],
         "rtol": 1e-6,
     },
     "paper": {
-        "depths": [2, 3, 10], "scales": [0.1, 1.0], "log10_margins": [-1.0, 6.0], "points": 281,
-        "level": 0.05, "log10_starts": [-2.0, 3.0], "starts": 31, "fit": [10.0, 1000.0],
+        "depths": [2, 3, 10],
+        "scales": [0.1, 1.0],
+        "log10_margins": [-1.0, 6.0],
+        "points": 281,
+        "level": 0.05,
+        "log10_starts": [-2.0, 3.0],
+        "starts": 31,
+        "fit": [10.0, 1000.0],
         "rtol": 1e-10,
     },
-}  # fmt: skip
+}
 PER_DECADE = 30
 REACH = 3e4  # the level is looked for up to this many alpha^D
 
@@ -121,8 +133,14 @@ def draw(dataset: xarray.Dataset) -> Figure:
     a.set(yscale="log", ylabel=r"excess $\ell_1$ norm", ylim=(1e-3, None))
     level = float(dataset.level)
     a.axhline(level, color=GREY, linewidth=1)
-    a.annotate(f"{level:.0%}", (1, level), xycoords=("axes fraction", "data"), ha="right",
-               va="bottom", color=GREY)  # fmt: skip
+    a.annotate(
+        f"{level:.0%}",
+        (1, level),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        va="bottom",
+        color=GREY,
+    )
     a.set_title("(a) the excess falls with the loss, faster when deep")
     _needed(b, dataset)
     return picture

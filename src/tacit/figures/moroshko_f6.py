@@ -27,14 +27,30 @@ ALPHAS = {
 POWERS = list(range(-6, 15))
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "depth": 2, "alphas": ALPHAS, "marks": [1.0], "powers": POWERS, "points": 120, "end": 1e6,
-        "least_end": 1e4, "log10_mus": [4.0, -8.0], "q_points": 121, "rtol": 1e-6,
+        "depth": 2,
+        "alphas": ALPHAS,
+        "marks": [1.0],
+        "powers": POWERS,
+        "points": 120,
+        "end": 1e6,
+        "least_end": 1e4,
+        "log10_mus": [4.0, -8.0],
+        "q_points": 121,
+        "rtol": 1e-6,
     },
     "paper": {
-        "depth": 2, "alphas": ALPHAS, "marks": [1.0], "powers": POWERS, "points": 400, "end": 1e8,
-        "least_end": 1e6, "log10_mus": [6.0, -10.0], "q_points": 321, "rtol": 1e-10,
+        "depth": 2,
+        "alphas": ALPHAS,
+        "marks": [1.0],
+        "powers": POWERS,
+        "points": 400,
+        "end": 1e8,
+        "least_end": 1e6,
+        "log10_mus": [6.0, -10.0],
+        "q_points": 321,
+        "rtol": 1e-10,
     },
-}  # fmt: skip
+}
 TITLES = {
     "M-F3b": r"(b) the same support vectors all along",
     "M-F3c": r"(c) many $\ell_1$ margins",

@@ -19,14 +19,26 @@ ALPHAS = {SET: [0.001, 0.1, 0.3, 0.5, 1.0, 3.0, 100.0]}
 EDGE = r"all $\ell_1$ max margins"
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "depth": 2, "alphas": ALPHAS, "points": 120, "end": 1e7, "least_end": 1e4,
-        "log10_mus": [4.0, -8.0], "q_points": 121, "rtol": 1e-6,
+        "depth": 2,
+        "alphas": ALPHAS,
+        "points": 120,
+        "end": 1e7,
+        "least_end": 1e4,
+        "log10_mus": [4.0, -8.0],
+        "q_points": 121,
+        "rtol": 1e-6,
     },
     "paper": {
-        "depth": 2, "alphas": ALPHAS, "points": 400, "end": 1e9, "least_end": 1e6,
-        "log10_mus": [6.0, -10.0], "q_points": 321, "rtol": 1e-10,
+        "depth": 2,
+        "alphas": ALPHAS,
+        "points": 400,
+        "end": 1e9,
+        "least_end": 1e6,
+        "log10_mus": [6.0, -10.0],
+        "q_points": 321,
+        "rtol": 1e-10,
     },
-}  # fmt: skip
+}
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
@@ -62,8 +74,10 @@ def draw(dataset: xarray.Dataset) -> Figure:
     draw_excess(axes, dataset, "M-F3c", colours)
     plane.key(axes, colours, cross="", marks="", l1="", edge=EDGE)
     curves = plane.curves_of(dataset, "M-F3c")
-    for place, text, lift in ((0, r"large $\alpha$: least $\ell_2$ norm", -26),
-                              (-1, r"small $\alpha$: largest $\ell_2$ norm", 4)):  # fmt: skip
+    for place, text, lift in (
+        (0, r"large $\alpha$: least $\ell_2$ norm", -26),
+        (-1, r"small $\alpha$: largest $\ell_2$ norm", 4),
+    ):
         plane.tell(axes, curves.trajectory.values[place, -1], text, BLACK, xytext=(14, lift))
     axes.set(xlabel=r"excess $\ell_1$ norm, $\|w\|_1 / \min\|w\|_1 - 1$ (at margin 1)")
     axes.set(ylabel=r"excess $\ell_2$ norm, $\|w\|_2 / \min\|w\|_2 - 1$ (at margin 1)")

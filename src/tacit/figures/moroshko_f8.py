@@ -26,16 +26,28 @@ SETS, NORMS = ("uniform", "spiked"), (2 / 3, 2.0)
 ALPHAS = [0.1, 0.3, 0.5, 1.0, 2.0, 10.0]
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "depth": 3, "alphas": {"uniform": ALPHAS, "spiked": ALPHAS}, "seeds": [8, 0],
-        "points": 120, "end": 1e7, "least_end": 1e5, "log10_mus": [4.0, -8.0], "q_points": 121,
+        "depth": 3,
+        "alphas": {"uniform": ALPHAS, "spiked": ALPHAS},
+        "seeds": [8, 0],
+        "points": 120,
+        "end": 1e7,
+        "least_end": 1e5,
+        "log10_mus": [4.0, -8.0],
+        "q_points": 121,
         "rtol": 1e-6,
     },
     "paper": {
-        "depth": 3, "alphas": {"uniform": ALPHAS, "spiked": ALPHAS}, "seeds": [8, 0],
-        "points": 400, "end": 1e9, "least_end": 1e7, "log10_mus": [6.0, -10.0], "q_points": 321,
+        "depth": 3,
+        "alphas": {"uniform": ALPHAS, "spiked": ALPHAS},
+        "seeds": [8, 0],
+        "points": 400,
+        "end": 1e9,
+        "least_end": 1e7,
+        "log10_mus": [6.0, -10.0],
+        "q_points": 321,
         "rtol": 1e-10,
     },
-}  # fmt: skip
+}
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:

@@ -13,11 +13,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"depths": [2, 3, 10], "scales": [0.1, 1.0], "log10_margins": [-3.0, 4.0],
-              "points": 106, "rtol": 1e-6},
-    "paper": {"depths": [2, 3, 10], "scales": [0.1, 1.0], "log10_margins": [-3.0, 5.0],
-              "points": 321, "rtol": 1e-10},
-}  # fmt: skip
+    "quick": {
+        "depths": [2, 3, 10],
+        "scales": [0.1, 1.0],
+        "log10_margins": [-3.0, 4.0],
+        "points": 106,
+        "rtol": 1e-6,
+    },
+    "paper": {
+        "depths": [2, 3, 10],
+        "scales": [0.1, 1.0],
+        "log10_margins": [-3.0, 5.0],
+        "points": 321,
+        "rtol": 1e-10,
+    },
+}
 
 
 @figure(

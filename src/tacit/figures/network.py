@@ -62,11 +62,14 @@ def tables(dataset: xarray.Dataset, panel: int = 0) -> dict[str, Any]:
     own = dataset.isel(unit=units, connection=inside)
     ends = np.stack([own.connection_source.values, own.connection_target.values], axis=-1)
     return {
-        "units": int((own.unit_kind.values != "dots").sum()), "connections": len(inside),
-        "kind": own.unit_kind.values, "name": own.unit_label.values,
+        "units": int((own.unit_kind.values != "dots").sum()),
+        "connections": len(inside),
+        "kind": own.unit_kind.values,
+        "name": own.unit_label.values,
         "place": np.stack([own.unit_x.values, own.unit_y.values], axis=-1),
-        "weight": own.connection_weight.values, "ends": np.searchsorted(units, ends),
-    }  # fmt: skip
+        "weight": own.connection_weight.values,
+        "ends": np.searchsorted(units, ends),
+    }
 
 
 def draw_network(axes: Axes, dataset: xarray.Dataset, panel: int = 0, legend: bool = True) -> None:

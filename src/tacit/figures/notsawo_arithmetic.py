@@ -12,7 +12,7 @@ from tacit.figures.cells import Values, cell_of, without
 from tacit.figures.notsawo_runs import about
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
-from tacit.flows.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 
 if TYPE_CHECKING:
     import xarray
@@ -21,18 +21,43 @@ if TYPE_CHECKING:
 
 # betas are per penalty, from the largest on; every run ends at t2 or after `budget` steps
 PRESETS: dict[str, Parameters] = {
-    "quick": {"modulus": 31, "fraction": 0.6, "embedding": 32, "hidden": 32, "variant": "source",
-              "steps": [1e-2, 3e-3], "penalties": ["l1", "l2^2", "nuclear"],
-              "betas": [[3e-4, 3e-5], [3e-4, 3e-5], [3e-3, 3e-4]], "budget": 12_000, "seed": 0,
-              "points_per_decade": 60, "level": 0.99},
-    "paper": {"modulus": 97, "fraction": 0.4, "embedding": 64, "hidden": 64, "variant": "source",
-              "steps": [3e-3, 1e-3], "penalties": ["l1", "l2^2", "nuclear"],
-              "betas": [[1e-5, 1e-6, 1e-7], [1e-5, 1e-6, 1e-7], [1e-4, 1e-5, 1e-6]],
-              "budget": 30_000, "seed": 0, "points_per_decade": 60, "level": 0.99},
-}  # fmt: skip
+    "quick": {
+        "modulus": 31,
+        "fraction": 0.6,
+        "embedding": 32,
+        "width": 32,
+        "variant": "source",
+        "steps": [1e-2, 3e-3],
+        "penalties": ["l1", "l2^2", "nuclear"],
+        "betas": [[3e-4, 3e-5], [3e-4, 3e-5], [3e-3, 3e-4]],
+        "budget": 12_000,
+        "seed": 0,
+        "points_per_decade": 60,
+        "level": 0.99,
+    },
+    "paper": {
+        "modulus": 97,
+        "fraction": 0.4,
+        "embedding": 64,
+        "width": 64,
+        "variant": "source",
+        "steps": [3e-3, 1e-3],
+        "penalties": ["l1", "l2^2", "nuclear"],
+        "betas": [[1e-5, 1e-6, 1e-7], [1e-5, 1e-6, 1e-7], [1e-4, 1e-5, 1e-6]],
+        "budget": 30_000,
+        "seed": 0,
+        "points_per_decade": 60,
+        "level": 0.99,
+    },
+}
 MARKERS = "os^Dv*"
-NAMES = {"l1": r"$\ell_1$", "l2^2": r"$\ell_2^2$", "l2": r"$\ell_2$", "nuclear": "nuclear norm",
-         "l2 over all": r"$\ell_2$ over all"}  # fmt: skip
+NAMES = {
+    "l1": r"$\ell_1$",
+    "l2^2": r"$\ell_2^2$",
+    "l2": r"$\ell_2$",
+    "nuclear": "nuclear norm",
+    "l2 over all": r"$\ell_2$ over all",
+}
 TEXTS = {
     "penalty": "penalty",
     "alpha": "learning rate of Adam (the source's alpha)",
@@ -62,9 +87,13 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     pace = np.array(rates)[:, None] * betas[:, None, :]
     cells, each = ("penalty", "alpha", "rank"), zip(pace, t2 - t1, strict=True)
     fitted = np.array([fits(one.ravel(), other.ravel()) for one, other in each])
-    variables: dict[str, Any] = {"t1": (cells, t1), "t2": (cells, t2), "pace": (cells, pace),
-                                 "clock": (cells, adam_clock(t2 - t1)),
-                                 "beta": (("penalty", "rank"), betas)}  # fmt: skip
+    variables: dict[str, Any] = {
+        "t1": (cells, t1),
+        "t2": (cells, t2),
+        "pace": (cells, pace),
+        "clock": (cells, adam_clock(t2 - t1)),
+        "beta": (("penalty", "rank"), betas),
+    }
     names = ("c", "slope", "clock_slope")
     variables |= {name: ("penalty", fitted[:, k]) for k, name in enumerate(names)}
     coordinates = {"penalty": parameters["penalties"], "alpha": rates, "rank": np.arange(shape[2])}
@@ -87,16 +116,27 @@ def cell(parameters: Parameters) -> Values:
 
 def _times(parameters: Parameters, row: int, step: float, beta: float) -> tuple[float, float]:
     """t1 and t2 of one run; nan for what is not reached."""
-    from tacit.flows.token_adam import TokenAdam
+    from tacit.claims.notsawo.token_runs import weighted
     from tacit.models.token_mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
+    from tacit.training.descent.methods import Adam
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Accuracy, Steps
+    from tacit.training.train import train
 
     seed, level = parameters["seed"], parameters["level"]
-    problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
-    sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
-    adam = TokenAdam(step, parameters["budget"], parameters["penalties"][row], beta, until=level,
-                     points_per_decade=parameters["points_per_decade"], seed=seed)  # fmt: skip
-    run = adam.run(TokenMLP(**sizes, seed=seed), problem).dataset
+    problem = modular_arithmetic(
+        parameters["modulus"], operation="+", fraction=parameters["fraction"], seed=seed
+    )
+    sizes = {name: parameters[name] for name in ("embedding", "width", "variant")}
+    run = train(
+        TokenMLP(**sizes, seed=seed),
+        problem,
+        Adam(step),
+        penalty=weighted(parameters["penalties"][row], beta),
+        stop=[Steps(parameters["budget"]), Accuracy(test=level)],
+        record=LogSpaced(parameters["points_per_decade"]),
+    ).dataset
     steps = run.step.values.astype(float)
     return _first(steps, run.train_accuracy.values, 1.0), _first(
         steps, run.test_accuracy.values, level
@@ -145,10 +185,15 @@ def draw(dataset: xarray.Dataset) -> Figure:
     for k in range(dataset.sizes["penalty"]):
         _penalty(times, clock, dataset.isel(penalty=k), CYCLE[k])
     _key(times, dataset)
-    times.set(xscale="log", yscale="log", xlabel=r"learning rate $\times\;\beta$",
-              ylabel="steps of Adam")  # fmt: skip
-    clock.set(xscale="log", yscale="log", xlabel=r"learning rate $\times\;\beta$",
-              ylabel=r"$T\,(e^{(t_2 - t_1)/T} - 1)$")  # fmt: skip
+    times.set(
+        xscale="log", yscale="log", xlabel=r"learning rate $\times\;\beta$", ylabel="steps of Adam"
+    )
+    clock.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"learning rate $\times\;\beta$",
+        ylabel=r"$T\,(e^{(t_2 - t_1)/T} - 1)$",
+    )
     clock.set_title(rf"in the clock of Adam, $T = 2/\log(1/0.999)$ = {MEMORY:.0f} steps")
     times.set_title(r"markers: $t_2$ (full) and $t_1$ (small, open)")
     times.set_ylim(top=40 * float(dataset.t2.max()))  # room for the legend
@@ -167,19 +212,37 @@ def _penalty(times: Axes, clock: Axes, rows: xarray.Dataset, colour: str) -> Non
         clock.plot(cell.pace, cell.clock, marker, color=colour)
     pace = np.geomspace(float(rows.pace.min()), float(rows.pace.max()), 60)
     base = float(rows.t1.median())
-    times.plot(pace, base + adam_delay(pace, c), "-", color=colour, linewidth=1.6,
-               label=rf"{name}: exponent of $t_2 - t_1$ {float(rows.slope):.2f}")  # fmt: skip
+    times.plot(
+        pace,
+        base + adam_delay(pace, c),
+        "-",
+        color=colour,
+        linewidth=1.6,
+        label=rf"{name}: exponent of $t_2 - t_1$ {float(rows.slope):.2f}",
+    )
     top = float(rows.pace.max())
     steep = adam_delay(top, c) * top / pace
     times.plot(pace, base + steep, ":", color=colour, linewidth=1.2)
-    clock.plot(pace, c / pace, "--", color=colour, linewidth=1.4,
-               label=f"{name}: slope $-1$; fitted {float(rows.clock_slope):.2f}")  # fmt: skip
+    clock.plot(
+        pace,
+        c / pace,
+        "--",
+        color=colour,
+        linewidth=1.4,
+        label=f"{name}: slope $-1$; fitted {float(rows.clock_slope):.2f}",
+    )
 
 
 def _key(times: Axes, dataset: xarray.Dataset) -> None:
     """What the lines and the markers stand for."""
     times.plot([], [], "-", color=BLACK, label=r"$t_1 + T\,\log(1 + c\,/\,(T \cdot$ pace$))$")
-    times.plot([], [], ":", color=BLACK, linewidth=1.2,
-               label=r"$t_1 + c'\,/\,$pace through the largest pace")  # fmt: skip
+    times.plot(
+        [],
+        [],
+        ":",
+        color=BLACK,
+        linewidth=1.2,
+        label=r"$t_1 + c'\,/\,$pace through the largest pace",
+    )
     for marker, alpha in zip(MARKERS, dataset.alpha.values, strict=False):
         times.plot([], [], marker, color=GREY, label=f"learning rate {alpha:g}")

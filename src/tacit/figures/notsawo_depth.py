@@ -19,19 +19,43 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.bias.regularizer import Regularizer
     from tacit.problems.regression import Regression
+    from tacit.regularizers.regularizer import Regularizer
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"dimension": 100, "sparsity": 5, "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
-              "depths": [1, 2, 3, 4], "seeds": 5, "descended": [20, 30, 50], "shown": 30,
-              "step": 0.1, "start": 1e-2, "flat_start": 1e-6, "steps": 1_000_000,
-              "points_per_decade": 25, "solved": 1e-4, "level": 1e-2},
-    "paper": {"dimension": 100, "sparsity": 5, "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
-              "depths": [1, 2, 3, 4], "seeds": 25, "descended": [20, 30, 40, 50, 60, 70, 80, 90],
-              "shown": 30, "step": 0.1, "start": 1e-2, "flat_start": 1e-6, "steps": 1_000_000,
-              "points_per_decade": 50, "solved": 1e-4, "level": 1e-2},
-}  # fmt: skip
+    "quick": {
+        "dimension": 100,
+        "sparsity": 5,
+        "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
+        "depths": [1, 2, 3, 4],
+        "seeds": 5,
+        "descended": [20, 30, 50],
+        "shown": 30,
+        "step": 0.1,
+        "start": 1e-2,
+        "flat_start": 1e-6,
+        "steps": 1_000_000,
+        "points_per_decade": 25,
+        "solved": 1e-4,
+        "level": 1e-2,
+    },
+    "paper": {
+        "dimension": 100,
+        "sparsity": 5,
+        "samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100],
+        "depths": [1, 2, 3, 4],
+        "seeds": 25,
+        "descended": [20, 30, 40, 50, 60, 70, 80, 90],
+        "shown": 30,
+        "step": 0.1,
+        "start": 1e-2,
+        "flat_start": 1e-6,
+        "steps": 1_000_000,
+        "points_per_decade": 50,
+        "solved": 1e-4,
+        "level": 1e-2,
+    },
+}
 FITTED = 1e-14  # training loss at which a run is over
 MARKERS = "os^Dv*"
 TEXTS = {
@@ -58,7 +82,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     """Errors of the minimisers over (samples, depth, seed), and runs over (descended, depth)."""
     import xarray
 
-    from tacit.bias.norms import L1
+    from tacit.regularizers.norms import L1
 
     names = ("samples", "depths", "descended")
     samples, depths, descended = (parameters[name] for name in names)
@@ -74,14 +98,21 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
             progress(done, len(descended) * len(depths))
     steps = max((run["step"] for run in runs), key=len)
     shape, each = (len(descended), len(depths)), ("descended", "depth")
-    variables: dict[str, Any] = {"error": (("samples", "depth", "seed"), error),
-                                 "sparse_error": (("samples", "seed"), sparse)}  # fmt: skip
+    variables: dict[str, Any] = {
+        "error": (("samples", "depth", "seed"), error),
+        "sparse_error": (("samples", "seed"), sparse),
+    }
     for name in CURVES:
         rows = [padded(run[name], len(steps)) for run in runs]
         variables[name] = (*each, "record"), np.reshape(rows, (*shape, -1))
     variables |= {n: (each, np.reshape([run[n] for run in runs], shape)) for n in NUMBERS}
-    places = {"samples": samples, "depth": depths, "seed": list(seeds), "descended": descended,
-              "step": ("record", steps)}  # fmt: skip
+    places = {
+        "samples": samples,
+        "depth": depths,
+        "seed": list(seeds),
+        "descended": descended,
+        "step": ("record", steps),
+    }
     told = {name: parameters[name] for name in ("shown", "solved", "level", "start", "dimension")}
     dataset = xarray.Dataset(variables, places, told)
     for key, variable in dataset.variables.items():
@@ -96,7 +127,7 @@ SIZES = ("samples", "depth", "seed", "dimension", "sparsity", "start")
 @cell_of(*SIZES)
 def cell(parameters: Parameters) -> Values:
     """Errors of the minimiser at one depth and, the same at all depths, of that of the l1 norm."""
-    from tacit.bias.norms import L1
+    from tacit.regularizers.norms import L1
 
     of = problem(parameters, parameters["samples"], parameters["seed"])
     bias = bias_of(parameters["depth"], parameters)
@@ -114,21 +145,21 @@ def problem(parameters: Parameters, samples: int, seed: int) -> Regression:
     """N's sparse recovery without noise."""
     from tacit.problems.recovery import sparse_recovery
 
-    sizes = parameters["dimension"], parameters["sparsity"]
-    return sparse_recovery(samples, *sizes, seed=seed, snr=math.inf)
+    sizes = {name: parameters[name] for name in ("dimension", "sparsity")}
+    return sparse_recovery(samples, **sizes, seed=seed, snr=math.inf)
 
 
 def bias_of(depth: int, parameters: Parameters) -> Regularizer:
     """What descent minimises among the interpolators, as its step goes to 0."""
-    from tacit.bias.norms import L2
-    from tacit.bias.q import Q
+    from tacit.regularizers.norms import L2
+    from tacit.regularizers.q import Q
 
     return L2() if depth == 1 else Q(depth, alpha=parameters["start"])
 
 
 def miss(of: Regression, bias: Regularizer) -> float:
     """The relative error of the interpolator that the bias selects."""
-    from tacit.bias.interpolate import interpolate
+    from tacit.solvers.interpolate import interpolate
 
     assert of.truth is not None
     gap = interpolate(of.X, of.y, bias).beta - of.truth
@@ -137,23 +168,35 @@ def miss(of: Regression, bias: Regularizer) -> float:
 
 def trained(parameters: Parameters, of: Regression, depth: int) -> dict[str, Any]:
     """A run without a penalty, to the end of its steps or of its loss, with its times."""
-    from tacit.flows.subgradient import Subgradient
     from tacit.models.diagonal import DiagonalNet
     from tacit.models.linear import LinearPredictor
+    from tacit.training.descent.methods import GradientDescent
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Loss, Steps
+    from tacit.training.train import train
 
     start = parameters["start"]
-    net = LinearPredictor(parameters["flat_start"]) if depth == 1 else DiagonalNet(depth, start)
-    names = ("step", "steps", "points_per_decade")
-    method = Subgradient(**{name: parameters[name] for name in names}, until={"loss": FITTED})
-    run = method.run(net, of).dataset
+    net = (
+        LinearPredictor(parameters["flat_start"]) if depth == 1 else DiagonalNet(depth, alpha=start)
+    )
+    run = train(
+        net,
+        of,
+        GradientDescent(parameters["step"]),
+        stop=[Steps(parameters["steps"]), Loss(FITTED)],
+        record=LogSpaced(parameters["points_per_decade"]),
+    ).dataset
     steps, error = run.step.values.astype(float), run.relative_error.values
     return {
-        "step": steps, "loss": run.loss.values, "relative_error": error,
+        "step": steps,
+        "loss": run.loss.values,
+        "relative_error": error,
         "t1": crossing(steps, run.loss.values, parameters["solved"]),
-        "t2": crossing(steps, error, parameters["level"]), "end_error": float(error[-1]),
+        "t2": crossing(steps, error, parameters["level"]),
+        "end_error": float(error[-1]),
         "end_foreseen": miss(of, bias_of(depth, parameters)),
         "start_foreseen": escape(of, depth, start) / parameters["step"],
-    }  # fmt: skip
+    }
 
 
 def escape(of: Regression, depth: int, start: float) -> float:
@@ -233,14 +276,24 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
         axes.plot(one.samples, one.error.median("seed"), color=colour, label=f"$L$ = {depth}")
         for n in one.descended.values:
             _draw_end(axes, one.sel(descended=n), colour, MARKERS[k % len(MARKERS)])
-    axes.plot(dataset.samples, dataset.sparse_error.median("seed"), "--", color=BLACK,
-              linewidth=1.4, label=r"least $\ell_1$ norm")  # fmt: skip
+    axes.plot(
+        dataset.samples,
+        dataset.sparse_error.median("seed"),
+        "--",
+        color=BLACK,
+        linewidth=1.4,
+        label=r"least $\ell_1$ norm",
+    )
     axes.plot([], [], "o", color=GREY, markeredgecolor=BLACK, label="descent, at rest")
     axes.plot([], [], "o", color="white", markeredgecolor=BLACK, label="descent, still falling")
     axes.plot([], [], "_", color=BLACK, markersize=11, label="foreseen for it")
     axes.axhline(dataset.level, color=GREY, linewidth=0.9, label=f"level {dataset.level:g}")
-    axes.set(yscale="log", ylim=(1e-10, 3), xlabel="samples $N$",
-             ylabel=r"relative error $\|a - a^*\|_2 / \|a^*\|_2$")  # fmt: skip
+    axes.set(
+        yscale="log",
+        ylim=(1e-10, 3),
+        xlabel="samples $N$",
+        ylabel=r"relative error $\|a - a^*\|_2 / \|a^*\|_2$",
+    )
     axes.set_title(
         f"lines: foreseen, median of {dataset.sizes['seed']} data sets; marks: one of them"
     )
@@ -286,8 +339,9 @@ def _furnish(losses: Axes, tests: Axes, dataset: xarray.Dataset) -> None:
     losses.plot([], [], "o", color=BLACK, markersize=7, label="$t_1$ (here), $t_2$ (below)")
     losses.axhline(dataset.solved, color=GREY, linewidth=0.9)
     tests.axhline(dataset.level, color=GREY, linewidth=0.9)
-    losses.set(xscale="log", yscale="log", ylabel="training loss",
-               xlim=(1, float(dataset.step[-1])))  # fmt: skip
+    losses.set(
+        xscale="log", yscale="log", ylabel="training loss", xlim=(1, float(dataset.step[-1]))
+    )
     losses.tick_params(labelbottom=False)
     losses.set_title(f"descent with $N$ = {dataset.shown} samples")
     tests.set(yscale="log", ylabel="relative error", xlabel="steps of gradient descent")

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.figures.cells import Values, cell_of, values_of
-from tacit.figures.notsawo_runs import Recovery, about, count, crossing, log_steps, recovery
+from tacit.figures.notsawo_low_rank import recovery
+from tacit.figures.notsawo_runs import Recovery, about, count, crossing, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
 from tacit.figures.transition import LEGEND, mark, rows
@@ -19,19 +20,59 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8, "step": 0.1,
-              "beta": 1e-4, "start": 1e-6, "steps": 100_000, "level": 1e-4,
-              "points_per_decade": 30},
-    "paper": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8, "step": 0.1,
-              "beta": 1e-5, "start": 1e-6, "steps": 1_000_000, "level": 1e-4,
-              "points_per_decade": 60},
-}  # fmt: skip
+    "quick": {
+        "samples": 30,
+        "dimension": 100,
+        "sparsity": 5,
+        "seed": 0,
+        "snr": 1e8,
+        "step": 0.1,
+        "beta": 1e-4,
+        "start": 1e-6,
+        "steps": 100_000,
+        "level": 1e-4,
+        "points_per_decade": 30,
+    },
+    "paper": {
+        "samples": 30,
+        "dimension": 100,
+        "sparsity": 5,
+        "seed": 0,
+        "snr": 1e8,
+        "step": 0.1,
+        "beta": 1e-5,
+        "start": 1e-6,
+        "steps": 1_000_000,
+        "level": 1e-4,
+        "points_per_decade": 60,
+    },
+}
 NUCLEAR: dict[str, Parameters] = {
-    "quick": {"samples": 70, "dimension": 10, "rank": 2, "seed": 2, "step": 0.1, "beta": 1e-3,
-              "start": 1e-6, "steps": 150_000, "level": 1e-2, "points_per_decade": 30},
-    "paper": {"samples": 70, "dimension": 10, "rank": 2, "seed": 2, "step": 0.1, "beta": 1e-4,
-              "start": 1e-6, "steps": 1_500_000, "level": 1e-2, "points_per_decade": 60},
-}  # fmt: skip
+    "quick": {
+        "samples": 70,
+        "dimension": 10,
+        "rank": 2,
+        "seed": 2,
+        "step": 0.1,
+        "beta": 1e-3,
+        "start": 1e-6,
+        "steps": 150_000,
+        "level": 1e-2,
+        "points_per_decade": 30,
+    },
+    "paper": {
+        "samples": 70,
+        "dimension": 10,
+        "rank": 2,
+        "seed": 2,
+        "step": 0.1,
+        "beta": 1e-4,
+        "start": 1e-6,
+        "steps": 1_500_000,
+        "level": 1e-2,
+        "points_per_decade": 60,
+    },
+}
 KEPT = ("gradient_norm", "penalty_gradient_norm", "loss", "test_error", "norm_l2")
 TIMES = {
     "t1": "step at which the training loss comes down to the level",
@@ -56,8 +97,9 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     step, beta, start = (parameters[name] for name in ("step", "beta", "start"))
     run = case.run(step, beta, start, record)[[*KEPT, f"norm_{case.norm}"]]
     scalars = {**measured(run, parameters["level"]), **foreseen(case, parameters)}
-    found = run.assign({name: ((), scalars[name], about(text, "steps"))
-                        for name, text in TIMES.items()})  # fmt: skip
+    found = run.assign(
+        {name: ((), scalars[name], about(text, "steps")) for name, text in TIMES.items()}
+    )
     found = found.assign(
         truth_norm=((), case.sizes(case.truth[None])[0], about("the penalty's norm of the truth")),
         truth_l2=((), np.linalg.norm(case.truth), about("Euclidean norm of the truth")),
@@ -107,7 +149,7 @@ def measured(run: xarray.Dataset, level: float) -> dict[str, float]:
 
 def foreseen(case: Recovery, parameters: Parameters) -> dict[str, float]:
     """t1 and t2 before training: the source's order and the slow phase."""
-    from tacit.bias.delay import predicted_delay
+    from tacit.solvers.delay import predicted_delay
 
     step, beta, level = (parameters[name] for name in ("step", "beta", "level"))
     truth = case.problem.truth
@@ -156,14 +198,26 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 def _draw_gradients(axes: Axes, run: xarray.Dataset) -> None:
     axes.plot(run.step, run.gradient_norm, color=BLUE, label=r"$\|G\|$, gradient of the loss")
-    axes.plot(run.step, run.penalty_gradient_norm, "--", color=RED,
-              label=r"$\beta\,\|H\|$, of the penalty")  # fmt: skip
+    axes.plot(
+        run.step,
+        run.penalty_gradient_norm,
+        "--",
+        color=RED,
+        label=r"$\beta\,\|H\|$, of the penalty",
+    )
     takeover = float(run.takeover)
     if math.isfinite(takeover):
         place = int(np.searchsorted(run.step.values, takeover))
         height = float(run.penalty_gradient_norm[place])
-        axes.plot(takeover, height, "o", color=BLACK, zorder=4, linestyle="none",
-                  label=f"takeover at {count(takeover)}")  # fmt: skip
+        axes.plot(
+            takeover,
+            height,
+            "o",
+            color=BLACK,
+            zorder=4,
+            linestyle="none",
+            label=f"takeover at {count(takeover)}",
+        )
     axes.set(ylabel="gradient norm", yscale="log")
 
 
@@ -184,8 +238,9 @@ def _draw_norms(axes: Axes, run: xarray.Dataset) -> None:
         of_truth = text.replace(a, f"{a}^*")
         axes.plot(run.step, values, line, color=colour, label=f"${text} / {of_truth}$")
     axes.axhline(1.0, color=BLACK, linewidth=0.9, linestyle=":", label="the truth")
-    axes.set(ylabel="norm, share\nof the truth's", xlabel="steps of subgradient descent",
-             ylim=(0, None))  # fmt: skip
+    axes.set(
+        ylabel="norm, share\nof the truth's", xlabel="steps of subgradient descent", ylim=(0, None)
+    )
 
 
 def _marks(axes: list[Axes], dataset: xarray.Dataset) -> None:

@@ -20,15 +20,41 @@ if TYPE_CHECKING:
 
 # printed_t1 and printed_t2 are what the source reads off its own figure
 PRESETS: dict[str, Parameters] = {
-    "quick": {"modulus": 59, "fraction": 0.5, "seeds": [0], "embedding": 64, "hidden": 64,
-              "variant": "source", "step": 2e-3, "steps": 8000, "penalty": "l2^2", "beta": 1e-5,
-              "batch": None, "points_per_decade": 40, "level": 0.99, "printed_t1": None,
-              "printed_t2": None},
-    "paper": {"modulus": 97, "fraction": 0.4, "seeds": [0, 1, 2], "embedding": 64, "hidden": 64,
-              "variant": "source", "step": 1e-3, "steps": 20_000, "penalty": "l2^2", "beta": 1e-6,
-              "batch": None, "points_per_decade": 100, "level": 0.99, "printed_t1": 540,
-              "printed_t2": 9150},
-}  # fmt: skip
+    "quick": {
+        "modulus": 59,
+        "fraction": 0.5,
+        "seeds": [0],
+        "embedding": 64,
+        "width": 64,
+        "variant": "source",
+        "step": 2e-3,
+        "steps": 8000,
+        "penalty": "l2^2",
+        "beta": 1e-5,
+        "batch": None,
+        "points_per_decade": 40,
+        "level": 0.99,
+        "printed_t1": None,
+        "printed_t2": None,
+    },
+    "paper": {
+        "modulus": 97,
+        "fraction": 0.4,
+        "seeds": [0, 1, 2],
+        "embedding": 64,
+        "width": 64,
+        "variant": "source",
+        "step": 1e-3,
+        "steps": 20_000,
+        "penalty": "l2^2",
+        "beta": 1e-6,
+        "batch": None,
+        "points_per_decade": 100,
+        "level": 0.99,
+        "printed_t1": 540,
+        "printed_t2": 9150,
+    },
+}
 HEIGHTS = (2.6, 1.3, 1.3)  # accuracy, loss, norms
 SUMMARY = {
     "t1": "first recorded step with a training accuracy of 1",
@@ -64,16 +90,29 @@ def cell(parameters: Parameters) -> Values:
 
 def _run(seed: int, parameters: Parameters) -> xarray.Dataset:
     """One run and its summary."""
-    from tacit.flows.token_adam import TokenAdam
+    from tacit.claims.notsawo.token_runs import weighted
     from tacit.models.token_mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.records import NumericalError
+    from tacit.training.descent.methods import Adam
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
 
-    problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
-    names = ("step", "steps", "penalty", "beta", "batch", "points_per_decade")
-    adam = TokenAdam(**{name: parameters[name] for name in names}, seed=seed)
-    sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
-    path = adam.run(TokenMLP(**sizes, seed=seed), problem)
+    problem = modular_arithmetic(
+        parameters["modulus"], operation="+", fraction=parameters["fraction"], seed=seed
+    )
+    sizes = {name: parameters[name] for name in ("embedding", "width", "variant")}
+    path = train(
+        TokenMLP(**sizes, seed=seed),
+        problem,
+        Adam(parameters["step"]),
+        penalty=weighted(parameters["penalty"], parameters["beta"]),
+        stop=Steps(parameters["steps"]),
+        record=LogSpaced(parameters["points_per_decade"]),
+        batch=parameters["batch"],
+        seed=seed,
+    )
     if not path.outcome.ok:
         raise NumericalError("N-F1", path.outcome)
     run = path.dataset.drop_attrs(deep=False).rename(time="record")
@@ -114,16 +153,26 @@ def _draw_run(axes: list[Axes], run: xarray.Dataset, first: bool) -> None:
 
     def curve(panel: Axes, name: str, text: str, colour: str, line: str, wide: float) -> None:
         values = run[name] / run[name][0] if name.startswith("norm") else run[name]
-        panel.plot(run.step, values, line, color=colour, linewidth=width * wide, alpha=faint,
-                   label=text if first else None)  # fmt: skip
+        panel.plot(
+            run.step,
+            values,
+            line,
+            color=colour,
+            linewidth=width * wide,
+            alpha=faint,
+            label=text if first else None,
+        )
 
     curve(accuracy, "train_accuracy", "training", BLUE, "--", 1.6)
     curve(accuracy, "test_accuracy", "validation", RED, "-", 3)
     curve(accuracy, "novel_accuracy", "validation without twins", ORANGE, "-", 1.8)
     curve(losses, "loss", "training", BLUE, "--", 1.6)
     curve(losses, "test_loss", "validation", RED, "-", 2)
-    for name, text, colour in (("l1", r"$\ell_1$", CYCLE[3]), ("l2", r"$\ell_2$", GREEN),
-                               ("nuclear", r"nuclear", BLACK)):  # fmt: skip
+    for name, text, colour in (
+        ("l1", r"$\ell_1$", CYCLE[3]),
+        ("l2", r"$\ell_2$", GREEN),
+        ("nuclear", r"nuclear", BLACK),
+    ):
         curve(norms, f"norm_{name}", text, colour, "-", 1.6)
 
 
@@ -138,8 +187,14 @@ def _marks(axes: list[Axes], dataset: xarray.Dataset) -> None:
             value = float(dataset.attrs[f"printed_{name}"])
             mark(axes, value, f"source: ${name[0]}_{name[1]}$ = {value:.0f}", GREY, ":")
     share = float(run.twins)
-    axes[0].axhline(share, color=BLACK, linewidth=1, linestyle=(0, (5, 3)), zorder=1,
-                    label=f"share of twins: {share:.3f}")  # fmt: skip
+    axes[0].axhline(
+        share,
+        color=BLACK,
+        linewidth=1,
+        linestyle=(0, (5, 3)),
+        zorder=1,
+        label=f"share of twins: {share:.3f}",
+    )
 
 
 def _furnish(axes: list[Axes], dataset: xarray.Dataset) -> None:
@@ -173,6 +228,9 @@ def _lines(dataset: xarray.Dataset) -> list[str]:
 def _told(dataset: xarray.Dataset) -> list[str]:
     """The same without mathematics, and what the source reads off its own figure."""
     lines = [line.replace("$", "").replace("_", "") for line in _lines(dataset)]
-    printed = [f"{t} = {dataset.attrs[f'printed_{t}']}" for t in ("t1", "t2")
-               if f"printed_{t}" in dataset.attrs]  # fmt: skip
+    printed = [
+        f"{t} = {dataset.attrs[f'printed_{t}']}"
+        for t in ("t1", "t2")
+        if f"printed_{t}" in dataset.attrs
+    ]
     return [*lines, f"source: {', '.join(printed)}"] if printed else lines

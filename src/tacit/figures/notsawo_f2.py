@@ -18,19 +18,49 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.flows.held_sweep import HeldSweep
     from tacit.problems.regression import Regression
+    from tacit.training.descent.held_sweep import HeldSweep
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"inputs": 10, "width": 40, "samples": 60, "net_seeds": 3, "net_steps": 3000,
-              "log2_range": [-2.0, 2.5], "per_doubling": 4, "features": 100, "measured": 30,
-              "sparsity": 5, "seed": 0, "sparse_steps": 2000, "l2_steps": 20_000, "step": 0.1,
-              "beta": 1e-3, "path_steps": 80_000, "path_points": 150},
-    "paper": {"inputs": 10, "width": 40, "samples": 60, "net_seeds": 10, "net_steps": 8000,
-              "log2_range": [-2.0, 2.5], "per_doubling": 8, "features": 100, "measured": 30,
-              "sparsity": 5, "seed": 0, "sparse_steps": 10_000, "l2_steps": 20_000, "step": 0.1,
-              "beta": 1e-4, "path_steps": 800_000, "path_points": 300},
-}  # fmt: skip
+    "quick": {
+        "inputs": 10,
+        "width": 40,
+        "samples": 60,
+        "net_seeds": 3,
+        "net_steps": 3000,
+        "log2_range": [-2.0, 2.5],
+        "per_doubling": 4,
+        "features": 100,
+        "measured": 30,
+        "sparsity": 5,
+        "seed": 0,
+        "sparse_steps": 2000,
+        "l2_steps": 20_000,
+        "step": 0.1,
+        "beta": 1e-3,
+        "path_steps": 80_000,
+        "path_points": 150,
+    },
+    "paper": {
+        "inputs": 10,
+        "width": 40,
+        "samples": 60,
+        "net_seeds": 10,
+        "net_steps": 8000,
+        "log2_range": [-2.0, 2.5],
+        "per_doubling": 8,
+        "features": 100,
+        "measured": 30,
+        "sparsity": 5,
+        "seed": 0,
+        "sparse_steps": 10_000,
+        "l2_steps": 20_000,
+        "step": 0.1,
+        "beta": 1e-4,
+        "path_steps": 800_000,
+        "path_points": 300,
+    },
+}
 TEXTS = {
     "share": "held norm over the norm of the truth: the teacher's least norm, |a*|_2 or |a*|_1",
     "net": "seed of the teacher and of its samples",
@@ -89,18 +119,18 @@ def _student(width: int) -> Any:
     """The student's model; one object for all cells, as what is compiled for it stays with it."""
     from tacit.models.network import two_layer
 
-    return two_layer(width, 1.0)
+    return two_layer(width, alpha=1.0)
 
 
 def net_run(model: Any, seed: int, shares: Array, parameters: Parameters) -> dict[str, Array]:
     """Losses of one student against the held norm, from its start and from its best net."""
-    from tacit.flows.held_sweep import held_sweep
     from tacit.models.rescaling import rescale_layers
     from tacit.problems.opposed_units import opposed_units
+    from tacit.training.descent.held_sweep import held_sweep
 
     case = opposed_units(parameters["samples"], parameters["inputs"], seed=seed)
     sizes, inner = case.least_norm() * shares, parameters["width"] * parameters["inputs"]
-    settings = {"step": 1e-3, "steps": parameters["net_steps"]}
+    settings = {"learning_rate": 1e-3, "steps": parameters["net_steps"]}
     plain = held_sweep(model, case.training, sizes, **settings)
     middle = int(np.argmin(np.abs(shares - 1)))
     theta = plain.parameters[middle]
@@ -159,15 +189,29 @@ def draw(dataset: xarray.Dataset) -> Figure:
 def _draw_net(axes: Axes, dataset: xarray.Dataset) -> None:
     for name, colour in (("train", BLUE), ("test", RED)):
         axes.plot(dataset.share, dataset[name].T, color=colour, linewidth=0.6, alpha=0.5)
-    axes.plot(dataset.share, dataset.test.median("net"), color=RED, linewidth=3,
-              label="test loss: U")  # fmt: skip
-    axes.plot(dataset.share, dataset.train.median("net"), "--", color=BLUE,
-              label="training loss: L")  # fmt: skip
-    axes.plot(dataset.share, dataset.rescaled.median("net"), "o", color=GREEN, markersize=5,
-              markerfacecolor="none",
-              label="test loss, net of $w_c$ rescaled\nto this norm and trained on")  # fmt: skip
-    axes.axvline(1.0, color=BLACK, linestyle=":", linewidth=1.2, zorder=1,
-                 label="$w_c$ foreseen: teacher's least norm")  # fmt: skip
+    axes.plot(
+        dataset.share, dataset.test.median("net"), color=RED, linewidth=3, label="test loss: U"
+    )
+    axes.plot(
+        dataset.share, dataset.train.median("net"), "--", color=BLUE, label="training loss: L"
+    )
+    axes.plot(
+        dataset.share,
+        dataset.rescaled.median("net"),
+        "o",
+        color=GREEN,
+        markersize=5,
+        markerfacecolor="none",
+        label="test loss, net of $w_c$ rescaled\nto this norm and trained on",
+    )
+    axes.axvline(
+        1.0,
+        color=BLACK,
+        linestyle=":",
+        linewidth=1.2,
+        zorder=1,
+        label="$w_c$ foreseen: teacher's least norm",
+    )
     axes.set_title(r"ReLU net, $\|\theta\|_2$ held: a zone at $w_c$", fontweight="bold")
     axes.set(
         xlabel=r"held norm $\|\theta\|_2$ / teacher's", ylabel="loss / loss of the zero predictor"
@@ -178,16 +222,27 @@ def _draw_net(axes: Axes, dataset: xarray.Dataset) -> None:
 def _draw_sparse(axes: Axes, dataset: xarray.Dataset) -> None:
     l2, l1 = (dataset.error.sel(norm=norm) for norm in ("l2", "l1"))
     axes.plot(dataset.share, l2, color=ORANGE, linewidth=3, label=r"$\|a\|_2$ held")
-    axes.plot(dataset.share, dataset.exact_error, "x", color=BLACK, markersize=5,
-              label="exact")  # fmt: skip
+    axes.plot(dataset.share, dataset.exact_error, "x", color=BLACK, markersize=5, label="exact")
     axes.plot(dataset.share, l1, "--", color=PURPLE, linewidth=3, label=r"$\|a\|_1$ held")
-    axes.axhline(float(dataset.floor), color=GREY, linestyle="-.", linewidth=1.2,
-                 label=f"no $\\ell_2$ norm is below {float(dataset.floor):.2f}")  # fmt: skip
-    axes.plot(dataset.path_share, dataset.path_error, color=GREEN, linewidth=2,
-              label="training with an\n" r"$\ell_1$ penalty, at its $\|a\|_2$")  # fmt: skip
-    axes.plot(dataset.path_share[-1], dataset.path_error[-1], "*", color=GREEN, markersize=13,
-              zorder=5)  # fmt: skip
-    axes.set_title(r"sparse recovery: held $\ell_2$ never generalizes, held $\ell_1$ does",
-                   fontweight="bold")  # fmt: skip
+    axes.axhline(
+        float(dataset.floor),
+        color=GREY,
+        linestyle="-.",
+        linewidth=1.2,
+        label=f"no $\\ell_2$ norm is below {float(dataset.floor):.2f}",
+    )
+    axes.plot(
+        dataset.path_share,
+        dataset.path_error,
+        color=GREEN,
+        linewidth=2,
+        label="training with an\n" r"$\ell_1$ penalty, at its $\|a\|_2$",
+    )
+    axes.plot(
+        dataset.path_share[-1], dataset.path_error[-1], "*", color=GREEN, markersize=13, zorder=5
+    )
+    axes.set_title(
+        r"sparse recovery: held $\ell_2$ never generalizes, held $\ell_1$ does", fontweight="bold"
+    )
     axes.set(xlabel="held norm / same norm of the truth", ylabel=r"$\|a - a^*\|^2 / \|a^*\|^2$")
     axes.legend(loc="lower right")

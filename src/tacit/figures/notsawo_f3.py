@@ -20,21 +20,48 @@ if TYPE_CHECKING:
 
 # betas fall in every row; steps are per penalty, long enough to see the norms after t2
 PRESETS: dict[str, Parameters] = {
-    "quick": {"modulus": 31, "fraction": 0.6, "embedding": 32, "hidden": 32, "variant": "source",
-              "step": 1e-2, "penalties": ["l1", "l2^2", "nuclear"],
-              "betas": [[3e-4, 1e-4], [1e-4, 1e-5], [1e-3, 1e-4]], "steps": [8000, 4500, 4500],
-              "seed": 0, "points_per_decade": 40, "level": 0.99},
-    "paper": {"modulus": 97, "fraction": 0.4, "embedding": 64, "hidden": 64, "variant": "source",
-              "step": 1e-3, "penalties": ["l1", "l2^2", "nuclear"],
-              "betas": [[1e-5, 3e-6, 1e-6], [1e-5, 3e-6, 1e-6], [1e-4, 3e-5, 1e-5]],
-              "steps": [30_000, 16_000, 16_000], "seed": 0, "points_per_decade": 60,
-              "level": 0.99},
-}  # fmt: skip
+    "quick": {
+        "modulus": 31,
+        "fraction": 0.6,
+        "embedding": 32,
+        "width": 32,
+        "variant": "source",
+        "step": 1e-2,
+        "penalties": ["l1", "l2^2", "nuclear"],
+        "betas": [[3e-4, 1e-4], [1e-4, 1e-5], [1e-3, 1e-4]],
+        "steps": [8000, 4500, 4500],
+        "seed": 0,
+        "points_per_decade": 40,
+        "level": 0.99,
+    },
+    "paper": {
+        "modulus": 97,
+        "fraction": 0.4,
+        "embedding": 64,
+        "width": 64,
+        "variant": "source",
+        "step": 1e-3,
+        "penalties": ["l1", "l2^2", "nuclear"],
+        "betas": [[1e-5, 3e-6, 1e-6], [1e-5, 3e-6, 1e-6], [1e-4, 3e-5, 1e-5]],
+        "steps": [30_000, 16_000, 16_000],
+        "seed": 0,
+        "points_per_decade": 60,
+        "level": 0.99,
+    },
+}
 CURVES = ("train_accuracy", "test_accuracy", "norm_l1", "norm_l2", "norm_nuclear")
-NORMS = (("l1", r"$\ell_1$", PURPLE, "-"), ("l2", r"$\ell_2$", GREEN, "-"),
-         ("nuclear", "nuclear", BLACK, "--"))  # fmt: skip
-NAMES = {"l1": r"$\ell_1$", "l2^2": r"$\ell_2^2$", "l2": r"$\ell_2$", "nuclear": "nuclear norm",
-         "l2 over all": r"$\ell_2$ over all"}  # fmt: skip
+NORMS = (
+    ("l1", r"$\ell_1$", PURPLE, "-"),
+    ("l2", r"$\ell_2$", GREEN, "-"),
+    ("nuclear", "nuclear", BLACK, "--"),
+)
+NAMES = {
+    "l1": r"$\ell_1$",
+    "l2^2": r"$\ell_2^2$",
+    "l2": r"$\ell_2$",
+    "nuclear": "nuclear norm",
+    "l2 over all": r"$\ell_2$ over all",
+}
 SHADES = (RED, BLUE, ORANGE, GREY)
 TEXTS = {
     "penalty": "penalty",
@@ -64,8 +91,10 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         if progress:
             progress(len(runs), betas.size)
     width = betas.shape[1]
-    rows = [xarray.concat(runs[i : i + width], "rank", join="outer")
-            for i in range(0, betas.size, width)]  # fmt: skip
+    rows = [
+        xarray.concat(runs[i : i + width], "rank", join="outer")
+        for i in range(0, betas.size, width)
+    ]
     found = xarray.concat(rows, "penalty", join="outer").assign(beta=(("penalty", "rank"), betas))
     found = found.assign_coords(penalty=parameters["penalties"], rank=np.arange(width))
     for key, variable in found.variables.items():
@@ -85,18 +114,28 @@ def cell(parameters: Parameters) -> Values:
 
 def _run(parameters: Parameters, row: int, beta: float) -> xarray.Dataset:
     """One run over its steps from 1 on, and its numbers."""
-    from tacit.flows.token_adam import TokenAdam
+    from tacit.claims.notsawo.token_runs import weighted
     from tacit.models.token_mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.records import NumericalError
+    from tacit.training.descent.methods import Adam
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
 
     seed = parameters["seed"]
-    problem = modular_arithmetic("+", parameters["modulus"], parameters["fraction"], seed)
-    sizes = {name: parameters[name] for name in ("embedding", "hidden", "variant")}
-    adam = TokenAdam(parameters["step"], parameters["steps"][row], parameters["penalties"][row],
-                     beta, points_per_decade=parameters["points_per_decade"],
-                     seed=seed)  # fmt: skip
-    path = adam.run(TokenMLP(**sizes, seed=seed), problem)
+    problem = modular_arithmetic(
+        parameters["modulus"], operation="+", fraction=parameters["fraction"], seed=seed
+    )
+    sizes = {name: parameters[name] for name in ("embedding", "width", "variant")}
+    path = train(
+        TokenMLP(**sizes, seed=seed),
+        problem,
+        Adam(parameters["step"]),
+        penalty=weighted(parameters["penalties"][row], beta),
+        stop=Steps(parameters["steps"][row]),
+        record=LogSpaced(parameters["points_per_decade"]),
+    )
     if not path.outcome.ok:
         raise NumericalError("N-F3", path.outcome)
     run = path.dataset.isel(time=slice(1, None)).swap_dims(time="step").drop_vars("t")
@@ -105,11 +144,13 @@ def _run(parameters: Parameters, row: int, beta: float) -> xarray.Dataset:
 
 def summary(run: Any, level: float) -> dict[str, Any]:
     """t1, t2 (nan if they are not reached), the Euclidean norm after t2, and the kind of run."""
-    from tacit.probes.grokking import grokking
+    from tacit.measures.grokking import grokking
 
     steps = run.step.values.astype(float)
-    t1, t2 = (_first(steps, run[f"{part}_accuracy"].values, value)
-              for part, value in (("train", 1.0), ("test", level)))  # fmt: skip
+    t1, t2 = (
+        _first(steps, run[f"{part}_accuracy"].values, value)
+        for part, value in (("train", 1.0), ("test", level))
+    )
     kind = grokking(steps, run.train_accuracy.values, run.test_accuracy.values, level).kind
     norm = run.norm_l2.values[steps >= t2]  # empty if t2 is nan
     change, rise = (norm[-1] / norm[0], norm[-1] / norm.min() - 1) if len(norm) else (np.nan,) * 2
@@ -174,8 +215,14 @@ def _accuracies(panel: Axes, rows: xarray.Dataset) -> None:
     ends = rows.step.values[np.isfinite(rows.test_accuracy.values).any(axis=0)]
     panel.set(ylabel="accuracy", xlabel="steps of Adam", xscale="log", ylim=(-0.03, 1.05))
     panel.set_xlim(10, ends.max())
-    panel.legend(loc="lower right", fontsize=8, bbox_to_anchor=(1.0, 0.03), frameon=True,
-                 framealpha=0.9, edgecolor="none")  # fmt: skip
+    panel.legend(
+        loc="lower right",
+        fontsize=8,
+        bbox_to_anchor=(1.0, 0.03),
+        frameon=True,
+        framealpha=0.9,
+        edgecolor="none",
+    )
 
 
 def _norms(panel: Axes, run: xarray.Dataset) -> None:
@@ -185,12 +232,24 @@ def _norms(panel: Axes, run: xarray.Dataset) -> None:
     at = int(np.searchsorted(run.step.values, t2)) if math.isfinite(t2) else -1
     for name, text, colour, line in NORMS:
         norm = run[f"norm_{name}"].values
-        panel.plot(run.step, norm / norm[at], line, color=colour, label=text,
-                   linewidth=3 if name == "l2" else 1.6)  # fmt: skip
+        panel.plot(
+            run.step,
+            norm / norm[at],
+            line,
+            color=colour,
+            label=text,
+            linewidth=3 if name == "l2" else 1.6,
+        )
     for name, place, colour in (("t_1", t1, BLUE), ("t_2", t2, RED)):
         if math.isfinite(place):
-            panel.axvline(place, color=colour, linestyle="-.", linewidth=1.2, zorder=1,
-                          label=f"${name}$ = {count(place)}")  # fmt: skip
+            panel.axvline(
+                place,
+                color=colour,
+                linestyle="-.",
+                linewidth=1.2,
+                zorder=1,
+                label=f"${name}$ = {count(place)}",
+            )
     if math.isfinite(t2):
         panel.axvspan(t2, float(run.step[-1]), color=GREEN, alpha=0.08, zorder=0)
         text = typeset(f"beta = {float(run.beta):g}: after t2 the l2 norm {_verb(run)}")

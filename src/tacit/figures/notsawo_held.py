@@ -12,8 +12,8 @@ from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
-    from tacit.flows.held_sweep import HeldSweep
     from tacit.problems.regression import Regression
+    from tacit.training.descent.held_sweep import HeldSweep
 
 NORMS = ("l2", "l1")
 SPARSE = ("measured", "features", "sparsity", "seed")
@@ -32,11 +32,13 @@ def sparse_run(shares: Array, parameters: Parameters) -> dict[str, Any]:
     sweeps = [case.held(norm, shares, parameters) for norm in NORMS]
     found: dict[str, Any] = {
         "loss": (("norm", "share"), np.array([sweep.loss for sweep in sweeps])),
-        "error": (("norm", "share"),
-                  np.array([_errors(sweep.parameters, case.truth) for sweep in sweeps])),
+        "error": (
+            ("norm", "share"),
+            np.array([_errors(sweep.parameters, case.truth) for sweep in sweeps]),
+        ),
         "exact_error": ("share", case.exact(shares)),
         **{name: ((), value) for name, value in case.floor().items()},
-    }  # fmt: skip
+    }
     return found | _path(case.problem, case.truth, parameters)
 
 
@@ -54,16 +56,17 @@ class SparseCase:
 
     def held(self, norm: str, shares: Array, parameters: Parameters) -> HeldSweep:
         """Training at every share of the truth's norm."""
-        from tacit.flows.held_sweep import held_sweep
         from tacit.models.linear import LinearPredictor
+        from tacit.training.descent.held_sweep import held_sweep
 
         steps = parameters[{"l2": "l2_steps", "l1": "sparse_steps"}[norm]]
-        return held_sweep(LinearPredictor(), self.problem, self.size(norm) * shares, norm, 0.1,
-                          steps, self.start)  # fmt: skip
+        return held_sweep(
+            LinearPredictor(), self.problem, self.size(norm) * shares, norm, 0.1, steps, self.start
+        )
 
     def exact(self, shares: Array) -> Array:
         """The errors where training at a held l2 norm ends, by the singular values of X."""
-        from tacit.bias.held_ridge import held_ridge
+        from tacit.solvers.held_ridge import held_ridge
 
         X, y, size = self.problem.X, self.problem.y, self.size("l2")
         points = [held_ridge(X, y, size * share, self.start) for share in shares]
@@ -71,7 +74,7 @@ class SparseCase:
 
     def floor(self) -> dict[str, float]:
         """The least error that a held l2 norm can leave, and where, relative to the truth."""
-        from tacit.bias.held_ridge import held_best
+        from tacit.solvers.held_ridge import held_best
 
         size, floor = held_best(self.problem.X, self.truth, self.start)
         own = self.size("l2")
@@ -81,8 +84,13 @@ class SparseCase:
 def sparse_case(parameters: Parameters) -> SparseCase:
     from tacit.problems.recovery import sparse_recovery
 
-    problem = sparse_recovery(parameters["measured"], parameters["features"],
-                              parameters["sparsity"], parameters["seed"], np.inf)  # fmt: skip
+    problem = sparse_recovery(
+        parameters["measured"],
+        parameters["features"],
+        sparsity=parameters["sparsity"],
+        seed=parameters["seed"],
+        snr=np.inf,
+    )
     assert problem.truth is not None
     start = np.random.default_rng(7).standard_normal(problem.dimension)
     return SparseCase(problem, problem.truth, start)
@@ -95,19 +103,30 @@ def _errors(points: Array, truth: Array) -> Array:
 
 def _path(problem: Regression, truth: Array, parameters: Parameters) -> dict[str, Any]:
     """Norm and error of descent with the l1 penalty, from a start near zero."""
-    from tacit.flows.penalties import AbsoluteSum
-    from tacit.flows.subgradient import Subgradient
     from tacit.models.linear import LinearPredictor
+    from tacit.regularizers.norms import L1
+    from tacit.training.descent.methods import Subgradient
+    from tacit.training.record import At
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
 
     last = parameters["path_steps"]
     record = np.unique(np.geomspace(1, last, parameters["path_points"]).round().astype(int))
-    method = Subgradient(parameters["step"], last, AbsoluteSum(), parameters["beta"],
-                         record=record.tolist())  # fmt: skip
-    run = method.run(LinearPredictor(1e-6), problem).dataset.isel(time=slice(1, None))
+    path = train(
+        LinearPredictor(1e-6),
+        problem,
+        Subgradient(parameters["step"]),
+        penalty=parameters["beta"] * L1(),
+        stop=Steps(last),
+        record=At(record.tolist()),
+    )
+    run = path.dataset.isel(time=slice(1, None))
     size = float(np.linalg.norm(truth))
-    return {"path_step": ("record", run.step.values),
-            "path_share": ("record", run.norm_l2.values / size),
-            "path_error": ("record", run.test_error.values / size**2)}  # fmt: skip
+    return {
+        "path_step": ("record", run.step.values),
+        "path_share": ("record", run.norm_l2.values / size),
+        "path_error": ("record", run.test_error.values / size**2),
+    }
 
 
 @cell_of("norm", "log2_share", "l2_steps", "sparse_steps", *SPARSE)
@@ -116,8 +135,11 @@ def cell(parameters: Parameters) -> Values:
     norm = one_of("N-F2", "norm", parameters["norm"], NORMS)
     case, share = sparse_case(parameters), np.array([2.0 ** parameters["log2_share"]])
     sweep = case.held(norm, share, parameters)
-    found = {"share": share[0], "loss": sweep.loss[0],
-             "error": _errors(sweep.parameters, case.truth)[0]}  # fmt: skip
+    found = {
+        "share": share[0],
+        "loss": sweep.loss[0],
+        "error": _errors(sweep.parameters, case.truth)[0],
+    }
     return found | ({"exact_error": case.exact(share)[0], **case.floor()} if norm == "l2" else {})
 
 

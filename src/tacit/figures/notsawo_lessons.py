@@ -14,13 +14,22 @@ from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
     from tacit.claims.notsawo.courses import Course
-    from tacit.flows.penalties import Penalty
     from tacit.models.function import FunctionModel
     from tacit.problems.teacher import TeacherStudent
+    from tacit.regularizers.penalty import Term
 
 OTHERS = {"l1": ("none", "l2", "dense"), "sobolev": ("none", "shuffled")}
-SIZES = ("samples", "sizes", "units", "reads", "sobolev_samples", "sobolev_sizes", "width", "alpha",
-         "seed")  # fmt: skip
+SIZES = (
+    "samples",
+    "sizes",
+    "units",
+    "reads",
+    "sobolev_samples",
+    "sobolev_sizes",
+    "width",
+    "alpha",
+    "seed",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,24 +40,24 @@ class Lesson:
     model: FunctionModel
     parameters: Parameters
 
-    def adam(self, penalty: Penalty | None, beta: float, step: float | None = None) -> Course:
+    def adam(self, penalty: Term | None, beta: float, step: float | None = None) -> Course:
         """The course under Adam; with another step it has as much time."""
         from tacit.claims.notsawo.courses import course
-        from tacit.flows.adam import Adam
+        from tacit.training.descent.methods import Adam
 
         p = self.parameters
         size = step or p["step"]
-        method = Adam(size, round(p["steps"] * p["step"] / size), penalty, beta,
-                      points_per_decade=40)  # fmt: skip
-        return course(self.data, self.model, method, p["level"])
+        steps = round(p["steps"] * p["step"] / size)
+        weighed = None if penalty is None else beta * penalty
+        return course(self.data, self.model, Adam(size), weighed, steps, p["level"], 40)
 
-    def descent(self, penalty: Penalty, beta: float, step: float) -> Course:
+    def descent(self, penalty: Term, beta: float, step: float) -> Course:
         from tacit.claims.notsawo.courses import course
-        from tacit.flows.sgd import SGD
+        from tacit.training.descent.methods import SGD
 
         steps = round(self.parameters["reach"] / (step * beta))
-        method = SGD(step, steps, penalty, beta, points_per_decade=40)
-        return course(self.data, self.model, method, self.parameters["level"])
+        level = self.parameters["level"]
+        return course(self.data, self.model, SGD(step), beta * penalty, steps, level, 40)
 
 
 def lesson(kind: str, parameters: Parameters, dense: bool = False) -> Lesson:
@@ -62,35 +71,43 @@ def lesson(kind: str, parameters: Parameters, dense: bool = False) -> Lesson:
     units, reads = (p["units"], p["reads"]) if kind == "l1" else (p["sobolev_units"], None)
     if dense:
         units, reads = None, None
-    data = teacher_student(p[f"{name}samples"], inputs, hidden, outputs, units, reads, seed,
-                           standard=True)  # fmt: skip
-    return Lesson(data, student(p["width"], outputs, p["alpha"], 100 + seed), p)
+    data = teacher_student(
+        p[f"{name}samples"],
+        inputs,
+        width=hidden,
+        outputs=outputs,
+        units=units,
+        reads=reads,
+        seed=seed,
+        standard=True,
+    )
+    return Lesson(data, student(p["width"], outputs, alpha=p["alpha"], seed=100 + seed), p)
 
 
-def derivatives(taught: Lesson, shift: int = 0) -> Penalty:
+def derivatives(taught: Lesson, shift: int = 0) -> Term:
     """The penalty of wrong derivatives; with a shift those of another sample are asked for."""
-    from tacit.flows.penalized_derivatives import DerivativeMatch
+    from tacit.regularizers.derivatives import DerivativeMatch
 
     slopes = np.roll(taught.data.slopes, shift * taught.data.outputs, axis=0)
     return DerivativeMatch(taught.model, taught.data.training.X, slopes)
 
 
-def own_penalty(kind: str, taught: Lesson) -> Penalty:
+def own_penalty(kind: str, taught: Lesson) -> Term:
     """The penalty that the teacher of this kind is learned with."""
-    from tacit.flows.penalties import AbsoluteSum
+    from tacit.regularizers.norms import L1
 
-    return AbsoluteSum() if kind == "l1" else derivatives(taught)
+    return L1() if kind == "l1" else derivatives(taught)
 
 
 def control(kind: str, name: str, taught: Lesson) -> Course:
     """The course that lacks what makes the others generalize, see OTHERS."""
-    from tacit.flows.penalties import SquaredSum
+    from tacit.regularizers.norms import L2
 
     betas = taught.parameters["betas"]
     if name == "none":
         return taught.adam(None, 0.0)
     if name == "l2":
-        return taught.adam(SquaredSum(), betas[0])
+        return taught.adam(L2(), betas[0])
     if name == "dense":
         other = lesson(kind, taught.parameters, dense=True).data  # the same student: compiled once
         return dataclasses.replace(taught, data=other).adam(own_penalty(kind, taught), betas[0])

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
-from tacit.bias.slow_flow import SlowFlow
-from tacit.figures.notsawo_runs import Recovery
+from tacit.figures.notsawo_runs import Recovery, SparseRecovery
 from tacit.figures.registry import Parameters
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.solvers.slow_flow import SlowFlow
 
 if TYPE_CHECKING:
-    from tacit.flows.penalties import Penalty
     from tacit.models.model import Model
     from tacit.problems.matrices import MatrixProblem
+    from tacit.regularizers.penalty import Term
 
 EULER = 1e-3  # of the distance the slow phase has to go
 
@@ -34,10 +34,10 @@ class LowRankRecovery(Recovery):
         return np.asarray(self.problem.design)
 
     @property
-    def penalty(self) -> Penalty:
-        from tacit.flows.penalties import NuclearNorm
+    def penalty(self) -> Term:
+        from tacit.regularizers.spectral import Nuclear
 
-        return NuclearNorm(self.problem.shape)
+        return Nuclear(self.problem.shape)
 
     def model(self, start: float | Array) -> Model:
         from tacit.models.linear import LinearMatrix
@@ -51,8 +51,8 @@ class LowRankRecovery(Recovery):
         return nuclear_slow_flow(self.X, begin.reshape(self.problem.shape), pace)
 
     def least(self) -> Array:
-        from tacit.bias.interpolate import interpolate
-        from tacit.bias.spectral import Nuclear
+        from tacit.regularizers.spectral import Nuclear
+        from tacit.solvers.interpolate import interpolate
 
         measurements = self.X.reshape(-1, *self.problem.shape)
         return interpolate(measurements, self.problem.y, Nuclear()).matrix.ravel()
@@ -70,4 +70,15 @@ def low_rank_recovery(parameters: Parameters) -> LowRankRecovery:
     from tacit.problems.matrices import low_rank_completion
 
     names = ("dimension", "rank", "samples", "seed")
-    return LowRankRecovery(low_rank_completion(**{name: parameters[name] for name in names}))
+    given = {name: parameters[name] for name in names}
+    return LowRankRecovery(low_rank_completion(**given, loss="half squares"))
+
+
+def recovery(parameters: Parameters) -> Recovery:
+    """The recovery that the parameters name: of a sparse vector, or with a `rank` of a matrix."""
+    if "rank" in parameters:
+        return low_rank_recovery(parameters)
+    from tacit.problems.recovery import sparse_recovery
+
+    names = ("samples", "dimension", "sparsity", "seed", "snr")
+    return SparseRecovery(sparse_recovery(**{name: parameters[name] for name in names}))

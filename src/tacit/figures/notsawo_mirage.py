@@ -8,7 +8,8 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.figures.cells import Values, as_curves, cell_of
-from tacit.figures.notsawo_runs import Recovery, about, count, log_steps, recovery
+from tacit.figures.notsawo_low_rank import recovery
+from tacit.figures.notsawo_runs import Recovery, about, count, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
 from tacit.figures.transition import LEGEND, mark
@@ -19,13 +20,35 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8, "step": 0.1,
-              "beta": 1e-4, "start": 1.0, "steps": 600_000, "level": 1e-4,
-              "points_per_decade": 40, "linear_points": 300},
-    "paper": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8, "step": 0.1,
-              "beta": 1e-5, "start": 1.0, "steps": 6_000_000, "level": 1e-4,
-              "points_per_decade": 80, "linear_points": 600},
-}  # fmt: skip
+    "quick": {
+        "samples": 30,
+        "dimension": 100,
+        "sparsity": 5,
+        "seed": 0,
+        "snr": 1e8,
+        "step": 0.1,
+        "beta": 1e-4,
+        "start": 1.0,
+        "steps": 600_000,
+        "level": 1e-4,
+        "points_per_decade": 40,
+        "linear_points": 300,
+    },
+    "paper": {
+        "samples": 30,
+        "dimension": 100,
+        "sparsity": 5,
+        "seed": 0,
+        "snr": 1e8,
+        "step": 0.1,
+        "beta": 1e-5,
+        "start": 1.0,
+        "steps": 6_000_000,
+        "level": 1e-4,
+        "points_per_decade": 80,
+        "linear_points": 600,
+    },
+}
 PENALTIES = ("l2", "l1")
 TEXTS = {
     "penalty": "the penalty h: l2 is beta |a|_2^2, l1 is beta |a|_1",
@@ -48,7 +71,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     """Both runs over (penalty, record), the floor, and the detector's verdicts as attributes."""
     import xarray
 
-    from tacit.bias.delay import error_floor
+    from tacit.solvers.delay import error_floor
 
     case, steps = recovery(parameters), recorded(parameters)
     floor = error_floor(case.X, case.truth)
@@ -72,8 +95,10 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         variable.attrs = about(TEXTS[str(key)], units)
     for name, one in zip(PENALTIES, seen, strict=True):
         dataset.attrs |= {f"kind_{name}": one.kind, f"reason_{name}": one.reason}
-    told = [f"{name}: {one.kind}, {one.reason}; end of the fall foreseen at {count(end)}"
-            for name, one, end in zip(PENALTIES, seen, dataset.foreseen, strict=True)]  # fmt: skip
+    told = [
+        f"{name}: {one.kind}, {one.reason}; end of the fall foreseen at {count(end)}"
+        for name, one, end in zip(PENALTIES, seen, dataset.foreseen, strict=True)
+    ]
     return dataset.assign_attrs(summary="\n".join(told))
 
 
@@ -86,7 +111,7 @@ def recorded(parameters: Parameters) -> Array:
 
 def _l2_points(case: Recovery, steps: Array, parameters: Parameters) -> Array:
     """The iterates with beta |a|_2^2, which have a closed form."""
-    from tacit.bias.delay import descent_points
+    from tacit.solvers.delay import descent_points
 
     step, beta = parameters["step"], parameters["beta"]
     start = np.full(len(case.truth), parameters["start"])
@@ -105,7 +130,7 @@ POINTS = {"l2": _l2_points, "l1": _l1_points}
 @cell_of("penalty", PRESETS["quick"])
 def cell(parameters: Parameters) -> Values:
     """One run, what the detector says of it, and where it is foreseen to end."""
-    from tacit.bias.delay import error_floor
+    from tacit.solvers.delay import error_floor
 
     which = PENALTIES.index(one_of("N-F-mirage", "penalty", parameters["penalty"], PENALTIES))
     case, steps = recovery(parameters), recorded(parameters)
@@ -113,8 +138,11 @@ def cell(parameters: Parameters) -> Values:
     run = curves(case, POINTS[PENALTIES[which]](case, steps, parameters))
     seen = judged(steps, run, floor, parameters["level"])
     told = {name: getattr(seen, name) for name in ("t1", "t2", "plateau", "kind", "reason")}
-    told |= {"floor": floor, "foreseen": foreseen(case, parameters)[which],
-             "left": float(run["test_error"][-1])}  # fmt: skip
+    told |= {
+        "floor": floor,
+        "foreseen": foreseen(case, parameters)[which],
+        "left": float(run["test_error"][-1]),
+    }
     return {**told, **as_curves({"step": steps, **run}, "step", *run)}
 
 
@@ -141,10 +169,11 @@ def foreseen(case: Recovery, parameters: Parameters) -> list[float]:
 
 def judged(steps: Array, run: dict[str, Array], floor: float, level: float) -> Any:
     """What the detector says of a run; both runs are judged by the same settings."""
-    from tacit.probes.grokking import grokking
+    from tacit.measures.grokking import grokking
 
-    return grokking(steps, run["loss"], run["test_error"], level, floor=floor,
-                    norm=run["norm_l2"], error=True)  # fmt: skip
+    return grokking(
+        steps, run["loss"], run["test_error"], level, floor=floor, norm=run["norm_l2"], error=True
+    )
 
 
 @figure(
@@ -194,10 +223,16 @@ def _panels(title: str, caption: str) -> tuple[Figure, list[list[Axes]]]:
 
 def _draw_run(axes: Axes, run: xarray.Dataset) -> None:
     axes.plot(run.step, run.loss, "--", color=BLUE, label=r"training loss $g$")
-    axes.plot(run.step, run.test_error, color=RED, linewidth=3,
-              label=r"test error $\|a - a^*\|_2^2$")  # fmt: skip
-    axes.axhline(float(run.floor), color=PURPLE, linestyle="-.", linewidth=1.6, label="floor: what "
-                 "the data\ndo not see of the truth")  # fmt: skip
+    axes.plot(
+        run.step, run.test_error, color=RED, linewidth=3, label=r"test error $\|a - a^*\|_2^2$"
+    )
+    axes.axhline(
+        float(run.floor),
+        color=PURPLE,
+        linestyle="-.",
+        linewidth=1.6,
+        label="floor: what the data\ndo not see of the truth",
+    )
     axes.axhline(float(run.level), color=GREY, linewidth=0.9, label="solved below this level")
 
 
@@ -208,8 +243,11 @@ def _legends(grid: list[list[Axes]]) -> None:
 
 def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
     """t1 and t2 of the detector, and the end that theory foresees."""
-    lines = (("t1", "$t_1$: training solved", BLUE, "-"), ("t2", "$t_2$: test solved", RED, "-"),
-             ("foreseen", "end of the fall, foreseen", BLACK, ":"))  # fmt: skip
+    lines = (
+        ("t1", "$t_1$: training solved", BLUE, "-"),
+        ("t2", "$t_2$: test solved", RED, "-"),
+        ("foreseen", "end of the fall, foreseen", BLACK, ":"),
+    )
     for name, text, colour, line in lines:
         if np.isfinite(run[name]):
             mark(axes, float(run[name]), text, colour, line)

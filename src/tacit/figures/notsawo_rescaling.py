@@ -19,13 +19,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"inputs": 4, "hidden": 7, "outputs": 3, "inputs_tried": 50, "seed": 0,
-              "spread": 10.0, "degrees": [1.0, 2.0, 3.0], "log10_range": [-1.0, 2.0],
-              "points": 121},
-    "paper": {"inputs": 40, "hidden": 100, "outputs": 10, "inputs_tried": 200, "seed": 0,
-              "spread": 10.0, "degrees": [1.0, 2.0, 3.0], "log10_range": [-3.0, 3.0],
-              "points": 401},
-}  # fmt: skip
+    "quick": {
+        "inputs": 4,
+        "hidden": 7,
+        "outputs": 3,
+        "inputs_tried": 50,
+        "seed": 0,
+        "spread": 10.0,
+        "degrees": [1.0, 2.0, 3.0],
+        "log10_range": [-1.0, 2.0],
+        "points": 121,
+    },
+    "paper": {
+        "inputs": 40,
+        "hidden": 100,
+        "outputs": 10,
+        "inputs_tried": 200,
+        "seed": 0,
+        "spread": 10.0,
+        "degrees": [1.0, 2.0, 3.0],
+        "log10_range": [-3.0, 3.0],
+        "points": 401,
+    },
+}
 LINES = ("-", "--", "-.", ":")
 TEXTS = {
     "degree": "degree of homogeneity L of the activation max(z, 0)^L",
@@ -49,16 +65,20 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
     A = rng.normal(size=(parameters["hidden"], parameters["inputs"]))
     B = parameters["spread"] * rng.normal(size=(parameters["outputs"], parameters["hidden"]))
     x = rng.normal(size=(parameters["inputs_tried"], parameters["inputs"]))
-    over = {"squared_norm": [[norm(A, B, L, s) for s in scales] for L in degrees],
-            "change": [changes(A, B, x, L, L, scales) for L in degrees],
-            "wrong_change": [changes(A, B, x, L, L + 0.5, scales) for L in degrees]}  # fmt: skip
+    over = {
+        "squared_norm": [[norm(A, B, L, s) for s in scales] for L in degrees],
+        "change": [changes(A, B, x, L, L, scales) for L in degrees],
+        "wrong_change": [changes(A, B, x, L, L + 0.5, scales) for L in degrees],
+    }
     best = [minimum(float(np.sum(A**2)), float(np.sum(B**2)), L) for L in degrees]
     dataset = xarray.Dataset(
         {name: (("degree", "scale"), np.array(values)) for name, values in over.items()}
-        | {name: ("degree", [pair[k] for pair in best])
-           for k, name in enumerate(("best_scale", "least"))},
+        | {
+            name: ("degree", [pair[k] for pair in best])
+            for k, name in enumerate(("best_scale", "least"))
+        },
         coords={"degree": degrees, "scale": scales},
-    )  # fmt: skip
+    )
     for key, variable in dataset.variables.items():
         variable.attrs = about(TEXTS[str(key)])
     if progress:
@@ -114,15 +134,29 @@ def draw(dataset: xarray.Dataset) -> Figure:
     picture, (left, right) = sheet(dataset.title, caption, widths=(5.2, 5.2), height=4.8)
     for k, L in enumerate(dataset.degree.values):
         _draw_degree(left, right, dataset.sel(degree=L), k)
-    left.set(xscale="log", yscale="log", xlabel=r"scale $\lambda$",
-             ylabel=r"squared norm $\|\lambda A\|^2 + \|B/\lambda^L\|^2$")  # fmt: skip
-    right.set(xscale="log", yscale="log", ylim=(1e-18, None), xlabel=r"scale $\lambda$",
-              ylabel="relative change of the outputs")  # fmt: skip
+    left.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"scale $\lambda$",
+        ylabel=r"squared norm $\|\lambda A\|^2 + \|B/\lambda^L\|^2$",
+    )
+    right.set(
+        xscale="log",
+        yscale="log",
+        ylim=(1e-18, None),
+        xlabel=r"scale $\lambda$",
+        ylabel="relative change of the outputs",
+    )
     left.plot(
         [], [], "o", color="white", markeredgecolor=BLACK, label=r"least, foreseen at $\lambda_0$"
     )
-    right.axhline(np.finfo(float).eps, color=BLACK, linestyle=":", linewidth=1.2,
-                  label=typeset("rounding, 2.2e-16"))  # fmt: skip
+    right.axhline(
+        np.finfo(float).eps,
+        color=BLACK,
+        linestyle=":",
+        linewidth=1.2,
+        label=typeset("rounding, 2.2e-16"),
+    )
     right.plot([], [], color=GREY, linewidth=1.4, label="control, $B/\\lambda^{L + 1/2}$ instead")
     left.set_title(r"the norm of the layers $\lambda A$ and $B/\lambda^L$ moves by decades")
     right.set_title("their function stays, to rounding")
@@ -137,7 +171,8 @@ def _draw_degree(left: Axes, right: Axes, one: xarray.Dataset, k: int) -> None:
     told = rf"$L$ = {L:g}, $\lambda_0$ = {best:.3g}"
     left.plot(one.scale, one.squared_norm, line, color=colour, label=told)
     left.plot(best, float(one.least), "o", color=colour, markeredgecolor=BLACK, zorder=4)
-    right.plot(one.scale, one.change.where(one.change > 0), line, color=colour,
-               label=f"$L$ = {L:g}")  # fmt: skip
+    right.plot(
+        one.scale, one.change.where(one.change > 0), line, color=colour, label=f"$L$ = {L:g}"
+    )
     changed = one.wrong_change.where(one.wrong_change > 0)
     right.plot(one.scale, changed, line, color=GREY, linewidth=1.4)

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.figures.registry import Parameters
 
 if TYPE_CHECKING:
     import xarray
 
-    from tacit.bias.slow_flow import SlowFlow
-    from tacit.flows.penalties import Penalty
     from tacit.models.model import Model
     from tacit.problems.regression import Regression
+    from tacit.regularizers.penalty import Term
+    from tacit.solvers.slow_flow import SlowFlow
 
 
 class Recovery(abc.ABC):
@@ -38,7 +37,7 @@ class Recovery(abc.ABC):
 
     @property
     @abc.abstractmethod
-    def penalty(self) -> Penalty: ...
+    def penalty(self) -> Term: ...
 
     @abc.abstractmethod
     def model(self, start: float | Array) -> Model:
@@ -68,7 +67,7 @@ class Recovery(abc.ABC):
 
     def memorized(self, start: float) -> Array:
         """The least squares point nearest to `start` per entry."""
-        from tacit.bias.delay import least_squares_limit
+        from tacit.solvers.delay import least_squares_limit
 
         # the point does not depend on the step, which only has to be stable
         safe = 1 / float(np.linalg.norm(self.X, 2)) ** 2
@@ -79,16 +78,27 @@ class Recovery(abc.ABC):
         self, step: float, beta: float, start: float, record: Iterable[float]
     ) -> xarray.Dataset:
         """The dataset of N's descent with the penalty, at step 0 and the steps in `record`."""
-        from tacit.flows.subgradient import Subgradient
         from tacit.records import NumericalError
+        from tacit.training.descent.methods import Subgradient
+        from tacit.training.record import At
+        from tacit.training.stop import Steps
+        from tacit.training.train import train
 
         steps = sorted({round(k) for k in record})
-        method = Subgradient(step, steps[-1], self.penalty, beta, record=steps)
-        path = method.run(self.model(start), self.problem)
+        path = train(
+            self.model(start),
+            self.problem,
+            Subgradient(step),
+            penalty=beta * self.penalty,
+            stop=Steps(steps[-1]),
+            record=At(steps),
+        )
         if not path.outcome.ok:
             raise NumericalError(f"descent with step {step:g} and beta {beta:g}", path.outcome)
         found: xarray.Dataset = path.dataset.drop_attrs(deep=False).rename(time="record")
-        return found
+        # over all entries, also of a matrix, whose own test error is over the hidden ones
+        size = float(np.linalg.norm(self.truth))
+        return found.assign(test_error=(size * found.relative_error) ** 2)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,10 +113,10 @@ class SparseRecovery(Recovery):
         return self.problem.X
 
     @property
-    def penalty(self) -> Penalty:
-        from tacit.flows.penalties import AbsoluteSum
+    def penalty(self) -> Term:
+        from tacit.regularizers.norms import L1
 
-        return AbsoluteSum()
+        return L1()
 
     def model(self, start: float | Array) -> Model:
         from tacit.models.linear import LinearPredictor
@@ -114,13 +124,13 @@ class SparseRecovery(Recovery):
         return LinearPredictor(start)
 
     def slow(self, start: float) -> SlowFlow:
-        from tacit.bias.slow_flow import slow_flow
+        from tacit.solvers.slow_flow import slow_flow
 
         return slow_flow(self.X, self.memorized(start))
 
     def least(self) -> Array:
-        from tacit.bias.interpolate import interpolate
-        from tacit.bias.norms import L1
+        from tacit.regularizers.norms import L1
+        from tacit.solvers.interpolate import interpolate
 
         return interpolate(self.X, self.problem.y, L1()).beta
 
@@ -129,18 +139,6 @@ class SparseRecovery(Recovery):
 
     def dual(self, point: Array) -> float:
         return float(np.abs(point).max())
-
-
-def recovery(parameters: Parameters) -> Recovery:
-    """The recovery that the parameters name: of a sparse vector, or with a `rank` of a matrix."""
-    if "rank" in parameters:
-        from tacit.figures.notsawo_low_rank import low_rank_recovery
-
-        return low_rank_recovery(parameters)
-    from tacit.problems.recovery import sparse_recovery
-
-    names = ("samples", "dimension", "sparsity", "seed", "snr")
-    return SparseRecovery(sparse_recovery(**{name: parameters[name] for name in names}))
 
 
 def log_steps(last: float, per_decade: int) -> Array:

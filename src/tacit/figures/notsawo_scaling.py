@@ -9,7 +9,8 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.figures.cells import Values, cell_of, values_of, without
-from tacit.figures.notsawo_runs import Recovery, about, crossing, log_steps, recovery
+from tacit.figures.notsawo_low_rank import recovery
+from tacit.figures.notsawo_runs import Recovery, about, crossing, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
 from tacit.figures.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
 
@@ -18,26 +19,66 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from tacit.bias.slow_flow import SlowFlow
+    from tacit.solvers.slow_flow import SlowFlow
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8,
-              "start": 1e-6, "level": 1e-4, "steps": [0.01, 0.03, 0.1],
-              "betas": [1e-5, 1e-4, 1e-3, 1e-2], "points_per_decade": 20, "settle": 300.0,
-              "last": 100},
-    "paper": {"samples": 30, "dimension": 100, "sparsity": 5, "seed": 0, "snr": 1e8,
-              "start": 1e-6, "level": 1e-4, "steps": [0.005, 0.02, 0.1],
-              "betas": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1], "points_per_decade": 30,
-              "settle": 300.0, "last": 100},
-}  # fmt: skip
+    "quick": {
+        "samples": 30,
+        "dimension": 100,
+        "sparsity": 5,
+        "seed": 0,
+        "snr": 1e8,
+        "start": 1e-6,
+        "level": 1e-4,
+        "steps": [0.01, 0.03, 0.1],
+        "betas": [1e-5, 1e-4, 1e-3, 1e-2],
+        "points_per_decade": 20,
+        "settle": 300.0,
+        "last": 100,
+    },
+    "paper": {
+        "samples": 30,
+        "dimension": 100,
+        "sparsity": 5,
+        "seed": 0,
+        "snr": 1e8,
+        "start": 1e-6,
+        "level": 1e-4,
+        "steps": [0.005, 0.02, 0.1],
+        "betas": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
+        "points_per_decade": 30,
+        "settle": 300.0,
+        "last": 100,
+    },
+}
 NUCLEAR: dict[str, Parameters] = {
-    "quick": {"samples": 70, "dimension": 10, "rank": 2, "seed": 2, "start": 1e-6, "level": 1e-2,
-              "steps": [0.1, 0.4, 1.5], "betas": [1e-3, 3e-3, 1e-2, 1e-1],
-              "points_per_decade": 20, "settle": 300.0, "last": 100},
-    "paper": {"samples": 70, "dimension": 10, "rank": 2, "seed": 2, "start": 1e-6, "level": 1e-2,
-              "steps": [0.08, 0.35, 1.5], "betas": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
-              "points_per_decade": 30, "settle": 300.0, "last": 100},
-}  # fmt: skip
+    "quick": {
+        "samples": 70,
+        "dimension": 10,
+        "rank": 2,
+        "seed": 2,
+        "start": 1e-6,
+        "level": 1e-2,
+        "steps": [0.1, 0.4, 1.5],
+        "betas": [1e-3, 3e-3, 1e-2, 1e-1],
+        "points_per_decade": 20,
+        "settle": 300.0,
+        "last": 100,
+    },
+    "paper": {
+        "samples": 70,
+        "dimension": 10,
+        "rank": 2,
+        "seed": 2,
+        "start": 1e-6,
+        "level": 1e-2,
+        "steps": [0.08, 0.35, 1.5],
+        "betas": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1],
+        "points_per_decade": 30,
+        "settle": 300.0,
+        "last": 100,
+    },
+}
 MARKERS = "os^Dv*"
 ROUNDING = 1e-10  # of the truth: an error that is smaller is no noise
 TEXTS = {
@@ -80,10 +121,13 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
             progress(done, len(sizes) * len(betas))
     points = np.array([least, *(penalized(case, beta, least) for beta in betas)])
     noise, *left = case.sizes(points - case.truth)
-    scalars = {"tau": slow.reaches(case.truth, math.sqrt(parameters["level"])),
-               "distance": case.dual(slow.points[0] - case.truth), "noise_error": noise,
-               "truth_norm": case.sizes(case.truth[None])[0],
-               "level": parameters["level"]}  # fmt: skip
+    scalars = {
+        "tau": slow.reaches(case.truth, math.sqrt(parameters["level"])),
+        "distance": case.dual(slow.points[0] - case.truth),
+        "noise_error": noise,
+        "truth_norm": case.sizes(case.truth[None])[0],
+        "level": parameters["level"],
+    }
     pace = np.outer(sizes, betas)
     variables: dict[str, Any] = {name: (("alpha", "beta"), v) for name, v in found.items()}
     variables |= {"pace": (("alpha", "beta"), pace), "penalized_error": ("beta", left)}
@@ -154,13 +198,21 @@ def penalized(case: Recovery, beta: float, start: Array, steps: int = 4000) -> A
 
     From the interpolator of least norm it is near even for tiny beta, from zero it is far.
     """
-    from tacit.flows.proximal import Proximal
+    from tacit.training.descent.methods import Proximal
+    from tacit.training.record import At
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
 
-    step = 0.99 / float(np.linalg.norm(case.X, 2)) ** 2
-    method = Proximal(step, steps, case.penalty, beta, accelerated=True, record=[steps])
-    predictor = method.run(case.model(start), case.problem).predictor
-    assert predictor is not None
-    return predictor.ravel()
+    method = Proximal(0.99 / float(np.linalg.norm(case.X, 2)) ** 2, accelerated=True)
+    path = train(
+        case.model(start),
+        case.problem,
+        method,
+        penalty=beta * case.penalty,
+        stop=Steps(steps),
+        record=At([]),
+    )
+    return path.predictor.ravel()
 
 
 def fits(found: dict[str, Array], pace: Array, within: tuple[float, float]) -> dict[str, float]:
@@ -229,12 +281,28 @@ def _draw_times(axes: Axes, dataset: xarray.Dataset) -> None:
     _points(axes, dataset, dataset.pace.values, delay)
     reach = dataset.pace.values[np.isfinite(delay)]
     ends = np.array([reach.min() / 2, reach.max() * 2]) if len(reach) else np.ones(2)
-    axes.plot(ends, float(dataset.tau) / ends, color=BLACK, linewidth=1.4, zorder=1,
-              label=rf"slow phase, {float(dataset.tau):.3g}/$(\alpha\beta)$")  # fmt: skip
-    axes.plot(ends, float(dataset.distance) / ends, "--", color=ORANGE, zorder=1,
-              label=rf"source, ${SYMBOLS[dataset.norm][2]}/(\alpha\beta)$")  # fmt: skip
-    axes.set(xscale="log", yscale="log", xlabel=r"step times strength, $\alpha\beta$",
-             ylabel="delay $t_2 - t_1$ (steps)")  # fmt: skip
+    axes.plot(
+        ends,
+        float(dataset.tau) / ends,
+        color=BLACK,
+        linewidth=1.4,
+        zorder=1,
+        label=rf"slow phase, {float(dataset.tau):.3g}/$(\alpha\beta)$",
+    )
+    axes.plot(
+        ends,
+        float(dataset.distance) / ends,
+        "--",
+        color=ORANGE,
+        zorder=1,
+        label=rf"source, ${SYMBOLS[dataset.norm][2]}/(\alpha\beta)$",
+    )
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"step times strength, $\alpha\beta$",
+        ylabel="delay $t_2 - t_1$ (steps)",
+    )
     axes.set_title(f"(a) delay: exponent ${float(dataset.slope_t2):.3f}$ (source: $-1$)")
     axes.legend(loc="lower left")
 
@@ -245,8 +313,14 @@ def _draw_errors(axes: list[Axes], dataset: xarray.Dataset) -> None:
     beta = np.broadcast_to(dataset.beta.values, dataset.error.shape)
     _points(over_pace, dataset, dataset.pace.values, dataset.error.values, "-")
     _points(over_beta, dataset, beta, dataset.error.values)
-    over_beta.plot(dataset.beta, dataset.penalized_error, color=BLACK, linewidth=1.4, zorder=1,
-                   label=rf"exact minimiser of $g + \beta{penalty}$")  # fmt: skip
+    over_beta.plot(
+        dataset.beta,
+        dataset.penalized_error,
+        color=BLACK,
+        linewidth=1.4,
+        zorder=1,
+        label=rf"exact minimiser of $g + \beta{penalty}$",
+    )
     over_pace.set(xlabel=r"step times strength, $\alpha\beta$", ylabel=f"error left ${left}$")
     over_beta.set(xlabel=r"strength of the penalty, $\beta$", ylabel=f"error left ${left}$")
     over_pace.set_title(
@@ -257,8 +331,13 @@ def _draw_errors(axes: list[Axes], dataset: xarray.Dataset) -> None:
     )
     for one in axes:
         if float(dataset.noise_error) > ROUNDING * float(dataset.truth_norm):
-            one.axhline(float(dataset.noise_error), color=GREY, linestyle=":", linewidth=1.2,
-                        label=r"by noise alone, $\beta \to 0$")  # fmt: skip
+            one.axhline(
+                float(dataset.noise_error),
+                color=GREY,
+                linestyle=":",
+                linewidth=1.2,
+                label=r"by noise alone, $\beta \to 0$",
+            )
         one.set(xscale="log", yscale="log")
     over_beta.legend(loc="upper left")
 
@@ -266,6 +345,13 @@ def _draw_errors(axes: list[Axes], dataset: xarray.Dataset) -> None:
 def _points(axes: Axes, dataset: xarray.Dataset, x: Array, y: Array, line: str = "none") -> None:
     """One marker and colour for every step size."""
     for k, alpha in enumerate(dataset.alpha.values):
-        axes.plot(x[k], y[k], linestyle=line, marker=MARKERS[k % len(MARKERS)], markersize=6,
-                  linewidth=0.8, color=CYCLE[k % len(CYCLE)],
-                  label=rf"step $\alpha$ = {alpha:g}")  # fmt: skip
+        axes.plot(
+            x[k],
+            y[k],
+            linestyle=line,
+            marker=MARKERS[k % len(MARKERS)],
+            markersize=6,
+            linewidth=0.8,
+            color=CYCLE[k % len(CYCLE)],
+            label=rf"step $\alpha$ = {alpha:g}",
+        )

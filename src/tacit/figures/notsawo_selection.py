@@ -19,18 +19,45 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"dimension": 10, "rank": 2, "samples": [50, 60, 70, 80],
-              "shares": [0.0, 0.25, 0.5, 0.75, 1.0], "seeds": 5, "timed_samples": 70,
-              "euler": 5e-3, "shown_samples": 60, "shown_seed": 6,
-              "shown_shares": [0.0, 0.5, 0.75, 1.0], "step": 1.0, "beta": 1e-3, "start": 1e-6,
-              "steps": 40_000, "points_per_decade": 30, "solved": 1e-4, "level": 0.05},
-    "paper": {"dimension": 10, "rank": 2, "samples": [30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80,
-                                                      85, 90, 95, 100],
-              "shares": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], "seeds": 20,
-              "timed_samples": 70, "euler": 1e-3, "shown_samples": 60, "shown_seed": 6,
-              "shown_shares": [0.0, 0.5, 0.75, 1.0], "step": 1.0, "beta": 1e-5, "start": 1e-6,
-              "steps": 4_000_000, "points_per_decade": 60, "solved": 1e-4, "level": 0.05},
-}  # fmt: skip
+    "quick": {
+        "dimension": 10,
+        "rank": 2,
+        "samples": [50, 60, 70, 80],
+        "shares": [0.0, 0.25, 0.5, 0.75, 1.0],
+        "seeds": 5,
+        "timed_samples": 70,
+        "euler": 5e-3,
+        "shown_samples": 60,
+        "shown_seed": 6,
+        "shown_shares": [0.0, 0.5, 0.75, 1.0],
+        "step": 1.0,
+        "beta": 1e-3,
+        "start": 1e-6,
+        "steps": 40_000,
+        "points_per_decade": 30,
+        "solved": 1e-4,
+        "level": 0.05,
+    },
+    "paper": {
+        "dimension": 10,
+        "rank": 2,
+        "samples": [30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100],
+        "shares": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0],
+        "seeds": 20,
+        "timed_samples": 70,
+        "euler": 1e-3,
+        "shown_samples": 60,
+        "shown_seed": 6,
+        "shown_shares": [0.0, 0.5, 0.75, 1.0],
+        "step": 1.0,
+        "beta": 1e-5,
+        "start": 1e-6,
+        "steps": 4_000_000,
+        "points_per_decade": 60,
+        "solved": 1e-4,
+        "level": 0.05,
+    },
+}
 FOUND = 1e-6  # relative error of an interpolator that is the truth
 TEXTS = {
     "samples": "number N of entries that are seen",
@@ -65,16 +92,25 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
         if progress:
             progress(done, total)
     timed = parameters["timed_samples"]
-    delay = [[duration(chosen(parameters, seed, timed, tau), parameters) for seed in seeds]
-             for tau in every[1]]  # fmt: skip
+    delay = [
+        [duration(chosen(parameters, seed, timed, tau), parameters) for seed in seeds]
+        for tau in every[1]
+    ]
     runs = [trained(parameters, tau) for tau in parameters["shown_shares"]]
-    variables: dict[str, Any] = {"error": (("samples", "share", "seed"), error),
-                                 "fewest": (("samples", "share", "seed"), fewest),
-                                 "delay": (("share", "seed"), delay)}  # fmt: skip
+    variables: dict[str, Any] = {
+        "error": (("samples", "share", "seed"), error),
+        "fewest": (("samples", "share", "seed"), fewest),
+        "delay": (("share", "seed"), delay),
+    }
     variables |= {n: (("shown", "record"), np.array([run[n] for run in runs])) for n in CURVES}
     variables |= {n: ("shown", [run[n] for run in runs]) for n in TIMES}
-    places = {"samples": every[0], "share": every[1], "seed": list(seeds),
-              "shown": parameters["shown_shares"], "step": ("record", runs[0]["step"])}  # fmt: skip
+    places = {
+        "samples": every[0],
+        "share": every[1],
+        "seed": list(seeds),
+        "shown": parameters["shown_shares"],
+        "step": ("record", runs[0]["step"]),
+    }
     names = ("level", "solved", "rank", "timed_samples", "shown_samples")
     dataset = xarray.Dataset(variables, places, {name: parameters[name] for name in names})
     for key, variable in dataset.variables.items():
@@ -109,7 +145,9 @@ def chosen(parameters: Parameters, seed: int, samples: int, share: float) -> Low
 
     size = 2, parameters["dimension"], parameters["rank"]
     u, v = np.random.default_rng(seed).standard_normal(size)
-    problem = coherent_completion(u @ v.T, samples, share, seed=seed)
+    problem = coherent_completion(
+        samples=samples, truth=u @ v.T, tau=share, seed=seed, loss="half squares"
+    )
     return LowRankRecovery(problem, euler=parameters["euler"])
 
 
@@ -133,7 +171,7 @@ def duration(case: LowRankRecovery, parameters: Parameters) -> float:
 
 def trained(parameters: Parameters, share: float) -> dict[str, Any]:
     """One run by descent with its times, measured and foreseen."""
-    from tacit.bias.delay import memorization_steps
+    from tacit.solvers.delay import memorization_steps
 
     case = chosen(parameters, parameters["shown_seed"], parameters["shown_samples"], share)
     step, beta, solved = (parameters[name] for name in ("step", "beta", "solved"))
@@ -142,11 +180,14 @@ def trained(parameters: Parameters, share: float) -> dict[str, Any]:
     steps = run.step.values.astype(float)
     t1 = memorization_steps(case.X, case.problem.y, step, solved)
     return {
-        "step": steps, "loss": run.loss.values, "relative_error": run.relative_error.values,
-        "t1": np.ceil(crossing(steps, run.loss.values, solved)), "shown_fewest": scarcest(case),
+        "step": steps,
+        "loss": run.loss.values,
+        "relative_error": run.relative_error.values,
+        "t1": np.ceil(crossing(steps, run.loss.values, solved)),
+        "shown_fewest": scarcest(case),
         "t2": crossing(steps, run.relative_error.values, parameters["level"]),
         "t2_foreseen": t1 + duration(case, parameters) / (step * beta),
-    }  # fmt: skip
+    }
 
 
 def portions(dataset: xarray.Dataset) -> xarray.DataArray:
@@ -200,8 +241,9 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
     dark, small = float(mean.max()) / 2, 9 if mean.size <= 40 else 7
     for i, j in np.ndindex(mean.shape):
         colour = "white" if float(mean[i, j]) > dark else BLACK
-        axes.text(i, j, f"{int(found[i, j])}", ha="center", va="center", fontsize=small,
-                  color=colour)  # fmt: skip
+        axes.text(
+            i, j, f"{int(found[i, j])}", ha="center", va="center", fontsize=small, color=colour
+        )
     places = range(0, len(mean), 1 + len(mean) // 8)  # numbers need room
     axes.set_xticks(places, [str(dataset.samples.values[k]) for k in places])
     axes.set_yticks(range(dataset.sizes["share"]), [f"{t:g}" for t in dataset.share.values])
@@ -217,8 +259,9 @@ def _draw_delays(axes: Axes, dataset: xarray.Dataset) -> None:
     ever = np.isfinite(delay)
     top = 1.15 * float(delay[ever].max()) if ever.any() else 1.0
     shares = np.broadcast_to(dataset.share.values[:, None], delay.shape)
-    axes.plot(shares[ever], delay[ever], "o", color=BLUE, markersize=5, alpha=0.7,
-              label="one matrix")  # fmt: skip
+    axes.plot(
+        shares[ever], delay[ever], "o", color=BLUE, markersize=5, alpha=0.7, label="one matrix"
+    )
     axes.plot(dataset.share, dataset.delay.median("seed"), color=BLACK, label="median")
     axes.axhline(top, color=GREY, linewidth=0.9, linestyle=":")
     for share, row in zip(dataset.share.values, ever, strict=True):
@@ -237,8 +280,13 @@ def _draw_runs(axes: Axes, dataset: xarray.Dataset) -> None:
     for k, share in enumerate(dataset.shown.values):
         run, colour = dataset.isel(shown=k), CYCLE[k % len(CYCLE)]
         later = run.isel(record=np.flatnonzero(run.step.values > 0))
-        axes.plot(later.step, later.relative_error, color=colour, linewidth=2.6,
-                  label=_told(float(share), run, dataset.attrs["rank"]))  # fmt: skip
+        axes.plot(
+            later.step,
+            later.relative_error,
+            color=colour,
+            linewidth=2.6,
+            label=_told(float(share), run, dataset.attrs["rank"]),
+        )
         if math.isfinite(float(run.t2)):
             axes.plot(float(run.t2), dataset.level, "o", color=colour, markersize=8, zorder=4)
         if math.isfinite(float(run.t2_foreseen)):
@@ -246,11 +294,17 @@ def _draw_runs(axes: Axes, dataset: xarray.Dataset) -> None:
             place = float(run.t2_foreseen)
             axes.axvline(place, color=colour, linestyle=":", linewidth=1.8, label=text)
     t1 = float(dataset.t1.max())
-    axes.axvline(t1, color=GREY, linestyle="-.", linewidth=1.4,
-                 label=f"$t_1$ = {count(t1)}, all runs")  # fmt: skip
+    axes.axvline(
+        t1, color=GREY, linestyle="-.", linewidth=1.4, label=f"$t_1$ = {count(t1)}, all runs"
+    )
     axes.axhline(dataset.level, color=GREY, linewidth=0.9, label=f"level {dataset.level:g}")
-    axes.set(xscale="log", yscale="log", xlim=(0.8, float(dataset.step[-1])),
-             xlabel="steps of subgradient descent", ylabel="relative error")  # fmt: skip
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(0.8, float(dataset.step[-1])),
+        xlabel="steps of subgradient descent",
+        ylabel="relative error",
+    )
     axes.set_title(f"one matrix, $N$ = {dataset.shown_samples}: descent with the nuclear norm")
     axes.legend(loc="lower left", bbox_to_anchor=(0.05, 0.0))
 

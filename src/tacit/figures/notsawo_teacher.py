@@ -20,20 +20,52 @@ if TYPE_CHECKING:
 
 # sizes are inputs, hidden units and outputs of the teacher; the student has the same but `width`
 PRESETS: dict[str, Parameters] = {
-    "quick": {"samples": 60, "sizes": [30, 50, 1], "units": 3, "reads": 2,
-              "sobolev_samples": 60, "sobolev_sizes": [10, 10, 1], "sobolev_units": None,
-              "width": 50, "alpha": 1.0, "seed": 0, "betas": [0.1, 0.03, 0.01], "step": 3e-3,
-              "steps": 5000, "other_step": 1e-3, "reach": 0.6, "level": 0.05,
-              "descent": [[4e-3, 0.1], [4e-3, 0.03], [4e-3, 0.01], [2e-3, 0.1]]},
-    "paper": {"samples": 100, "sizes": [100, 500, 2], "units": 5, "reads": 3,
-              "sobolev_samples": 100, "sobolev_sizes": [100, 500, 2], "sobolev_units": 10,
-              "width": 500, "alpha": 1.0, "seed": 0, "betas": [0.3, 0.1, 0.03], "step": 3e-3,
-              "steps": 2000, "other_step": 2e-3, "descent": [[4e-4, 0.6], [4e-4, 0.3]],
-              "reach": 1.5, "level": 0.1},
-}  # fmt: skip
+    "quick": {
+        "samples": 60,
+        "sizes": [30, 50, 1],
+        "units": 3,
+        "reads": 2,
+        "sobolev_samples": 60,
+        "sobolev_sizes": [10, 10, 1],
+        "sobolev_units": None,
+        "width": 50,
+        "alpha": 1.0,
+        "seed": 0,
+        "betas": [0.1, 0.03, 0.01],
+        "step": 3e-3,
+        "steps": 5000,
+        "other_step": 1e-3,
+        "reach": 0.6,
+        "level": 0.05,
+        "descent": [[4e-3, 0.1], [4e-3, 0.03], [4e-3, 0.01], [2e-3, 0.1]],
+    },
+    "paper": {
+        "samples": 100,
+        "sizes": [100, 500, 2],
+        "units": 5,
+        "reads": 3,
+        "sobolev_samples": 100,
+        "sobolev_sizes": [100, 500, 2],
+        "sobolev_units": 10,
+        "width": 500,
+        "alpha": 1.0,
+        "seed": 0,
+        "betas": [0.3, 0.1, 0.03],
+        "step": 3e-3,
+        "steps": 2000,
+        "other_step": 2e-3,
+        "descent": [[4e-4, 0.6], [4e-4, 0.3]],
+        "reach": 1.5,
+        "level": 0.1,
+    },
+}
 KINDS = ("l1", "sobolev")
-NAMES = {"none": "no penalty", "l2": "squared $\\ell_2$ norm", "dense": "$\\ell_1$, dense teacher",
-         "shuffled": "derivatives of other samples"}  # fmt: skip
+NAMES = {
+    "none": "no penalty",
+    "l2": "squared $\\ell_2$ norm",
+    "dense": "$\\ell_1$, dense teacher",
+    "shuffled": "derivatives of other samples",
+}
 TEXTS = {
     "beta": "strength of the penalty",
     "pair": "number of the pair of step size and beta of subgradient descent",
@@ -89,10 +121,12 @@ def _part(kind: str, parameters: Parameters) -> dict[str, Any]:
         "step": ("time", row[0].step),
         "train": (("beta", "time"), np.array([one.train for one in row])),
         "test": (("beta", "time"), np.array([one.test for one in row])),
-        "t1": ("beta", times(row, "t1")), "t2": ("beta", t2), "slower": ("beta", late),
+        "t1": ("beta", times(row, "t1")),
+        "t2": ("beta", t2),
+        "slower": ("beta", late),
         "slope": ((), fitted(np.array(betas), t2)),
         "slope_step": ((), _mean(np.log(t2 / late) / ratio)),
-    }  # fmt: skip
+    }
     found |= {f"{name}_test": ("time", one.test) for name, one in others.items()}
     return {f"{kind}_{name}": value for name, value in found.items()}
 
@@ -109,8 +143,11 @@ def _descents(parameters: Parameters) -> dict[str, Any]:
     penalty = own_penalty("l1", taught)
     t2 = times([taught.descent(penalty, beta, step) for step, beta in pairs], "t2")
     pace = np.array([step * beta for step, beta in pairs])
-    return {"pace": ("pair", pace), "descent_t2": ("pair", t2),
-            "slope_descent": ((), fitted(pace, t2))}  # fmt: skip
+    return {
+        "pace": ("pair", pace),
+        "descent_t2": ("pair", t2),
+        "slope_descent": ((), fitted(pace, t2)),
+    }
 
 
 def summary(dataset: xarray.Dataset) -> str:
@@ -144,8 +181,10 @@ def draw(dataset: xarray.Dataset) -> Figure:
     for one in (left, right):
         one.remove()
     grid = picture.add_gridspec(2, 2, height_ratios=(1.25, 1))
-    titles = {"l1": r"$\ell_1$ penalty, teacher with sparse weights",
-              "sobolev": "penalty on wrong first derivatives (Sobolev)"}  # fmt: skip
+    titles = {
+        "l1": r"$\ell_1$ penalty, teacher with sparse weights",
+        "sobolev": "penalty on wrong first derivatives (Sobolev)",
+    }
     for place, kind in enumerate(KINDS):
         above = picture.add_subplot(grid[0, place])
         _courses(above, dataset, kind)
@@ -166,40 +205,70 @@ def _courses(axes: Axes, dataset: xarray.Dataset, kind: str) -> None:
         axes.plot(one["t1"], dataset.level, "o", color=colour, markersize=7, zorder=4)
         axes.plot(one["t2"], dataset.level, "*", color=colour, markersize=14, zorder=4)
     for name, line in zip(OTHERS[kind], ("-", ":", "-."), strict=False):
-        axes.plot(steps, dataset[f"{kind}_{name}_test"].values[after], line, color=GREY,
-                  linewidth=1.6, label=NAMES[name], zorder=1)  # fmt: skip
+        axes.plot(
+            steps,
+            dataset[f"{kind}_{name}_test"].values[after],
+            line,
+            color=GREY,
+            linewidth=1.6,
+            label=NAMES[name],
+            zorder=1,
+        )
     axes.plot([], [], "--", color=BLACK, linewidth=1, label="training error")
     axes.axhline(
         dataset.level, color=GREY, linewidth=0.9, zorder=1, label=f"level {dataset.level:g}"
     )
     axes.plot([], [], "ok", label="$t_1$: training at the level", markersize=6)
     axes.plot([], [], "*k", label="$t_2$: test at the level", markersize=11)
-    axes.set(xscale="log", yscale="log", xlabel="steps of Adam", xlim=(1, steps[-1]),
-             ylim=(1e-4, None), ylabel="error over the variance of the labels")  # fmt: skip
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel="steps of Adam",
+        xlim=(1, steps[-1]),
+        ylim=(1e-4, None),
+        ylabel="error over the variance of the labels",
+    )
     axes.legend(loc="lower left", fontsize=8)
 
 
 def _scaling(axes: Axes, dataset: xarray.Dataset, kind: str) -> None:
     """t2 over step times beta, for both step sizes of Adam and for descent."""
     for name, step, marker in (("t2", dataset.step, "o"), ("slower", dataset.other_step, "s")):
-        axes.plot(step * dataset.beta, dataset[f"{kind}_{name}"], marker=marker, linestyle=":",
-                  linewidth=1, color=CYCLE[3 if marker == "o" else 4],
-                  label=rf"Adam, step $\alpha$ = {step:g}")  # fmt: skip
-    words = (f"Adam: exponent ${float(dataset[f'{kind}_slope']):.2f}$ in $\\beta$, "
-             f"${float(dataset[f'{kind}_slope_step']):.2f}$ in the step")  # fmt: skip
+        axes.plot(
+            step * dataset.beta,
+            dataset[f"{kind}_{name}"],
+            marker=marker,
+            linestyle=":",
+            linewidth=1,
+            color=CYCLE[3 if marker == "o" else 4],
+            label=rf"Adam, step $\alpha$ = {step:g}",
+        )
+    words = (
+        f"Adam: exponent ${float(dataset[f'{kind}_slope']):.2f}$ in $\\beta$, "
+        f"${float(dataset[f'{kind}_slope_step']):.2f}$ in the step"
+    )
     if kind == "l1":
         pace, t2 = dataset.pace.values, dataset.descent_t2.values
         axes.plot(pace, t2, "^", color=BLACK, markersize=8, label="subgradient descent")
         factor = np.exp(np.nanmean(np.log(pace * t2))) if np.isfinite(t2).any() else math.nan
         span = np.array([pace.min(), pace.max()])
-        axes.plot(span, factor / span, color=BLACK, linewidth=1,
-                  label=rf"$t_2 = {factor:.2g} / (\alpha\beta)$")  # fmt: skip
+        axes.plot(
+            span,
+            factor / span,
+            color=BLACK,
+            linewidth=1,
+            label=rf"$t_2 = {factor:.2g} / (\alpha\beta)$",
+        )
         words += (
             f"\ndescent: ${float(dataset.slope_descent):.2f}$ in $\\alpha\\beta$ (source: $-1$)"
         )
     axes.set_title(words, fontsize=9)
-    axes.set(xscale="log", yscale="log", xlabel=r"step times strength, $\alpha\beta$",
-             ylabel="$t_2$ (steps)")  # fmt: skip
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"step times strength, $\alpha\beta$",
+        ylabel="$t_2$ (steps)",
+    )
     for ticks in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         ticks(_plain_steps)
     axes.legend(loc="upper right", fontsize=8)

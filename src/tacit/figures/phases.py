@@ -10,14 +10,15 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.figures.excess import least_norm, relative_excess
-from tacit.figures.notsawo_runs import Recovery, crossing, log_steps, recovery
+from tacit.figures.notsawo_low_rank import recovery
+from tacit.figures.notsawo_runs import Recovery, crossing, log_steps
 from tacit.figures.notsawo_scaling import penalized
 from tacit.figures.trajectories import follow
-from tacit.probes.directions import angle
+from tacit.measures.directions import angle
 
 if TYPE_CHECKING:
-    from tacit.bias.slow_flow import SlowFlow
     from tacit.problems.classification import Classification
+    from tacit.solvers.slow_flow import SlowFlow
 
 Given = tuple[int, int, int, int, float]  # samples, dimension, sparsity, seed, snr
 
@@ -31,10 +32,10 @@ def accuracy_cell(
     the kernel regime, 0 the l1 max margin. `foreseen` is the same of argmin Q_mu at
     mu = alpha^D / accuracy, `gap` the angle between both directions in degrees. # M theorem 6
     """
-    from tacit.bias.max_margin import max_margin
-    from tacit.bias.norms import L2
-    from tacit.bias.q import Q
     from tacit.problems.classification import three_points
+    from tacit.regularizers.norms import L2
+    from tacit.regularizers.q import Q
+    from tacit.solvers.max_margin import max_margin
 
     problem, mu = three_points(points), alpha**depth / accuracy
     path = follow(problem, depth, alpha, np.array([accuracy]), rtol)
@@ -54,9 +55,19 @@ def _excess(problem: Classification, beta: Array) -> float:
 
 
 def step_cell(
-    step_size: float, beta: float, seed: int, *, samples: int, dimension: int, sparsity: int,
-    snr: float, start: float, level: float, budget: int, points_per_decade: int,
-) -> dict[str, Any]:  # fmt: skip
+    step_size: float,
+    beta: float,
+    seed: int,
+    *,
+    samples: int,
+    dimension: int,
+    sparsity: int,
+    snr: float,
+    start: float,
+    level: float,
+    budget: int,
+    points_per_decade: int,
+) -> dict[str, Any]:
     """When subgradient descent with beta |a|_1 finds the sparse truth; NumericalError: it diverged.
 
     `step_size` is in units of 2/sigma_max(X^T X), beyond which descent diverges. `t1` and `t2` are
@@ -65,16 +76,24 @@ def step_cell(
     (step beta), and `rest` is |a - a*|^2 of the exact minimiser: where that is above the level, no
     small step brings the run to rest below it. The curves are those of the run.
     """
-    from tacit.flows.subgradient import Subgradient
     from tacit.records import Kind, NumericalError
+    from tacit.training.descent.methods import Subgradient
+    from tacit.training.record import At
+    from tacit.training.stop import Below, Steps
+    from tacit.training.train import train
 
     given = (samples, dimension, sparsity, seed, snr)
     case, slow = _case(given, start)
     step = step_size * 2 / float(np.linalg.norm(case.X, 2)) ** 2
     steps = log_steps(budget, points_per_decade).astype(int).tolist()
-    method = Subgradient(step, steps[-1], case.penalty, beta, record=steps, check=False,
-                         until={"test_error": level})  # fmt: skip
-    path = method.run(case.model(start), case.problem)
+    path = train(
+        case.model(start),
+        case.problem,
+        Subgradient(step, check=False),
+        penalty=beta * case.penalty,
+        stop=[Steps(steps[-1]), Below("test_error", level)],
+        record=At(steps),
+    )
     if path.outcome.kind is Kind.DIVERGED:
         raise NumericalError(f"step {step:g}, beta {beta:g}", path.outcome)
     run, pace = path.dataset, step * beta

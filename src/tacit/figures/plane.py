@@ -24,8 +24,14 @@ CROSS: Style = {"color": GREY, "linewidth": 0.9, "linestyle": ":", "zorder": 2}
 
 def _mark(marker: str, colour: str, size: float, zorder: int) -> Style:
     edge = {"markeredgecolor": BLACK, "markeredgewidth": 0.8}
-    return {"marker": marker, "linestyle": "none", "color": colour, "markersize": size,
-            "zorder": zorder, **edge}  # fmt: skip
+    return {
+        "marker": marker,
+        "linestyle": "none",
+        "color": colour,
+        "markersize": size,
+        "zorder": zorder,
+        **edge,
+    }
 
 
 SQUARE = _mark("s", PURPLE, 6, 6)

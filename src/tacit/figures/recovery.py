@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
-    from tacit.bias.solution import Solution
+    from tacit.solvers.solution import Solution
 
 PLANTED = ("dimension", "sparsity", "noise")  # parameters of the problem
 SOUGHT = (*PLANTED, "level", "log10_mu_range", "per_decade")  # and of the search down the scales
@@ -40,7 +40,7 @@ def largest_log_mu(
     `log_mus` falls. Between the last failing and the first passing value the logarithm of the
     error is taken as linear in the logarithm of the scale.
     """
-    from tacit.bias.interpolate import interpolate_path
+    from tacit.solvers.interpolation_path import interpolate_path
 
     def log_error(solution: Solution) -> float:
         return float(np.log(population_error(solution.beta, truth)))
@@ -61,8 +61,8 @@ def largest_log_mu(
 
 def l1_error(X: Array, y: Array, truth: Array) -> float:
     """Population error of the interpolating predictor of least l1 norm, NaN if none was found."""
-    from tacit.bias.interpolate import interpolate
-    from tacit.bias.norms import L1
+    from tacit.regularizers.norms import L1
+    from tacit.solvers.interpolate import interpolate
 
     solution = interpolate(X, y, L1(), throw=False)
     return float(population_error(solution.beta, truth)) if solution.outcome.ok else np.nan
@@ -82,8 +82,8 @@ def predictor(parameters: Parameters) -> Values:
 
     It is the minimiser of Q among the interpolating predictors of the first of `drawn` samples.
     """
-    from tacit.bias.interpolate import interpolate
-    from tacit.bias.q import Q
+    from tacit.regularizers.q import Q
+    from tacit.solvers.interpolate import interpolate
 
     X, y, truth = _first_samples(parameters)
     depth = parameters["depth"]
@@ -158,19 +158,23 @@ def _empty(parameters: Parameters, depths: Sequence[int]) -> xarray.Dataset:
         "depth": (list(depths), "depth D", "1"),
         "sample_size": (list(parameters["sample_sizes"]), samples, "samples"),
         "l1_sample_size": (
-            list(range(*parameters["l1_sample_sizes"])), f"{samples} of the l1 predictor", "samples"
+            list(range(*parameters["l1_sample_sizes"])),
+            f"{samples} of the l1 predictor",
+            "samples",
         ),
         "seed": (list(range(parameters["seeds"])), "seed", "1"),
-    }  # fmt: skip
+    }
     shapes = {"log_mu": ("depth", "sample_size", "seed"), "l1_error": ("l1_sample_size", "seed")}
     dataset = xarray.Dataset(
-        {name: (dims, np.full([len(labels[d][0]) for d in dims], np.nan))
-         for name, dims in shapes.items()},
+        {
+            name: (dims, np.full([len(labels[d][0]) for d in dims], np.nan))
+            for name, dims in shapes.items()
+        },
         coords={
             name: (name, values, {"long_name": text, "units": unit})
             for name, (values, text, unit) in labels.items()
         },
-    )  # fmt: skip
+    )
     name = "log of the largest alpha^D with population error <= level (-inf: there is none)"
     dataset.log_mu.attrs.update(long_name=name, units="1")
     dataset.l1_error.attrs.update(long_name="population error of the l1 predictor", units="1")

@@ -86,8 +86,11 @@ def _between(x: Array, y: Array, values: Array) -> Array:
     places = np.meshgrid(y, x, indexing="ij")
     scale = np.ptp(y) or 1.0, np.ptp(x) or 1.0
     try:
-        filled = griddata((y[rows] / scale[0], x[columns] / scale[1]), values[known],
-                          (places[0] / scale[0], places[1] / scale[1]))  # fmt: skip
+        filled = griddata(
+            (y[rows] / scale[0], x[columns] / scale[1]),
+            values[known],
+            (places[0] / scale[0], places[1] / scale[1]),
+        )
     except QhullError:  # all known cells lie on one line, with nothing between them
         return values
     return np.where(known, values, filled)

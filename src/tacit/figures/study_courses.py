@@ -59,9 +59,14 @@ def _courses(
         return [("", CYCLE[0], _lines(data, name))]
     places = some(data.sizes[dim], MOST)
     colours = colours_of(data, dim, len(places))
-    return [(f"{short(data, dim, 24)} = {number(data[dim].values[k])}", colour,
-             _lines(data.isel({dim: k}), name))
-            for k, colour in zip(places, colours, strict=True)]  # fmt: skip
+    return [
+        (
+            f"{short(data, dim, 24)} = {number(data[dim].values[k])}",
+            colour,
+            _lines(data.isel({dim: k}), name),
+        )
+        for k, colour in zip(places, colours, strict=True)
+    ]
 
 
 def _lines(data: xarray.Dataset, name: str) -> list[tuple[Array, Array]]:
@@ -84,9 +89,11 @@ def _clock(data: xarray.Dataset, name: str) -> str | None:
 
 def _count(data: xarray.Dataset, name: str) -> Array:
     dim = str(data[name].dims[-1])
-    return np.asarray(data[dim].values, dtype=float) if dim in data.coords else np.arange(
-        data.sizes[dim], dtype=float
-    )  # fmt: skip
+    return (
+        np.asarray(data[dim].values, dtype=float)
+        if dim in data.coords
+        else np.arange(data.sizes[dim], dtype=float)
+    )
 
 
 def _over(data: xarray.Dataset, name: str) -> str:

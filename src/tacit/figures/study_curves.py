@@ -53,9 +53,14 @@ def curves_of(data: xarray.Dataset, plan: Plan) -> list[tuple[str, Any, Layer]]:
         return [("", CYCLE[0], layer(data, plan.colour, dims))]
     places = some(data.sizes[plan.lines], MOST)
     colours = colours_of(data, plan.lines, len(places))
-    return [(f"{short(data, plan.lines, 24)} = {number(data[plan.lines].values[k])}", colour,
-             layer(data.isel({plan.lines: k}), plan.colour, dims))
-            for k, colour in zip(places, colours, strict=True)]  # fmt: skip
+    return [
+        (
+            f"{short(data, plan.lines, 24)} = {number(data[plan.lines].values[k])}",
+            colour,
+            layer(data.isel({plan.lines: k}), plan.colour, dims),
+        )
+        for k, colour in zip(places, colours, strict=True)
+    ]
 
 
 def colours_of(data: xarray.Dataset, dim: str, count: int) -> list[Any]:
@@ -105,9 +110,17 @@ def _failures(axes: Axes, x: Ruler, found: list[Layer], word: str) -> dict[str, 
     failed = np.logical_or.reduce([part.failed | part.partly for part in found])
     if not failed.any():
         return {}
-    (drawn,) = axes.plot(x.at[failed], np.full(failed.sum(), 0.03), "x", color=BLACK, markersize=8,
-                         markeredgewidth=1.8, transform=axes.get_xaxis_transform(), zorder=5,
-                         label=word)  # fmt: skip
+    (drawn,) = axes.plot(
+        x.at[failed],
+        np.full(failed.sum(), 0.03),
+        "x",
+        color=BLACK,
+        markersize=8,
+        markeredgewidth=1.8,
+        transform=axes.get_xaxis_transform(),
+        zorder=5,
+        label=word,
+    )
     return {"failed": drawn}
 
 

@@ -65,8 +65,9 @@ def shades(values: Array, plan: Plan) -> tuple[Any, str]:
 def _mesh(axes: Axes, x: Ruler, y: Ruler, found: Layer, norm: Any) -> Any:
     """The cells, each around its value; those without a number stay blank."""
     drawn = np.ma.masked_where(~_seen(found, norm), found.value)
-    return axes.pcolormesh(x.edges, y.edges, drawn, cmap=MAP, norm=norm, shading="flat",
-                           rasterized=True)  # fmt: skip
+    return axes.pcolormesh(
+        x.edges, y.edges, drawn, cmap=MAP, norm=norm, shading="flat", rasterized=True
+    )
 
 
 def _seen(found: Layer, norm: Any) -> Flags:
@@ -83,8 +84,14 @@ def _marks(axes: Axes, x: Ruler, y: Ruler, found: Layer, norm: Any) -> list[Any]
     if not found.partly.any():
         return handles
     rows, columns = np.nonzero(found.partly)
-    style: Any = {"marker": "x", "color": BLACK, "linestyle": "none", "markersize": 6,
-                  "markeredgewidth": 1.6, "label": "some seeds failed"}  # fmt: skip
+    style: Any = {
+        "marker": "x",
+        "color": BLACK,
+        "linestyle": "none",
+        "markersize": 6,
+        "markeredgewidth": 1.6,
+        "label": "some seeds failed",
+    }
     return [*handles, *axes.plot(x.at[columns], y.at[rows], zorder=3, **style)]
 
 
@@ -99,8 +106,10 @@ def _hatch(
         return []
     style: Any = {"edgecolor": GREY, "linewidth": 0.0, "hatch": hatch}
     a, b = x.edges, y.edges
-    boxes = [Rectangle((a[j], b[i]), a[j + 1] - a[j], b[i + 1] - b[i])
-             for i, j in zip(*np.nonzero(where), strict=True)]  # fmt: skip
+    boxes = [
+        Rectangle((a[j], b[i]), a[j + 1] - a[j], b[i + 1] - b[i])
+        for i, j in zip(*np.nonzero(where), strict=True)
+    ]
     ground = [PALE if filled[place] else "none" for place in zip(*np.nonzero(where), strict=True)]
     marks = PatchCollection(boxes, facecolor=ground, zorder=2, **style)
     axes.add_collection(marks, autolim=False)

@@ -27,8 +27,13 @@ def panels(study: Study, plan: Plan) -> list[tuple[str, xarray.Dataset]]:
     data = study.data.isel(dict.fromkeys(plan.fixed, 0))
     if plan.panels is None:
         return [("", data)]
-    return [(f"{short(data, plan.panels)} = {number(data[plan.panels].values[k])}",
-             data.isel({plan.panels: k})) for k in some(data.sizes[plan.panels], MOST)]  # fmt: skip
+    return [
+        (
+            f"{short(data, plan.panels)} = {number(data[plan.panels].values[k])}",
+            data.isel({plan.panels: k}),
+        )
+        for k in some(data.sizes[plan.panels], MOST)
+    ]
 
 
 def some(count: int, most: int) -> list[int]:

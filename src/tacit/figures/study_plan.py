@@ -66,21 +66,34 @@ class Study:
     @property
     def numbers(self) -> list[str]:
         """The variables with one number a cell, those that the study itself names first."""
-        every = [str(name) for name, variable in self.data.data_vars.items()
-                 if variable.dims == self.data.status.dims and variable.dtype.kind in "fiub"
-                 and name not in (BRACKET if self.table.get("threshold") else ())]  # fmt: skip
-        wanted = [(self.table.get("refine") or {}).get("measure"), *self.table.get("record", ()),
-                  *self.table.get("labels", {})]  # fmt: skip
+        every = [
+            str(name)
+            for name, variable in self.data.data_vars.items()
+            if variable.dims == self.data.status.dims
+            and variable.dtype.kind in "fiub"
+            and name not in (BRACKET if self.table.get("threshold") else ())
+        ]
+        wanted = [
+            (self.table.get("refine") or {}).get("measure"),
+            *self.table.get("final", ()),
+            *self.table.get("labels", {}),
+        ]
         return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
 
     @property
     def rows(self) -> list[str]:
         """The variables with one row of numbers a cell, but for clocks."""
-        every = [str(name) for name, variable in self.data.data_vars.items()
-                 if len(variable.dims) == len(self.dims) + 1 and variable.dtype.kind in "fiub"
-                 and name not in (*CLOCKS, "tried")]  # fmt: skip
-        wanted = [*(f"trajectory_{name}" for name in self.table.get("trajectory", ())),
-                  *self.table.get("labels", {})]  # fmt: skip
+        every = [
+            str(name)
+            for name, variable in self.data.data_vars.items()
+            if len(variable.dims) == len(self.dims) + 1
+            and variable.dtype.kind in "fiub"
+            and name not in (*CLOCKS, "tried")
+        ]
+        wanted = [
+            *(f"trajectory_{name}" for name in self.table.get("trajectory", ())),
+            *self.table.get("labels", {}),
+        ]
         return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
 
 
@@ -97,11 +110,22 @@ def plan_of(study: Study, colour: str | None = None) -> Plan:
     chosen = colour or table.get("colour") or study.numbers[0]
     axes = _axes(study, table)
     if colour is not None:
-        return Plan(study.who, chosen, **axes, contours=table.get("contours", {}),
-                    title=named(study.data, colour))  # fmt: skip
+        return Plan(
+            study.who,
+            chosen,
+            **axes,
+            contours=table.get("contours", {}),
+            title=named(study.data, colour),
+        )
     ends = tuple(table["range"]) if "range" in table else None
-    return Plan(study.who, chosen, **axes, contours=table.get("contours", {}), range=ends,
-                log=table.get("log"))  # fmt: skip
+    return Plan(
+        study.who,
+        chosen,
+        **axes,
+        contours=table.get("contours", {}),
+        range=ends,
+        log=table.get("log"),
+    )
 
 
 def _nothing(study: Study) -> str:

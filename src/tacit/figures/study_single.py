@@ -21,8 +21,14 @@ def draw_single(study: Study) -> Figure:
     figure, (axes,) = blank(study, Plan(study.who, names[0]), 1)
     figure.set_size_inches(5.8, 1.5 + 0.3 * len(names))
     axes.axis("off")
-    rows = [[plain(name, 24), number(study.data[name].values.item()),
-             plain(label(study.data, name, 400), 46)] for name in names]  # fmt: skip
+    rows = [
+        [
+            plain(name, 24),
+            number(study.data[name].values.item()),
+            plain(label(study.data, name, 400), 46),
+        ]
+        for name in names
+    ]
     style: Any = {"cellLoc": "left", "colLoc": "left", "colWidths": [0.28, 0.16, 0.56]}
     table = axes.table(
         rows, colLabels=["result", "value", "meaning"], loc="upper left", edges="B", **style

@@ -77,8 +77,15 @@ def rule_of(study: Study) -> str:
 def draw_trials(study: Study, title: str = "") -> Figure:
     """The measure at every value that was tried, with the level and the threshold."""
     table = study.table["threshold"]
-    figure = draw_courses(study, "measured", title, "Dots: what was tried; dashed: the level.",
-                          linestyle="none", marker="o", markersize=5)  # fmt: skip
+    figure = draw_courses(
+        study,
+        "measured",
+        title,
+        "Dots: what was tried; dashed: the level.",
+        linestyle="none",
+        marker="o",
+        markersize=5,
+    )
     axes = figure.axes[0]
     axes.axhline(table.get("below", table.get("above")), color=GREY, linestyle="--", linewidth=1.2)
     if not study.long and np.isfinite(found := study.data.get("threshold", np.nan)).any():

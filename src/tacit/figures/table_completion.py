@@ -84,10 +84,10 @@ def limits(mirrored: Completion) -> Limits:
     At U = V = alpha I every entry has a tangent feature of its own, so the kernel interpolant is
     the one of least Frobenius norm: zero wherever nothing was seen.
     """
-    from tacit.bias.matrix_interpolate import interpolate_matrix
-    from tacit.bias.spectral import Frobenius, Nuclear
+    from tacit.regularizers.spectral import Frobenius, Nuclear
+    from tacit.solvers.interpolate import interpolate
 
-    kernel, nuclear = (interpolate_matrix(mirrored, norm) for norm in (Frobenius(), Nuclear()))
+    kernel, nuclear = (interpolate(mirrored, norm) for norm in (Frobenius(), Nuclear()))
     certificate = max(nuclear.residual, nuclear.kkt)
     return Limits(kernel.matrix, nuclear.matrix, nuclear.value, certificate)
 
@@ -115,11 +115,11 @@ def completed(parameters: Parameters, progress: Progress | None = None) -> xarra
     from tacit.models.factorization import DifferenceFactorization
     from tacit.problems.matrices import multiplication_table
 
-    where = (parameters["dimension"], seen_pairs(parameters["fraction"]), parameters["seed"])
-    problem = multiplication_table(*where, mirrored=False)
+    where = {"fraction": seen_pairs(parameters["fraction"]), "seed": parameters["seed"]}
+    problem = multiplication_table(parameters["dimension"], **where, mirrored=False)
     known, model = (
-        limits(multiplication_table(*where)),
-        DifferenceFactorization(parameters["alpha"]),
+        limits(multiplication_table(parameters["dimension"], **where)),
+        DifferenceFactorization(alpha=parameters["alpha"]),
     )
     runs = []
     for done, decay in enumerate(parameters["decays"], start=1):
@@ -138,12 +138,15 @@ def completed(parameters: Parameters, progress: Progress | None = None) -> xarra
 
 
 def _run(
-    model: DifferenceFactorization, problem: Completion, known: Limits, decay: float,
+    model: DifferenceFactorization,
+    problem: Completion,
+    known: Limits,
+    decay: float,
     parameters: Parameters,
-) -> xarray.Dataset:  # fmt: skip
+) -> xarray.Dataset:
     """One run in the time of the mean loss, what was foreseen and when it jumped."""
-    from tacit.probes.forecast import forecast
-    from tacit.probes.grokking import grokking
+    from tacit.measures.forecast import forecast
+    from tacit.measures.grokking import grokking
 
     mean = MeanLoss(problem.samples, decay)
     foreseen = forecast(model, problem, mean.rate)  # before training
@@ -166,18 +169,19 @@ def _trained(
     model: DifferenceFactorization, problem: Completion, mean: MeanLoss, parameters: Parameters
 ) -> xarray.Dataset:
     """The recorded path, half of its records log-spaced and half evenly spaced."""
-    from tacit.flows.decay import WeightDecay
-    from tacit.flows.parameter import ParameterFlow
     from tacit.records import NumericalError
+    from tacit.training.exact.parameter import ParameterFlow
+    from tacit.training.record import At
+    from tacit.training.stop import Time
+    from tacit.training.train import train
 
     last, half = parameters["end"] / mean.rate, parameters["records"] // 2
     first = 1e-2 / model.alpha**2  # the kernel's eigenvalues are of order alpha^2
-    times = np.append(np.geomspace(first, last / half, half, endpoint=False),
-                      np.linspace(last / half, last, half))  # fmt: skip
-    flow = ParameterFlow(t_max=last, rtol=parameters["rtol"], record=tuple(times[:-1]),
-                         points_per_decade=1)  # fmt: skip
-    decayed: Any = WeightDecay(flow, mean.rate)  # flows are typed for vectors only
-    path = decayed.run(model, problem)
+    times = np.append(
+        np.geomspace(first, last / half, half, endpoint=False), np.linspace(last / half, last, half)
+    )
+    flow = ParameterFlow(rtol=parameters["rtol"], weight_decay=mean.rate)
+    path = train(model, problem, flow, stop=Time(last), record=At(times=times[:-1]))
     if not path.outcome.ok:
         raise NumericalError(f"L-F3a, decay {mean.decay:g}", path.outcome)
     t = path.dataset.t.values
@@ -185,9 +189,12 @@ def _trained(
 
 
 def _curves(
-    path: xarray.Dataset, model: DifferenceFactorization, problem: Completion, known: Limits,
+    path: xarray.Dataset,
+    model: DifferenceFactorization,
+    problem: Completion,
+    known: Limits,
     mean: MeanLoss,
-) -> xarray.Dataset:  # fmt: skip
+) -> xarray.Dataset:
     """Everything that is drawn over time."""
     import xarray
 

@@ -45,8 +45,20 @@ TEXTS = {
     "change": "number of the change of support vectors",
     "place": "number of the stationary point",
 }
-DEGREES = {"trajectory", "cross", "at_power", "start", "l2", "l1", "q_path", "q_mark", "q_change",
-           "limit", "limit_mark", "stationary"}  # fmt: skip
+DEGREES = {
+    "trajectory",
+    "cross",
+    "at_power",
+    "start",
+    "l2",
+    "l1",
+    "q_path",
+    "q_mark",
+    "q_change",
+    "limit",
+    "limit_mark",
+    "stationary",
+}
 FOLLOWED = ("depth", "marks", "powers", "points", "end", "least_end", "rtol")
 
 
@@ -54,15 +66,15 @@ def follow(
     problem: Classification, depth: int, alpha: float, margins: Array, rtol: float
 ) -> xarray.Dataset:
     """The path of gradient flow at exactly these smoothed margins, which must rise."""
-    from tacit.flows.dual import DualFlow
-    from tacit.flows.stopping import LogLoss
     from tacit.models.diagonal import DiagonalNet
     from tacit.records import NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import At
+    from tacit.training.stop import LogLoss
+    from tacit.training.train import train
 
-    flow = DualFlow(
-        until=LogLoss(-float(margins[-1])), record=tuple(margins), points_per_decade=1, rtol=rtol
-    )
-    path = flow.run(DiagonalNet(depth=depth, alpha=alpha), problem)
+    net, stop = DiagonalNet(depth=depth, alpha=alpha), LogLoss(-float(margins[-1]))
+    path = train(net, problem, DualFlow(rtol=rtol), stop=stop, record=At(margins=margins))
     if not path.outcome.ok:
         raise NumericalError(f"flow from alpha = {alpha:g}", path.outcome)
     reached = path.dataset.smoothed_margin.values
@@ -99,11 +111,15 @@ def trajectories(parameters: Parameters, progress: Progress | None = None) -> xa
         [xarray.concat(curves, "curve"), xarray.concat(sets, "set", join="outer")]
     )
     coordinates = {
-        "set": names, "curve": range(len(jobs)), "mu": mus, "mark": marks,
-        "angle": ["azimuth", "pitch"], "power": 10.0 ** np.array(parameters["powers"]),
+        "set": names,
+        "curve": range(len(jobs)),
+        "mu": mus,
+        "mark": marks,
+        "angle": ["azimuth", "pitch"],
+        "power": 10.0 ** np.array(parameters["powers"]),
         "alpha": ("curve", [alpha for _, alpha in jobs]),
         "curve_set": ("curve", [name for name, _ in jobs]),
-    }  # fmt: skip
+    }
     dataset = dataset.assign_coords(coordinates)
     return labelled(dataset.drop_dims([dim for dim, size in dataset.sizes.items() if size == 0]))
 
@@ -156,9 +172,15 @@ def cell(
         return found
 
     azimuth, pitch = at(evenly).T
-    return {"trajectory_smoothed_margin": evenly, "trajectory_azimuth": azimuth,
-            "trajectory_pitch": pitch, "azimuth": float(azimuth[-1]), "pitch": float(pitch[-1]),
-            "cross": at(cross), "at_power": at(tens)}  # fmt: skip
+    return {
+        "trajectory_smoothed_margin": evenly,
+        "trajectory_azimuth": azimuth,
+        "trajectory_pitch": pitch,
+        "azimuth": float(azimuth[-1]),
+        "pitch": float(pitch[-1]),
+        "cross": at(cross),
+        "at_power": at(tens),
+    }
 
 
 def labelled(dataset: xarray.Dataset) -> xarray.Dataset:

@@ -34,8 +34,14 @@ def rows(
 def mark(axes: Sequence[Axes], place: float, label: str, colour: str, line: str) -> None:
     """A vertical line through all rows, named in the legend of the first."""
     for number, one in enumerate(axes):
-        one.axvline(place, color=colour, linestyle=line, linewidth=1.4, zorder=2,
-                    label=label if number == 0 else None)  # fmt: skip
+        one.axvline(
+            place,
+            color=colour,
+            linestyle=line,
+            linewidth=1.4,
+            zorder=2,
+            label=label if number == 0 else None,
+        )
 
 
 def draw_transition(dataset: xarray.Dataset, caption: str) -> Figure:
@@ -44,8 +50,9 @@ def draw_transition(dataset: xarray.Dataset, caption: str) -> Figure:
     accuracy, norm, turn, margins, kernel = axes
     _draw_accuracy(accuracy, dataset)
     norm.plot(dataset.t, dataset.parameter_norm, color=BLUE, label=r"$\|\theta(t)\|$")
-    norm.plot(dataset.t, dataset.decayed_norm, ":", color=BLACK,
-              label=r"$\|\theta(0)\|\, e^{-\lambda t}$")  # fmt: skip
+    norm.plot(
+        dataset.t, dataset.decayed_norm, ":", color=BLACK, label=r"$\|\theta(0)\|\, e^{-\lambda t}$"
+    )
     norm.set(ylabel="parameter\nnorm", yscale="log", ylim=_norm_limits(dataset))
     turn.plot(dataset.t, dataset.turn, color=PURPLE)
     turn.set(ylabel="turn from\nstart (degrees)", ylim=(0, 92), yticks=(0, 45, 90))
@@ -76,8 +83,13 @@ def _predictions(axes: Sequence[Axes], dataset: xarray.Dataset) -> None:
     """The times foreseen before training."""
     forecast, theory = float(dataset.forecast), float(dataset.theory_norm)
     for number, one in enumerate(axes):
-        one.axvspan(float(dataset.forecast_low), float(dataset.forecast_high), color=PALE, zorder=0,
-                    label="interval of the forecast" if number == 0 else None)  # fmt: skip
+        one.axvspan(
+            float(dataset.forecast_low),
+            float(dataset.forecast_high),
+            color=PALE,
+            zorder=0,
+            label="interval of the forecast" if number == 0 else None,
+        )
     mark(axes, forecast, f"forecast before training: {_time(forecast)}", BLACK, "--")
     mark(axes, theory, rf"$(1/\lambda)\,\log\|\theta(0)\|$ = {_time(theory)}", GREY, ":")
     entry = float(dataset.theory_entry)

@@ -117,8 +117,15 @@ def _draw_kernel(axes: Axes, dataset: Any, kinds: Any, limits: Any, start: float
     for name, (text, line, colour, width) in shown.items():
         values = dataset[name].values
         known = np.isfinite(values) & (step > 0)
-        axes.plot(step[known], np.maximum(values[known], FLOOR), line, color=colour,
-                  linewidth=width, markersize=3, label=text)  # fmt: skip
+        axes.plot(
+            step[known],
+            np.maximum(values[known], FLOOR),
+            line,
+            color=colour,
+            linewidth=width,
+            markersize=3,
+            label=text,
+        )
     for limit in limits:
         axes.axhline(limit, color=GREY, linestyle=":", linewidth=1)
     axes.set(ylabel="change of the\ntangent kernel", yscale="log", ylim=(FLOOR / 2, 20))
@@ -134,12 +141,21 @@ def _shade(axes: Axes, step: Any, kinds: Sequence[str]) -> None:
         if kind == "unknown" or left == right:
             continue
         fresh = SHADE_LABEL + kind not in axes.get_legend_handles_labels()[1]
-        axes.axvspan(left, right, color=SHADES[kind], zorder=0,
-                     label=SHADE_LABEL + kind if fresh else None)  # fmt: skip
+        axes.axvspan(
+            left, right, color=SHADES[kind], zorder=0, label=SHADE_LABEL + kind if fresh else None
+        )
         if math.log(right / left) > 0.1 * whole:
-            axes.text(math.sqrt(left * right), 0.95, kind, ha="center", va="top", zorder=5,
-                      fontweight="bold", transform=axes.get_xaxis_transform(),
-                      bbox={"facecolor": SHADES[kind], "edgecolor": "none", "pad": 2})  # fmt: skip
+            axes.text(
+                math.sqrt(left * right),
+                0.95,
+                kind,
+                ha="center",
+                va="top",
+                zorder=5,
+                fontweight="bold",
+                transform=axes.get_xaxis_transform(),
+                bbox={"facecolor": SHADES[kind], "edgecolor": "none", "pad": 2},
+            )
 
 
 def _draw_norms(axes: Axes, dataset: Any, start: float) -> None:
@@ -159,8 +175,14 @@ def _draw_norms(axes: Axes, dataset: Any, start: float) -> None:
 def _draw_marks(axes: Sequence[Axes], marks: Iterable[tuple[float, str]]) -> None:
     for (step, text), line in zip(marks, ("--", "-."), strict=False):
         for number, one in enumerate(axes):
-            one.axvline(step, color=BLACK, linestyle=line, linewidth=1.2, zorder=2,
-                        label=text if number == 0 else None)  # fmt: skip
+            one.axvline(
+                step,
+                color=BLACK,
+                linestyle=line,
+                linewidth=1.2,
+                zorder=2,
+                label=text if number == 0 else None,
+            )
 
 
 def _draw_transition(axes: Sequence[Axes], band: Sequence[float], last: float) -> None:
@@ -172,8 +194,17 @@ def _draw_transition(axes: Sequence[Axes], band: Sequence[float], last: float) -
         else "transition, by the\nturn from the start"
     )
     for number, one in enumerate(axes):
-        one.axvspan(low, high, facecolor="none", edgecolor=GREEN, hatch="//", linewidth=0.8,
-                    alpha=0.6, zorder=1, label=text if number == 0 else None)  # fmt: skip
+        one.axvspan(
+            low,
+            high,
+            facecolor="none",
+            edgecolor=GREEN,
+            hatch="//",
+            linewidth=0.8,
+            alpha=0.6,
+            zorder=1,
+            label=text if number == 0 else None,
+        )
         one.axvline(expected, color=GREEN, linewidth=1.6, zorder=2)
 
 

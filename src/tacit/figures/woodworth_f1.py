@@ -27,18 +27,34 @@ if TYPE_CHECKING:
 
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "dimension": 1000, "samples": 100, "sparsity": 5, "noise": 0.1, "level": 0.025,
-        "log10_alphas": [1.0, -6.0], "alphas": 57, "seeds": 9,
+        "dimension": 1000,
+        "samples": 100,
+        "sparsity": 5,
+        "noise": 0.1,
+        "level": 0.025,
+        "log10_alphas": [1.0, -6.0],
+        "alphas": 57,
+        "seeds": 9,
         "sample_sizes": [40, 46, 50, 55, 60, 70, 80, 100, 130, 170],
-        "l1_sample_sizes": [36, 76, 4], "log10_mu_range": [0.0, -40.0], "per_decade": 3,
+        "l1_sample_sizes": [36, 76, 4],
+        "log10_mu_range": [0.0, -40.0],
+        "per_decade": 3,
     },
     "paper": {
-        "dimension": 1000, "samples": 100, "sparsity": 5, "noise": 0.1, "level": 0.025,
-        "log10_alphas": [1.0, -6.0], "alphas": 141, "seeds": 25,
+        "dimension": 1000,
+        "samples": 100,
+        "sparsity": 5,
+        "noise": 0.1,
+        "level": 0.025,
+        "log10_alphas": [1.0, -6.0],
+        "alphas": 141,
+        "seeds": 25,
         "sample_sizes": [30, 40, 44, 46, 48, 50, 52, 55, 60, 70, 80, 100, 130, 170, 230, 300],
-        "l1_sample_sizes": [30, 100, 2], "log10_mu_range": [0.0, -60.0], "per_decade": 4,
+        "l1_sample_sizes": [30, 100, 2],
+        "log10_mu_range": [0.0, -60.0],
+        "per_decade": 4,
     },
-}  # fmt: skip
+}
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
@@ -64,8 +80,9 @@ def _one_problem(parameters: Parameters) -> xarray.Dataset:
     """Population error and excess norms of the predictor along alpha, for the seed 0."""
     import xarray
 
-    from tacit.bias.interpolate import interpolate, interpolate_path
-    from tacit.bias.norms import L1, L2
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.interpolate import interpolate
+    from tacit.solvers.interpolation_path import interpolate_path
 
     X, y, truth = planted(parameters, parameters["samples"], seed=0)
     high, low = parameters["log10_alphas"]

@@ -38,8 +38,8 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 def terms(letter: str, z: Array) -> Array:
     """q(z) or r(z) at alpha = 1."""
-    from tacit.bias.explicit import R
-    from tacit.bias.q import Q
+    from tacit.regularizers.explicit import R
+    from tacit.regularizers.q import Q
 
     letter = one_of("W-F2", "regularizer", letter, NAMES)
     return (Q(depth=2, alpha=1.0) if letter == "q" else R(alpha=1.0)).terms(z)

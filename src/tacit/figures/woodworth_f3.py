@@ -17,19 +17,38 @@ if TYPE_CHECKING:
 
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "depths": [2, 3, 4, 10], "z_max": 10.0, "points": 201, "ratio_dimension": 1000,
-        "log10_alphas": [2.0, -6.0], "dimension": 300, "sparsity": 5, "noise": 0.1,
-        "level": 0.025, "seeds": 9, "sample_sizes": [20, 30, 34, 38, 44, 54, 70, 100, 140],
-        "l1_sample_sizes": [16, 60, 2], "log10_mu_range": [1.0, -30.0], "per_decade": 3,
+        "depths": [2, 3, 4, 10],
+        "z_max": 10.0,
+        "points": 201,
+        "ratio_dimension": 1000,
+        "log10_alphas": [2.0, -6.0],
+        "dimension": 300,
+        "sparsity": 5,
+        "noise": 0.1,
+        "level": 0.025,
+        "seeds": 9,
+        "sample_sizes": [20, 30, 34, 38, 44, 54, 70, 100, 140],
+        "l1_sample_sizes": [16, 60, 2],
+        "log10_mu_range": [1.0, -30.0],
+        "per_decade": 3,
     },
     "paper": {
-        "depths": [2, 3, 4, 10], "z_max": 10.0, "points": 401, "ratio_dimension": 1000,
-        "log10_alphas": [2.0, -6.0], "dimension": 1000, "sparsity": 5, "noise": 0.1,
-        "level": 0.025, "seeds": 9,
+        "depths": [2, 3, 4, 10],
+        "z_max": 10.0,
+        "points": 401,
+        "ratio_dimension": 1000,
+        "log10_alphas": [2.0, -6.0],
+        "dimension": 1000,
+        "sparsity": 5,
+        "noise": 0.1,
+        "level": 0.025,
+        "seeds": 9,
         "sample_sizes": [30, 44, 48, 52, 56, 60, 70, 80, 100, 130, 170, 220, 300],
-        "l1_sample_sizes": [30, 100, 2], "log10_mu_range": [1.0, -60.0], "per_decade": 4,
+        "l1_sample_sizes": [30, 100, 2],
+        "log10_mu_range": [1.0, -60.0],
+        "per_decade": 4,
     },
-}  # fmt: skip
+}
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
@@ -60,7 +79,7 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 def unit_curvature(depth: int, z: np.ndarray) -> np.ndarray:
     """q_D(z) / q_D''(0): every depth starts as z^2/2, so the bend towards |z| can be compared."""
-    from tacit.bias.q import Q
+    from tacit.regularizers.q import Q
 
     q = Q(depth=depth, alpha=1.0)
     return q.terms(z) * q.slope(np.zeros(1))  # q'' = 1 / b', as q' is the inverse of b
@@ -68,7 +87,7 @@ def unit_curvature(depth: int, z: np.ndarray) -> np.ndarray:
 
 def ratio(depth: int, alpha: float, dimension: int) -> float:
     """Q(e_1) / Q(1/sqrt(d)): 1 for a squared l2 norm, 1/sqrt(d) for the l1 norm."""
-    from tacit.bias.q import Q
+    from tacit.regularizers.q import Q
 
     q = Q(depth=depth, alpha=alpha)
     one, spread = q.terms(np.array([1.0, dimension**-0.5]))

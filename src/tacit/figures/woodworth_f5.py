@@ -17,14 +17,30 @@ if TYPE_CHECKING:
 
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "dimension": 10, "rank": 1, "samples": 60, "seeds": 3, "rtol": 1e-4, "loss": 1e-10,
-        "log10_alphas": [-2.5, 0.0], "alphas": 12, "log10_widths": [1.0, 3.0], "widths": 8,
+        "dimension": 10,
+        "rank": 1,
+        "samples": 60,
+        "seeds": 3,
+        "rtol": 1e-4,
+        "loss": 1e-10,
+        "log10_alphas": [-2.5, 0.0],
+        "alphas": 12,
+        "log10_widths": [1.0, 3.0],
+        "widths": 8,
     },
     "paper": {
-        "dimension": 10, "rank": 1, "samples": 60, "seeds": 9, "rtol": 1e-6, "loss": 1e-16,
-        "log10_alphas": [-3.0, 0.5], "alphas": 36, "log10_widths": [1.0, 3.0], "widths": 17,
+        "dimension": 10,
+        "rank": 1,
+        "samples": 60,
+        "seeds": 9,
+        "rtol": 1e-6,
+        "loss": 1e-16,
+        "log10_alphas": [-3.0, 0.5],
+        "alphas": 36,
+        "log10_widths": [1.0, 3.0],
+        "widths": 17,
     },
-}  # fmt: skip
+}
 MEASURES = ("excess", "move")
 LABELS = {
     "alpha": "standard deviation of the entries of U and V at the start",
@@ -61,28 +77,38 @@ def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dat
 
 
 def cell(
-    alpha: float, k: int | None, seed: int, *, dimension: int, rank: int, samples: int,
-    rtol: float, loss: float,
-) -> dict[str, float]:  # fmt: skip
+    alpha: float,
+    k: int | None,
+    seed: int,
+    *,
+    dimension: int,
+    rank: int,
+    samples: int,
+    rtol: float,
+    loss: float,
+) -> dict[str, float]:
     """Excess nuclear norm and RMS move of hidden entries at the end of training; scale alpha^2 k.
 
     The first is in units of its value for the seen entries alone, zero elsewhere; the second in
     units of the RMS of the hidden entries of the truth. An infinite width (None) is the start
     with lifted matrix alpha^2 I, towards which wide Gaussian starts of k a^2 = alpha^2 tend.
     """
-    from tacit.flows.matrix import MatrixFlow
     from tacit.models.factorization import Factorization
     from tacit.problems.matrices import low_rank_completion
     from tacit.records import NumericalError
+    from tacit.training.exact.matrices.flow import MatrixFlow
+    from tacit.training.record import LogSpaced
+    from tacit.training.stop import Interpolated
+    from tacit.training.train import train
 
-    problem = low_rank_completion(dimension, rank, samples, seed)
+    problem = low_rank_completion(samples=samples, dimension=dimension, rank=rank, seed=seed)
     if k is None:
         side, zero = alpha * np.eye(dimension), np.zeros((dimension, dimension))
         model = Factorization(factors=(np.hstack([side, zero]), np.hstack([zero, side])))
     else:
         model = Factorization(k, alpha=alpha, seed=seed)
-    flow = MatrixFlow(loss=loss, rtol=rtol, points_per_decade=1)
-    path = flow.run(model, problem)
+    flow = MatrixFlow(rtol=rtol)
+    path = train(model, problem, flow, stop=Interpolated(loss), record=LogSpaced(1))
     if not path.outcome.ok:
         raise NumericalError("W-F5", path.outcome)
     assert problem.truth is not None
@@ -94,8 +120,8 @@ def cell(
             f"W-F5: at seed {seed} the seen entries alone have a smaller nuclear norm than the "
             "truth, so there is no excess to follow; take more samples"
         )
-    excess = (np.linalg.norm(path.matrix, "nuc") - least) / kernel
-    moved = path.matrix - model.matrix(model.start(problem.dimension))
+    excess = (np.linalg.norm(path.predictor, "nuc") - least) / kernel
+    moved = path.predictor - model.matrix(model.start(problem.dimension))
     move = np.sqrt(np.mean(moved[hidden] ** 2) / np.mean(truth[hidden] ** 2))
     return {"excess": float(excess), "move": float(move), "scale": alpha**2 * (k or 1)}
 
@@ -131,14 +157,17 @@ def _labelled(alphas: Array, widths: Array, found: Array) -> xarray.Dataset:
     )  # measure x k (the last: infinite) x (transition, width, floor)
     grid, line = ("k", "alpha"), ("measure", "k")
     variables: dict[str, Any] = {
-        "excess": (grid, medians[0, :-1]), "move": (grid, medians[1, :-1]),
+        "excess": (grid, medians[0, :-1]),
+        "move": (grid, medians[1, :-1]),
         "excess_seeds": (("seed", *grid), found[0, :, :-1]),
         "move_seeds": (("seed", *grid), found[1, :, :-1]),
-        "transition": (line, table[:, :-1, 0]), "width": (line, table[:, :-1, 1]),
-        "scale": (line, table[:, :-1, 0] ** 2 * widths), "floor": ("k", table[1, :-1, 2]),
+        "transition": (line, table[:, :-1, 0]),
+        "width": (line, table[:, :-1, 1]),
+        "scale": (line, table[:, :-1, 0] ** 2 * widths),
+        "floor": ("k", table[1, :-1, 2]),
         "limit_scale": ("measure", table[:, -1, 0] ** 2 * widths[-1]),
         "limit_width": ("measure", table[:, -1, 1]),
-    }  # fmt: skip
+    }
     coordinates = {"alpha": alphas, "k": widths, "measure": list(MEASURES)}
     dataset = xarray.Dataset(variables, coordinates)
     for name, text in LABELS.items():
@@ -149,16 +178,23 @@ def _labelled(alphas: Array, widths: Array, found: Array) -> xarray.Dataset:
 
 def summary(dataset: xarray.Dataset) -> str:
     """Where every width turns, by both measures, beside alpha^2 k = 1; one line per width."""
-    lines = ["where the transition sits, as alpha^2 k halfway (1 on the line of the source), and",
-             "how many decades of alpha it takes from 10 % to 90 %",
-             "     k   excess nuclear norm   move of unseen entries"]  # fmt: skip
+    lines = [
+        "where the transition sits, as alpha^2 k halfway (1 on the line of the source), and",
+        "how many decades of alpha it takes from 10 % to 90 %",
+        "     k   excess nuclear norm   move of unseen entries",
+    ]
     for k in dataset.k.values:
         row = dataset.sel(k=k)
-        cells = [f"{float(row.scale.sel(measure=m)):7.3f} in {float(row.width.sel(measure=m)):.2f}"
-                 for m in MEASURES]  # fmt: skip
+        cells = [
+            f"{float(row.scale.sel(measure=m)):7.3f} in {float(row.width.sel(measure=m)):.2f}"
+            for m in MEASURES
+        ]
         lines.append(f"{k:6d}   {cells[0]:<19}   {cells[1]}")
-    limit = [f"{float(dataset.limit_scale.sel(measure=m)):7.3f} in "
-             f"{float(dataset.limit_width.sel(measure=m)):.2f}" for m in MEASURES]  # fmt: skip
+    limit = [
+        f"{float(dataset.limit_scale.sel(measure=m)):7.3f} in "
+        f"{float(dataset.limit_width.sel(measure=m)):.2f}"
+        for m in MEASURES
+    ]
     return "\n".join([*lines, f"   inf   {limit[0]:<19}   {limit[1]}"])
 
 
@@ -177,8 +213,16 @@ def draw(dataset: xarray.Dataset) -> Figure:
     picture, (a, b) = sheet(dataset.title, caption_of(dataset.attrs), widths=(6.0, 6.0), height=5.2)
     _map(picture, a, dataset, "excess", "(a) excess nuclear norm: none at small scale")
     _map(picture, b, dataset, "move", "(b) unseen entries move less, and stay put only if wide")
-    b.text(0.96, 0.5, r"large starts move all, $\propto \alpha^2$", transform=b.transAxes,
-           color="white", rotation=90, ha="center", va="center")  # fmt: skip
+    b.text(
+        0.96,
+        0.5,
+        r"large starts move all, $\propto \alpha^2$",
+        transform=b.transAxes,
+        color="white",
+        rotation=90,
+        ha="center",
+        va="center",
+    )
     return picture
 
 
@@ -186,18 +230,37 @@ def _map(picture: Figure, axes: Axes, dataset: xarray.Dataset, measure: str, tit
     """One map; colours run from the rich regime (dark) to the kernel regime (light)."""
     values, k = dataset[measure].values, dataset.k.values
     colours = "viridis" if measure == "excess" else "viridis_r"
-    mesh = axes.pcolormesh(dataset.alpha, k, np.clip(values, 0, 1), cmap=colours, vmin=0, vmax=1,
-                           shading="nearest", rasterized=True)  # fmt: skip
+    mesh = axes.pcolormesh(
+        dataset.alpha,
+        k,
+        np.clip(values, 0, 1),
+        cmap=colours,
+        vmin=0,
+        vmax=1,
+        shading="nearest",
+        rasterized=True,
+    )
     bar = picture.colorbar(mesh, ax=axes, extend="max", pad=0.01)
-    bar.set_label({"excess": r"0: that of $Y^*$, 1: seen entries, zeros elsewhere",
-                   "move": "RMS move / RMS of the hidden truth"}[measure])  # fmt: skip
+    bar.set_label(
+        {
+            "excess": r"0: that of $Y^*$, 1: seen entries, zeros elsewhere",
+            "move": "RMS move / RMS of the hidden truth",
+        }[measure]
+    )
     axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$", ylabel=r"width $k$")
     edges = axes.get_xlim(), axes.get_ylim()
     axes.plot(k**-0.5, k, color="white", linewidth=5)
     axes.plot(k**-0.5, k, color=BLACK, linewidth=2, label=r"$\alpha^2 k = 1$")
     row = dataset.sel(measure=measure)
-    axes.plot(row.transition, k, "o", color=RED, markeredgecolor="white", markersize=8,
-              label="measured: halfway")  # fmt: skip
+    axes.plot(
+        row.transition,
+        k,
+        "o",
+        color=RED,
+        markeredgecolor="white",
+        markersize=8,
+        label="measured: halfway",
+    )
     limit = np.sqrt(float(row.limit_scale) / k)
     axes.plot(limit, k, "--", color="white", linewidth=2, label=r"halfway at $k=\infty$")
     axes.set(xlim=edges[0], ylim=edges[1])

@@ -16,11 +16,23 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PRESETS: dict[str, Parameters] = {
-    "quick": {"depths": [2, 3, 5], "log10_scales": [-3.0, 3.0], "scales": 7, "seeds": 5,
-              "rtol": 1e-2, "loss": 1e-9},
-    "paper": {"depths": [2, 3, 5], "log10_scales": [-3.0, 3.0], "scales": 20, "seeds": 10,
-              "rtol": 1e-2, "loss": 1e-9},
-}  # fmt: skip
+    "quick": {
+        "depths": [2, 3, 5],
+        "log10_scales": [-3.0, 3.0],
+        "scales": 7,
+        "seeds": 5,
+        "rtol": 1e-2,
+        "loss": 1e-9,
+    },
+    "paper": {
+        "depths": [2, 3, 5],
+        "log10_scales": [-3.0, 3.0],
+        "scales": 20,
+        "seeds": 10,
+        "rtol": 1e-2,
+        "loss": 1e-9,
+    },
+}
 COLOURS, MARKERS = (BLUE, RED, GREEN), ("o", "s", "^")
 LABELS = {
     "depth": "number of weight matrices of the student",
@@ -94,14 +106,19 @@ def critical(depth: int, seed: int, step: float = 0.01) -> float:
 
 def summary(dataset: xarray.Dataset) -> str:
     """Medians over the seeds at the smallest and the largest start, one line per depth."""
-    lines = ["medians over the seeds at the smallest and at the largest alpha^D",
-             "depth   test error           kernel predictor   grad distance"]  # fmt: skip
+    lines = [
+        "medians over the seeds at the smallest and at the largest alpha^D",
+        "depth   test error           kernel predictor   grad distance",
+    ]
     for depth in dataset.depth.values:
         row = dataset.sel(depth=depth).median("seed")
-        ends = [f"{float(row[name][0]):.2e} {float(row[name][-1]):.2e}"
-                for name in ("test_error", "grad_distance")]  # fmt: skip
-        lines.append(f"{depth:5d}   {ends[0]}    {float(row.kernel_error[-1]):.2e}           "
-                     f"{ends[1]}")  # fmt: skip
+        ends = [
+            f"{float(row[name][0]):.2e} {float(row[name][-1]):.2e}"
+            for name in ("test_error", "grad_distance")
+        ]
+        lines.append(
+            f"{depth:5d}   {ends[0]}    {float(row.kernel_error[-1]):.2e}           {ends[1]}"
+        )
     limits = ", ".join(f"{float(c):.2g}" for c in dataset.critical)
     lines.append(f"steps of 0.01 are unstable at the start above alpha^D = {limits}")
     left = sorted({*range(int(dataset.seed[-1]))} - {*dataset.seed.values.tolist()})
@@ -131,15 +148,24 @@ def draw(dataset: xarray.Dataset) -> Figure:
             _band(axes, rows, name, f"depth {depth}", colour, marker)
         a.plot(rows.scale, rows.kernel_error.median("seed"), "--", color=colour, linewidth=1.4)
     a.plot([], [], "--", color=GREY, linewidth=1.4, label="kernel predictor of the start")
-    a.set(ylabel="test error / mean square of the teacher",
-          title="(a) test error: that of the kernel once the start is large")  # fmt: skip
+    a.set(
+        ylabel="test error / mean square of the teacher",
+        title="(a) test error: that of the kernel once the start is large",
+    )
     large = dataset.scale.values[dataset.scale.values >= 10]
     if len(large) > 1:
         top = float(dataset.grad_distance.median("seed").sel(scale=large[0]).max())
-        b.plot(large, 30 * top * (large / large[0]) ** -2.0, ":", color=GREY,
-               label=r"slope $-2$ in $\alpha^D$")  # fmt: skip
-    b.set(ylabel="grad distance (1 - cosine)",
-          title="(b) tangent features: turned by small starts, fixed by large")  # fmt: skip
+        b.plot(
+            large,
+            30 * top * (large / large[0]) ** -2.0,
+            ":",
+            color=GREY,
+            label=r"slope $-2$ in $\alpha^D$",
+        )
+    b.set(
+        ylabel="grad distance (1 - cosine)",
+        title="(b) tangent features: turned by small starts, fixed by large",
+    )
     for axes in (a, b):
         axes.set(xscale="log", yscale="log", xlabel=r"depth-adjusted scale of the start $\alpha^D$")
         axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He's start, $\alpha = 1$")

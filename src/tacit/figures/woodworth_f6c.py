@@ -20,18 +20,34 @@ if TYPE_CHECKING:
 
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "images": "mnist", "otherwise": "digits",
-        "train": 2048, "width": 300, "batch": 64, "seed": 0, "epochs": 25,
-        "alphas": [0.3, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0], "steps": [0.5, 0.1],
-        "kernel_step": 0.5, "output_step": 0.5, "output_epochs": 300,
+        "images": "mnist",
+        "otherwise": "digits",
+        "train": 2048,
+        "width": 300,
+        "batch": 64,
+        "seed": 0,
+        "epochs": 25,
+        "alphas": [0.3, 1.0, 2.0, 5.0, 10.0, 30.0, 100.0],
+        "steps": [0.5, 0.1],
+        "kernel_step": 0.5,
+        "output_step": 0.5,
+        "output_epochs": 300,
     },
     "paper": {  # train = 0: all of MNIST; about 45 runs of some 60 epochs, 10 s each on two cores
-        "images": "mnist", "otherwise": None,
-        "train": 0, "width": 5000, "batch": 256, "seed": 0, "epochs": 150,
-        "alphas": [0.1, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0], "steps": [0.5, 0.1, 0.05, 0.01],
-        "kernel_step": 0.5, "output_step": 0.1, "output_epochs": 150,
+        "images": "mnist",
+        "otherwise": None,
+        "train": 0,
+        "width": 5000,
+        "batch": 256,
+        "seed": 0,
+        "epochs": 150,
+        "alphas": [0.1, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0],
+        "steps": [0.5, 0.1, 0.05, 0.01],
+        "kernel_step": 0.5,
+        "output_step": 0.1,
+        "output_epochs": 150,
     },
-}  # fmt: skip
+}
 TRAININGS = ("printed", "kernel", "output")
 PER_RUN = 1000  # parts of a run that progress tells apart
 LABELS = {
@@ -136,8 +152,10 @@ def _labelled(variables: dict[str, Any], alphas: Array, steps: Array) -> xarray.
     import xarray
 
     dataset = xarray.Dataset(variables, {"alpha": alphas, "step": steps})
-    dataset["chosen"] = ("alpha", chosen(dataset.error.values, dataset.train_accuracy.values,
-                                         steps))  # fmt: skip
+    dataset["chosen"] = (
+        "alpha",
+        chosen(dataset.error.values, dataset.train_accuracy.values, steps),
+    )
     for name, text in LABELS.items():
         dataset[name].attrs = {"long_name": text, "units": "epochs" if name == "epochs" else "1"}
     return dataset.assign_attrs(summary=summary(dataset))
@@ -159,18 +177,29 @@ def at_chosen(dataset: xarray.Dataset, name: str) -> Array:
 
 def summary(dataset: xarray.Dataset) -> str:
     """One line per start, and W's printed numbers."""
-    lines = ["           as printed, best step            outputs of the start subtracted",
-             "  alpha    step  test error  grad distance   test error  grad distance"]  # fmt: skip
-    columns = [dataset.alpha.values, dataset.chosen.values, at_chosen(dataset, "error"),
-               at_chosen(dataset, "turned"), dataset.kernel_error.values,
-               dataset.kernel_turned.values]  # fmt: skip
+    lines = [
+        "           as printed, best step            outputs of the start subtracted",
+        "  alpha    step  test error  grad distance   test error  grad distance",
+    ]
+    columns = [
+        dataset.alpha.values,
+        dataset.chosen.values,
+        at_chosen(dataset, "error"),
+        at_chosen(dataset, "turned"),
+        dataset.kernel_error.values,
+        dataset.kernel_turned.values,
+    ]
     for alpha, step, error, turned, kernel, still in zip(*columns, strict=True):
-        lines.append(f"{alpha:7.3g} {step:7.3g}  {error:10.2%}  {turned:13.2g}   {kernel:10.2%}  "
-                     f"{still:13.2g}")  # fmt: skip
+        lines.append(
+            f"{alpha:7.3g} {step:7.3g}  {error:10.2%}  {turned:13.2g}   {kernel:10.2%}  "
+            f"{still:13.2g}"
+        )
     proxy, fits = float(dataset.output_error), float(dataset.output_accuracy)
     lines.append(f"output layer alone: {proxy:.2%} (training accuracy {fits:.2%})")
-    lines.append("W prints, for all of MNIST and 5000 units: 1.4% at alpha <= 2, 2.4% at alpha >= "
-                 "50, 2.7% with the output layer alone")  # fmt: skip
+    lines.append(
+        "W prints, for all of MNIST and 5000 units: 1.4% at alpha <= 2, 2.4% at alpha >= "
+        "50, 2.7% with the output layer alone"
+    )
     missing = [f"{alpha:g}" for alpha, step in zip(*columns[:2], strict=True) if np.isnan(step)]
     if missing:
         lines.append(f"no step fits every training image at alpha = {', '.join(missing)}")
@@ -199,17 +228,28 @@ def draw(dataset: xarray.Dataset) -> Figure:
     for axes, name in ((a, "error"), (b, "turned")):
         factor = 100 if name == "error" else 1
         _curve(axes, dataset, factor * at_chosen(dataset, name), "as printed", RED, "s")
-        _curve(axes, dataset, factor * dataset[f"kernel_{name}"].values,
-               r"outputs of the start subtracted, step$/\alpha^2$", BLUE, "o")  # fmt: skip
+        _curve(
+            axes,
+            dataset,
+            factor * dataset[f"kernel_{name}"].values,
+            r"outputs of the start subtracted, step$/\alpha^2$",
+            BLUE,
+            "o",
+        )
         axes.set(xscale="log", xlabel=r"scale of the start $\alpha$")
         axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He's start, $\alpha = 1$")
     proxy = 100 * float(dataset.output_error)
     a.axhline(proxy, color=BLACK, linestyle="--", linewidth=1.4, label="output layer alone")
-    a.set(ylabel="test error (% of the test images)",
-          title="(a) test error: large starts lose more than their kernel machine")  # fmt: skip
+    a.set(
+        ylabel="test error (% of the test images)",
+        title="(a) test error: large starts lose more than their kernel machine",
+    )
     a.set_ylim(bottom=0)
-    b.set(yscale="log", ylabel="grad distance (1 - cosine)",
-          title="(b) tangent features: as printed no start keeps them")  # fmt: skip
+    b.set(
+        yscale="log",
+        ylabel="grad distance (1 - cosine)",
+        title="(b) tangent features: as printed no start keeps them",
+    )
     a.legend(loc="lower right", frameon=True, edgecolor="none")
     b.legend(loc="lower left", frameon=True, edgecolor="none")
     return picture

@@ -24,20 +24,42 @@ if TYPE_CHECKING:
 # 43 TFLOP an epoch, so 2000 of them take a good GPU hours for every start, and two cores weeks.
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "images": "cifar10", "otherwise": "digits",
-        "train": 300, "test": 600, "slimmer": 16, "batch": 20,
+        "images": "cifar10",
+        "otherwise": "digits",
+        "train": 300,
+        "test": 600,
+        "slimmer": 16,
+        "batch": 20,
         "classes": ["airplane", "automobile", "frog"],
-        "alphas": [0.7, 1.0, 1.4, 2.0, 4.0], "step": 0.03, "even": True, "epochs": 150,
-        "whole": False, "output_step": 0.03, "kernel_alpha": 3.0, "kernel_step": 0.3, "seed": 0,
+        "alphas": [0.7, 1.0, 1.4, 2.0, 4.0],
+        "step": 0.03,
+        "even": True,
+        "epochs": 150,
+        "whole": False,
+        "output_step": 0.03,
+        "kernel_alpha": 3.0,
+        "kernel_step": 0.3,
+        "seed": 0,
     },
     "paper": {
-        "images": "cifar10", "otherwise": None, "train": 0, "test": 0, "slimmer": 1, "batch": 128,
+        "images": "cifar10",
+        "otherwise": None,
+        "train": 0,
+        "test": 0,
+        "slimmer": 1,
+        "batch": 128,
         "classes": [],
-        "alphas": [0.5, 0.7, 0.85, 1.0, 1.2, 1.4, 2.0, 4.0], "step": 1e-4, "even": False,
-        "epochs": 2000, "whole": True, "output_step": 1e-3, "kernel_alpha": 3.0,
-        "kernel_step": 1e-3, "seed": 0,
+        "alphas": [0.5, 0.7, 0.85, 1.0, 1.2, 1.4, 2.0, 4.0],
+        "step": 1e-4,
+        "even": False,
+        "epochs": 2000,
+        "whole": True,
+        "output_step": 1e-3,
+        "kernel_alpha": 3.0,
+        "kernel_step": 1e-3,
+        "seed": 0,
     },
-}  # fmt: skip
+}
 CONSTRUCTED = (
     "the alphas, the kernel machine (outputs of the start subtracted, step over alpha^14); in the"
     " preset quick also fewer channels, classes and images, larger steps that fall as alpha^-6"
@@ -81,8 +103,10 @@ def courses(parameters: Parameters) -> list[Course]:
     given = {name: parameters[name] for name in ("epochs", "even", "whole")}
     planned = [course("all", alpha, parameters["step"], **given) for alpha in parameters["alphas"]]
     planned.append(course("output", 1.0, parameters["output_step"], **given))
-    return [*planned, course("kernel", parameters["kernel_alpha"], parameters["kernel_step"],
-                             **given)]  # fmt: skip
+    return [
+        *planned,
+        course("kernel", parameters["kernel_alpha"], parameters["kernel_step"], **given),
+    ]
 
 
 def course(
@@ -120,9 +144,16 @@ def cell(
     scene = Scene(images, train, test, slimmer, batch, tuple(classes))
     taken = course(training, alpha, step, epochs, even, whole)
     run = trained(scene, taken, seed)
-    return {"error": run.error, "train_accuracy": run.train_accuracy, "grad_distance": run.turned,
-            "rate": taken.step, "trajectory_t": run.epochs, "trajectory_loss": run.losses,
-            "trajectory_accuracy": run.accuracies, "trajectory_error": run.errors}  # fmt: skip
+    return {
+        "error": run.error,
+        "train_accuracy": run.train_accuracy,
+        "grad_distance": run.turned,
+        "rate": taken.step,
+        "trajectory_t": run.epochs,
+        "trajectory_loss": run.losses,
+        "trajectory_accuracy": run.accuracies,
+        "trajectory_error": run.errors,
+    }
 
 
 def _part(progress: Progress | None, done: int, planned: list[Course]) -> Any:
@@ -143,10 +174,12 @@ def labelled(parameters: Parameters, planned: list[Course], found: list[Trained]
         parts = (run.epochs, run.losses, run.accuracies, run.errors)
         return [np.pad(np.asarray(part, float), rest, constant_values=np.nan) for part in parts]
 
-    ends = {"error": [run.error for run in found],
-            "train_accuracy": [run.train_accuracy for run in found],
-            "grad_distance": [run.turned for run in found],
-            "step": [course.step for course in planned]}  # fmt: skip
+    ends = {
+        "error": [run.error for run in found],
+        "train_accuracy": [run.train_accuracy for run in found],
+        "grad_distance": [run.turned for run in found],
+        "step": [course.step for course in planned],
+    }
     curves = np.array([padded(run) for run in found])
     every: dict[str, Any] = {name: (("record",), curves[:, k]) for k, name in enumerate(CURVES)}
     every |= {name: ((), np.array(values)) for name, values in ends.items()}
@@ -183,8 +216,10 @@ def summary(dataset: xarray.Dataset) -> str:
     for alpha in dataset.alpha.values:
         row = dataset.sel(alpha=alpha)
         lines.append(_line(f"alpha = {alpha:g}", row, ""))
-    lines += [_line(name, dataset, f"{kind}_")
-              for kind, name in (("output", "output layer"), ("kernel", "kernel"))]  # fmt: skip
+    lines += [
+        _line(name, dataset, f"{kind}_")
+        for kind, name in (("output", "output layer"), ("kernel", "kernel"))
+    ]
     return "\n".join(lines)
 
 
@@ -213,17 +248,30 @@ def draw(dataset: xarray.Dataset) -> Figure:
         axes.set(xscale="log", xlabel=r"scale of the start $\alpha$")
         axes.set_xticks(dataset.alpha.values, [f"{alpha:g}" for alpha in dataset.alpha.values])
         axes.minorticks_off()
-    a.axhline(float(dataset.output_error), color=RED, linestyle="--", linewidth=1.6,
-              label=f"output layer alone ({float(dataset.output_train_accuracy):.0%} of the"
-              " training images right)")  # fmt: skip
+    a.axhline(
+        float(dataset.output_error),
+        color=RED,
+        linestyle="--",
+        linewidth=1.6,
+        label=f"output layer alone ({float(dataset.output_train_accuracy):.0%} of the"
+        " training images right)",
+    )
     for axes, name in ((a, "kernel_error"), (b, "kernel_grad_distance")):
-        axes.axhline(float(dataset[name]), color=GREEN, linestyle="-.", linewidth=1.6,
-                     label="kernel machine: start's outputs subtracted")  # fmt: skip
+        axes.axhline(
+            float(dataset[name]),
+            color=GREEN,
+            linestyle="-.",
+            linewidth=1.6,
+            label="kernel machine: start's outputs subtracted",
+        )
     about_runs = textwrap.fill(f"(a) test error: {dataset.attrs['told']}", 75)
     a.set(ylabel="share of test images judged wrongly", ylim=(0, None), title=about_runs)
-    b.set(ylabel="grad distance (1 - cosine)", yscale="log",
-          title="(b) turn of the tangent features: small only\n"
-          "once the start's own outputs are subtracted")  # fmt: skip
+    b.set(
+        ylabel="grad distance (1 - cosine)",
+        yscale="log",
+        title="(b) turn of the tangent features: small only\n"
+        "once the start's own outputs are subtracted",
+    )
     a.legend(loc="lower right")
     b.legend(loc="center right")
     return picture
@@ -236,5 +284,11 @@ def _starts(axes: Any, dataset: xarray.Dataset, name: str) -> None:
     for chosen, face in ((whole, BLUE), (~whole, "white")):
         label = None if face == BLUE else "not at 100% training accuracy"
         if chosen.any():
-            axes.plot(dataset.alpha[chosen], dataset[name][chosen], "o", color=BLUE,
-                      markerfacecolor=face, label=label)  # fmt: skip
+            axes.plot(
+                dataset.alpha[chosen],
+                dataset[name][chosen],
+                "o",
+                color=BLUE,
+                markerfacecolor=face,
+                label=label,
+            )

@@ -20,14 +20,24 @@ if TYPE_CHECKING:
 
 PRESETS: dict[str, Parameters] = {
     "quick": {
-        "width": 1000, "alphas": [0.03, 0.1, 0.3, 1.0, 30.0], "scalings": [1.0, 0.5, 0.2],
-        "plateau_alpha": 0.01, "seed": 0, "rtol": 0.1, "points": 401,
+        "width": 1000,
+        "alphas": [0.03, 0.1, 0.3, 1.0, 30.0],
+        "scalings": [1.0, 0.5, 0.2],
+        "plateau_alpha": 0.01,
+        "seed": 0,
+        "rtol": 0.1,
+        "points": 401,
     },
     "paper": {
-        "width": 10_000, "alphas": [0.01, 0.03, 0.1, 0.3, 1.0, 30.0], "scalings": [1.0, 0.3, 0.1],
-        "plateau_alpha": 0.003, "seed": 0, "rtol": 0.1, "points": 801,
+        "width": 10_000,
+        "alphas": [0.01, 0.03, 0.1, 0.3, 1.0, 30.0],
+        "scalings": [1.0, 0.3, 0.1],
+        "plateau_alpha": 0.003,
+        "seed": 0,
+        "rtol": 0.1,
+        "points": 801,
     },
-}  # fmt: skip
+}
 SPLINE: dict[str, Any] = {
     "color": BLACK,
     "linewidth": 1.3,
@@ -67,9 +77,11 @@ LABELS = {
     "plateau_linear": "linear spline of the plateau",
     "plateau_to_linear": "largest distance of that function to the linear spline",
     "plateau_norm": "sum of |(w, b)| |v| of the net on the plateau",
-    "x_data": "inputs of the data", "y_data": "targets of the data",
-    "x_plateau": "inputs of the plateau", "y_plateau": "targets of the plateau",
-}  # fmt: skip
+    "x_data": "inputs of the data",
+    "y_data": "targets of the data",
+    "x_plateau": "inputs of the plateau",
+    "y_plateau": "targets of the plateau",
+}
 
 
 def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
@@ -132,7 +144,8 @@ def _labelled(parameters: Parameters, found: list[Learned]) -> xarray.Dataset:
         "learned": ((*both, "x"), np.array([[run.function(x) for run in row] for row in main])),
         "interpolant": (("scaling", "x"), np.array([run.interpolant(x) for run in last])),
         "linear": ("x", linear_spline(zigzag())(x)),
-        "to_linear": (both, table("to_linear")), "to_linear_rms": (both, table("to_linear_rms")),
+        "to_linear": (both, table("to_linear")),
+        "to_linear_rms": (both, table("to_linear_rms")),
         "to_kernel": (both, table("to_kernel")),
         "kernel_to_linear": ("scaling", np.array([run.kernel_to_linear for run in last])),
         "inner_share": ("scaling", 2 / parameters["width"] / scalings**4),
@@ -140,9 +153,11 @@ def _labelled(parameters: Parameters, found: list[Learned]) -> xarray.Dataset:
         "plateau_linear": ("x", linear_spline(plateau())(x)),
         "plateau_to_linear": ("scaling", np.array([run.to_linear for run in flat])),
         "plateau_norm": ("scaling", np.array([run.norm for run in flat])),
-        "x_data": ("sample", zigzag().X[:, 0]), "y_data": ("sample", zigzag().y),
-        "x_plateau": ("point", plateau().X[:, 0]), "y_plateau": ("point", plateau().y),
-    }  # fmt: skip
+        "x_data": ("sample", zigzag().X[:, 0]),
+        "y_data": ("sample", zigzag().y),
+        "x_plateau": ("point", plateau().X[:, 0]),
+        "y_plateau": ("point", plateau().y),
+    }
     dataset = xarray.Dataset(variables, {"x": x, "alpha": alphas, "scaling": scalings})
     for name, text in LABELS.items():
         dataset[name].attrs.update(long_name=text, units="1")
@@ -151,9 +166,11 @@ def _labelled(parameters: Parameters, found: list[Learned]) -> xarray.Dataset:
 
 def summary(dataset: xarray.Dataset) -> str:
     """Distances to the linear spline and to the kernel interpolant, one line per net."""
-    lines = ["distance of what is learned to the linear spline (largest, RMS) and to the",
-             "interpolant with the kernel of the start (RMS)",
-             "      c    alpha   linear max   linear RMS   kernel RMS"]  # fmt: skip
+    lines = [
+        "distance of what is learned to the linear spline (largest, RMS) and to the",
+        "interpolant with the kernel of the start (RMS)",
+        "      c    alpha   linear max   linear RMS   kernel RMS",
+    ]
     for c in dataset.scaling.values:
         for alpha in dataset.alpha.values:
             row = dataset.sel(scaling=c, alpha=alpha)
@@ -229,8 +246,13 @@ def _share(row: xarray.Dataset) -> str:
 def _plateau(axes: Axes, dataset: xarray.Dataset, letter: str) -> None:
     styles = zip((BLUE, ORANGE, GREEN), (6.0, 3.4, 1.2), dataset.scaling.values, strict=True)
     for colour, thick, c in styles:  # one over the other: they nearly agree
-        axes.plot(dataset.x, dataset.plateau.sel(scaling=c), color=colour, linewidth=thick,
-                  label=f"$c$ = {c:g}")  # fmt: skip
+        axes.plot(
+            dataset.x,
+            dataset.plateau.sel(scaling=c),
+            color=colour,
+            linewidth=thick,
+            label=f"$c$ = {c:g}",
+        )
     axes.plot(dataset.x, dataset.plateau_linear, **{**SPLINE, "label": None})
     axes.plot(dataset.x_plateau, dataset.y_plateau, **{**POINTS, "label": None})
     alpha = json.loads(dataset.attrs["parameters"])["plateau_alpha"]

@@ -21,8 +21,11 @@ CURVES: dict[str, Parameters] = {
     "quick": {**PRESETS["quick"], "alphas": [0.7, 0.85, 1.0, 2.0], "even": False},
     "paper": PRESETS["paper"],
 }
-PANELS = (("loss", "training loss"), ("accuracy", "training accuracy"),
-          ("curve_error", "share of test images judged wrongly"))  # fmt: skip
+PANELS = (
+    ("loss", "training loss"),
+    ("accuracy", "training accuracy"),
+    ("curve_error", "share of test images judged wrongly"),
+)
 
 
 def curves(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
@@ -73,9 +76,16 @@ def _blind(axes: Axes, classes: int) -> None:
     level = np.log(classes)
     axes.set_ylim(0, 1.5 * level)
     axes.axhline(level, color=GREY, linewidth=1.0)
-    axes.annotate(f"blind guess, log {classes}", (1, level), xytext=(0, 5), color=GREY, ha="right",
-                  xycoords=("axes fraction", "data"), textcoords="offset points",
-                  fontsize=9)  # fmt: skip
+    axes.annotate(
+        f"blind guess, log {classes}",
+        (1, level),
+        xytext=(0, 5),
+        color=GREY,
+        ha="right",
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        fontsize=9,
+    )
 
 
 def _panel(axes: Axes, dataset: xarray.Dataset, name: str) -> None:
@@ -85,5 +95,11 @@ def _panel(axes: Axes, dataset: xarray.Dataset, name: str) -> None:
     for shade, alpha in zip(shades, dataset.alpha.values, strict=True):
         row = dataset.sel(alpha=alpha)
         axes.plot(row.epoch, row[name], color=shade, label=rf"$\alpha$ = {alpha:g}")
-    axes.plot(dataset.output_epoch, dataset[f"output_{name}"], "--", color=BLACK, linewidth=1.5,
-              label="output layer alone")  # fmt: skip
+    axes.plot(
+        dataset.output_epoch,
+        dataset[f"output_{name}"],
+        "--",
+        color=BLACK,
+        linewidth=1.5,
+        label="output layer alone",
+    )

@@ -18,7 +18,27 @@ WHO = "DeepFactorization"
 class DeepFactorization(Record, MatrixModel):
     """M = W_1 ... W_depth with inner dimensions `width`, i.i.d. N(0, alpha^2) at the start.
 
-    The matrix is square unless `shape` says otherwise.
+    Parameters
+    ----------
+    depth
+        The number of factors.
+    width
+        The inner dimension.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    shape
+        (rows, columns) of M; None stands for a square.
+    seed
+        The seed of all random numbers.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.DeepFactorization(depth=3, width=4, alpha=0.1)
+    >>> model.matrix(model.start(dimension=4)).shape
+    (2, 2)
     """
 
     depth: int
@@ -32,16 +52,21 @@ class DeepFactorization(Record, MatrixModel):
         self,
         depth: int,
         width: int,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
-        seed: int = 0,
         shape: Shape | None = None,
+        seed: int = 0,
     ) -> None:
         alpha, log_alpha = scale(WHO, alpha, log_alpha)
-        fields = {"depth": integer(WHO, "depth", depth, least=2),
-                  "width": integer(WHO, "width", width, least=1), "alpha": alpha,
-                  "log_alpha": log_alpha, "seed": integer(WHO, "seed", seed, least=0),
-                  "shape": checked_shape(WHO, shape)}  # fmt: skip
+        fields = {
+            "depth": integer(WHO, "depth", depth, least=2),
+            "width": integer(WHO, "width", width, least=1),
+            "alpha": alpha,
+            "log_alpha": log_alpha,
+            "seed": integer(WHO, "seed", seed, least=0),
+            "shape": checked_shape(WHO, shape),
+        }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 

@@ -18,11 +18,35 @@ WHO = "DiagonalNet"
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class DiagonalNet(Record, Separable):
-    """beta = w+^depth - w-^depth from w+ = w- = alpha * shape; `signed=False` is w^depth alone.
+    """beta = w+^depth - w-^depth from w+ = w- = alpha * shape.
 
-    The scale is exactly one of `alpha`, `log_alpha` (natural logarithm, as far from 0 as you
-    like) and `mu` = alpha**depth. `shape` is w0, all ones by default. `start=(w_plus, w_minus)`
-    sets a biased start instead, w+ != w- (W footnote 2), and then there is no scale to give.
+    The scale is exactly one of `alpha`, `log_alpha` and `mu`.
+
+    Parameters
+    ----------
+    depth
+        The power, at least 2.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    mu
+        alpha**depth.
+    shape
+        The vector w0, all ones by default.
+    signed
+        False is w^depth alone.
+    start
+        (w_plus, w_minus) sets a biased start instead, w+ != w- (W footnote 2), and then there
+        is no scale to give.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> net = tacit.DiagonalNet(depth=2, alpha=0.1)
+    >>> net.start(dimension=2), net.predictor(np.array([2.0, 1.0, 1.0, 3.0]))
+    (array([0.1, 0.1, 0.1, 0.1]), array([ 3., -8.]))
     """
 
     stored_as: ClassVar = {"start": "biased"}
@@ -37,6 +61,7 @@ class DiagonalNet(Record, Separable):
     def __init__(
         self,
         depth: int = 2,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         mu: float | None = None,

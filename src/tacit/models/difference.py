@@ -19,8 +19,21 @@ class Difference(Record, Model):
     """f(theta_1, x) - f(theta_2, x), both copies from the start of `model`.
 
     The difference trick of L, and what W calls the unbiasing trick: W's unbiased model (3) is
-    the difference of two copies of w^2. The flat parameters are (theta_1, theta_2). A model with
-    a separable linear predictor stays one.
+    the difference of two copies of w^2. The flat parameters are (theta_1, theta_2). A model
+    with a separable linear predictor stays one.
+
+    Parameters
+    ----------
+    model
+        The model that is copied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> model = tacit.Difference(tacit.LinearPredictor(1.0))
+    >>> model.predict(np.array([2.0, 0.5]), np.array([[1.0], [2.0]]))
+    array([1.5, 3. ])
     """
 
     model: Model

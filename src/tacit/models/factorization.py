@@ -45,8 +45,30 @@ class TwoFactors(MatrixModel):
 class Factorization(Record, TwoFactors):
     """M = U V^T with U and V of `width` columns and i.i.d. N(0, alpha^2) entries at the start.
 
-    The scale is `alpha` or `log_alpha`. `factors=(U, V)` gives the start itself instead. The
-    matrix is square unless `shape` says otherwise.
+    The scale is `alpha` or `log_alpha`.
+
+    Parameters
+    ----------
+    width
+        The number of columns.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
+    shape
+        (rows, columns) of M; None stands for a square.
+    factors
+        (U, V) gives the start itself instead.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.Factorization(factors=([[1.0], [2.0]], [[3.0], [4.0]]))
+    >>> model.matrix(model.start(dimension=4))
+    array([[3., 4.],
+           [6., 8.]])
     """
 
     width: int
@@ -59,6 +81,7 @@ class Factorization(Record, TwoFactors):
     def __init__(
         self,
         width: int | None = None,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         seed: int = 0,
@@ -109,7 +132,26 @@ class Factorization(Record, TwoFactors):
 class SymmetricFactorization(Record, TwoFactors):
     """M = W W^T with `width` columns and i.i.d. N(0, alpha^2) entries at the start.
 
-    `factors=(W,)` gives the start itself instead.
+    Parameters
+    ----------
+    width
+        The number of columns.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
+    factors
+        (W,) gives the start itself instead.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.SymmetricFactorization(factors=([[1.0], [2.0]],))
+    >>> model.matrix(model.start(dimension=4))
+    array([[1., 2.],
+           [2., 4.]])
     """
 
     width: int
@@ -122,6 +164,7 @@ class SymmetricFactorization(Record, TwoFactors):
     def __init__(
         self,
         width: int | None = None,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         seed: int = 0,
@@ -163,7 +206,25 @@ class SymmetricFactorization(Record, TwoFactors):
 class DifferenceFactorization(Record, TwoFactors):
     """M = U U^T - V V^T from U = V, so that M starts at zero: U = V = alpha I by default.
 
-    With a `seed` the entries of U = V are i.i.d. N(0, alpha^2) instead, and `width` may be given.
+    Parameters
+    ----------
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    width
+        The number of columns; only with a `seed`.
+    seed
+        Draws the entries of U = V i.i.d. from N(0, alpha^2) instead.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.DifferenceFactorization(alpha=0.5)
+    >>> start = model.start(dimension=4)
+    >>> start, model.matrix(start)
+    (array([0.5, 0. , 0. , 0.5, 0.5, 0. , 0. , 0.5]), array([[0., 0.],
+           [0., 0.]]))
     """
 
     alpha: float
@@ -174,6 +235,7 @@ class DifferenceFactorization(Record, TwoFactors):
 
     def __init__(
         self,
+        *,
         alpha: float | None = None,
         log_alpha: float | None = None,
         width: int | None = None,
@@ -185,8 +247,13 @@ class DifferenceFactorization(Record, TwoFactors):
             width = integer(who, "width", width, least=1)
         if seed is not None:
             seed = integer(who, "seed", seed, least=0)
-        fields = {"alpha": alpha, "log_alpha": log_alpha, "width": width, "seed": seed,
-                  "shape": None}  # fmt: skip
+        fields = {
+            "alpha": alpha,
+            "log_alpha": log_alpha,
+            "width": width,
+            "seed": seed,
+            "shape": None,
+        }
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -231,14 +298,24 @@ class DifferenceFactorization(Record, TwoFactors):
 
 
 def _gaussian(
-    model: object, who: str, width: object, alpha: object, log_alpha: object, seed: object,
+    model: object,
+    who: str,
+    width: object,
+    alpha: object,
+    log_alpha: object,
+    seed: object,
     shape: Shape | None,
-) -> None:  # fmt: skip
+) -> None:
     """Fill in the fields of a model with a Gaussian start."""
     alpha, log_alpha = scale(who, alpha, log_alpha)
-    fields = {"width": integer(who, "width", width, least=1), "alpha": alpha,
-              "log_alpha": log_alpha, "seed": integer(who, "seed", seed, least=0),
-              "shape": shape, "factors": None}  # fmt: skip
+    fields = {
+        "width": integer(who, "width", width, least=1),
+        "alpha": alpha,
+        "log_alpha": log_alpha,
+        "seed": integer(who, "seed", seed, least=0),
+        "shape": shape,
+        "factors": None,
+    }
     for name, value in fields.items():
         object.__setattr__(model, name, value)
 
@@ -259,8 +336,14 @@ def _given(
     widths = {factor.shape[1] for factor in checked}
     if len(widths) > 1:
         raise ValueError(f"{who}: the factors must have the same width, got {sorted(widths)}")
-    fields = {"width": widths.pop(), "alpha": None, "log_alpha": None, "seed": None,
-              "shape": None, "factors": checked}  # fmt: skip
+    fields = {
+        "width": widths.pop(),
+        "alpha": None,
+        "log_alpha": None,
+        "seed": None,
+        "shape": None,
+        "factors": checked,
+    }
     for name, value in fields.items():
         object.__setattr__(model, name, value)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, real
 from tacit.models.model import Model
@@ -26,9 +25,28 @@ Start = Array | Callable[[int], Array]
 class FunctionModel(Record, Model):
     """f(parameters, X) -> one number per row of X, for any `function` that JAX can trace.
 
-    `start` is the flat parameters training starts from, or a function of the number of features
-    that returns them. `homogeneity` is the degree you claim; `tacit.assumptions` measures it.
-    `details` are plain values that a description should carry besides the name.
+    Parameters
+    ----------
+    function
+        The function f.
+    start
+        The parameters that training starts from: flat ones, a pytree of arrays such as a
+        dictionary, which the function then gets, or a function of the number of features that
+        returns flat ones.
+    homogeneity
+        The degree that you claim; `tacit.assumptions` measures it.
+    name
+        What a description calls the model; by default the name of the function.
+    details
+        Plain values that a description carries besides the name.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> model = tacit.FunctionModel(lambda w, X: X @ w**3, np.ones(2), homogeneity=3)
+    >>> model.predict(np.array([1.0, 2.0]), np.array([[1.0, 1.0]])).round(4)
+    array([9.])
     """
 
     stored_as: ClassVar = {"start": "begin", "homogeneity": "degree"}
@@ -38,11 +56,12 @@ class FunctionModel(Record, Model):
     degree: float | None
     name: str
     details: Mapping[str, Any] | None
+    tree: Any  # the start where it is a pytree
 
     def __init__(
         self,
         function: Callable[[Any, Any], Any],
-        start: ArrayLike | Callable[[int], ArrayLike],
+        start: Any,
         homogeneity: float | None = None,
         name: str | None = None,
         details: Mapping[str, Any] | None = None,
@@ -54,10 +73,14 @@ class FunctionModel(Record, Model):
             )
         if homogeneity is not None:
             homogeneity = _plain(real(WHO, "homogeneity", homogeneity))
-        begin = start if callable(start) else finite_array(WHO, "start", start, ndim=1)
+        tree, begin = None, start
+        if _is_tree(start):
+            tree, begin = start, _raveled(start)
+        elif not callable(start):
+            begin = finite_array(WHO, "start", start, ndim=1)
         called = name or str(getattr(function, "__name__", type(function).__name__))
         fields = {"function": function, "begin": begin, "degree": homogeneity, "name": called}
-        for field, value in {**fields, "details": details}.items():
+        for field, value in {**fields, "details": details, "tree": tree}.items():
             object.__setattr__(self, field, value)
 
     @property
@@ -74,9 +97,27 @@ class FunctionModel(Record, Model):
             return finite_array(WHO, f"start({dimension})", self.begin(dimension), ndim=1)
         return self.begin.copy()
 
+    def unflattened(self, parameters: Any) -> Any:
+        """Flat parameters as the pytree that the function takes."""
+        if self.tree is None:
+            return parameters
+        import jax
+
+        leaves, structure = jax.tree.flatten(self.tree)
+        ends = np.cumsum([np.size(leaf) for leaf in leaves]).tolist()
+        parts = [
+            parameters[end - np.size(leaf) : end].reshape(np.shape(leaf))
+            for leaf, end in zip(leaves, ends, strict=True)
+        ]
+        return jax.tree.unflatten(structure, parts)
+
+    def flattened(self, parameters: Any) -> Array:
+        """The inverse of `unflattened`."""
+        return parameters if self.tree is None else _raveled(parameters)
+
     def predict(self, parameters: Array, X: Array) -> Array:
         if not (isinstance(parameters, np.ndarray) and isinstance(X, np.ndarray)):
-            return self.function(parameters, X)  # inside somebody else's trace
+            return self.function(self.unflattened(parameters), X)  # inside another trace
         return self._call("outputs", parameters, X)
 
     def pullback(self, parameters: Array, X: Array, residual: Array) -> Array:
@@ -124,7 +165,7 @@ class FunctionModel(Record, Model):
 
     def _outputs(self, parameters: Any, X: Any) -> Any:
         """f, checked while it is traced: once per shape of its arguments."""
-        outputs = self.function(parameters, X)
+        outputs = self.function(self.unflattened(parameters), X)
         if getattr(outputs, "shape", None) != (len(X),):
             seen = getattr(outputs, "shape", type(outputs).__name__)
             raise ValueError(
@@ -132,6 +173,28 @@ class FunctionModel(Record, Model):
                 f"shape {seen} for {len(X)} rows"
             )
         return outputs
+
+
+def _is_tree(start: Any) -> bool:
+    """True for a dictionary, and for a list or tuple that holds arrays."""
+    if isinstance(start, tuple | list):
+        return any(hasattr(entry, "shape") or _is_tree(entry) for entry in start)
+    return isinstance(start, Mapping)
+
+
+def _raveled(tree: Any) -> Array:
+    """The leaves of a pytree one after another, as floating-point numbers."""
+    import jax
+
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    for leaf in leaves:
+        if leaf.dtype.kind != "f":
+            raise ValueError(
+                f"{WHO}: the leaves of start must be arrays of floating-point numbers, got "
+                f"{leaf.dtype}; leave what is not trained inside the function"
+            )
+    flat = np.concatenate([leaf.ravel() for leaf in leaves]) if leaves else np.zeros(0)
+    return finite_array(WHO, "start", flat.astype(np.float64), ndim=1)
 
 
 def _plain(degree: float) -> float:

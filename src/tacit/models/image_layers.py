@@ -17,6 +17,11 @@ def name_of(layer: int) -> str:
     return f"layer {layer}"
 
 
+def number_of(name: str) -> int:
+    """Which layer the weights of this name belong to."""
+    return int(name.split()[-1])
+
+
 def in_order(params: Params) -> Params:
     """The same weights, first layer first: JAX sorts by name, and then 10 comes before 2."""
     return {name_of(k + 1): params[name_of(k + 1)] for k in range(len(params))}

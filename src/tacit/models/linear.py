@@ -20,7 +20,16 @@ Begin = Array | float
 class LinearPredictor(Record, Separable):
     """f(x) = <beta, x> with beta as its own parameters.
 
-    `start` is None for zeros, a number for every coordinate, or the vector itself.
+    Parameters
+    ----------
+    start
+        None for zeros, a number for every coordinate, or the vector itself.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.LinearPredictor(0.5).start(dimension=3)
+    array([0.5, 0.5, 0.5])
     """
 
     stored_as: ClassVar = {"start": "begin"}
@@ -61,8 +70,20 @@ class LinearPredictor(Record, Separable):
 class LinearMatrix(Record, MatrixModel):
     """f(X) = <M, X> with the entries of M, row after row, as its own parameters.
 
-    `shape` None stands for a square. `start` is None for zeros, a number for every entry, or the
-    matrix itself.
+    Parameters
+    ----------
+    shape
+        (rows, columns); None stands for a square.
+    start
+        None for zeros, a number for every entry, or the matrix itself.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> tacit.LinearMatrix((2, 3)).matrix(np.arange(6.0))
+    array([[0., 1., 2.],
+           [3., 4., 5.]])
     """
 
     stored_as: ClassVar = {"start": "begin"}
@@ -101,8 +122,11 @@ def _begin(who: str, start: ArrayLike | None, ndim: int) -> Begin:
     """The start as one number or as an array of `ndim` dimensions."""
     if start is None:
         return 0.0
-    return real(who, "start", start) if np.ndim(start) == 0 else finite_array(who, "start", start,
-                                                                              ndim)  # fmt: skip
+    return (
+        real(who, "start", start)
+        if np.ndim(start) == 0
+        else finite_array(who, "start", start, ndim)
+    )
 
 
 def _filled(who: str, begin: Begin, shape: tuple[int, ...]) -> Array:

@@ -9,7 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.models.image_layers import ImageFunction, Params
+from tacit.models.image_net import ImageNet
 from tacit.models.model import Separable
+from tacit.problems.images.arrays import Images
 from tacit.records import Record
 
 WHO = "Linearized"
@@ -27,16 +30,37 @@ class Anchor(NamedTuple):
 class Linearized(Record, Separable):
     """beta(u) = beta(u0) + sum_k slope_k(u0) (u - u0)_k of `model`, from its own start u0.
 
-    Training it is training with the tangent kernel of the start, held fixed.
+    Training it is training with the tangent kernel of the start, held fixed. A net on images is
+    linearized as well: f(u) = f(u0) + J(u0) (u - u0).
+
+    Parameters
+    ----------
+    model
+        A model with a separable linear predictor, such as DiagonalNet, or a net on images.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> tangent = tacit.Linearized(tacit.DiagonalNet(alpha=1.0))
+    >>> start = tangent.start(dimension=1)
+    >>> tangent.predictor(start + np.array([0.5, 0.0]))
+    array([1.])
     """
 
     model: Separable
+
+    def __new__(cls, model: Any = None) -> Any:
+        if cls is Linearized and isinstance(model, ImageNet):
+            return LinearizedImageNet(model)
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         if not isinstance(self.model, Separable):
             raise ValueError(
                 f"{WHO}: the model must be a separable reparametrization of a linear predictor, "
-                f"such as DiagonalNet or ProductNet, got {type(self.model).__name__}"
+                "such as DiagonalNet or ProductNet, or a net on images, got "
+                f"{type(self.model).__name__}"
             )
 
     @property
@@ -91,3 +115,55 @@ class Linearized(Record, Separable):
 
     def _tilt(self, anchor: Anchor, displacement: Array) -> Array:
         return (anchor.slopes * self.table(displacement)).sum(axis=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class LinearFunction:
+    """f(u0, X) + J(u0, X) (u - u0), a function of u, X and u0; of a net `function`.
+
+    An unbiased one has no f(u0, X).
+    """
+
+    function: ImageFunction
+    unbiased: bool
+
+    @property
+    def convolutions(self) -> bool:
+        return self.function.convolutions
+
+    def __call__(self, params: Params, X: Any, origin: Params) -> Any:
+        import jax
+
+        moved = jax.tree.map(lambda new, old: new - old, dict(params), dict(origin))
+        value, change = jax.jvp(lambda at: self.function(at, X), (dict(origin),), (moved,))
+        return change if self.unbiased else value + change
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class LinearizedImageNet(Record):
+    """A net on images, linearized in its weights at the start."""
+
+    called = WHO
+
+    model: ImageNet
+
+    @property
+    def homogeneity(self) -> None:
+        """None: a constant start plus a linear change has no degree."""
+        return None
+
+    @property
+    def function(self) -> LinearFunction:
+        """The outputs as a function of the weights, rows of images and the start."""
+        return LinearFunction(self.model.function, self.model.unbiased)
+
+    def start(self, images: Images) -> dict[str, Any]:
+        """The first weights on these images, layer by layer."""
+        return self.model.start(images)
+
+    def logits(self, params: Params, X: Any, origin: Params) -> Any:
+        """The outputs for rows of images, one column per class; a JAX function."""
+        return self.function(params, X, origin)
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": WHO, "of": self.model.describe()}

@@ -52,17 +52,45 @@ ACTIVATIONS = {
 
 def two_layer(
     width: int,
+    *,
     alpha: float | None = None,
-    activation: str = "relu",
-    seed: int = 0,
-    bias: bool = False,
     log_alpha: float | None = None,
+    activation: str = "relu",
+    bias: bool = False,
+    seed: int = 0,
 ) -> FunctionModel:
     """f(x) = sum_j v_j sigma(<w_j, x>) from alpha times Gaussian weights, flat as (W, v).
 
     At alpha = 1 the entries of W have variance 1/features and those of v variance 1/width, so
-    that f is of order one. `bias=True` is W's net of appendix B.1, sigma(<w_j, x> + b_j) and
-    an output bias c, flat as (W, v, b, c) with b = c = 0 at the start; c costs the homogeneity.
+    that f is of order one.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    activation
+        sigma: "linear", "quadratic", "cubic", "relu", "squared_relu", "softplus" or "tanh".
+    bias
+        True is W's net of appendix B.1, sigma(<w_j, x> + b_j) and an output bias c, flat as (W,
+        v, b, c) with b = c = 0 at the start; c costs the homogeneity.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    FunctionModel
+        The net.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.two_layer(width=3, alpha=1.0)
+    >>> net.start(dimension=2).shape, net.homogeneity
+    ((9,), 2)
     """
     width, seed = integer(WHO, "width", width, least=1), integer(WHO, "seed", seed, least=0)
     one_of(WHO, "activation", activation, ACTIVATIONS)

@@ -17,7 +17,22 @@ WHO = "ProductNet"
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class ProductNet(Record, Separable):
-    """beta = u * v with separate input and output weights, started at the given `u` and `v`."""
+    """beta = u * v with separate input and output weights.
+
+    Parameters
+    ----------
+    u
+        The input weights at the start.
+    v
+        The output weights at the start.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.ProductNet([1.0, 2.0], [0.5, 0.25])
+    >>> net.predictor(net.start(dimension=2))
+    array([0.5, 0.5])
+    """
 
     u: ArrayLike
     v: ArrayLike

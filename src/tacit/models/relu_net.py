@@ -57,8 +57,10 @@ class ReluFunction:
         table = parameters.reshape(2 if self.unbiased else 1, -1)
         shapes = self.shapes(features)
         ends = np.cumsum([rows * columns for rows, columns in shapes])
-        return [table[:, end - rows * columns : end].reshape(-1, rows, columns)
-                for end, (rows, columns) in zip(ends, shapes, strict=True)]  # fmt: skip
+        return [
+            table[:, end - rows * columns : end].reshape(-1, rows, columns)
+            for end, (rows, columns) in zip(ends, shapes, strict=True)
+        ]
 
     def _sums(self, weights: list[Any], X: Any) -> list[Any]:
         """What the units of every layer add up, before their ReLU."""
@@ -74,20 +76,52 @@ class ReluFunction:
 def relu_net(
     depth: int,
     width: int,
-    alpha: float | None = None,
     *,
+    alpha: float | None = None,
     log_alpha: float | None = None,
     start: str = "he_uniform",
     seed: int = 0,
     layers: Sequence[float] | None = None,
     unbiased: bool = False,
 ) -> FunctionModel:
-    """A ReLU net of `depth` weight matrices and `width` units per hidden layer, flat as (W_1, ...).
+    """A ReLU net of `depth` weight matrices and `width` units per hidden layer, flat as (W_1,
+    ...).
 
-    It starts from alpha times weights of variance 2/inputs of their layer, uniform ("he_uniform")
-    or Gaussian. `layers` multiplies the start of every layer by a number of its own; if their
-    product is one, the outputs stay as they are. `unbiased` is Chizat's trick: the difference of
-    two nets with equal starts, flat one after the other, whose output begins at zero.
+    It starts from alpha times weights of variance 2/inputs of their layer.
+
+    Parameters
+    ----------
+    depth
+        The number of weight matrices.
+    width
+        The units per hidden layer.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    start
+        Uniform ("he_uniform") or Gaussian ("gaussian") weights.
+    seed
+        The seed of all random numbers.
+    layers
+        Multiplies the start of every layer by a number of its own; if their product is one, the
+        outputs stay as they are.
+    unbiased
+        Chizat's trick: the difference of two nets with equal starts, flat one after the other,
+        whose output begins at zero.
+
+    Returns
+    -------
+    FunctionModel
+        The net.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> net = tacit.relu_net(depth=2, width=3, alpha=1.0, unbiased=True)
+    >>> net.homogeneity, net.predict(net.start(dimension=2), np.ones((1, 2)))
+    (2, array([0.]))
     """
     depth, width = (integer(WHO, "depth", depth, least=1), integer(WHO, "width", width, least=1))
     seed = integer(WHO, "seed", seed, least=0)
@@ -95,10 +129,18 @@ def relu_net(
     scale = math.exp(log_scale(WHO, depth, alpha, log_alpha, None))
     factors = layer_factors(WHO, depth, layers)
     function = ReluFunction(depth, width, bool(unbiased))
-    begin = functools.partial(_start, function=function, kind=start, scale=scale, seed=seed,
-                              factors=factors)  # fmt: skip
-    details = {"depth": depth, "width": width, "alpha": scale, "start": start, "seed": seed,
-               "layers": list(factors), "unbiased": bool(unbiased)}  # fmt: skip
+    begin = functools.partial(
+        _start, function=function, kind=start, scale=scale, seed=seed, factors=factors
+    )
+    details = {
+        "depth": depth,
+        "width": width,
+        "alpha": scale,
+        "start": start,
+        "seed": seed,
+        "layers": list(factors),
+        "unbiased": bool(unbiased),
+    }
     return FunctionModel(function, begin, homogeneity=depth, name=WHO, details=details)
 
 

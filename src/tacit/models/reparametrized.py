@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.reparametrization import Reparametrization
-from tacit.bias.starts import read_starts
 from tacit.models.model import Separable
 from tacit.precision import double_precision
 from tacit.records import Record
+from tacit.regularizers.reparametrization import Reparametrization
+from tacit.regularizers.starts import read_starts
 
 WHO = "Reparametrized"
 
@@ -23,7 +23,22 @@ WHO = "Reparametrized"
 class Reparametrized(Record, Separable):
     """beta_i = map(parameters of coordinate i), with the arguments of `tacit.derive`.
 
-    A map of one argument stands for the pair map(w+) - map(w-) unless `signed=False`.
+    Parameters
+    ----------
+    map
+        A function of the parameters of one coordinate. One of a single argument stands for the
+        pair map(w+) - map(w-).
+    start
+        The parameters that each coordinate starts from.
+    signed
+        False takes a map of one argument alone, without its pair.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.Reparametrized(lambda u, v: u * v, start=(1.0, 0.5))
+    >>> model.predictor(model.start(dimension=2))
+    array([0.5, 0.5])
     """
 
     stored_as: ClassVar = {"start": "begin"}

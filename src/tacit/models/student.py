@@ -17,21 +17,49 @@ WHO = "student"
 def student(
     width: int,
     outputs: int = 1,
+    *,
     alpha: float | None = None,
-    seed: int = 0,
     log_alpha: float | None = None,
+    seed: int = 0,
 ) -> FunctionModel:
     """f(x, k) = sum_j B_kj relu(<A_j, x>) on rows (x, k), without biases, flat as (A, B).
 
     It learns the rows of `teacher_student`. It starts from alpha times Gaussian weights, of
-    variance 1/inputs in A and 1/width in B. With one output the rows are x, as in `two_layer`.
+    variance 1/inputs in A and 1/width in B.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    outputs
+        The number of outputs. With one output the rows are x, as in `two_layer`.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    FunctionModel
+        The net.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.student(width=3, outputs=2, alpha=1.0)
+    >>> net.start(dimension=5).shape
+    (18,)
     """
-    width, outputs = (integer(WHO, "width", width, least=1),
-                      integer(WHO, "outputs", outputs, least=1))  # fmt: skip
+    width, outputs = (
+        integer(WHO, "width", width, least=1),
+        integer(WHO, "outputs", outputs, least=1),
+    )
     seed = integer(WHO, "seed", seed, least=0)
     scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha, None)))
     if outputs == 1:
-        return two_layer(width, scale, seed=seed)
+        return two_layer(width, alpha=scale, seed=seed)
     sizes = {"width": width, "outputs": outputs}
     return FunctionModel(
         functools.partial(_answer, **sizes),

@@ -12,16 +12,53 @@ SAMPLES = 64
 
 
 def kernel_distance(K0: ArrayLike, K1: ArrayLike) -> float:
-    """1 - cosine of the angle between two kernels as matrices: 0 if proportional, at most 2."""
+    """1 - cosine of the angle between two kernels as matrices: 0 if proportional, at most 2.
+
+    Parameters
+    ----------
+    K0
+        A kernel.
+    K1
+        A kernel of the same size.
+
+    Returns
+    -------
+    float
+        The distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> round(tacit.kernel_distance(np.eye(2), np.ones((2, 2))), 4)
+    0.2929
+    """
     return _distance("kernel_distance", {"K0": K0, "K1": K1}, ndim=2)
 
 
 def gradient_distance(F0: ArrayLike, F1: ArrayLike) -> float:
     """1 - cosine of the angle between two arrays of gradients, over samples and parameters.
 
-    That is the 'grad distance' of W-F6b, where F0 and F1 hold grad f(w, x_n) at the start and at
-    the end. Kernels only see how gradients lie to one another: a rotation of all of them leaves
-    the kernel distance at zero, and not this one.
+    That is the 'grad distance' of W-F6b. Kernels only see how gradients lie to one another: a
+    rotation of all of them leaves the kernel distance at zero, and not this one.
+
+    Parameters
+    ----------
+    F0
+        grad f(w, x_n) at the start.
+    F1
+        grad f(w, x_n) at the end.
+
+    Returns
+    -------
+    float
+        The distance.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.gradient_distance([[1.0, 0.0]], [[0.0, 2.0]])
+    1.0
     """
     return _distance("gradient_distance", {"F0": F0, "F1": F1}, ndim=None)
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import integer, one_of, positive
+from tacit.models.token_arrays import DTYPES
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record
 
@@ -38,25 +39,51 @@ class Tensors(NamedTuple):
 class TokenMLP(Record):
     """logits = b2 + W2 relu(b1 + W1 (E_x1 o E_x2)), all learnable, o the entrywise product.
 
-    That is `variant` "source": one embedding E, so that (x1, x2) and (x2, x1) are one input. The
-    source does not print its start; this is PyTorch's: E ~ N(0, 1), and layers with n inputs
-    uniform within 1/sqrt(n), biases too. Variant "code" is what the authors' program has: an
-    embedding for each place, o the product of square matrices, no biases, embeddings uniform
-    within 1/sqrt(tokens) and layers with m outputs N(0, 1/m). `scale` multiplies the embeddings.
+    The source does not print its start; this is PyTorch's: E ~ N(0, 1), and layers with n
+    inputs uniform within 1/sqrt(n), biases too.
+
+    Parameters
+    ----------
+    embedding
+        The length of an embedding.
+    width
+        The number of hidden units.
+    variant
+        "source" is the above, with one embedding E, so that (x1, x2) and (x2, x1) are one
+        input. "code" is what the authors' program has: an embedding for each place, o the
+        product of square matrices, no biases, embeddings uniform within 1/sqrt(tokens) and
+        layers with m outputs N(0, 1/m).
+    scale
+        Multiplies the embeddings.
+    seed
+        The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.modular_addition(modulus=5)
+    >>> net = tacit.TokenMLP(embedding=4, width=8)
+    >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
+    (2, 5)
     """
 
     embedding: int = 64
-    hidden: int = 64
+    width: int = 64
     variant: str = "source"
     scale: float = 1.0
     seed: int = 0
+    precision: str = "single"
 
     def __post_init__(self) -> None:
         integer(WHO, "embedding", self.embedding, least=1)
-        integer(WHO, "hidden", self.hidden, least=1)
+        integer(WHO, "width", self.width, least=1)
         integer(WHO, "seed", self.seed, least=0)
         positive(WHO, "scale", self.scale)
         one_of(WHO, "variant", self.variant, VARIANTS)
+        one_of(WHO, "precision", self.precision, DTYPES)
         if self.variant == "code" and self.side**2 != self.embedding:
             raise ValueError(
                 f"{WHO}: variant 'code' multiplies square matrices, so embedding must be a square "
@@ -79,12 +106,14 @@ class TokenMLP(Record):
     def start(self, problem: TokenPairs) -> Tensors:
         """The parameters before training."""
         rng = np.random.default_rng(self.seed)
-        sizes = problem.tokens, self.embedding, self.hidden, problem.classes
+        sizes = problem.tokens, self.embedding, self.width, problem.classes
         draw = _source_start if self.variant == "source" else _code_start
-        tensors = draw(rng, *sizes)
-        scaled = {name: self.scale * part for name, part in tensors.present().items()
-                  if name in ("embedding", "partner")}  # fmt: skip
-        return tensors._replace(**scaled)
+        parts = draw(rng, *sizes).present()
+        for name in {"embedding", "partner"} & set(parts):
+            parts[name] = self.scale * parts[name]
+        dtype = DTYPES[self.precision]
+        cast = {name: part.astype(dtype) for name, part in parts.items()}
+        return Tensors(*(cast.get(name) for name in Tensors._fields))
 
     def logits(self, tensors: Tensors, pairs: Any) -> Any:
         """One row of class scores per pair, for NumPy and JAX arrays alike."""
@@ -110,33 +139,33 @@ class TokenMLP(Record):
             before = before + tensors.inner_bias
         return before.clip(0)
 
-    def scores(self, tensors: Tensors, hidden: Any) -> Any:
-        """b2 + W2 hidden, one row of logits for every row of hidden units."""
-        logits = hidden @ tensors.outer.T
+    def scores(self, tensors: Tensors, units: Any) -> Any:
+        """b2 + W2 units, one row of logits for every row of hidden units."""
+        logits = units @ tensors.outer.T
         return logits if tensors.outer_bias is None else logits + tensors.outer_bias
 
 
 def _source_start(
-    rng: np.random.Generator, tokens: int, width: int, hidden: int, classes: int
+    rng: np.random.Generator, tokens: int, embedded: int, width: int, classes: int
 ) -> Tensors:
     def layer(inputs: int, *shape: int) -> Any:
         return rng.uniform(-1, 1, shape) / math.sqrt(inputs)
 
     return Tensors(
-        embedding=rng.standard_normal((tokens, width)),
+        embedding=rng.standard_normal((tokens, embedded)),
         partner=None,
-        inner=layer(width, hidden, width),
-        inner_bias=layer(width, hidden),
-        outer=layer(hidden, classes, hidden),
-        outer_bias=layer(hidden, classes),
+        inner=layer(embedded, width, embedded),
+        inner_bias=layer(embedded, width),
+        outer=layer(width, classes, width),
+        outer_bias=layer(width, classes),
     )
 
 
 def _code_start(
-    rng: np.random.Generator, tokens: int, width: int, hidden: int, classes: int
+    rng: np.random.Generator, tokens: int, embedded: int, width: int, classes: int
 ) -> Tensors:
     def embedding() -> Any:
-        return rng.uniform(-1, 1, (tokens, width)) / math.sqrt(tokens)
+        return rng.uniform(-1, 1, (tokens, embedded)) / math.sqrt(tokens)
 
     def layer(outputs: int, inputs: int) -> Any:
         return rng.standard_normal((outputs, inputs)) / math.sqrt(outputs)
@@ -144,8 +173,8 @@ def _code_start(
     return Tensors(
         embedding=embedding(),
         partner=embedding(),
-        inner=layer(hidden, width),
+        inner=layer(width, embedded),
         inner_bias=None,
-        outer=layer(classes, hidden),
+        outer=layer(classes, width),
         outer_bias=None,
     )

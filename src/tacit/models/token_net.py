@@ -1,4 +1,4 @@
-"""What a net on pairs of tokens must offer to be trained by TokenAdam."""
+"""What a net on pairs of tokens must offer to be trained."""
 
 from __future__ import annotations
 
@@ -11,8 +11,15 @@ from tacit.problems.arithmetic import TokenPairs
 class TokenNet(Protocol):
     """A net that maps pairs of tokens to one logit per class.
 
-    Its parameters are a dict of arrays by name, each a vector or a matrix, or a NamedTuple of
-    them with a method `present()` that gives this dict.
+    Its parameters are a pytree of arrays, such as a dict of them by name, whose dtype is the
+    precision of training. This class is a protocol: any class with these methods is a TokenNet.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.TokenQuadratic(width=4)
+    >>> sorted(net.start(tacit.modular_addition(modulus=5))), net.homogeneity
+    (['inner', 'outer'], 3)
     """
 
     @property
@@ -27,13 +34,3 @@ class TokenNet(Protocol):
 
     def logits(self, parameters: Any, pairs: Any) -> Any:
         """One row of class scores per pair, for NumPy and JAX arrays alike."""
-
-
-def present(parameters: Any) -> dict[str, Any]:
-    """The parameters by name."""
-    return parameters if isinstance(parameters, dict) else parameters.present()
-
-
-def with_parts(parameters: Any, parts: dict[str, Any]) -> Any:
-    """Parameters of the same kind with these arrays in place of the present ones."""
-    return parts if isinstance(parameters, dict) else parameters._replace(**parts)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, positive
-from tacit.models.token_arrays import rows
+from tacit.arguments import Array, integer, one_of, positive
+from tacit.models.token_arrays import DTYPES, rows
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record
 
@@ -21,15 +21,37 @@ class TokenQuadratic(Record):
     """logits = W2 (W1 x)^2 entrywise, with x the one-hot codes of both tokens; 3-homogeneous.
 
     `inner` is W1, width x 2 tokens, its halves for the first and the second token; `outer` is
-    W2, classes x width. With `shared` both tokens use one half, width x tokens, so that (a, b)
-    and (b, a) are one input. The start is alpha times N(0, 1/2) for W1 and alpha times
-    N(0, 1/width) for W2: at alpha = 1 units and logits are of order one.
+    W2, classes x width. The start is alpha times N(0, 1/2) for W1 and alpha times N(0, 1/width)
+    for W2: at alpha = 1 units and logits are of order one.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    alpha
+        The scale of the start.
+    shared
+        Both tokens use one half, width x tokens, so that (a, b) and (b, a) are one input.
+    seed
+        The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.TokenQuadratic(width=4, alpha=1.0)
+    >>> start = net.start(tacit.modular_addition(modulus=5))
+    >>> {name: part.shape for name, part in start.items()}
+    {'inner': (4, 10), 'outer': (5, 4)}
     """
 
     width: int = 128
+    _: dataclasses.KW_ONLY
     alpha: float = 1.0
     shared: bool = False
     seed: int = 0
+    precision: str = "single"
 
     def __post_init__(self) -> None:
         integer(WHO, "width", self.width, least=1)
@@ -38,6 +60,7 @@ class TokenQuadratic(Record):
             raise ValueError(f"{WHO}: shared must be True or False, got {self.shared!r}")
         object.__setattr__(self, "shared", bool(self.shared))
         integer(WHO, "seed", self.seed, least=0)
+        one_of(WHO, "precision", self.precision, DTYPES)
 
     @property
     def homogeneity(self) -> int:
@@ -57,7 +80,8 @@ class TokenQuadratic(Record):
         inputs = problem.tokens * (1 if self.shared else 2)
         inner = rng.standard_normal((self.width, inputs)) / math.sqrt(2)
         outer = rng.standard_normal((problem.classes, self.width)) / math.sqrt(self.width)
-        return {"inner": self.alpha * inner, "outer": self.alpha * outer}
+        dtype = DTYPES[self.precision]
+        return {"inner": dtype(self.alpha * inner), "outer": dtype(self.alpha * outer)}
 
     def logits(self, parameters: dict[str, Any], pairs: Any) -> Any:
         """One row of class scores per pair, for NumPy and JAX arrays alike."""

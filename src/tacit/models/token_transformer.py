@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, positive
-from tacit.models.token_arrays import library, rows
+from tacit.arguments import Array, integer, one_of, positive
+from tacit.models.token_arrays import DTYPES, library, rows
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record
 
@@ -21,13 +21,39 @@ LENGTH = 3  # a, b and "="
 class TokenTransformer(Record):
     """Attention and a ReLU layer on the residual stream at "=", without layer norm.
 
-    The input is embedding + position for a, b and "=", whose embedding is the last row. Only the
-    stream at "=" is read, and it may see all three places: causal and full attention agree. Each
-    of the `heads` has width/heads rows of `query`, `key` and `value`. The stream s becomes
-    s + W_out relu(W_in s + b_in) + b_out after attention, and logits are `unembedding` times it.
-    The start is N(0, 1/width) for embedding and position, times `scale`, N(0, 1/n) for layers with
-    n inputs, zero for biases. Sizes by default are those of Nanda et al. Without `positions` the
-    net cannot tell a from b; with them it must learn that (a, b) and (b, a) have one sum.
+    The input is embedding + position for a, b and "=", whose embedding is the last row. Only
+    the stream at "=" is read, and it may see all three places: causal and full attention agree.
+    The stream s becomes s + W_out relu(W_in s + b_in) + b_out after attention, and logits are
+    `unembedding` times it. The start is N(0, 1/width) for embedding and position, times
+    `scale`, N(0, 1/n) for layers with n inputs, zero for biases. Sizes by default are those of
+    Nanda et al.
+
+    Parameters
+    ----------
+    width
+        The width of the stream.
+    heads
+        The number of heads; each has width/heads rows of `query`, `key` and `value`.
+    hidden
+        The number of hidden units.
+    positions
+        False leaves out the positions: the net then cannot tell a from b. With them it must
+        learn that (a, b) and (b, a) have one sum.
+    scale
+        Multiplies embedding and position.
+    seed
+        The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.modular_addition(modulus=5)
+    >>> net = tacit.TokenTransformer(width=8, heads=2, hidden=16)
+    >>> net.logits(net.start(problem), np.array([[1, 2], [2, 1]])).shape
+    (2, 5)
     """
 
     width: int = 128
@@ -36,11 +62,13 @@ class TokenTransformer(Record):
     positions: bool = True
     scale: float = 1.0
     seed: int = 0
+    precision: str = "single"
 
     def __post_init__(self) -> None:
         for name in ("width", "heads", "hidden"):
             integer(WHO, name, getattr(self, name), least=1)
         integer(WHO, "seed", self.seed, least=0)
+        one_of(WHO, "precision", self.precision, DTYPES)
         object.__setattr__(self, "scale", positive(WHO, "scale", self.scale))
         if not isinstance(self.positions, bool | np.bool_):
             raise ValueError(f"{WHO}: positions must be True or False, got {self.positions!r}")
@@ -72,10 +100,15 @@ class TokenTransformer(Record):
         if self.positions:
             tensors["position"] = self.scale * layer(LENGTH, width)
         tensors |= {name: layer(width, width) for name in ("query", "key", "value", "output")}
-        tensors |= {"inner": layer(hidden, width), "inner_bias": np.zeros(hidden),
-                    "outer": layer(width, hidden), "outer_bias": np.zeros(width),
-                    "unembedding": layer(problem.classes, width)}  # fmt: skip
-        return tensors
+        tensors |= {
+            "inner": layer(hidden, width),
+            "inner_bias": np.zeros(hidden),
+            "outer": layer(width, hidden),
+            "outer_bias": np.zeros(width),
+            "unembedding": layer(problem.classes, width),
+        }
+        dtype = DTYPES[self.precision]
+        return {name: part.astype(dtype) for name, part in tensors.items()}
 
     def logits(self, parameters: dict[str, Any], pairs: Any) -> Any:
         """One row of class scores per pair, for NumPy and JAX arrays alike."""

@@ -21,6 +21,18 @@ class Unbiased(Record, Model):
     It takes away the bias term f(w(0), x) of W section 3. What W itself calls unbiasing is
     another trick, `Difference`. Gradients are those of the model, so training towards targets y
     is training the model towards y + f(theta_0, x). A separable linear predictor stays one.
+
+    Parameters
+    ----------
+    model
+        The model whose start is taken away.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> model = tacit.Unbiased(tacit.DiagonalNet(alpha=0.5, signed=False))
+    >>> model.predictor(model.start(dimension=2))
+    array([0., 0.])
     """
 
     model: Model

@@ -25,17 +25,44 @@ class Layers(NamedTuple):
 
 def univariate_relu(
     width: int,
+    *,
     alpha: float | None = None,
+    log_alpha: float | None = None,
     scaling: float = 1.0,
     seed: int = 0,
-    log_alpha: float | None = None,
 ) -> FunctionModel:
     """f(x) = w2 relu(w1 x + b1) + b2 minus a copy of itself, from alpha times a Gaussian start.
 
-    W appendix B.1: w1, b1 ~ N(0, 1) and w2 of standard deviation sqrt(2 / width). `scaling`
-    multiplies w1 and b1 and divides w2, which changes no output; the copy (Chizat's unbiasing)
-    makes all outputs zero at the start. The layers are balanced at scaling (2 / width)^(1/4).
-    The flat parameters are (w1, w2, b1, b2) of the net, then of its copy.
+    W appendix B.1: w1, b1 ~ N(0, 1) and w2 of standard deviation sqrt(2 / width). The copy
+    (Chizat's unbiasing) makes all outputs zero at the start. The flat parameters are (w1, w2,
+    b1, b2) of the net, then of its copy.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    scaling
+        Multiplies w1 and b1 and divides w2, which changes no output. The layers are balanced at
+        scaling (2 / width)^(1/4).
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    FunctionModel
+        The net.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> net = tacit.univariate_relu(width=5, alpha=2.0)
+    >>> net.predict(net.start(dimension=1), np.array([[0.3], [1.0]]))
+    array([0., 0.])
     """
     width, seed = integer(WHO, "width", width, least=1), integer(WHO, "seed", seed, least=0)
     scaling = positive(WHO, "scaling", scaling)
@@ -66,7 +93,7 @@ def kernel_move(net: Layers, x: Array, y: Array) -> Layers:
 
 
 def mean_kernel(
-    x: ArrayLike, other: ArrayLike, width: int, alpha: float, scaling: float = 1.0
+    x: ArrayLike, other: ArrayLike, width: int, *, alpha: float, scaling: float = 1.0
 ) -> Array:
     """The tangent kernel of `univariate_relu` at its start, averaged over the seeds exactly.
 

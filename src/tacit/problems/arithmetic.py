@@ -87,10 +87,31 @@ class TokenPairs(Record):
             raise ValueError(f"{WHO}: every pair may occur once, but ({a}, {b}) is repeated")
 
 
-def modular_addition(modulus: int, fraction: float = 0.4, seed: int = 0) -> TokenPairs:
+def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> TokenPairs:
     """All pairs (a, b) labelled (a + b) mod `modulus`, a random `fraction` of them for training.
 
     L-F3: modulus 97 and fraction 0.4. About that fraction of the test pairs then are twins.
+
+    Parameters
+    ----------
+    modulus
+        The number of tokens and of classes.
+    fraction
+        The share of the pairs that is for training.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    TokenPairs
+        The pairs and their classes.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.modular_addition(modulus=7)
+    >>> problem.tokens, problem.classes, problem.samples
+    (7, 7, 20)
     """
     who = "modular_addition"
     modulus = integer(who, "modulus", modulus, least=2)

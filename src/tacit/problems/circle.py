@@ -19,8 +19,31 @@ WHO = "circle_teacher"
 class CircleTeacher(Record):
     """Training samples of one teacher g(x) = sum_j b_j relu(<a_j, x>), with an even test grid.
 
-    `angles` are those of the training samples, `A` holds the a_j as rows. The mean square of g
-    over the circle is one.
+    The mean square of g over the circle is one. `circle_teacher` makes it.
+
+    Attributes
+    ----------
+    training
+        The training samples.
+    test
+        The even grid.
+    angles
+        The angles of the training samples.
+    A
+        The a_j as rows.
+    b
+        The b_j.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> teacher = tacit.circle_teacher(samples=4, width=2, test=40)
+    >>> teacher.angles.shape, teacher.A.shape, teacher.b.shape
+    ((4,), (2, 2), (2,))
     """
 
     training: Regression
@@ -50,26 +73,52 @@ class CircleTeacher(Record):
 
 
 def circle_teacher(
-    samples: int = 10, units: int = 3, seed: int = 0, test: int = 1000
+    samples: int = 10, *, width: int = 3, test: int = 1000, seed: int = 0
 ) -> CircleTeacher:
-    """`samples` uniform points of the unit circle, labelled by a teacher with `units` ReLU units.
+    """`samples` uniform points of the unit circle, labelled by a teacher with `width` ReLU units.
 
     The defaults are W's. The teacher's weights are Gaussian, and all its outputs are divided by
-    one number that makes their mean square over the circle one. `test` is the number of points of
-    the even grid over the circle; an integral over it is exact to order 1/test^2.
+    one number that makes their mean square over the circle one.
+
+    Parameters
+    ----------
+    samples
+        The number of training samples.
+    width
+        The number of hidden units of the teacher.
+    test
+        The number of points of the even grid over the circle; an integral over it is exact to
+        order 1/test^2.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    CircleTeacher
+        Training samples, test grid and teacher.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> teacher = tacit.circle_teacher(samples=4, width=2, seed=3, test=400)
+    >>> teacher.training.X.shape, round(float(np.mean(teacher.test.y**2)), 3)
+    ((4, 2), 1.0)
     """
-    samples, units = (integer(WHO, "samples", samples, least=1),
-                      integer(WHO, "units", units, least=1))  # fmt: skip
+    samples = integer(WHO, "samples", samples, least=1)
+    width = integer(WHO, "width", width, least=1)
     seed, test = integer(WHO, "seed", seed, least=0), integer(WHO, "test", test, least=2)
     rng = np.random.default_rng(seed)
     angles = rng.uniform(0, 2 * np.pi, samples)
-    A, b = rng.standard_normal((units, 2)), rng.standard_normal(units)
+    A, b = rng.standard_normal((width, 2)), rng.standard_normal(width)
     b = b / np.sqrt(mean_square(A, b))
-    recipe = {"generator": WHO, "samples": samples, "units": units, "seed": seed, "test": test}
-    about = f"{samples} points on the circle, ReLU teacher of {units} units, seed {seed}"
+    recipe = {"generator": WHO, "samples": samples, "width": width, "seed": seed, "test": test}
+    about = f"{samples} points on the circle, ReLU teacher of {width} units, seed {seed}"
     grid = 2 * np.pi * np.arange(test) / test
-    training, held = (Regression(X, _outputs(A, b, X), noise=0.0, description=about, recipe=recipe)
-                      for X in map(_points, (angles, grid)))  # fmt: skip
+    training, held = (
+        Regression(X, _outputs(A, b, X), noise=0.0, description=about, recipe=recipe)
+        for X in map(_points, (angles, grid))
+    )
     return CircleTeacher(training, held, frozen(angles), frozen(A), frozen(b), about, recipe)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data, finite_array, integer, one_of
-from tacit.problems.regression import frozen
+from tacit.problems.regression import check_test, frozen
 from tacit.records import Record
 
 if TYPE_CHECKING:
@@ -22,9 +22,31 @@ LOSSES = ("exp", "logistic")
 class Classification(Record):
     """Samples `X` (samples x features) with labels `y` of -1 and +1, and the loss to minimise.
 
-    `loss` is the mean of exp(-y f) ("exp") or of log(1 + exp(-y f)) ("logistic"). `truth` is
-    the direction that made the labels, and `population` what new samples are drawn from, where
-    they are known.
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        The labels, -1 or +1.
+    loss
+        The mean of exp(-y f) ("exp") or of log(1 + exp(-y f)) ("logistic").
+    truth
+        The direction that made the labels, where it is known.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+    population
+        What new samples are drawn from, where it is known.
+    test
+        Samples whose loss and accuracy training records too.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Classification([[1.0, 2.0], [-1.0, 0.5]], [1, -1], loss="logistic")
+    >>> problem.samples, problem.dimension, problem.loss
+    (2, 2, 'logistic')
     """
 
     X: Array
@@ -34,10 +56,12 @@ class Classification(Record):
     description: str = "classification data given as arrays"
     recipe: dict[str, Any] | None = None
     population: Population | None = None
+    test: Classification | None = dataclasses.field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         X, y = classification_data("Classification", self.X, self.y)
         one_of("Classification", "loss", self.loss, LOSSES)
+        check_test(self, X.shape[1])
         object.__setattr__(self, "X", frozen(X))
         object.__setattr__(self, "y", frozen(y))
         if self.truth is not None:
@@ -74,8 +98,27 @@ THREE_POINTS = {
 }
 
 
-def three_points(name: str, loss: str = "exp") -> Classification:
-    """The three points in R^3 constructed for a panel of M: M-F3b, M-F3c, M-F3d, M-F4a, M-F4b."""
+def three_points(name: str, *, loss: str = "exp") -> Classification:
+    """The three points in R^3 constructed for a panel of M.
+
+    Parameters
+    ----------
+    name
+        The panel: M-F3b, M-F3c, M-F3d, M-F4a or M-F4b.
+    loss
+        "exp" or "logistic", as in Classification.
+
+    Returns
+    -------
+    Classification
+        Three samples with three features.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.three_points("M-F3b").X.shape
+    (3, 3)
+    """
     rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
     recipe = {"generator": "three_points", "name": name, "loss": loss}
     description = f"three constructed points in R^3 for {name}"
@@ -83,11 +126,36 @@ def three_points(name: str, loss: str = "exp") -> Classification:
 
 
 def separable_points(
-    samples: int, dimension: int, margin: float = 0.0, seed: int = 0, loss: str = "exp"
+    samples: int, dimension: int, *, margin: float = 0.0, loss: str = "exp", seed: int = 0
 ) -> Classification:
     """Gaussian samples labelled by a random unit direction, none closer to it than `margin`.
 
     Points that fall inside the margin are moved out along the direction.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    margin
+        The least distance from the plane.
+    loss
+        "exp" or "logistic", as in Classification.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Classification
+        With its truth.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.separable_points(5, 3, margin=0.5)
+    >>> bool((problem.y * (problem.X @ problem.truth) > 0.4999).all())
+    True
     """
     who = "separable_points"
     samples = integer(who, "samples", samples, least=1)
@@ -99,19 +167,25 @@ def separable_points(
     height = X @ truth
     y = np.where(height >= 0, 1.0, -1.0)
     X += np.outer(y * np.maximum(margin - np.abs(height), 0.0), truth)
-    recipe = {"generator": who, "samples": samples, "dimension": dimension, "margin": margin,
-              "seed": seed, "loss": loss}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "margin": margin,
+        "seed": seed,
+        "loss": loss,
+    }
     description = f"{samples} Gaussian samples in dimension {dimension} on two sides of a plane"
     return Classification(X, y, loss, truth, f"{description}, seed {seed}", recipe)
 
 
-def uniform_points(samples: int = 10, dimension: int = 10, seed: int = 0) -> Classification:
+def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> Classification:
     """M-F8(a): points with all coordinates U(0, 1), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 1, (samples, dimension))
     return _one_class(X, "uniform_points", f"{samples} points U(0, 1)^{dimension}", seed)
 
 
-def spiked_points(samples: int = 4, dimension: int = 10, seed: int = 0) -> Classification:
+def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Classification:
     """M-F8(b): first coordinate 1, the others U(0, 0.5), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 0.5, (samples, dimension))
     X[:, 0] = 1

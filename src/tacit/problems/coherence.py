@@ -30,12 +30,46 @@ def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
 
 
 def coherent_completion(
-    truth: ArrayLike, samples: int, tau: float, seed: int = 0, least: bool = False
+    samples: int,
+    truth: ArrayLike,
+    *,
+    tau: float,
+    least: bool = False,
+    loss: str = "squares",
+    seed: int = 0,
 ) -> Completion:
     """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
 
     The first are those of the largest row plus column coherence, ties in C order (N, data
-    selection: tau=0 is uniform, tau=1 takes no chances); with `least` those of the smallest.
+    selection: tau=0 is uniform, tau=1 takes no chances).
+
+    Parameters
+    ----------
+    samples
+        The number of seen entries.
+    truth
+        The matrix.
+    tau
+        The share that is chosen by coherence.
+    least
+        Chooses the smallest coherence instead.
+    loss
+        "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.coherent_completion(truth=np.diag([2.0, 0.0]), samples=1, tau=1.0)
+    >>> problem.entries.tolist(), problem.values.tolist()
+    ([[0, 0]], [2.0])
     """
     who = "coherent_completion"
     truth = finite_array(who, "truth", truth, ndim=2)
@@ -57,7 +91,7 @@ def coherent_completion(
         f" them the {which} coherent ones, seed {seed}"
     )
     shape = truth.shape[0], truth.shape[1]
-    return Completion(shape, entries, truth.ravel()[chosen], truth, False, description)
+    return Completion(shape, entries, truth.ravel()[chosen], truth, False, description, loss=loss)
 
 
 def _chosen(

@@ -21,12 +21,42 @@ def permutations(degree: int) -> Integers:
 
 
 def permutation_group(
-    degree: int, operation: str = "xy", fraction: float = 0.5, seed: int = 0, ordered: bool = True
+    degree: int,
+    *,
+    operation: str = "xy",
+    fraction: float = 0.5,
+    ordered: bool = True,
+    seed: int = 0,
 ) -> TokenPairs:
     """Pairs (x, y) of S_n, n = `degree`, with their product as the class, split at random.
 
-    (xy)(i) = x(y(i)). `operation` is "xy", the conjugation "xyx^-1" or "xyx". Tokens number the
-    rows of `permutations(degree)`. Twins of "xy" are the pairs that commute.
+    (xy)(i) = x(y(i)). Tokens number the rows of `permutations(degree)`. Twins of "xy" are the
+    pairs that commute.
+
+    Parameters
+    ----------
+    degree
+        The number n of what is permuted.
+    operation
+        "xy", the conjugation "xyx^-1" or "xyx".
+    fraction
+        The share of the pairs that is for training.
+    ordered
+        (x, y) and (y, x) are two pairs; with False only x <= y occurs.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    TokenPairs
+        The pairs and their classes.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.permutation_group(degree=3)
+    >>> problem.tokens, len(problem.pairs)
+    (6, 36)
     """
     who = "permutation_group"
     degree = integer(who, "degree", degree, least=2)

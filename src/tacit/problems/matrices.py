@@ -20,13 +20,42 @@ __all__ = [
 ]
 
 
-def low_rank_completion(dimension: int, rank: int, samples: int, seed: int = 0) -> Completion:
+def low_rank_completion(
+    samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
+) -> Completion:
     """`samples` random entries of u v^T with Gaussian factors u, v (dimension x rank).
 
-    W Appendix A, Figure 5, has dimension=10, rank=1, samples=60.
+    W Appendix A, Figure 5, has samples=60, dimension=10, rank=1.
+
+    Parameters
+    ----------
+    samples
+        The number of seen entries.
+    dimension
+        The number of rows and of columns.
+    rank
+        The rank of the truth.
+    loss
+        "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.low_rank_completion(samples=9, dimension=4, rank=1)
+    >>> problem.samples, int(problem.hidden.sum()), int(np.linalg.matrix_rank(problem.truth))
+    (9, 7, 1)
     """
     who = "low_rank_completion"
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
+    recipe["loss"] = loss
     if recipe["samples"] > dimension**2:
         raise ValueError(
             f"{who}: samples must be at most dimension^2 = {dimension**2}, the number of entries, "
@@ -39,13 +68,42 @@ def low_rank_completion(dimension: int, rank: int, samples: int, seed: int = 0) 
         f"{samples} entries of a {dimension} x {dimension} matrix of rank {rank}, seed {seed}"
     )
     values = truth.ravel()[places]
-    return Completion(truth.shape, entries, values, truth, False, description, recipe)
+    return Completion(truth.shape, entries, values, truth, False, description, recipe, loss=loss)
 
 
-def gaussian_sensing(dimension: int, rank: int, samples: int, seed: int = 0) -> Sensing:
-    """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix."""
+def gaussian_sensing(
+    samples: int, dimension: int, *, rank: int, loss: str = "squares", seed: int = 0
+) -> Sensing:
+    """`samples` Gaussian measurements of unit expected Frobenius norm of a low-rank matrix.
+
+    Parameters
+    ----------
+    samples
+        The number of measurements.
+    dimension
+        The number of rows and of columns.
+    rank
+        The rank of the truth.
+    loss
+        "squares" or "half squares", as in Sensing.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Sensing
+        With its truth.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.gaussian_sensing(samples=5, dimension=3, rank=1)
+    >>> problem.measurements.shape
+    (5, 3, 3)
+    """
     who = "gaussian_sensing"
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
+    recipe["loss"] = loss
     truth = _low_rank(rng, recipe)
     measurements = rng.standard_normal((recipe["samples"], *truth.shape)) / recipe["dimension"]
     y = measurements.reshape(len(measurements), -1) @ truth.ravel()
@@ -53,21 +111,48 @@ def gaussian_sensing(dimension: int, rank: int, samples: int, seed: int = 0) -> 
         f"{samples} Gaussian measurements of a {dimension} x {dimension} matrix of rank {rank}, "
         f"seed {seed}"
     )
-    return Sensing(measurements, y, truth, description, recipe)
+    return Sensing(measurements, y, truth, description, recipe, loss=loss)
 
 
 def commuting_sensing(
-    dimension: int, samples: int, seed: int = 0, rank: int = 1, rotated: bool = True
+    samples: int, dimension: int, *, rank: int = 1, rotated: bool = True, seed: int = 0
 ) -> Sensing:
     """Measurements B diag(x_n) B^T that all commute, of a truth of `rank` in the same basis.
 
     x_n ~ N(0, I / dimension); the spectrum of the truth has `rank` entries of either sign and
-    squares of sum one. B is a random orthogonal basis, or the identity with rotated=False.
+    squares of sum one.
+
+    Parameters
+    ----------
+    samples
+        The number of measurements.
+    dimension
+        The number of rows and of columns.
+    rank
+        The rank of the truth.
+    rotated
+        B is a random orthogonal basis; with False it is the identity.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Sensing
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.commuting_sensing(samples=2, dimension=3, rank=1)
+    >>> one, two = problem.measurements
+    >>> bool(np.allclose(one @ two, two @ one))
+    True
     """
     who = "commuting_sensing"
     if not isinstance(rotated, bool | np.bool_):
         raise ValueError(f"{who}: rotated must be True or False, got {rotated!r}")
-    recipe, rng = _recipe(who, dimension, rank, samples, seed)
+    recipe, rng = _recipe(who, samples, dimension, rank, seed)
     recipe["rotated"] = bool(rotated)
     d = recipe["dimension"]
     spectra = rng.standard_normal((recipe["samples"], d)) / np.sqrt(d)
@@ -85,14 +170,36 @@ def commuting_sensing(
 
 
 def multiplication_table(
-    dimension: int, fraction: float, seed: int = 0, mirrored: bool = True
+    dimension: int, *, fraction: float, mirrored: bool = True, seed: int = 0
 ) -> Completion:
     """A share of the entries of the table i * j / dimension^2 for i, j = 1 .. dimension.
 
-    The table has rank one and its largest entry is 1. The seen share is drawn among the unordered
-    pairs {i, j}, because for a symmetric model (i, j) determines (j, i); with `mirrored` both
-    entries of a seen pair are data, without it only the one with i <= j. Either way the test error
-    is over the pairs of which neither entry was seen.
+    The table has rank one and its largest entry is 1. The seen share is drawn among the
+    unordered pairs {i, j}, because for a symmetric model (i, j) determines (j, i). The test
+    error is over the pairs of which neither entry was seen.
+
+    Parameters
+    ----------
+    dimension
+        The number of rows and of columns.
+    fraction
+        The share that is seen.
+    mirrored
+        Both entries of a seen pair are data; with False only the one with i <= j.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.multiplication_table(dimension=4, fraction=0.5)
+    >>> (16 * problem.truth).astype(int).tolist()
+    [[1, 2, 3, 4], [2, 4, 6, 8], [3, 6, 9, 12], [4, 8, 12, 16]]
     """
     who = "multiplication_table"
     dimension = integer(who, "dimension", dimension, least=2)
@@ -109,8 +216,13 @@ def multiplication_table(
     seen = pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))]
     if mirrored:
         seen = np.concatenate([seen, seen[seen[:, 0] < seen[:, 1]][:, ::-1]])
-    recipe = {"generator": who, "dimension": dimension, "fraction": fraction, "seed": seed,
-              "mirrored": bool(mirrored)}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "dimension": dimension,
+        "fraction": fraction,
+        "seed": seed,
+        "mirrored": bool(mirrored),
+    }
     description = (
         f"{count} of {len(pairs)} products in the {dimension} x {dimension} multiplication table "
         f"over {dimension}^2, seed {seed}"
@@ -120,7 +232,7 @@ def multiplication_table(
 
 
 def _recipe(
-    who: str, dimension: int, rank: int, samples: int, seed: int
+    who: str, samples: int, dimension: int, rank: int, seed: int
 ) -> tuple[dict[str, Any], np.random.Generator]:
     """The checked arguments and the generator they seed."""
     dimension = integer(who, "dimension", dimension, least=1)
@@ -129,8 +241,13 @@ def _recipe(
     seed = integer(who, "seed", seed, least=0)
     if rank > dimension:
         raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
-    recipe = {"generator": who, "dimension": dimension, "rank": rank, "samples": samples,
-              "seed": seed}  # fmt: skip
+    recipe = {
+        "generator": who,
+        "samples": samples,
+        "dimension": dimension,
+        "rank": rank,
+        "seed": seed,
+    }
     return recipe, np.random.default_rng(seed)
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.arguments import Array, finite_array, integer
-from tacit.problems.regression import Regression, frozen
+from tacit.arguments import Array, finite_array, integer, one_of
+from tacit.problems.regression import SQUARED, Regression, frozen, log_factor
 from tacit.records import Record
 
 Shape = tuple[int, int]
@@ -24,6 +24,8 @@ class MatrixProblem(Record, abc.ABC):
     truth: Array | None
     description: str
     recipe: dict[str, Any] | None
+    loss: str
+    test: None = None  # the truth tests a matrix
 
     @abc.abstractmethod
     def apply(self, matrix: Array) -> Array:
@@ -42,6 +44,11 @@ class MatrixProblem(Record, abc.ABC):
     @abc.abstractmethod
     def hidden(self) -> NDArray[np.bool_]:
         """True for the entries of M that a test error is taken over."""
+
+    @property
+    def log_factor(self) -> float:
+        """log of what the sum of squares is multiplied by."""
+        return log_factor(self.loss)
 
     @property
     def samples(self) -> int:
@@ -64,15 +71,41 @@ class MatrixProblem(Record, abc.ABC):
     def regression(self) -> Regression:
         """The same data as linear regression on vec(M), for flows that know vectors only."""
         truth = None if self.truth is None else self.truth.ravel()
-        return Regression(self.design, self.y, truth, description=self.description)
+        return Regression(self.design, self.y, truth, description=self.description, loss=self.loss)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Completion(MatrixProblem):
     """The `values` of single `entries` (one row and column index each) of a matrix of `shape`.
 
-    An entry listed twice with the same value is kept once. With `symmetric` the matrix is known
-    to equal its transpose: seeing (i, j) then also gives away (j, i), which is not `hidden`.
+    An entry listed twice with the same value is kept once.
+
+    Parameters
+    ----------
+    shape
+        The numbers of rows and columns.
+    entries
+        The places, one row of two indices each.
+    values
+        The values at these places.
+    truth
+        The whole matrix, where it is known.
+    symmetric
+        The matrix is known to equal its transpose: seeing (i, j) then also gives away (j, i),
+        which is not `hidden`.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+    loss
+        The sum of the squared residuals ("squares") or half of it ("half squares").
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Completion((2, 2), [[0, 1], [1, 0]], [1.0, 2.0])
+    >>> problem.hidden.tolist()
+    [[True, False], [False, True]]
     """
 
     shape: Shape
@@ -82,10 +115,12 @@ class Completion(MatrixProblem):
     symmetric: bool = False
     description: str = "matrix entries given as arrays"
     recipe: dict[str, Any] | None = None
+    loss: str = dataclasses.field(default="squares", kw_only=True)
     y: Array = dataclasses.field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         shape = _shape("Completion", self.shape)
+        one_of("Completion", "loss", self.loss, SQUARED)
         values = finite_array("Completion", "values", self.values, ndim=1)
         entries = _entries(self.entries, shape)
         if len(entries) != len(values):
@@ -136,17 +171,43 @@ class Completion(MatrixProblem):
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Sensing(MatrixProblem):
-    """y_n = <measurements_n, M> for a stack of measurement matrices; every entry is `hidden`."""
+    """y_n = <measurements_n, M> for a stack of measurement matrices; every entry is `hidden`.
+
+    Parameters
+    ----------
+    measurements
+        The matrices, (samples, rows, columns).
+    y
+        One label per measurement.
+    truth
+        The matrix, where it is known.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+    loss
+        The sum of the squared residuals ("squares") or half of it ("half squares").
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.Sensing([[[1.0, 2.0], [0.0, 1.0]]], [3.0])
+    >>> problem.apply(np.eye(2))
+    array([2.])
+    """
 
     measurements: Array
     y: Array
     truth: Array | None = None
     description: str = "matrix measurements given as arrays"
     recipe: dict[str, Any] | None = None
+    loss: str = dataclasses.field(default="squares", kw_only=True)
     shape: Shape = dataclasses.field(init=False)
 
     def __post_init__(self) -> None:
         measurements = finite_array("Sensing", "measurements", self.measurements, ndim=3)
+        one_of("Sensing", "loss", self.loss, SQUARED)
         y = finite_array("Sensing", "y", self.y, ndim=1)
         if len(measurements) != len(y):
             raise ValueError(

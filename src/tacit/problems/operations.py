@@ -25,18 +25,44 @@ LARGEST = 2**11  # pairs are stored one by one, and cubes must stay exact
 
 
 def modular_arithmetic(
-    operation: str | Operation,
     modulus: int,
+    *,
+    operation: str | Operation,
     fraction: float = 0.4,
-    seed: int = 0,
     ordered: bool = True,
+    seed: int = 0,
 ) -> TokenPairs:
     """Pairs (x, y) over Z/p with the class x operation y mod p, a random `fraction` for training.
 
-    `operation` is "+", "-", "*", "/" (p prime, y not 0), "x^2+y^2", "x^2+xy+y^2", "x^3+xy" or a
-    function of two integer arrays. With `ordered` (x, y) and (y, x) are two pairs, and the second
-    may be the twin of the first; without it only x <= y occurs, which needs a commutative
-    operation and leaves no twins. N-F1: "+", modulus 97 and fraction 0.4.
+    N-F1: "+", modulus 97 and fraction 0.4.
+
+    Parameters
+    ----------
+    modulus
+        The number p of tokens.
+    operation
+        "+", "-", "*", "/" (p prime, y not 0), "x^2+y^2", "x^2+xy+y^2", "x^3+xy" or a function
+        of two integer arrays.
+    fraction
+        The share of the pairs that is for training.
+    ordered
+        (x, y) and (y, x) are two pairs, and the second may be the twin of the first. With False
+        only x <= y occurs, which needs a commutative operation and leaves no twins.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    TokenPairs
+        The pairs and their classes.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.modular_arithmetic(operation="x^2+y^2", modulus=7, fraction=0.7)
+    >>> a, b = problem.pairs.T
+    >>> bool((problem.labels == (a**2 + b**2) % 7).all())
+    True
     """
     who = "modular_arithmetic"
     modulus = integer(who, "modulus", modulus, least=2)

@@ -31,27 +31,28 @@ class OpposedUnits(Record):
 
 
 def opposed_units(
-    samples: int, inputs: int = 10, seed: int = 0, noise: float = 0.0, test: int = 4000
+    samples: int, dimension: int = 10, *, test: int = 4000, noise: float = 0.0, seed: int = 0
 ) -> OpposedUnits:
     """y = relu(<p, x>) - relu(<q, x>) with x ~ N(0, 1) and p, q random, orthogonal, of length 1.
 
     The training labels carry Gaussian noise of standard deviation `noise` times that of y.
     """
     samples, test = integer(WHO, "samples", samples, least=1), integer(WHO, "test", test, least=1)
-    inputs, seed = integer(WHO, "inputs", inputs, least=2), integer(WHO, "seed", seed, least=0)
+    dimension = integer(WHO, "dimension", dimension, least=2)
+    seed = integer(WHO, "seed", seed, least=0)
     noise = real(WHO, "noise", noise, rule="a finite number >= 0")
     if noise < 0:
         raise ValueError(f"{WHO}: noise must be >= 0, got {noise}")
     rng = np.random.default_rng(seed)
-    directions = np.linalg.qr(rng.standard_normal((inputs, 2)))[0].T
+    directions = np.linalg.qr(rng.standard_normal((dimension, 2)))[0].T
     parts = []
     for count, spread in ((samples, noise), (test, 0.0)):
-        X = rng.standard_normal((count, inputs))
+        X = rng.standard_normal((count, dimension))
         y = answers(directions, X)
         size = spread * float(y.std())
-        about = f"{count} samples of two opposed ReLU units of {inputs} inputs, seed {seed}"
-        parts.append(Regression(X, y + size * rng.standard_normal(count), noise=size,
-                                description=about))  # fmt: skip
+        about = f"{count} samples of two opposed ReLU units of {dimension} inputs, seed {seed}"
+        noisy = y + size * rng.standard_normal(count)
+        parts.append(Regression(X, noisy, noise=size, description=about, loss="half squares"))
     return OpposedUnits(parts[0], parts[1], frozen(directions))
 
 

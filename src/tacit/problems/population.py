@@ -89,8 +89,11 @@ class MajorityCube(Population):
         return float(np.mean(np.minimum(uniform, np.exp(-((sums / spread) ** 2) / 2))))
 
     def describe(self) -> dict[str, Any]:
-        return {"population": "MajorityCube", "dimension": self.dimension,
-                "relevant": self.relevant}  # fmt: skip
+        return {
+            "population": "MajorityCube",
+            "dimension": self.dimension,
+            "relevant": self.relevant,
+        }
 
     def _sums(self, beta: ArrayLike) -> tuple[Array, float, float]:
         """y <beta, x> over the enumerated signs; the l2 norm and the l3 norm cubed of the rest."""

@@ -23,7 +23,31 @@ WHO = "teacher_student"
 class TeacherStudent(Record):
     """Training and test samples of one teacher, and the teacher's weights A and B.
 
-    `slopes` are the teacher's derivatives in x at the rows of `training`, for DerivativeMatch.
+    `teacher_student` makes it.
+
+    Attributes
+    ----------
+    training
+        The training samples.
+    test
+        The samples that are held out.
+    A
+        The weights of the hidden layer.
+    B
+        The weights of the outputs.
+    slopes
+        The teacher's derivatives in x at the rows of `training`, for DerivativeMatch.
+    description
+        One line that says what the data are.
+    recipe
+        What a maker needs to draw the same data again.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> data = tacit.teacher_student(samples=4, dimension=5, width=6, test=3)
+    >>> data.slopes.shape[0] == data.training.samples
+    True
     """
 
     training: Regression
@@ -57,40 +81,84 @@ class TeacherStudent(Record):
 
 def teacher_student(
     samples: int,
-    inputs: int = 100,
-    hidden: int = 500,
+    dimension: int = 100,
+    *,
+    width: int = 500,
     outputs: int = 2,
     units: int | None = None,
     reads: int | None = None,
-    seed: int = 0,
-    test: int = 500,
     standard: bool = False,
+    test: int = 500,
+    seed: int = 0,
 ) -> TeacherStudent:
     """Samples of y = B relu(A x) with x ~ N(0, 1), A ~ N(0, 1) and B ~ N(0, 1/units^2).
 
     The defaults are N's dense teacher, 100-500-2 without biases, B of standard deviation 1/500.
     A sparse one uses only `units` of the hidden units, and each of these reads only `reads` of
-    the inputs; all other weights are zero. `test` samples are held out; `standard` divides B by
-    one number that gives their labels the variance 1, so that a beta means the same for all.
+    the inputs; all other weights are zero. The loss is N's, half the sum of the squared
+    residuals.
+
+    Parameters
+    ----------
+    samples
+        The number of training samples.
+    dimension
+        The number of features, the inputs of the teacher.
+    width
+        The number of hidden units.
+    outputs
+        The number of outputs; each makes one row per sample.
+    units
+        The number of hidden units that are used; None uses all.
+    reads
+        The number of inputs that each of these reads; None reads all.
+    standard
+        Divides B by one number that gives the held out labels the variance 1, so that the
+        weight of a penalty means the same for all teachers.
+    test
+        The number of samples that are held out.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    TeacherStudent
+        Training samples, test samples and teacher.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> data = tacit.teacher_student(samples=4, dimension=5, width=6, test=3)
+    >>> data.training.samples, data.A.shape, data.B.shape
+    (8, (6, 5), (2, 6))
     """
     samples, test = integer(WHO, "samples", samples, least=1), integer(WHO, "test", test, least=2)
-    sizes = {name: integer(WHO, name, value, least=1) for name, value in
-             (("inputs", inputs), ("hidden", hidden), ("outputs", outputs))}  # fmt: skip
-    units = _some(units, "units", sizes, "hidden")
-    reads = _some(reads, "reads", sizes, "inputs")
+    given = {"dimension": dimension, "width": width, "outputs": outputs}
+    sizes = {name: integer(WHO, name, value, least=1) for name, value in given.items()}
+    units = _some(units, "units", sizes, "width")
+    reads = _some(reads, "reads", sizes, "dimension")
     seed = integer(WHO, "seed", seed, least=0)
     rng = np.random.default_rng(seed)
     A, B = _weights(rng, sizes, units, reads)
-    X, Z = (rng.standard_normal((count, sizes["inputs"])) for count in (samples, test))
+    X, Z = (rng.standard_normal((count, sizes["dimension"])) for count in (samples, test))
     if standard:
         B = B / np.sqrt(outputs_of(A, B, Z).var(axis=0).mean())
-    recipe = {"generator": WHO, "samples": samples, **sizes, "units": units, "reads": reads,
-              "seed": seed, "test": test, "standard": bool(standard)}  # fmt: skip
+    recipe = {
+        "generator": WHO,
+        "samples": samples,
+        **sizes,
+        "units": units,
+        "reads": reads,
+        "seed": seed,
+        "test": test,
+        "standard": bool(standard),
+    }
     description = (
-        f"ReLU teacher {sizes['inputs']}-{sizes['hidden']}-{sizes['outputs']}, {units} units that "
+        f"ReLU teacher {'-'.join(map(str, sizes.values()))}, {units} units that "
         f"read {reads} inputs each, seed {seed}"
     )
-    training, held = (_asked(A, B, at, description, recipe) for at in (X, Z))
+    held = _asked(A, B, Z, description, recipe)
+    training = dataclasses.replace(_asked(A, B, X, description, recipe), test=held)
     slopes = frozen(slopes_of(A, B, X))
     return TeacherStudent(training, held, frozen(A), frozen(B), slopes, description, recipe)
 
@@ -130,15 +198,17 @@ def _weights(
     rng: np.random.Generator, sizes: dict[str, int], units: int, reads: int
 ) -> tuple[Array, Array]:
     """A and B; zero wherever the teacher does not use a unit or an input."""
-    hidden, inputs = sizes["hidden"], sizes["inputs"]
-    used = rng.permuted(np.tile(np.arange(inputs) < reads, (hidden, 1)), axis=1)
-    alive = np.arange(hidden) < units  # the first ones: units have no order
-    A = rng.standard_normal((hidden, inputs)) * used * alive[:, None]
-    B = rng.standard_normal((sizes["outputs"], hidden)) * alive / units
+    width, dimension = sizes["width"], sizes["dimension"]
+    used = rng.permuted(np.tile(np.arange(dimension) < reads, (width, 1)), axis=1)
+    alive = np.arange(width) < units  # the first ones: units have no order
+    A = rng.standard_normal((width, dimension)) * used * alive[:, None]
+    B = rng.standard_normal((sizes["outputs"], width)) * alive / units
     return A, B
 
 
 def _asked(A: Array, B: Array, X: Array, about: str, recipe: dict[str, Any]) -> Regression:
     """The teacher's answers as samples of one number each."""
     rows, answers = questions(X, len(B)), outputs_of(A, B, X).ravel()
-    return Regression(rows, answers, noise=0.0, description=about, recipe=recipe)
+    return Regression(
+        rows, answers, noise=0.0, description=about, recipe=recipe, loss="half squares"
+    )

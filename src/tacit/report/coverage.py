@@ -58,8 +58,9 @@ def loads(text: str) -> list[Row]:
     content = unpacked(json.loads(text))
     if content.get("format") != FORMAT:
         raise ValueError(f"coverage: not a file of rows (format {FORMAT!r} is missing)")
-    return [Row(**{**row, "check": row["check"] and Check(**row["check"])})
-            for row in content["rows"]]  # fmt: skip
+    return [
+        Row(**{**row, "check": row["check"] and Check(**row["check"])}) for row in content["rows"]
+    ]
 
 
 def coverage(rows: Sequence[Row]) -> str:

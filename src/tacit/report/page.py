@@ -100,8 +100,13 @@ def _bar(groups: dict[str, Numbered]) -> Markup:
         )
         for letter, numbered in groups.items()
     ]
-    search = tag("input", type="search", id="search", placeholder="filter by text",
-                 aria_label="filter by text")  # fmt: skip
+    search = tag(
+        "input",
+        type="search",
+        id="search",
+        placeholder="filter by text",
+        aria_label="filter by text",
+    )
     buttons = (
         tag("button", "open all", type="button", id="open"),
         tag("button", "close all", type="button", id="close"),

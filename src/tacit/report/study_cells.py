@@ -21,9 +21,12 @@ SHOWN = 10  # failed cells
 LETTERS = 500  # of a sentence
 GOOD, ODD, BAD = ("✓", "holds"), ("?", "inconclusive"), ("✗", "fails")
 LOOKS = {
-    Kind.SOLVED.value: GOOD, Kind.NOT_UNIQUE.value: ("✓", "corrected"), Kind.DIVERGED.value: BAD,
-    ERROR: BAD, MISSING: ("·", "inconclusive"),
-}  # fmt: skip
+    Kind.SOLVED.value: GOOD,
+    Kind.NOT_UNIQUE.value: ("✓", "corrected"),
+    Kind.DIVERGED.value: BAD,
+    ERROR: BAD,
+    MISSING: ("·", "inconclusive"),
+}
 
 
 def ended(dataset: xarray.Dataset) -> Markup:
@@ -31,8 +34,10 @@ def ended(dataset: xarray.Dataset) -> Markup:
     kinds, counts = np.unique(dataset.status.values, return_counts=True)
     found = dict(zip(map(str, kinds), map(int, counts), strict=True))
     order = [kind for kind in (*LOOKS, *sorted(found)) if kind in found]
-    tiles = [tile(LOOKS.get(kind, ODD)[0], found[kind], _word(kind, dataset),
-                  LOOKS.get(kind, ODD)[1]) for kind in dict.fromkeys(order)]  # fmt: skip
+    tiles = [
+        tile(LOOKS.get(kind, ODD)[0], found[kind], _word(kind, dataset), LOOKS.get(kind, ODD)[1])
+        for kind in dict.fromkeys(order)
+    ]
     return tag("ul", *tiles, class_="tiles")
 
 
@@ -50,8 +55,10 @@ def failures(dataset: xarray.Dataset) -> Markup | None:
     if not len(failed):
         return None
     said = dataset.sentence.values
-    rows = [(_place(dataset, at), str(status[at]), _cut(str(said[at])))
-            for at in map(tuple, failed[:SHOWN])]  # fmt: skip
+    rows = [
+        (_place(dataset, at), str(status[at]), _cut(str(said[at])))
+        for at in map(tuple, failed[:SHOWN])
+    ]
     rest = f"and {len(failed) - SHOWN} more: see status and sentence in the file"
     more = tag("p", rest, class_="place") if len(failed) > SHOWN else None
     searched = json.loads(dataset.attrs["description"]).get("threshold")

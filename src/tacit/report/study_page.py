@@ -26,8 +26,13 @@ def study_page(dataset: xarray.Dataset, pictures: Pictures) -> str:
     """The report of a gathered study as one HTML document that loads nothing."""
     title = str(dataset.attrs["title"])
     description: dict[str, Any] = json.loads(dataset.attrs["description"])
-    parts = (_pictures(pictures), failures(dataset), outcome(dataset),
-             parameters(dataset, description), _repeat(dataset))  # fmt: skip
+    parts = (
+        _pictures(pictures),
+        failures(dataset),
+        outcome(dataset),
+        parameters(dataset, description),
+        _repeat(dataset),
+    )
     main = tag("main", *(tag("section", found) for found in parts if found))
     return document(f"tacit: {title}", _header(dataset, title), main, _footer(dataset))
 
@@ -52,8 +57,10 @@ def _header(dataset: xarray.Dataset, title: str) -> Markup:
 def _pictures(pictures: Pictures) -> Markup:
     first = _figure(pictures.first) if pictures.first else None
     more = tag("div", *map(_figure, pictures.more), class_="plots") if pictures.more else None
-    missing = [tag("p", f"No picture: {reason}.", class_="reason inconclusive")
-               for reason in pictures.reasons]  # fmt: skip
+    missing = [
+        tag("p", f"No picture: {reason}.", class_="reason inconclusive")
+        for reason in pictures.reasons
+    ]
     return joined(tag("h2", "Pictures" if more else "Picture"), first, more, *missing)
 
 
@@ -77,8 +84,12 @@ def _repeat(dataset: xarray.Dataset) -> Markup:
     }
     pairs = [joined(tag("dt", tag("code", line)), tag("dd", text)) for line, text in rows.items()]
     place = f"{name}.nc lies beside this page, as {name}.png does if there is a picture."
-    return joined(tag("h2", "Repeat and open"), tag("dl", *pairs, class_="commands"),
-                  tag("p", place, class_="place"), _provenance(dataset))  # fmt: skip
+    return joined(
+        tag("h2", "Repeat and open"),
+        tag("dl", *pairs, class_="commands"),
+        tag("p", place, class_="place"),
+        _provenance(dataset),
+    )
 
 
 def _provenance(dataset: xarray.Dataset) -> Markup:
@@ -86,8 +97,12 @@ def _provenance(dataset: xarray.Dataset) -> Markup:
     said = ", ".join(f"{package} {_one(number)}" for package, number in versions.items())
     mixed = dataset.attrs.get("mixed")
     warning = tag("p", f"The cells were made with different versions: {mixed}.") if mixed else None
-    return part("Versions", tag("p", said or "unknown"), warning,
-                tag("p", "Code: ", tag("code", str(dataset.attrs["code"]))))  # fmt: skip
+    return part(
+        "Versions",
+        tag("p", said or "unknown"),
+        warning,
+        tag("p", "Code: ", tag("code", str(dataset.attrs["code"]))),
+    )
 
 
 def _one(number: str | list[str]) -> str:

@@ -19,8 +19,11 @@ ELSEWHERE = ("name", "title", "grid", "seeds", "labels", "draw")  # on the page,
 
 def parameters(dataset: xarray.Dataset, description: Mapping[str, Any]) -> Markup:
     """The axes as they came out, everything else by name, and the whole as TOML."""
-    rest = {key: value for key, value in description.items()
-            if key not in ELSEWHERE and value is not None}  # fmt: skip
+    rest = {
+        key: value
+        for key, value in description.items()
+        if key not in ELSEWHERE and value is not None
+    }
     pairs = [joined(tag("dt", name), tag("dd", text)) for name, text in _told("", rest)]
     text = tag("pre", tag("code", toml(description)), tabindex="0")
     return joined(
@@ -32,8 +35,15 @@ def parameters(dataset: xarray.Dataset, description: Mapping[str, Any]) -> Marku
 
 
 def _axes(dataset: xarray.Dataset) -> Markup | None:
-    rows = [(str(dim), str(dataset[dim].attrs.get("long_name", dim)), str(dataset.sizes[dim]),
-             listed(dataset[dim].values.tolist())) for dim in dataset.status.dims]  # fmt: skip
+    rows = [
+        (
+            str(dim),
+            str(dataset[dim].attrs.get("long_name", dim)),
+            str(dataset.sizes[dim]),
+            listed(dataset[dim].values.tolist()),
+        )
+        for dim in dataset.status.dims
+    ]
     return (
         part("Axes", table(("axis", "what it sets", "values", "which"), rows, "plain"))
         if rows

@@ -47,7 +47,7 @@ def _name(key: str, last: Counter[str]) -> str:
 
 def _flat(who: str, grid: Any, prefix: str = "") -> list[tuple[str, Any]]:
     if not isinstance(grid, Mapping):
-        raise ValueError(f"{who}: grid must be a table of axes, got {grid!r}")
+        raise ValueError(f"{who}: grid must be a table of axes, got {grid!r:.80}")
     found: list[tuple[str, Any]] = []
     for key, value in grid.items():
         name = f"{prefix}{key}"
@@ -69,13 +69,14 @@ def read_values(who: str, where: str, given: Any) -> tuple[Scalar, ...]:
         given = given.tolist()
     if isinstance(given, str | bytes) or not isinstance(given, Sequence):
         raise ValueError(
-            f"{who}: {where} must be a list of values or one of {', '.join(SPACES)}, got {given!r}"
+            f"{who}: {where} must be a list of values or one of {', '.join(SPACES)}, "
+            f"got {given!r:.80}"
         )
     values = tuple(_scalar(who, where, value) for value in given)
     if not values:
         raise ValueError(f"{who}: {where} must not be empty")
     if len({_family(value) for value in values}) > 1:
-        raise ValueError(f"{who}: {where} mixes numbers, texts or truth values: {list(values)!r}")
+        raise ValueError(f"{who}: {where} mixes numbers, texts or truth values: {values!r:.80}")
     twice = [value for value, count in Counter(values).items() if count > 1]
     if twice:
         raise ValueError(f"{who}: {where} names {twice[0]!r} more than once; keep one")
@@ -94,8 +95,8 @@ def _scalar(who: str, where: str, value: Any) -> Scalar:
         raise ValueError(f"{who}: {where} must be finite, got {plain}")
     if not isinstance(plain, bool | int | float | str):
         raise ValueError(
-            f"{who}: {where} must hold numbers, texts or truth values, got {plain!r}; for anything "
-            "else write a function cell and put an axis of names here"
+            f"{who}: {where} must hold numbers, texts or truth values, got {plain!r:.80}; for "
+            "anything else write a function cell and put an axis of names here"
         )
     return plain
 
@@ -109,7 +110,8 @@ def _spaced(who: str, where: str, table: Mapping[str, Any]) -> list[Any]:
         raise ValueError(f"{who}: {where} must name exactly one of {', '.join(SPACES)}")
     ends = table[named[0]]
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 3:
-        raise ValueError(f"{who}: {where}.{named[0]} must be [first, last, count], got {ends!r}")
+        rule = "must be [first, last, count]"
+        raise ValueError(f"{who}: {where}.{named[0]} {rule}, got {ends!r:.80}")
     first, last = (real(who, f"{where}.{named[0]}", end) for end in ends[:2])
     count = integer(who, f"{where}.{named[0]}'s count", ends[2], least=1)
     refuse_endless(who, f"{where}.{named[0]}", count)
@@ -130,7 +132,7 @@ def read_seeds(who: str, seeds: Any) -> tuple[int, ...] | None:
     if isinstance(seeds, Sequence | np.ndarray) and not isinstance(seeds, str):
         found = tuple(integer(who, "seeds", seed, least=0) for seed in seeds)
         if not found or len(set(found)) != len(found):
-            raise ValueError(f"{who}: seeds must be different whole numbers, got {list(seeds)!r}")
+            raise ValueError(f"{who}: seeds must be different whole numbers, got {found!r:.80}")
         return found
     count = integer(who, "seeds", seeds, least=1)
     refuse_endless(who, "seeds", count)

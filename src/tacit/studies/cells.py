@@ -15,7 +15,8 @@ from tacit.studies.parts import takes_seed
 if TYPE_CHECKING:
     from tacit.studies.study import Study
 
-PARTS = ("problem", "model", "flow")
+PARTS = ("problem", "model", "method")
+OPTIONAL = ("penalty", "stop", "record")  # tables that a study may have beside them
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +74,11 @@ def placed(table: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[st
 
 def _seeded(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """The same with the seed given to every part that takes one and does not set its own."""
-    takers = {part: {**spec[part], "seed": seed} for part in PARTS
-              if takes_seed("study", part, spec[part])}  # fmt: skip
+    takers: dict[str, Any] = {
+        part: {**spec[part], "seed": seed}
+        for part in PARTS
+        if takes_seed("study", part, spec[part])
+    }
+    if "batch" in spec:  # which is drawn from the seed
+        takers["seed"] = seed
     return {**spec, **takers}

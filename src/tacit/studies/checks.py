@@ -6,8 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from tacit.arguments import one_of
 from tacit.studies.axes import RESERVED
-from tacit.studies.cells import PARTS, placed, spec_at
-from tacit.studies.parts import build, check_call, check_part, function_named, takes_seed
+from tacit.studies.cells import OPTIONAL, PARTS, placed, spec_at
+from tacit.studies.parts import (
+    built,
+    check_call,
+    check_part,
+    check_tables,
+    function_named,
+    takes_seed,
+)
 
 if TYPE_CHECKING:
     from tacit.studies.study import Study
@@ -24,14 +31,16 @@ def check_parts(study: Study) -> None:
         raise ValueError(f"{who}: {missing[0]} is missing; give {', '.join(PARTS)}, or a function")
     for axis in study.axes:
         _check_axis_key(study, axis.key)
-    if not (study.record or study.trajectory or study.probes):
-        raise ValueError(f"{who}: nothing is kept; name variables in record, or add probes")
+    if not (study.final or study.trajectory or study.probes):
+        raise ValueError(f"{who}: nothing is kept; name variables in final, or add probes")
     _check_values(study)
 
 
 def _check_axis_key(study: Study, key: str) -> None:
     head, *rest = key.split(".")
-    one_of(study.source, f"part in grid key {key!r}:", head, (*PARTS, "probes"))
+    one_of(study.source, f"part in grid key {key!r}:", head, (*PARTS, *OPTIONAL, "probes"))
+    if isinstance(getattr(study, head), list):
+        raise ValueError(f"{study.source}: grid.{key} needs one table [{head}], not several")
     if not rest:
         raise ValueError(f"{study.source}: grid.{key} must say what it sets, like {key}.alpha")
 
@@ -45,13 +54,16 @@ def _check_values(study: Study) -> None:
     given = () if seed is None else ("seed",)
     for part in PARTS:
         check_part(study.source, part, start[part], given)
+    for part in OPTIONAL:
+        check_tables(study.source, part, start.get(part))
     for name, probe in start["probes"].items():
         check_part(study.source, f"probes.{name}", probe)
-    if seed is not None and not any(takes_seed("study", p, start[p]) for p in PARTS):
+    taken = any(takes_seed("study", p, start[p]) for p in PARTS) or study.batch is not None
+    if seed is not None and not taken:
         raise ValueError(f"{study.source}: seeds are given, but no part takes a seed; drop them")
-    _check_built(study, PARTS, first, "")
+    _check_built(study, (*PARTS, *OPTIONAL), first, "")
     for place, axis in enumerate(study.axes):
-        touched = tuple(part for part in PARTS if axis.key.startswith(f"{part}."))
+        touched = tuple(part for part in (*PARTS, *OPTIONAL) if axis.key.startswith(f"{part}."))
         for value in axis.values[1:]:
             at = [*first[:place], value, *first[place + 1 :]]
             _check_built(study, touched, at, f" at {axis.key} = {value!r}")
@@ -61,18 +73,20 @@ def _check_built(study: Study, parts: tuple[str, ...], at: list[Any], where: str
     seed = None if study.seed_values is None else study.seed_values[0]
     spec = spec_at(study, at, seed)
     for part in parts:
-        check_part(study.source, part, spec[part])
+        check_tables(study.source, part, spec.get(part))
         try:
-            made = build(spec[part])
+            built(part, spec.get(part))
         except (ValueError, TypeError) as reason:
             raise ValueError(f"{study.source}: [{part}]{where}: {reason}") from None
-        if part == "flow" and not callable(getattr(made, "run", None)):
-            raise ValueError(f"{study.source}: flow.is names {spec[part]['is']}, which cannot run")
 
 
 def check_function(study: Study) -> None:
     who = study.source
-    surplus = [key for key in (*PARTS, "record", "trajectory", "probes") if getattr(study, key)]
+    surplus = [
+        key
+        for key in (*PARTS, *OPTIONAL, "batch", "final", "trajectory", "probes")
+        if getattr(study, key)
+    ]
     if surplus:
         raise ValueError(f"{who}: give a function or {surplus[0]}, not both")
     call = function_named(who, study.function)
@@ -105,6 +119,6 @@ def check_adaptive(study: Study) -> None:
 def check_names(study: Study) -> None:
     """No two things of the result may have one name."""
     taken = [*study.dimensions, *RESERVED[1:]]
-    for name in (*study.record, *study.probes):
+    for name in (*study.final, *study.probes):
         if name in taken:
             raise ValueError(f"{study.source}: {name!r} is the name of two things; rename one")

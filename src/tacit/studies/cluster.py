@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import os
 import threading
 from collections import deque
@@ -35,10 +36,27 @@ def run_on_scheduler(address: str, desk: Desk, cells: Sequence[Cell]) -> Ends:
             f"run: no dask scheduler answers at {address} ({reason}); start one with "
             "`dask scheduler`, and workers with `dask worker ADDRESS --nthreads 1`"
         ) from None
-    with client:
+    with _quiet_logs(), client:
         _await_worker(client, address)
         with _telling_of_a_loss(f"the dask scheduler at {address}"):
             yield from _run(client, desk, cells)
+
+
+@contextmanager
+def _quiet_logs() -> Iterator[None]:
+    """Silences what dask's own threads log of a lost connection, which one sentence tells."""
+    # each module of dask has a logger with a level of its own
+    known = list(logging.root.manager.loggerDict)
+    names = [name for name in known if name.split(".")[0] in ("distributed", "asyncio")]
+    loggers = [logging.getLogger(name) for name in names]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)
 
 
 @contextmanager

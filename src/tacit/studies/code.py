@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import tacit
-from tacit.studies.cells import PARTS
+from tacit.studies.cells import OPTIONAL, PARTS
 from tacit.studies.dependencies import Slice, reached
 from tacit.studies.modules import Reference, module_named
 from tacit.studies.parts import IS, function_named
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tacit.studies.study import Study
 
 MACHINERY: Reference = ("tacit.studies.compute", "compute")
-NUMERICAL = ("numpy", "scipy", "jax", "jaxlib", "optax", "sympy")
+NUMERICAL = ("numpy", "scipy", "jax", "jaxlib", "sympy")
 _SEEN: dict[str, tuple[bytes, Any]] = {}  # module -> its text when first read, and its import
 
 
@@ -63,7 +63,7 @@ def roots_of(study: Study) -> list[Reference]:
     if study.function is not None:
         module, _, name = study.function.partition(":")
         return [(module, name)]
-    tables = [getattr(study, part) for part in PARTS] + [study.probes]
+    tables = [getattr(study, part) for part in (*PARTS, *OPTIONAL)] + [study.probes]
     names = {name for table in tables for name in _named_in(table)}
     for axis in study.axes:
         if axis.key.split(".")[-1] == IS:

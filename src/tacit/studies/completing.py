@@ -49,6 +49,8 @@ def _found(desk: Desk, wanted: Mapping[str, Cell], ears: Ears) -> list[Cell]:
     found, aside = survey(desk.folder, wanted, desk.code.version)
     for sentence in aside:
         ears.aside(sentence)
-    ears.begin(len(wanted), [Done(name, r.status, r.sentence, r.seconds, True)
-                             for name, r in found.items()])  # fmt: skip
+    ears.begin(
+        len(wanted),
+        [Done(name, r.status, r.sentence, r.seconds, True) for name, r in found.items()],
+    )
     return [cell for name, cell in wanted.items() if name not in found]

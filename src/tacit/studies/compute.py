@@ -13,9 +13,10 @@ import numpy as np
 
 from tacit.records import Kind, NumericalError
 from tacit.studies.axes import RESERVED
-from tacit.studies.cells import canonical
-from tacit.studies.parts import IS, build, function_named, named
+from tacit.studies.cells import OPTIONAL, PARTS, canonical
+from tacit.studies.parts import IS, built, function_named, named
 from tacit.studies.references import DescriptionError, resolved, variable
+from tacit.training.train import train
 
 OK = (Kind.SOLVED.value, Kind.NOT_UNIQUE.value)
 ERROR = "error"  # the status of a cell that raised something else than a NumericalError
@@ -81,12 +82,12 @@ def _function(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
 
 def _run(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
     """Train, then read off what was asked for; a path that ended badly keeps what it has."""
-    scope = {part: _made(canonical(spec[part])) for part in ("problem", "model", "flow")}
-    path = scope["flow"].run(scope["model"], scope["problem"])
+    scope = {part: _made(part, canonical(spec[part])) for part in PARTS}
+    path = _trained(spec, **scope)
     scope["path"] = path
     values: dict[str, Value] = {}
-    for name in spec["record"]:
-        values[name] = _last(variable("record", path, name))
+    for name in spec["final"]:
+        values[name] = _last(variable("final", path, name))
     for name in spec["trajectory"]:
         whole = variable("trajectory", path, name)
         values[TRAJECTORY + name] = (tuple(map(str, whole.dims)), np.asarray(whole.values))
@@ -96,10 +97,18 @@ def _run(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
     return path.outcome.kind.value, path.outcome.sentence, values
 
 
+def _trained(spec: Mapping[str, Any], problem: Any, model: Any, method: Any) -> Any:
+    if hasattr(method, "run"):  # a method that `train` has not taken over yet
+        return method.run(model, problem)
+    asked = {name: built(name, spec[name]) for name in OPTIONAL if name in spec}
+    numbers = {name: spec[name] for name in ("batch", "seed") if name in spec}
+    return train(model, problem, method, **asked, **numbers)
+
+
 @functools.lru_cache(maxsize=8)
-def _made(text: str) -> Any:
+def _made(part: str, text: str) -> Any:
     """The object of a table; neighbouring cells share their problem."""
-    return build(json.loads(text))
+    return built(part, json.loads(text))
 
 
 def _last(whole: Any) -> Value:
@@ -112,15 +121,19 @@ def _last(whole: Any) -> Value:
 
 def _probed(name: str, probe: Mapping[str, Any], scope: Mapping[str, Any]) -> dict[str, Value]:
     """A probe's value under its name, or the fields of its record as name_field."""
-    arguments = {key: resolved(f"probes.{name}", value, scope)
-                 for key, value in probe.items() if key != IS}  # fmt: skip
+    arguments = {
+        key: resolved(f"probes.{name}", value, scope) for key, value in probe.items() if key != IS
+    }
     found = named("study", f"probes.{name}", probe[IS])(**arguments)
     if dataclasses.is_dataclass(found):
         found = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.repr}
     if not isinstance(found, Mapping):
         return {name: _value(name, found, None)}
-    return {f"{name}_{key}": _value(f"{name}_{key}", value, None)
-            for key, value in found.items() if _storable(value)}  # fmt: skip
+    return {
+        f"{name}_{key}": _value(f"{name}_{key}", value, None)
+        for key, value in found.items()
+        if _storable(value)
+    }
 
 
 def _storable(value: object) -> bool:

@@ -93,8 +93,11 @@ def _unused(module: Module) -> list[str]:
     """Modules that a user's module imports and never names: they are imported for what they do."""
     used = {name for nodes in module.bindings.values() for n in nodes for name in _names(n)}
     used |= {name for node in module.always for name in _names(node)}
-    return [target for alias, (target, name) in module.imports.items()
-            if alias not in used and name is None]  # fmt: skip
+    return [
+        target
+        for alias, (target, name) in module.imports.items()
+        if alias not in used and name is None
+    ]
 
 
 def _names(node: ast.AST) -> set[str]:
@@ -104,5 +107,8 @@ def _names(node: ast.AST) -> set[str]:
 def _beside(module: Module) -> list[str]:
     """The modules in the folder of a module that looks code up while it runs."""
     package = f"{module.package}." if module.package else ""
-    return [f"{package}{file.stem}" for file in sorted(module.file.parent.glob("*.py"))
-            if file.stem != "__init__"]  # fmt: skip
+    return [
+        f"{package}{file.stem}"
+        for file in sorted(module.file.parent.glob("*.py"))
+        if file.stem != "__init__"
+    ]

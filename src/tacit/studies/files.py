@@ -61,11 +61,18 @@ def file_of(folder: Path, name: str) -> str:
 def write_cell(folder: Path, cell: Cell, code: str, result: Result) -> None:
     """Put a result on disk in one step: beside its place first, then renamed into it."""
     body = json.dumps(
-        {"name": cell.name, "code": code, "cell": cell.spec, "status": result.status,
-         "sentence": result.sentence, "seconds": result.seconds,
-         "made_with": dict(result.made_with), "inputs": dict(result.inputs),
-         "values": {key: _encoded(value) for key, value in result.values.items()}}
-    ).encode()  # fmt: skip
+        {
+            "name": cell.name,
+            "code": code,
+            "cell": cell.spec,
+            "status": result.status,
+            "sentence": result.sentence,
+            "seconds": result.seconds,
+            "made_with": dict(result.made_with),
+            "inputs": dict(result.inputs),
+            "values": {key: _encoded(value) for key, value in result.values.items()},
+        }
+    ).encode()
     target = file_of(folder, cell.name)
     draft = f"{target}.{uuid.uuid4().hex}{PART}"
     try:
@@ -105,8 +112,12 @@ def _encoded(value: Value) -> Any:
         return value
     dims, array = value
     plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
-    return {"dims": list(dims), "dtype": plain.dtype.str, "shape": list(plain.shape),
-            "data": base64.b64encode(plain.tobytes()).decode()}  # fmt: skip
+    return {
+        "dims": list(dims),
+        "dtype": plain.dtype.str,
+        "shape": list(plain.shape),
+        "data": base64.b64encode(plain.tobytes()).decode(),
+    }
 
 
 def _decoded(value: Any) -> Value:
@@ -140,9 +151,13 @@ def read_cell(file: str) -> tuple[str, str, Result]:
         told = json.loads(body)
         values = {str(key): _decoded(value) for key, value in told["values"].items()}
         result = Result(
-            str(told["status"]), str(told["sentence"]), values, float(told["seconds"]),
-            made_with=_texts(told["made_with"]), inputs=_texts(told["inputs"]),
-        )  # fmt: skip
+            str(told["status"]),
+            str(told["sentence"]),
+            values,
+            float(told["seconds"]),
+            made_with=_texts(told["made_with"]),
+            inputs=_texts(told["inputs"]),
+        )
         return str(told["name"]), str(told["code"]), result
     except (
         ValueError,

@@ -37,14 +37,15 @@ def read_forms(source: str, table: Mapping[str, Any], keys: Iterable[str]) -> di
     """The forms beside "quick", with known keys."""
     forms, known = table.get(FORMS, {}), list(keys)
     if not isinstance(forms, Mapping):
-        raise ValueError(f"{source}: forms must hold tables such as [forms.paper], got {forms!r}")
+        rule = "forms must hold tables such as [forms.paper]"
+        raise ValueError(f"{source}: {rule}, got {forms!r:.80}")
     for name, own in forms.items():
         if name == QUICK:
             raise ValueError(f"{source}: forms.quick is the file itself; put its keys at the top")
         if not re.fullmatch(r"\w[\w.+-]{0,29}", name):
-            raise ValueError(f"{source}: a form must be a short plain word, got {name!r}")
+            raise ValueError(f"{source}: a form must be a short plain word, got {name!r:.80}")
         if not isinstance(own, Mapping):
-            raise ValueError(f"{source}: forms.{name} must be a table, got {own!r}")
+            raise ValueError(f"{source}: forms.{name} must be a table, got {own!r:.80}")
         for key in own:
             one_of(source, f"key in forms.{name}", key, known)
     return dict(forms)

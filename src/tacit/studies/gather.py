@@ -103,8 +103,10 @@ def label(study: Study, found: Mapping[tuple[int, ...], Result]) -> xarray.Datas
     for index, result in found.items():
         status[index], sentence[index] = result.status, result.sentence
     outer = study.dimensions
-    variables: dict[str, Any] = {"status": (outer, status.astype(str)),
-                                 "sentence": (outer, sentence.astype(str))}  # fmt: skip
+    variables: dict[str, Any] = {
+        "status": (outer, status.astype(str)),
+        "sentence": (outer, sentence.astype(str)),
+    }
     names = dict.fromkeys(name for result in found.values() for name in result.values)
     for name in sorted(names):
         values = {index: r.values[name] for index, r in found.items() if name in r.values}
@@ -142,13 +144,18 @@ def stacked(
 
 def _describe(study: Study, dataset: xarray.Dataset) -> None:
     """Long names and units, from the study, the vocabulary of paths, or the key of an axis."""
-    from tacit.flows.path import LABELS, UNITS
+    from tacit.training.labels import LABELS, UNITS
 
     keys = {axis.name: axis.key for axis in study.axes}
-    own = {"status": "how the cell ended", "sentence": "what there is to say about the cell",
-           "seed": "seed of the cell"}  # fmt: skip
+    own = {
+        "status": "how the cell ended",
+        "sentence": "what there is to say about the cell",
+        "seed": "seed of the cell",
+    }
     for key, variable in dataset.variables.items():
         plain = str(key).removeprefix(TRAJECTORY)
         text = study.labels.get(str(key)) or own.get(str(key)) or keys.get(str(key))
-        variable.attrs = {"units": UNITS.get(plain, "1"),
-                          "long_name": text or LABELS.get(plain, plain)}  # fmt: skip
+        variable.attrs = {
+            "units": UNITS.get(plain, "1"),
+            "long_name": text or LABELS.get(plain, plain),
+        }

@@ -1,8 +1,8 @@
-"""Problems, models and flows by their public names, as tables such as {is = "DualFlow"}.
+"""Problems, models and methods by their public names, as tables such as {is = "DualFlow"}.
 
 A table with the key `is` becomes the object of that public name of tacit, with the other keys as
-its keyword arguments; tables nest: until = {is = "LogLoss", value = -60.0}. Only names that compute
-are allowed: a file from somebody else must not start a study, read a file or write one.
+its keyword arguments; tables nest. Only names that compute are allowed: a file from somebody else
+must not start a study, read a file or write one.
 """
 
 from __future__ import annotations
@@ -14,12 +14,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tacit
-from tacit.arguments import one_of
+from tacit.arguments import one_of, real
 from tacit.studies.inputs import noticed
+from tacit.training import record as recording
+from tacit.training import stop as stopping
+from tacit.training.descent.method import Descent
+from tacit.training.exact.flow import Flow
 
 IS = "is"
-ROOMS = ("bias", "problems", "models", "flows", "probes")
-TOUCHING_FILES = ("import_images", "load_image_path")
+PENALTY, TIMES = "penalty", "times"  # a penalty is a number times a regularizer
+ROOMS = ("regularizers", "problems", "solvers", "models", "training", "measures")
+REFUSED = ("import_images", "load_path", "train")  # they read files or run a whole study
+LISTED = "tacit.__all__ holds the public names"
 
 
 def is_part(value: object) -> bool:
@@ -34,11 +40,11 @@ def _public(name: str) -> Any:
 def named(who: str, where: str, name: object) -> Callable[..., Any]:
     """The public object of tacit called `name`."""
     if not isinstance(name, str):
-        raise ValueError(f"{who}: {where}.is must be a public name of tacit, got {name!r}")
+        raise ValueError(f"{who}: {where}.is must be a public name of tacit, got {name!r:.80}")
     if name not in tacit.__all__:
-        one_of(who, f"name in {where}.is", name, tacit.__all__)
+        one_of(who, f"name in {where}.is", name, tacit.__all__, LISTED)
     found: Callable[..., Any] = _public(name)
-    if found.__module__.split(".")[1] not in ROOMS or name in TOUCHING_FILES:
+    if found.__module__.split(".")[1] not in ROOMS or name in REFUSED:
         raise ValueError(
             f"{who}: {where}.is names {name}; a table may name problems, models, methods, "
             "regularizers, measures and rules, nothing else"
@@ -49,7 +55,7 @@ def named(who: str, where: str, name: object) -> Callable[..., Any]:
 def check_part(who: str, where: str, spec: Any, given: tuple[str, ...] = ()) -> None:
     """Raise if a table cannot become a call; `given` are arguments that come from elsewhere."""
     if not isinstance(spec, Mapping):
-        raise ValueError(f"{who}: {where} must be a table such as {{is = ...}}, got {spec!r}")
+        raise ValueError(f"{who}: {where} must be a table such as {{is = ...}}, got {spec!r:.80}")
     if IS not in spec:
         raise ValueError(f"{who}: {where} needs the key `is`, a public name of tacit")
     keys = [key for key in spec if key != IS]
@@ -59,6 +65,15 @@ def check_part(who: str, where: str, spec: Any, given: tuple[str, ...] = ()) -> 
         for value in inner:
             if is_part(value):
                 check_part(who, f"{where}.{key}", value)
+
+
+def check_tables(who: str, where: str, spec: Any) -> None:
+    """The same for one table or a list of them, of which a penalty may have the key `times`."""
+    if where == PENALTY and isinstance(spec, Mapping):
+        spec = {key: value for key, value in spec.items() if key != TIMES}
+    for table in spec if isinstance(spec, list) else [spec]:
+        if table is not None:
+            check_part(who, where, table)
 
 
 def check_call(
@@ -103,16 +118,33 @@ def build(value: Any) -> Any:
     return value
 
 
+def built(part: str, spec: Any) -> Any:
+    """What the table of a part stands for in the call of `train`, checked."""
+    if spec is None:
+        return None
+    if part == PENALTY:
+        plain = {key: value for key, value in spec.items() if key != TIMES}
+        return real("study", "penalty.times", spec.get(TIMES, 1.0)) * build(plain)
+    made = build(spec)
+    if part == "stop":
+        return stopping.rules("study", made)
+    if part == "record":
+        return recording.rules("study", made)
+    if part == "method" and not (isinstance(made, Flow | Descent) or hasattr(made, "run")):
+        raise ValueError(f"method.is names {spec[IS]}, which cannot train")
+    return made
+
+
 def function_named(who: str, name: Any) -> Callable[..., Any]:
     """The module-level function behind "package.module:function"."""
     module, _, attribute = str(name).partition(":")
     if not module or not attribute.isidentifier():
-        raise ValueError(f'{who}: function must read "package.module:function", got {name!r}')
+        raise ValueError(f'{who}: function must read "package.module:function", got {name!r:.80}')
     try:
         with noticed():  # what a module reads when it is imported is an input of its cells
             found = getattr(importlib.import_module(module), attribute, None)
     except ImportError as reason:
-        raise ValueError(f"{who}: function {name!r} cannot be imported ({reason})") from None
+        raise ValueError(f"{who}: function {name!r:.80} cannot be imported ({reason})") from None
     if not callable(found):
         raise ValueError(f"{who}: the module {module} has no function {attribute!r}")
     return found
@@ -127,6 +159,6 @@ def name_of_function(who: str, function: Any) -> str:
     if not module or not name.isidentifier():
         raise ValueError(
             f"{who}: function must be defined at the top of a module, so that another process can "
-            f"find it; got {name or function!r}"
+            f"find it; got {name or function!r:.80}"
         )
     return f"{module}:{name}"

@@ -18,7 +18,7 @@ from tacit.studies.study import Study
 KEYS = tuple(
     field.name for field in dataclasses.fields(Study) if field.init and field.name != "source"
 )
-PRESETS = Path(__file__).parent / "presets"
+PRESETS = Path(__file__).parent.parent / "figures" / "presets"  # they name cells of figures
 
 
 Trust = bool | Callable[[Path, str], bool]  # whether to run the function that a file names
@@ -27,9 +27,27 @@ Trust = bool | Callable[[Path, str], bool]  # whether to run the function that a
 def read_study(file: str | Path, form: str = QUICK, *, trust: Trust = False) -> Study:
     """The study that a .toml or .py file describes, or a preset by its name, checked.
 
-    `form` names one of the tables [forms.NAME] of a TOML file; "quick" is the file without them.
-    A .py file is run, as a script is. A TOML file runs nothing of its own, unless it names a
-    function, whose module is imported here: that needs `trust=True`.
+    Parameters
+    ----------
+    file
+        The file, or the name of a preset. A .py file is run, as a script is.
+    form
+        One of the tables [forms.NAME] of a TOML file; "quick" is the file without them.
+    trust
+        A TOML file runs nothing of its own, unless it names a function, whose module is
+        imported here: that needs True.
+
+    Returns
+    -------
+    Study
+        The study.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> study = tacit.read_study("W-F3a")
+    >>> study.name, study.dimensions
+    ('W-F3a', ('depth', 'z'))
     """
     path = Path(file)
     if not path.is_file():
@@ -59,8 +77,10 @@ def presets() -> tuple[str, ...]:
 def preset_forms() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Title and forms of every study that comes with tacit."""
     tables = {name: _table(PRESETS / f"{name}.toml") for name in presets()}
-    return {name: (table.get("title", ""), (QUICK, *read_forms(name, table, KEYS)))
-            for name, table in tables.items()}  # fmt: skip
+    return {
+        name: (table.get("title", ""), (QUICK, *read_forms(name, table, KEYS)))
+        for name, table in tables.items()
+    }
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """What a probe is given: texts that begin with $ stand for what a run left behind.
 
-`$t` is the variable `t` of the path's dataset; `$path`, `$model`, `$problem` and `$flow` are the
+`$t` is the variable `t` of the path's dataset; `$path`, `$model`, `$problem` and `$method` are the
 objects themselves, and `$problem.X` is an attribute of one.
 """
 
@@ -13,7 +13,7 @@ from tacit.arguments import one_of
 from tacit.studies.parts import build
 
 MARK = "$"
-OBJECTS = ("path", "model", "problem", "flow")
+OBJECTS = ("path", "model", "problem", "method")
 
 
 class DescriptionError(ValueError):

@@ -61,11 +61,11 @@ class Box:
 def read_refine(who: str, table: Mapping[str, Any]) -> tuple[str, float, int]:
     """(measure, level, rounds) of the table [refine]."""
     if not isinstance(table, Mapping):
-        raise ValueError(f"{who}: refine must be a table, got {table!r}")
+        raise ValueError(f"{who}: refine must be a table, got {table!r:.80}")
     for key in table:
         one_of(who, "key in refine", key, KEYS)
     if not isinstance(table.get("measure"), str):
-        raise ValueError(f"{who}: refine.measure must be a name, got {table.get('measure')!r}")
+        raise ValueError(f"{who}: refine.measure must be a name, got {table.get('measure')!r:.80}")
     rounds = integer(who, "refine.rounds", table.get("rounds", 2), least=1)
     return table["measure"], real(who, "refine.level", table.get("level")), rounds
 

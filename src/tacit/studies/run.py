@@ -39,8 +39,38 @@ def run_study(
 ) -> xarray.Dataset:
     """The finished study, which is also in OUT/NAME.nc; only cells that are missing are computed.
 
-    `engine` is "here" (this process), "processes", "tcp://host:port" (a dask scheduler) or
-    "slurm"; `jobs` is the number of workers. A cell that fails is a row with its sentence.
+    A cell that fails is a row with its sentence.
+
+    Parameters
+    ----------
+    study
+        The study.
+    out
+        The folder for its files.
+    engine
+        "here" (this process), "processes", "tcp://host:port" (a dask scheduler) or "slurm".
+    jobs
+        The number of workers.
+    ears
+        What is told about the progress.
+    command
+        The command that is written into the file.
+
+    Returns
+    -------
+    xarray.Dataset
+        One value per cell.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> import tempfile
+    >>> function = "tacit.figures.woodworth_f3:panel_a"
+    >>> study = tacit.Study(name="q", function=function, grid={"depth": [2, 3], "z": [0.5, 1.0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     dataset = tacit.run_study(study, folder)
+    >>> dataset.q.dims, dataset.q.shape
+    (('depth', 'z'), (2, 2))
     """
     chosen = engine if callable(engine) else engine_named(engine, jobs)
     desk = Desk(cells_folder(study, out), code_of(study))

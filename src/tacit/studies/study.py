@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.records import Record
 from tacit.studies.axes import Axis, read_axes, read_seeds, refuse_endless
-from tacit.studies.cells import PARTS
+from tacit.studies.cells import OPTIONAL, PARTS
 from tacit.studies.checks import check_adaptive, check_function, check_names, check_parts
 from tacit.studies.drawn import check_draw
 from tacit.studies.parts import name_of_function
@@ -23,22 +23,78 @@ from tacit.studies.parts import name_of_function
 class Study(Record):
     """A study, checked when it is made: nothing has to run to find a wrong key or value.
 
-    Either `problem`, `model` and `flow` are tables of public names ({"is": "DualFlow", ...}) and
-    `record` (values at the end), `trajectory` (whole curves) and `probes` (calls on the path) say
-    what is kept; or `function`, a function at the top of a module, is called with `arguments` and
-    returns a dict of numbers, texts and arrays (`dims` names the axes of an array).
+    Either `problem`, `model` and `method` are tables of public names ({"is": "DualFlow", ...}),
+    which `train` is called with, and `final`, `trajectory` and `probes` say what is kept; or
+    `function` is called.
 
-    `grid` has the axes: {"model.alpha": [0.1, 1.0], "problem.samples": {"linspace": [10, 90, 9]}},
-    or names of arguments of the function. `seeds` is a number or a list; the seed goes to every
-    part that takes one. `threshold` and `refine` make the study adaptive. `draw` says how its
-    picture is drawn (tacit.studies.drawn); like `title` and `labels` it is no part of a cell.
+    Parameters
+    ----------
+    name
+        Letters, digits and . + - _, as it names files.
+    problem
+        A table that makes the problem.
+    model
+        A table that makes the model.
+    method
+        A table that makes the method.
+    penalty
+        A regularizer with the number it is multiplied by, {"is": "L1", "times": 1e-3}.
+    stop
+        One table or several that make stop rules, {"is": "Time", "t": 10.0}.
+    record
+        One table or several that make record rules.
+    batch
+        The number of samples in a step.
+    final
+        Names of values to keep at the end.
+    trajectory
+        Names of whole curves to keep.
+    probes
+        Calls on the path, by name.
+    function
+        A function at the top of a module, "module:function". It returns a dict of numbers,
+        texts and arrays.
+    arguments
+        Its arguments that do not vary.
+    dims
+        The names of the axes of an array that it returns.
+    grid
+        The axes: {"model.alpha": [0.1, 1.0], "problem.samples": {"linspace": [10, 90, 9]}}, or
+        names of arguments of the function.
+    seeds
+        A number or a list; the seed goes to every part that takes one.
+    title
+        What the study is about.
+    labels
+        Texts for the axes of pictures, by name.
+    draw
+        How its picture is drawn (tacit.studies.drawn); like `title` and `labels` it is no part
+        of a cell.
+    threshold
+        Makes the study adaptive: it bisects for where something changes.
+    refine
+        Makes the study adaptive: it refines the grid where something changes.
+    source
+        Who complains in an error.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> function = "tacit.figures.woodworth_f3:panel_a"
+    >>> study = tacit.Study(name="q", function=function, grid={"depth": [2, 3], "z": [0.5, 1.0]})
+    >>> study.dimensions, study.shape
+    (('depth', 'z'), (2, 2))
     """
 
     name: str
     problem: Mapping[str, Any] | None = None
     model: Mapping[str, Any] | None = None
-    flow: Mapping[str, Any] | None = None
-    record: tuple[str, ...] = ()
+    method: Mapping[str, Any] | None = None
+    penalty: Mapping[str, Any] | None = None
+    stop: Any = None
+    record: Any = None
+    batch: int | None = None
+    final: tuple[str, ...] = ()
     trajectory: tuple[str, ...] = ()
     probes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     function: Any = None
@@ -60,12 +116,15 @@ class Study(Record):
         if not isinstance(self.name, str) or not re.fullmatch(r"[\w][\w.+-]{0,99}", self.name):
             raise ValueError(
                 f"{who}: name must be letters, digits and . + - _, as it names files; "
-                f"got {self.name!r}"
+                f"got {self.name!r:.80}"
             )
-        for field in ("record", "trajectory"):
+        for field in ("final", "trajectory"):
             object.__setattr__(self, field, _names(who, field, getattr(self, field)))
-        for field in ("problem", "model", "flow", "probes", "arguments", "dims", "labels", "draw"):
+        tables = ("problem", "model", "method", "penalty", "probes", "arguments", "dims")
+        for field in (*tables, "labels", "draw"):
             object.__setattr__(self, field, _plain(who, field, getattr(self, field)))
+        for field in ("stop", "record"):
+            object.__setattr__(self, field, _rules(who, field, getattr(self, field)))
         object.__setattr__(self, "axes", read_axes(who, self.grid))
         object.__setattr__(self, "seed_values", read_seeds(who, self.seeds))
         refuse_endless(who, "the grid", math.prod(self.shape))
@@ -83,8 +142,10 @@ class Study(Record):
     def template(self) -> dict[str, Any]:
         """A cell before the axes and the seed are put in."""
         found: dict[str, Any] = {part: getattr(self, part) for part in PARTS}
-        return found | {"record": list(self.record), "trajectory": list(self.trajectory),
-                        "probes": self.probes}  # fmt: skip
+        asked = {name: getattr(self, name) for name in (*OPTIONAL, "batch")}
+        found |= {name: value for name, value in asked.items() if value is not None}
+        kept = {"final": list(self.final), "trajectory": list(self.trajectory)}
+        return found | kept | {"probes": self.probes}
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -101,8 +162,11 @@ class Study(Record):
         """The whole description as plain JSON values; `Study(**...)` makes the study again."""
         grid = {axis.key: list(axis.values) for axis in self.axes}
         seeds = None if self.seed_values is None else list(self.seed_values)
-        own = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)
-               if field.init and field.name not in ("grid", "seeds", "source")}  # fmt: skip
+        own = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.init and field.name not in ("grid", "seeds", "source")
+        }
         kept = {key: value for key, value in own.items() if value not in (None, (), {}, "")}
         found = json.loads(json.dumps({**kept, "grid": grid, "seeds": seeds}))
         return dict(found)
@@ -110,8 +174,15 @@ class Study(Record):
 
 def _names(who: str, field: str, given: Any) -> tuple[str, ...]:
     if isinstance(given, str) or not all(isinstance(name, str) for name in given):
-        raise ValueError(f"{who}: {field} must be a list of names, got {given!r}")
+        raise ValueError(f"{who}: {field} must be a list of names, got {given!r:.80}")
     return tuple(dict.fromkeys(given))
+
+
+def _rules(who: str, field: str, given: Any) -> Any:
+    """A table, or a list of several, in plain JSON values."""
+    if isinstance(given, list | tuple):
+        return [_plain(who, field, table) for table in given]
+    return _plain(who, field, given)
 
 
 def _plain(who: str, field: str, given: Any) -> Any:
@@ -119,7 +190,7 @@ def _plain(who: str, field: str, given: Any) -> Any:
     if given is None:
         return None
     if not isinstance(given, Mapping):
-        raise ValueError(f"{who}: {field} must be a table, got {given!r}")
+        raise ValueError(f"{who}: {field} must be a table, got {given!r:.80}")
     try:
         return json.loads(json.dumps(given, default=_unwrapped, allow_nan=False))
     except (TypeError, ValueError) as reason:

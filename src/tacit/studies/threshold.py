@@ -81,33 +81,38 @@ class Threshold:
 def read_threshold(who: str, table: Mapping[str, Any]) -> Threshold:
     """The table [threshold], or a sentence that says what is wrong with it."""
     if not isinstance(table, Mapping):
-        raise ValueError(f"{who}: threshold must be a table, got {table!r}")
+        raise ValueError(f"{who}: threshold must be a table, got {table!r:.80}")
     for key in table:
         one_of(who, "key in threshold", key, KEYS)
     for key in ("axis", "measure"):
         if not isinstance(table.get(key), str):
-            raise ValueError(f"{who}: threshold.{key} must be a name, got {table.get(key)!r}")
+            raise ValueError(f"{who}: threshold.{key} must be a name, got {table.get(key)!r:.80}")
     if ("below" in table) == ("above" in table):
         raise ValueError(f"{who}: threshold needs below or above, one of them")
     side = "below" if "below" in table else "above"
     spacing = one_of(who, "threshold.spacing", table.get("spacing", "log"), SPACINGS)
     low, high = _ends(who, table.get("between"), spacing)
     return Threshold(
-        axis=table["axis"], low=low, high=high, measure=table["measure"],
-        level=real(who, f"threshold.{side}", table[side]), below=side == "below", spacing=spacing,
+        axis=table["axis"],
+        low=low,
+        high=high,
+        measure=table["measure"],
+        level=real(who, f"threshold.{side}", table[side]),
+        below=side == "below",
+        spacing=spacing,
         tolerance=positive(who, "threshold.tolerance", table.get("tolerance", 0.01)),
-    )  # fmt: skip
+    )
 
 
 def _ends(who: str, given: Any, spacing: str) -> tuple[float, float]:
     if not isinstance(given, list | tuple) or len(given) != 2:
-        raise ValueError(f"{who}: threshold.between must be [low, high], got {given!r}")
+        raise ValueError(f"{who}: threshold.between must be [low, high], got {given!r:.80}")
     low, high = (real(who, "threshold.between", end) for end in given)
     if not low < high or (spacing == "log" and low <= 0):
         rule = "0 < low < high" if spacing == "log" else "low < high"
-        raise ValueError(f"{who}: threshold.between must have {rule}, got {given!r}")
+        raise ValueError(f"{who}: threshold.between must have {rule}, got {given!r:.80}")
     if spacing == "integer" and not (low.is_integer() and high.is_integer()):
-        raise ValueError(f"{who}: threshold.between must be whole numbers, got {given!r}")
+        raise ValueError(f"{who}: threshold.between must be whole numbers, got {given!r:.80}")
     return low, high
 
 
@@ -186,8 +191,10 @@ class Line:
 
     def result(self) -> Result:
         """The line as one row of the dataset."""
-        trials = {"tried": (("trial",), np.array(self.tried)),
-                  "measured": (("trial",), np.array(self.measured))}  # fmt: skip
+        trials = {
+            "tried": (("trial",), np.array(self.tried)),
+            "measured": (("trial",), np.array(self.measured)),
+        }
         if self.failure:
             return dataclasses.replace(self.failure, values=trials)
         if self.ends_agree:
@@ -195,8 +202,12 @@ class Line:
             sentence = f"{self.rule.measure} is {ends}{self.rule.high:g}: no threshold between"
             return Result(Kind.INFEASIBLE.value, sentence, trials, 0.0)
         low, high = self.bracket
-        found = {"threshold": low if self.rising else high, "lower": low, "upper": high,
-                 "trials": len(self.tried)}  # fmt: skip
+        found = {
+            "threshold": low if self.rising else high,
+            "lower": low,
+            "upper": high,
+            "trials": len(self.tried),
+        }
         return Result(Kind.SOLVED.value, "", {**found, **trials}, 0.0)
 
 

@@ -1,8 +1,7 @@
-"""What the watch needs of a model, whichever library it is written in, and the choice of one."""
+"""What the watch needs of a model, whichever library it is written in."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Protocol
 
 from tacit.arguments import Array
@@ -35,34 +34,3 @@ class Backend(Protocol):
 
     def linearized(self, params: Any) -> Array:
         """f0 + J0 (theta - theta0), the prediction of the model linearized at the start."""
-
-
-def backend_for(model: Any, probe_inputs: Any, params: Any, outputs: str | int) -> Backend:
-    """The backend of a torch.nn.Module, or of a JAX function apply(params, x)."""
-    if isinstance(probe_inputs, dict | tuple | set):
-        raise ValueError(
-            f"{WHO}: probe_inputs must be one array with a sample per row, got a "
-            f"{type(probe_inputs).__name__}; wrap the model in one that takes a single array"
-        )
-    torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
-    if torch is not None and isinstance(model, torch.nn.Module):
-        from tacit.watch.torch_backend import TorchBackend
-
-        if params is not None:
-            raise ValueError(
-                f"{WHO}: params are read from the torch module itself; leave params= out"
-            )
-        return TorchBackend(model, probe_inputs, outputs)
-    if not callable(model):
-        raise ValueError(
-            f"{WHO}: model must be a torch.nn.Module (which needs torch: pip install "
-            f"'tacit[torch]') or a JAX function apply(params, x), got {type(model).__name__}"
-        )
-    if params is None:
-        raise ValueError(
-            f"{WHO}: a JAX function needs its parameters: tacit.watch(apply, x, params=params), "
-            "and then watch(step, params, ...) at every call"
-        )
-    from tacit.watch.jax_backend import JaxBackend
-
-    return JaxBackend(model, params, probe_inputs, outputs)

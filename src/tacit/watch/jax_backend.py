@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.measures.kernels.arguments import MEMORY, asked_for, samples
+from tacit.measures.kernels.blocks import blocked_kernel
+from tacit.measures.kernels.gradients import FunctionGradients
 from tacit.precision import double_precision
-from tacit.probes.blocked_kernels import blocked_kernel
-from tacit.probes.function_gradients import FunctionGradients
-from tacit.probes.kernel_arguments import MEMORY, asked_for, samples
 from tacit.watch.backend import WHO
 
 

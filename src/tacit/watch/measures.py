@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array, finite_array
+from tacit.measures.kernels.numbers import effective_rank, kernel_alignment
 from tacit.models.tangent import kernel_distance
-from tacit.probes.kernel_measures import effective_rank, kernel_alignment
 from tacit.watch.backend import WHO
 
 Arrays = dict[str, NDArray[np.floating[Any]]]

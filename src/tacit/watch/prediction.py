@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.probes.curves import smoothed
-from tacit.probes.forecast import Forecast
-from tacit.probes.forecast_run import forecast_run
-from tacit.probes.grokking import grokking
+from tacit.measures.curves import smoothed
+from tacit.measures.forecast import Forecast
+from tacit.measures.forecast_run import forecast_run
+from tacit.measures.grokking import grokking
 from tacit.records import Record
 
 TRAIN = ("train", "training")
@@ -148,7 +148,7 @@ def transition(dataset: Any) -> Transition:
         found = forecast_run(t, norm, turn)
     except ValueError as reason:
         return _unknown(str(reason))
-    taken = -math.expm1(-found.rate * float(t[-1]))
+    taken = -math.expm1(-found.weight_decay * float(t[-1]))
     if taken < SEEN:
         return _unknown(
             f"it is too early for a forecast: weight decay has taken {taken:.2%} of the norm, and "
@@ -169,16 +169,16 @@ def _later(found: Forecast, drift: float, now: float, turn: float, start: float)
     """The forecast with the delay that runs have on it; what is not past 45 degrees is ahead."""
     short = -math.log(math.tan(math.radians(turn)))
     expected, most = (
-        found.transition + min(later, nearer * short) / found.rate
+        found.transition + min(later, nearer * short) / found.weight_decay
         for later, nearer in zip(LATER, NEARER, strict=True)
     )
     high = max(most, found.high) + DRIFT * drift
     step, low, high = (start + max(value, now) for value in (expected, found.low, high))
     sentence = (
-        f"the norm decays at {found.rate:.4g} per step; the transition is expected at step "
+        f"the norm decays at {found.weight_decay:.4g} per step; the transition is expected at step "
         f"{step:.4g}, between {low:.4g} and {high:.4g}"
     )
-    return Transition(step, low, high, found.rate, sentence)
+    return Transition(step, low, high, found.weight_decay, sentence)
 
 
 def _happened(t: Array, norm: Array, turn: Array, start: float) -> Transition:

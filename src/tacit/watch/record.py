@@ -42,8 +42,18 @@ OUTPUTS = {
     "linearized_output": "those of the model linearized at the start, at the same parameters",
 }
 GLANCES = {"glance_norm": NUMBERS["norm_l2"], "glance_turn": NUMBERS["direction_change"]}
-ATTRIBUTES = ("weight_decay", "start_step", "parameters", "setup_seconds", "look_seconds",
-              "training_seconds", "budget", "level", "notes", "failures")  # fmt: skip
+ATTRIBUTES = (
+    "weight_decay",
+    "start_step",
+    "parameters",
+    "setup_seconds",
+    "look_seconds",
+    "training_seconds",
+    "budget",
+    "level",
+    "notes",
+    "failures",
+)
 TAKEN = {*NUMBERS, *LAYERS, *OUTPUTS, *GLANCES, "step", "call_step", "glance_step", "layer"}
 
 
@@ -163,12 +173,18 @@ def load(file: str | os.PathLike[str]) -> Any:
 
 def _odd_entries(dataset: Any) -> list[str]:
     """The names of what no watch writes: other axes, texts for numbers, numbers for texts."""
-    dims = {**dict.fromkeys([*NUMBERS, "step"], ("time",)), "call_step": ("call",),
-            **dict.fromkeys(LAYERS, ("time", "layer")),
-            **dict.fromkeys(OUTPUTS, ("time", "sample", "component")),
-            **dict.fromkeys([*GLANCES, "glance_step"], ("glance",))}  # fmt: skip
-    odd = [name for name, axes in dims.items()
-           if dataset[name].dims != axes or dataset[name].dtype.kind != "f"]  # fmt: skip
+    dims = {
+        **dict.fromkeys([*NUMBERS, "step"], ("time",)),
+        "call_step": ("call",),
+        **dict.fromkeys(LAYERS, ("time", "layer")),
+        **dict.fromkeys(OUTPUTS, ("time", "sample", "component")),
+        **dict.fromkeys([*GLANCES, "glance_step"], ("glance",)),
+    }
+    odd = [
+        name
+        for name, axes in dims.items()
+        if dataset[name].dims != axes or dataset[name].dtype.kind != "f"
+    ]
     told = dataset.attrs
     odd += [name for name in ATTRIBUTES[:6] if not _is_number(told[name])]
     odd += [name for name in ("budget", "level") if not _is_number(told[name], none=True)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.arguments import Array
-from tacit.probes.blocked_kernels import blocked_kernel
-from tacit.probes.kernel_arguments import MEMORY, asked_for
-from tacit.probes.torch_checks import count_outputs, torch_inputs
-from tacit.probes.torch_gradients import TorchGradients, as_array, as_numbers
-from tacit.probes.torch_module import TorchFunction
+from tacit.measures.kernels.arguments import MEMORY, asked_for
+from tacit.measures.kernels.blocks import blocked_kernel
+from tacit.measures.torch.checks import count_outputs, torch_inputs
+from tacit.measures.torch.gradients import TorchGradients, as_array, as_numbers
+from tacit.measures.torch.module import TorchFunction
 from tacit.watch.backend import WHO
 
 

@@ -34,17 +34,50 @@ GLANCES = 32  # per decade: norm and direction alone, as many as the forecast ne
 
 
 class Watch:
-    """Call it as watch(step, train_loss=..., ...), for a JAX function watch(step, params, ...).
+    """Call it as watch(step, train_loss=..., ...), for a JAX function watch(step, parameters, ...).
 
-    Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as the
-    budget allows (see tacit.watch.schedule). A call returns nothing and raises nothing: what goes
-    wrong is one sentence in `failures`, unless the watch was made with raise_errors=True.
+    Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as
+    the budget allows (see tacit.watch.schedule). A call returns nothing and raises nothing:
+    what goes wrong is one sentence in `failures`, unless the watch was made with
+    raise_errors=True. `tacit.watch` makes one.
+
+    Parameters
+    ----------
+    backend
+        How the model is looked at.
+    parameters
+        The parameters at the start, for a JAX function.
+    labels
+        A function of the numbers of samples and outputs that returns the labels.
+    weight_decay
+        The weight decay of the training.
+    budget
+        The largest share of the training time that looks take; None is no limit.
+    level
+        The test accuracy at which the task counts as solved.
+    points_per_decade
+        The number of looks in each decade of steps.
+    step
+        The step at which the watch is made.
+    raise_errors
+        Raises what goes wrong in a call.
+    clock
+        Returns the time in seconds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> watch = tacit.watch(lambda w, x: x @ w, np.eye(2), parameters=np.ones(2))
+    >>> watch(1, np.ones(2), train_loss=0.5)
+    >>> watch.failures
+    ()
     """
 
     def __init__(
         self,
         backend: Backend,
-        params: Any,
+        parameters: Any,
         labels: Callable[[int, int], Labels | None],
         *,
         weight_decay: float,
@@ -62,25 +95,25 @@ class Watch:
         self._looks = Steps(step, points_per_decade)
         self._glances = Steps(step, max(points_per_decade, GLANCES))
         self.budget = Budget(budget, clock)
-        self._begin(params, labels)
+        self._begin(parameters, labels)
         self.setup_seconds = clock() - begun
         self.budget.restart()
 
-    def __call__(self, step: float, params: Any = None, **metrics: Any) -> None:
+    def __call__(self, step: float, parameters: Any = None, **metrics: Any) -> None:
         with self._failures.kept("call", _shown(step)):
             now = self._open(step)
             for name, value in metrics.items():
                 with self._failures.kept(f"metric {name}", now):
                     self.log.metric(name, value)
-            self._look_if_due(now, params)
+            self._look_if_due(now, parameters)
         self.budget.seen()
 
-    def look(self, params: Any = None) -> None:
+    def look(self, parameters: Any = None) -> None:
         """One look at the latest step, whatever schedule and budget say; for the end of a run."""
         step = self.log.steps[-1] if self.log.steps else self.first
         with self._failures.kept("look", step):
             if step > self.log.rows[-1]["step"]:
-                self._look(step, params)
+                self._look(step, parameters)
         self.budget.seen()
 
     def __repr__(self) -> str:
@@ -150,18 +183,20 @@ class Watch:
         """Write the record to `file`, .nc or .json; `from tacit.watch import load` opens it."""
         return save(self.dataset, file)
 
-    def _begin(self, params: Any, labels: Callable[[int, int], Labels | None]) -> None:
+    def _begin(self, parameters: Any, labels: Callable[[int, int], Labels | None]) -> None:
         """Keeps the start; here errors are raised, since training has not begun."""
         backend = self.backend
-        outputs = backend.outputs(params)
+        outputs = backend.outputs(parameters)
         self.labels = labels(*outputs.shape)
-        arrays = {name: array.copy() for name, array in backend.arrays(params).items()}
-        self.start = Start(arrays, outputs, backend.kernel(params))
-        backend.linearized(params)  # once for the compiler, so that the next time tells the cost
+        arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
+        self.start = Start(arrays, outputs, backend.kernel(parameters))
+        backend.linearized(
+            parameters
+        )  # once for the compiler, so that the next time tells the cost
         loud, self._failures.raising = self._failures.raising, True
-        self._look(self.first, params)
+        self._look(self.first, parameters)
         with self.budget.charged("glance"):
-            move_row(self.start, backend.arrays(params))
+            move_row(self.start, backend.arrays(parameters))
         self._failures.raising = loud
 
     def _open(self, step: Any) -> float:
@@ -173,57 +208,57 @@ class Watch:
         self.log.call(now)
         return now
 
-    def _look_if_due(self, step: float, params: Any) -> None:
+    def _look_if_due(self, step: float, parameters: Any) -> None:
         self.budget.seen()
         if self._looks.due(step) and self.budget.allows("look"):
-            self._look(step, params)
+            self._look(step, parameters)
         elif self._glances.due(step) and self.budget.allows("glance"):
-            self._glance(step, params)
+            self._glance(step, parameters)
 
-    def _look(self, step: float, params: Any) -> None:
+    def _look(self, step: float, parameters: Any) -> None:
         self._looks.taken(step)
         self._glances.taken(step)
         begun = self.budget.clock()
         with self.budget.charged("look"):
-            self.backend.check(params)
+            self.backend.check(parameters)
             with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges
-                row = self._row(step, params)
+                row = self._row(step, parameters)
         if row:
-            row |= self._nuclear(step, params)
+            row |= self._nuclear(step, parameters)
             seconds = self.budget.clock() - begun
             self.log.rows.append({"step": step, **row, "look_seconds": seconds})
             self.log.glance(step, row)
 
-    def _nuclear(self, step: float, params: Any) -> dict[str, Any]:
+    def _nuclear(self, step: float, parameters: Any) -> dict[str, Any]:
         """Nuclear norms, where they fit into their part of the budget."""
         row: dict[str, Any] = {}
         if self.budget.allows("nuclear") or step == self.first:
             with self.budget.charged("nuclear"), self._failures.kept("nuclear norms", step):
-                row = nuclear_row(self.backend.arrays(params), self.backend.out_axis)
+                row = nuclear_row(self.backend.arrays(parameters), self.backend.out_axis)
         return row
 
-    def _glance(self, step: float, params: Any) -> None:
+    def _glance(self, step: float, parameters: Any) -> None:
         self._glances.taken(step)
         with self.budget.charged("glance"):
-            self.backend.check(params)
-            self.log.glance(step, move_row(self.start, self.backend.arrays(params)))
+            self.backend.check(parameters)
+            self.log.glance(step, move_row(self.start, self.backend.arrays(parameters)))
 
-    def _row(self, step: float, params: Any) -> dict[str, Any]:
+    def _row(self, step: float, parameters: Any) -> dict[str, Any]:
         """All that can be read; a part that fails leaves the others standing."""
         row: dict[str, Any] = {}
         kept, backend, start = self._failures.kept, self.backend, self.start
         with kept("parameters", step):
-            arrays = backend.arrays(params)
+            arrays = backend.arrays(parameters)
             row |= move_row(start, arrays)
             row |= norm_row(arrays)
         with kept("outputs", step):
-            outputs = backend.outputs(params)
+            outputs = backend.outputs(parameters)
             row |= output_row(start, outputs, self.labels) | {"output": outputs}
             with kept("linearized model", step):
-                linear = backend.linearized(params)
+                linear = backend.linearized(parameters)
                 row |= linearized_row(start, outputs, linear) | {"linearized_output": linear}
         with kept("tangent kernel", step):
-            row |= kernel_row(start, backend.kernel(params), self.labels)
+            row |= kernel_row(start, backend.kernel(parameters), self.labels)
         return row
 
 

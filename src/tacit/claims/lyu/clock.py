@@ -7,18 +7,18 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate
-from tacit.bias.q import Q
-from tacit.bias.ratchet import ratchet_path
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import distance, slope
 from tacit.claims.lyu.runs import data_sets, exact, in_parameters, joint
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.probes.directions import angle
+from tacit.measures.directions import angle
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.ratchet.ratchet import ratchet_path
 
 START = 2.0  # log alpha
 Z = np.array([0.5, 1.5, 2.5, 3.5])  # rate t, through the transition
@@ -34,8 +34,9 @@ def paths(problem: Regression, depth: int) -> list[Array]:
 def from_q(problem: Regression, depth: int, rows: list[Array], log_scale: Array) -> Array:
     """Largest distance from predictors at Z to argmin Q of these scales, for each of RATES."""
     targets = [interpolate(problem.X, problem.y, Q(depth, log_alpha=a)).beta for a in log_scale]
-    return np.array([max(distance(b, t) for b, t in zip(row, targets, strict=True))
-                     for row in rows])  # fmt: skip
+    return np.array(
+        [max(distance(b, t) for b, t in zip(row, targets, strict=True)) for row in rows]
+    )
 
 
 def directed(problem: Classification) -> tuple[Array, Array]:
@@ -50,8 +51,10 @@ def directed(problem: Classification) -> tuple[Array, Array]:
         z = log_alpha + np.array([-2.0, 0.0, 2.0])
         run = exact(problem, log_alpha, rate, z)
         decayed = np.exp(2 * (log_alpha - z))
-        limits = (ratchet_path(problem.X, problem.y, depth=2, mus=mus).beta
-                  for mus in (decayed / run.smoothed_margin, decayed))  # fmt: skip
+        limits = (
+            ratchet_path(problem.X, problem.y, depth=2, mus=mus).beta
+            for mus in (decayed / run.smoothed_margin, decayed)
+        )
         found.append([float(np.max(angle(run.predictor, limit))) for limit in limits])
     right, wrong = np.array(found).T
     return right, wrong
@@ -68,7 +71,7 @@ def directed(problem: Classification) -> tuple[Array, Array]:
 )
 def clock(size: Size) -> Evidence:
     count = 1 if size == "quick" else 5
-    problems = [sparse_regression(4, 9, 2, noise=0.0, seed=s) for s in range(count)]
+    problems = [sparse_regression(4, 9, sparsity=2, noise=0.0, seed=s) for s in range(count)]
     runs = {(s, D): paths(p, D) for s, p in enumerate(problems) for D in (2, 3)}
     fits = {(s, D): from_q(problems[s], D, rows, START - Z) for (s, D), rows in runs.items()}
     order = max((slope(RATES, values) - 1 for values in fits.values()), key=abs)
@@ -79,10 +82,15 @@ def clock(size: Size) -> Evidence:
     larger = from_q(problems[0], 2, runs[0, 2], START - Z + math.log(1.1))
     still = from_q(problems[0], 2, runs[0, 2], np.full(len(Z), START))
     near = Check("largest relative distance to argmin Q at rate 1e-5", least, tolerance=1e-3)
-    first = Check("largest deviation of that distance's exponent in the rate from 1", order,
-                  tolerance=0.1)  # fmt: skip
-    direction = Check("largest angle to the Q_mu path at rate e^-640 over that at e^-20", closing,
-                      1 / 8, kind="at most")  # fmt: skip
+    first = Check(
+        "largest deviation of that distance's exponent in the rate from 1", order, tolerance=0.1
+    )
+    direction = Check(
+        "largest angle to the Q_mu path at rate e^-640 over that at e^-20",
+        closing,
+        1 / 8,
+        kind="at most",
+    )
     return Evidence(
         ran=f"{count} regressions (4 samples, 9 features, depths 2 and 3) trained in the parameters"
         f" from alpha = e^2 at three rates; {len(sets)} data sets of 4 points in R^8 by the exact"
@@ -93,17 +101,24 @@ def clock(size: Size) -> Evidence:
             "the scale of the start for ever": near.control(float(still[-1])),
             "a scale 10% larger: the same exponent": first.control(slope(RATES, larger) - 1),
             "mu = (alpha e^(-rate t))² without log(1/loss)": direction.control(
-                min(float(row[-1] / row[0]) for row in other)),
+                min(float(row[-1] / row[0]) for row in other)
+            ),
         },
         findings=[
             "so weight decay walks down W's kernel-to-rich path by itself, and a finite-size"
             " transition is where that path turns for the data at hand, not at alpha e^(-rate t)"
             " = 1; in classification the approach is only 1/log(1/rate), angles in degrees at rate"
-            " e^-20, e^-80, e^-320, e^-640: " + "; ".join(
-                ", ".join(f"{v:.2g}" for v in row) for row in turns[:2]),
+            " e^-20, e^-80, e^-320, e^-640: "
+            + "; ".join(", ".join(f"{v:.2g}" for v in row) for row in turns[:2]),
         ],
-        plots=[Plot("distance to the Q path of the decayed start", "rate", "relative distance",
-                    [Series(f"depth {D}", RATES, values)
-                     for (s, D), values in fits.items() if s == 0],
-                    x_scale="log", y_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "distance to the Q path of the decayed start",
+                "rate",
+                "relative distance",
+                [Series(f"depth {D}", RATES, values) for (s, D), values in fits.items() if s == 0],
+                x_scale="log",
+                y_scale="log",
+            )
+        ],
+    )

@@ -16,21 +16,23 @@ from tacit.claims.lyu.networks import network, points
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
+from tacit.measures.directions import angle
+from tacit.measures.forecast import LATER, forecast, meeting
+from tacit.measures.forecast_run import forecast_run
+from tacit.measures.grokking import grokking
+from tacit.measures.turning import STRIDE, window
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.model import Model
-from tacit.probes.directions import angle
-from tacit.probes.forecast import LATER, forecast, meeting
-from tacit.probes.forecast_run import forecast_run
-from tacit.probes.grokking import grokking
-from tacit.probes.turning import STRIDE, window
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Time
+from tacit.training.train import train
 
 # What is promised, times rate. With a squared loss the minimisers of Q are exact to the order of
 # the rate, for matrices as far as the measurements commute. On labels one margin stands for all,
@@ -90,14 +92,14 @@ def grid(size: Size) -> Iterator[Case]:
         for n, d in ((50, 500), (30, 150)):
             yield Case("majority", f"n={n} d={d}, {where}", majority(n, d, seed=seed), net, rate)
         yield Case("majority, depth 3", where, majority(40, 300, seed=seed), deep, rate)
-        wide = wide_margin(24, 1500, 6.0, seed=seed)
+        wide = wide_margin(24, 1500, gamma=6.0, seed=seed)
         yield Case("wide margin", f"gamma=6 d=1500, {where}", wide, net, rate)
-        sparse = sparse_regression(30, 80, 2, noise=0.0, seed=seed)
+        sparse = sparse_regression(30, 80, sparsity=2, noise=0.0, seed=seed)
         yield Case("regression", where, sparse, net, rate)
-        table = multiplication_table(16, 0.5, seed=seed)
+        table = multiplication_table(16, fraction=0.5, seed=seed)
         yield Case("table", f"d=16, {where}", table, DifferenceFactorization(alpha=alpha), rate)
     # so wide that it forgives nearly all of the turning
-    wider = wide_margin(24, 6000, 16.0, seed=11)
+    wider = wide_margin(24, 6000, gamma=16.0, seed=11)
     yield Case("wide margin", "gamma=16 d=6000", wider, DiagonalNet(2, alpha=20.0), 1e-3)
 
 
@@ -130,10 +132,12 @@ def one(case: Case) -> Result | None:
 
 def trained(case: Case, t_max: float) -> Any:
     """The run, in its parameters for tables and by the exact flow of the dual for vectors."""
-    flow: Any = DualFlow(rtol=1e-6, t_max=t_max)
+    flow: Any = DualFlow(rtol=1e-6, weight_decay=case.rate)
+    record = LogSpaced(20)
     if isinstance(case.problem, MatrixProblem):
-        flow = ParameterFlow(rtol=1e-6, t_max=t_max, points_per_decade=40)
-    return WeightDecay(flow, case.rate).run(case.model, case.problem).dataset
+        flow = ParameterFlow(rtol=1e-6, weight_decay=case.rate)
+        record = LogSpaced(40)
+    return train(case.model, case.problem, flow, stop=Time(t_max), record=record).dataset
 
 
 def jump(data: Any) -> float:
@@ -161,12 +165,14 @@ def by_turn() -> tuple[int, list[str]]:
     for log_alpha in (2.0, 3.0):
         model: Model = network(log_alpha, 0)
         expected = forecast(model, problem, 1e-3)
-        flow = ParameterFlow(t_max=expected.transition + 5e3, rtol=1e-6)
-        run = WeightDecay(flow, 1e-3).run(model, problem).dataset
+        flow = ParameterFlow(rtol=1e-6, weight_decay=1e-3)
+        run = train(model, problem, flow, stop=Time(expected.transition + 5e3)).dataset
         half = float(np.interp(45.0, run["turn"].values, run["t"].values))
         outside += not expected.low <= half <= expected.high
-        told.append(f"quadratic net, log alpha {log_alpha:g}: {half / 1e3:.2f}, "
-                    f"{(expected.transition - half) / 1e3:+.2f}")  # fmt: skip
+        told.append(
+            f"quadratic net, log alpha {log_alpha:g}: {half / 1e3:.2f}, "
+            f"{(expected.transition - half) / 1e3:+.2f}"
+        )
     return outside, told
 
 
@@ -182,14 +188,23 @@ def checks_of(family: str, results: list[Result]) -> list[Check]:
     """What the forecasts promise of one family: each run of it has to keep it."""
     outside = [r for r in results if not r.foreseen[0] <= r.measured <= r.foreseen[2]]
     return [
-        Check(f"{family}: worst error of the time foreseen for the test curve",
-              worst(r.error for r in results), tolerance=promised(family)),
+        Check(
+            f"{family}: worst error of the time foreseen for the test curve",
+            worst(r.error for r in results),
+            tolerance=promised(family),
+        ),
         Check(f"{family}: runs whose test curve turns outside of its interval", len(outside)),
-        Check(f"{family}: worst error of the time foreseen for the predictor",
-              worst(r.turning[1] - r.turns for r in results), tolerance=promised(family) / 2),
-        Check(f"{family}: worst error of the half turn that the run so far foresees",
-              worst(r.run - r.half_turn for r in results), tolerance=LATER),
-    ]  # fmt: skip
+        Check(
+            f"{family}: worst error of the time foreseen for the predictor",
+            worst(r.turning[1] - r.turns for r in results),
+            tolerance=promised(family) / 2,
+        ),
+        Check(
+            f"{family}: worst error of the half turn that the run so far foresees",
+            worst(r.run - r.half_turn for r in results),
+            tolerance=LATER,
+        ),
+    ]
 
 
 @claim(
@@ -204,8 +219,10 @@ def forecasts(size: Size) -> Evidence:
     cases = list(grid(size))
     tried = [one(case) for case in cases]
     results = [result for result in tried if result is not None]
-    families = {name: [r for r in results if r.case.family == name]
-                for name in dict.fromkeys(case.family for case in cases)}  # fmt: skip
+    families = {
+        name: [r for r in results if r.case.family == name]
+        for name in dict.fromkeys(case.family for case in cases)
+    }
     outside, nets = by_turn()
     other = Check("quadratic nets: runs whose half turn lies outside of its interval", outside)
     checks = {name: checks_of(name, found) for name, found in families.items() if found}
@@ -215,20 +232,45 @@ def forecasts(size: Size) -> Evidence:
         " in units of 1/rate",
         checks=[*(check for found in checks.values() for check in found), other],
         premises={
-            f"{name}: most runs show a clear late change":
-                (len(found) > sum(case.family == name for case in cases) / 2, len(found))
+            f"{name}: most runs show a clear late change": (
+                len(found) > sum(case.family == name for case in cases) / 2,
+                len(found),
+            )
             for name, found in families.items()
         },
         controls=controls(families, checks),
         findings=findings(families, nets),
-        plots=[Plot("forecast against measurement", "measured rate t", "forecast rate t",
-                    [*(Series(name, [r.measured for r in found], [r.foreseen[1] for r in found],
-                              "points") for name, found in families.items()),
-                     Series("log alpha", [r.measured for r in results],
-                            [r.naive for r in results], "points"),
-                     Series("equal", np.sort([r.measured for r in results]),
-                            np.sort([r.measured for r in results]), "dashed")])],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "forecast against measurement",
+                "measured rate t",
+                "forecast rate t",
+                [
+                    *(
+                        Series(
+                            name,
+                            [r.measured for r in found],
+                            [r.foreseen[1] for r in found],
+                            "points",
+                        )
+                        for name, found in families.items()
+                    ),
+                    Series(
+                        "log alpha",
+                        [r.measured for r in results],
+                        [r.naive for r in results],
+                        "points",
+                    ),
+                    Series(
+                        "equal",
+                        np.sort([r.measured for r in results]),
+                        np.sort([r.measured for r in results]),
+                        "dashed",
+                    ),
+                ],
+            )
+        ],
+    )
 
 
 def controls(families: dict[str, list[Result]], checks: dict[str, list[Check]]) -> dict[str, Check]:
@@ -241,8 +283,11 @@ def controls(families: dict[str, list[Result]], checks: dict[str, list[Check]]) 
     }
     found = {}
     for words, time in rivals.items():
-        misses = [checks[name][0].control(worst(time(r) - r.measured for r in results))
-                  for name, results in families.items() if results]  # fmt: skip
+        misses = [
+            checks[name][0].control(worst(time(r) - r.measured for r in results))
+            for name, results in families.items()
+            if results
+        ]
         most = max(misses, key=lambda check: check.excess)
         found[f"{words} ({most.name.split(':')[0]})"] = most
     return found

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import distance, slope
 from tacit.claims.lyu.networks import small_nets
@@ -14,11 +12,13 @@ from tacit.claims.lyu.runs import Moments, data_sets, exact, in_parameters, join
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
+from tacit.measures.directions import angle
+from tacit.measures.kernels.tangent import kernel_predictor
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.directions import angle
-from tacit.probes.kernels import kernel_predictor
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.regularizers.norms import L2
+from tacit.solvers.max_margin import max_margin
 
 EARLY = 0.5  # c: the claim looks at (1 - c) (1/rate) log alpha
 SQUARES = np.array([14.0, 16.0])  # log alpha of the regressions, at c = 1/8
@@ -29,8 +29,10 @@ LAST = slice(2, 5)  # where the law of the angle is read off
 
 def early(problem: Classification | Regression, depth: int) -> list[Moments]:
     """The runs at half of (1 - c) log alpha / rate, and at it, with rate = 1/alpha."""
-    return [exact(problem, a, rate, (1 - EARLY) * a * np.array([0.5, 1.0]), depth)
-            for a, rate in joint(LOG_ALPHAS)]  # fmt: skip
+    return [
+        exact(problem, a, rate, (1 - EARLY) * a * np.array([0.5, 1.0]), depth)
+        for a, rate in joint(LOG_ALPHAS)
+    ]
 
 
 def angles(runs: list[Moments], target: Array) -> Array:
@@ -47,10 +49,11 @@ def squares(seeds: range) -> Array:
     """Distances to the kernel interpolant at c = 1/8, one row per problem."""
     rows = []
     for seed in seeds:
-        problem = sparse_regression(4, 8, 2, noise=0.0, seed=seed)
+        problem = sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
         target = kernel_predictor(DiagonalNet(2, alpha=1.0), problem.X, problem.y)
-        runs = [exact(problem, a, rate, np.array([0.875 * a]), rtol=1e-8)
-                for a, rate in joint(SQUARES)]  # fmt: skip
+        runs = [
+            exact(problem, a, rate, np.array([0.875 * a]), rtol=1e-8) for a, rate in joint(SQUARES)
+        ]
         rows.append([distance(run.predictor[0], target) for run in runs])
     return np.array(rows)
 
@@ -77,39 +80,60 @@ def theorem_1(size: Size) -> Evidence:
     power = max((slope(np.exp(SQUARES), row) + 0.5 for row in fits), key=abs)
     nets = small_nets(size)
     agreement = max(_agreement(problem, depth) for problem in problems[:2] for depth in (2, 3))
-    near = Check("largest angle to the kernel SVM at log alpha = 640, degrees", last, 0.5,
-                 kind="at most")  # fmt: skip
-    falls = Check("largest relative change of the slope of 1/tan(angle) in log(1/loss), log alpha"
-                  " 160 to 640", rate, tolerance=0.1)  # fmt: skip
-    turns = Check("largest deviation of the exponent of turn/g in alpha from -L c", turning,
-                  tolerance=0.02)  # fmt: skip
-    shrinks = Check("largest deviation of |theta| e^(rate t)/|theta0| from 1", fading,
-                    tolerance=1e-6)  # fmt: skip
-    interpolates = Check("largest deviation of the exponent of the distance to the kernel"
-                         " interpolant in alpha from -4c (c = 1/8)", power,
-                         tolerance=0.1)  # fmt: skip
-    nonlinear = Check("angle of a small net's outputs to its kernel SVM's, largest alpha over"
-                      " smallest", nets.ratio, 0.6, kind="at most")  # fmt: skip
+    near = Check(
+        "largest angle to the kernel SVM at log alpha = 640, degrees", last, 0.5, kind="at most"
+    )
+    falls = Check(
+        "largest relative change of the slope of 1/tan(angle) in log(1/loss), log alpha 160 to 640",
+        rate,
+        tolerance=0.1,
+    )
+    turns = Check(
+        "largest deviation of the exponent of turn/g in alpha from -L c", turning, tolerance=0.02
+    )
+    shrinks = Check(
+        "largest deviation of |theta| e^(rate t)/|theta0| from 1", fading, tolerance=1e-6
+    )
+    interpolates = Check(
+        "largest deviation of the exponent of the distance to the kernel"
+        " interpolant in alpha from -4c (c = 1/8)",
+        power,
+        tolerance=0.1,
+    )
+    nonlinear = Check(
+        "angle of a small net's outputs to its kernel SVM's, largest alpha over smallest",
+        nets.ratio,
+        0.6,
+        kind="at most",
+    )
     return Evidence(
         ran=f"{len(problems)} data sets of 4 points in R^8, depths 2 and 3, logistic loss, rate ="
         " 1/alpha, c = 1/2, log alpha 20 to 640 by the exact flow; regression at c = 1/8; a"
         f" two-layer net with {nets.description} trained in its parameters",
         checks=[near, falls, turns, shrinks, interpolates, nonlinear],
         premises={
-            "the exact flow is training in the parameters (alpha = e^3, relative)":
-                (agreement < 1e-5, agreement),
+            "the exact flow is training in the parameters (alpha = e^3, relative)": (
+                agreement < 1e-5,
+                agreement,
+            ),
             "the small net satisfies the assumptions of L": (nets.assumed, nets.described),
         },
         controls={
             "the l1 max margin predictor": near.control(
-                min(float(angles(runs, limits[k][1])[-1]) for (k, _), runs in cases.items())),
-            "the SVM of a random kernel": near.control(min(
-                float(angles(cases[k, 2], random_kernel_svm(p))[-1])
-                for k, p in enumerate(problems))),
+                min(float(angles(runs, limits[k][1])[-1]) for (k, _), runs in cases.items())
+            ),
+            "the SVM of a random kernel": near.control(
+                min(
+                    float(angles(cases[k, 2], random_kernel_svm(p))[-1])
+                    for k, p in enumerate(problems)
+                )
+            ),
             "an angle like 1/sqrt(log(1/loss))": falls.control(
-                min(bent(cases[case], values, power=2) for case, values in found.items())),
+                min(bent(cases[case], values, power=2) for case, values in found.items())
+            ),
             "a direction that no longer turns: the turn at half the time, depth 2": turns.control(
-                max(_turning(runs, D, record=0) for (_, D), runs in cases.items() if D == 2)),
+                max(_turning(runs, D, record=0) for (_, D), runs in cases.items() if D == 2)
+            ),
             "a small net against the SVM of another start": nonlinear.control(nets.control),
         },
         findings=[
@@ -118,12 +142,21 @@ def theorem_1(size: Size) -> Evidence:
             " alpha here; the parameters keep their direction to alpha^(-L c), much better",
             f"outputs of the small net against its kernel SVM, degrees: {nets.described}",
         ],
-        plots=[Plot("angle to the kernel SVM at (1 - c)(1/rate) log alpha", "log alpha",
-                    "angle (degrees)",
-                    [Series(f"data set {k}, depth {D}", LOG_ALPHAS, values)
-                     for (k, D), values in found.items() if k < 3],
-                    x_scale="log", y_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "angle to the kernel SVM at (1 - c)(1/rate) log alpha",
+                "log alpha",
+                "angle (degrees)",
+                [
+                    Series(f"data set {k}, depth {D}", LOG_ALPHAS, values)
+                    for (k, D), values in found.items()
+                    if k < 3
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
+        ],
+    )
 
 
 def bent(runs: list[Moments], degrees: Array, power: int = 1) -> float:

@@ -9,15 +9,16 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
+from tacit.measures.assumptions import assumptions
+from tacit.measures.directions import angle
+from tacit.measures.kernels.machines import kernel_svm
 from tacit.models.difference import Difference
 from tacit.models.model import Model
 from tacit.models.network import two_layer
-from tacit.probes.assumptions import assumptions
-from tacit.probes.directions import angle
-from tacit.probes.kernel_machines import kernel_svm
 from tacit.problems.classification import Classification
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import Time
+from tacit.training.train import train
 
 LOG_ALPHAS = (2.0, 4.0, 6.0)
 EARLY = 0.5
@@ -72,8 +73,8 @@ def points(seed: int) -> tuple[Classification, Array]:
 def _one(seed: int, log_alpha: float) -> tuple[float, float]:
     problem, new = points(seed)
     net, rate = network(log_alpha, seed), math.exp(-log_alpha)
-    flow = ParameterFlow(t_max=(1 - EARLY) * log_alpha / rate, rtol=1e-7)
-    path = WeightDecay(flow, rate).run(net, problem)
+    flow = ParameterFlow(rtol=1e-7, weight_decay=rate)
+    path = train(net, problem, flow, stop=Time((1 - EARLY) * log_alpha / rate))
     if not path.outcome.ok:
         raise RuntimeError(f"the small net did not train to its end: {path.outcome}")
     assert path.parameters is not None

@@ -15,12 +15,13 @@ from tacit.claims.lyu.runs import data_sets, exact, joint, margin_points
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
-from tacit.probes.directions import angle
 from tacit.problems.classification import Classification
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.stop import Time
+from tacit.training.train import train
 
 LATE = 0.5  # c: the claim looks at (1 + c) (1/rate) log alpha
 LOG_ALPHAS = np.array([320.0, 640.0])
@@ -90,8 +91,8 @@ def by_training(
 
 
 def _trained(problem: Classification, net: Model, log_alpha: float, t: float) -> Array:
-    flow = WeightDecay(ParameterFlow(t_max=t, rtol=1e-7), math.exp(-log_alpha))
-    path = flow.run(net, problem)
+    flow = ParameterFlow(rtol=1e-7, weight_decay=math.exp(-log_alpha))
+    path = train(net, problem, flow, stop=Time(t))
     if not path.outcome.ok:
         raise RuntimeError(f"training under decay did not reach its end: {path.outcome}")
     assert path.parameters is not None
@@ -105,8 +106,10 @@ def diagonal(depth: int) -> Callable[[float], Model]:
 def units(size: Size, side: float = LATE) -> Array:
     """The largest residuals of two layers of quadratic units, by log alpha."""
     seeds = (0,) if size == "quick" else range(4)
-    rows = [by_training(points(s)[0], lambda a, s=s: network(a, s), UNITS, side)  # type: ignore[misc]
-            for s in seeds]  # fmt: skip
+    rows = [
+        by_training(points(s)[0], lambda a, s=s: network(a, s), UNITS, side)  # type: ignore[misc]
+        for s in seeds
+    ]
     return np.asarray(np.max(rows, axis=0))
 
 
@@ -122,32 +125,57 @@ def theorem_2(size: Size) -> Evidence:
     problems = data_sets(3 if size == "quick" else 12)
     late = [by_exact_flow(p) for p in problems]
     limits = [margin_points(p) for p in problems]
-    found = [np.array([float(angle(b, limit[1])) for b in betas])
-             for (betas, _), limit in zip(late, limits, strict=True)]  # fmt: skip
-    away = min(float(angle(betas[-1], limit[0]))
-               for (betas, _), limit in zip(late, limits, strict=True))  # fmt: skip
+    found = [
+        np.array([float(angle(b, limit[1])) for b in betas])
+        for (betas, _), limit in zip(late, limits, strict=True)
+    ]
+    away = min(
+        float(angle(betas[-1], limit[0])) for (betas, _), limit in zip(late, limits, strict=True)
+    )
     last = max(float(values[-1]) for values in found)
     rate = max(falling(values) for values in found)
     residuals = [values for _, values in late]
     power = max(falling(values) for values in residuals)
-    trained = {D: np.max([by_training(p, diagonal(D), TRAINED) for p in problems[:2]], axis=0)
-               for D in (2, 3)}  # fmt: skip
+    trained = {
+        D: np.max([by_training(p, diagonal(D), TRAINED) for p in problems[:2]], axis=0)
+        for D in (2, 3)
+    }
     falls = max(float(values[-1] / values[0]) for values in trained.values())
     soon = by_training(problems[0], diagonal(2), TRAINED, -LATE)
     nonlinear, before = units(size), units("quick", -LATE)
-    to_kernel = [np.array([float(angle(b, limit[0])) for b in betas])
-                 for (betas, _), limit in zip(late, limits, strict=True)]  # fmt: skip
-    near = Check("largest angle to the l1 max margin predictor at log alpha = 640, degrees", last,
-                 0.5, kind="at most")  # fmt: skip
-    exponent = Check("largest exponent of the angle in log alpha, 320 to 640", rate, -1.0, 0.1,
-                     kind="at most")  # fmt: skip
-    stationary = Check("largest exponent of the KKT residual in log alpha, 320 to 640", power, -1.0,
-                       0.1, kind="at most")  # fmt: skip
-    training = Check("KKT residual of trained parameters (depths 2 and 3), log alpha = 6 over"
-                     " log alpha = 3", falls, 0.75, kind="at most")  # fmt: skip
-    network_falls = Check("KKT residual of a two-layer net with quadratic units (L = 3), log alpha"
-                          " = 6 over log alpha = 4", nonlinear[-1] / nonlinear[0], 0.75,
-                          kind="at most")  # fmt: skip
+    to_kernel = [
+        np.array([float(angle(b, limit[0])) for b in betas])
+        for (betas, _), limit in zip(late, limits, strict=True)
+    ]
+    near = Check(
+        "largest angle to the l1 max margin predictor at log alpha = 640, degrees",
+        last,
+        0.5,
+        kind="at most",
+    )
+    exponent = Check(
+        "largest exponent of the angle in log alpha, 320 to 640", rate, -1.0, 0.1, kind="at most"
+    )
+    stationary = Check(
+        "largest exponent of the KKT residual in log alpha, 320 to 640",
+        power,
+        -1.0,
+        0.1,
+        kind="at most",
+    )
+    training = Check(
+        "KKT residual of trained parameters (depths 2 and 3), log alpha = 6 over log alpha = 3",
+        falls,
+        0.75,
+        kind="at most",
+    )
+    network_falls = Check(
+        "KKT residual of a two-layer net with quadratic units (L = 3), log alpha"
+        " = 6 over log alpha = 4",
+        nonlinear[-1] / nonlinear[0],
+        0.75,
+        kind="at most",
+    )
     return Evidence(
         ran=f"{len(problems)} data sets of 4 points in R^8, logistic loss, rate = 1/alpha, c = 1/2:"
         " log alpha 320 and 640 by the exact flow, 3 to 6 trained in the parameters at depths 2, 3;"
@@ -158,17 +186,28 @@ def theorem_2(size: Size) -> Evidence:
             "the KKT residual before the jump": training.control(soon[-1] / soon[0]),
             "the same of the quadratic units": network_falls.control(before[-1] / before[0]),
             "the l2 max margin predictor: exponent of the angle to it": exponent.control(
-                min(falling(values) for values in to_kernel)),
+                min(falling(values) for values in to_kernel)
+            ),
         },
         findings=[
             "both the angle and the KKT residual fall like 1/log(1/rate): the margin problem is the"
             " limit of vanishing decay, and at a fixed rate the end is the minimiser of the"
-            " penalised loss instead; residuals at log alpha = 3, 6: " + "; ".join(
+            " penalised loss instead; residuals at log alpha = 3, 6: "
+            + "; ".join(
                 f"depth {D}: " + ", ".join(f"{v:.3g}" for v in values)
-                for D, values in trained.items())
-            + "; quadratic units at 4, 6: " + ", ".join(f"{v:.3g}" for v in nonlinear),
+                for D, values in trained.items()
+            )
+            + "; quadratic units at 4, 6: "
+            + ", ".join(f"{v:.3g}" for v in nonlinear),
         ],
-        plots=[Plot("KKT residual at (1 + c)(1/rate) log alpha", "log alpha", "residual",
-                    [Series(f"data set {k}", LOG_ALPHAS, v) for k, v in enumerate(residuals[:3])],
-                    x_scale="log", y_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "KKT residual at (1 + c)(1/rate) log alpha",
+                "log alpha",
+                "residual",
+                [Series(f"data set {k}", LOG_ALPHAS, v) for k, v in enumerate(residuals[:3])],
+                x_scale="log",
+                y_scale="log",
+            )
+        ],
+    )

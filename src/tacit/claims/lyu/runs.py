@@ -9,15 +9,18 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
-from tacit.flows.flow import Problem
-from tacit.flows.parameter import ParameterFlow
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.directions import angle
 from tacit.problems.classification import Classification, separable_points
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.task import Problem
+from tacit.training.path import Path
+from tacit.training.record import At
+from tacit.training.stop import Time
+from tacit.training.train import train
 
 APART = 30.0  # degrees between the kernel and the rich limit
 
@@ -41,8 +44,8 @@ def exact(
     problem: Problem, log_alpha: float, rate: float, z: Array, depth: int = 2, rtol: float = 1e-7
 ) -> Moments:
     """The dual flow of a diagonal net, at any scale."""
-    flow = DualFlow(record=tuple(np.asarray(z) / rate), rtol=rtol)
-    return _moments(flow, problem, DiagonalNet(depth, log_alpha=log_alpha), rate, z)
+    net, flow = DiagonalNet(depth, log_alpha=log_alpha), DualFlow(rtol=rtol, weight_decay=rate)
+    return _moments(train(net, problem, flow, record=At(times=np.asarray(z) / rate)), rate, z)
 
 
 def in_parameters(
@@ -50,14 +53,12 @@ def in_parameters(
 ) -> Moments:
     """The same trained in its parameters, with no use of any closed form."""
     times = np.asarray(z) / rate
-    flow = ParameterFlow(record=tuple(times), t_max=float(times[-1]), rtol=rtol)
-    return _moments(flow, problem, DiagonalNet(depth, log_alpha=log_alpha), rate, z)
+    net, flow = DiagonalNet(depth, log_alpha=log_alpha), ParameterFlow(rtol=rtol, weight_decay=rate)
+    path = train(net, problem, flow, stop=Time(times[-1]), record=At(times=times))
+    return _moments(path, rate, z)
 
 
-def _moments(
-    flow: DualFlow | ParameterFlow, problem: Problem, net: DiagonalNet, rate: float, z: Array
-) -> Moments:
-    path = WeightDecay(flow, rate).run(net, problem)
+def _moments(path: Path, rate: float, z: Array) -> Moments:
     if not path.outcome.ok:
         raise RuntimeError(f"training under decay did not reach its end: {path.outcome}")
     dataset = path.dataset

@@ -9,18 +9,18 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.norms import Lp
-from tacit.bias.stationary import stationary_points
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.lyu.runs import data_sets, exact, joint, margin_points
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
+from tacit.measures.directions import angle
+from tacit.measures.forecast import forecast
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.directions import angle
-from tacit.probes.forecast import forecast
 from tacit.problems.classification import Classification
+from tacit.regularizers.norms import Lp
+from tacit.solvers.stationary import stationary_points
 
 LOG_ALPHAS = {2: np.array([40.0, 160.0, 640.0]), 3: np.array([40.0, 80.0, 160.0])}
 # of rate t around the forecast; at depth 3 the exact flow cannot resolve later times
@@ -90,8 +90,11 @@ def _crossing(z: Array, share: Array, part: float) -> float:
 )
 def sharp(size: Size) -> Evidence:
     problems = data_sets(2 if size == "quick" else 8)
-    rows = [(L, [jump(p, a, rate, L) for a, rate in joint(LOG_ALPHAS[L])])
-            for p in problems for L in LOG_ALPHAS]  # fmt: skip
+    rows = [
+        (L, [jump(p, a, rate, L) for a, rate in joint(LOG_ALPHAS[L])])
+        for p in problems
+        for L in LOG_ALPHAS
+    ]
     jumps = [row for _, row in rows]
     # the same start under the largest of the rates: alpha and 1/rate told apart
     first, last, rate = jumps[0][0], jumps[0][-1], math.exp(-jumps[0][0].log_alpha)
@@ -100,16 +103,28 @@ def sharp(size: Size) -> Evidence:
     narrowing = [_exponent(row, lambda j: j.width / j.log_alpha) for row in jumps]
     drift = max(np.ptp(_of(row, lambda j: j.half - j.forecast)) for row in jumps)
     without = min(np.ptp(_of(row, lambda j: j.half - j.log_alpha)) for row in jumps)
-    power = max((_exponent(row, lambda j: math.exp(j.log_norm)) - 1 / L for L, row in rows),
-                key=abs)  # fmt: skip
-    sits = Check("largest |rate t_half / log alpha - 1| at the largest alpha", place,
-                 tolerance=0.02)  # fmt: skip
-    sharpens = Check("largest exponent of width/(1/rate log alpha) in log alpha", max(narrowing),
-                     -0.5, kind="at most")  # fmt: skip
-    gap = Check("largest drift of rate t_half - (log alpha + const - (1/L) log g) over the alphas",
-                drift, tolerance=0.35)  # fmt: skip
-    norm = Check("largest deviation of the exponent of |theta| at the jump in log(1/rate) from 1/L",
-                 power, tolerance=0.1)  # fmt: skip
+    power = max(
+        (_exponent(row, lambda j: math.exp(j.log_norm)) - 1 / L for L, row in rows), key=abs
+    )
+    sits = Check(
+        "largest |rate t_half / log alpha - 1| at the largest alpha", place, tolerance=0.02
+    )
+    sharpens = Check(
+        "largest exponent of width/(1/rate log alpha) in log alpha",
+        max(narrowing),
+        -0.5,
+        kind="at most",
+    )
+    gap = Check(
+        "largest drift of rate t_half - (log alpha + const - (1/L) log g) over the alphas",
+        drift,
+        tolerance=0.35,
+    )
+    norm = Check(
+        "largest deviation of the exponent of |theta| at the jump in log(1/rate) from 1/L",
+        power,
+        tolerance=0.1,
+    )
     off = max(row[-1].off for row in jumps)
     return Evidence(
         ran=f"{len(problems)} data sets of 4 points in R^8, logistic loss, rate = 1/alpha, exact"
@@ -121,11 +136,14 @@ def sharp(size: Size) -> Evidence:
         controls={
             "no term (1/L) log g": gap.control(without),
             "a transition that begins when training does": sharpens.control(
-                max(_exponent(row, lambda j: j.ends / j.log_alpha) for row in jumps)),
+                max(_exponent(row, lambda j: j.ends / j.log_alpha) for row in jumps)
+            ),
             "alpha alone grows and the rate stays: exponent of |theta| less 1/2": norm.control(
-                _exponent([first, parted], lambda j: math.exp(j.log_norm)) - 0.5),
+                _exponent([first, parted], lambda j: math.exp(j.log_norm)) - 0.5
+            ),
             "the jump at (1/rate) log(1/rate)": sits.control(
-                abs(parted.half / first.log_alpha - 1)),
+                abs(parted.half / first.log_alpha - 1)
+            ),
         },
         findings=[
             "at finite size the jump is at (1/rate)(log alpha + (1/L) log(|theta0|/(g |delta0|)))"
@@ -133,22 +151,36 @@ def sharp(size: Size) -> Evidence:
             " -(1/L) log log(1/rate) away from log alpha, so the relative gap closes only like"
             " log log alpha / log alpha",
             "the width over (1/rate) log alpha falls like log alpha to the power "
-            + ", ".join(f"{e:.2f} (L = {L})"
-                        for (L, _), e in list(zip(rows, narrowing, strict=True))[:4]),
-            "rate t_half - log alpha: " + "; ".join(
+            + ", ".join(
+                f"{e:.2f} (L = {L})" for (L, _), e in list(zip(rows, narrowing, strict=True))[:4]
+            ),
+            "rate t_half - log alpha: "
+            + "; ".join(
                 f"data set {k}: " + ", ".join(f"{j.half - j.log_alpha:+.2f}" for j in row)
-                for k, row in enumerate(jumps[::2][:2])) + " for log alpha = 40, 160, 640 at depth"
+                for k, row in enumerate(jumps[::2][:2])
+            )
+            + " for log alpha = 40, 160, 640 at depth"
             " 2",
             "alpha multiplies the start; the total norm is alpha sqrt(2d), and log of it over rate"
             " is off by log(2d)/2 for ever",
         ],
-        plots=[Plot("the jump narrows relative to its time", "log alpha", "rate t / log alpha",
-                    [Series(name, LOG_ALPHAS[2], np.array(values) / LOG_ALPHAS[2])
-                     for name, values in (("begins", [j.begins for j in jumps[0]]),
-                                          ("half", [j.half for j in jumps[0]]),
-                                          ("ends", [j.ends for j in jumps[0]]))],
-                    x_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "the jump narrows relative to its time",
+                "log alpha",
+                "rate t / log alpha",
+                [
+                    Series(name, LOG_ALPHAS[2], np.array(values) / LOG_ALPHAS[2])
+                    for name, values in (
+                        ("begins", [j.begins for j in jumps[0]]),
+                        ("half", [j.half for j in jumps[0]]),
+                        ("ends", [j.ends for j in jumps[0]]),
+                    )
+                ],
+                x_scale="log",
+            )
+        ],
+    )
 
 
 def _of(row: list[Jump], read: Callable[[Jump], float]) -> Array:

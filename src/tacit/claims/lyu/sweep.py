@@ -11,12 +11,13 @@ from tacit.claims.evidence import Check, Evidence
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.dual import DualFlow
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.classification import Classification
 from tacit.problems.grokking import majority
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.stop import Interpolated, Time
+from tacit.training.train import train
 
 ALPHAS = np.array([1.0, 3.0, 10.0, 30.0])
 RATES = np.array([1e-2, 1e-3, 1e-4, 1e-5])
@@ -26,20 +27,22 @@ LEVEL = 0.95
 
 def seen(problem: Classification, alpha: float, rate: float) -> Grokking:
     """What the curves of one run show; the run ends well after any transition."""
-    flow = DualFlow(rtol=1e-5, t_max=(max(math.log(alpha), 0.0) + 9) / rate)
-    path = WeightDecay(flow, rate).run(DiagonalNet(2, alpha=alpha), problem)
-    return _curves(path.dataset)
+    flow, end = DualFlow(rtol=1e-5, weight_decay=rate), (max(math.log(alpha), 0.0) + 9) / rate
+    return _curves(train(DiagonalNet(2, alpha=alpha), problem, flow, stop=Time(end)).dataset)
 
 
 def without_decay(problem: Classification, alpha: float, t_max: float) -> Grokking:
     """The same without decay, for as long as the slowest run of the sweep."""
-    flow = DualFlow(rtol=1e-5, t_max=t_max, loss=1e-300)
-    return _curves(flow.run(DiagonalNet(2, alpha=alpha), problem).dataset)
+    stop = [Interpolated(1e-300), Time(t_max)]
+    path = train(DiagonalNet(2, alpha=alpha), problem, DualFlow(rtol=1e-5), stop=stop)
+    return _curves(path.dataset)
 
 
 def _curves(dataset: object) -> Grokking:
-    values = {name: dataset[name].values[1:]  # type: ignore[index]
-              for name in ("t", "train_accuracy", "test_accuracy")}  # fmt: skip
+    values = {
+        name: dataset[name].values[1:]  # type: ignore[index]
+        for name in ("t", "train_accuracy", "test_accuracy")
+    }
     keep = np.concatenate([[True], np.diff(values["t"]) > 0]) & (values["t"] > 0)
     t, train, test = (v[keep] for v in values.values())
     return grokking(t, train, test, level=LEVEL)
@@ -64,12 +67,21 @@ def sweep(size: Size) -> Evidence:
     longest = (math.log(ALPHAS[-1]) + 9) / RATES[-1]
     endless = [without_decay(p, float(ALPHAS[-1]), longest) for p in problems]
     small = [seen(p, SMALL, float(r)) for p in problems for r in RATES]
-    groks = Check("share of the 16 runs that grok", kinds.count("grok") / len(kinds), 1.0,
-                  kind="at least")  # fmt: skip
-    order = Check("share of neighbours in the grid with the longer delay where L says", ordered,
-                  1.0, kind="at least")  # fmt: skip
-    none = Check("share of runs without decay, or from alpha = 0.001, that grok",
-                 _share([*endless, *small]), 0.0, kind="at most")  # fmt: skip
+    groks = Check(
+        "share of the 16 runs that grok", kinds.count("grok") / len(kinds), 1.0, kind="at least"
+    )
+    order = Check(
+        "share of neighbours in the grid with the longer delay where L says",
+        ordered,
+        1.0,
+        kind="at least",
+    )
+    none = Check(
+        "share of runs without decay, or from alpha = 0.001, that grok",
+        _share([*endless, *small]),
+        0.0,
+        kind="at most",
+    )
     return Evidence(
         ran=f"{len(problems)} problems (80 of 300-dimensional cubes' corners, labels the majority"
         " of three coordinates), depth 2, logistic loss, 4 starts x 4 rates; no decay up to"
@@ -77,20 +89,28 @@ def sweep(size: Size) -> Evidence:
         checks=[groks, order, none],
         controls={
             "a larger start and a smaller decay make training itself later": order.control(
-                _ordered(fitted)),
+                _ordered(fitted)
+            ),
             "decay and a large start": none.control(_share([grid[-1][-1] for grid in grids])),
         },
         findings=[
-            "delay in units of 1/rate by start (alpha = " + ", ".join(f"{a:g}" for a in ALPHAS)
+            "delay in units of 1/rate by start (alpha = "
+            + ", ".join(f"{a:g}" for a in ALPHAS)
             + f") at rate {RATES[-1]:g}: "
             + ", ".join(f"{d * RATES[-1]:.2f}" for d in delays[0, :, -1]),
             "without decay the runs end as: " + "; ".join(g.reason for g in endless),
             "from alpha = 0.001: " + "; ".join(dict.fromkeys(g.reason for g in small)),
         ],
-        plots=[Plot("delay of grokking over start and decay", "alpha", "log10(t2/t1)",
-                    [Series(f"rate {r:g}", ALPHAS, ratios[0, :, k])
-                     for k, r in enumerate(RATES)], x_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "delay of grokking over start and decay",
+                "alpha",
+                "log10(t2/t1)",
+                [Series(f"rate {r:g}", ALPHAS, ratios[0, :, k]) for k, r in enumerate(RATES)],
+                x_scale="log",
+            )
+        ],
+    )
 
 
 def _ordered(delays: Array) -> float:

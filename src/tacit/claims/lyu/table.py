@@ -8,20 +8,22 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.matrix_interpolate import interpolate_matrix
-from tacit.bias.matrix_solution import MatrixSolution
-from tacit.bias.spectral import Frobenius, Nuclear
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import distance, slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.decay import WeightDecay
-from tacit.flows.parameter import ParameterFlow
+from tacit.measures.forecast import forecast
+from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
-from tacit.probes.forecast import forecast
-from tacit.probes.kernel_machines import kernel_interpolant
 from tacit.problems.matrices import Completion, multiplication_table
+from tacit.regularizers.spectral import Frobenius, Nuclear
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import Time
+from tacit.training.train import train
 
 ALPHAS = np.array([10.0, 100.0, 1000.0])
 RATE = 1e-5  # next to a sum of squares; its bias is of the order of the rate
@@ -67,14 +69,15 @@ def untold(size: Size) -> list[Case]:
 
 def table(dimension: int, fraction: float, seed: int) -> Case:
     seen, both = (
-        multiplication_table(dimension, fraction, seed, mirrored=m) for m in (False, True)
+        multiplication_table(dimension, fraction=fraction, seed=seed, mirrored=m)
+        for m in (False, True)
     )
     return Case(seen, both)
 
 
 def least_nuclear(case: Case) -> MatrixSolution:
     """The least nuclear norm over symmetric matrices, which know (j, i) with (i, j)."""
-    return interpolate_matrix(case.mirrored, Nuclear())
+    return interpolate(case.mirrored, Nuclear())
 
 
 def kernel_matrix(case: Case, alpha: float) -> Array:
@@ -91,9 +94,8 @@ def followed(case: Case, alpha: float, until: float) -> tuple[Any, float]:
     model, problem = DifferenceFactorization(alpha=alpha), case.seen
     unit = forecast(model, problem, RATE).transition
     times = [share * unit for share in (EARLY, LATE) if share < until]
-    flow = ParameterFlow(t_max=until * unit, rtol=1e-7, points_per_decade=1, record=times)
-    decayed: Any = WeightDecay(flow, RATE)  # flows are typed for vectors only
-    path = decayed.run(model, problem)
+    flow, record = ParameterFlow(rtol=1e-7, weight_decay=RATE), [LogSpaced(1), At(times=times)]
+    path = train(model, problem, flow, stop=Time(until * unit), record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"training under decay did not reach its end: {path.outcome}")
     return path, unit
@@ -104,7 +106,7 @@ def trained(case: Case, alpha: float) -> Trained:
     path, unit = followed(case, alpha, LAST)
     places = [int(np.argmin(abs(path.dataset.t.values - share * unit))) for share in (EARLY, LATE)]
     early, late = path.dataset.predictor.values[places]
-    return Trained(early, late, path.matrix, *conditions(case.seen, path))
+    return Trained(early, late, path.predictor, *conditions(case.seen, path))
 
 
 def conditions(problem: Completion, path: Any) -> tuple[float, float]:
@@ -136,31 +138,55 @@ def completion(size: Size) -> Evidence:
     nuclear = [least_nuclear(case) for case in tables]
     kernels = [kernel_matrix(case, ALPHAS[0]) for case in tables]
     runs = [[trained(case, alpha) for alpha in ALPHAS] for case in tables]
-    before = [np.array([distance(run.early, kernel) for run in row])
-              for row, kernel in zip(runs, kernels, strict=True)]  # fmt: skip
+    before = [
+        np.array([distance(run.early, kernel) for run in row])
+        for row, kernel in zip(runs, kernels, strict=True)
+    ]
     after = [errors(case, row, "late") for case, row in zip(tables, runs, strict=True)]
     last = max(errors(case, row, "last")[-1] for case, row in zip(tables, runs, strict=True))
-    ratio = max((_nuclear(row[-1].last) / found.value
-                 for row, found in zip(runs, nuclear, strict=True)),
-                key=_off)  # fmt: skip
+    ratio = max(
+        (_nuclear(row[-1].last) / found.value for row, found in zip(runs, nuclear, strict=True)),
+        key=_off,
+    )
     power = max((slope(ALPHAS, row) + 4 * (1 - EARLY) for row in before), key=abs)
-    falls = max((slope(ALPHAS, values) + 2 * (1 - row[0].second) * (LATE - 1)
-                 for values, row in zip(after, runs, strict=True)), key=abs)  # fmt: skip
+    falls = max(
+        (
+            slope(ALPHAS, values) + 2 * (1 - row[0].second) * (LATE - 1)
+            for values, row in zip(after, runs, strict=True)
+        ),
+        key=abs,
+    )
     soon = min(conditions(case.seen, followed(case, ALPHAS[-1], EARLY)[0])[0] for case in tables)
-    near = Check("largest distance to the kernel interpolant at alpha = 1000, c = 1/2",
-                 max(row[-1] for row in before), 1e-4, kind="at most")  # fmt: skip
-    lazy = Check("largest deviation of that distance's exponent in alpha from -4c", power,
-                 tolerance=0.1)  # fmt: skip
+    near = Check(
+        "largest distance to the kernel interpolant at alpha = 1000, c = 1/2",
+        max(row[-1] for row in before),
+        1e-4,
+        kind="at most",
+    )
+    lazy = Check(
+        "largest deviation of that distance's exponent in alpha from -4c", power, tolerance=0.1
+    )
     least = Check("nuclear norm over the least that fits, alpha = 1000, c = 2", ratio, 1.0, 0.01)
     solved = Check("largest test error at alpha = 1000, c = 2", last, 1e-4, kind="at most")
-    rate = Check("largest deviation of the test error's exponent in alpha (c = 1) from"
-                 " -2c(1 - s), s the second singular value of the certificate", falls,
-                 tolerance=0.1)  # fmt: skip
-    kkt = Check("largest KKT residual of the parameters at alpha = 1000, c = 2",
-                max(row[-1].kkt for row in runs), 0.01, kind="at most")  # fmt: skip
+    rate = Check(
+        "largest deviation of the test error's exponent in alpha (c = 1) from"
+        " -2c(1 - s), s the second singular value of the certificate",
+        falls,
+        tolerance=0.1,
+    )
+    kkt = Check(
+        "largest KKT residual of the parameters at alpha = 1000, c = 2",
+        max(row[-1].kkt for row in runs),
+        0.01,
+        kind="at most",
+    )
     others = [_excesses(case) for case in untold(size)]
-    selects = Check("the same where the table itself has a larger nuclear norm",
-                    max((run for run, _ in others), key=_off), 1.0, 0.01)  # fmt: skip
+    selects = Check(
+        "the same where the table itself has a larger nuclear norm",
+        max((run for run, _ in others), key=_off),
+        1.0,
+        0.01,
+    )
     return Evidence(
         ran=f"{len(tables)} tables ({tables[0].seen.description}), alpha = 10, 100, 1000, rate"
         f" {RATE:g} next to the sum of squares, trained in the parameters; times in units of the"
@@ -169,31 +195,55 @@ def completion(size: Size) -> Evidence:
         premises=_premises(tables, nuclear, kernels),
         controls={
             "the matrix of least nuclear norm before the transition": near.control(
-                min(distance(row[-1].early, found.matrix)
-                    for row, found in zip(runs, nuclear, strict=True))),
+                min(
+                    distance(row[-1].early, found.matrix)
+                    for row, found in zip(runs, nuclear, strict=True)
+                )
+            ),
             "the least nuclear norm before the transition: the same exponent": lazy.control(
-                min(slope(ALPHAS, np.array([distance(run.early, found.matrix) for run in row]))
-                    + 4 * (1 - EARLY) for row, found in zip(runs, nuclear, strict=True))),
+                min(
+                    slope(ALPHAS, np.array([distance(run.early, found.matrix) for run in row]))
+                    + 4 * (1 - EARLY)
+                    for row, found in zip(runs, nuclear, strict=True)
+                )
+            ),
             "the kernel interpolant's nuclear norm after it": least.control(
-                min(_nuclear(kernel) / found.value
-                    for kernel, found in zip(kernels, nuclear, strict=True))),
+                min(
+                    _nuclear(kernel) / found.value
+                    for kernel, found in zip(kernels, nuclear, strict=True)
+                )
+            ),
             "the kernel interpolant's test error": solved.control(
-                min(case.seen.test_error(kernel)
-                    for case, kernel in zip(tables, kernels, strict=True))),
+                min(
+                    case.seen.test_error(kernel)
+                    for case, kernel in zip(tables, kernels, strict=True)
+                )
+            ),
             "the KKT residual before the transition": kkt.control(soon),
             "the table where another matrix has a smaller norm": selects.control(
-                min(own for _, own in others)),
+                min(own for _, own in others)
+            ),
             "every direction fades with the start, whatever the certificate": rate.control(
-                min(slope(ALPHAS, values) + 2 * (LATE - 1) for values in after)),
+                min(slope(ALPHAS, values) + 2 * (LATE - 1) for values in after)
+            ),
         },
         findings=_findings(tables, runs),
-        plots=[Plot("distance to the kernel interpolant at (1 - c) and test error at (1 + c) of"
-                    " the forecast", "alpha", "distance, error",
-                    [Series(f"{name}, table {k}", ALPHAS, row)
-                     for name, rows in (("kernel, c = 1/2", before), ("test, c = 1", after))
-                     for k, row in enumerate(rows)],
-                    x_scale="log", y_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "distance to the kernel interpolant at (1 - c) and test error at (1 + c) of"
+                " the forecast",
+                "alpha",
+                "distance, error",
+                [
+                    Series(f"{name}, table {k}", ALPHAS, row)
+                    for name, rows in (("kernel, c = 1/2", before), ("test, c = 1", after))
+                    for k, row in enumerate(rows)
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
+        ],
+    )
 
 
 def _excesses(case: Case) -> tuple[float, float]:
@@ -214,17 +264,24 @@ def _premises(
     tables: list[Case], nuclear: list[MatrixSolution], kernels: list[Array]
 ) -> dict[str, Any]:
     certified = max(max(found.kkt, found.residual) for found in nuclear)
-    told = max(distance(found.matrix, case.truth)
-               for case, found in zip(tables, nuclear, strict=True))  # fmt: skip
-    same = max(distance(kernel, interpolate_matrix(case.mirrored, Frobenius()).matrix)
-               for case, kernel in zip(tables, kernels, strict=True))  # fmt: skip
+    told = max(
+        distance(found.matrix, case.truth) for case, found in zip(tables, nuclear, strict=True)
+    )
+    same = max(
+        distance(kernel, interpolate(case.mirrored, Frobenius()).matrix)
+        for case, kernel in zip(tables, kernels, strict=True)
+    )
     return {
         "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),
-        "what was seen tells the table: it is the matrix of least nuclear norm":
-            (told < 1e-8, told),
-        "the kernel interpolant is the least Frobenius norm, zero where nothing was seen":
-            (same < 1e-10, same),
-    }  # fmt: skip
+        "what was seen tells the table: it is the matrix of least nuclear norm": (
+            told < 1e-8,
+            told,
+        ),
+        "the kernel interpolant is the least Frobenius norm, zero where nothing was seen": (
+            same < 1e-10,
+            same,
+        ),
+    }
 
 
 def _findings(tables: list[Case], runs: list[list[Trained]]) -> list[str]:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2
-from tacit.bias.ratchet import ratchet_path
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import Flows, course
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
+from tacit.measures.stability import Stability, stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
-from tacit.probes.stability import Stability, stability
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import L2
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
 
 ALPHAS = np.array([10.0, 30.0, 100.0])
 FINE = 60  # records a decade
@@ -33,7 +33,7 @@ def limit_margins(problem: Classification, depth: int, mu: float) -> Array:
 def watch(problem: Classification, alpha: float, mu: float, flow: Flows = DualFlow) -> Stability:
     """The stability of depth 2 from `alpha` up to smoothed margin alpha^2/mu."""
     net = DiagonalNet(2, alpha=alpha)
-    path = course(problem, net, [alpha**2 / mu], flow, points_per_decade=FINE)
+    path = course(problem, net, [alpha**2 / mu], flow, per_decade=FINE)
     return stability(path, limit_margins(problem, 2, mu))
 
 
@@ -45,7 +45,7 @@ def since(problem: Classification, mu: float) -> Array:
 def linearized(problem: Classification, alpha: float, depth: int) -> Stability:
     """The same for the linearized model, trained to smoothed margin 1000."""
     model = Linearized(DiagonalNet(depth, alpha=alpha))
-    path = course(problem, model, [1e3], ParameterFlow, points_per_decade=FINE)
+    path = course(problem, model, [1e3], ParameterFlow, per_decade=FINE)
     best = max_margin(problem.X, problem.y, L2()).beta
     return stability(path, problem.signed_rows @ best)
 
@@ -71,12 +71,16 @@ def condition(size: Size) -> Evidence:
     cases = [(separable_points(12, 3, margin=0.2, seed=s), D) for s in seeds for D in (2, 3)]
     linear = [[linearized(p, a, D) for a in (1.0, 30.0)] for p, D in cases]
     spread = max(abs(np.log(max(two.since, 1.0) / max(one.since, 1.0))) for one, two in linear)
-    holds = Check("M-F3b, mu = 0.001: exponent in alpha of the accuracy needed", stable,
-                  tolerance=0.1)  # fmt: skip
+    holds = Check(
+        "M-F3b, mu = 0.001: exponent in alpha of the accuracy needed", stable, tolerance=0.1
+    )
     kept = Check("M-F3d, mu = 0.3, above the kink: the same exponent", above, tolerance=0.1)
     lost = Check("M-F3d, mu = 0.001, below the kink: the same exponent", below, 2.0, tolerance=0.1)
-    frozen = Check("linearized model: largest change of log(since) from alpha = 1 to 30", spread,
-                   tolerance=1e-3)  # fmt: skip
+    frozen = Check(
+        "linearized model: largest change of log(since) from alpha = 1 to 30",
+        spread,
+        tolerance=1e-3,
+    )
     late = sum(one.since > 1 for one, _ in linear)
     twin = watch(d, 10.0, 0.001, ParameterFlow).since
     agree = abs(twin / found["M-F3d, mu = 0.001"][0] - 1)
@@ -95,7 +99,8 @@ def condition(size: Size) -> Evidence:
             "the accuracy at M-F3d below the kink counted as stable": holds.control(below),
             "M-F3b counted as unstable": lost.control(stable),
             "the network itself, on M-F3d, for the linearized model": frozen.control(
-                float(np.log(found["M-F3d, mu = 0.001"][-1] / found["M-F3d, mu = 0.001"][0]))),
+                float(np.log(found["M-F3d, mu = 0.001"][-1] / found["M-F3d, mu = 0.001"][0]))
+            ),
         },
         findings=[
             f"with rho_0 half-way between 1 and the limit, as in appendix E: M-F3b is stable from"
@@ -107,8 +112,13 @@ def condition(size: Size) -> Evidence:
             " conclusion follows at once",
         ],
         plots=[
-            Plot("log(1/eps) from which on the stability condition holds", "alpha",
-                 "smoothed margin", [Series(n, ALPHAS, v) for n, v in found.items()],
-                 x_scale="log", y_scale="log")
+            Plot(
+                "log(1/eps) from which on the stability condition holds",
+                "alpha",
+                "smoothed margin",
+                [Series(n, ALPHAS, v) for n, v in found.items()],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )

@@ -10,15 +10,17 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.instances import slope
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
-from tacit.flows.stopping import LogLoss
+from tacit.measures.directions import angle
+from tacit.measures.stability import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
-from tacit.probes.directions import angle
-from tacit.probes.stability import stability
 from tacit.problems.classification import Classification
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.path import Path
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import LogLoss
+from tacit.training.train import train
 
 Flows = type[DualFlow] | type[ParameterFlow]
 
@@ -30,11 +32,11 @@ def course(
     model: Separable,
     margins: Sequence[float],
     flow: Flows = ParameterFlow,
-    points_per_decade: int = 1,
+    per_decade: int = 1,
 ) -> Path:
     """The path of `model` to the largest of `margins`, with a record at each of them."""
-    settings = {"until": LogLoss(-max(margins)), "record": list(margins)}
-    path = flow(**settings, points_per_decade=points_per_decade).run(model, problem)  # type: ignore[arg-type]
+    record = [LogSpaced(per_decade), At(margins=margins)]
+    path = train(model, problem, flow(), stop=LogLoss(-max(margins)), record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"{model.describe()}: {path.outcome}")
     return path
@@ -108,16 +110,32 @@ def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> Stop
     """Condition 5 at each mu, with the trained direction at the larger alpha as the limit."""
     alphas = [scale ** (1 / depth) for scale in (1e4, 1e6)]
     runs = [
-        course(problem, DiagonalNet(depth, alpha=alpha), [alpha**depth / mu for mu in mus],
-               DualFlow, points_per_decade=10).dataset for alpha in alphas
-    ]  # fmt: skip
+        course(
+            problem,
+            DiagonalNet(depth, alpha=alpha),
+            [alpha**depth / mu for mu in mus],
+            DualFlow,
+            per_decade=10,
+        ).dataset
+        for alpha in alphas
+    ]
     last, goals = runs[-1], [alphas[-1] ** depth / mu for mu in mus]
     rows = [int(np.abs(last.smoothed_margin.values - goal).argmin()) for goal in goals]
     found = [
-        [max(stability(_until(run, alpha**depth / mu), last.margins.values[row], rho=1 + NEAR,
-                       rtol=2 * NEAR).since, 1.0) for run, alpha in zip(runs, alphas, strict=True)]
+        [
+            max(
+                stability(
+                    _until(run, alpha**depth / mu),
+                    last.margins.values[row],
+                    rho=1 + NEAR,
+                    rtol=2 * NEAR,
+                ).since,
+                1.0,
+            )
+            for run, alpha in zip(runs, alphas, strict=True)
+        ]
         for mu, row in zip(mus, rows, strict=True)
-    ]  # fmt: skip
+    ]
     exponents = [slope(np.array(alphas), np.array(pair)) for pair in found]
     return Stops(depth, np.array(exponents), last.predictor.values[rows])
 

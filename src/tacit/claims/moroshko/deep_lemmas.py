@@ -78,12 +78,17 @@ def lemma_12(size: Size) -> Evidence:
     runs = [trace(case) for case in cases(COUNTS[size], seed=13, depths=DEEP)]
     shallow = trace(single(2, 0.3))
     law = Check("largest deviation of w from h_D", max(map(power_law, runs)), tolerance=1e-6)
-    inverse = Check("largest deviation of the argument from h_D^-1(w/alpha^D), eq. (25)",
-                    max(relative(reach(run), h_inverse(run.predictor / run.case.mu,
-                                                       run.case.depth)) for run in runs),
-                    tolerance=1e-7)  # fmt: skip
-    speed = Check("largest deviation of dw/dt from A_D X r", max(map(deep_speed_law, runs)),
-                  tolerance=1e-6)  # fmt: skip
+    inverse = Check(
+        "largest deviation of the argument from h_D^-1(w/alpha^D), eq. (25)",
+        max(
+            relative(reach(run), h_inverse(run.predictor / run.case.mu, run.case.depth))
+            for run in runs
+        ),
+        tolerance=1e-7,
+    )
+    speed = Check(
+        "largest deviation of dw/dt from A_D X r", max(map(deep_speed_law, runs)), tolerance=1e-6
+    )
     shares = np.array([np.abs(reach(run)).max() for run in runs])
     box = Check("largest argument of h_D", shares.max(), 1.0, kind="at most")
     return Evidence(
@@ -92,16 +97,20 @@ def lemma_12(size: Size) -> Evidence:
         checks=[law, inverse, speed, box],
         controls={
             "h of depth D + 1 (least deviation)": law.control(
-                min(power_law(run, deeper=1) for run in runs)),
+                min(power_law(run, deeper=1) for run in runs)
+            ),
             "the kernel of the start for ever: w (least deviation)": law.control(
-                min(kernel_law(run)[0] for run in runs)),
+                min(kernel_law(run)[0] for run in runs)
+            ),
             "the kernel of the start for ever: dw/dt (least deviation)": speed.control(
-                min(kernel_law(run)[1] for run in runs)),
+                min(kernel_law(run)[1] for run in runs)
+            ),
             "a box at depth 2: the argument of the sinh": box.control(
-                np.abs(SINH * shallow.impulse @ shallow.case.rows).max()),
+                np.abs(SINH * shallow.impulse @ shallow.case.rows).max()
+            ),
         },
         findings=[f"eq. (24) is strict at finite t: the argument comes to {shares.max():.6f}"],
-    )  # fmt: skip
+    )
 
 
 def argument(run: Trace | Course) -> Array:
@@ -140,10 +149,15 @@ def lemma_13(size: Size) -> Evidence:
     runs: Sequence[Trace | Course] = [sharp, *near, *far]
     worst = min(runs, key=lambda run: room(run, inside=False))
     printed, mended = (
-        Check(f"least bound/|w|_inf - 1{where}", min(room(run, inside=inside) for run in runs), 0.0,
-              1e-8, "at least")
+        Check(
+            f"least bound/|w|_inf - 1{where}",
+            min(room(run, inside=inside) for run in runs),
+            0.0,
+            1e-8,
+            "at least",
+        )
         for where, inside in ((" at all t", False), (" while the argument is below 1", True))
-    )  # fmt: skip
+    )
     return Evidence(
         ran=f"{len(near) + 1} data sets at depths {DEEP} in the parameters and in t to loss e^-25,"
         f" {len(far)} at depths 3 and 4 to loss e^-1000000; alpha^D from 0.1 to 100, one point"

@@ -12,9 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import off_support, predictors
@@ -22,6 +19,9 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.norms import L1
+from tacit.regularizers.q import Q
+from tacit.solvers.max_margin import max_margin
 
 MUS = np.geomspace(1e-6, 1e-12, 4)
 DEEP = ((3, 2), (3, 30), (6, 30))  # depths and dimensions
@@ -85,8 +85,10 @@ def on_panel(depth: int) -> Array:
     """Relative l1 excess of the Q_mu max margin on M-F3b at MUS."""
     b = three_points("M-F3b")
     least = np.abs(max_margin(b.X, b.y, L1()).beta).sum()
-    norms = [np.abs(max_margin(b.X, b.y, Q(depth, log_alpha=np.log(mu) / depth)).beta).sum()
-             for mu in MUS]  # fmt: skip
+    norms = [
+        np.abs(max_margin(b.X, b.y, Q(depth, log_alpha=np.log(mu) / depth)).beta).sum()
+        for mu in MUS
+    ]
     return np.array(norms) / least - 1
 
 
@@ -106,24 +108,50 @@ def trained_excess(eps: float, dimension: int, mu: float, alpha: float = 100.0) 
 )
 def depth(size: Size) -> Evidence:
     shares = {d: worst_tie(2, TINY, d)[0] * -TINY / constant(d) for d in DIMENSIONS}
-    two = [Check(f"D = 2, d = {d}, mu = e^{TINY:g}: delta log(1/mu) on the worst near ties, over"
-                 f" W((d-1)/e) = {constant(d):.4f}", shares[d], 1.0, tolerance=0.01)
-           for d in DIMENSIONS]  # fmt: skip
+    two = [
+        Check(
+            f"D = 2, d = {d}, mu = e^{TINY:g}: delta log(1/mu) on the worst near ties, over"
+            f" W((d-1)/e) = {constant(d):.4f}",
+            shares[d],
+            1.0,
+            tolerance=0.01,
+        )
+        for d in DIMENSIONS
+    ]
     random = [drawn_share(seed) for seed in range(DRAWN[size])]
     most = max(value / constant(d) for d, value in random)
-    bound = Check(f"D = 2: largest delta log(1/mu) over W((d-1)/e) on {len(random)} random sets",
-                  most, 1.0, 0.01, "at most")  # fmt: skip
-    deltas = {(D, d): np.array([worst_tie(D, np.log(mu), d)[0] for mu in MUS])
-              for D, d in DEEP}  # fmt: skip
-    deep = [Check(f"worst near ties, D = {D}, d = {d}: exponent of delta in mu", slope(MUS, far),
-                  (D - 2) / D, tolerance=0.01) for (D, d), far in deltas.items()]  # fmt: skip
+    bound = Check(
+        f"D = 2: largest delta log(1/mu) over W((d-1)/e) on {len(random)} random sets",
+        most,
+        1.0,
+        0.01,
+        "at most",
+    )
+    deltas = {(D, d): np.array([worst_tie(D, np.log(mu), d)[0] for mu in MUS]) for D, d in DEEP}
+    deep = [
+        Check(
+            f"worst near ties, D = {D}, d = {d}: exponent of delta in mu",
+            slope(MUS, far),
+            (D - 2) / D,
+            tolerance=0.01,
+        )
+        for (D, d), far in deltas.items()
+    ]
     panel = {D: on_panel(D) for D in (2, 3)}
     bits, z = np.log(1 / MUS), off_support(three_points("M-F3b"))
-    printed = Check("M-F3b, D = 2: exponent of log(1/mu) in 1/delta", slope(1 / panel[2], bits),
-                    1.0, tolerance=0.1)  # fmt: skip
+    printed = Check(
+        "M-F3b, D = 2: exponent of log(1/mu) in 1/delta",
+        slope(1 / panel[2], bits),
+        1.0,
+        tolerance=0.1,
+    )
     delta, eps = worst_tie(2, np.log(MUS[0]), 30)
-    agree = Check("d = 30, mu = 1e-6, trained in the parameters: delta over that of argmin Q_mu",
-                  trained_excess(eps, 30, MUS[0]) / delta, 1.0, tolerance=1e-3)  # fmt: skip
+    agree = Check(
+        "d = 30, mu = 1e-6, trained in the parameters: delta over that of argmin Q_mu",
+        trained_excess(eps, 30, MUS[0]) / delta,
+        1.0,
+        tolerance=1e-3,
+    )
     deciding = [*two, bound, *deep, agree]
     return Evidence(
         ran=f"the worst of all points (1, 1 - eps, ...) in d = {', '.join(map(str, DIMENSIONS))}"
@@ -137,32 +165,46 @@ def depth(size: Size) -> Evidence:
         " mu = exp(-W((d-1)/e)/delta), d to the power -1/delta for many features; at depth D > 2"
         " the worst delta ~ mu^((D-2)/D); a given data set whose l1 max margin is unique needs"
         " only a power of 1/delta, at depth 2 too",
-        counterexample={"M-F3b, D = 2: exponent of delta in mu": slope(MUS, panel[2]),
-                        "1 - z": 1 - z,
-                        "d = 30: delta log(1/mu)": shares[30] * constant(30)},
+        counterexample={
+            "M-F3b, D = 2: exponent of delta in mu": slope(MUS, panel[2]),
+            "1 - z": 1 - z,
+            "d = 30: delta log(1/mu)": shares[30] * constant(30),
+        },
         controls={
             "the constant of d = 2 at d = 30": two[2].control(
-                shares[30] * constant(30) / constant(2)),
+                shares[30] * constant(30) / constant(2)
+            ),
             "the constant of d = 2 for every random set": bound.control(
-                max(value for _, value in random) / constant(2)),
+                max(value for _, value in random) / constant(2)
+            ),
             "depth 3 at the same mu, d = 30": two[2].control(
-                worst_tie(3, TINY, 30)[0] * -TINY / constant(30)),
+                worst_tie(3, TINY, 30)[0] * -TINY / constant(30)
+            ),
             "the exponent of one data set, M-F3b, for the worst at D = 3": deep[0].control(
-                slope(MUS, panel[3])),
+                slope(MUS, panel[3])
+            ),
         },
         findings=[
             f"M-F3b, D = 2: delta falls like mu^{slope(MUS, panel[2]):.4f} (1 - z ="
             f" {1 - z:.4f}), D = 3 like mu^{slope(MUS, panel[3]):.4f}: polynomially in both cases",
             "the approach to the constant is slow: delta log(1/mu) at mu = 1e-12 is "
-            + ", ".join(f"{worst_tie(2, np.log(1e-12), d)[0] * bits[-1]:.3g} (d = {d}, limit"
-                        f" {constant(d):.3g})" for d in DIMENSIONS),
+            + ", ".join(
+                f"{worst_tie(2, np.log(1e-12), d)[0] * bits[-1]:.3g} (d = {d}, limit"
+                f" {constant(d):.3g})"
+                for d in DIMENSIONS
+            ),
             "on the worst data set of 30 features depth shortens the training needed for"
             f" delta = 0.01 from log(1/eps) = alpha^2 e^{constant(30) / 0.01:.0f} to alpha^3 times"
             f" about {(deltas[3, 30][0] / MUS[0] ** (1 / 3) / 0.01) ** 3:.2g} at depth 3",
         ],
         plots=[
-            Plot("largest l1 excess over near ties (1, 1 - eps, ...)", "mu", "delta",
-                 [Series(f"D = {D}, d = {d}", MUS, far) for (D, d), far in deltas.items()],
-                 x_scale="log", y_scale="log")
+            Plot(
+                "largest l1 excess over near ties (1, 1 - eps, ...)",
+                "mu",
+                "delta",
+                [Series(f"D = {D}, d = {d}", MUS, far) for (D, d), far in deltas.items()],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )

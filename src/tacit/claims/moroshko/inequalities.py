@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.moroshko.deep_lemmas import h, h_slope
 from tacit.claims.moroshko.lemmas import COUNTS, LONG, listed
@@ -15,6 +13,8 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.norms import L2
+from tacit.solvers.max_margin import max_margin
 
 RATE = 2.0  # the constant of lemma 3
 DEPTHS = (2, 3, 5)
@@ -47,24 +47,34 @@ def lemma_3(size: Size) -> Evidence:
     equal = [trace(single(D, 100.0)) for D in DEPTHS]
     kernel = trace(Case("M-F3b", three_points("M-F3b"), 2, 100.0))
     small = course(single(2, 0.3))
-    short = Check("largest log of loss over bound, to loss e^-25",
-                  max(log_excess(run).max() for run in (*near, *equal, kernel)), 0.0, 1e-8,
-                  "at most")  # fmt: skip
+    short = Check(
+        "largest log of loss over bound, to loss e^-25",
+        max(log_excess(run).max() for run in (*near, *equal, kernel)),
+        0.0,
+        1e-8,
+        "at most",
+    )
     return Evidence(
         ran=f"{len(near)} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, in the parameters"
         f" and in t to loss e^-25, {len(far)} to loss e^-1000000 with log t; one point and M-F3b"
         " with alpha = 100",
         checks=[
             short,
-            Check("the same to loss e^-1000000", max(log_excess(run).max() for run in far), 0.0,
-                  1e-8, "at most"),
+            Check(
+                "the same to loss e^-1000000",
+                max(log_excess(run).max() for run in far),
+                0.0,
+                1e-8,
+                "at most",
+            ),
         ],
         controls={
-            "exp(-2 D² alpha^(2D-2) gamma_2² t), the rate of the squared loss, on one point":
-                short.control(min((np.exp(log_clock(run)) - run.smoothed_margin).max()
-                                  for run in equal)),
+            "exp(-2 D² alpha^(2D-2) gamma_2² t), as of the squared loss, one point": short.control(
+                min((np.exp(log_clock(run)) - run.smoothed_margin).max() for run in equal)
+            ),
             "x_max in place of gamma_2, on M-F3b": short.control(
-                log_excess(kernel, gamma=kernel.case.x_max).max()),
+                log_excess(kernel, gamma=kernel.case.x_max).max()
+            ),
         },
         findings=[
             "attained when all points are equal, in the kernel regime: one point at alpha = 100"
@@ -79,13 +89,14 @@ def lemma_3(size: Size) -> Evidence:
             f" alpha = 0.3: 10^{-log_excess(small)[-1] / np.log(10):.2f}",
         ],
         plots=[bounds([kernel, near[0], near[1], near[2]])],
-    )  # fmt: skip
+    )
 
 
 def bounds(runs: list[Trace]) -> Plot:
     series = [Series(str(run.case), run.smoothed_margin, np.exp(-log_excess(run))) for run in runs]
-    return Plot("how far lemma 3 is above the loss", "log(1/loss)", "bound / loss", series, "log",
-                "log")  # fmt: skip
+    return Plot(
+        "how far lemma 3 is above the loss", "log(1/loss)", "bound / loss", series, "log", "log"
+    )
 
 
 def gap(run: Course) -> Array:
@@ -136,21 +147,36 @@ def slope_at_zero(deeper: int = 0) -> float:
 def inequalities(size: Size) -> Evidence:
     kernel = course(Case("M-F3b", three_points("M-F3b"), 2, 100.0))
     leaving = course(Case("M-F3d with 27 points far off", crowded(), 2, 30.0))
-    runs = [*(course(case) for case in cases(LONG[size] + 1, seed=5, depths=DEPTHS)), kernel,
-            leaving]  # fmt: skip
+    runs = [
+        *(course(case) for case in cases(LONG[size] + 1, seed=5, depths=DEPTHS)),
+        kernel,
+        leaving,
+    ]
     above = max(gap(run).max() / np.log(len(run.case.rows)) for run in runs)
     drift = max(map(clock_error, runs))
     last = max(abs(run.smoothed_margin[-1] / run.margins[-1].min() - 1) for run in runs)
     ratio = Check("eq. (10): largest (gtilde - gamma)/log N", above, 1.0, 1e-8, "at most")
-    above_margin = Check("eq. (10): least gtilde - gamma", min(gap(run).min() for run in runs),
-                         0.0, 1e-8, "at least")  # fmt: skip
-    norm = Check("eq. (12): largest gtilde/(x_max |w|_2)",
-                 max(length_share(run).max() for run in runs), 1.0, 1e-8, "at most")  # fmt: skip
-    weak = Check("eq. (19): least |X r|_2/(gamma_2 |r|_1)", min(pull(run).min() for run in runs),
-                 1.0, 1e-8, "at least")  # fmt: skip
+    above_margin = Check(
+        "eq. (10): least gtilde - gamma", min(gap(run).min() for run in runs), 0.0, 1e-8, "at least"
+    )
+    norm = Check(
+        "eq. (12): largest gtilde/(x_max |w|_2)",
+        max(length_share(run).max() for run in runs),
+        1.0,
+        1e-8,
+        "at most",
+    )
+    weak = Check(
+        "eq. (19): least |X r|_2/(gamma_2 |r|_1)",
+        min(pull(run).min() for run in runs),
+        1.0,
+        1e-8,
+        "at least",
+    )
     slope = Check("eq. (8): least h_D'(z) (D-2)/(2D)", least_slope(), 1.0, 1e-8, "at least")
-    zero = Check("eq. (9): largest |h_D(z)/z (D-2)/(2D) - 1| at z = 1e-5", slope_at_zero(),
-                 tolerance=1e-7)  # fmt: skip
+    zero = Check(
+        "eq. (9): largest |h_D(z)/z (D-2)/(2D) - 1| at z = 1e-5", slope_at_zero(), tolerance=1e-7
+    )
     return Evidence(
         ran=f"{len(runs)} data sets with labels of both signs and panels of M, depths {DEPTHS},"
         " trained in the parameters to loss e^-1000000; h_D at depths 3, 4, 5, 8 and 20",
@@ -166,13 +192,17 @@ def inequalities(size: Size) -> Evidence:
         premises={"clock and margins of the runs agree": (drift < 1e-5, drift)},
         controls={
             "log(1 + support vectors) in place of log N in eq. (10)": ratio.control(
-                max(gap(run)[-1] / np.log(1 + supported(run)) for run in runs)),
+                max(gap(run)[-1] / np.log(1 + supported(run)) for run in runs)
+            ),
             "the sum of the losses in place of their mean in eq. (10)": above_margin.control(
-                min((gap(run) - np.log(len(run.case.rows))).min() for run in runs)),
+                min((gap(run) - np.log(len(run.case.rows))).min() for run in runs)
+            ),
             "the shortest point in place of the longest in eq. (12)": norm.control(
-                max(length_share(run, shortest(run.case)).max() for run in runs)),
+                max(length_share(run, shortest(run.case)).max() for run in runs)
+            ),
             "the shortest point in place of gamma_2 in eq. (19)": weak.control(
-                min(pull(run, shortest(run.case)).min() for run in runs)),
+                min(pull(run, shortest(run.case)).min() for run in runs)
+            ),
             "h of depth D + 1 in eq. (8)": slope.control(least_slope(deeper=1)),
             "h of depth D + 1 in eq. (9)": zero.control(slope_at_zero(deeper=1)),
         },
@@ -183,7 +213,7 @@ def inequalities(size: Size) -> Evidence:
             not_monotone(),
             early_times(),
         ],
-    )  # fmt: skip
+    )
 
 
 def supported(run: Course) -> int:

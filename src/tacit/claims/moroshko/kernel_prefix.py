@@ -74,21 +74,36 @@ def in_time(model: Model, problem: Classification, points: Array, linear: bool =
         pull = y * np.exp(-np.maximum(margins, -50.0)) / len(y)  # trial steps may go far back
         return here.T @ pull if linear else model.pullback(start + moved, X, pull)
 
-    found = solve_ivp(velocity, (0, HORIZON), np.zeros_like(start), method="LSODA", t_eval=TIMES,
-                      rtol=1e-12, atol=1e-14, first_step=1e-9)  # fmt: skip
+    found = solve_ivp(
+        velocity,
+        (0, HORIZON),
+        np.zeros_like(start),
+        method="LSODA",
+        t_eval=TIMES,
+        rtol=1e-12,
+        atol=1e-14,
+        first_step=1e-9,
+    )
     if not found.success:
         raise RuntimeError(f"in_time: {found.message}")
     return np.array([outputs(moved, points, there) for moved in found.y.T])
 
 
-def pair(make: Callable[[float], Model], alphas: Array, problem: Classification, points: Array,
-         order: int = 2, off: float = 1.0) -> Pair:  # fmt: skip
+def pair(
+    make: Callable[[float], Model],
+    alphas: Array,
+    problem: Classification,
+    points: Array,
+    order: int = 2,
+    off: float = 1.0,
+) -> Pair:
     """Trains both at every alpha; the twin of a start `off` times as large is another theory's."""
     real = [in_time(make(a), problem, points) for a in alphas]
     twin = [in_time(make(off * a), problem, points, linear=True) for a in alphas]
-    distance, size = ([float(np.linalg.norm(rows, axis=1).max()) for rows in both]
-                      for both in ([a - b for a, b in zip(real, twin, strict=True)], twin)
-                      )  # fmt: skip
+    distance, size = (
+        [float(np.linalg.norm(rows, axis=1).max()) for rows in both]
+        for both in ([a - b for a, b in zip(real, twin, strict=True)], twin)
+    )
     degree = make(1.0).homogeneity
     assert degree is not None
     return Pair(degree, order, alphas, np.array(distance), np.array(size))
@@ -134,18 +149,26 @@ def data_sets(size: Size) -> dict[str, Classification]:
 )
 def prefix(size: Size) -> Evidence:
     problems = data_sets(size)
-    runs = {(name, where): one for where, problem in problems.items()
-            for name, one in pairs(problem).items()}  # fmt: skip
+    runs = {
+        (name, where): one
+        for where, problem in problems.items()
+        for name, one in pairs(problem).items()
+    }
     for seed in range(1 if size == "quick" else 4):
         runs["quadratic units, D = 3", f"signs of products, seed {seed}"] = quadratic(seed)
     last = max(one.ratio for one in runs.values())
     worst = max((one.deviation() for one in runs.values()), key=abs)
     first = problems["seed 0"]
     wrong = pair(lambda a: DiagonalNet(2, alpha=a), ALPHAS[2], first, np.eye(3), off=1.05)
-    shrinks = Check("largest distance at the largest alpha over that at the smallest", last, 0.1,
-                    kind="at most")  # fmt: skip
-    rate = Check("largest deviation of the exponent of distance/|w|^(k+1) in alpha from -k D, k ="
-                 " 2 for an even kernel, else 1", worst, tolerance=0.25)  # fmt: skip
+    shrinks = Check(
+        "largest distance at the largest alpha over that at the smallest", last, 0.1, kind="at most"
+    )
+    rate = Check(
+        "largest deviation of the exponent of distance/|w|^(k+1) in alpha from -k D, k ="
+        " 2 for an even kernel, else 1",
+        worst,
+        tolerance=0.25,
+    )
     shown = {name: one for (name, where), one in runs.items() if where.endswith("seed 0")}
     return Evidence(
         ran=f"{len(runs)} pairs of models: diagonal nets, u v and u² - v w on {len(problems)} data"
@@ -155,20 +178,28 @@ def prefix(size: Size) -> Evidence:
         controls={
             "the twin of a start 5% larger": shrinks.control(wrong.ratio),
             "k = 2 for u² - v w, whose kernel is not even (least)": rate.control(
-                min(one.deviation(2) for one in runs.values() if one.order == 1)),
+                min(one.deviation(2) for one in runs.values() if one.order == 1)
+            ),
             "k = 1 for the nets with an even kernel (nearest to zero)": rate.control(
-                max(one.deviation(1) for one in runs.values() if one.order == 2)),
+                max(one.deviation(1) for one in runs.values() if one.order == 2)
+            ),
         },
         findings=[
             "the distance vanishes like |w|³ alpha^-2D with |w| of order log(alpha) where the"
             " tangent kernel is even in the predictor, as for all nets that are zero at the start"
             " because two copies cancel, and like |w|² alpha^-D where it is not; fitted exponents "
-            + ", ".join(f"{name}: {slope(one.alphas, one.distance):.2f}"
-                        for name, one in shown.items()),
+            + ", ".join(
+                f"{name}: {slope(one.alphas, one.distance):.2f}" for name, one in shown.items()
+            ),
         ],
         plots=[
-            Plot("largest distance to the linearized twin up to T = 1", "alpha", "distance",
-                 [Series(name, one.alphas, one.distance) for name, one in shown.items()],
-                 x_scale="log", y_scale="log")
+            Plot(
+                "largest distance to the linearized twin up to T = 1",
+                "alpha",
+                "distance",
+                [Series(name, one.alphas, one.distance) for name, one in shown.items()],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )

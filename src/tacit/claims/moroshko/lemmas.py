@@ -61,8 +61,9 @@ def lemma_10(size: Size) -> Evidence:
     wide = [c for c in cases(6 * LONG[size], seed=10) if len(c.rows) < c.problem.dimension]
     far = [row_space(course(case, rtol=1e-8)) for case in wide[: LONG[size] // 2]]
     law = Check("largest deviation of w from eq. (13)", max(map(sinh_law, runs)), tolerance=1e-7)
-    speed = Check("largest deviation of dw/dt from eq. (14)", max(map(speed_law, runs)),
-                  tolerance=1e-7)  # fmt: skip
+    speed = Check(
+        "largest deviation of dw/dt from eq. (14)", max(map(speed_law, runs)), tolerance=1e-7
+    )
     return Evidence(
         ran=f"{len(runs)} data sets with labels of both signs, alpha² from 0.1 to 100, trained in"
         " the parameters and in t to loss e^-25 with int r carried along; "
@@ -70,20 +71,31 @@ def lemma_10(size: Size) -> Evidence:
         checks=[
             law,
             speed,
-            Check("to loss e^-1000000: distance of arcsinh(w/2 alpha²) from the span of the data",
-                  max(misfit for misfit, _ in far), tolerance=1e-5),
-            Check("the same: lowest weight, relative", min(low for _, low in far), 0.0, 1e-5,
-                  "at least"),
+            Check(
+                "to loss e^-1000000: distance of arcsinh(w/2 alpha²) from the span of the data",
+                max(misfit for misfit, _ in far),
+                tolerance=1e-5,
+            ),
+            Check(
+                "the same: lowest weight, relative",
+                min(low for _, low in far),
+                0.0,
+                1e-5,
+                "at least",
+            ),
         ],
         controls={
-            "the kernel of the start for ever: w (least deviation)":
-                law.control(min(kernel_law(run)[0] for run in runs)),
-            "the factor 4/N inside the sinh, r not averaged (median)":
-                law.control(np.median([sinh_law(run, SINH / len(run.case.rows)) for run in runs])),
-            "the kernel of the start for ever: dw/dt (least deviation)":
-                speed.control(min(kernel_law(run)[1] for run in runs)),
+            "the kernel of the start for ever: w (least deviation)": law.control(
+                min(kernel_law(run)[0] for run in runs)
+            ),
+            "the factor 4/N inside the sinh, r not averaged (median)": law.control(
+                np.median([sinh_law(run, SINH / len(run.case.rows)) for run in runs])
+            ),
+            "the kernel of the start for ever: dw/dt (least deviation)": speed.control(
+                min(kernel_law(run)[1] for run in runs)
+            ),
         },
-    )  # fmt: skip
+    )
 
 
 def log_sinh(z: Array) -> Array:
@@ -121,10 +133,20 @@ def lemma_11(size: Size) -> Evidence:
     sharp = trace(single(2, 100.0))
     runs = [*(trace(case) for case in cases(COUNTS[size], seed=11)), sharp]
     far = [course(case) for case in cases(LONG[size], seed=12)]
-    worst = Check("largest log of |w|_inf over the bound, to loss e^-25",
-                  max(sinh_excess(run).max() for run in runs), 0.0, 1e-8, "at most")  # fmt: skip
-    beyond = Check("the same to loss e^-1000000", max(sinh_excess(run).max() for run in far),
-                   0.0, 1e-8, "at most")  # fmt: skip
+    worst = Check(
+        "largest log of |w|_inf over the bound, to loss e^-25",
+        max(sinh_excess(run).max() for run in runs),
+        0.0,
+        1e-8,
+        "at most",
+    )
+    beyond = Check(
+        "the same to loss e^-1000000",
+        max(sinh_excess(run).max() for run in far),
+        0.0,
+        1e-8,
+        "at most",
+    )
     alphas = np.array([1e2, 1e4, 1e6])
     printed, mended = kernel_bracket(runs[2].case, alphas)
     return Evidence(
@@ -132,8 +154,9 @@ def lemma_11(size: Size) -> Evidence:
         " e^-1000000; alpha² from 0.1 to 100, one point with alpha = 100",
         checks=[worst, beyond],
         controls={
-            "the kernel's bound x_bar gtilde/gamma_2², on one point with alpha = 0.3":
-                worst.control(linear_excess(trace(single(2, 0.3))).max()),
+            "the kernel's bound x_bar gtilde/gamma_2², one point, alpha = 0.3": worst.control(
+                linear_excess(trace(single(2, 0.3))).max()
+            ),
             "|w|_2 in place of |w|_inf, on one point": worst.control(norm_excess(sharp).max()),
         },
         findings=[
@@ -147,7 +170,7 @@ def lemma_11(size: Size) -> Evidence:
             " tends to 0, as the proof needs",
         ],
         plots=[slack(runs[2], far[2])],
-    )  # fmt: skip
+    )
 
 
 def listed(values: Array) -> str:
@@ -163,5 +186,11 @@ def kernel_bracket(case: Case, alphas: Array) -> tuple[Array, Array]:
 def slack(near: Trace, far: Course) -> Plot:
     """How much of the bound of lemma 11 training uses."""
     series = [Series(str(run.case), run.smoothed_margin, -sinh_excess(run)) for run in (near, far)]
-    return Plot("what lemma 11 leaves unused", "smoothed margin", "log of bound / |w|_inf", series,
-                "log", "log")  # fmt: skip
+    return Plot(
+        "what lemma 11 leaves unused",
+        "smoothed margin",
+        "log of bound / |w|_inf",
+        series,
+        "log",
+        "log",
+    )

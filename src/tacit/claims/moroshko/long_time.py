@@ -7,9 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L2, Lp
-from tacit.bias.stationary import stationary_points
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import course, off_support
@@ -17,13 +14,16 @@ from tacit.claims.moroshko.nets import QuadraticNet, SquareMinusProduct, signs_o
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.parameter import ParameterFlow
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
 from tacit.models.model import Model, Separable
 from tacit.models.product import ProductNet
-from tacit.probes.directions import angle
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import L2, Lp
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.stationary import stationary_points
+from tacit.training.exact.parameter import ParameterFlow
 
 CLOCK = np.geomspace(1e3, 1e8, 6)
 
@@ -57,8 +57,15 @@ def trained_to(model: Model, problem: Classification, margins: Array) -> Array:
         return np.asarray(np.exp(log_g) * v / (v @ v))
 
     span = np.log(1e-6), float(np.log(margins[-1]))
-    run = solve_ivp(velocity, span, model.start(problem.dimension), method="LSODA",
-                    t_eval=np.log(margins), rtol=1e-9, atol=1e-10)  # fmt: skip
+    run = solve_ivp(
+        velocity,
+        span,
+        model.start(problem.dimension),
+        method="LSODA",
+        t_eval=np.log(margins),
+        rtol=1e-9,
+        atol=1e-10,
+    )
     if not run.success:
         raise RuntimeError(f"trained_to: {run.message}")
     return np.asarray(run.y.T)
@@ -73,8 +80,11 @@ def general_cases(size: Size) -> dict[str, tuple[Model, Classification]]:
     for s in seeds:
         data = separable_points(4 + s % 3, 5 + s % 4, margin=0.3, seed=s)
         start = np.full(data.dimension, 0.5)
-        nets = {"u² - v w": SquareMinusProduct(0.5), "u v": ProductNet(start, 0 * start),
-                "diagonal, D = 3": DiagonalNet(3, alpha=0.5)}  # fmt: skip
+        nets = {
+            "u² - v w": SquareMinusProduct(0.5),
+            "u v": ProductNet(start, 0 * start),
+            "diagonal, D = 3": DiagonalNet(3, alpha=0.5),
+        }
         found |= {f"{name}, seed {s}": (net, data) for name, net in nets.items()}
     return found
 
@@ -131,22 +141,44 @@ def long_time(size: Size) -> Evidence:
     runs = {(D, a): defects(b, D, a)[0] for D in (2, 3) for a in alphas}
     # what is off the support fades: u_2/u_1 ~ g^((z-1)/2) at D = 2, g^(-1/D) at D > 2
     predicted = {2: -(1 - off_support(b)) / 2, 3: -1 / 3}
-    worst = {D: max((slope(CLOCK[3:], runs[D, a][3:]) - predicted[D] for a in alphas), key=abs)
-             for D in (2, 3)}  # fmt: skip
-    rates = [Check(f"M-F3b, D = {D}: exponent of the KKT defect in log(1/eps), less"
-                   f" {predicted[D]:.4f}", worst[D], tolerance=0.01) for D in (2, 3)]  # fmt: skip
-    random = {f"seed {s}": separable_points(3, 4, margin=0.3, seed=s)
-              for s in range(2 if size == "quick" else 8)}  # fmt: skip
-    ends = {(name, a): nearest(p, defects(p, 3, a)[1])
-            for name, p, starts in (("M-F4a", F4a, (1.0,)), ("M-F4b", F4b, (0.3, 0.5)),
-                                    *((name, p, (0.5,)) for name, p in random.items()))
-            for a in starts}  # fmt: skip
+    worst = {
+        D: max((slope(CLOCK[3:], runs[D, a][3:]) - predicted[D] for a in alphas), key=abs)
+        for D in (2, 3)
+    }
+    rates = [
+        Check(
+            f"M-F3b, D = {D}: exponent of the KKT defect in log(1/eps), less {predicted[D]:.4f}",
+            worst[D],
+            tolerance=0.01,
+        )
+        for D in (2, 3)
+    ]
+    random = {
+        f"seed {s}": separable_points(3, 4, margin=0.3, seed=s)
+        for s in range(2 if size == "quick" else 8)
+    }
+    ends = {
+        (name, a): nearest(p, defects(p, 3, a)[1])
+        for name, p, starts in (
+            ("M-F4a", F4a, (1.0,)),
+            ("M-F4b", F4b, (0.3, 0.5)),
+            *((name, p, (0.5,)) for name, p in random.items()),
+        )
+        for a in starts
+    }
     general, other = general_fall(general_cases(size))
-    every = Check("nets of four kinds on random data: largest KKT defect at loss e^-1e5 over that"
-                  " at e^-10", max(general.values()), 0.2, kind="at most")  # fmt: skip
+    every = Check(
+        "nets of four kinds on random data: largest KKT defect at loss e^-1e5 over that at e^-10",
+        max(general.values()),
+        0.2,
+        kind="at most",
+    )
     far = max(away for away, _ in ends.values())
-    point = Check("D = 3, loss e^-1e8: largest angle to a certified stationary point of l_{2/3},"
-                  " degrees", far, tolerance=0.01)  # fmt: skip
+    point = Check(
+        "D = 3, loss e^-1e8: largest angle to a certified stationary point of l_{2/3}, degrees",
+        far,
+        tolerance=0.01,
+    )
     two = [ends["M-F4b", a][1] for a in (0.3, 0.5)]
     differ = float(angle(two[0], two[1]))
     start = float(runs[2, 1.0][0])
@@ -161,7 +193,8 @@ def long_time(size: Size) -> Evidence:
         controls={
             "the l2 max margin of M-F4b": point.control(nearest(F4b, l2)[0]),
             "the linearized net on M-F3b, D = 2: the same exponent": rates[0].control(
-                slope(CLOCK[3:], defects(b, 2, 1.0, Linearized)[0][3:]) - predicted[2]),
+                slope(CLOCK[3:], defects(b, 2, 1.0, Linearized)[0][3:]) - predicted[2]
+            ),
             "|u|_4 in place of |u|_2, nets of four kinds": every.control(max(other.values())),
             "the end of M-F4b from alpha = 0.5 for that from 0.3": point.control(differ),
         },
@@ -176,9 +209,13 @@ def long_time(size: Size) -> Evidence:
             + ", ".join(f"{value:.2g} ({name})" for name, value in general.items()),
         ],
         plots=[
-            Plot("M-F3b: KKT defect of the trained parameters", "smoothed margin log(1/eps)",
-                 "relative defect",
-                 [Series(f"D = {D}, alpha = {a:g}", CLOCK, v) for (D, a), v in runs.items()],
-                 x_scale="log", y_scale="log")
+            Plot(
+                "M-F3b: KKT defect of the trained parameters",
+                "smoothed margin log(1/eps)",
+                "relative defect",
+                [Series(f"D = {D}, alpha = {a:g}", CLOCK, v) for (D, a), v in runs.items()],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )

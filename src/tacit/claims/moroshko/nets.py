@@ -38,8 +38,10 @@ class QuadraticNet(Model):
     def copies(self, parameters: Array) -> list[tuple[float, Array, Array]]:
         """(sign, W, v) of both copies."""
         halves = parameters.reshape(2, -1)
-        return [(sign, half[:-UNITS].reshape(UNITS, -1), half[-UNITS:])
-                for sign, half in zip((1.0, -1.0), halves, strict=True)]  # fmt: skip
+        return [
+            (sign, half[:-UNITS].reshape(UNITS, -1), half[-UNITS:])
+            for sign, half in zip((1.0, -1.0), halves, strict=True)
+        ]
 
     def predict(self, parameters: Array, X: Array) -> Array:
         return np.asarray(sum(sign * (X @ W.T) ** 2 @ v for sign, W, v in self.copies(parameters)))

@@ -8,26 +8,28 @@ margin as the square of that mu, argmin Q_mu, is.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.dual import DualFlow
-from tacit.flows.normalized import NormalizedDescent
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.path import Path
-from tacit.flows.stopping import LogLoss, Scale
+from tacit.measures import directions
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes import directions
 from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.max_margin import max_margin
+from tacit.training.descent.methods import NormalizedDescent
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import LogLoss, Scale, Steps
+from tacit.training.train import train
 
 #: (alpha, mu) -> (digits of precision as printed, half a unit of its last digit)
 PRINTED = {
@@ -78,19 +80,22 @@ class Run:
 
 
 def trained(
-    problem: Classification, alpha: float, g: list[float], *,
+    problem: Classification,
+    alpha: float,
+    g: list[float],
+    *,
     flow: type[DualFlow] | type[ParameterFlow] = DualFlow,
-) -> Run:  # fmt: skip
+) -> Run:
     """Depth 2 from `alpha`, recorded at the smoothed margins `g` and log-spaced up to the last."""
-    path = flow(until=LogLoss(-max(g)), record=g, points_per_decade=12, rtol=1e-8).run(
-        DiagonalNet(2, alpha=alpha), problem
-    )
+    stop, record = LogLoss(-max(g)), [LogSpaced(12), At(margins=g)]
+    net = DiagonalNet(2, alpha=alpha)
+    path = train(net, problem, flow(rtol=1e-8), stop=stop, record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"numbers: alpha = {alpha:g}: {path.outcome}")
     return _recorded(problem, alpha, path)
 
 
-def _recorded(problem: Classification, alpha: float, path: Path) -> Run:
+def _recorded(problem: Classification, alpha: float, path: Any) -> Run:
     data = path.dataset.isel(time=slice(1, None))
     found = (np.asarray(data[name].values) for name in ("smoothed_margin", "predictor"))
     return Run(problem, alpha, *found)
@@ -121,42 +126,78 @@ def numbers(size: Size) -> Evidence:
     l1, l2 = (max_margin(b.X, b.y, norm).beta for norm in (L1(), L2()))
     arc = angle(l1, l2)
     squares = {mu: angle(max_margin(b.X, b.y, Q(2, mu=mu)).beta, l1) for mu in SQUARES}
-    runs = {a: trained(b, a, [*(a**2 / mu * f for mu in SQUARES for f in AROUND), a**2 / 0.5])
-            for a in ALPHAS}  # fmt: skip
+    runs = {
+        a: trained(b, a, [*(a**2 / mu * f for mu in SQUARES for f in AROUND), a**2 / 0.5])
+        for a in ALPHAS
+    }
     needed = {(a, mu): run.reaches(l1, squares[mu]) for a, run in runs.items() for mu in SQUARES}
     read = [
-        Check(f"alpha = {a:g}: digits of the loss where training is as near to l1 as the square"
-              f" mu = {mu:g}", needed[a, mu] / np.log(10), *printed)
+        Check(
+            f"alpha = {a:g}: digits of the loss where training is as near to l1 as the square"
+            f" mu = {mu:g}",
+            needed[a, mu] / np.log(10),
+            *printed,
+        )
         for (a, mu), printed in PRINTED.items()
-    ]  # fmt: skip
+    ]
     late = excesses(runs, l1, Q(2, mu=0.001))
-    excess_rate = Check("exponent in alpha of log(1/loss)/(alpha²/mu) - 1 at the square mu ="
-                        " 0.001, alpha = 1 to 100", slope(ALPHAS, late), -2.0,
-                        tolerance=0.05)  # fmt: skip
+    excess_rate = Check(
+        "exponent in alpha of log(1/loss)/(alpha²/mu) - 1 at the square mu ="
+        " 0.001, alpha = 1 to 100",
+        slope(ALPHAS, late),
+        -2.0,
+        tolerance=0.05,
+    )
     end = runs[100.0].at(2e4)
-    removed = Check("alpha = 100, mu = 0.5: share of the arc from l2 to l1",
-                    angle(end, l2) / arc, 0.02, kind="at most")  # fmt: skip
+    removed = Check(
+        "alpha = 100, mu = 0.5: share of the arc from l2 to l1",
+        angle(end, l2) / arc,
+        0.02,
+        kind="at most",
+    )
     visits = closest(b, l2)
     passed = [
-        Check(f"alpha = {a:g}: share of the arc from l2 at gtilde = alpha²",
-              angle(run.at(a**2), l2) / arc, 0.02, kind="at most")
+        Check(
+            f"alpha = {a:g}: share of the arc from l2 at gtilde = alpha²",
+            angle(run.at(a**2), l2) / arc,
+            0.02,
+            kind="at most",
+        )
         for a, (run, _, _) in visits.items()
-    ]  # fmt: skip
-    left = Check("alpha = 100: the angle to l2 at mu = 0.5 over the least on the way",
-                 angle(end, l2) / visits[100.0][2], 10.0, kind="at least")  # fmt: skip
-    rate = Check("exponent in alpha of the gtilde nearest to l2 (ours)", visit_rate(visits),
-                 4 / 3, tolerance=0.05)  # fmt: skip
+    ]
+    left = Check(
+        "alpha = 100: the angle to l2 at mu = 0.5 over the least on the way",
+        angle(end, l2) / visits[100.0][2],
+        10.0,
+        kind="at least",
+    )
+    rate = Check(
+        "exponent in alpha of the gtilde nearest to l2 (ours)",
+        visit_rate(visits),
+        4 / 3,
+        tolerance=0.05,
+    )
     rich = {a: trained(c, a, g) for a, g in ((100.0, [1e4, 1e8]), (0.001, [1e-4, 0.1]))}
-    excess = {(a, g): l1_excess(c, rich[a].at(g)) for a, g in
-              ((100.0, 1e4), (100.0, 1e8), (0.001, 0.1))}  # fmt: skip
+    excess = {
+        (a, g): l1_excess(c, rich[a].at(g)) for a, g in ((100.0, 1e4), (100.0, 1e8), (0.001, 0.1))
+    }
     near_l1 = [
-        Check(f"M-F3c, alpha = {a:g}: excess l1 norm at gtilde = {g:g}", excess[a, g], 0.01,
-              kind="at most") for a, g in ((100.0, 1e8), (0.001, 0.1))
-    ]  # fmt: skip
+        Check(
+            f"M-F3c, alpha = {a:g}: excess l1 norm at gtilde = {g:g}",
+            excess[a, g],
+            0.01,
+            kind="at most",
+        )
+        for a, g in ((100.0, 1e8), (0.001, 0.1))
+    ]
     route, steps = descended(b, STEPS[size])
-    again = Check("alpha = 1: log(1/loss) at the square mu = 0.001 by normalized descent, over that"
-                  " of the flow", route.reaches(l1, squares[0.001]) / needed[1.0, 0.001], 1.0,
-                  tolerance=0.002)  # fmt: skip
+    again = Check(
+        "alpha = 1: log(1/loss) at the square mu = 0.001 by normalized descent, over that"
+        " of the flow",
+        route.reaches(l1, squares[0.001]) / needed[1.0, 0.001],
+        1.0,
+        tolerance=0.002,
+    )
     twin = angle(trained(b, 100.0, [2e4], flow=ParameterFlow).at(2e4), end)
     stay = [removed, left, *passed, rate, *near_l1]
     return Evidence(
@@ -171,43 +212,54 @@ def numbers(size: Size) -> Evidence:
         f" plus a constant, {1000 * late[0]:.0f} on these points: nothing at alpha = 100, but"
         f" 10^-{needed[1.0, 0.001] / np.log(10):.0f} at alpha = 1",
         counterexample={
-            "alpha = 1: digits as near to l1 as the square mu = 0.001":
-                needed[1.0, 0.001] / np.log(10),
+            "alpha = 1: digits as near to l1 as the square mu = 0.001": needed[1.0, 0.001]
+            / np.log(10),
             "printed": PRINTED[1.0, 0.001][0],
             "degrees from l1": squares[0.001],
             "degrees from l1 at log(1/loss) = alpha²/mu": angle(runs[1.0].at(1000.0), l1),
         },
         premises={
             "flows in the parameters and in the dual agree at mu = 0.5 (degrees)": (
-                twin < 1e-5, twin),
+                twin < 1e-5,
+                twin,
+            ),
         },
         controls={
-            "a loss that does not depend on the start: alpha = 10 in place of 100":
-                read[0].control(needed[10.0, 0.5] / np.log(10)),
+            "a loss that does not depend on the start: alpha = 10 in place of 100": read[0].control(
+                needed[10.0, 0.5] / np.log(10)
+            ),
             "the square of depth 3 in place of that of depth 2 (mu = 0.5)": read[0].control(
                 runs[100.0].reaches(l1, angle(max_margin(b.X, b.y, Q(3, mu=0.5)).beta, l1))
-                / np.log(10)),
+                / np.log(10)
+            ),
             "the square of a mu 5% smaller": excess_rate.control(
-                slope(ALPHAS, excesses(runs, l1, Q(2, mu=0.00095)))),
+                slope(ALPHAS, excesses(runs, l1, Q(2, mu=0.00095)))
+            ),
             "mu = 0.001 just removed from l2": removed.control(
-                angle(runs[100.0].at(1e7), l2) / arc),
+                angle(runs[100.0].at(1e7), l2) / arc
+            ),
             "nearest to the square mu = 0.5 in place of l2": rate.control(
-                slope(ALPHAS[1:], np.array([needed[a, 0.5] for a in ALPHAS[1:]]))),
+                slope(ALPHAS[1:], np.array([needed[a, 0.5] for a in ALPHAS[1:]]))
+            ),
             "M-F3c, alpha = 100 at gtilde = 1e4": near_l1[0].control(excess[100.0, 1e4]),
         },
         findings=[
             "log(1/loss) where training is as near to l1 as the square, over alpha²/mu: "
-            + ", ".join(f"{g / (a**2 / mu):.5f} (alpha = {a:g}, mu = {mu:g})"
-                        for (a, mu), g in needed.items()),
+            + ", ".join(
+                f"{g / (a**2 / mu):.5f} (alpha = {a:g}, mu = {mu:g})"
+                for (a, mu), g in needed.items()
+            ),
             f"at mu = 0.5 the direction is {angle(end, l2):.3f} degrees from l2 and at"
             f" mu = 0.001 still {angle(runs[100.0].at(1e7), l1):.2f} from l1 (alpha = 1:"
             f" {angle(runs[1.0].at(1000.0), l1):.2f}), of {arc:.1f} degrees between the two",
             visited(visits),
-            "M-F3c: excess l1 norm " + ", ".join(
-                f"{value:.1e} (alpha = {a:g}, gtilde = {g:g})" for (a, g), value in excess.items()),
+            "M-F3c: excess l1 norm "
+            + ", ".join(
+                f"{value:.1e} (alpha = {a:g}, gtilde = {g:g})" for (a, g), value in excess.items()
+            ),
         ],
         plots=[journey(visits, l2)],
-    )  # fmt: skip
+    )
 
 
 def excesses(runs: dict[float, Run], l1: Array, square: Q) -> Array:
@@ -235,8 +287,9 @@ def visit_rate(visits: Visits) -> float:
 
 def visited(visits: Visits) -> str:
     """Where the flow is nearest to l2, against the alpha^2 of appendix H.1."""
-    seen = ", ".join(f"{g:.3g} ({apart:.1e} degrees) for alpha = {a:g}"
-                     for a, (_, g, apart) in visits.items())  # fmt: skip
+    seen = ", ".join(
+        f"{g:.3g} ({apart:.1e} degrees) for alpha = {a:g}" for a, (_, g, apart) in visits.items()
+    )
     return (
         f"gtilde = alpha² marks where the flow leaves l2; it is nearest to l2 earlier, at {seen}:"
         f" like alpha^{visit_rate(visits):.2f}, where the remaining 1/gtilde of the linear model"
@@ -246,8 +299,9 @@ def visited(visits: Visits) -> str:
 
 def descended(problem: Classification, step: float) -> tuple[Run, int]:
     """alpha = 1 beyond mu = 0.001 by the normalized descent of appendix H.5, and its steps."""
-    flow = NormalizedDescent(step, int(20 / step), until=Scale(0.0008), points_per_decade=50)
-    path = flow.run(DiagonalNet(2, alpha=1.0), problem)
+    stop = [Steps(int(20 / step)), Scale(0.0008)]
+    model, record = DiagonalNet(2, alpha=1.0), LogSpaced(50)
+    path = train(model, problem, NormalizedDescent(step), stop=stop, record=record)
     if not path.outcome.ok:
         raise RuntimeError(f"numbers: {path.outcome}")
     return _recorded(problem, 1.0, path), int(path.dataset.step.values[-1])
@@ -258,5 +312,11 @@ def journey(visits: Visits, l2: Array) -> Plot:
         Series(f"alpha = {a:g}", run.smoothed_margin, directions.angle(run.predictor, l2))
         for a, (run, _, _) in visits.items()
     ]
-    return Plot("M-F3b: the way to the l2 max margin and off it, up to gtilde = alpha²",
-                "smoothed margin", "angle to l2 in degrees", series, "log", "log")  # fmt: skip
+    return Plot(
+        "M-F3b: the way to the l2 max margin and off it, up to gtilde = alpha²",
+        "smoothed margin",
+        "angle to l2 in degrees",
+        series,
+        "log",
+        "log",
+    )

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko.open_question_cases import (
@@ -25,9 +23,11 @@ from tacit.claims.moroshko.open_question_cases import (
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.parameter import ParameterFlow
-from tacit.probes.directions import angle
+from tacit.measures.directions import angle
 from tacit.problems.classification import separable_points
+from tacit.regularizers.norms import L1
+from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.parameter import ParameterFlow
 
 SEEDS = {"quick": range(50, 58), "full": range(120)}
 CLOSE = 1e-5  # degrees
@@ -69,31 +69,54 @@ def open_question(size: Size) -> Evidence:
     ends = [end(c) for c in left]
 
     apart = max(angle(c.huge, c.ratchet.beta).max() for c in cases)
-    limit = Check("alpha^D = 1e12: largest angle of the flow to the ratchet, degrees", apart,
-                  tolerance=CLOSE)  # fmt: skip
+    limit = Check(
+        "alpha^D = 1e12: largest angle of the flow to the ratchet, degrees", apart, tolerance=CLOSE
+    )
     shares = np.array([c.off / c.gap.max() for c in left])
-    share = Check("where a weight falls: the flow's distance to the Q path over the ratchet's",
-                  shares[np.abs(shares - 1).argmax()], 1.0, tolerance=1e-3)  # fmt: skip
-    followed = Check("where support vectors change and no weight falls: largest angle of the flow"
-                     " to the Q path, degrees", max(c.off for c in kept),
-                     tolerance=CLOSE)  # fmt: skip
-    rule = Check("data sets where a falling weight does not tell whether the flow leaves the Q"
-                 " path", misjudged(cases, lambda c: c.falls))  # fmt: skip
+    share = Check(
+        "where a weight falls: the flow's distance to the Q path over the ratchet's",
+        shares[np.abs(shares - 1).argmax()],
+        1.0,
+        tolerance=1e-3,
+    )
+    followed = Check(
+        "where support vectors change and no weight falls: largest angle of the flow"
+        " to the Q path, degrees",
+        max(c.off for c in kept),
+        tolerance=CLOSE,
+    )
+    rule = Check(
+        "data sets where a falling weight does not tell whether the flow leaves the Q path",
+        misjudged(cases, lambda c: c.falls),
+    )
     far = {case: angles_to_ratchet(case) for case in (F3d, F4a)}
     rates = [
-        Check(f"{c.name}: exponent in alpha of the angle to the ratchet at mu = 0.01",
-              slope(ALPHAS[c.depth], angles), -c.depth, tolerance=0.05) for c, angles in far.items()
-    ]  # fmt: skip
+        Check(
+            f"{c.name}: exponent in alpha of the angle to the ratchet at mu = 0.01",
+            slope(ALPHAS[c.depth], angles),
+            -c.depth,
+            tolerance=0.05,
+        )
+        for c, angles in far.items()
+    ]
 
     trained = {(c, a): c.trained(a, ParameterFlow) for c, a in ((F3d, 100.0), (F4a, 10.0))}
     twin = max(angle(w, c.trained(a)).max() for (c, a), w in trained.items())
     found = [c.weights(a, w) for (c, a), w in trained.items()]
     misfit = max(wrong for _, wrong in found)
-    growth = Check("trained in the parameters: lowest increment of a weight, relative",
-                   min(steepest_fall(R) for R, _ in found), 0.0, 1e-6, "at least")  # fmt: skip
-    stationary = Check("D = 3: largest deviation of the ratchet's end from a stationary point of"
-                       " the l_{2/3} margin", max(e.defect for e in ends if e.depth == 3),
-                       tolerance=1e-6)  # fmt: skip
+    growth = Check(
+        "trained in the parameters: lowest increment of a weight, relative",
+        min(steepest_fall(R) for R, _ in found),
+        0.0,
+        1e-6,
+        "at least",
+    )
+    stationary = Check(
+        "D = 3: largest deviation of the ratchet's end from a stationary point of"
+        " the l_{2/3} margin",
+        max(e.defect for e in ends if e.depth == 3),
+        tolerance=1e-6,
+    )
     l1_of_F4a = max_margin(F4a.problem.X, F4a.problem.y, L1()).beta
     return Evidence(
         ran=f"{len(every)} random data sets of 3 or 4 points in 3 to 5 dimensions, a third of them"
@@ -103,23 +126,30 @@ def open_question(size: Size) -> Evidence:
         checks=[limit, share, followed, rule, *rates, growth, stationary],
         premises={
             "both kinds of data sets occur": (
-                min(len(left), len(kept)) > 0, f"{len(left)} and {len(kept)}"),
+                min(len(left), len(kept)) > 0,
+                f"{len(left)} and {len(kept)}",
+            ),
             "without an event ratchet and Q path are one": (calm < 1e-8, calm),
             "flows in the parameters and in the dual agree (degrees)": (twin < 1e-5, twin),
             "what was trained in the parameters has dual weights": (misfit < 1e-8, misfit),
         },
         controls={
             "the Q path in place of the ratchet (median)": limit.control(
-                median([c.off for c in left])),
+                median([c.off for c in left])
+            ),
             "the ratchet of depth D + 1 (median)": limit.control(
-                median([angle(c.huge, c.ratchet_at(c.depth + 1).beta).max() for c in left])),
+                median([angle(c.huge, c.ratchet_at(c.depth + 1).beta).max() for c in left])
+            ),
             "a distance that huge alpha removes": share.control(predicted=0.0),
             "the Q path where a weight falls (median)": followed.control(
-                median([c.off for c in left])),
+                median([c.off for c in left])
+            ),
             "the rule that support vectors change": rule.control(
-                misjudged(cases, lambda c: c.changes)),
+                misjudged(cases, lambda c: c.changes)
+            ),
             "the Q path in place of the ratchet: the same exponent": rates[0].control(
-                slope(ALPHAS[2], to_q_path(F3d, ALPHAS[2]))),
+                slope(ALPHAS[2], to_q_path(F3d, ALPHAS[2]))
+            ),
             "the weights of the Q path": growth.control(steepest_fall(F3d.q.dual)),
             "the l1 max margin of M-F4a": stationary.control(stationarity(F4a, l1_of_F4a)),
         },
@@ -131,7 +161,7 @@ def open_question(size: Size) -> Evidence:
             ends_of(ends),
         ],
         plots=[approach(F3d, far[F3d]), weights_plot(F3d)],
-    )  # fmt: skip
+    )
 
 
 def counted(every: Sequence[Case]) -> str:

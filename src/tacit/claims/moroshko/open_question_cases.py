@@ -9,17 +9,19 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.margin_path import MarginPath, max_margin_path
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1
-from tacit.bias.q import Q
-from tacit.bias.ratchet import RatchetPath, ratchet_path
-from tacit.flows.dual import DualFlow
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.stopping import Scale
+from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.directions import angle
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import L1
+from tacit.regularizers.q import Q
+from tacit.solvers.margins.path import MarginPath, max_margin_path
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import At
+from tacit.training.stop import Scale
+from tacit.training.train import train
 
 MUS = np.geomspace(10, 1e-3, 33)
 HUGE = 1e12  # alpha^D: alpha = 1e6 at depth 2, 1e4 at depth 3
@@ -71,8 +73,8 @@ class Case:
 
     def train(self, alpha: float, flow: Flows) -> Array:
         clock = alpha**self.depth / MUS
-        course = flow(until=Scale(MUS[-1]), record=clock.tolist(), points_per_decade=1, rtol=1e-8)
-        path = course.run(DiagonalNet(self.depth, alpha=alpha), self.problem)
+        net, record = DiagonalNet(self.depth, alpha=alpha), At(margins=clock)
+        path = train(net, self.problem, flow(rtol=1e-8), stop=Scale(MUS[-1]), record=record)
         reached = path.dataset.smoothed_margin.values
         rows = np.abs(reached[:, None] / clock - 1).argmin(axis=0)
         if not path.outcome.ok or np.abs(reached[rows] / clock - 1).max() > 1e-9:

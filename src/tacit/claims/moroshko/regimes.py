@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.max_margin import max_margin
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.moroshko import open_question_cases
@@ -15,9 +12,12 @@ from tacit.claims.moroshko.courses import Stops, angles, off_support, predictors
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.dual import DualFlow
-from tacit.probes.directions import angle
+from tacit.measures.directions import angle
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
 
 ALPHAS = {2: (10.0, 30.0, 100.0, 300.0), 3: (5.0, 10.0, 20.0, 40.0), 5: (2.0, 3.0, 5.0, 8.0)}
 MUS = (1.0, 0.1, 0.01, 0.001)
@@ -68,15 +68,27 @@ def kernel_regime(size: Size) -> Evidence:
     problems = drawn(size)
     depths = (2, 3) if size == "quick" else (2, 3, 5)
     found = {(k, D): to_l2(p, D) for k, p in enumerate(problems) for D in depths}
-    law = Check("every data set and depth: largest deviation of 1/tan(angle) at log(1/eps) = 1000"
-                " from the line through 100 and 300", max(map(off_line, found.values())),
-                tolerance=0.01)  # fmt: skip
+    law = Check(
+        "every data set and depth: largest deviation of 1/tan(angle) at log(1/eps) = 1000"
+        " from the line through 100 and 300",
+        max(map(off_line, found.values())),
+        tolerance=0.01,
+    )
     exponents = {D: slope(clock_alphas(D), found[0, D]) for D in depths}
     bare = max(abs(slope(clock_alphas(D), far) + D / 2) for (_, D), far in found.items())
-    rates = [Check(f"M-F3b, D = {D}: exponent in alpha of the angle to l2, less {-D / 2:g}",
-                   exponents[D] + D / 2, tolerance=0.03) for D in depths]  # fmt: skip
-    near = Check("log(1/eps) = 1000: largest angle to l2, degrees",
-                 max(float(far[-1]) for far in found.values()), tolerance=1.0)  # fmt: skip
+    rates = [
+        Check(
+            f"M-F3b, D = {D}: exponent in alpha of the angle to l2, less {-D / 2:g}",
+            exponents[D] + D / 2,
+            tolerance=0.03,
+        )
+        for D in depths
+    ]
+    near = Check(
+        "log(1/eps) = 1000: largest angle to l2, degrees",
+        max(float(far[-1]) for far in found.values()),
+        tolerance=1.0,
+    )
     b = problems[0]
     stays = angles(b, 2, ALPHAS[2], 2, best(b, L2()), mu=0.1)
     return Evidence(
@@ -85,12 +97,15 @@ def kernel_regime(size: Size) -> Evidence:
         checks=[law, *rates, near],
         controls={
             "an angle that falls like 1/log(1/eps)^2 (median)": law.control(
-                float(np.median([off_line(far, power=2) for far in found.values()]))),
+                float(np.median([off_line(far, power=2) for far in found.values()]))
+            ),
             "log(1/eps) = 10 alpha^D: exponent of the angle to l2": rates[0].control(
-                falling(stays, 2) + 1),
+                falling(stays, 2) + 1
+            ),
             "the same: angle to l2 at alpha = 300": near.control(float(stays[-1])),
             "the l1 max margin in place of l2": near.control(
-                float(angles(b, 2, (300.0,), 1, best(b, L1()))[0])),
+                float(angles(b, 2, (300.0,), 1, best(b, L1()))[0])
+            ),
         },
         findings=[
             "at log(1/eps) = alpha^(D/2) the predictor is log(1/eps) w_l2 plus a constant, so that"
@@ -102,11 +117,16 @@ def kernel_regime(size: Size) -> Evidence:
             " alpha: the boundary of the kernel regime is where the source puts it",
         ],
         plots=[
-            Plot("angle to the l2 max margin at log(1/eps) = alpha^(D/2), M-F3b", "alpha",
-                 "angle in degrees", [Series(f"D = {D}", clock_alphas(D), found[0, D])
-                                      for D in depths], x_scale="log", y_scale="log")
+            Plot(
+                "angle to the l2 max margin at log(1/eps) = alpha^(D/2), M-F3b",
+                "alpha",
+                "angle in degrees",
+                [Series(f"D = {D}", clock_alphas(D), found[0, D]) for D in depths],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )
 
 
 @claim(
@@ -123,8 +143,14 @@ def intermediate(size: Size) -> Evidence:
     found = {(D, mu): angle(w, best(b, Q(D, mu=mu))) for (D, mu), w in ends.items()}
     exponents = {key: slope(np.array(ALPHAS[key[0]][:3]), far) for key, far in found.items()}
     worst = {D: max(abs(exponents[D, mu] + D) for mu in MUS[:3]) for D in depths}
-    rates = [Check(f"M-F3b, D = {D}: largest deviation of the exponent in alpha from -D", worst[D],
-                   tolerance=0.05) for D in depths]  # fmt: skip
+    rates = [
+        Check(
+            f"M-F3b, D = {D}: largest deviation of the exponent in alpha from -D",
+            worst[D],
+            tolerance=0.05,
+        )
+        for D in depths
+    ]
     other = angle(ends[2, 0.1], best(b, Q(3, mu=0.1)))
 
     at_100 = {p: predictors(p, 2, 100.0, [1e4 / mu for mu in MUS]) for p in (b, c, d)}
@@ -135,14 +161,20 @@ def intermediate(size: Size) -> Evidence:
         return angle(at_100[problem], np.array(goal))
 
     bc = np.concatenate([away(b), away(c)])
-    near = Check("M-F3b, M-F3c, alpha = 100, mu = 1 to 0.001: largest angle to argmin Q_mu,"
-                 " degrees", bc.max(), tolerance=0.01)  # fmt: skip
+    near = Check(
+        "M-F3b, M-F3c, alpha = 100, mu = 1 to 0.001: largest angle to argmin Q_mu, degrees",
+        bc.max(),
+        tolerance=0.01,
+    )
     cases = [open_question_cases.drawn(seed) for seed in range(DRAWN[size])]
     judged = [stops(case.problem, MUS, case.depth) for case in cases]
     held, failed = to_q(cases, judged)
-    spread = Check(f"{len(held)} stops of random sets where condition 5 holds, alpha^D = 1e6:"
-                   " largest angle to argmin Q_mu, degrees", held.max(initial=0.0),
-                   tolerance=0.01)  # fmt: skip
+    spread = Check(
+        f"{len(held)} stops of random sets where condition 5 holds, alpha^D = 1e6:"
+        " largest angle to argmin Q_mu, degrees",
+        held.max(initial=0.0),
+        tolerance=0.01,
+    )
     both = [stops(problem, MUS) for problem in (b, c)]
     doubt = max(one.doubt for one in (*judged, *both))
     return Evidence(
@@ -153,37 +185,53 @@ def intermediate(size: Size) -> Evidence:
         checks=[*rates, near, spread],
         premises={
             "condition 5 holds on M-F3b and M-F3c at every mu": (
-                all(one.stable.all() for one in both), "by the margins of training"),
+                all(one.stable.all() for one in both),
+                "by the margins of training",
+            ),
             "condition 5 holds at some stops of random sets and fails at others": (
-                min(len(held), len(failed)) > 0, f"{len(held)} and {len(failed)}"),
+                min(len(held), len(failed)) > 0,
+                f"{len(held)} and {len(failed)}",
+            ),
             "the accuracy needed is plainly o(alpha^D) or plainly alpha^D (exponents)": (
-                doubt < 0.25, doubt),
+                doubt < 0.25,
+                doubt,
+            ),
         },
         controls={
             "Q of depth 3 (median over mu)": near.control(float(np.median(away(b, depth=3)))),
             "mu 10% larger (median over mu)": near.control(float(np.median(away(b, 2, 1.1)))),
             "M-F3d, where the condition fails (mu = 0.01)": near.control(float(away(d)[2])),
             "the random sets where the condition fails (median angle)": spread.control(
-                float(np.median(failed)) if len(failed) else np.nan),
+                float(np.median(failed)) if len(failed) else np.nan
+            ),
             "Q of depth 3: deviation of the exponent, D = 2, mu = 0.1": rates[0].control(
-                abs(slope(np.array(ALPHAS[2][:3]), other) + 2)),
+                abs(slope(np.array(ALPHAS[2][:3]), other) + 2)
+            ),
         },
         findings=[
             "the angle to the Q_mu direction falls like alpha^-D = 1/(mu log(1/eps)); exponents "
-            + ", ".join(f"{value:.3f} (D = {D}, mu = {mu:g})"
-                        for (D, mu), value in exponents.items()),
+            + ", ".join(
+                f"{value:.3f} (D = {D}, mu = {mu:g})" for (D, mu), value in exponents.items()
+            ),
             f"condition 5 decides: of {len(held) + len(failed)} stops of random sets it holds at"
             f" {len(held)}, all within {held.max(initial=0.0):.1e} degrees of argmin Q_mu, and"
             f" fails at {len(failed)}, which are {failed.min(initial=np.inf):.2g} to"
             f" {failed.max(initial=0.0):.2g} degrees away",
         ],
         plots=[
-            Plot("M-F3b: angle to the Q_mu direction at smoothed margin alpha^D/mu", "alpha",
-                 "angle in degrees",
-                 [Series(f"D = {D}, mu = {mu:g}", ALPHAS[D][:3], far)
-                  for (D, mu), far in found.items()], x_scale="log", y_scale="log"),
+            Plot(
+                "M-F3b: angle to the Q_mu direction at smoothed margin alpha^D/mu",
+                "alpha",
+                "angle in degrees",
+                [
+                    Series(f"D = {D}, mu = {mu:g}", ALPHAS[D][:3], far)
+                    for (D, mu), far in found.items()
+                ],
+                x_scale="log",
+                y_scale="log",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def ends_at(problem: Classification, depth: int, mu: float) -> Array:
@@ -194,10 +242,14 @@ def ends_at(problem: Classification, depth: int, mu: float) -> Array:
 
 def to_q(cases: list[open_question_cases.Case], judged: list[Stops]) -> tuple[Array, Array]:
     """Degrees to argmin Q_mu at all stops where condition 5 holds, and where it fails."""
-    far = np.array([
-        angle(found.predictor, np.array([best(case.problem, Q(case.depth, mu=mu)) for mu in MUS]))
-        for case, found in zip(cases, judged, strict=True)
-    ])  # fmt: skip
+    far = np.array(
+        [
+            angle(
+                found.predictor, np.array([best(case.problem, Q(case.depth, mu=mu)) for mu in MUS])
+            )
+            for case, found in zip(cases, judged, strict=True)
+        ]
+    )
     stable = np.array([found.stable for found in judged])
     return far[stable], far[~stable]
 
@@ -219,13 +271,22 @@ def rich_regime(size: Size) -> Evidence:
     exponents = {D: slope(np.array(alphas[D]), far[D]) for D in (2, 3)}
     # w_2/w_1 ~ mu^(1-z) at depth 2; at depth D > 2 weights off the support stay of size alpha^D,
     # so w_2/w_1 ~ mu; and mu = alpha^D / log(1/eps) = alpha^-D
-    two = Check("M-F3b, D = 2: exponent in alpha of the angle to l1", exponents[2],
-                -2 * (1 - z), tolerance=0.03)  # fmt: skip
-    three = Check("M-F3b, D = 3: exponent in alpha of the angle to l1", exponents[3], -3.0,
-                  tolerance=0.1)  # fmt: skip
+    two = Check(
+        "M-F3b, D = 2: exponent in alpha of the angle to l1",
+        exponents[2],
+        -2 * (1 - z),
+        tolerance=0.03,
+    )
+    three = Check(
+        "M-F3b, D = 3: exponent in alpha of the angle to l1", exponents[3], -3.0, tolerance=0.1
+    )
     weak = [float(angles(d, 2, (x,), 4, best(d, L1()), DualFlow)[0]) for x in (10.0, 1e2, 1e3)]
-    weaker = Check("M-F3d, D = 2, under the weaker condition 9: angle to l1 at alpha = 1000 over"
-                   " that at 10", weak[2] / weak[0], 0.5, kind="at most")  # fmt: skip
+    weaker = Check(
+        "M-F3d, D = 2, under the weaker condition 9: angle to l1 at alpha = 1000 over that at 10",
+        weak[2] / weak[0],
+        0.5,
+        kind="at most",
+    )
     fails = [float(angles(a, 3, (x,), 6, best(a, L1()), DualFlow)[0]) for x in (10.0, 40.0)]
     agree = float(np.abs(small - twin).max())
     return Evidence(
@@ -234,17 +295,21 @@ def rich_regime(size: Size) -> Evidence:
         checks=[two, three, weaker],
         premises={
             "condition 5 holds on M-F3b (mu = 1e-4)": (
-                bool(stops(b, [1e-4]).stable.all()), "by the margins of training"),
+                bool(stops(b, [1e-4]).stable.all()),
+                "by the margins of training",
+            ),
             "flows in the parameters and in the dual agree (degrees)": (agree < 1e-5, agree),
         },
         controls={
             "the l2 max margin in place of l1": two.control(
-                slope(np.array(alphas[2]),
-                      angles(b, 2, alphas[2], 4, best(b, L2()), DualFlow))),
+                slope(np.array(alphas[2]), angles(b, 2, alphas[2], 4, best(b, L2()), DualFlow))
+            ),
             "log(1/eps) = alpha^D: no approach": two.control(
-                slope(np.array(alphas[2]), angles(b, 2, alphas[2], 2, best(b, L1()), DualFlow))),
-            "M-F4a at D = 3, where the condition fails: angle at alpha = 40 over that at 10":
-                weaker.control(fails[1] / fails[0]),
+                slope(np.array(alphas[2]), angles(b, 2, alphas[2], 2, best(b, L1()), DualFlow))
+            ),
+            "M-F4a at D = 3, the condition fails: angle at alpha = 40 over at 10": weaker.control(
+                fails[1] / fails[0]
+            ),
         },
         findings=[
             f"D = 2: the angle falls like mu^(1-z), with z = {z:.4f} the largest |X^T nu| off the"
@@ -257,8 +322,13 @@ def rich_regime(size: Size) -> Evidence:
             " degrees: the end is the l_{2/3} point",
         ],
         plots=[
-            Plot("M-F3b: angle to the l1 max margin at smoothed margin alpha^(2D)", "alpha",
-                 "angle in degrees", [Series(f"D = {D}", alphas[D], far[D]) for D in (2, 3)],
-                 x_scale="log", y_scale="log")
+            Plot(
+                "M-F3b: angle to the l1 max margin at smoothed margin alpha^(2D)",
+                "alpha",
+                "angle in degrees",
+                [Series(f"D = {D}", alphas[D], far[D]) for D in (2, 3)],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )

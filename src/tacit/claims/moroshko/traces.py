@@ -8,11 +8,13 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.separation import separation
-from tacit.flows.parameter import ParameterFlow
-from tacit.flows.stopping import LogLoss
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.solvers.separation import separation
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import LogSpaced
+from tacit.training.stop import LogLoss
+from tacit.training.train import train
 
 EARLIEST = 1e-3  # the first smoothed margin recorded: before, the steps' errors are seen
 POINT = np.array([[1.0, -2.0, 0.5]])
@@ -127,9 +129,16 @@ def trace(case: Case, *, goal: float = 25.0, points: int = 60) -> Trace:
     atol = np.full(n + len(Z), 1e-13 * min(case.alpha, 1 / slope))
     atol[n:] = 1e-13 / (slope * case.x_max) ** 2
     with np.errstate(over="ignore", invalid="ignore"):  # in trial steps that are then rejected
-        found = solve_ivp(velocity, (0, 1e40), np.zeros(n + len(Z)), method="LSODA",
-                          events=missing, first_step=1e-4 / (slope * case.x_max) ** 2,
-                          rtol=1e-11, atol=atol)  # fmt: skip
+        found = solve_ivp(
+            velocity,
+            (0, 1e40),
+            np.zeros(n + len(Z)),
+            method="LSODA",
+            events=missing,
+            first_step=1e-4 / (slope * case.x_max) ** 2,
+            rtol=1e-11,
+            atol=atol,
+        )
     if found.status != 1:
         raise RuntimeError(f"trace: {case}: {found.message}")
     states = found.y.T
@@ -145,10 +154,11 @@ def _unfolded(case: Case, start: Array, t: Array, states: Array) -> Trace:
     predictor = np.array([model.change(start, state[:n]) for state in states])
     weights = np.exp(-predictor @ Z.T) / len(Z)
     growth = [
-        (model.slopes(start + state[:n]) * model.table(model.pullback(start + state[:n], Z, r)))
-        .sum(axis=0)
+        (
+            model.slopes(start + state[:n]) * model.table(model.pullback(start + state[:n], Z, r))
+        ).sum(axis=0)
         for state, r in zip(states, weights, strict=True)
-    ]  # fmt: skip
+    ]
     return Trace(case, t, predictor, states[:, n:], weights, np.array(growth))
 
 
@@ -171,8 +181,8 @@ class Course:
 
 def course(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Course:
     """Gradient flow in the parameters to the smoothed margin `goal`, by ParameterFlow."""
-    flow = ParameterFlow(until=LogLoss(-goal), points_per_decade=8, rtol=rtol)
-    path = flow.run(case.model, case.problem)
+    flow, stop = ParameterFlow(rtol=rtol), LogLoss(-goal)
+    path = train(case.model, case.problem, flow, stop=stop, record=LogSpaced(8))
     if not path.outcome.ok:
         raise RuntimeError(f"course: {case}: {path.outcome}")
     data = path.dataset.isel(time=slice(1, None))  # the start itself has t = 0 and w = 0

@@ -11,13 +11,17 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.evidence import Check, Evidence
+from tacit.claims.notsawo.token_runs import weighted
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.token_adam import TokenAdam
+from tacit.measures.grokking import grokking
 from tacit.models.token_mlp import TokenMLP
-from tacit.probes.grokking import grokking
 from tacit.problems.operations import modular_arithmetic
+from tacit.training.descent.methods import Adam
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 LEVEL = 0.99  # validation accuracy at t2
 PRINTED = {"t1": 540, "t2": 9150}  # read by the source off its figure
@@ -47,15 +51,19 @@ SETTINGS = {
 }
 
 
-def train(
-    setting: Setting, seed: int, variant: str = "source", scale: float = 1.0, **changes: Any
-) -> Any:
+def run_of(setting: Setting, seed: int, variant: str = "source", scale: float = 1.0) -> Any:
     """The dataset of a run, with the share of validation pairs that are twins as attribute."""
-    problem = modular_arithmetic("+", setting.modulus, setting.fraction, seed)
-    given = {"step": setting.step, "steps": setting.steps, "beta": setting.beta}
-    adam = TokenAdam(**(given | changes), points_per_decade=60, seed=seed)
-    net = TokenMLP(64, 64, variant=variant, scale=scale, seed=seed)
-    run = adam.run(net, problem).dataset
+    problem = modular_arithmetic(
+        setting.modulus, operation="+", fraction=setting.fraction, seed=seed
+    )
+    run = train(
+        TokenMLP(64, 64, variant=variant, scale=scale, seed=seed),
+        problem,
+        Adam(setting.step),
+        penalty=weighted("l2^2", setting.beta),
+        stop=Steps(setting.steps),
+        record=LogSpaced(60),
+    ).dataset
     return run.assign_attrs(twins=problem.twins.sum() / problem.test.sum())
 
 
@@ -98,12 +106,13 @@ def farthest(found: Sequence[dict[str, float]]) -> float:
 )
 def figure_1(size: Size) -> Evidence:
     setting = SETTINGS[size]
-    runs = [train(setting, seed) for seed in setting.seeds]
+    runs = [run_of(setting, seed) for seed in setting.seeds]
     found = [landmarks(run) for run in runs]
     first = setting.seeds[0]
-    bare = train(setting, first, beta=0.0)
-    weak = landmarks(train(setting, first, beta=setting.beta / 10))
-    ordered = train(setting, first, "code", steps=round(5 * found[0]["t1"]))
+    bare = run_of(dataclasses.replace(setting, beta=0.0), first)
+    weak = landmarks(run_of(dataclasses.replace(setting, beta=setting.beta / 10), first))
+    short = dataclasses.replace(setting, steps=round(5 * found[0]["t1"]))
+    ordered = run_of(short, first, "code")
     beyond = min(setting.steps / f["t1"] for f in found)
     late = Check(
         "largest distance of t2/t1 from the printed 17, in doublings",
@@ -112,10 +121,15 @@ def figure_1(size: Size) -> Evidence:
     )
     grok = Check("runs not called a grok", sum(kind(run) != "grok" for run in runs))
     gaps = [f["plateau"] - run.twins for f, run in zip(found, runs, strict=True)]
-    twins = Check("largest gap of the plateau from the share of twins", max(gaps, key=abs),
-                  tolerance=0.03)  # fmt: skip
-    novel = Check("largest accuracy on the plateau without twins",
-                  max(f["novel_plateau"] for f in found), 0.05, kind="at most")  # fmt: skip
+    twins = Check(
+        "largest gap of the plateau from the share of twins", max(gaps, key=abs), tolerance=0.03
+    )
+    novel = Check(
+        "largest accuracy on the plateau without twins",
+        max(f["novel_plateau"] for f in found),
+        0.05,
+        kind="at most",
+    )
     times = printed_times(found) if setting.of_source else []
     tenth = late.control(farthest([weak]))
     if times:  # a narrower window, which the longer delay of a larger table needs
@@ -134,7 +148,8 @@ def figure_1(size: Size) -> Evidence:
             "a tenth of the penalty": tenth,
             "no penalty as a grok": grok.control(kind(bare) != "grok"),
             "a net that is not symmetric": twins.control(
-                float(ordered.test_accuracy[-1]) - ordered.twins),
+                float(ordered.test_accuracy[-1]) - ordered.twins
+            ),
             "all pairs as novel": novel.control(found[0]["plateau"]),
         },
         findings=[
@@ -146,12 +161,19 @@ def figure_1(size: Size) -> Evidence:
             f" accuracy there is {found[0]['novel_plateau']:.3f}",
         ],
         plots=[
-            Plot("accuracy", "steps of Adam", "accuracy",
-                 [Series("training", *curve(runs[0], "train_accuracy"), "dashed"),
-                  Series("validation", *curve(runs[0], "test_accuracy")),
-                  Series("validation without twins", *curve(runs[0], "novel_accuracy"))], "log"),
+            Plot(
+                "accuracy",
+                "steps of Adam",
+                "accuracy",
+                [
+                    Series("training", *curve(runs[0], "train_accuracy"), "dashed"),
+                    Series("validation", *curve(runs[0], "test_accuracy")),
+                    Series("validation without twins", *curve(runs[0], "novel_accuracy")),
+                ],
+                "log",
+            ),
         ],
-    )  # fmt: skip
+    )
 
 
 def printed_times(found: Sequence[dict[str, float]]) -> list[Check]:
@@ -169,7 +191,7 @@ def printed_times(found: Sequence[dict[str, float]]) -> list[Check]:
 def sources_of_the_difference(setting: Setting, run: Any) -> list[str]:
     """What the choices that the source does not print do to t2: level and start."""
     strict = landmarks(run, 1.0)["t2"]
-    halved = train(setting, setting.seeds[0], scale=0.5)
+    halved = run_of(setting, setting.seeds[0], scale=0.5)
     small, small_strict = landmarks(halved), landmarks(halved, 1.0)["t2"]
     return [
         f"the source prints neither its start nor its level: seed 0 has t2 = {strict:.0f} at a"

@@ -27,7 +27,7 @@ from tacit.claims.notsawo.token_runs import (
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 
 MOST = 0.9  # the validation accuracy of a delay: when the last pairs follow is a matter of chance
 Runs = dict[float, Any]  # by beta, falling
@@ -198,8 +198,13 @@ def arithmetic(size: Size) -> Evidence:
     runs = [run for row in found for run in row.runs.values()]
     none = unpenalized(plan, runs)
     wide = [row for row in found if len(row.runs) > 1]
-    groks = Check("runs that tacit.grokking does not call grok",
-                  sum(judged(run).kind != "grok" for run in runs), 0.0, 0.0, "at most")  # fmt: skip
+    groks = Check(
+        "runs that tacit.grokking does not call grok",
+        sum(judged(run).kind != "grok" for run in runs),
+        0.0,
+        0.0,
+        "at most",
+    )
     order = Check(
         "least ratio of t2 to that of the next larger beta or step",
         float(ordered(found).min()),
@@ -219,22 +224,30 @@ def arithmetic(size: Size) -> Evidence:
         + " to ".join(f"{end(span(row) for row in wide):.0f}" for end in (min, max))
         + f"; t1 at a training accuracy of 1, t2 at a validation accuracy of {LEVEL:g},"
         f" in delays at {MOST:g}",
-        premises={"every run reaches t2": (
-            all(math.isfinite(generalized(run)) for run in runs), len(runs)),
-            "every delay is longer than T": (shortest > MEMORY, shortest)},
+        premises={
+            "every run reaches t2": (
+                all(math.isfinite(generalized(run)) for run in runs),
+                len(runs),
+            ),
+            "every delay is longer than T": (shortest > MEMORY, shortest),
+        },
         checks=[groks, order, law],
         controls={
             "no penalty": groks.control(float(judged(none).kind != "grok")),
-            "memorization is later as well": order.control(
-                float(ordered(found, memorized).min())),
-            **{name: law.control(min(float(row.errors(rival).max()) for row in wide))
-               for name, rival in RIVALS.items()},
+            "memorization is later as well": order.control(float(ordered(found, memorized).min())),
+            **{
+                name: law.control(min(float(row.errors(rival).max()) for row in wide))
+                for name, rival in RIVALS.items()
+            },
         },
         findings=[
             *(described(row) for row in wide),
             "a smaller step is not the same as a smaller beta: c is "
-            + ", ".join(f"{row.c[0]:.2g} at step {row.step:g}" for row in found
-                        if (row.penalty, row.task) == ("l2^2", plan.tasks[0]))
+            + ", ".join(
+                f"{row.c[0]:.2g} at step {row.step:g}"
+                for row in found
+                if (row.penalty, row.task) == ("l2^2", plan.tasks[0])
+            )
             + f" for squared l2 at beta {next(iter(plan.betas['l2^2'].values()))[0]:g}",
             "why: after t1 the slope of the loss is gone, but sqrt(v) only falls by e in T steps,"
             " and until then the penalty moves the parameters by step beta h/sqrt(v) and not by"
@@ -244,7 +257,7 @@ def arithmetic(size: Size) -> Evidence:
             f" after {int(none.step[-1])} steps",
         ],
         plots=[_plot(found)],
-    )  # fmt: skip
+    )
 
 
 def span(row: Row) -> float:
@@ -279,5 +292,11 @@ def _plot(found: Sequence[Row]) -> Plot:
             Series(str(row), row.paces, row.delays, "points"),
             Series(f"{row}, law", line, adam_delay(line, c)),
         ]
-    return Plot("the delay of Adam grows with log(1/(step beta))", "step x beta",
-                "t2 - t1 in steps", series, "log", "log")  # fmt: skip
+    return Plot(
+        "the delay of Adam grows with log(1/(step beta))",
+        "step x beta",
+        "t2 - t1 in steps",
+        series,
+        "log",
+        "log",
+    )

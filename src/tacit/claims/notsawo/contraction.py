@@ -28,7 +28,7 @@ from tacit.claims.notsawo.steps import (
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.probes.lojasiewicz import lojasiewicz_quadratic
+from tacit.measures.lojasiewicz.constant import lojasiewicz_quadratic
 
 UNIT = quadratic((1.0,))
 
@@ -108,34 +108,70 @@ def contraction(size: Size) -> Evidence:
         rates = [law(one.loss, one.step, one.beta) for one in family]  # type: ignore[operator]
         return max(excess(one, rate) for one, rate in zip(family, rates, strict=True))
 
-    lemma = Check("lemma 1, first point as printed: largest relative violation",
-                  max(smooth_bound(loss, count, True) for loss in LOSSES), 0.0, 1e-9,
-                  "at most")  # fmt: skip
-    used = Check("lemma 1, first point with grad phi(x): largest relative violation",
-                 max(smooth_bound(loss, count, False) for loss in LOSSES), 0.0, 1e-9,
-                 "at most")  # fmt: skip
-    second = Check("lemma 1, second point: largest |grad g|^2/(2 L g)",
-                   max(slope_bound(loss, count) for loss in LOSSES), 1.0, 1e-9,
-                   "at most")  # fmt: skip
-    line = Check("proof, third line: largest error of the expansion", third_line(every[0], 0.5),
-                 tolerance=1e-9)  # fmt: skip
-    sign = Check("proof, line with the bracket: largest difference to the line before",
-                 last_bracket(every[0], 1.0), tolerance=1e-9)  # fmt: skip
-    step = Check("theorem, one step: largest (g(t+1) - (1 - delta) g(t))/g(t)",
-                 shrinks(printed, printed_delta), 0.0, 1e-9, "at most")  # fmt: skip
-    many = Check("theorem, 30 steps: largest g(k)/g(0) - (1 - delta)^k",
-                 chain(UNIT, 0.1, 0.1, float(printed_delta(UNIT, *pair(0.1, 0.1))[0])), 0.0,
-                 1e-9, "at most")  # fmt: skip
-    strict = Check("r-CL of x^2/2 at x = 1: 4 g - r^2 chi, clearly below 0", strictness(1.0), -1e-6,
-                   kind="at most")  # fmt: skip
+    lemma = Check(
+        "lemma 1, first point as printed: largest relative violation",
+        max(smooth_bound(loss, count, True) for loss in LOSSES),
+        0.0,
+        1e-9,
+        "at most",
+    )
+    used = Check(
+        "lemma 1, first point with grad phi(x): largest relative violation",
+        max(smooth_bound(loss, count, False) for loss in LOSSES),
+        0.0,
+        1e-9,
+        "at most",
+    )
+    second = Check(
+        "lemma 1, second point: largest |grad g|^2/(2 L g)",
+        max(slope_bound(loss, count) for loss in LOSSES),
+        1.0,
+        1e-9,
+        "at most",
+    )
+    line = Check(
+        "proof, third line: largest error of the expansion",
+        third_line(every[0], 0.5),
+        tolerance=1e-9,
+    )
+    sign = Check(
+        "proof, line with the bracket: largest difference to the line before",
+        last_bracket(every[0], 1.0),
+        tolerance=1e-9,
+    )
+    step = Check(
+        "theorem, one step: largest (g(t+1) - (1 - delta) g(t))/g(t)",
+        shrinks(printed, printed_delta),
+        0.0,
+        1e-9,
+        "at most",
+    )
+    many = Check(
+        "theorem, 30 steps: largest g(k)/g(0) - (1 - delta)^k",
+        chain(UNIT, 0.1, 0.1, float(printed_delta(UNIT, *pair(0.1, 0.1))[0])),
+        0.0,
+        1e-9,
+        "at most",
+    )
+    strict = Check(
+        "r-CL of x^2/2 at x = 1: 4 g - r^2 chi, clearly below 0",
+        strictness(1.0),
+        -1e-6,
+        kind="at most",
+    )
     tight = float(np.abs([attained(s, b) for s in (0.3, 0.9, 1.2) for b in (0.1, 0.4)]).max())
     away = single(0.1, 0.1, -1.0)
     return Evidence(
         ran=f"{count} single steps for each of {len(LOSSES)} losses ("
-        + "; ".join(loss.name for loss in LOSSES) + ") with H = -G, H = G or random, |H| <= |G|",
-        premises={"x^2 + 3 sin(x)^2 is 1/32-PL": (best_pl(wavy()) >= 1 / 32, best_pl(wavy())),
-                  "trials within assumption 3": (min(len(one.x) for one in printed) > 100,
-                                                 min(len(one.x) for one in printed))},
+        + "; ".join(loss.name for loss in LOSSES)
+        + ") with H = -G, H = G or random, |H| <= |G|",
+        premises={
+            "x^2 + 3 sin(x)^2 is 1/32-PL": (best_pl(wavy()) >= 1 / 32, best_pl(wavy())),
+            "trials within assumption 3": (
+                min(len(one.x) for one in printed) > 100,
+                min(len(one.x) for one in printed),
+            ),
+        },
         checks=[step, many, line, sign, strict, lemma, second],
         corrected=[
             step.control(shrinks(right, delta)),
@@ -170,13 +206,15 @@ def contraction(size: Size) -> Evidence:
         controls={
             "the printed delta": step.control(shrinks(printed, printed_delta)),
             "N's bracket with its signs right, on all steps": step.control(
-                shrinks(every, signed_delta)),
-            "the delta of H = -G alone, at every step": step.control(
-                shrinks(right, opposed_delta)),
+                shrinks(every, signed_delta)
+            ),
+            "the delta of H = -G alone, at every step": step.control(shrinks(right, opposed_delta)),
             "lemma 1 with mu for L": used.control(
-                max(smooth_bound(loss, count, False, loss.mu / loss.L) for loss in LOSSES)),
+                max(smooth_bound(loss, count, False, loss.mu / loss.L) for loss in LOSSES)
+            ),
             "|grad g|^2 <= 2 mu g, PL the other way round": second.control(
-                max(slope_bound(loss, count, loss.mu) for loss in LOSSES)),
+                max(slope_bound(loss, count, loss.mu) for loss in LOSSES)
+            ),
             "the halved cross term": line.control(third_line(every[0], 0.5)),
         },
         findings=[
@@ -201,7 +239,7 @@ def contraction(size: Size) -> Evidence:
             " gradients in lemma 1; (1 - delta)^2 (g(x^1) - g*) for g(x^0)",
         ],
         plots=[factors()],
-    )  # fmt: skip
+    )
 
 
 def pair(step: float, beta: float) -> tuple[Array, Array]:

@@ -9,12 +9,15 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.instances import slope
-from tacit.flows.adam import Adam
-from tacit.flows.sgd import SGD
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.model import Model
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.teacher import TeacherStudent
 from tacit.records import NumericalError, Record
+from tacit.regularizers.penalty import Term
+from tacit.training.descent.methods import SGD, Adam
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -40,15 +43,26 @@ class Course(Record):
         return float(self.test[-1])
 
 
-def course(data: TeacherStudent, model: Model, method: Adam | SGD, level: float = 0.05) -> Course:
+def course(
+    data: TeacherStudent,
+    model: Model,
+    method: Adam | SGD,
+    penalty: Term | None,
+    steps: int,
+    level: float = 0.05,
+    per_decade: int = 20,
+) -> Course:
     """The course of `model`, trained by `method` on what the teacher answers."""
-    path = method.run(model, data.training, test=data.test)
+    record = LogSpaced(per_decade)
+    path = train(model, data.training, method, penalty=penalty, stop=Steps(steps), record=record)
     if not path.outcome.ok:
         raise NumericalError("course", path.outcome)
     run = path.dataset
-    train = data.share(run.loss.values, data.training)
-    test = data.share(run.test_loss.values, data.test)
-    return Course(run.step.values.astype(float), train, test, level)
+    errors = (
+        data.share(run.loss.values, data.training),
+        data.share(run.test_loss.values, data.test),
+    )
+    return Course(run.step.values.astype(float), *errors, level)
 
 
 def exponent(x: Array, t2: Array) -> float:

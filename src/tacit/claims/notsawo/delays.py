@@ -81,18 +81,27 @@ def delay_checks(
     """
     power = max((law.exponent + 1 for law in laws), key=abs)
     printed = max(abs(law.scaled / law.gap - 1) for law in every)
-    law = Check("largest deviation of the exponent of t2 - t1 in step beta from -1", power,
-                tolerance=tolerances[0])  # fmt: skip
+    law = Check(
+        "largest deviation of the exponent of t2 - t1 in step beta from -1",
+        power,
+        tolerance=tolerances[0],
+    )
     gap = Check(f"largest |(t2 - t1) step beta/{names.gap} - 1|", printed, tolerance=0.05)
     slow = dataclasses.replace(
         gap.control(max(law.miss for law in every)),
         name=f"largest |(t2 - t1) step beta/tau - 1|, {names.slow}",
     )
     steps, left = in_step
-    by_beta = Check(f"deviation of the exponent of {names.error} in beta from 1",
-                    slope(*in_beta) - 1, tolerance=tolerances[1])  # fmt: skip
-    by_step = Check(f"deviation of the exponent of {names.error} in the step from 1",
-                    slope(steps, left["truth"]) - 1, tolerance=tolerances[1])  # fmt: skip
+    by_beta = Check(
+        f"deviation of the exponent of {names.error} in beta from 1",
+        slope(*in_beta) - 1,
+        tolerance=tolerances[1],
+    )
+    by_step = Check(
+        f"deviation of the exponent of {names.error} in the step from 1",
+        slope(steps, left["truth"]) - 1,
+        tolerance=tolerances[1],
+    )
     to_point = dataclasses.replace(
         by_step.control(slope(steps, left["point"]) - 1),
         name=f"deviation of the exponent of {names.rest} in the step from 1, {names.point}",
@@ -124,12 +133,27 @@ def delay_plots(
 ) -> list[Plot]:
     """The delay of one problem over step beta, and what is left over the step."""
     return [
-        Plot("time to recover", "step beta", "t2 - t1",
-             [Series("measured", law.pace, law.delay, "points"),
-              Series("tau/(step beta)", law.pace, law.tau / law.pace),
-              Series(f"{names.gap}/(step beta)", law.pace, law.gap / law.pace, "dashed")],
-             "log", "log"),
-        Plot("what is left", "step", distance,
-             [Series("to the truth", steps, left["truth"]),
-              Series(f"to {names.point}", steps, left["point"])], "log", "log"),
-    ]  # fmt: skip
+        Plot(
+            "time to recover",
+            "step beta",
+            "t2 - t1",
+            [
+                Series("measured", law.pace, law.delay, "points"),
+                Series("tau/(step beta)", law.pace, law.tau / law.pace),
+                Series(f"{names.gap}/(step beta)", law.pace, law.gap / law.pace, "dashed"),
+            ],
+            "log",
+            "log",
+        ),
+        Plot(
+            "what is left",
+            "step",
+            distance,
+            [
+                Series("to the truth", steps, left["truth"]),
+                Series(f"to {names.point}", steps, left["point"]),
+            ],
+            "log",
+            "log",
+        ),
+    ]

@@ -8,20 +8,23 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
-from tacit.bias.regularizer import Regularizer
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.subgradient import Subgradient
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearPredictor
 from tacit.models.model import Model
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.regularizers.regularizer import Regularizer
+from tacit.solvers.interpolate import interpolate
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Loss, Steps
+from tacit.training.train import train
 
 DEPTHS = (1, 2, 3, 4)
 ALPHA, STEP, BUDGET = 1e-2, 0.1, 1_000_000  # N: start per layer, step and number of steps
@@ -31,7 +34,9 @@ GOOD = 1e-2  # relative error of a recovery
 
 
 def problems(samples: int, seeds: int) -> list[Regression]:
-    return [sparse_recovery(samples, 100, 5, seed=seed, snr=math.inf) for seed in range(seeds)]
+    return [
+        sparse_recovery(samples, 100, sparsity=5, seed=seed, snr=math.inf) for seed in range(seeds)
+    ]
 
 
 def bias_of(depth: int, alpha: float = ALPHA) -> Regularizer:
@@ -69,15 +74,14 @@ def least_fall(curves: list[Array]) -> float:
 
 def net(depth: int, signed: bool = True) -> Model:
     """N's start: 1e-6 per coordinate without depth, 1e-2 per layer with it."""
-    return LinearPredictor(1e-6) if depth == 1 else DiagonalNet(depth, ALPHA, signed=signed)
+    return LinearPredictor(1e-6) if depth == 1 else DiagonalNet(depth, alpha=ALPHA, signed=signed)
 
 
 def trained(problem: Regression, model: Model) -> Array:
     """Where N's descent without a penalty is after its million steps, or at loss 1e-14."""
-    method = Subgradient(STEP, BUDGET, points_per_decade=6, until={"loss": 1e-14})
-    found = method.run(model, problem).predictor
-    assert found is not None
-    return found
+    stop = [Steps(BUDGET), Loss(1e-14)]
+    path = train(model, problem, GradientDescent(STEP), stop=stop, record=LogSpaced(6))
+    return path.predictor
 
 
 def miss(problem: Regression, point: Array, regularizer: Regularizer) -> float:
@@ -116,8 +120,9 @@ def depth_for_penalty(size: Size) -> Evidence:
     drawn = problems(30, runs)
     ends = [[trained(p, net(depth)) for depth in DEPTHS] for p in drawn]
     rows = list(zip(drawn, ends, strict=True))
-    over = [(d, p, end) for p, row in rows for d, end in zip(DEPTHS, row, strict=True)
-            if fitted(p, end)]  # fmt: skip
+    over = [
+        (d, p, end) for p, row in rows for d, end in zip(DEPTHS, row, strict=True) if fitted(p, end)
+    ]
     apart = max(miss(p, end, bias_of(d)) for d, p, end in over)
     shallow = min(miss(p, end, L2()) for p, row in rows for end in row[1:])
     unsigned = [trained(drawn[0], net(depth, signed=False)) for depth in (2, 3)]
@@ -125,36 +130,58 @@ def depth_for_penalty(size: Size) -> Evidence:
     exact = Check(
         "largest |a - argmin Q|/|a*| of descent that has fitted", apart, 0.0, 0.01, "at most"
     )
-    halves = Check("largest ratio of the median errors at successive depths, N = 30 to 50",
-                   steepest(curves), 0.5, 0.0, "at most")  # fmt: skip
-    fewer = Check("least fall of the samples needed from a depth to the next, up to 3",
-                  least_fall(curves), 1.0, 0.0, "at least")  # fmt: skip
-    falls = Check("largest ratio of the errors of descent at successive depths up to 3, N = 30",
-                  max(b / a for a, b in itertools.pairwise(reached[:3])),
-                  0.75, 0.0, "at most")  # fmt: skip
+    halves = Check(
+        "largest ratio of the median errors at successive depths, N = 30 to 50",
+        steepest(curves),
+        0.5,
+        0.0,
+        "at most",
+    )
+    fewer = Check(
+        "least fall of the samples needed from a depth to the next, up to 3",
+        least_fall(curves),
+        1.0,
+        0.0,
+        "at least",
+    )
+    falls = Check(
+        "largest ratio of the errors of descent at successive depths up to 3, N = 30",
+        max(b / a for a, b in itertools.pairwise(reached[:3])),
+        0.75,
+        0.0,
+        "at most",
+    )
     same = [predicted(Q(depth, mu=1e-4), 30, seeds) for depth in DEPTHS[1:]]
     return Evidence(
         ran=f"sparse recovery, n = 100, s = 5, no noise: {seeds} problems for each N = 10 to 100"
         f" and depth 1 to 4 by the exact minimiser; {runs} with N = 30 by descent, step 0.1, up to"
         " 1e6 steps, start 1e-2 per layer (1e-6 for depth 1), w+^L - w-^L",
-        premises={"some run of every depth has fitted": (
-            {d for d, _, _ in over} == set(DEPTHS), f"{len(over)} of {4 * runs} runs")},
+        premises={
+            "some run of every depth has fitted": (
+                {d for d, _, _ in over} == set(DEPTHS),
+                f"{len(over)} of {4 * runs} runs",
+            )
+        },
         checks=[halves, fewer, exact, falls],
         controls={
             "a start of 1 per layer": halves.control(steepest(large)),
             "a start of 1 per layer, samples needed": fewer.control(least_fall(large)),
             "the least l2 norm at every depth": exact.control(shallow),
             "depth 2 at every depth": exact.control(
-                min(miss(p, row[-1], bias_of(2)) for p, row in rows)),
+                min(miss(p, row[-1], bias_of(2)) for p, row in rows)
+            ),
             "w^L without the second copy": exact.control(
-                min(miss(drawn[0], end, bias_of(d))
-                    for d, end in zip((2, 3), unsigned, strict=True))),
+                min(
+                    miss(drawn[0], end, bias_of(d)) for d, end in zip((2, 3), unsigned, strict=True)
+                )
+            ),
             "w^L without the second copy, depth 3 over 2": falls.control(
-                error(drawn[0], unsigned[1]) / error(drawn[0], unsigned[0])),
+                error(drawn[0], unsigned[1]) / error(drawn[0], unsigned[0])
+            ),
         },
         findings=[
-            f"samples needed for a median error of {GOOD:g}: " + ", ".join(
-                f"{n} at depth {d}" for d, n in zip(DEPTHS, counts, strict=True))
+            f"samples needed for a median error of {GOOD:g}: "
+            + ", ".join(f"{n} at depth {d}" for d, n in zip(DEPTHS, counts, strict=True))
             + f", {needed(sparse)} with the least l1 norm",
             "with N = 20 the layers multiply the error of the minimiser by only "
             + ", ".join(f"{b[1] / a[1]:.2f}" for a, b in itertools.pairwise(curves)),
@@ -163,16 +190,28 @@ def depth_for_penalty(size: Size) -> Evidence:
             "the start matters as much as the depth: at alpha^L = 1e-4 for every depth the errors"
             f" at N = 30 are {', '.join(f'{e:.2g}' for e in same)} for depths 2, 3, 4",
             "after at most 1e6 steps descent has the errors "
-            + ", ".join(f"{e:.2g}" for e in reached) + " at N = 30, the minimisers "
+            + ", ".join(f"{e:.2g}" for e in reached)
+            + " at N = 30, the minimisers "
             + ", ".join(f"{e[2]:.2g}" for e in curves)
             + f": a fourth layer is slow; {4 * runs - len(over)} of {4 * runs} runs did not fit",
             "a product of layers that all start at 1e-2 is w^L and does not change sign: its errors"
             f" are {', '.join(f'{error(drawn[0], e):.2f}' for e in unsigned)} at depths 2, 3; it"
             " needs a second copy (ours) or a start that differs between layers",
         ],
-        plots=[Plot("depth instead of a penalty", "samples", "median |a - a*|/|a*|",
-                    [*(Series(f"depth {d}", SAMPLES[:-1], e[:-1])
-                       for d, e in zip(DEPTHS, curves, strict=True)),
-                     Series("descent", np.full(len(reached), 30), np.array(reached), "points")],
-                    "linear", "log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "depth instead of a penalty",
+                "samples",
+                "median |a - a*|/|a*|",
+                [
+                    *(
+                        Series(f"depth {d}", SAMPLES[:-1], e[:-1])
+                        for d, e in zip(DEPTHS, curves, strict=True)
+                    ),
+                    Series("descent", np.full(len(reached), 30), np.array(reached), "points"),
+                ],
+                "linear",
+                "log",
+            )
+        ],
+    )

@@ -8,8 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit, ridge_limit
-from tacit.bias.held_ridge import held_best, held_ridge
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.held_runs import (
     INPUTS,
@@ -33,6 +31,8 @@ from tacit.models.rescaling import rescale_layers
 from tacit.problems.opposed_units import opposed_units
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
+from tacit.solvers.delay import least_squares_limit, ridge_limit
+from tacit.solvers.held_ridge import held_best, held_ridge
 
 BETA: dict[Size, float] = {"quick": 1e-3, "full": 1e-4}  # of the l1 penalty; the error is O(beta^2)
 NETS = {"quick": 3, "full": 10}
@@ -47,20 +47,44 @@ def shape(nets: Sequence[Curves]) -> list[Check]:
     middle = np.median([one.test for one in nets], axis=0)
     bends = np.diff(middle) * np.sign(np.arange(len(middle) - 1) - MIDDLE + 0.5)
     return [
-        Check("largest test loss at w_c, in units of the zero predictor's",
-              max(one.test.min() for one in nets), 0.05, 0.0, "at most"),
-        Check("least ratio of the test loss at |w| = w_c/4 or 5.7 w_c to that at w_c",
-              min(one.rise for one in nets), 20, 0.0, "at least"),
-        Check("steps of w where the median test loss does not fall before w_c or rise after it",
-              np.sum(bends <= 0)),
-        Check("largest distance of w_c to the teacher's least norm, in doublings",
-              max(abs(math.log2(one.sizes[one.bottom] / one.sizes[MIDDLE])) for one in nets),
-              tolerance=0.3),
-        Check("least training loss for w <= w_c/2",
-              min(one.train[: one.bottom - 3].min() for one in nets), 0.3, 0.0, "at least"),
-        Check("largest training loss for w >= w_c",
-              max(one.train[one.bottom :].max() for one in nets), 0.01, 0.0, "at most"),
-    ]  # fmt: skip
+        Check(
+            "largest test loss at w_c, in units of the zero predictor's",
+            max(one.test.min() for one in nets),
+            0.05,
+            0.0,
+            "at most",
+        ),
+        Check(
+            "least ratio of the test loss at |w| = w_c/4 or 5.7 w_c to that at w_c",
+            min(one.rise for one in nets),
+            20,
+            0.0,
+            "at least",
+        ),
+        Check(
+            "steps of w where the median test loss does not fall before w_c or rise after it",
+            np.sum(bends <= 0),
+        ),
+        Check(
+            "largest distance of w_c to the teacher's least norm, in doublings",
+            max(abs(math.log2(one.sizes[one.bottom] / one.sizes[MIDDLE])) for one in nets),
+            tolerance=0.3,
+        ),
+        Check(
+            "least training loss for w <= w_c/2",
+            min(one.train[: one.bottom - 3].min() for one in nets),
+            0.3,
+            0.0,
+            "at least",
+        ),
+        Check(
+            "largest training loss for w >= w_c",
+            max(one.train[one.bottom :].max() for one in nets),
+            0.01,
+            0.0,
+            "at most",
+        ),
+    ]
 
 
 def moved(seed: int) -> float:
@@ -103,22 +127,52 @@ def sparse(l2: Sequence[Recovered], l1: Sequence[Recovered], beta: float) -> lis
     """What holding either norm does in sparse recovery."""
     ends = [penalized(run.problem, beta) for run in l2]
     return [
-        Check("least |a - a*|^2/|a*|^2 at any held l2 norm",
-              min(run.error.min() for run in l2), 0.5, 0.0, "at least"),
-        Check("the same over its exact lower bound",
-              min(run.error.min() / best(run)[1] for run in l2), 1.0, 1e-9, "at least"),
-        Check("largest distance of the trained ends to the closed form, over |a*|",
-              max(apart(run.ends, exact(run), run.problem) for run in l2), tolerance=1e-6),
-        Check("largest |a - a*|^2/|a*|^2 at the held l1 norm |a*|_1",
-              max(run.error[MIDDLE] for run in l1), tolerance=1e-6),
-        Check("least |a - a*|^2/|a*|^2 at half and at twice that l1 norm",
-              min(run.error[MIDDLE + k] for run in l1 for k in (-4, 4)), 0.1, 0.0, "at least"),
-        Check("least l2 norm after the l1 penalty, over the best held l2 norm",
-              min(end[0] / best(run)[0] for end, run in zip(ends, l2, strict=True)), 1.5, 0.0,
-              "at least"),
-        Check("largest |a - a*|^2/|a*|^2 after the l1 penalty", max(end[1] for end in ends), 1e-3,
-              0.0, "at most"),
-    ]  # fmt: skip
+        Check(
+            "least |a - a*|^2/|a*|^2 at any held l2 norm",
+            min(run.error.min() for run in l2),
+            0.5,
+            0.0,
+            "at least",
+        ),
+        Check(
+            "the same over its exact lower bound",
+            min(run.error.min() / best(run)[1] for run in l2),
+            1.0,
+            1e-9,
+            "at least",
+        ),
+        Check(
+            "largest distance of the trained ends to the closed form, over |a*|",
+            max(apart(run.ends, exact(run), run.problem) for run in l2),
+            tolerance=1e-6,
+        ),
+        Check(
+            "largest |a - a*|^2/|a*|^2 at the held l1 norm |a*|_1",
+            max(run.error[MIDDLE] for run in l1),
+            tolerance=1e-6,
+        ),
+        Check(
+            "least |a - a*|^2/|a*|^2 at half and at twice that l1 norm",
+            min(run.error[MIDDLE + k] for run in l1 for k in (-4, 4)),
+            0.1,
+            0.0,
+            "at least",
+        ),
+        Check(
+            "least l2 norm after the l1 penalty, over the best held l2 norm",
+            min(end[0] / best(run)[0] for end, run in zip(ends, l2, strict=True)),
+            1.5,
+            0.0,
+            "at least",
+        ),
+        Check(
+            "largest |a - a*|^2/|a*|^2 after the l1 penalty",
+            max(end[1] for end in ends),
+            1e-3,
+            0.0,
+            "at most",
+        ),
+    ]
 
 
 @claim(
@@ -137,11 +191,16 @@ def goldilocks(size: Size) -> Evidence:
     l2, l1 = ([recovered(p, norm, MORE[size]) for p in problems] for norm in ("l2", "l1"))
     low, rise, _, place, _, flat = first = shape(nets)
     bound, _, near, found, _, left, _ = second = sparse(l2, l1, BETA[size])
-    keeps = Check("test loss of the net of w_c rescaled to w > w_c and trained on, over its own",
-                  max(moved(seed) for seed in MOVED[size]), 2.0, 0.0, "at most")  # fmt: skip
+    keeps = Check(
+        "test loss of the net of w_c rescaled to w > w_c and trained on, over its own",
+        max(moved(seed) for seed in MOVED[size]),
+        2.0,
+        0.0,
+        "at most",
+    )
     mixed = taught(shuffled(cases[0][0]), nets[0].sizes)
     wide = opposed_units(SAMPLES, INPUTS).least_norm(2.0)
-    dense = recovered(sparse_recovery(30, 100, 25, seed=0, snr=math.inf), "l1")
+    dense = recovered(sparse_recovery(30, 100, sparsity=25, seed=0, snr=math.inf), "l1")
     shrunk = l2[0].sizes[:, None] * least(problems[0]) / np.linalg.norm(least(problems[0]))
     return Evidence(
         ran=f"{len(nets)} teachers relu(<p,x>) - relu(<q,x>) of {INPUTS} inputs, {SAMPLES} samples,"
@@ -155,22 +214,29 @@ def goldilocks(size: Size) -> Evidence:
             "shuffled labels, rise on both sides": rise.control(mixed.rise),
             "shuffled labels, training loss at the same w_c": flat.control(mixed.train[MIDDLE]),
             "the norm of the teacher with layers out of balance": place.control(
-                math.log2(nets[0].sizes[nets[0].bottom] / wide)),
+                math.log2(nets[0].sizes[nets[0].bottom] / wide)
+            ),
             "the ordinary start at 5.7 w_c": keeps.control(
-                min(one.test[-1] / one.test.min() for one in nets)),
+                min(one.test[-1] / one.test.min() for one in nets)
+            ),
             "l1 judged as l2": bound.control(min(run.error.min() for run in l1)),
             "the held l2 norm |a*|_2 judged as l1": found.control(
-                min(run.error[MIDDLE] for run in l2)),
+                min(run.error[MIDDLE] for run in l2)
+            ),
             "25 non-zero entries for l1": found.control(dense.error[MIDDLE]),
             "a_hat stretched to the held norm": near.control(
-                apart(shrunk, exact(l2[0]), problems[0])),
-            "the norm after an l2^2 penalty": left.control(max(
-                float(np.linalg.norm(decayed(run.problem, BETA[size]))) / best(run)[0]
-                for run in l2)),
+                apart(shrunk, exact(l2[0]), problems[0])
+            ),
+            "the norm after an l2^2 penalty": left.control(
+                max(
+                    float(np.linalg.norm(decayed(run.problem, BETA[size]))) / best(run)[0]
+                    for run in l2
+                )
+            ),
         },
         findings=[*findings(nets, l2, l1), *(more(nets[0]) if size == "full" else [])],
         plots=[picture(nets), sparse_picture(l2[0], l1[0])],
-    )  # fmt: skip
+    )
 
 
 def rest(runs: Sequence[Recovered]) -> tuple[bool, float]:
@@ -221,16 +287,24 @@ def more(one: Curves) -> list[str]:
 
 
 def picture(nets: Sequence[Curves]) -> Plot:
-    train, test = (np.median([getattr(one, name) for one in nets], axis=0)
-                   for name in ("train", "test"))  # fmt: skip
-    return Plot("a net trained at a held norm", "held norm over the teacher's", "loss, median",
-                [Series("training", SHARES, train), Series("test", SHARES, test, "dashed")],
-                x_scale="log")  # fmt: skip
+    train, test = (
+        np.median([getattr(one, name) for one in nets], axis=0) for name in ("train", "test")
+    )
+    return Plot(
+        "a net trained at a held norm",
+        "held norm over the teacher's",
+        "loss, median",
+        [Series("training", SHARES, train), Series("test", SHARES, test, "dashed")],
+        x_scale="log",
+    )
 
 
 def sparse_picture(l2: Recovered, l1: Recovered) -> Plot:
-    return Plot("sparse recovery at a held norm", "held norm over that of the truth",
-                "|a - a*|^2 / |a*|^2",
-                [Series("l2 held", SHARES, l2.error),
-                 Series("l1 held", SHARES, l1.error, "dashed")],
-                x_scale="log", y_scale="log")  # fmt: skip
+    return Plot(
+        "sparse recovery at a held norm",
+        "held norm over that of the truth",
+        "|a - a*|^2 / |a*|^2",
+        [Series("l2 held", SHARES, l2.error), Series("l1 held", SHARES, l1.error, "dashed")],
+        x_scale="log",
+        y_scale="log",
+    )

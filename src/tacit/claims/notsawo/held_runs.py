@@ -9,12 +9,12 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.notsawo.runs import truth
-from tacit.flows.held_sweep import HeldSweep, held_sweep
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
 from tacit.problems.opposed_units import OpposedUnits, opposed_units
 from tacit.problems.regression import Regression
+from tacit.training.descent.held_sweep import HeldSweep, held_sweep
 
 SHARES = 2.0 ** np.linspace(-2, 2.5, 19)  # held norm over that of the truth; SHARES[MIDDLE] = 1
 MIDDLE = 8
@@ -26,7 +26,7 @@ SPARSE_STEPS = {"l1": 2000, "l2": 20_000}  # l2 is slow where the norm is just t
 @functools.cache
 def student() -> FunctionModel:
     """The net that learns; one object, so that all of its runs share what was compiled."""
-    return two_layer(WIDTH, 1.0)
+    return two_layer(WIDTH, alpha=1.0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,9 @@ class Curves:
 
 def taught(case: OpposedUnits, sizes: Array, start: Array | None = None) -> Curves:
     """The student trained at each of the held norms."""
-    sweep = held_sweep(student(), case.training, sizes, step=1e-3, steps=NET_STEPS, start=start)
+    sweep = held_sweep(
+        student(), case.training, sizes, learning_rate=1e-3, steps=NET_STEPS, start=start
+    )
     return Curves(sizes, sweep.loss, fresh_losses(case, sweep), sweep.parameters)
 
 
@@ -72,7 +74,7 @@ def net(seed: int) -> tuple[OpposedUnits, Curves]:
 def shuffled(case: OpposedUnits) -> OpposedUnits:
     """The same samples with their labels in another order: nothing to be learnt."""
     y = np.random.default_rng(0).permutation(case.training.y)
-    return dataclasses.replace(case, training=Regression(case.training.X, y))
+    return dataclasses.replace(case, training=Regression(case.training.X, y, loss="half squares"))
 
 
 def silent() -> Array:
@@ -109,5 +111,6 @@ def recovered(problem: Regression, norm: str, more: int = 1) -> Recovered:
     steps = more * SPARSE_STEPS[norm]
     sweep = held_sweep(LinearPredictor(), problem, own * SHARES, norm, 0.1, steps, start)
     gaps = np.sum((sweep.parameters - target) ** 2, axis=1) / float(target @ target)
-    return Recovered(problem, start, norm, sweep.sizes, sweep.loss, gaps, sweep.parameters,
-                     sweep.fall)  # fmt: skip
+    return Recovered(
+        problem, start, norm, sweep.sizes, sweep.loss, gaps, sweep.parameters, sweep.fall
+    )

@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit, memorization_steps
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.runs import BETA, SOLVED, STEP, recovery, sparse_run, truth
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.penalties import AbsoluteSum
-from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearPredictor
 from tacit.problems.regression import Regression
+from tacit.regularizers.norms import L1
+from tacit.solvers.delay import least_squares_limit, memorization_steps
+from tacit.training.descent.methods import Subgradient
+from tacit.training.record import At
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 EARLY = [*range(1, 400), *np.unique(np.logspace(2.7, 4, 30).round()).astype(int).tolist()]
 BETAS = np.array([1e-4, 1e-5, 1e-6])
@@ -36,18 +39,28 @@ def theorem_3_1(size: Size) -> Evidence:
     runs = [[sparse_run(p, STEP, float(b), EARLY) for b in BETAS] for p in problems]
     hats = [least_squares_limit(p.X, p.y, STEP) for p in problems]
     counts = [memorization_steps(p.X, p.y, STEP, SOLVED) for p in problems]
-    late = max(abs(first(run) - count) for row, count in zip(runs, counts, strict=True)
-               for run in row)  # fmt: skip
-    gaps = np.array([[nearest(run, hat.point) for run in row]
-                     for row, hat in zip(runs, hats, strict=True)])  # fmt: skip
+    late = max(
+        abs(first(run) - count) for row, count in zip(runs, counts, strict=True) for run in row
+    )
+    gaps = np.array(
+        [[nearest(run, hat.point) for run in row] for row, hat in zip(runs, hats, strict=True)]
+    )
     truths = [nearest(row[-1], truth(p)) for row, p in zip(runs, problems, strict=True)]
     before, after = zip(*(dominance(run) for row in runs for run in row), strict=True)
     far = [from_afar(p) for p in problems]
     time = Check("largest |t1 - prediction| in steps", late, tolerance=1.0)
-    near = Check("largest |a(t) - a_hat|/|a_hat| at its nearest, beta = 1e-6", gaps[:, -1].max(),
-                 1e-2, kind="at most")  # fmt: skip
-    order = Check("that distance over the one at beta = 1e-4", (gaps[:, -1] / gaps[:, 0]).max(),
-                  0.05, kind="at most")  # fmt: skip
+    near = Check(
+        "largest |a(t) - a_hat|/|a_hat| at its nearest, beta = 1e-6",
+        gaps[:, -1].max(),
+        1e-2,
+        kind="at most",
+    )
+    order = Check(
+        "that distance over the one at beta = 1e-4",
+        (gaps[:, -1] / gaps[:, 0]).max(),
+        0.05,
+        kind="at most",
+    )
     fit = Check("least |G|/(beta |H|) before t1", min(before), 1.0, kind="at least")
     pull = Check("largest |G|/(beta |H|) after 400 steps", max(after), 1.0, kind="at most")
     return Evidence(
@@ -56,14 +69,19 @@ def theorem_3_1(size: Size) -> Evidence:
         " every step to 400 and some to 10000",
         checks=[time, near, order, fit, pull],
         controls={
-            "the rate of the largest singular value": time.control(max(
-                abs(fastest(p) - count) for p, count in zip(problems, counts, strict=True))),
+            "the rate of the largest singular value": time.control(
+                max(abs(fastest(p) - count) for p, count in zip(problems, counts, strict=True))
+            ),
             "the truth for a_hat": near.control(min(truths)),
             "the printed a_hat for a start of 1 per coordinate": near.control(
-                min(gap for gap, _ in far)),
-            "the truth for a_hat, over beta": order.control(min(
-                nearest(row[-1], truth(p)) / nearest(row[0], truth(p))
-                for row, p in zip(runs, problems, strict=True))),
+                min(gap for gap, _ in far)
+            ),
+            "the truth for a_hat, over beta": order.control(
+                min(
+                    nearest(row[-1], truth(p)) / nearest(row[0], truth(p))
+                    for row, p in zip(runs, problems, strict=True)
+                )
+            ),
             "dominance without an end": fit.control(max(after)),
         },
         findings=[
@@ -75,7 +93,7 @@ def theorem_3_1(size: Size) -> Evidence:
             f" within {max(gap for _, gap in far):.1e} of start + X^+ (y - X start)",
         ],
         plots=[balance(runs[0][-1])],
-    )  # fmt: skip
+    )
 
 
 def first(run: Any) -> float:
@@ -105,8 +123,9 @@ def fastest(problem: Regression) -> int:
 
 def from_afar(problem: Regression) -> tuple[float, float]:
     """How near a run from 1 in every coordinate comes to the printed and to the right point."""
-    method = Subgradient(STEP, 2000, AbsoluteSum(), BETA, record=range(100, 2000, 50))
-    run = method.run(LinearPredictor(1.0), problem).dataset
+    penalty, record = BETA * L1(), At(range(100, 2000, 50))
+    method, model = Subgradient(STEP), LinearPredictor(1.0)
+    run = train(model, problem, method, penalty=penalty, stop=Steps(2000), record=record).dataset
     start = np.ones(problem.dimension)
     points = [least_squares_limit(problem.X, problem.y, STEP, s).point for s in (None, start)]
     return nearest(run, points[0]), nearest(run, points[1])
@@ -114,6 +133,8 @@ def from_afar(problem: Regression) -> tuple[float, float]:
 
 def balance(run: Any) -> Plot:
     steps = run.step.values[1:]
-    series = [Series("|G|", steps, run.gradient_norm.values[1:]),
-              Series("beta |H|", steps, run.penalty_gradient_norm.values[1:])]  # fmt: skip
+    series = [
+        Series("|G|", steps, run.gradient_norm.values[1:]),
+        Series("beta |H|", steps, run.penalty_gradient_norm.values[1:]),
+    ]
     return Plot("which gradient dominates", "steps", "norm", series, "log", "log")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import descent_points, error_floor, memorization_steps
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.notsawo.delays import (
@@ -36,16 +35,22 @@ from tacit.claims.notsawo.nuclear_runs import (
 from tacit.claims.notsawo.runs import crossing
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.probes.grokking import Grokking, grokking
+from tacit.measures.grokking import Grokking, grokking
 from tacit.problems.matrices import Completion, MatrixProblem, Sensing
+from tacit.solvers.delay import descent_points, error_floor, memorization_steps
 
 BETAS = np.array([1e-2, 1e-3, 1e-4, 1e-5])
 LEFT = np.array([3e-2, 1e-2, 3e-3, 1e-3])  # beta of the runs whose last error is measured
 STEPS = np.array([0.5, 0.15, 0.05, 0.015])  # and their steps
 RATIOS = np.array([1e4, 1e3, 1e2])  # signal over noise, where noise leaves more than FAINT does
 FAINT = 1e-3  # beta of the runs with noise
-NAMES = Names("|A_hat - A*|_op", "tau the time of the slow phase", "|A - A*|_*", "|A - A_beta|_*",
-              "A_beta the minimiser")  # fmt: skip
+NAMES = Names(
+    "|A_hat - A*|_op",
+    "tau the time of the slow phase",
+    "|A - A*|_*",
+    "|A - A_beta|_*",
+    "A_beta the minimiser",
+)
 
 
 def scaling(problem: MatrixProblem, betas: Array) -> Scaling:
@@ -59,8 +64,13 @@ def scaling(problem: MatrixProblem, betas: Array) -> Scaling:
         t2 = crossing(run.step.values.astype(float), run.relative_error.values, LEVEL)
         delays.append(t2 - t1)
     gap = memorized(problem) - truth(problem)
-    return Scaling(step * betas, np.array(delays), tau, float(np.linalg.norm(gap, 2)),
-                   float(np.linalg.norm(gap)))  # fmt: skip
+    return Scaling(
+        step * betas,
+        np.array(delays),
+        tau,
+        float(np.linalg.norm(gap, 2)),
+        float(np.linalg.norm(gap)),
+    )
 
 
 def left(problem: Completion | Sensing, step: float, beta: float, snr: float = np.inf) -> Array:
@@ -123,8 +133,7 @@ def theorem_3_5(size: Size) -> Evidence:
     found = delay_checks(
         NAMES, laws, every, (LEFT, np.array(by_beta)), (STEPS, by_step), (0.05, 0.1)
     )
-    grok = Check("nuclear runs not called a grok",
-                 sum(g.kind != "grok" for g in kinds["nuclear"]))  # fmt: skip
+    grok = Check("nuclear runs not called a grok", sum(g.kind != "grok" for g in kinds["nuclear"]))
     floors = np.array([apart(left(problem, 0.5, FAINT, snr), truth(problem)) for snr in RATIOS])
     noise = noise_check(f"|A - A*|_* at beta = {FAINT:g}", RATIOS, floors)
     faint = [apart(left(problem, 0.5, float(b), RATIOS[0]), truth(problem)) for b in LEFT]
@@ -146,32 +155,33 @@ def theorem_3_5(size: Size) -> Evidence:
         " adds the error of the interpolator of least nuclear norm, like SNR^(-1/2)",
         counterexample={
             "numerator": "(t2 - t1) step beta/|A_hat - A*|_op = "
-            + ", ".join(f"{r:.2f}" for r in ratios) + ": the error is still large at the printed t",
+            + ", ".join(f"{r:.2f}" for r in ratios)
+            + ": the error is still large at the printed t",
             "no constant": "[[a, 1], [1, x]] with x unknown, a = 1.001, A* of rank 1 and least"
             f" nuclear norm: tau = {tight:.4g} = {tight * 1.001:.3g} |A_hat - A*|_op exactly, and"
             " it grows like 2 log(1/(a - 1))",
             "error": f"beta = {beta:g}: |A - A*|_*/(step beta) = "
-            + per_pace(STEPS, beta, by_step["truth"]) + " at the steps "
+            + per_pace(STEPS, beta, by_step["truth"])
+            + " at the steps "
             + ", ".join(f"{s:g}" for s in STEPS),
         },
         controls={
             "log(1/(step beta))/(step beta), as for smooth penalties": found.law.control(
-                min((law.from_smooth for law in laws), key=abs)),
+                min((law.from_smooth for law in laws), key=abs)
+            ),
             "|A_hat - A*|_op": found.slow.control(found.gap.measured),
             "|A_hat - A*|_op, best constant": found.slow.control(spread(ratios)),
             "|A_hat - A*|_F, best constant": found.slow.control(spread(plain)),
             f"O(beta) at a signal-to-noise ratio of {RATIOS[0]:g}": found.in_beta.control(
-                slope(LEFT, np.array(faint)) - 1),
-            "the noise of the memorized point": noise.control(
-                slope(RATIOS, np.array(hats)) + 0.5),
+                slope(LEFT, np.array(faint)) - 1
+            ),
+            "the noise of the memorized point": noise.control(slope(RATIOS, np.array(hats)) + 0.5),
             "the truth for A_beta": found.to_point.control(found.in_step.measured),
-            "the l2^2 penalty as a grok": grok.control(
-                sum(g.kind != "grok" for g in kinds["l2"])),
+            "the l2^2 penalty as a grok": grok.control(sum(g.kind != "grok" for g in kinds["l2"])),
         },
         findings=[
             f"tau predicts t2 to {found.slow.measured:.1e} with no fitted constant; the exponents"
-            " are "
-            + ", ".join(f"{law.exponent:.3f}" for law in laws),
+            " are " + ", ".join(f"{law.exponent:.3f}" for law in laws),
             f"the l2^2 penalty from 10 per entry: {kinds['l2'][0].kind},"
             f" {kinds['l2'][0].reason}; the nuclear norm: {kinds['nuclear'][0].reason}",
             "the operator norm is hardly a better numerator than the Frobenius norm: the ratios of"
@@ -179,4 +189,4 @@ def theorem_3_5(size: Size) -> Evidence:
             f" {plain.min():.2f} to {plain.max():.2f}",
         ],
         plots=delay_plots(NAMES, laws[0], STEPS, by_step, "nuclear distance"),
-    )  # fmt: skip
+    )

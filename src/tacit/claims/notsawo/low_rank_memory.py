@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import memorization_steps
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.notsawo.nuclear_runs import (
@@ -26,6 +25,7 @@ from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.matrices import MatrixProblem
+from tacit.solvers.delay import memorization_steps
 
 STEP = 0.1  # N
 EARLY = np.array([1e-4, 1e-5, 1e-6])  # too weak to disturb the memorization
@@ -51,8 +51,13 @@ def theorem_3_4(size: Size) -> Evidence:
     before, after = zip(*(dominance(run) for row in runs for run in row), strict=True)
     late = max(abs(s / t - 1) for s, t in zip(seen, t1, strict=True))
     on_time = Check("largest |t1/t1 of plain descent - 1|", late, tolerance=0.05)
-    near = Check("largest least |A(t) - A_hat|/|A_hat| at beta = 1e-6", max(r[-1] for r in gaps),
-                 0.0, 1e-3, "at most")  # fmt: skip
+    near = Check(
+        "largest least |A(t) - A_hat|/|A_hat| at beta = 1e-6",
+        max(r[-1] for r in gaps),
+        0.0,
+        1e-3,
+        "at most",
+    )
     power = min(slope(EARLY, np.array(row)) for row in gaps)
     order = Check("least exponent of that distance in beta", power, 0.8, 0.0, "at least")
     rules = Check("least |G|/(beta |H|) before t1", min(before), 1.0, 0.0, "at least")
@@ -62,23 +67,30 @@ def theorem_3_4(size: Size) -> Evidence:
         ran=f"{len(problems)} problems, the first 10 x 10 of rank 2 from 70 entries or Gaussian"
         " measurements, the last two with signal-to-noise ratios of 1e8 and 10, step 0.1, beta 1e-4"
         " to 1e-6, 5000 steps",
-        premises={"fewer measurements than entries": all(p.samples < p.dimension
-                                                         for p in problems)},
+        premises={
+            "fewer measurements than entries": all(p.samples < p.dimension for p in problems)
+        },
         checks=[near, on_time, order, rules, yields],
         controls={
             "the truth for A_hat": near.control(far),
             "t1 of the fastest direction": on_time.control(
-                max(abs(s / fastest(p) - 1) for s, p in zip(seen, problems, strict=True))),
-            "the truth for A_hat, over beta": order.control(max(
-                slope(EARLY, np.array([nearest(run, truth(p)) for run in row]))
-                for p, row in pairs)),
+                max(abs(s / fastest(p) - 1) for s, p in zip(seen, problems, strict=True))
+            ),
+            "the truth for A_hat, over beta": order.control(
+                max(
+                    slope(EARLY, np.array([nearest(run, truth(p)) for run in row]))
+                    for p, row in pairs
+                )
+            ),
             "dominance of G without an end": yields.control(min(before)),
             "dominance of G at every step": rules.control(max(after)),
         },
-        findings=[f"t1 (loss {SOLVED:g}) is {', '.join(f'{s:.0f}' for s in seen)} steps at"
-                  f" beta = 1e-6; no iterate comes nearer to the truth than {far:.2g} |A*|"],
+        findings=[
+            f"t1 (loss {SOLVED:g}) is {', '.join(f'{s:.0f}' for s in seen)} steps at"
+            f" beta = 1e-6; no iterate comes nearer to the truth than {far:.2g} |A*|"
+        ],
         plots=[balance(runs[0][-1])],
-    )  # fmt: skip
+    )
 
 
 def first(run: Any) -> float:
@@ -107,6 +119,8 @@ def fastest(problem: MatrixProblem) -> float:
 
 def balance(run: Any) -> Plot:
     steps = run.step.values[1:]
-    series = [Series("|G|", steps, run.gradient_norm.values[1:]),
-              Series("beta |H|", steps, run.penalty_gradient_norm.values[1:])]  # fmt: skip
+    series = [
+        Series("|G|", steps, run.gradient_norm.values[1:]),
+        Series("beta |H|", steps, run.penalty_gradient_norm.values[1:]),
+    ]
     return Plot("which gradient dominates", "steps", "norm", series, "log", "log")

@@ -16,7 +16,7 @@ from tacit.claims.notsawo.runs import Objective, crossing, descend, values
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.probes.lojasiewicz import Lojasiewicz, lojasiewicz
+from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz
 
 TIME = 4.0  # tau = step beta steps: the "Theta(1/(step beta))" after which errors are read
 NEAR = 0.02  # h - h_g* that counts as generalized
@@ -60,16 +60,49 @@ def examples() -> list[Example]:
 
     weights = np.array([1.0, 2.0])
     return [
-        Example(made("line, l1", line, l1, jnp.sign, (0.0, 0.0)), line, True, 1.0,
-                lambda b: b - b**2 / 8, 1.0, 1e-9),
-        Example(made("circle, weighted l1", circle, lambda x: (weights * jnp.abs(x)).sum(),
-                     lambda x: weights * jnp.sign(x), (0.9, 0.8)), circle, True, 1.0,
-                lambda b: radial(1.0, b), 0.5, 2.0),
-        Example(made("line, l2 squared", line, lambda x: (x**2).sum(), lambda x: 2 * x,
-                     (2.0, -1.0)), line, False, 0.8, ridge, 1.0, 1e-9),
-        Example(made("product, l1", product, l1, jnp.sign, (2.0, 0.2)), product, False, 2.0,
-                lambda b: radial(2.0, b), 0.8, 1.0),
-    ]  # fmt: skip
+        Example(
+            made("line, l1", line, l1, jnp.sign, (0.0, 0.0)),
+            line,
+            True,
+            1.0,
+            lambda b: b - b**2 / 8,
+            1.0,
+            1e-9,
+        ),
+        Example(
+            made(
+                "circle, weighted l1",
+                circle,
+                lambda x: (weights * jnp.abs(x)).sum(),
+                lambda x: weights * jnp.sign(x),
+                (0.9, 0.8),
+            ),
+            circle,
+            True,
+            1.0,
+            lambda b: radial(1.0, b),
+            0.5,
+            2.0,
+        ),
+        Example(
+            made("line, l2 squared", line, lambda x: (x**2).sum(), lambda x: 2 * x, (2.0, -1.0)),
+            line,
+            False,
+            0.8,
+            ridge,
+            1.0,
+            1e-9,
+        ),
+        Example(
+            made("product, l1", product, l1, jnp.sign, (2.0, 0.2)),
+            product,
+            False,
+            2.0,
+            lambda b: radial(2.0, b),
+            0.8,
+            1.0,
+        ),
+    ]
 
 
 def radial(weight: float, beta: float) -> float:
@@ -132,8 +165,9 @@ def memorized(example: Example, beta: float) -> tuple[Array, Array]:
     record = range(1, 801)
     points = descend(example.objective, 0.1, beta, record)
     g, _ = values(example.objective, points)
-    steps = np.array([crossing(np.array(record, dtype=float), g, level)
-                      for level in (1e-3, 1e-6, 1e-9)])  # fmt: skip
+    steps = np.array(
+        [crossing(np.array(record, dtype=float), g, level) for level in (1e-3, 1e-6, 1e-9)]
+    )
     return steps, points[int(np.argmax(g <= 1e-9))]
 
 
@@ -148,8 +182,14 @@ def at_start(example: Example) -> float:
 
 def condition(example: Example) -> Lojasiewicz:
     """The CL constant of g on its ball around the start."""
-    return lojasiewicz(example.residual, example.objective.start, example.radius,
-                       lipschitz=example.lipschitz, starts=4, steps=60)  # fmt: skip
+    return lojasiewicz(
+        example.residual,
+        example.objective.start,
+        example.radius,
+        lipschitz=example.lipschitz,
+        starts=4,
+        steps=60,
+    )
 
 
 @claim(
@@ -168,8 +208,9 @@ def theorem_2_1(size: Size) -> Evidence:
     grid = FALLING if size == "quick" else [*FALLING, (0.1, 1e-6)]
     by_beta = {c.objective.name: [errors(c, *p, TIME) for p in grid] for c in cases}
     by_step = {c.objective.name: [errors(c, *p, TIME) for p in SLOWER] for c in sharp}
-    longer = {c.objective.name: [errors(c, *p, math.log(1 / math.prod(p))) for p in grid]
-              for c in smooth}  # fmt: skip
+    longer = {
+        c.objective.name: [errors(c, *p, math.log(1 / math.prod(p))) for p in grid] for c in smooth
+    }
     times = {c.objective.name: [delay(c, *p) for p in grid[1:]] for c in cases}
     paces = np.array([math.prod(p) for p in grid[1:]])
     law = max((slope(paces, np.array(row)) + 1 for row in times.values()), key=abs)
@@ -189,28 +230,52 @@ def theorem_2_1(size: Size) -> Evidence:
     def worst(rows: list[list[Errors]], of: Callable[[Errors], float]) -> float:
         return max(of(run) for row in rows for run in row)
 
-    f_error = Check("largest |f - f*|/(step beta^2) over three decades",
-                    worst(in_time, f_order), BOUND, kind="at most")  # fmt: skip
-    h_error = Check("largest |h - h_g*|/(step beta) over three decades",
-                    worst(in_time, h_order), BOUND, kind="at most")  # fmt: skip
-    h_right = Check("largest |h - h_g*|/beta over three decades",
-                    worst(with_log, lambda e: e.h / e.beta), BOUND, kind="at most")  # fmt: skip
-    pace = Check("largest deviation of the exponent of the delay in step beta from -1", law,
-                 tolerance=0.05)  # fmt: skip
-    fast = Check("unevenness of the steps per decade of g during memorization", even,
-                 tolerance=0.25)  # fmt: skip
-    near = Check("largest distance of the memorized point over 2 sqrt(g/chi)", max(reach), 1.0,
-                 1e-3, "at most")  # fmt: skip
+    f_error = Check(
+        "largest |f - f*|/(step beta^2) over three decades",
+        worst(in_time, f_order),
+        BOUND,
+        kind="at most",
+    )
+    h_error = Check(
+        "largest |h - h_g*|/(step beta) over three decades",
+        worst(in_time, h_order),
+        BOUND,
+        kind="at most",
+    )
+    h_right = Check(
+        "largest |h - h_g*|/beta over three decades",
+        worst(with_log, lambda e: e.h / e.beta),
+        BOUND,
+        kind="at most",
+    )
+    pace = Check(
+        "largest deviation of the exponent of the delay in step beta from -1", law, tolerance=0.05
+    )
+    fast = Check(
+        "unevenness of the steps per decade of g during memorization", even, tolerance=0.25
+    )
+    near = Check(
+        "largest distance of the memorized point over 2 sqrt(g/chi)",
+        max(reach),
+        1.0,
+        1e-3,
+        "at most",
+    )
     last = by_step[names[0]][-1]
     return Evidence(
         ran="; ".join(by_beta) + f": steps 0.1 with beta {grid[0][1]:g} to {grid[-1][1]:g}, and"
         f" beta 0.01 with steps 0.1 to 1e-4; errors after {TIME:g}/(step beta) steps",
-        premises={f"{c.objective.name}: r-CL at the start": (bool(cl.holds), cl.lower)
-                  for c, cl in zip(cases, found, strict=True)},
+        premises={
+            f"{c.objective.name}: r-CL at the start": (bool(cl.holds), cl.lower)
+            for c, cl in zip(cases, found, strict=True)
+        },
         checks=[f_error, h_error, pace, fast, near],
         corrected=[
             f_error.control(worst(with_log, f_order)),
-            h_right, pace, fast, near,
+            h_right,
+            pace,
+            fast,
+            near,
         ],
         correction="h reaches h_g* only up to O(beta): the minimiser of f itself has h - h_g* of"
         " the order -beta, however small the step is. Theta(1/(step beta)) steps suffice where h"
@@ -222,28 +287,41 @@ def theorem_2_1(size: Size) -> Evidence:
             f" with step {last.step:g} and beta {last.beta:g} |h - h_g*| = {last.h:.4g} ="
             f" {last.h / (last.step * last.beta):.0f} step beta",
             "time": "the same g, h = x^2 + y^2, from (2, -1): |f - f*|/(step beta^2) after"
-            f" {TIME / 2:g}/(step beta) steps: " + ", ".join(
-                f"{errors(smooth[0], *p, TIME / 2).f / (p[0] * p[1] ** 2):.3g}" for p in grid)
+            f" {TIME / 2:g}/(step beta) steps: "
+            + ", ".join(
+                f"{errors(smooth[0], *p, TIME / 2).f / (p[0] * p[1] ** 2):.3g}" for p in grid
+            )
             + f" at step 0.1, beta {grid[0][1]:g} to {grid[-1][1]:g}",
         },
         controls={
             "h up to O(step beta)": h_error.control(worst(with_log, h_order)),
             "h up to O(beta^2)": h_right.control(worst(with_log, lambda e: e.h / e.beta**2)),
             "no logarithm for smooth penalties": f_error.control(
-                worst([by_beta[n] for n in longer], f_order)),
+                worst([by_beta[n] for n in longer], f_order)
+            ),
             "a delay like the time to memorize": pace.control(
-                min((slope(paces, np.array(row)) + 1 for row in early), key=abs)),
+                min((slope(paces, np.array(row)) + 1 for row in early), key=abs)
+            ),
             "chi at the start for the least chi on the ball": near.control(
-                max(way / at_start(c) for way, c in zip(ways, cases, strict=True))),
+                max(way / at_start(c) for way, c in zip(ways, cases, strict=True))
+            ),
         },
         findings=[
-            "at the kinks |f - f*|/(step beta^2) settles at " + ", ".join(
-                f"{f_order(by_beta[n][-1]):.3g} ({n})" for n in names)
+            "at the kinks |f - f*|/(step beta^2) settles at "
+            + ", ".join(f"{f_order(by_beta[n][-1]):.3g} ({n})" for n in names)
             + ": the order step beta^2 is sharp",
             "from above, h - h_g* is O(step beta) as printed, at most"
             f" {worst(with_log, lambda e: e.above / (e.step * e.beta)):.2f} step beta here; it is"
             " the shrinkage below h_g* that is of the order beta",
         ],
-        plots=[Plot("time to generalize", "step beta", "steps",
-                    [Series(name, paces, row) for name, row in times.items()], "log", "log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "time to generalize",
+                "step beta",
+                "steps",
+                [Series(name, paces, row) for name, row in times.items()],
+                "log",
+                "log",
+            )
+        ],
+    )

@@ -11,13 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit
-from tacit.bias.interpolate import interpolate
-from tacit.bias.nuclear_slow_flow import nuclear_slow_flow
-from tacit.bias.spectral import Nuclear
-from tacit.flows.penalties import NuclearNorm
-from tacit.flows.proximal import Proximal
-from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearMatrix
 from tacit.problems.matrices import (
     Completion,
@@ -26,23 +19,45 @@ from tacit.problems.matrices import (
     gaussian_sensing,
     low_rank_completion,
 )
+from tacit.regularizers.spectral import Nuclear
+from tacit.solvers.delay import least_squares_limit
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.training.descent.methods import Proximal, Subgradient
+from tacit.training.record import At
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 START, SOLVED, LEVEL = 1e-6, 1e-4, 0.1  # start per entry, loss at t1, relative error at t2
 EULER = 1e-3  # of the slow flow, in units of the distance it has to go
 
 
+# N's loss is half the sum of squares
+completion = functools.partial(low_rank_completion, loss="half squares")
+sensing = functools.partial(gaussian_sensing, loss="half squares")
+
+
 def small() -> list[Completion | Sensing]:
     """6 x 6 of rank 1 from 24 entries, and from 24 Gaussian measurements."""
-    return [low_rank_completion(6, 1, 24, seed=2), gaussian_sensing(6, 1, 24, seed=0)]
+    return [
+        completion(samples=24, dimension=6, rank=1, seed=2),
+        sensing(samples=24, dimension=6, rank=1, seed=0),
+    ]
 
 
 def printed() -> list[Completion | Sensing]:
     """N's size, 10 x 10 of rank 2 from 70 numbers, where the nuclear norm finds the truth."""
-    return [low_rank_completion(10, 2, 70, seed=2), gaussian_sensing(10, 2, 70, seed=0)]
+    return [
+        completion(samples=70, dimension=10, rank=2, seed=2),
+        sensing(samples=70, dimension=10, rank=2, seed=0),
+    ]
 
 
 def more() -> list[Completion | Sensing]:
-    return [low_rank_completion(6, 1, 24, seed=1), gaussian_sensing(10, 2, 70, seed=1)]
+    return [
+        completion(samples=24, dimension=6, rank=1, seed=1),
+        sensing(samples=70, dimension=10, rank=2, seed=1),
+    ]
 
 
 def noisy(problem: Completion | Sensing, snr: float, seed: int = 0) -> Completion | Sensing:
@@ -68,17 +83,21 @@ def memorized(problem: MatrixProblem) -> Array:
 
 def nuclear_run(problem: MatrixProblem, step: float, beta: float, record: Sequence[int]) -> Any:
     """The dataset of subgradient descent with the nuclear norm, at these steps and 0."""
-    method = Subgradient(step, max(record), NuclearNorm(problem.shape), beta, record=record)
-    return method.run(LinearMatrix(problem.shape, START), problem).dataset
+    return train(
+        LinearMatrix(problem.shape, START),
+        problem,
+        Subgradient(step),
+        penalty=beta * Nuclear(),
+        stop=Steps(max(record)),
+        record=At(record),
+    ).dataset
 
 
 def penalized(problem: MatrixProblem, beta: float, steps: int = 6000) -> Array:
     """A_beta, the minimiser of the objective, by accelerated proximal descent."""
     step = 0.5 * least_squares_limit(problem.design, problem.y, 1e-3).step_bound
-    method = Proximal(step, steps, NuclearNorm(problem.shape), beta, accelerated=True,
-                      record=[steps])  # fmt: skip
-    run = method.run(LinearMatrix(problem.shape, 0.0), problem).dataset
-    return np.asarray(run.predictor.values[-1])
+    method, model = Proximal(step, accelerated=True), LinearMatrix(problem.shape, 0.0)
+    return train(model, problem, method, penalty=beta * Nuclear(), stop=Steps(steps)).predictor
 
 
 @functools.lru_cache(maxsize=32)

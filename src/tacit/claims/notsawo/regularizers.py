@@ -56,8 +56,17 @@ QUICK = Plan(
     },
     3000,
 )
-FULL = Plan(PRINTED, 1e-3, {"l1": ((3e-5, 1e-5), 22_000), "l2^2": ((1e-4, 1e-5), 16_000),
-            "nuclear": ((1e-4,), 12_000), "l2": ((1e-3,), 12_000)}, 12_000)  # fmt: skip
+FULL = Plan(
+    PRINTED,
+    1e-3,
+    {
+        "l1": ((3e-5, 1e-5), 22_000),
+        "l2^2": ((1e-4, 1e-5), 16_000),
+        "nuclear": ((1e-4,), 12_000),
+        "l2": ((1e-3,), 12_000),
+    },
+    12_000,
+)
 
 Runs = dict[str, dict[float, Any]]
 
@@ -68,9 +77,10 @@ def plan_of(size: Size) -> Plan:
 
 def runs_of(plan: Plan) -> Runs:
     """Every run by penalty and beta."""
-    return {name: {beta: token_run(plan.task, Training(name, beta, plan.step, steps))
-                   for beta in betas}
-            for name, (betas, steps) in plan.runs.items()}  # fmt: skip
+    return {
+        name: {beta: token_run(plan.task, Training(name, beta, plan.step, steps)) for beta in betas}
+        for name, (betas, steps) in plan.runs.items()
+    }
 
 
 def without(plan: Plan) -> Any:
@@ -132,10 +142,20 @@ def regularizers(size: Size) -> Evidence:
     ends = {name: [change(run, "l2") for run in rows.values()] for name, rows in found.items()}
     beyond = min(int(run.step[-1]) / generalized(run) for run in everything)
     sparse = list(found["l1"].values())
-    groks = Check("runs with a penalty that tacit.grokking does not call grok",
-                  missing(everything), 0.0, 0.0, "at most")  # fmt: skip
-    order = Check("least ratio of t2 to that of the next larger beta", float(apart(found).min()),
-                  1.2, 0.0, "at least")  # fmt: skip
+    groks = Check(
+        "runs with a penalty that tacit.grokking does not call grok",
+        missing(everything),
+        0.0,
+        0.0,
+        "at most",
+    )
+    order = Check(
+        "least ratio of t2 to that of the next larger beta",
+        float(apart(found).min()),
+        1.2,
+        0.0,
+        "at least",
+    )
     rising = Check(
         "least ratio of the l2 norm at the end to that at t2 under l1",
         min(ends["l1"]),
@@ -143,36 +163,49 @@ def regularizers(size: Size) -> Evidence:
         0.0,
         "at least",
     )
-    own = Check("largest ratio of a penalty's own norm at the end to that at t2",
-                max(change(run, OWN[name]) for name, rows in found.items()
-                    for run in rows.values()), 0.95, 0.0, "at most")  # fmt: skip
-    stays = Check("least validation accuracy at the end under l1",
-                  min(float(run.test_accuracy[-1]) for run in sparse), LEVEL, 0.0,
-                  "at least")  # fmt: skip
+    own = Check(
+        "largest ratio of a penalty's own norm at the end to that at t2",
+        max(change(run, OWN[name]) for name, rows in found.items() for run in rows.values()),
+        0.95,
+        0.0,
+        "at most",
+    )
+    stays = Check(
+        "least validation accuracy at the end under l1",
+        min(float(run.test_accuracy[-1]) for run in sparse),
+        LEVEL,
+        0.0,
+        "at least",
+    )
     zone = _zone(found)
     return Evidence(
         ran=f"{plan.task}, N's MLP, Adam with step {plan.step:g}, full batches, one run of each"
         f" penalty and beta, to {beyond:.1f} t2 and more; t2 is the first record with a validation"
         f" accuracy of {LEVEL:g}",
-        premises={"every run learns its training pairs": (
-            all(math.isfinite(memorized(run)) for run in everything), len(everything))},
+        premises={
+            "every run learns its training pairs": (
+                all(math.isfinite(memorized(run)) for run in everything),
+                len(everything),
+            )
+        },
         checks=[groks, order, rising, own, stays],
         controls={
             "no penalty": groks.control(missing([none])),
-            "memorization is later as well": order.control(
-                float(apart(found, memorized).min())),
+            "memorization is later as well": order.control(float(apart(found, memorized).min())),
             "the l2 norm under squared l2": rising.control(max(ends["l2^2"])),
             "the l2 norm under l2": rising.control(max(ends["l2"])),
             "the l2 norm under the nuclear norm": rising.control(max(ends["nuclear"])),
             "a rise at once, by 1.2 t2": rising.control(max(map(soon, sparse))),
             "the l2 norm under l1 as its own": own.control(
-                max(change(run, "l2") for run in sparse)),
+                max(change(run, "l2") for run in sparse)
+            ),
             "no penalty, at the end": stays.control(float(none.test_accuracy[-1])),
         },
         findings=[
             *(told(name, beta, run) for name, rows in found.items() for beta, run in rows.items()),
             "the l2 norm under l1 is not monotone after t2: it goes on falling to "
-            + ", ".join(f"{dip(run):.3f}" for run in sparse) + " times its value at t2, and rises"
+            + ", ".join(f"{dip(run):.3f}" for run in sparse)
+            + " times its value at t2, and rises"
             " once the entries that are left grow: (l1/l2)^2, a number of entries, goes from "
             + ", ".join(f"{spread(run, 0):.0f} to {spread(run, -1):.0f}" for run in sparse),
             f"the l2 norm at the end under l1 is {zone[0]:.4g}; the squared l2 runs generalize"
@@ -182,7 +215,7 @@ def regularizers(size: Size) -> Evidence:
             f" {float(none.norm_l2[0]):.4g} to {float(none.norm_l2[-1]):.4g}",
         ],
         plots=[_plot(found)],
-    )  # fmt: skip
+    )
 
 
 def _zone(found: Runs) -> tuple[float, float, float]:
@@ -201,5 +234,6 @@ def _plot(found: Runs) -> Plot:
         if len(norm):
             steps = run.step.values[-len(norm) :]
             lines.append(Series(NAMES[name], steps / steps[0], norm / norm[0]))
-    return Plot("the l2 norm after generalization", "steps / t2",
-                "l2 norm / l2 norm at t2", lines, "log")  # fmt: skip
+    return Plot(
+        "the l2 norm after generalization", "steps / t2", "l2 norm / l2 norm at t2", lines, "log"
+    )

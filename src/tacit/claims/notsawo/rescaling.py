@@ -132,41 +132,71 @@ def nearest(net: Net, length: float) -> float:
 def rescaling(size: Size) -> Evidence:
     family = nets(2 if size == "quick" else 20)
     found = [(net, *least(net), *printed(net)) for _, net in family]
-    same = Check("largest relative change of the outputs over lambda in [1e-3, 1e3]",
-                 max(change(net) for _, net in family), tolerance=1e-9)  # fmt: skip
-    place = Check("largest relative distance of the shortest net's lambda to lambda_0",
-                  max(relative(s, s0) for _, s, _, s0, _ in found), tolerance=1e-6)  # fmt: skip
-    bottom = Check("largest relative distance of the least squared norm to the printed minimum",
-                   max(relative(v, v0) for *_, v, _, v0 in found), tolerance=1e-9)  # fmt: skip
-    shape = Check("nets whose norm does not fall and then rise without bound",
-                  sum(not rises_once(net) for _, net in family))  # fmt: skip
-    squared = Check("largest relative distance of the squared norm to w(lambda)",
-                    max(relative(net.length(s) ** 2, w(net, s)) for _, net in family
-                        for s in SCALES[::20]), tolerance=1e-9)  # fmt: skip
-    plain = squared.control(max(relative(net.length(s), w(net, s)) for _, net in family
-                                for s in SCALES[::20]))  # fmt: skip
+    same = Check(
+        "largest relative change of the outputs over lambda in [1e-3, 1e3]",
+        max(change(net) for _, net in family),
+        tolerance=1e-9,
+    )
+    place = Check(
+        "largest relative distance of the shortest net's lambda to lambda_0",
+        max(relative(s, s0) for _, s, _, s0, _ in found),
+        tolerance=1e-6,
+    )
+    bottom = Check(
+        "largest relative distance of the least squared norm to the printed minimum",
+        max(relative(v, v0) for *_, v, _, v0 in found),
+        tolerance=1e-9,
+    )
+    shape = Check(
+        "nets whose norm does not fall and then rise without bound",
+        sum(not rises_once(net) for _, net in family),
+    )
+    squared = Check(
+        "largest relative distance of the squared norm to w(lambda)",
+        max(relative(net.length(s) ** 2, w(net, s)) for _, net in family for s in SCALES[::20]),
+        tolerance=1e-9,
+    )
+    plain = squared.control(
+        max(relative(net.length(s), w(net, s)) for _, net in family for s in SCALES[::20])
+    )
     relu = family[2][1]
     return Evidence(
         ran=f"{len(family)} random nets with 4 inputs, 7 hidden units and 3 outputs, phi = "
-        + ", ".join(ACTIVATIONS) + ", 241 values of lambda; the minimum by a search over measured"
+        + ", ".join(ACTIVATIONS)
+        + ", 241 values of lambda; the minimum by a search over measured"
         " parameters",
-        checks=[same, place, bottom, shape,
-                dataclasses.replace(plain, name="largest relative distance of the norm to"
-                                    " w(lambda)")],
+        checks=[
+            same,
+            place,
+            bottom,
+            shape,
+            dataclasses.replace(plain, name="largest relative distance of the norm to w(lambda)"),
+        ],
         corrected=[same, place, bottom, shape, squared],
         correction="w(lambda) is the squared norm of the parameters, with Frobenius norms in a and"
         " b; the rest is right as printed",
         counterexample=f"A = B = 1 (one unit): the norm is sqrt(2) = {np.sqrt(2):.4f}, w(1) = 2",
         controls={
             "B/lambda for every phi, as for relu": same.control(
-                min(change(net, 1.0) for _, net in family if net.degree != 1)),
-            "lambda_0 without the factor L, L = 2 and 3": place.control(min(
-                relative(s, s0 / net.degree ** (1 / (2 * net.degree + 2)))
-                for net, s, _, s0, _ in found if net.degree > 1)),
-            "a minimum with a b^L for a^L b, L = 2 and 3": bottom.control(min(
-                relative(v, v0 * (net.sizes[1] / net.sizes[0])
-                         ** ((net.degree - 1) / (net.degree + 1)))
-                for net, _, v, _, v0 in found if net.degree > 1)),
+                min(change(net, 1.0) for _, net in family if net.degree != 1)
+            ),
+            "lambda_0 without the factor L, L = 2 and 3": place.control(
+                min(
+                    relative(s, s0 / net.degree ** (1 / (2 * net.degree + 2)))
+                    for net, s, _, s0, _ in found
+                    if net.degree > 1
+                )
+            ),
+            "a minimum with a b^L for a^L b, L = 2 and 3": bottom.control(
+                min(
+                    relative(
+                        v,
+                        v0 * (net.sizes[1] / net.sizes[0]) ** ((net.degree - 1) / (net.degree + 1)),
+                    )
+                    for net, _, v, _, v0 in found
+                    if net.degree > 1
+                )
+            ),
             "w as the norm": plain,
         },
         findings=[
@@ -176,8 +206,17 @@ def rescaling(size: Size) -> Evidence:
             f" start of norm R is at {nearest(relu, 10.0):.2f} R, {nearest(relu, 1e3):.2f} R and"
             f" {nearest(relu, 1e5):.2f} R for R = 10, 1e3 and 1e5 (a relu net)",
         ],
-        plots=[Plot("the norm of one function", "lambda", "squared norm of the parameters",
-                    [Series(name, SCALES, [net.length(s) ** 2 for s in SCALES])
-                     for name, net in family[:: len(family) // len(ACTIVATIONS)]],
-                    x_scale="log", y_scale="log")],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "the norm of one function",
+                "lambda",
+                "squared norm of the parameters",
+                [
+                    Series(name, SCALES, [net.length(s) ** 2 for s in SCALES])
+                    for name, net in family[:: len(family) // len(ACTIVATIONS)]
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
+        ],
+    )

@@ -11,15 +11,17 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit
-from tacit.bias.slow_flow import SlowFlow, slow_flow
-from tacit.flows.penalties import AbsoluteSum
-from tacit.flows.proximal import Proximal
-from tacit.flows.subgradient import Subgradient
 from tacit.models.linear import LinearPredictor
 from tacit.precision import double_precision
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
+from tacit.regularizers.norms import L1
+from tacit.solvers.delay import least_squares_limit
+from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.training.descent.methods import Proximal, Subgradient
+from tacit.training.record import At
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 # N: (n, s, N, step, beta) of its sparse recovery, and the error |a - a*|^2 that counts as t2
 STEP, BETA, START, SOLVED = 0.1, 1e-5, 1e-6, 1e-4
@@ -27,7 +29,7 @@ STEP, BETA, START, SOLVED = 0.1, 1e-5, 1e-6, 1e-4
 
 def recovery(seed: int, snr: float = math.inf) -> Regression:
     """N's sparse recovery: 30 samples, 100 features, 5 of them in the truth."""
-    return sparse_recovery(30, 100, 5, seed=seed, snr=snr)
+    return sparse_recovery(30, 100, sparsity=5, seed=seed, snr=snr)
 
 
 def truth(problem: Regression) -> Array:
@@ -43,15 +45,22 @@ def slow_phase(problem: Regression) -> SlowFlow:
 
 def sparse_run(problem: Regression, step: float, beta: float, record: Sequence[int]) -> Any:
     """The dataset of N's subgradient descent with the l1 penalty, at these steps and 0."""
-    method = Subgradient(step, max(record), AbsoluteSum(), beta, record=record)
-    return method.run(LinearPredictor(START), problem).dataset
+    return train(
+        LinearPredictor(START),
+        problem,
+        Subgradient(step),
+        penalty=beta * L1(),
+        stop=Steps(max(record)),
+        record=At(record),
+    ).dataset
 
 
 def lasso(problem: Regression, beta: float, steps: int = 4000) -> Array:
     """The minimiser of (1/2)|X a - y|^2 + beta |a|_1, by accelerated proximal descent."""
     step = 0.5 * least_squares_limit(problem.X, problem.y, 1e-3).step_bound
-    method = Proximal(step, steps, AbsoluteSum(), beta, accelerated=True, record=[steps])
-    return np.asarray(method.run(LinearPredictor(0.0), problem).dataset.predictor.values[-1])
+    method, stop = Proximal(step, accelerated=True), Steps(steps)
+    path = train(LinearPredictor(0.0), problem, method, penalty=beta * L1(), stop=stop)
+    return path.predictor
 
 
 def crossing(steps: Array, values: Array, level: float) -> float:

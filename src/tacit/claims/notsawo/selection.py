@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import memorization_steps
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.nuclear_runs import (
     LEVEL,
@@ -24,6 +23,7 @@ from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.coherence import coherent_completion
 from tacit.problems.matrices import Completion
+from tacit.solvers.delay import memorization_steps
 
 SIZES = (60, 70)  # N, of 100 entries
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # N's tau
@@ -38,7 +38,14 @@ def low_rank(seed: int) -> Array:
 
 
 def chosen(seed: int, samples: int, share: float, least: bool = False) -> Completion:
-    return coherent_completion(low_rank(seed), samples, share, seed=seed, least=least)
+    return coherent_completion(
+        samples=samples,
+        truth=low_rank(seed),
+        tau=share,
+        seed=seed,
+        least=least,
+        loss="half squares",
+    )
 
 
 @functools.lru_cache(maxsize=4096)
@@ -100,15 +107,35 @@ def data_selection(size: Size) -> Evidence:
     portions = {share: portion(seeds, share) for share in SHARES}
     times = {share: late(seeds, share) for share in SHARES[1:]}
     problem = chosen(0, SIZES[-1], 0.5)
-    gain = Check("part recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70",
-                 portions[0.5] - portions[0.0], 0.3, 0.0, "at least")  # fmt: skip
-    sooner = Check("median t2 - t1 with tau = 0.75 over that with tau = 0.25, N = 70",
-                   times[0.75] / times[0.25], 0.7, 0.0, "at most")  # fmt: skip
-    exact = Check("(t2 - t1) step beta of descent over the time of the slow phase",
-                  trained(problem) / slow_time(problem), 1.0, 0.05)  # fmt: skip
+    gain = Check(
+        "part recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70",
+        portions[0.5] - portions[0.0],
+        0.3,
+        0.0,
+        "at least",
+    )
+    sooner = Check(
+        "median t2 - t1 with tau = 0.75 over that with tau = 0.25, N = 70",
+        times[0.75] / times[0.25],
+        0.7,
+        0.0,
+        "at most",
+    )
+    exact = Check(
+        "(t2 - t1) step beta of descent over the time of the slow phase",
+        trained(problem) / slow_time(problem),
+        1.0,
+        0.05,
+    )
     least = {share: portion(seeds, share, least=True) for share in (0.5, 1.0)}
-    other = np.mean([recovered(coherent_completion(low_rank(s), n, 0.0, seed=s + 1000)) < FOUND
-                     for n in SIZES for s in range(seeds)])  # fmt: skip
+    other = np.mean(
+        [
+            recovered(coherent_completion(samples=n, truth=low_rank(s), tau=0.0, seed=s + 1000))
+            < FOUND
+            for n in SIZES
+            for s in range(seeds)
+        ]
+    )
     worse = harmed(seeds)
     return Evidence(
         ran=f"{seeds} matrices 10 x 10 of rank 2 (100 entries, N's n = 100), N = 60 and 70, tau = 0"
@@ -119,12 +146,15 @@ def data_selection(size: Size) -> Evidence:
             "the least coherent entries first": gain.control(least[0.5] - portions[0.0]),
             "another random choice": gain.control(float(other) - portions[0.0]),
             "the least coherent entries first, sooner": sooner.control(
-                late(seeds, 0.5, least=True) / times[0.25]),
+                late(seeds, 0.5, least=True) / times[0.25]
+            ),
             "the slow phase of random entries": exact.control(
-                trained(problem) / slow_time(chosen(*_random(seeds)))),
+                trained(problem) / slow_time(chosen(*_random(seeds)))
+            ),
         },
         findings=[
-            "part recovered at tau = " + ", ".join(f"{s:g}: {p:.2f}" for s, p in portions.items())
+            "part recovered at tau = "
+            + ", ".join(f"{s:g}: {p:.2f}" for s, p in portions.items())
             + f"; the least coherent half first: {least[0.5]:.2f}, all of them: {least[1.0]:.2f}",
             "median (t2 - t1) step beta with N = 70 at tau = "
             + ", ".join(f"{share:g}: {time:.3g}" for share, time in times.items()),
@@ -132,11 +162,23 @@ def data_selection(size: Size) -> Evidence:
             + (f"{len(worse)} of {2 * seeds} problems, the first {worse[0]}" if worse else "none"),
             "the choice needs the singular spaces of the truth, which a learner does not have",
         ],
-        plots=[Plot("choosing entries by coherence", "tau", "part recovered",
-                    [Series("largest first", np.array(SHARES), np.array(list(portions.values()))),
-                     Series("least first", np.array([0.0, *least]),
-                            np.array([portions[0.0], *least.values()]), "dashed")])],
-    )  # fmt: skip
+        plots=[
+            Plot(
+                "choosing entries by coherence",
+                "tau",
+                "part recovered",
+                [
+                    Series("largest first", np.array(SHARES), np.array(list(portions.values()))),
+                    Series(
+                        "least first",
+                        np.array([0.0, *least]),
+                        np.array([portions[0.0], *least.values()]),
+                        "dashed",
+                    ),
+                ],
+            )
+        ],
+    )
 
 
 def _random(seeds: int) -> tuple[int, int, float]:

@@ -7,8 +7,6 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import least_squares_limit, memorization_steps
-from tacit.bias.slow_flow import slow_flow
 from tacit.claims.evidence import Evidence
 from tacit.claims.instances import slope
 from tacit.claims.notsawo.delays import (
@@ -33,6 +31,8 @@ from tacit.claims.notsawo.runs import (
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
 from tacit.problems.regression import Regression
+from tacit.solvers.delay import least_squares_limit, memorization_steps
+from tacit.solvers.slow_flow import slow_flow
 
 BETAS = np.array([1e-3, 1e-4, 1e-5, 1e-6])
 ERROR = math.sqrt(SOLVED)  # |a - a*|_2 at t2
@@ -44,8 +44,13 @@ NOISY = {
     "full": tuple((seed, snr) for seed in (1, 3, 4) for snr in (1e8, 1e6, 1e4)),
 }
 RATIOS = np.array([1e4, 1e3, 1e2])  # where noise leaves more than beta = 1e-5 does
-NAMES = Names("|a_hat - a*|_inf", "tau the time of the exact slow phase", "|a - a*|_1",
-              "|a - a_beta|_1", "a_beta the lasso")  # fmt: skip
+NAMES = Names(
+    "|a_hat - a*|_inf",
+    "tau the time of the exact slow phase",
+    "|a - a*|_1",
+    "|a - a_beta|_1",
+    "a_beta the lasso",
+)
 
 
 def scaling(problem: Regression, betas: Array, step: float = STEP) -> Scaling:
@@ -127,32 +132,37 @@ def theorem_3_3(size: Size) -> Evidence:
         checks=[found.law, found.gap, found.in_beta, found.in_step],
         corrected=[found.law, found.slow, found.in_beta, found.to_point, noise],
         correction="t2 = t1 + tau/(step beta), tau the time that steepest descent of |a|_1 on {X a"
-        " = y} takes from a_hat to the error asked for (tacit.bias.slow_flow); |a_hat - a*|_inf has"
+        " = y} takes from a_hat to the error asked for (tacit.slow_flow); |a_hat - a*|_inf has"
         " its order in N's experiment and nothing more. |a - a*|_1 goes to that of the lasso"
         " point, O(beta) however small the step is, plus O(step beta); noise adds the error of the"
         " interpolator of least l1 norm, like SNR^(-1/2), and where that is above the error asked"
         " for there is no t2",
         counterexample={
             "numerator": "sparse recovery, seeds " + ", ".join(map(str, SEEDS[size])) + ": (t2 -"
-            " t1) step beta/|a_hat - a*|_inf = " + ", ".join(f"{r:.2f}" for r in ratios)
+            " t1) step beta/|a_hat - a*|_inf = "
+            + ", ".join(f"{r:.2f}" for r in ratios)
             + ", above and below 1: neither direction of the equivalence holds",
             "no constant": f"X = (1, -0.99), y = -1, a* = (-1, 0): tau = {tau:.4g} ="
             f" {tau / gap:.0f} |a_hat - a*|_inf, and it grows like 2/eps for X = (1, eps - 1)",
             "error": "beta = 1e-4: |a - a*|_1/(step beta) = "
-            + per_pace(steps, 1e-4, by_step["truth"]) + " at the steps 0.1, 0.03, 0.01, 0.003",
+            + per_pace(steps, 1e-4, by_step["truth"])
+            + " at the steps 0.1, 0.03, 0.01, 0.003",
             "noise": "at N's signal-to-noise ratio of 1e8 and step 0.1: |a - a*|_1/(step beta) = "
             + ", ".join(f"{e / (STEP * b):.0f}" for e, b in zip(at_printed, BETAS, strict=True))
             + " at beta = 1e-3 to 1e-6",
         },
         controls={
             "log(1/(step beta))/(step beta), as for smooth penalties": found.law.control(
-                min((law.from_smooth for law in laws), key=abs)),
+                min((law.from_smooth for law in laws), key=abs)
+            ),
             "|a_hat - a*|_inf": found.slow.control(found.gap.measured),
             "|a_hat - a*|_inf, best constant": found.slow.control(spread(ratios)),
             "O(beta) at N's signal-to-noise ratio": found.in_beta.control(
-                slope(BETAS, np.array(at_printed)) - 1),
+                slope(BETAS, np.array(at_printed)) - 1
+            ),
             "the noise of the memorized point": noise.control(
-                slope(RATIOS, np.array([memory(p) for p in noisy])) + 0.5),
+                slope(RATIOS, np.array([memory(p) for p in noisy])) + 0.5
+            ),
             "the truth for the lasso point": found.to_point.control(found.in_step.measured),
         },
         findings=[
@@ -164,7 +174,7 @@ def theorem_3_3(size: Size) -> Evidence:
             f" {norms(problem)[0]:.4f} to {norms(problem)[1]:.4f} while the error falls",
         ],
         plots=delay_plots(NAMES, laws[0], steps, by_step, "l1 distance"),
-    )  # fmt: skip
+    )
 
 
 def blurred(problem: Regression) -> float:

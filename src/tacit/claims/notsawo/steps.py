@@ -32,8 +32,14 @@ def quadratic(sizes: tuple[float, ...]) -> Loss:
 
 def wavy() -> Loss:
     """x^2 + 3 sin(x)^2, not convex but PL (Karimi, Nutini and Schmidt 2016)."""
-    return Loss("x^2 + 3 sin(x)^2", lambda x: (x**2 + 3 * np.sin(x) ** 2)[:, 0],
-                lambda x: 2 * x + 3 * np.sin(2 * x), 1 / 32, 8.0, 1)  # fmt: skip
+    return Loss(
+        "x^2 + 3 sin(x)^2",
+        lambda x: (x**2 + 3 * np.sin(x) ** 2)[:, 0],
+        lambda x: 2 * x + 3 * np.sin(2 * x),
+        1 / 32,
+        8.0,
+        1,
+    )
 
 
 LOSSES = (

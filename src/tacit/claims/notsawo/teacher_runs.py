@@ -9,37 +9,38 @@ import itertools
 import numpy as np
 
 from tacit.claims.notsawo.courses import Course, course, exponent
-from tacit.flows.adam import Adam
-from tacit.flows.penalized_derivatives import DerivativeMatch
-from tacit.flows.penalties import AbsoluteSum, Penalty, SquaredSum
-from tacit.flows.sgd import SGD
 from tacit.models.function import FunctionModel
 from tacit.models.student import student
 from tacit.problems.teacher import TeacherStudent, teacher_student
+from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.penalty import Term
+from tacit.training.descent.methods import SGD, Adam
 
 LEVEL = 0.05  # of the variance of the labels: what counts as solved
 STEP, BUDGET = 3e-3, 5000
 BETAS = (0.1, 0.03, 0.01)
 DESCENT = ((4e-3, 0.1), (4e-3, 0.03), (4e-3, 0.01), (2e-3, 0.1))  # step, beta
-L1 = AbsoluteSum()
 
 
 @functools.lru_cache(maxsize=16)
 def sparse(seed: int, samples: int = 60) -> TeacherStudent:
     """A teacher 30-50-1 that uses 3 hidden units, each of which reads 2 inputs."""
-    return teacher_student(samples, 30, 50, 1, units=3, reads=2, seed=seed, standard=True)
+    return teacher_student(
+        samples, 30, width=50, outputs=1, units=3, reads=2, seed=seed, standard=True
+    )
 
 
 @functools.lru_cache(maxsize=16)
 def dense(seed: int, samples: int = 60) -> TeacherStudent:
     """The same net with every weight Gaussian, as in N."""
-    return teacher_student(samples, 30, 50, 1, seed=seed, standard=True)
+    return teacher_student(samples, 30, width=50, outputs=1, seed=seed, standard=True)
 
 
 @functools.lru_cache(maxsize=16)
 def smooth(seed: int) -> TeacherStudent:
     """A dense teacher 10-10-1, whose derivatives the student is told."""
-    return teacher_student(60, 10, 10, 1, seed=seed, standard=True)
+    return teacher_student(60, 10, width=10, outputs=1, seed=seed, standard=True)
 
 
 @functools.lru_cache(maxsize=32)
@@ -57,17 +58,17 @@ def derivatives(seed: int, shuffled: bool = False) -> DerivativeMatch:
 
 
 def taught(
-    data: TeacherStudent, seed: int, penalty: Penalty | None, beta: float, step: float = STEP
+    data: TeacherStudent, seed: int, penalty: Term | None, beta: float, step: float = STEP
 ) -> Course:
     """The course under Adam, as long as 5000 steps of 3e-3."""
-    method = Adam(step, round(BUDGET * STEP / step), penalty, beta)
-    return course(data, net(seed), method, LEVEL)
+    weighed = None if penalty is None else beta * penalty
+    return course(data, net(seed), Adam(step), weighed, round(BUDGET * STEP / step), LEVEL)
 
 
 def descended(seed: int, step: float, beta: float, reach: float) -> Course:
     """The course under subgradient descent with l1, for `reach` times 1/(step beta) steps."""
-    method = SGD(step, round(reach / (step * beta)), L1, beta, points_per_decade=40)
-    return course(sparse(seed), net(seed), method, LEVEL)
+    steps = round(reach / (step * beta))
+    return course(sparse(seed), net(seed), SGD(step), beta * L1(), steps, LEVEL, 40)
 
 
 def later(courses: list[Course], time: str = "t2") -> float:
@@ -95,7 +96,7 @@ class Runs:
 
     @functools.cached_property
     def l1(self) -> list[list[Course]]:
-        return [[taught(sparse(s), s, L1, beta) for beta in BETAS] for s in self.seeds]
+        return [[taught(sparse(s), s, L1(), beta) for beta in BETAS] for s in self.seeds]
 
     @functools.cached_property
     def descent(self) -> list[list[Course]]:
@@ -119,11 +120,11 @@ class Runs:
 
     @functools.cached_property
     def euclid(self) -> list[Course]:
-        return [taught(sparse(s), s, SquaredSum(), BETAS[0]) for s in self.seeds]
+        return [taught(sparse(s), s, L2(), BETAS[0]) for s in self.seeds]
 
     @functools.cached_property
     def dense(self) -> list[Course]:
-        return [taught(dense(s), s, L1, BETAS[0]) for s in self.seeds]
+        return [taught(dense(s), s, L1(), BETAS[0]) for s in self.seeds]
 
     @property
     def controls(self) -> list[Course]:
@@ -145,7 +146,7 @@ def most(courses: list[Course]) -> float:
 def adam_powers(seed: int, row: list[Course]) -> tuple[float, float]:
     """Adam's exponents of t2 in beta at one step, and in the step at one beta."""
     steps = np.array([STEP, STEP / 3])
-    slow = taught(sparse(seed), seed, L1, BETAS[0], steps[1])
+    slow = taught(sparse(seed), seed, L1(), BETAS[0], steps[1])
     times = np.array([row[0].verdict.t2, slow.verdict.t2])
     return exponent(np.array(BETAS), np.array([c.verdict.t2 for c in row])), exponent(steps, times)
 

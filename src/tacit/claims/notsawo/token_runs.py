@@ -11,14 +11,27 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.token_adam import TokenAdam
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.token_mlp import TokenMLP
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.operations import modular_arithmetic
 from tacit.records import NumericalError
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.spectral import Nuclear
+from tacit.regularizers.tensors import PerTensor
+from tacit.training.descent.methods import Adam
+from tacit.training.record import LogSpaced
+from tacit.training.stop import Accuracy, Steps
+from tacit.training.train import train
 
 LEVEL = 0.99  # the validation accuracy that counts as t2
 NAMES = {"l1": "l1", "l2^2": "squared l2", "l2": "l2", "nuclear": "nuclear norm"}
+PENALTIES = {
+    "l1": L1(),
+    "l2^2": L2(),  # N writes beta |theta|_2^2 without a half
+    "l2": PerTensor(L2(squared=False)),
+    "l2 over all": L2(squared=False),
+    "nuclear": Nuclear(),
+}
 OWN = {"l1": "l1", "l2^2": "l2", "l2": "l2", "nuclear": "nuclear"}  # the norm of a penalty
 
 
@@ -57,12 +70,27 @@ PRINTED = Task(97, 0.4, 64)  # N
 @functools.lru_cache(maxsize=64)
 def token_run(task: Task, training: Training) -> Any:
     """The dataset of one run, without the record before the first step."""
-    problem = modular_arithmetic("+", task.modulus, task.fraction, task.seed)
+    problem = modular_arithmetic(
+        task.modulus, operation="+", fraction=task.fraction, seed=task.seed
+    )
     net = TokenMLP(task.width, task.width, seed=task.seed)
-    path = TokenAdam(**dataclasses.asdict(training), seed=task.seed).run(net, problem)
+    budget, until = Steps(training.steps), training.until
+    path = train(
+        net,
+        problem,
+        Adam(training.step, decoupled=training.decoupled),
+        penalty=weighted(training.penalty, training.beta),
+        stop=budget if until is None else [budget, Accuracy(test=until)],
+        record=LogSpaced(training.points_per_decade),
+    )
     if training.until is None and not path.outcome.ok:
         raise NumericalError("token_run", path.outcome)
     return path.dataset.isel(time=slice(1, None))
+
+
+def weighted(name: str, beta: float) -> Any:
+    """beta times the penalty of this name; None where beta is 0."""
+    return beta * PENALTIES[name] if beta else None
 
 
 def memorized(run: Any) -> float:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.delay import descent_points, error_floor, least_squares_limit, ridge_limit
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import distance
 from tacit.claims.notsawo.runs import BETA, SOLVED, STEP, recovery, slow_phase, sparse_run, truth
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
-from tacit.flows.penalties import SquaredSum
-from tacit.flows.subgradient import Subgradient
+from tacit.measures.grokking import Grokking, grokking
 from tacit.models.linear import LinearPredictor
-from tacit.probes.grokking import Grokking, grokking
 from tacit.problems.regression import Regression
+from tacit.regularizers.norms import L2
+from tacit.solvers.delay import descent_points, error_floor, least_squares_limit, ridge_limit
+from tacit.training.descent.methods import GradientDescent
+from tacit.training.stop import Steps
+from tacit.training.train import train
 
 STEPS = np.append(0, np.unique(np.round(np.logspace(0, 8, 161))))  # N's code: 1e8 steps
 BEGINS = {"10 per coordinate": 10.0, "norm 10": 1.0}  # the text and the code of N differ
@@ -57,8 +59,8 @@ def excess(problem: Regression, point: Array, factor: float) -> float:
 
 def trained(problem: Regression) -> float:
     """How far the closed form is from the compiled descent after 20000 steps."""
-    method = Subgradient(STEP, 20000, SquaredSum(), BETA, record=[20000])
-    end = method.run(LinearPredictor(10.0), problem).dataset.predictor.values[-1]
+    model, method = LinearPredictor(10.0), GradientDescent(STEP)
+    end = train(model, problem, method, penalty=BETA * L2(), stop=Steps(20000)).predictor
     return distance(course(problem, 10.0, np.array([20000.0]))[0], end)
 
 
@@ -76,8 +78,15 @@ def judged(problem: Regression, steps: Array, points: Array) -> Grokking:
     """What the detector says; the settings are the same for every run."""
     residuals = points @ problem.X.T - problem.y
     loss, error = 0.5 * np.sum(residuals**2, axis=1), np.sum((points - truth(problem)) ** 2, axis=1)
-    return grokking(steps, loss, error, SOLVED, floor=error_floor(problem.X, truth(problem)),
-                    norm=np.linalg.norm(points, axis=1), error=True)  # fmt: skip
+    return grokking(
+        steps,
+        loss,
+        error,
+        SOLVED,
+        floor=error_floor(problem.X, truth(problem)),
+        norm=np.linalg.norm(points, axis=1),
+        error=True,
+    )
 
 
 def sparse_course(problem: Regression) -> tuple[Array, Array]:
@@ -111,32 +120,46 @@ def understanding(size: Size) -> Evidence:
     floors = [error_floor(p.X, truth(p)) for p in problems]
     as_printed = max(excess(p, printed_point(p, BETA), rate(p, STEP, BETA)) for p in problems)
     doubled = max(excess(p, e.point, e.rate) for p, e in zip(problems, ends, strict=True))
-    reached = max(float(np.sum((course(p, 10.0)[-1] - truth(p)) ** 2)) / f - 1
-                  for p, f in zip(problems, floors, strict=True))  # fmt: skip
-    below = min(float(np.sum((e.point - truth(p)) ** 2)) / f
-                for p, e, f in zip(problems, ends, floors, strict=True))  # fmt: skip
-    seen = {name: [judged(p, STEPS, course(p, begin)) for p in problems]
-            for name, begin in BEGINS.items()}  # fmt: skip
+    reached = max(
+        float(np.sum((course(p, 10.0)[-1] - truth(p)) ** 2)) / f - 1
+        for p, f in zip(problems, floors, strict=True)
+    )
+    below = min(
+        float(np.sum((e.point - truth(p)) ** 2)) / f
+        for p, e, f in zip(problems, ends, floors, strict=True)
+    )
+    seen = {
+        name: [judged(p, STEPS, course(p, begin)) for p in problems]
+        for name, begin in BEGINS.items()
+    }
     sparse = [(p, *sparse_course(p)) for p in problems[: 1 if size == "quick" else 3]]
     groks = [judged(*row) for row in sparse]
     kinds = [row.kind for rows in seen.values() for row in rows]
-    bound = Check("largest |a(t) - a_hat| over rho_2^(t-1) |a(1) - a_hat|", as_printed, 1.0, 1e-4,
-                  "at most")  # fmt: skip
-    floor = Check("least squared error of the ridge point over the floor", below, 1.0, 1e-9,
-                  "at least")  # fmt: skip
+    bound = Check(
+        "largest |a(t) - a_hat| over rho_2^(t-1) |a(1) - a_hat|", as_printed, 1.0, 1e-4, "at most"
+    )
+    floor = Check(
+        "least squared error of the ridge point over the floor", below, 1.0, 1e-9, "at least"
+    )
     mirage = Check("l2 runs not called a mirage", sum(kind != "mirage" for kind in kinds))
     grok = Check("l1 runs not called a grok, same settings", sum(g.kind != "grok" for g in groks))
-    follows = Check("largest move of log(|a - a*|/|a|) during the l2 drop",
-                    max(drift(p, STEPS, course(p, 10.0)) for p in problems), 0.0, 0.1,
-                    "at most")  # fmt: skip
+    follows = Check(
+        "largest move of log(|a - a*|/|a|) during the l2 drop",
+        max(drift(p, STEPS, course(p, 10.0)) for p in problems),
+        0.0,
+        0.1,
+        "at most",
+    )
     wide = Regression(np.eye(1, 2), np.ones(1))
     first = problems[0]
     off = distance(printed_point(first, BETA), ends[0].point)
     return Evidence(
         ran=f"{len(problems)} sparse recoveries (100, 5, 30), step 0.1, beta 1e-5, to 1e8 steps in"
         " closed form from 10 and from 1 in every coordinate; the l1 run by subgradient descent",
-        premises={"closed form and compiled descent agree": (trained(first) < 1e-9, trained(first)),
-                  "fewer samples than features": first.samples < first.dimension},
+        premises={
+            "closed form and compiled descent agree": (trained(first) < 1e-9, trained(first)),
+            "fewer samples than features": first.samples < first.dimension,
+        },
         checks=[bound, floor, follows, mirage, grok],
         corrected=[bound.control(doubled), floor, follows, mirage, grok],
         correction="2 beta stands for beta in a_hat, in rho_2 and in the bound of the step (or the"
@@ -149,14 +172,17 @@ def understanding(size: Size) -> Evidence:
         f" bound is 2/(1 + 2 beta) = 2/3",
         controls={
             "the printed beta": bound.control(as_printed),
-            "the rate of the directions that X sees": bound.control(max(
-                excess(p, e.point, seen_rate(p)) for p, e in zip(problems, ends, strict=True))),
-            "the floor under l1 too": floor.control(max(
-                float(np.sum((points[-1] - truth(p)) ** 2)) / error_floor(p.X, truth(p))
-                for p, _, points in sparse)),
+            "the rate of the directions that X sees": bound.control(
+                max(excess(p, e.point, seen_rate(p)) for p, e in zip(problems, ends, strict=True))
+            ),
+            "the floor under l1 too": floor.control(
+                max(
+                    float(np.sum((points[-1] - truth(p)) ** 2)) / error_floor(p.X, truth(p))
+                    for p, _, points in sparse
+                )
+            ),
             "the norm explains the l1 drop": follows.control(min(drift(*row) for row in sparse)),
-            "the l1 runs as mirages": mirage.control(
-                sum(g.kind != "mirage" for g in groks)),
+            "the l1 runs as mirages": mirage.control(sum(g.kind != "mirage" for g in groks)),
             "the l2 runs as groks": grok.control(sum(kind != "grok" for kind in kinds)),
         },
         findings=[
@@ -169,13 +195,15 @@ def understanding(size: Size) -> Evidence:
             *below_least_squares(problems),
         ],
         plots=[drop(first)],
-    )  # fmt: skip
+    )
 
 
 def below_least_squares(problems: list[Regression]) -> list[str]:
     """What the l2 penalty adds to least squares from zero: it forgets the start."""
-    gaps = [distance(ridge_limit(p.X, p.y, STEP, BETA).point,
-                     least_squares_limit(p.X, p.y, STEP).point) for p in problems]  # fmt: skip
+    gaps = [
+        distance(ridge_limit(p.X, p.y, STEP, BETA).point, least_squares_limit(p.X, p.y, STEP).point)
+        for p in problems
+    ]
     return [
         f"the ridge point is the least squares point from zero up to {max(gaps):.1e}: the drop"
         " only forgets the start, at the rate 1 - 2 step beta of every unseen direction"
@@ -186,7 +214,9 @@ def drop(problem: Regression) -> Plot:
     points = course(problem, 10.0)
     error = np.sum((points - truth(problem)) ** 2, axis=1)
     floor = np.full(len(STEPS), error_floor(problem.X, truth(problem)))
-    series = [Series("squared error", STEPS[1:], error[1:]),
-              Series("|a|^2", STEPS[1:], np.sum(points[1:] ** 2, axis=1), "dashed"),
-              Series("floor", STEPS[1:], floor[1:], "dashed")]  # fmt: skip
+    series = [
+        Series("squared error", STEPS[1:], error[1:]),
+        Series("|a|^2", STEPS[1:], np.sum(points[1:] ** 2, axis=1), "dashed"),
+        Series("floor", STEPS[1:], floor[1:], "dashed"),
+    ]
     return Plot("grokking without understanding", "steps", "|a - a*|^2", series, "log", "log")

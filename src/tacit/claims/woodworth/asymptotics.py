@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias import hypentropy
-from tacit.bias.interpolate import interpolate, interpolate_path
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import Instance, distance, instances, slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.training import endpoint
 from tacit.claims.verdict import Size
+from tacit.regularizers import hypentropy
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.interpolation_path import interpolate_path
 
 
 def q(z: Array) -> Array:
@@ -54,26 +55,43 @@ def asymptotics(size: Size) -> Evidence:
     kernel, wrong_kernel, rich, wrong_rich, misfit = ends(problems)
     rates = path_to_l1(problems)
     order_check = Check("exponent of the remainder of (6)", order, -6.0, tolerance=0.05)
-    trained_l2 = Check("trained at alpha = 20: distance to the weighted l2 solution", kernel,
-                       tolerance=1e-4)  # fmt: skip
-    trained_l1 = Check("trained at alpha = 1e-6: excess l1 norm over what (7) allows", rich, 1.0,
-                       tolerance=1e-6, kind="at most")  # fmt: skip
+    trained_l2 = Check(
+        "trained at alpha = 20: distance to the weighted l2 solution", kernel, tolerance=1e-4
+    )
+    trained_l1 = Check(
+        "trained at alpha = 1e-6: excess l1 norm over what (7) allows",
+        rich,
+        1.0,
+        tolerance=1e-6,
+        kind="at most",
+    )
     shared = [
         order_check,
-        Check("spread of the remainder of (7) times log(1/alpha²), log alpha -5 to -1e6",
-              float(np.ptp(bounded) / bounded.max()), tolerance=1e-3),
+        Check(
+            "spread of the remainder of (7) times log(1/alpha²), log alpha -5 to -1e6",
+            float(np.ptp(bounded) / bounded.max()),
+            tolerance=1e-3,
+        ),
         trained_l2,
         trained_l1,
-        Check("largest distance to the l1 solution times |log alpha|, last over first",
-              rates, 1.0, kind="at most"),
-    ]  # fmt: skip
+        Check(
+            "largest distance to the l1 solution times |log alpha|, last over first",
+            rates,
+            1.0,
+            kind="at most",
+        ),
+    ]
     return Evidence(
         ran=f"q, Q at 8 to 12 scales; {count} problems trained in the parameters at alpha = 20"
         " and 1e-6, there from two shapes each; their minimisers followed to log alpha = -1000",
-        checks=[*shared, Check("|z| |q(z) - |z| log|z|| at z = 1e4", printed[-1], 3.0,
-                               kind="at most")],
-        corrected=[*shared, Check("|z| |q(z) - |z| log|z| + |z| - 2| at z = 1e4", mended[-1], 3.0,
-                                  kind="at most")],
+        checks=[
+            *shared,
+            Check("|z| |q(z) - |z| log|z|| at z = 1e4", printed[-1], 3.0, kind="at most"),
+        ],
+        corrected=[
+            *shared,
+            Check("|z| |q(z) - |z| log|z| + |z| - 2| at z = 1e4", mended[-1], 3.0, kind="at most"),
+        ],
         correction="q(z) = |z| log|z| - |z| + 2 + O(1/|z|); eq. (7) and its O(1/log(1/alpha²))"
         " stand",
         counterexample={"z": z[-1], "q(z)": q(z)[-1], "|z| log|z|": z[-1] * np.log(z[-1])},
@@ -101,7 +119,7 @@ def asymptotics(size: Size) -> Evidence:
                 y_scale="log",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def ends(problems: list[Instance]) -> tuple[float, float, float, float, float]:

@@ -79,14 +79,27 @@ def balance(size: Size) -> Evidence:
         ran=f"{count} problems trained in u and v from equal magnitudes with random signs, and"
         " again with |v| 30% larger",
         checks=shared,
-        proof=[Check("eq. (12) as printed against the flow, relative",
-                               np.abs(printed - truth).max() / scale, tolerance=1e-5)],
-        corrected=[Check("the mended eq. (12) against the flow, relative",
-                                  np.abs(mended - truth).max() / scale, tolerance=1e-5)],
+        proof=[
+            Check(
+                "eq. (12) as printed against the flow, relative",
+                np.abs(printed - truth).max() / scale,
+                tolerance=1e-5,
+            )
+        ],
+        corrected=[
+            Check(
+                "the mended eq. (12) against the flow, relative",
+                np.abs(mended - truth).max() / scale,
+                tolerance=1e-5,
+            )
+        ],
         correction="d|u|/dt = +sign(u) u' = -2 sum_n (f(x_n) - y_n) sign(u) v x_n: the minus sign"
         " in (11), (13) and the square on the residual in (12), (14) are misprints",
-        counterexample={"d|u_1|/dt measured": truth[0], "eq. (12) as printed": printed[0],
-                        "mended": mended[0]},
+        counterexample={
+            "d|u_1|/dt measured": truth[0],
+            "eq. (12) as printed": printed[0],
+            "mended": mended[0],
+        },
         controls={
             "|v| 30% larger at the start": equal.control(kept),
             "signs, from |v| 30% larger": signs.control(float(flipped_tilted)),
@@ -107,7 +120,7 @@ def balance(size: Size) -> Evidence:
                 y_scale="log",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def largest(u: Array, v: Array) -> Array:

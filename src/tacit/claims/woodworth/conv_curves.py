@@ -43,8 +43,9 @@ class Curves:
 
     def whole(self) -> Array:
         """Epochs until every training image was right, per alpha; NaN where it never happened."""
-        return np.array([run.epochs[-1] if run.train_accuracy == 1 else np.nan
-                         for run in self.nets.values()])  # fmt: skip
+        return np.array(
+            [run.epochs[-1] if run.train_accuracy == 1 else np.nan for run in self.nets.values()]
+        )
 
     def rests(self) -> Array:
         """Epochs on the plateau, per small alpha."""
@@ -76,8 +77,10 @@ def rest(run: Trained, level: float = LEFT) -> float:
 
 def ran(size: Size) -> Curves:
     scene, step, epochs = SCENES[size], STEP[size], EPOCHS[size]
-    nets = {alpha: trained(scene, Course(alpha, step, epochs, curve=True), 0)
-            for alpha in (*SMALL, FAST)}  # fmt: skip
+    nets = {
+        alpha: trained(scene, Course(alpha, step, epochs, curve=True), 0)
+        for alpha in (*SMALL, FAST)
+    }
     tiny = {alpha: trained(scene, Course(alpha, step, 1, curve=True), 0) for alpha in TINY}
     longest = int(max(run.epochs[-1] for run in nets.values()))
     dead = trained(scene, Course(DEAD, step, SHORT, curve=True), 0)
@@ -137,8 +140,10 @@ def evidence(curves: Curves) -> Evidence:
         ran=f"constructed: W's plan on {curves.scene.told}, 32 x 32; He-uniform times alpha,"
         f" SGD with step {curves.step:g}, batch {curves.scene.batch}",
         premises={
-            "more training images than the output layer can separate at random, two per feature":
-                (curves.scene.train > 2 * features, curves.scene.train / features),
+            "more training images than the output layer can separate at random, two per feature": (
+                curves.scene.train > 2 * features,
+                curves.scene.train / features,
+            ),
         },
         checks=[slower, law, every, lost, alone],
         controls={
@@ -146,16 +151,17 @@ def evidence(curves: Curves) -> Evidence:
             f"exponent {DEPTH - 1}, that of the gradient": law.control(predicted=DEPTH - 1.0),
             "every start moves alike": law.control(predicted=0.0),
             f"every start learns with this step, alpha = {DEAD:g} too": every.control(
-                curves.dead.train_accuracy),
+                curves.dead.train_accuracy
+            ),
             "random features are enough": every.control(curves.output.train_accuracy),
             f"alpha = {DEAD:g} learns as alpha = {FAST:g} does": lost.control(
-                curves.nets[FAST].train_accuracy),
-            "all layers for the output layer": alone.control(
-                curves.nets[FAST].train_accuracy),
+                curves.nets[FAST].train_accuracy
+            ),
+            "all layers for the output layer": alone.control(curves.nets[FAST].train_accuracy),
         },
         findings=findings(curves),
         plots=[plot(curves)],
-    )  # fmt: skip
+    )
 
 
 def findings(curves: Curves) -> list[str]:
@@ -189,8 +195,10 @@ def _small(curves: Curves) -> dict[float, Trained]:
 
 
 def plot(curves: Curves) -> Plot:
-    series = [Series(f"alpha = {alpha:g}", run.epochs, run.losses)
-              for alpha, run in curves.nets.items()]  # fmt: skip
-    series.append(Series("output layer alone", curves.output.epochs, curves.output.losses,
-                         "dashed"))  # fmt: skip
+    series = [
+        Series(f"alpha = {alpha:g}", run.epochs, run.losses) for alpha, run in curves.nets.items()
+    ]
+    series.append(
+        Series("output layer alone", curves.output.epochs, curves.output.losses, "dashed")
+    )
     return Plot("training curves, one step for all", "epochs", "training loss", series)

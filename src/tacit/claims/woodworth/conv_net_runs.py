@@ -10,17 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.claims.woodworth.digit_images import digits
-from tacit.flows.flow import Progress
-from tacit.flows.image_path import ImagePath
-from tacit.flows.image_training import ImageTraining
 from tacit.models.image_layers import Params
 from tacit.models.image_net import ImageNet, conv_net
+from tacit.models.output_layer import OutputLayer
 from tacit.problems.images.arrays import Images
 from tacit.problems.images.load import load_images
+from tacit.training.descent.methods import SGD
+from tacit.training.path import Path
+from tacit.training.record import At, log_spaced
+from tacit.training.stop import Accuracy, Epochs, Stop
+from tacit.training.task import Progress
+from tacit.training.train import train
 
 DEPTH = 8  # weight layers of W's net: outputs grow as alpha^8
 INPUTS = 20  # training images whose tangent features are followed
 BLOCK = 500  # test images looked at together
+POINTS = 10  # recorded epochs per decade of a curve
 PIXELS = 32  # five poolings need this many rows and columns
 
 Guesses = NDArray[np.int64]
@@ -84,7 +89,7 @@ class Trained(NamedTuple):
     turned: float
     guesses: Guesses
     linear: Guesses
-    epochs: NDArray[np.int64]
+    epochs: NDArray[np.float64]
     losses: NDArray[np.float64]
     accuracies: NDArray[np.float64]
     errors: NDArray[np.float64]
@@ -123,25 +128,38 @@ def trained(scene: Scene, course: Course, seed: int, progress: Progress | None =
     """One net of the scene, trained until every training image is right or epochs run out."""
     images = scene.load(seed)
     net = conv_net(alpha=course.alpha, slimmer=scene.slimmer, seed=seed, unbiased=course.unbiased)
-    flow = ImageTraining(
-        course.step, course.epochs, scene.batch, part="output" if course.output else "all",
-        seed=seed, until=None if course.whole else 1.0,
-        record=None if course.curve else [course.epochs],
-    )  # fmt: skip
-    path = flow.run(net, images, progress)
+    stop: list[Stop] = [Epochs(course.epochs)]
+    path = train(
+        OutputLayer(net) if course.output else net,
+        images,
+        SGD(course.step),
+        batch=scene.batch,
+        seed=seed,
+        stop=stop if course.whole else [*stop, Accuracy(train=1.0)],
+        record=At(epochs=log_spaced(course.epochs, POINTS) if course.curve else ()),
+        progress=progress,
+    )
     return measured(net, images, path)
 
 
-def measured(net: ImageNet, images: Images, path: ImagePath) -> Trained:
+def measured(net: ImageNet, images: Images, path: Path) -> Trained:
     """What a run gave, measured on all test images and on the first training images."""
     start, rows = net.start(images), path.dataset
-    turned = grad_distance(net, start, path.params, images.train_images[:INPUTS])
-    guesses, linear = guessed(net, start, path.params, images)
+    end = {**start, **path.parameters}
+    turned = grad_distance(net, start, end, images.train_images[:INPUTS])
+    guesses, linear = guessed(net, start, end, images)
     return Trained(
-        float(np.mean(guesses != images.test_labels)), float(rows.train_accuracy[-1]), turned,
-        guesses, linear, rows.epoch.values, rows.train_loss.values, rows.train_accuracy.values,
-        1 - rows.test_accuracy.values, rows.moved.values,
-    )  # fmt: skip
+        error=float(np.mean(guesses != images.test_labels)),
+        train_accuracy=float(rows.train_accuracy[-1]),
+        turned=turned,
+        guesses=guesses,
+        linear=linear,
+        epochs=rows.epoch.values,
+        losses=rows.loss.values,
+        accuracies=rows.train_accuracy.values,
+        errors=1 - rows.test_accuracy.values,
+        moved=rows.moved.values,
+    )
 
 
 def grad_distance(net: ImageNet, start: Params, end: Params, X: Any) -> float:

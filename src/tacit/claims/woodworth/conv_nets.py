@@ -26,8 +26,10 @@ from tacit.claims.woodworth.kernel_regime import INSIDE, OUTSIDE
 SMALL, LARGE, LARGER = 1.0, 2.0, 4.0  # alpha: outputs of order 1, 256 and 65536
 LAZY = 3.0  # alpha of the kernel machine: 6561, and float32 still resolves its moves
 THREE = ("airplane", "automobile", "frog")  # of all ten a thousand images teach little
-SCENES = {"quick": Scene("digits", 200, 400, 16, 20),
-          "full": Scene("cifar10", 900, 1500, 8, 45, THREE)}  # fmt: skip
+SCENES = {
+    "quick": Scene("digits", 200, 400, 16, 20),
+    "full": Scene("cifar10", 900, 1500, 8, 45, THREE),
+}
 ALPHAS = {"quick": (SMALL, LARGE, LARGER), "full": (0.7, SMALL, 1.4, LARGE, LARGER)}
 SEEDS = {"quick": 2, "full": 1}
 STEP = {"quick": 0.03, "full": 0.03}  # at alpha = 1; W has 1e-4 for a net that is wider
@@ -156,34 +158,39 @@ def evidence(runs: Runs) -> Evidence:
         " features as much as those of a small start, however large alpha is. The small start has"
         " the smaller test error than either",
         counterexample={
-            "grad distance as printed, by alpha": {f"{alpha:g}": float(turned(row).mean())
-                                                   for alpha, row in runs.nets.items()},
+            "grad distance as printed, by alpha": {
+                f"{alpha:g}": float(turned(row).mean()) for alpha, row in runs.nets.items()
+            },
             "with the outputs subtracted": float(turned(runs.kernel).mean()),
         },
         controls={
             "two large starts": better.control(error["larger"] / error["large"]),
             "the small start against the output layer": proxy.control(
-                error["small"] / error["output"]),
+                error["small"] / error["output"]
+            ),
             "a kernel machine has turned": moved.control(turned(runs.kernel).max()),
             "the small start is still": machine.control(turned(small).min()),
             f"alpha = {LARGER:g} as printed is still": machine.control(turned(larger).min()),
             "the small start is linear": same.control(apart(small).min()),
             "the large start as printed is linear": same.control(apart(large).min()),
             "the output layer alone against the kernel machine": gain.control(
-                error["output"] / error["kernel"]),
+                error["output"] / error["kernel"]
+            ),
         },
         findings=findings(runs, error),
         plots=[plot(runs, error)],
-    )  # fmt: skip
+    )
 
 
 def findings(runs: Runs, error: Mapping[str, float]) -> list[str]:
     """What the runs say beyond the checks."""
-    table = ", ".join(f"{e:.1%} ({alpha:g})" for alpha, e in zip(runs.nets, runs.errors(),
-                                                                 strict=True))  # fmt: skip
+    table = ", ".join(
+        f"{e:.1%} ({alpha:g})" for alpha, e in zip(runs.nets, runs.errors(), strict=True)
+    )
     share = (error["kernel"] - error["small"]) / (error["large"] - error["small"])
-    features = ", ".join(f"{turned(row).mean():.2g} ({alpha:g})"
-                         for alpha, row in runs.nets.items())  # fmt: skip
+    features = ", ".join(
+        f"{turned(row).mean():.2g} ({alpha:g})" for alpha, row in runs.nets.items()
+    )
     return [
         f"mean test error by alpha: {table}; kernel machine {error['kernel']:.1%};"
         f" output layer alone {error['output']:.1%} with a training"
@@ -205,6 +212,9 @@ def plot(runs: Runs, error: Mapping[str, float]) -> Plot:
     def level(name: str, label: str) -> Series:
         return Series(label, ends, np.full(2, error[name]), "dashed")
 
-    series = [Series("as printed", alphas, runs.errors()), level("kernel", "kernel machine"),
-              level("output", "output layer alone")]  # fmt: skip
+    series = [
+        Series("as printed", alphas, runs.errors()),
+        level("kernel", "kernel machine"),
+        level("output", "output layer alone"),
+    ]
     return Plot("test error", "alpha", "share of test images", series, "log", "linear")

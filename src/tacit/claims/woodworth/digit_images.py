@@ -35,12 +35,14 @@ def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
     first, rest = order[:count], order[count:]
     return dataclasses.replace(
         known,
-        train_images=larger(pixels[first], enlarged), train_labels=labels[first],
-        test_images=larger(pixels[rest], enlarged), test_labels=labels[rest],
+        train_images=larger(pixels[first], enlarged),
+        train_labels=labels[first],
+        test_images=larger(pixels[rest], enlarged),
+        test_labels=labels[rest],
         description=f"{known.description}; split anew into {count} and {len(rest)}, each pixel"
         f" {enlarged} x {enlarged} times",
         recipe={**known.recipe, "split seed": seed, "train": count, "enlarged": enlarged},
-    )  # fmt: skip
+    )
 
 
 def there(name: str) -> bool:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.explicit import R
-from tacit.bias.interpolate import interpolate
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import Instance, distance, instances, slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.training import endpoint
 from tacit.claims.verdict import Size
+from tacit.regularizers.explicit import R
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 
 def quartic(z: float) -> Array:
@@ -34,8 +34,9 @@ def shortest(z: float, alpha: float = 1.0) -> float:
         plus = np.sqrt(abs(z) + minus**2)
         return (plus - alpha) ** 2 + (minus - alpha) ** 2
 
-    best = minimize_scalar(moved, bounds=(0.0, 2 * alpha), method="bounded",
-                           options={"xatol": 1e-12})  # fmt: skip
+    best = minimize_scalar(
+        moved, bounds=(0.0, 2 * alpha), method="bounded", options={"xatol": 1e-12}
+    )
     return float(best.fun)
 
 
@@ -83,37 +84,50 @@ def explicit(size: Size) -> Evidence:
     speed_R = slope(alphas, gaps_R(beta, -np.log(alphas)))
     speed_Q = slope(tiny, gaps_Q(beta, tiny))
     far = endpoints(3 if size == "quick" else 12)
-    solved = Check("distance of eq. (8), solved in the parameters, to argmin R", far[0],
-                   tolerance=1e-5)  # fmt: skip
-    value = Check("R against the shortest move found in the parameters", relative(r, brute),
-                  tolerance=1e-7)  # fmt: skip
+    solved = Check(
+        "distance of eq. (8), solved in the parameters, to argmin R", far[0], tolerance=1e-5
+    )
+    value = Check(
+        "R against the shortest move found in the parameters", relative(r, brute), tolerance=1e-7
+    )
     polynomial = Check("exponent of |R/|b|_1 - 1| in alpha", speed_R, 1.0, tolerance=0.05)
-    logarithmic = Check("exponent of |Q/log(1/alpha²)/|b|_1 - 1| in log(1/alpha)", speed_Q, -1.0,
-                        tolerance=0.05)  # fmt: skip
+    logarithmic = Check(
+        "exponent of |Q/log(1/alpha²)/|b|_1 - 1| in log(1/alpha)", speed_Q, -1.0, tolerance=0.05
+    )
     shared = [
         value,
-        Check("r(z) against the quartic's smallest real root", relative(smallest, r),
-              tolerance=1e-5),
+        Check(
+            "r(z) against the quartic's smallest real root", relative(smallest, r), tolerance=1e-5
+        ),
         polynomial,
         logarithmic,
         solved,
-        Check("training at depth 4, same mu: distance to the solution of eq. (8)", far[3],
-              tolerance=1e-5),
-    ]  # fmt: skip
+        Check(
+            "training at depth 4, same mu: distance to the solution of eq. (8)",
+            far[3],
+            tolerance=1e-5,
+        ),
+    ]
     return Evidence(
         ran=f"r at {len(z)} points by search in the parameters, by the quartic's roots and by R;"
         " eq. (8) solved in the parameters and training on the same problems",
         checks=[
             *shared,
             Check("real roots of p_z (printed: unique)", counts.max(), 1.0),
-            Check("R as printed, sum r(b_i/alpha²), at alpha = 0.5",
-                  printed_R / measured_R - 1, tolerance=1e-7),
+            Check(
+                "R as printed, sum r(b_i/alpha²), at alpha = 0.5",
+                printed_R / measured_R - 1,
+                tolerance=1e-7,
+            ),
         ],
         corrected=[
             *shared,
             Check("real roots of p_z", counts.max(), 2.0, kind="at most"),
-            Check("alpha² sum r(b_i/alpha²), at alpha = 0.5",
-                  alpha**2 * printed_R / measured_R - 1, tolerance=1e-7),
+            Check(
+                "alpha² sum r(b_i/alpha²), at alpha = 0.5",
+                alpha**2 * printed_R / measured_R - 1,
+                tolerance=1e-7,
+            ),
         ],
         correction="R(beta) = alpha² sum r(beta_i/alpha²), and r(z) is the smallest of the two real"
         " roots of p_z (for z = 0 they are 0 and 2, the latter threefold)",
@@ -133,7 +147,8 @@ def explicit(size: Size) -> Evidence:
             "exponent 2 for R, that of mu = alpha²": polynomial.control(predicted=2.0),
             "Q as fast as R": polynomial.control(slope(alphas, gaps_Q(beta, -np.log(alphas)))),
             "R as slow as Q": logarithmic.control(
-                slope(-np.log(alphas), gaps_R(beta, -np.log(alphas)))),
+                slope(-np.log(alphas), gaps_R(beta, -np.log(alphas)))
+            ),
         },
         findings=[
             "R of depth 2 is Q of depth 4 at mu = alpha²: both integrate the inverse of"
@@ -154,7 +169,7 @@ def explicit(size: Size) -> Evidence:
                 caption="R reaches l1 like alpha, Q (divided by log 1/alpha²) only like 1/log.",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 def relative(one: Array, other: Array) -> float:

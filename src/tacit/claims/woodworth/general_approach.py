@@ -7,10 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tacit.bias.derive import derive
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import Instance, distance, instances
 from tacit.claims.plot import Plot, Series
@@ -18,6 +14,10 @@ from tacit.claims.registry import claim
 from tacit.claims.training import trained
 from tacit.claims.verdict import Size
 from tacit.models.reparametrized import Reparametrized
+from tacit.regularizers.derive import derive
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 
 def maps(dimension: int) -> dict[str, tuple[Callable[..., Any], Any]]:
@@ -77,8 +77,9 @@ def general_approach(size: Size) -> Evidence:
     plain = {name: float(np.median([run[name][1] for run in runs])) for name in runs[0]}
     misfit = max(run[name][2] for run in runs for name in run)
     same, other = reproduction()
-    end = Check("largest distance of training to the derived minimiser", max(worst.values()),
-                tolerance=1e-6)  # fmt: skip
+    end = Check(
+        "largest distance of training to the derived minimiser", max(worst.values()), tolerance=1e-6
+    )
     reproduced = Check("derived against Q, D = 2 and 3, value and gradient", same, tolerance=1e-8)
     return Evidence(
         ran=f"{len(worst)} maps ({', '.join(worst)}) trained in the parameters on {count}"
@@ -102,4 +103,4 @@ def general_approach(size: Size) -> Evidence:
                 y_scale="log",
             )
         ],
-    )  # fmt: skip
+    )

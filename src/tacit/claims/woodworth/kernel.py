@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L2
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import Instance, distance, instances, slope
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.training import endpoint
 from tacit.claims.verdict import Size
+from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from tacit.models.diagonal import DiagonalNet
-from tacit.probes.kernels import kernel_predictor, tangent_kernel
+from tacit.regularizers.norms import L2
+from tacit.solvers.interpolate import interpolate
 
 Function = Callable[[Any, Any], Any]
 
@@ -103,8 +103,11 @@ def kernel_regime(size: Size) -> Evidence:
     printed, meant = affine_errors(2.0)
     scale_check = Check("K(alpha w0) against alpha^(2D-2) K_0", scaling, tolerance=1e-10)
     eight_check = Check("K against 8 alpha² <x,x'>", eight, tolerance=1e-12)
-    near = Check("distance of training at the largest alpha to the kernel predictor",
-                 max(curve[0][-1] for curve in curves.values()), tolerance=1e-3)  # fmt: skip
+    near = Check(
+        "distance of training at the largest alpha to the kernel predictor",
+        max(curve[0][-1] for curve in curves.values()),
+        tolerance=1e-3,
+    )
     shared = [
         scale_check,
         eight_check,
@@ -116,14 +119,23 @@ def kernel_regime(size: Size) -> Evidence:
         ran="tangent kernels of diagonal nets (D = 2, 3, 5) and, by automatic differentiation, of a"
         " ReLU net of depth 3; training in the parameters at five scales for D = 2 and 3",
         checks=shared,
-        proof=[Check("affine model at its start, bias term alpha^D f(w(0),x) as printed",
-                     printed, tolerance=1e-10)],
-        corrected=[Check("affine model at its start, bias term alpha^D f(w_0,x)",
-                         meant, tolerance=1e-10)],
+        proof=[
+            Check(
+                "affine model at its start, bias term alpha^D f(w(0),x) as printed",
+                printed,
+                tolerance=1e-10,
+            )
+        ],
+        corrected=[
+            Check("affine model at its start, bias term alpha^D f(w_0,x)", meant, tolerance=1e-10)
+        ],
         correction="the bias term of f_K is f(w(0),x) = alpha^D f(w_0,x): the printed"
         " alpha^D f(w(0),x) counts the scale twice",
-        counterexample={"alpha": 2.0, "D": 2,
-                        "relative error of the printed affine model at w(0)": printed},
+        counterexample={
+            "alpha": 2.0,
+            "D": 2,
+            "relative error of the printed affine model at w(0)": printed,
+        },
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
             "exponent 2D in place of 2D-2": scale_check.control(wrong_scaling),
@@ -139,11 +151,13 @@ def kernel_regime(size: Size) -> Evidence:
                 "relative distance",
                 [
                     *(Series(f"D = {D}", alphas[D], curve[0]) for D, curve in curves.items()),
-                    *(Series(f"D = {D}, plain l2 (control)", alphas[D], curve[1], "dashed")
-                      for D, curve in curves.items()),
+                    *(
+                        Series(f"D = {D}, plain l2 (control)", alphas[D], curve[1], "dashed")
+                        for D, curve in curves.items()
+                    ),
                 ],
                 x_scale="log",
                 y_scale="log",
             )
         ],
-    )  # fmt: skip
+    )

@@ -79,8 +79,15 @@ def exponent(seed: int) -> float:
     shares = np.array([0.05, 0.1, 0.2, 0.4])
 
     def apart(share: float) -> float:
-        case = lifted_case(np.random.default_rng(seed), d=2, samples=3, spread=1.5, gamma_share=0,
-                           residual_share=share, pull="random")  # fmt: skip
+        case = lifted_case(
+            np.random.default_rng(seed),
+            d=2,
+            samples=3,
+            spread=1.5,
+            gamma_share=0,
+            residual_share=share,
+            pull="random",
+        )
         return course(case).apart
 
     return slope(shares, np.array([apart(share) for share in shares]))
@@ -105,8 +112,9 @@ def theorem_9(size: Size) -> Evidence:
     used = max(case.misfit / reach(case.mu, case.gamma, *case.edges) for case in cases)
     start = Check("sup |W - W(0)| over its bound, at worst", strays.max(), 1.0, kind="at most")
     twin = Check("sup |W - W_TK| over its bound, at worst", parts.max(), 1.0, kind="at most")
-    first = Check("the same over the first term of the bound alone (ours)", alone.max(), 1.0,
-                  kind="at most")  # fmt: skip
+    first = Check(
+        "the same over the first term of the bound alone (ours)", alone.max(), 1.0, kind="at most"
+    )
     square = Check("exponent of |W - W_TK| in the misfit", power, 2.0, tolerance=0.1)
     return Evidence(
         ran=f"{len(cases)} random lifted problems with d = 1 to 3, Lambda/lambda = 1 to 4, gamma up"
@@ -117,12 +125,16 @@ def theorem_9(size: Size) -> Evidence:
             "the first misfit is allowed": (used <= 1 + 1e-9, used),
         },
         controls={
-            **{f"first bound with {name}": start.control(
-                max(run.farthest / bound(case) for case, run in pairs))
-               for name, bound in wrong_start_bounds().items()},
+            **{
+                f"first bound with {name}": start.control(
+                    max(run.farthest / bound(case) for case, run in pairs)
+                )
+                for name, bound in wrong_start_bounds().items()
+            },
             "first bound for gamma = 0.99 mu": start.control(beyond_gamma(60, seed=90)),
             "the cube of the misfit over mu^(5/2) for the first term": first.control(
-                max(run.apart / cubic_term(case) for case, run in pairs)),
+                max(run.apart / cubic_term(case) for case, run in pairs)
+            ),
             "exponent 1 in the misfit, that of the second term": square.control(predicted=1.0),
         },
         findings=[
@@ -139,12 +151,25 @@ def theorem_9(size: Size) -> Evidence:
             " least 2d whatever the printed k >= d says",
         ],
         plots=[
-            Plot("how much of the bounds of Theorem 9 training uses",
-                 "|y(0) - y*| / (mu sqrt(Lambda))", "share",
-                 [Series(name, [c.misfit / (c.mu * np.sqrt(c.edges[1])) for c in cases], share,
-                         "points")
-                  for name, share in (("from the start", strays), ("from the twin", parts),
-                                      ("from the twin, first term", alone))],
-                 x_scale="log", y_scale="log")
+            Plot(
+                "how much of the bounds of Theorem 9 training uses",
+                "|y(0) - y*| / (mu sqrt(Lambda))",
+                "share",
+                [
+                    Series(
+                        name,
+                        [c.misfit / (c.mu * np.sqrt(c.edges[1])) for c in cases],
+                        share,
+                        "points",
+                    )
+                    for name, share in (
+                        ("from the start", strays),
+                        ("from the twin", parts),
+                        ("from the twin, first term", alone),
+                    )
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )

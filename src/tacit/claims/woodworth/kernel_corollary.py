@@ -150,10 +150,18 @@ def corollary_10(size: Size) -> Evidence:
     edge = {printed: at_the_edge(printed, seeds) for printed in (True, False)}
     used = {p: np.max([w.shares(p) for w in edge[p]], axis=0) for p in edge}
     allowed = {p: max(w.reached for w in edge[p]) for p in edge}
-    targets = [Wide(Setting(g / np.sqrt(k), 1.0), k, seed)
-               for k in WIDTHS for g in (10.0, 30.0) for seed in range(seeds)]  # fmt: skip
-    blank = [Wide(Setting(alpha, 0.0), k, seed) for k in (1e6, 1e8, 1e10) for alpha in (0.01, 1.0)
-             for seed in range(seeds)]  # fmt: skip
+    targets = [
+        Wide(Setting(g / np.sqrt(k), 1.0), k, seed)
+        for k in WIDTHS
+        for g in (10.0, 30.0)
+        for seed in range(seeds)
+    ]
+    blank = [
+        Wide(Setting(alpha, 0.0), k, seed)
+        for k in (1e6, 1e8, 1e10)
+        for alpha in (0.01, 1.0)
+        for seed in range(seeds)
+    ]
     drift = {power: leaving(power) for power in (-0.75, -0.375)}
     law = np.array([powers(targets), powers(blank)])
     rates = {
@@ -169,13 +177,21 @@ def corollary_10(size: Size) -> Evidence:
         [
             Check(f"{how}: largest share used of (98)", used[p][0], 1.0, kind="at most"),
             Check(f"{how}: largest share used of (99)", used[p][1], 1.0, kind="at most"),
-            Check(f"{how}: misfit over what (92) allows, at the width of (94)", allowed[p], 1.0,
-                  kind="at most"),
-            Check(f"{how}: alpha = k^{power}: exponent in k of the relative distance to the twin",
-                  drift[power], -0.1, kind="at most"),
+            Check(
+                f"{how}: misfit over what (92) allows, at the width of (94)",
+                allowed[p],
+                1.0,
+                kind="at most",
+            ),
+            Check(
+                f"{how}: alpha = k^{power}: exponent in k of the relative distance to the twin",
+                drift[power],
+                -0.1,
+                kind="at most",
+            ),
         ]
         for p, how, power in ((True, "as printed", -0.75), (False, "mended", -0.375))
-    )  # fmt: skip
+    )
     worst = max(edge[True], key=lambda w: w.shares(True)[0])
     tight = max(edge[True], key=lambda w: w.reached)
     return Evidence(
@@ -204,13 +220,17 @@ def corollary_10(size: Size) -> Evidence:
         },
         controls={
             "(98) with 1/(alpha k), as the text after the corollary has it": mended[0].control(
-                max(w.run.farthest / w.setting.bounds(w.width**2, False)[0] for w in edge[False])),
+                max(w.run.farthest / w.setting.bounds(w.width**2, False)[0] for w in edge[False])
+            ),
             "|W - W_TK| like its printed middle term 1/(alpha sqrt k)": (
-                rates["targets rule", "|W - W_TK|", "alpha"].control(predicted=-1.0)),
+                rates["targets rule", "|W - W_TK|", "alpha"].control(predicted=-1.0)
+            ),
             "|W - W_TK| like its printed last term alpha": (
-                rates["no targets", "|W - W_TK|", "k"].control(predicted=0.0)),
+                rates["no targets", "|W - W_TK|", "k"].control(predicted=0.0)
+            ),
             "|W - W(0)| like 1/(alpha sqrt k) without targets too": (
-                rates["no targets", "|W - W(0)|", "k"].control(predicted=-0.5)),
+                rates["no targets", "|W - W(0)|", "k"].control(predicted=-0.5)
+            ),
             "alpha = k^-0.75, slower than 1/k": mended[3].control(drift[-0.75]),
         },
         findings=[
@@ -221,14 +241,22 @@ def corollary_10(size: Size) -> Evidence:
             " lambda/(4 Lambda) and 512 for 256, which only loosens it",
         ],
         plots=[
-            Plot("distance from the start and from the tangent twin, targets of norm 1",
-                 "alpha sqrt(k)", "distance",
-                 [Series(name, [np.sqrt(w.case.mu) for w in targets], values, "points")
-                  for name, values in (("start", [w.run.farthest for w in targets]),
-                                       ("twin", [w.run.apart for w in targets]))],
-                 x_scale="log", y_scale="log")
+            Plot(
+                "distance from the start and from the tangent twin, targets of norm 1",
+                "alpha sqrt(k)",
+                "distance",
+                [
+                    Series(name, [np.sqrt(w.case.mu) for w in targets], values, "points")
+                    for name, values in (
+                        ("start", [w.run.farthest for w in targets]),
+                        ("twin", [w.run.apart for w in targets]),
+                    )
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )
 
 
 def _interpolated(found: list[Wide]) -> tuple[bool, float]:

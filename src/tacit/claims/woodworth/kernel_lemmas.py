@@ -81,24 +81,35 @@ def off_kernel(case: Lifted, run: Course, coefficient: float) -> float:
 def lemma_11(size: Size) -> Evidence:
     cases = lifted_cases(COUNTS[size], 11, (1.0, 0.1, 1e-3))
     pairs = [(case, course(case)) for case in cases]
-    spared = {main: (np.array([spare(*pair, main) for pair in pairs]),
-                     np.array([twin_spare(*pair, main) for pair in pairs]))
-              for main in (2.0, 4.0)}  # fmt: skip
+    spared = {
+        main: (
+            np.array([spare(*pair, main) for pair in pairs]),
+            np.array([twin_spare(*pair, main) for pair in pairs]),
+        )
+        for main in (2.0, 4.0)
+    }
     gaps = np.array([off_flat(*pair) for pair in pairs])
     flat = gaps / [drift(*pair) for pair in pairs]
     first = {c: max(off_kernel(*pair, c) for pair in pairs) for c in (4.0, 8.0)}
     falls, falls_twin, sharp, sharp_twin = (
-        Check(f"{whose}: rate less {what}, over 2 mu lambda, at worst", spared[main][which].min(),
-              tolerance=1e-6, kind="at least")
+        Check(
+            f"{whose}: rate less {what}, over 2 mu lambda, at worst",
+            spared[main][which].min(),
+            tolerance=1e-6,
+            kind="at least",
+        )
         for main, what in ((2.0, "the printed one"), (4.0, "that with 4 mu lambda (ours)"))
         for which, whose in ((0, "training"), (1, "tangent twin"))
-    )  # fmt: skip
+    )
     near = Check("eq. (74): left side over right side", flat.max(), 1.0, kind="at most")
     printed, mended = (
-        Check(f"eqs. (71), (72) with {c:g}: deviation in the first step of training", first[c],
-              tolerance=0.02)
+        Check(
+            f"eqs. (71), (72) with {c:g}: deviation in the first step of training",
+            first[c],
+            tolerance=0.02,
+        )
         for c in (4.0, 8.0)
-    )  # fmt: skip
+    )
     shared = [falls, falls_twin, sharp, sharp_twin, near]
     return Evidence(
         ran=f"{len(cases)} random lifted problems, U and V trained and the twin solved; R is the"
@@ -109,13 +120,17 @@ def lemma_11(size: Size) -> Evidence:
         correction="with the loss sum r^2 the 4 in eqs. (71)-(73) and (76) is 8, X_n the lifted"
         " measurements; then Sigma is near 4 mu X X^T with the rows vec(X_n) in X, as (74) says,"
         " and (75), (77) and the lemma hold with 4 mu lambda in place of 2 mu lambda",
-        counterexample={"y' in the first step, relative to eq. (71), is off by": first[4.0],
-                        "and with 8 for 4 by": first[8.0]},
+        counterexample={
+            "y' in the first step, relative to eq. (71), is off by": first[4.0],
+            "and with 8 for 4 by": first[8.0],
+        },
         controls={
             "4 mu lambda without the loss for gamma and R": sharp.control(
-                min(undrifted(*pair) for pair in pairs)),
+                min(undrifted(*pair) for pair in pairs)
+            ),
             "(74) without gamma": near.control(
-                (gaps / [moved_only(*pair) for pair in pairs]).max()),
+                (gaps / [moved_only(*pair) for pair in pairs]).max()
+            ),
         },
         findings=[
             "the printed rate is half the true one: with 4 mu lambda it is sharp, the twin at"
@@ -123,14 +138,23 @@ def lemma_11(size: Size) -> Evidence:
             f" {abs(spared[4.0][1].min()):.1e}; (74) uses {flat.max():.3f} of its right side",
         ],
         plots=[
-            Plot("rate to spare over 4 mu lambda - 4 Lambda drift, in units of 2 mu lambda",
-                 "R / sqrt(mu)", "rate to spare",
-                 [Series(name, [run.farthest / np.sqrt(case.mu) for case, run in pairs],
-                         spared[4.0][which], "points")
-                  for which, name in ((0, "training"), (1, "twin"))],
-                 x_scale="log")
+            Plot(
+                "rate to spare over 4 mu lambda - 4 Lambda drift, in units of 2 mu lambda",
+                "R / sqrt(mu)",
+                "rate to spare",
+                [
+                    Series(
+                        name,
+                        [run.farthest / np.sqrt(case.mu) for case, run in pairs],
+                        spared[4.0][which],
+                        "points",
+                    )
+                    for which, name in ((0, "training"), (1, "twin"))
+                ],
+                x_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )
 
 
 @claim(
@@ -147,17 +171,35 @@ def lemma_12(size: Size) -> Evidence:
     # |W'| = 4 |sum r_n X_n W|, so a quarter of the length of the path is what (80) integrates
     straight = np.array([run.farthest / run.length[-1] for _, run in pairs])
     pace = np.array([run.length[-1] / chain(case, run) for case, run in pairs])
-    bound = Check("sup |W - W(0)| over the bound, at worst", share.max(), 1.0, tolerance=1e-9,
-                  kind="at most")  # fmt: skip
-    tighter = Check("the same over 2 sqrt(2)/3 of the bound (ours)", 3 / np.sqrt(8) * share.max(),
-                    1.0, tolerance=1e-9, kind="at most")  # fmt: skip
+    bound = Check(
+        "sup |W - W(0)| over the bound, at worst", share.max(), 1.0, tolerance=1e-9, kind="at most"
+    )
+    tighter = Check(
+        "the same over 2 sqrt(2)/3 of the bound (ours)",
+        3 / np.sqrt(8) * share.max(),
+        1.0,
+        tolerance=1e-9,
+        kind="at most",
+    )
     printed, mended = (
-        [Check(f"eq. (80), second line, {how}", factor * straight.max(), 1.0, tolerance=1e-9,
-               kind="at most"),
-         Check(f"eq. (80), sixth line, {how}", root * pace.max(), 1.0, tolerance=1e-9,
-               kind="at most")]
+        [
+            Check(
+                f"eq. (80), second line, {how}",
+                factor * straight.max(),
+                1.0,
+                tolerance=1e-9,
+                kind="at most",
+            ),
+            Check(
+                f"eq. (80), sixth line, {how}",
+                root * pace.max(),
+                1.0,
+                tolerance=1e-9,
+                kind="at most",
+            ),
+        ]
         for factor, root, how in ((4.0, 1.0, "as printed"), (1.0, 1 / np.sqrt(8), "mended"))
-    )  # fmt: skip
+    )
     left = max(run.left for _, run in pairs)
     return Evidence(
         ran=f"{len(cases)} random lifted problems that meet the premises, W trained to"
@@ -169,20 +211,31 @@ def lemma_12(size: Size) -> Evidence:
         " line of (80) needs a factor 4 and sqrt(Lambda) becomes 2 sqrt(2 Lambda); but by (74) the"
         " misfit falls like exp(-3 mu lambda t), and the two together give 2 sqrt(2)/3 = 0.943 of"
         " the printed bound: the lemma stands",
-        counterexample={"|W(T) - W(0)| over the second line of (80)": 4 * straight.max(),
-                        "int |W'| over the sixth line of (80)": pace.max()},
+        counterexample={
+            "|W(T) - W(0)| over the second line of (80)": 4 * straight.max(),
+            "int |W'| over the sixth line of (80)": pace.max(),
+        },
         premises={"every run interpolates": (left < 1e-8, left)},
         controls={
-            **{name: bound.control(max(run.farthest / wrong(case) for case, run in pairs))
-               for name, wrong in wrong_start_bounds().items()},
+            **{
+                name: bound.control(max(run.farthest / wrong(case) for case, run in pairs))
+                for name, wrong in wrong_start_bounds().items()
+            },
             "gamma = 0.99 mu": bound.control(beyond_gamma(60, seed=120)),
         },
-        findings=[f"slack: training goes {share.max():.3f} of the bound at worst and"
-                  f" {np.median(share):.3f} at the median"],
-        plots=[Plot("how much of the bound of Lemma 12 training uses", "Lambda / lambda", "share",
-                    [Series("|W - W(0)|", [c.edges[1] / c.edges[0] for c in cases], share,
-                            "points")])],
-    )  # fmt: skip
+        findings=[
+            f"slack: training goes {share.max():.3f} of the bound at worst and"
+            f" {np.median(share):.3f} at the median"
+        ],
+        plots=[
+            Plot(
+                "how much of the bound of Lemma 12 training uses",
+                "Lambda / lambda",
+                "share",
+                [Series("|W - W(0)|", [c.edges[1] / c.edges[0] for c in cases], share, "points")],
+            )
+        ],
+    )
 
 
 def chain(case: Lifted, run: Course) -> float:
@@ -228,14 +281,27 @@ def lemma_13(size: Size) -> Evidence:
 
     def least(constant: float) -> float:
         """The smallest share of draws beyond the constant over 2 exp(-d/2), for d = 10."""
-        return min(float((gaps >= constant).mean()) / (2 * np.exp(-d / 2))
-                   for (d, k), gaps in found.items() if d == 10)  # fmt: skip
+        return min(
+            float((gaps >= constant).mean()) / (2 * np.exp(-d / 2))
+            for (d, k), gaps in found.items()
+            if d == 10
+        )
 
-    rare = Check("probability (0.999 upper limit) over 2 exp(-d/2), at worst", worst(8.0), 1.0,
-                 kind="at most")  # fmt: skip
-    ours = Check("the same for 4 sqrt(kd) + 4d in place of 8 sqrt(kd) (ours)", max(
-        at_most(int((gaps >= 4 + 4 * np.sqrt(d / k)).sum()), len(gaps)) / (2 * np.exp(-d / 2))
-        for (d, k), gaps in found.items()), 1.0, kind="at most")  # fmt: skip
+    rare = Check(
+        "probability (0.999 upper limit) over 2 exp(-d/2), at worst",
+        worst(8.0),
+        1.0,
+        kind="at most",
+    )
+    ours = Check(
+        "the same for 4 sqrt(kd) + 4d in place of 8 sqrt(kd) (ours)",
+        max(
+            at_most(int((gaps >= 4 + 4 * np.sqrt(d / k)).sum()), len(gaps)) / (2 * np.exp(-d / 2))
+            for (d, k), gaps in found.items()
+        ),
+        1.0,
+        kind="at most",
+    )
     wide = found[10, 1000]
     d, k = 40, 4000
     without = float((deviations(d, k, 200) >= 8 / np.sqrt(d)).mean() / (2 * np.exp(-d / 2)))
@@ -255,10 +321,19 @@ def lemma_13(size: Size) -> Evidence:
             "with 2d rows it is eq. (88): 8 alpha^2 sqrt(2kd) and 1 - 2 exp(-d), for k >= 2d",
         ],
         plots=[
-            Plot("largest deviation of W W^T from sigma^2 k I seen", "k / d",
-                 "deviation over sigma^2 sqrt(kd)",
-                 [Series(f"d = {d}", [k / d for e, k in found if e == d],
-                         [float(g.max()) for (e, _), g in found.items() if e == d])
-                  for d in sorted({d for d, _ in found})], x_scale="log")
+            Plot(
+                "largest deviation of W W^T from sigma^2 k I seen",
+                "k / d",
+                "deviation over sigma^2 sqrt(kd)",
+                [
+                    Series(
+                        f"d = {d}",
+                        [k / d for e, k in found if e == d],
+                        [float(g.max()) for (e, _), g in found.items() if e == d],
+                    )
+                    for d in sorted({d for d, _ in found})
+                ],
+                x_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )

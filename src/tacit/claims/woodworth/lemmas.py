@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.verdict import Size
+from tacit.regularizers.q import Q
 
 COUNTS = {"quick": 400, "full": 20_000}
 
@@ -150,12 +150,21 @@ def lemma_6(size: Size) -> Evidence:
     bound = Check("smallest ratio / (1+eps)", at_edge.min(), 1.0, kind="at least")
     others = [
         bound,
-        Check("the same at alpha = d^(-1/4 - 1/4eps) (ours)", ratio_at(0.25 + 1 / (4 * eps)).min(),
-              1.0, kind="at least"),
+        Check(
+            "the same at alpha = d^(-1/4 - 1/4eps) (ours)",
+            ratio_at(0.25 + 1 / (4 * eps)).min(),
+            1.0,
+            kind="at least",
+        ),
         Check("the same above the edge", above.min(), 1.0, kind="at least"),
-        Check("smallest growth of the ratio with alpha", np.diff(steps, axis=0).min(), 0.0,
-              tolerance=1e-12, kind="at least"),
-    ]  # fmt: skip
+        Check(
+            "smallest growth of the ratio with alpha",
+            np.diff(steps, axis=0).min(),
+            0.0,
+            tolerance=1e-12,
+            kind="at least",
+        ),
+    ]
     identity = Check("eq. (31), worst deviation", printed.max(), tolerance=1e-10)
     worst = int(np.argmax(printed))
     return Evidence(

@@ -118,8 +118,11 @@ def lifted_case(
     start = root_of(mu * np.eye(2 * d) + gamma * S / np.linalg.norm(S, 2))
     blank = Lifted(X, start, np.zeros(samples), mu, gamma)
     vectors = np.linalg.eigh(blank.kernel(start))[1]
-    choice = {"weakest": vectors[:, 0], "strongest": vectors[:, -1],
-              "random": rng.standard_normal(samples)}[pull]  # fmt: skip
+    choice = {
+        "weakest": vectors[:, 0],
+        "strongest": vectors[:, -1],
+        "random": rng.standard_normal(samples),
+    }[pull]
     length = residual_share * reach(mu, gamma, low, high)
     return dataclasses.replace(blank, residual=length * choice / np.linalg.norm(choice))
 
@@ -207,9 +210,16 @@ def course(case: Lifted, *, fall: float = 1e-9) -> Course:
     fitted.terminal = True  # type: ignore[attr-defined]
     far = case.misfit / np.sqrt(case.edges[1] * case.mu)  # the order of the displacement
     fastest = np.linalg.norm(case.kernel(W0), 2) + case.misfit * np.sqrt(case.edges[1])
-    found = solve_ivp(velocity, (0, 1e3 / (case.mu * case.edges[0])), np.zeros(size + 2),
-                      method="DOP853", events=fitted, first_step=0.01 / fastest, rtol=1e-11,
-                      atol=1e-13 * far)  # fmt: skip
+    found = solve_ivp(
+        velocity,
+        (0, 1e3 / (case.mu * case.edges[0])),
+        np.zeros(size + 2),
+        method="DOP853",
+        events=fitted,
+        first_step=0.01 / fastest,
+        rtol=1e-11,
+        atol=1e-13 * far,
+    )
     moved = found.y[:size].T.reshape(-1, *W0.shape)
     r = np.array([residual(D) for D in moved])
     return Course(found.t, moved, r, found.y[size], found.y[size + 1], *tangent(case, found.t))

@@ -10,15 +10,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.exponential import End, TangentFlow
+from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.function import FunctionModel
 from tacit.models.relu_net import relu_net
 from tacit.models.tangent import gradient_distance
 from tacit.precision import double_precision
-from tacit.probes.kernel_machines import kernel_interpolant
 from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.regression import Regression
 from tacit.records import NumericalError
+from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.path import Path
+from tacit.training.record import At
+from tacit.training.stop import Loss
+from tacit.training.train import train
 
 DEPTHS, WIDTH = (2, 3, 5), 30
 RTOL, LOSS = 1e-2, 1e-9
@@ -46,12 +50,12 @@ def data(seed: int) -> CircleTeacher:
 @functools.lru_cache(maxsize=16)
 def net(depth: int, unbiased: bool) -> FunctionModel:
     """One model for all starts, so that its derivatives are compiled once."""
-    return relu_net(depth, WIDTH, 1.0, unbiased=unbiased)
+    return relu_net(depth, WIDTH, alpha=1.0, unbiased=unbiased)
 
 
 def start(depth: int, scale: float, seed: int, unbiased: bool = True) -> FunctionModel:
     """The net of W-F6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`."""
-    return relu_net(depth, WIDTH, scale ** (1 / depth), seed=seed, unbiased=unbiased)
+    return relu_net(depth, WIDTH, alpha=scale ** (1 / depth), seed=seed, unbiased=unbiased)
 
 
 @functools.lru_cache(maxsize=256)
@@ -121,20 +125,19 @@ def ended(
     unbiased: bool = True,
     rtol: float = RTOL,
     loss: float = LOSS,
-) -> End:
+) -> Path:
     """The flow of one start to a sum of squares `loss`; raises where it does not get there.
 
     A long step may jump over the kink of a unit that was about to slide along it, and come to rest
     where the flow would not: then the run is made again with a tolerance ten times smaller.
     """
-    share = loss / (float(np.sum(task.y**2)) or 1.0)
     model = start(depth, scale, seed, unbiased)
-    end = TangentFlow(loss=share, rtol=rtol).end(model, task)
-    if not end.outcome.ok:
-        end = TangentFlow(loss=share, rtol=rtol / 10).end(model, task)
-    if not end.outcome.ok:
-        raise NumericalError(f"depth {depth}, alpha^D = {scale:g}, seed {seed}", end.outcome)
-    return end
+    for tolerance in (rtol, rtol / 10):
+        flow = TangentFlow(rtol=tolerance)
+        path = train(model, task, flow, stop=Loss(loss), record=At(times=[]))
+        if path.outcome.ok:
+            return path
+    raise NumericalError(f"depth {depth}, alpha^D = {scale:g}, seed {seed}", path.outcome)
 
 
 def turned(depth: int, scale: float, seed: int, end: Array, unbiased: bool = True) -> float:
@@ -161,4 +164,5 @@ def trained(
     apart = float(np.sqrt(np.mean((outputs - kernel) ** 2)))
     distance = turned(depth, scale, seed, end.parameters, unbiased)
     errors = problem.test_error(outputs), problem.test_error(kernel)
-    return Trained(errors[0], distance, errors[1], apart, end.steps)
+    steps = int(end.dataset.integrator_steps[-1])
+    return Trained(errors[0], distance, errors[1], apart, steps)

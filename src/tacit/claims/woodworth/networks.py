@@ -31,8 +31,10 @@ from tacit.problems.regression import Regression
 from tacit.records import NumericalError
 
 RICH, LARGE = 1e-3, (1e3, 1e4)  # alpha^D
-SCALES = {"quick": (RICH, 1.0, *LARGE),
-          "full": (RICH, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, *LARGE)}  # fmt: skip
+SCALES = {
+    "quick": (RICH, 1.0, *LARGE),
+    "full": (RICH, 0.01, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, *LARGE),
+}
 DRAWS = {"quick": 5, "full": 20}
 STEP = 0.01  # of W's descent
 
@@ -59,8 +61,10 @@ class Sweep:
     def exponents(self) -> Array:
         """Of the grad distance in alpha^D between the two largest scales, per depth."""
         last = self.field("grad_distance")[:, -2:]
-        slopes = [[slope(np.array(LARGE), last[i, :, s]) for s in range(len(self.draws))]
-                  for i in range(len(DEPTHS))]  # fmt: skip
+        slopes = [
+            [slope(np.array(LARGE), last[i, :, s]) for s in range(len(self.draws))]
+            for i in range(len(DEPTHS))
+        ]
         return np.median(slopes, axis=1)
 
     def gain(self) -> Array:
@@ -93,8 +97,10 @@ def converged(draws: tuple[int, ...]) -> Array:
 
     A loss of 1e-9 leaves so much of the slowest mode that it would hide the agreement.
     """
-    return np.median([[trained(depth, LARGE[-1], seed, loss=1e-16).apart for seed in draws]
-                      for depth in DEPTHS], axis=1)  # fmt: skip
+    return np.median(
+        [[trained(depth, LARGE[-1], seed, loss=1e-16).apart for seed in draws] for depth in DEPTHS],
+        axis=1,
+    )
 
 
 def strangers(draws: tuple[int, ...]) -> Array:
@@ -153,16 +159,36 @@ def circle_nets(size: Size) -> Evidence:
     sweep = swept(SCALES[size], fitting(DRAWS[size], DEPTHS))
     few = sweep.draws[:5]
     away = biased(few)
-    still = Check(f"alpha^D = {LARGE[-1]:g}: largest median grad distance of a depth",
-                  sweep.median("grad_distance", LARGE[-1]).max(), tolerance=1e-3)  # fmt: skip
-    law = Check("exponent of the grad distance in alpha^D, the worst of the medians",
-                _worst(sweep.exponents(), -2.0), -2.0, tolerance=0.1)  # fmt: skip
-    moved = Check(f"alpha^D = {RICH:g}: least median grad distance of a depth",
-                   sweep.median("grad_distance", RICH).min(), 0.3, 0.0, "at least")  # fmt: skip
-    better = Check("median test error at the small start over that at the large one, the worst"
-                   " depth", sweep.gain().max(), 0.5, 0.0, "at most")  # fmt: skip
-    kernel = Check(f"alpha^D = {LARGE[-1]:g}: RMS of net - kernel predictor, the worst median",
-                   converged(few).max(), tolerance=1e-4)  # fmt: skip
+    still = Check(
+        f"alpha^D = {LARGE[-1]:g}: largest median grad distance of a depth",
+        sweep.median("grad_distance", LARGE[-1]).max(),
+        tolerance=1e-3,
+    )
+    law = Check(
+        "exponent of the grad distance in alpha^D, the worst of the medians",
+        _worst(sweep.exponents(), -2.0),
+        -2.0,
+        tolerance=0.1,
+    )
+    moved = Check(
+        f"alpha^D = {RICH:g}: least median grad distance of a depth",
+        sweep.median("grad_distance", RICH).min(),
+        0.3,
+        0.0,
+        "at least",
+    )
+    better = Check(
+        "median test error at the small start over that at the large one, the worst depth",
+        sweep.gain().max(),
+        0.5,
+        0.0,
+        "at most",
+    )
+    kernel = Check(
+        f"alpha^D = {LARGE[-1]:g}: RMS of net - kernel predictor, the worst median",
+        converged(few).max(),
+        tolerance=1e-4,
+    )
     return Evidence(
         ran=f"constructed: {len(sweep.draws)} draws of points, teacher (mean square one) and"
         f" He-uniform start, the first whose kernel can fit the labels; width {WIDTH}, output zero"
@@ -170,7 +196,9 @@ def circle_nets(size: Size) -> Evidence:
         f" {RICH:g} to {LARGE[-1]:g}",
         premises={
             "of ten draws at most one has a run that rests above its loss": (
-                len(sweep.rested) <= DRAWS[size] / 10, len(sweep.rested)),
+                len(sweep.rested) <= DRAWS[size] / 10,
+                len(sweep.rested),
+            ),
         },
         checks=[still, law, moved, better, kernel],
         controls={
@@ -180,12 +208,13 @@ def circle_nets(size: Size) -> Evidence:
             "the large start": moved.control(sweep.median("grad_distance", LARGE[0]).max()),
             "the kernel predictor": better.control(_kernel_gain(sweep)),
             "the small start is the kernel predictor": kernel.control(
-                sweep.median("apart", RICH).min()),
+                sweep.median("apart", RICH).min()
+            ),
             "the kernel predictor of another start": kernel.control(strangers(few).min()),
         },
         findings=findings(sweep, few, away),
         plots=plots(sweep),
-    )  # fmt: skip
+    )
 
 
 def findings(sweep: Sweep, few: tuple[int, ...], away: float) -> list[str]:
@@ -199,19 +228,23 @@ def findings(sweep: Sweep, few: tuple[int, ...], away: float) -> list[str]:
         " towards zero), and no start is in the kernel regime",
         "the grad distance is |move|^2 / 2 relative to the start, so its exponent is -2 in alpha^D"
         " at every depth: " + _listed(sweep.exponents(), ".3f") + "; in alpha it is -2 D",
-        "test error at the small start over the large one, median: " + _listed(sweep.gain(), ".2g")
+        "test error at the small start over the large one, median: "
+        + _listed(sweep.gain(), ".2g")
         + f"; it is smaller in {_listed(sweep.wins(), '.0f')} of {len(sweep.draws)} draws",
         "at alpha = 1 the nets are about to enter the kernel regime as W says, but on these data"
-        " their test error is no longer the good one: " + _listed(share, ".2f")
+        " their test error is no longer the good one: "
+        + _listed(share, ".2f")
         + " times that of the kernel predictor",
         f"W's step {STEP:g} is flow-like only for small starts: on the sum of squares descent is"
-        " unstable at the start above alpha^D = " + _listed(critical(few), ".2g")
+        " unstable at the start above alpha^D = "
+        + _listed(critical(few), ".2g")
         + ", and on their mean above "
         + _listed(critical(few) * 10 ** (np.array(DEPTHS) / (2 * np.array(DEPTHS) - 2)), ".2g"),
         "exponential steps per run, median over the draws, at the smallest and largest start: "
-        + _listed(sweep.median("steps", RICH), ".0f") + " and "
+        + _listed(sweep.median("steps", RICH), ".0f")
+        + " and "
         + _listed(sweep.median("steps", LARGE[-1]), ".0f"),
-    ]  # fmt: skip
+    ]
     wide = len(sweep.scales) > len(SCALES["quick"])
     return found + left_out(sweep) + (depths_apart(sweep) if wide else [])
 
@@ -224,8 +257,9 @@ def left_out(sweep: Sweep) -> list[str]:
         " the kernel regime rests at a loss of "
         + _listed(np.array([floor(depth, seed) for depth in DEPTHS]), ".2g")
         + " however large alpha is"
-        for seed in range(max(tried)) if seed not in tried
-    ]  # fmt: skip
+        for seed in range(max(tried))
+        if seed not in tried
+    ]
     rested = sweep.rested.items()
     return unfit + [f"draw {s} is left out, for it does not reach the loss: {w}" for s, w in rested]
 
@@ -233,8 +267,10 @@ def left_out(sweep: Sweep) -> list[str]:
 def depths_apart(sweep: Sweep, level: float = 0.1) -> list[str]:
     """Where the depths leave the kernel regime, by both scales."""
     where = crossing(sweep, level)
-    return [f"alpha^D at which the median grad distance is {level}: {_listed(where, '.2g')}; as"
-            f" alpha {_listed(where ** (1 / np.array(DEPTHS)), '.2g')}"]  # fmt: skip
+    return [
+        f"alpha^D at which the median grad distance is {level}: {_listed(where, '.2g')}; as"
+        f" alpha {_listed(where ** (1 / np.array(DEPTHS)), '.2g')}"
+    ]
 
 
 def plots(sweep: Sweep) -> list[Plot]:
@@ -243,15 +279,23 @@ def plots(sweep: Sweep) -> list[Plot]:
 
     def curves(name: str, label: str = "depth", style: str = "line") -> list[Series]:
         rows = np.median(sweep.field(name), axis=2)
-        return [Series(f"{label} {d}", scales, row, style)  # type: ignore[arg-type]
-                for d, row in zip(DEPTHS, rows, strict=True)]  # fmt: skip
+        return [
+            Series(f"{label} {d}", scales, row, style)  # type: ignore[arg-type]
+            for d, row in zip(DEPTHS, rows, strict=True)
+        ]
 
     errors = [*curves("test_error"), *curves("kernel_error", "kernel, depth", "dashed")]
     return [
         Plot("test error", "alpha^D", "mean square over the teacher's", errors, "log", "log"),
-        Plot("grad distance", "alpha^D", "1 - cosine of the tangent features",
-             curves("grad_distance"), "log", "log"),
-    ]  # fmt: skip
+        Plot(
+            "grad distance",
+            "alpha^D",
+            "1 - cosine of the tangent features",
+            curves("grad_distance"),
+            "log",
+            "log",
+        ),
+    ]
 
 
 def _kernel_gain(sweep: Sweep) -> float:

@@ -9,11 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.flows.exponential import TangentFlow
 from tacit.models.hinges import Hinges, net_hinges, rms_distance, sup_distance, tangent_hinges
 from tacit.models.univariate import Layers, kernel_move, layers, univariate_relu
 from tacit.problems.regression import Regression
 from tacit.records import Outcome, Record
+from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.record import At
+from tacit.training.stop import Interpolated
+from tacit.training.train import train
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -118,11 +121,13 @@ def learn(
     loss: float = 1e-12,
 ) -> Learned:
     """The net of W appendix B.1 at the end of gradient flow on univariate data."""
-    model = univariate_relu(width, alpha, scaling, seed)
+    model = univariate_relu(width, alpha=alpha, scaling=scaling, seed=seed)
     begin = layers(model.start(problem.dimension))
-    end = TangentFlow(loss=loss, rtol=rtol).end(model, problem)
+    flow, stop = TangentFlow(rtol=rtol), Interpolated(loss)
+    end = train(model, problem, flow, stop=stop, record=At(times=[]))
     move = kernel_move(begin, problem.X[:, 0], problem.y)
-    return Learned(problem, begin, move, layers(end.parameters), end.outcome, end.steps)
+    steps = int(end.dataset.integrator_steps[-1])
+    return Learned(problem, begin, move, layers(end.parameters), end.outcome, steps)
 
 
 def linear_spline(problem: Regression) -> Callable[[Array], Array]:

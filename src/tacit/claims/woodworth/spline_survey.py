@@ -125,7 +125,7 @@ def survey(
     data: Array, alpha: float = ALPHA, width: int = WIDTH, step: float = STEP, loss: float = LOSS
 ) -> Survey:
     """The nets of W appendix B.1 on every data set, by descent from one small start to `loss`."""
-    model = univariate_relu(width, alpha)
+    model = univariate_relu(width, alpha=alpha)
     starts = np.tile(np.asarray(model.start(1)), (len(data), 1))
     with double_precision():
         parameters, losses = _descent()(starts, data[:, 0], data[:, 1], step, loss)

@@ -44,8 +44,10 @@ def scalings(width: int) -> dict[str, float]:
     At c the tangent kernel has the inner layer's part over the outer one's 2 / (width c^4), at
     equal arguments. W's standard start has c = 1; at c = (2 / width)^(1/4) both weigh the same.
     """
-    return {name: 1.0 if share is None else (2 / width / share) ** 0.25
-            for name, share in SHARES.items()}  # fmt: skip
+    return {
+        name: 1.0 if share is None else (2 / width / share) ** 0.25
+        for name, share in SHARES.items()
+    }
 
 
 class Runs(NamedTuple):
@@ -79,8 +81,8 @@ def exponents(found: dict[str, list[Learned]]) -> Array:
 def mean_interpolant(problem: Regression, width: int, alpha: float, scaling: float) -> Array:
     """On the grid of `grid`: the interpolant with the tangent kernel averaged over all starts."""
     x, points = problem.X[:, 0], grid(problem)
-    dual = np.linalg.solve(mean_kernel(x, x, width, alpha, scaling), problem.y)
-    return np.asarray(mean_kernel(points, x, width, alpha, scaling) @ dual)
+    dual = np.linalg.solve(mean_kernel(x, x, width, alpha=alpha, scaling=scaling), problem.y)
+    return np.asarray(mean_kernel(points, x, width, alpha=alpha, scaling=scaling) @ dual)
 
 
 def grid(problem: Regression) -> Array:
@@ -92,8 +94,9 @@ def likeness(problem: Regression) -> list[str]:
     points, width, told = grid(problem), WIDTH["full"], []
     for name, c in scalings(width).items():
         limit = mean_interpolant(problem, width, LARGE[-1], c)
-        line, cubic = (np.abs(limit - f(points)).max() for f in (linear_spline(problem),
-                                                                cubic_spline(problem)))  # fmt: skip
+        line, cubic = (
+            np.abs(limit - f(points)).max() for f in (linear_spline(problem), cubic_spline(problem))
+        )
         told.append(f"{name} (c = {c:.3f}): {line:.3f} to the linear, {cubic:.3f} to the cubic one")
     return told
 
@@ -117,25 +120,49 @@ def figure_7(size: Size) -> Evidence:
     found = runs(width, small)
     rich, lazy = distances(found.rich, "to_linear"), distances(found.kernel, "to_kernel")
     last = {name: row[-1] for name, row in found.kernel.items()}
-    apart = [last[a].between_interpolants(last[b])
-             for a, b in (("standard", "between"), ("between", "balanced"),
-                          ("standard", "balanced"))]  # fmt: skip
+    apart = [
+        last[a].between_interpolants(last[b])
+        for a, b in (("standard", "between"), ("between", "balanced"), ("standard", "balanced"))
+    ]
     powers = exponents(found.kernel)
     ratios = [row[-1].to_kernel / row[-1].kink_distance for row in found.kernel.values()]
     flat = np.array([run.to_linear for run in found.flat.values()])
     (least, spline), (flat_least, flat_spline) = norms(zigzag()), norms(plateau())
-    zig = Check(f"alpha = {small[-1]}, three scalings: largest distance to the linear spline",
-                rich[:, -1].max(), tolerance=TIGHT)  # fmt: skip
-    falls = Check(f"alpha = {small[0]} to {small[-1]}: least factor by which it falls",
-                  (rich[:, 0] / rich[:, -1]).min(), 2.0, kind="at least")  # fmt: skip
-    kernel = Check(f"alpha = {LARGE[-1]:g}: largest distance (RMS) to the interpolant with the"
-                   " kernel of the start", lazy[:, -1].max(), tolerance=1e-3)  # fmt: skip
-    power = Check("exponent in alpha of that distance, furthest from -1",
-                  powers[np.abs(powers + 1).argmax()], -1.0, tolerance=0.1)  # fmt: skip
-    kinks = Check("that distance over what the kinks of a finite width give, furthest from 1",
-                  max(ratios, key=lambda r: abs(r - 1)), 1.0, tolerance=0.05)  # fmt: skip
-    differ = Check("least distance (RMS) between the kernel interpolants of two scalings",
-                   min(apart), 0.02, kind="at least")  # fmt: skip
+    zig = Check(
+        f"alpha = {small[-1]}, three scalings: largest distance to the linear spline",
+        rich[:, -1].max(),
+        tolerance=TIGHT,
+    )
+    falls = Check(
+        f"alpha = {small[0]} to {small[-1]}: least factor by which it falls",
+        (rich[:, 0] / rich[:, -1]).min(),
+        2.0,
+        kind="at least",
+    )
+    kernel = Check(
+        f"alpha = {LARGE[-1]:g}: largest distance (RMS) to the interpolant with the"
+        " kernel of the start",
+        lazy[:, -1].max(),
+        tolerance=1e-3,
+    )
+    power = Check(
+        "exponent in alpha of that distance, furthest from -1",
+        powers[np.abs(powers + 1).argmax()],
+        -1.0,
+        tolerance=0.1,
+    )
+    kinks = Check(
+        "that distance over what the kinks of a finite width give, furthest from 1",
+        max(ratios, key=lambda r: abs(r - 1)),
+        1.0,
+        tolerance=0.05,
+    )
+    differ = Check(
+        "least distance (RMS) between the kernel interpolants of two scalings",
+        min(apart),
+        0.02,
+        kind="at least",
+    )
     both = [zig, falls, kernel, power, kinks, differ]
     random, steep = surveys(size), norms(steep_end())
     draws = len(random.peaks.nets)
@@ -154,18 +181,32 @@ def figure_7(size: Size) -> Evidence:
         " all parameters trained by gradient flow, three scalings; narrower ones by descent from"
         f" alpha = {ALPHA:g} on {draws} random sets of three points with a peak and on"
         f" {len(random.one_way.nets)} of four points that bend one way",
-        checks=[*both,
-                Check("four points on a plateau, three scalings: largest distance to the linear"
-                      " spline", flat.max(), tolerance=TIGHT),
-                Check(alone, beside, tolerance=TIGHT)],
+        checks=[
+            *both,
+            Check(
+                "four points on a plateau, three scalings: largest distance to the linear spline",
+                flat.max(),
+                tolerance=TIGHT,
+            ),
+            Check(alone, beside, tolerance=TIGHT),
+        ],
         corrected=[
             *both,
-            Check("plateau: least share of the linear spline's norm above the least norm that the"
-                  " net has given up", _given_up(found.flat, flat_least, flat_spline), 0.5,
-                  kind="at least"),
+            Check(
+                "plateau: least share of the linear spline's norm above the least norm that the"
+                " net has given up",
+                _given_up(found.flat, flat_least, flat_spline),
+                0.5,
+                kind="at least",
+            ),
             most,
-            Check("four random points that bend one way: share that ends at the linear spline"
-                  " (0.999 upper limit)", random.rarely, MOST, kind="at most"),
+            Check(
+                "four random points that bend one way: share that ends at the linear spline"
+                " (0.999 upper limit)",
+                random.rarely,
+                MOST,
+                kind="at most",
+            ),
             Check(alone, beside, 0.2, kind="at least"),
         ],
         correction="small starts learn the linear spline of the five points of a zigzag, and of"
@@ -177,32 +218,46 @@ def figure_7(size: Size) -> Evidence:
             "its norm, and that of the linear spline, the least": [random.steep.norms[0], steep[1]],
             "points (-1, 0), (-0.4, 1), (0.4, 1), (1, 0): distance to the linear spline": flat,
             "norm of the net there": [run.norm for run in found.flat.values()],
-            "norm of the linear spline": flat_spline, "least norm (one bend at 0)": flat_least,
+            "norm of the linear spline": flat_spline,
+            "least norm (one bend at 0)": flat_least,
         },
         premises={
-            "every net fits its data": (all(r.outcome.ok for r in [*runs_all,
-                                                                   *found.flat.values()]), ""),
+            "every net fits its data": (
+                all(r.outcome.ok for r in [*runs_all, *found.flat.values()]),
+                "",
+            ),
             "zigzag: the linear spline has the least norm": (spline < least * (1 + 1e-9), spline),
             "plateau: it has not": (flat_spline > 1.05 * flat_least, flat_spline / flat_least),
             "the three points: it has": (steep[1] < steep[0] * (1 + 1e-9), steep[1]),
-            "of twenty random sets at most one is not fitted": (random.fitted >= 0.95,
-                                                                random.fitted),
+            "of twenty random sets at most one is not fitted": (
+                random.fitted >= 0.95,
+                random.fitted,
+            ),
         },
         controls={
             "the natural cubic spline for the linear one (nearest net)": zig.control(
-                min(to_cubic(row[-1]) for row in found.rich.values())),
+                min(to_cubic(row[-1]) for row in found.rich.values())
+            ),
             f"alpha = {small[0]}, standard scaling, for a small start": zig.control(rich[0, 0]),
             "the kernel of another scaling (nearest)": kernel.control(min(crossed)),
             "exponent -2": power.control(predicted=-2.0),
-            **{f"{theorem} (0.999 upper limit)": most.control(at_most(int(hits.sum()), len(hits)))
-               for theorem, hits in (
-                   ("the linear spline always: four points that bend one way",
-                    random.one_way.linear | ~random.one_way.fitted),
-                   ("the least norm always, up to 2%: three points with a peak",
-                    random.peaks.least),
-                   ("the natural cubic spline: three points with a peak", random.peaks.cubic))},
-            "two alphas in place of two scalings": differ.control(max(
-                row[0].between_interpolants(row[-1]) for row in found.kernel.values())),
+            **{
+                f"{theorem} (0.999 upper limit)": most.control(at_most(int(hits.sum()), len(hits)))
+                for theorem, hits in (
+                    (
+                        "the linear spline always: four points that bend one way",
+                        random.one_way.linear | ~random.one_way.fitted,
+                    ),
+                    (
+                        "the least norm always, up to 2%: three points with a peak",
+                        random.peaks.least,
+                    ),
+                    ("the natural cubic spline: three points with a peak", random.peaks.cubic),
+                )
+            },
+            "two alphas in place of two scalings": differ.control(
+                max(row[0].between_interpolants(row[-1]) for row in found.kernel.values())
+            ),
         },
         findings=[
             *_table("distance to the linear spline", small, rich, found.rich),
@@ -218,7 +273,7 @@ def figure_7(size: Size) -> Evidence:
             *random.findings(),
         ],
         plots=[_plot(found, small[-1])],
-    )  # fmt: skip
+    )
 
 
 def to_cubic(run: Learned) -> float:
@@ -235,15 +290,21 @@ def _table(
     what: str, alphas: Sequence[float], rows: Array, found: dict[str, list[Learned]]
 ) -> list[str]:
     at = ", ".join(f"{alpha:g}" for alpha in alphas)
-    return [f"{what} at alpha = {at}, {name} scaling: " + ", ".join(f"{v:.2g}" for v in row)
-            for name, row in zip(found, rows, strict=True)]  # fmt: skip
+    return [
+        f"{what} at alpha = {at}, {name} scaling: " + ", ".join(f"{v:.2g}" for v in row)
+        for name, row in zip(found, rows, strict=True)
+    ]
 
 
 def _plot(found: Runs, small: float) -> Plot:
     points = grid(zigzag())
-    series = [Series(f"alpha = {small}, {name}", points, row[-1].function(points))
-              for name, row in found.rich.items()]  # fmt: skip
-    series += [Series(f"alpha = {LARGE[-1]:g}, {name}", points, row[-1].function(points), "dashed")
-               for name, row in found.kernel.items()]  # fmt: skip
+    series = [
+        Series(f"alpha = {small}, {name}", points, row[-1].function(points))
+        for name, row in found.rich.items()
+    ]
+    series += [
+        Series(f"alpha = {LARGE[-1]:g}, {name}", points, row[-1].function(points), "dashed")
+        for name, row in found.kernel.items()
+    ]
     series.append(Series("data", zigzag().X[:, 0], zigzag().y, "points"))
     return Plot("what small (solid) and large (dashed) starts learn", "x", "f(x)", series)

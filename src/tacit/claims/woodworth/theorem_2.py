@@ -8,15 +8,15 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
 from tacit.claims.training import endpoint
 from tacit.claims.verdict import Size
 from tacit.claims.woodworth.lemmas import lemma_5_bound
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 COUNTS = {"quick": 200, "full": 2000}
 TRAINED = {"quick": 12, "full": 60}  # instances whose endpoint is also reached by training
@@ -206,18 +206,36 @@ def theorem_2(size: Size) -> Evidence:
             Check("the same for l2, trained", trained_l2, 1.0, kind="at most"),
         ],
         proof=[
-            Check("eq. (44): share of the problems whose alpha is too large for Lemma 5 at"
-                  " (1+2eps)|b*|_1", above_44.mean(), kind="at most"),
-            Check("eq. (46): the same at |b*|_1, exp(-d(2+eps)/(2 eps |b*|_1))", above_46.mean(),
-                  kind="at most"),
-            Check("eq. (46), first line: |b|_1 over its right side, at worst", lines[:, 0].max(),
-                  1.0, kind="at most"),
+            Check(
+                "eq. (44): share of the problems whose alpha is too large for Lemma 5 at"
+                " (1+2eps)|b*|_1",
+                above_44.mean(),
+                kind="at most",
+            ),
+            Check(
+                "eq. (46): the same at |b*|_1, exp(-d(2+eps)/(2 eps |b*|_1))",
+                above_46.mean(),
+                kind="at most",
+            ),
+            Check(
+                "eq. (46), first line: |b|_1 over its right side, at worst",
+                lines[:, 0].max(),
+                1.0,
+                kind="at most",
+            ),
         ],
         corrected=[
-            Check("mended: log(1/alpha²) less what the proof needs, at worst",
-                  min(p.spare for p in ties + proofs), kind="at least"),
-            Check("mended first line of (46): left side over right side, at worst",
-                  lines[:, 1].max(), 1.0, kind="at most"),
+            Check(
+                "mended: log(1/alpha²) less what the proof needs, at worst",
+                min(p.spare for p in ties + proofs),
+                kind="at least",
+            ),
+            Check(
+                "mended first line of (46): left side over right side, at worst",
+                lines[:, 1].max(),
+                1.0,
+                kind="at most",
+            ),
         ],
         correction="Lemma 5 cannot be used where (44) and (46) use it: alpha may be larger than it"
         " asks. Q(b) >= |b|_1 (log(1/alpha²) + log(|b|_1/d) - 1), which follows from (27) by the"
@@ -225,8 +243,7 @@ def theorem_2(size: Size) -> Evidence:
         " theorem under the theorem's own condition",
         counterexample={
             "columns, all equal": ties[worst].case.d if worst < len(ties) else "",
-            "y and eps": [float((ties + proofs)[worst].case.y[0]),
-                          (ties + proofs)[worst].case.eps],
+            "y and eps": [float((ties + proofs)[worst].case.y[0]), (ties + proofs)[worst].case.eps],
             "|b|_1 over what the first line of (46) allows": lines[worst, 0],
         },
         premises={
@@ -234,8 +251,10 @@ def theorem_2(size: Size) -> Evidence:
             "enough instances can be trained": (len(trainable) >= 8, float(len(trainable))),
         },
         controls={
-            **{f"l1 bound {name}": l1.control(largest_share(found, log_alpha, "share_l1"))
-               for name, log_alpha in wrong_alphas().items()},
+            **{
+                f"l1 bound {name}": l1.control(largest_share(found, log_alpha, "share_l1"))
+                for name, log_alpha in wrong_alphas().items()
+            },
             "l2 bound without |b*|_2, y a thousand times as large": l2.control(without_norm),
         },
         findings=[
@@ -260,10 +279,14 @@ def theorem_2(size: Size) -> Evidence:
                 [
                     Series("l1, alpha at its bound", [c.eps for c in found], small, "points"),
                     Series("l2, alpha at its bound", [c.eps for c in found], large, "points"),
-                    Series("bound", [min(c.eps for c in found), max(c.eps for c in found)],
-                           [1.0, 1.0], "dashed"),
+                    Series(
+                        "bound",
+                        [min(c.eps for c in found), max(c.eps for c in found)],
+                        [1.0, 1.0],
+                        "dashed",
+                    ),
                 ],
                 x_scale="log",
             )
         ],
-    )  # fmt: skip
+    )

@@ -7,9 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.interpolate import interpolate
-from tacit.bias.norms import L1, L2
-from tacit.bias.q import Q
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import Instance, distance, instances, slope
 from tacit.claims.plot import Plot, Series
@@ -17,6 +14,9 @@ from tacit.claims.registry import claim
 from tacit.claims.training import endpoint, trace
 from tacit.claims.verdict import Size
 from tacit.models.diagonal import DiagonalNet
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 COUNTS = {"quick": 12, "full": 80}
 DEPTHS = (3, 4, 5, 8)
@@ -67,10 +67,14 @@ def theorem_3(size: Size) -> Evidence:
 
     def far(deeper: int, power: int | None = None) -> Array:
         """Distance of each trained endpoint to argmin Q at depth D + deeper, mu = alpha^power."""
-        return np.array([
-            distance(e.beta, interpolate(p.X, p.y, Q(D + deeper, mu=p.alpha**(power or D))).beta)
-            for (D, p), e in zip(cases, ends, strict=True)
-        ])  # fmt: skip
+        return np.array(
+            [
+                distance(
+                    e.beta, interpolate(p.X, p.y, Q(D + deeper, mu=p.alpha ** (power or D))).beta
+                )
+                for (D, p), e in zip(cases, ends, strict=True)
+            ]
+        )
 
     right = far(0)
     shaped = [endpoint(p.X, p.y, alpha=p.alpha, depth=D, shape=p.shape) for D, p in cases[:4]]
@@ -82,10 +86,12 @@ def theorem_3(size: Size) -> Evidence:
     probe = instances(1, seed=30, samples=(3, 4), dimension=(8, 9))[0]
     exponents = {D: limits(probe, D) for D in (3, 5)}
     end = Check("largest distance to argmin Q^D", right.max(), tolerance=1e-6)
-    to_l1 = Check("D = 3: exponent in mu of the distance to l1", exponents[3][0], 1.0,
-                  tolerance=0.1)  # fmt: skip
-    to_l2 = Check("D = 3: exponent in mu of the distance to l2", exponents[3][1], -2.0,
-                  tolerance=0.1)  # fmt: skip
+    to_l1 = Check(
+        "D = 3: exponent in mu of the distance to l1", exponents[3][0], 1.0, tolerance=0.1
+    )
+    to_l2 = Check(
+        "D = 3: exponent in mu of the distance to l2", exponents[3][1], -2.0, tolerance=0.1
+    )
     shared = [
         end,
         Check("the same with a shape w0 (ours)", with_shape, tolerance=1e-6),
@@ -106,8 +112,7 @@ def theorem_3(size: Size) -> Evidence:
         corrected=[mended],
         correction="with the loss sum r², eqs. (50)-(57) carry 2D(D-2) where D(D-2) is printed, and"
         " (55) a minus sign; Q^D does not change, because a factor on the dual cancels",
-        counterexample={"deviation of eq. (56) as printed": law[1.0],
-                        "with 2D(D-2)": law[2.0]},
+        counterexample={"deviation of eq. (56) as printed": law[1.0], "with 2D(D-2)": law[2.0]},
         premises={"every trained endpoint interpolates": (misfit < 1e-8, misfit)},
         controls={
             "depth D + 1 at the same mu (median)": end.control(float(np.median(far(1)))),
@@ -127,14 +132,15 @@ def theorem_3(size: Size) -> Evidence:
                 "relative distance",
                 [
                     Series("depth D", [p.alpha**D for D, p in cases], right, "points"),
-                    Series("depth D + 1 (control)", [p.alpha**D for D, p in cases], far(1),
-                           "points"),
+                    Series(
+                        "depth D + 1 (control)", [p.alpha**D for D, p in cases], far(1), "points"
+                    ),
                 ],
                 x_scale="log",
                 y_scale="log",
             )
         ],
-    )  # fmt: skip
+    )
 
 
 @claim(

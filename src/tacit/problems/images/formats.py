@@ -100,9 +100,11 @@ def _record_arrays(files: Files) -> dict[str, Bytes]:
     *batches, test = [records(name, files[name]) for name in RECORDS.names]
     images, labels = zip(*batches, strict=True)
     return {
-        "train_images": np.concatenate(images), "train_labels": np.concatenate(labels),
-        "test_images": test[0], "test_labels": test[1],
-    }  # fmt: skip
+        "train_images": np.concatenate(images),
+        "train_labels": np.concatenate(labels),
+        "test_images": test[0],
+        "test_labels": test[1],
+    }
 
 
 _IDX_FILES = {

@@ -20,6 +20,27 @@ def import_images(name: str, source: str | os.PathLike[str]) -> Path:
 
     What `source` holds must be the published images, bit for bit, by the sha256 of the arrays;
     otherwise nothing is stored. `tacit data NAME` tells which package holds a set.
+
+    Parameters
+    ----------
+    name
+        The name of the set.
+    source
+        The folder or package.
+
+    Returns
+    -------
+    pathlib.Path
+        The file in the cache.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> try:
+    ...     tacit.import_images("mnist", "no-such-package.deb")
+    ... except (OSError, ValueError) as reason:
+    ...     print(type(reason).__name__)
+    ValueError
     """
     images = find(WHO, name)
     if images.package is None:

@@ -26,12 +26,35 @@ def load_images(
 ) -> Images:
     """The images `mnist`, `fashion-mnist`, `cifar10` or `digits`, between 0 and 1 as float32.
 
-    `train` and `test` ask for that many images, drawn by `seed`: with the same seed the smaller
-    draw is the beginning of the larger one. None takes all in the published order. `classes`
-    keeps these classes only, by number or name, and numbers them anew in the order given.
-    `flat` turns each image into one vector.
-
     Nothing is downloaded: a set that is absent is an error which names the command.
+
+    Parameters
+    ----------
+    name
+        The name of the set.
+    train
+        That many images for training, drawn by `seed`: with the same seed the smaller draw is
+        the beginning of the larger one. None takes all in the published order.
+    test
+        The same for testing.
+    classes
+        Keeps these classes only, by number or name, and numbers them anew in the order given.
+    seed
+        The seed of all random numbers.
+    flat
+        Turns each image into one vector.
+
+    Returns
+    -------
+    Images
+        The images and their classes.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> images = tacit.load_images("digits", train=20, test=10, classes=[3, 8], flat=True)
+    >>> images.train_images.shape, images.classes
+    ((20, 64), ('3', '8'))
     """
     images = find(WHO, name)
     chosen = _classes(images, classes)
@@ -43,8 +66,15 @@ def load_images(
     }
     if flat:
         parts = {which: (x.reshape(len(x), -1), y) for which, (x, y) in parts.items()}
-    recipe = {"generator": WHO, "name": images.name, "train": train, "test": test,
-              "classes": chosen, "seed": seed, "flat": bool(flat)}  # fmt: skip
+    recipe = {
+        "generator": WHO,
+        "name": images.name,
+        "train": train,
+        "test": test,
+        "classes": chosen,
+        "seed": seed,
+        "flat": bool(flat),
+    }
     names = tuple(images.classes[label] for label in chosen)
     told = _description(images, arrays, parts, len(chosen), seed)
     return Images(images.name, *parts["train"], *parts["test"], names, told, recipe)

@@ -1,0 +1,255 @@
+"""What the theorems of L assume about a model, measured: homogeneity, smoothness, zero output."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, integer
+from tacit.measures.kernels.features import unit_twin
+from tacit.measures.smoothness import SMOOTH, Line, roughness
+from tacit.models.model import Model
+from tacit.records import Record
+
+WHO = "assumptions"
+HOMOGENEOUS = 1e-9  # defects up to here are rounding
+ZERO = 1e-10  # outputs up to here are zero, relative to |grad f| |theta|
+AGREES = 1e-6  # the measured degree is the declared one
+SAMPLES = 16  # rows of X that are looked at
+POINTS = 4  # random parameters of each kind
+FACTORS = np.array([0.13, 0.37, 0.71, 1.6, 3.1, 7.3])  # no powers of one number, by intent
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Assumptions(Record):
+    """The three assumptions of L for one model on one data set, each with its number.
+
+    Attributes
+    ----------
+    homogeneous
+        Whether f(c theta) = c^L f(theta).
+    degree
+        The L that fits best.
+    defect
+        The largest relative deviation from it.
+    declared
+        The degree that the model itself states, or None.
+    smooth
+        Whether f is smooth in theta.
+    roughness
+        0 where f is smooth in theta, 1 where its second derivative jumps and 2 where its
+        gradient does.
+    zero_output
+        Whether the output at the start is zero.
+    output
+        The largest |f(theta_0, x)| relative to |grad f| |theta_0|.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> found = tacit.assumptions(tacit.DiagonalNet(alpha=1.0), np.ones((2, 2)))
+    >>> found.declared, found.smooth, found.output
+    (2, True, 0.0)
+    """
+
+    homogeneous: bool
+    degree: float
+    defect: float
+    declared: float | None
+    smooth: bool
+    roughness: float
+    zero_output: bool
+    output: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the declared degree, where there is one, is the measured one."""
+        return self.declared is None or (
+            self.homogeneous and abs(self.degree - self.declared) <= AGREES
+        )
+
+
+def assumptions(model: Model, X: ArrayLike, seed: int = 0) -> Assumptions:
+    """Homogeneity, smoothness and zero output at the start of `model`, measured on rows of `X`.
+
+    Parameters are drawn at the size of the start. A net of depth D whose start alpha w0 is
+    beyond float64 is measured at alpha = 1, which changes none of the answers.
+
+    Parameters
+    ----------
+    model
+        The model.
+    X
+        The samples, one row each.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Assumptions
+        The three answers, each with its number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> found = tacit.assumptions(tacit.DiagonalNet(depth=3, alpha=1.0), np.ones((2, 2)))
+    >>> found.homogeneous, round(found.degree, 6), found.zero_output
+    (True, 3.0, True)
+    """
+    if not isinstance(model, Model):
+        raise ValueError(f"{WHO}: expected a Model, got {type(model).__name__}")
+    X = finite_array(WHO, "X", X, ndim=2)
+    rng = np.random.default_rng(integer(WHO, "seed", seed, least=0))
+    chosen = rng.permutation(len(X))[:SAMPLES]
+    return _measured(*_begin(model, X.shape[1]), X[np.sort(chosen)], rng)
+
+
+def require_theorem(
+    who: str, model: Model, X: ArrayLike, seed: int = 0, smooth: bool = True
+) -> Assumptions:
+    """The measured assumptions; raises a ValueError in the name of `who` where one fails.
+
+    L expects its proofs to extend to models that are not smooth; `smooth=False` lets them pass.
+    """
+    found = assumptions(model, X, seed)
+    if not found.homogeneous:
+        raise ValueError(
+            f"{who} needs f(c theta) = c^L f(theta); this model misses its best fit, degree "
+            f"{found.degree:.3g}, by a relative {found.defect:.2g}; take a homogeneous one, such "
+            "as a net without biases, and not Unbiased(...) but Difference(...)"
+        )
+    if not found.agrees:
+        raise ValueError(
+            f"{who} needs the degree of homogeneity: this model declares {found.declared:g} but "
+            f"has {found.degree:.6g}; declare the measured one"
+        )
+    if not found.zero_output:
+        raise ValueError(
+            f"{who} needs f(theta_0, x) = 0 at the start; this model's output there is "
+            f"{found.output:.2g} of |grad f| |theta_0|; wrap it in Difference(...)"
+        )
+    if smooth and not found.smooth:
+        raise ValueError(
+            f"{who} needs f twice continuously differentiable in theta; this model has a jump in "
+            f"its derivatives (roughness {found.roughness:.2g}); take a smooth activation, or "
+            "smooth=False to go beyond what is proven"
+        )
+    return found
+
+
+def _begin(model: Model, dimension: int) -> tuple[Model, Array]:
+    """The model with its start, or its twin at alpha = 1 where the start is beyond float64."""
+    try:
+        return model, model.start(dimension)
+    except ValueError:
+        if (twin := unit_twin(model)) is None:
+            raise
+        return twin[0], twin[0].start(dimension)
+
+
+def _measured(model: Model, start: Array, X: Array, rng: np.random.Generator) -> Assumptions:
+    near, far = _points(start, rng)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+        degree, defect = _homogeneity(model, [*near, *far], X)
+        rough = roughness(WHO, _lines(model, start, near, far, X))
+        output = _output(model, start, X)
+    return Assumptions(
+        homogeneous=bool(defect <= HOMOGENEOUS),
+        degree=degree,
+        defect=defect,
+        declared=model.homogeneity,
+        smooth=bool(rough <= SMOOTH),
+        roughness=rough,
+        zero_output=bool(output <= ZERO),
+        output=output,
+    )
+
+
+def _points(start: Array, rng: np.random.Generator) -> tuple[list[Array], list[Array]]:
+    """Parameters with the signs of the start, where its domain is, and Gaussian ones."""
+    size = float(np.sqrt(np.mean((start / (np.abs(start).max() or 1.0)) ** 2)))
+    size *= float(np.abs(start).max()) or 1.0
+    size = size or 1.0
+    normal = rng.standard_normal((2 * POINTS, len(start)))
+    moved = np.where(start == 0, 0.1 * size, np.abs(start)) * np.exp(0.5 * normal[:POINTS])
+    near = [np.where(start < 0, -1.0, 1.0) * point for point in moved]
+    return near, list(size * normal[POINTS:])
+
+
+class Run(NamedTuple):
+    """f at one point for every sample, at its multiples, and the size of the terms of f."""
+
+    before: Array
+    after: Array
+    terms: Array
+
+
+def _homogeneity(model: Model, points: list[Array], X: Array) -> tuple[float, float]:
+    """(degree, defect) over the points where f is defined and not zero."""
+    runs = [run for point in points if (run := _run(model, point, X)) is not None]
+    if not runs:
+        raise ValueError(
+            f"{WHO}: the model is zero or not finite at every random point of the size of its "
+            "start, so that it has no degree; take another start"
+        )
+    steps = np.log(FACTORS)
+    grown = [np.log(_norm(run.after.T) / _norm(run.before)) for run in runs]
+    degree = float(np.mean(grown @ steps) / np.sum(steps**2))
+    return degree, max(_defect(run, degree) for run in runs)
+
+
+def _run(model: Model, point: Array, X: Array) -> Run | None:
+    before = model.predict(point, X)
+    after = np.array([model.predict(c * point, X) for c in FACTORS])
+    finite = np.isfinite(before).all() and np.isfinite(after).all()
+    if not (finite and before.any() and after.any(axis=1).all()):
+        return None
+    return Run(before, after, _terms(model, point, X))
+
+
+def _norm(columns: Array) -> Array:
+    """The Euclidean norm down the first axis, also of entries whose squares are lost."""
+    size = np.abs(columns).max(axis=0)
+    size = np.where(size > 0, size, 1.0)
+    return size * np.sqrt(np.sum((columns / size) ** 2, axis=0))
+
+
+def _defect(run: Run, degree: float) -> float:
+    """The largest |f(c w) / c^degree - f(w)|, relative to the terms that f(w) is made of."""
+    apart = np.abs(run.after / FACTORS[:, None] ** degree - run.before).max(axis=0)
+    return float(np.max(apart[run.terms > 0] / run.terms[run.terms > 0], initial=0.0))
+
+
+def _lines(model: Model, start: Array, near: list[Array], far: list[Array], X: Array) -> list[Line]:
+    """f along lines between random points, two of them in the domain of the start."""
+
+    def along(first: Array, last: Array, s: float) -> Array:
+        return model.predict((1 - s) * first + s * last, X)
+
+    ends = [(start, near[0]), *itertools.pairwise(near[:2]), *itertools.pairwise(far)]
+    terms = {id(point): _terms(model, point, X) for pair in ends for point in pair}
+    return [
+        Line(functools.partial(along, *pair), np.fmax(*(terms[id(point)] for point in pair)))
+        for pair in ends
+    ]
+
+
+def _terms(model: Model, point: Array, X: Array) -> Array:
+    """The size of the terms f is summed from, for every sample."""
+    return np.abs(model.predict(point, X)) + np.abs(model.jacobian(point, X)) @ np.abs(point)
+
+
+def _output(model: Model, start: Array, X: Array) -> float:
+    """The largest |f(start, x)| relative to |grad f(start, x)| |start|."""
+    outputs = np.abs(model.predict(start, X))
+    if not outputs.any():
+        return 0.0
+    sizes = _norm(model.jacobian(start, X).T) * _norm(start)
+    return float(np.max(np.where(outputs > 0, outputs / sizes, 0.0)))

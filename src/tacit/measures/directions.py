@@ -1,0 +1,72 @@
+"""Directions of predictors: the angle between two, and where one points on the sphere."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array
+
+
+def angle(a: ArrayLike, b: ArrayLike) -> Array:
+    """Degrees between predictors, along the last axis; accurate for the smallest angles too.
+
+    Parameters
+    ----------
+    a
+        One predictor, or several along the last axis.
+    b
+        The same, of a shape that fits.
+
+    Returns
+    -------
+    array
+        The angles.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> float(tacit.angle([1.0, 0.0], [1.0, 1.0]).round(6))
+    45.0
+    """
+    first, second = _unit("a", a), _unit("b", b)
+    apart = np.linalg.norm(first - second, axis=-1)
+    along = np.linalg.norm(first + second, axis=-1)
+    return np.degrees(2 * np.arctan2(apart, along))
+
+
+def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
+    """Azimuth and pitch in degrees of predictors in R^3: longitude and latitude on the sphere.
+
+    Parameters
+    ----------
+    beta
+        Predictors along the last axis.
+
+    Returns
+    -------
+    tuple of two arrays
+        Azimuth and pitch.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> azimuth, pitch = tacit.azimuth_pitch([0.0, 1.0, 1.0])
+    >>> round(float(azimuth), 6), round(float(pitch), 6)
+    (90.0, 45.0)
+    """
+    unit = _unit("beta", beta)
+    if unit.shape[-1] != 3:
+        raise ValueError(f"azimuth_pitch: predictors must have 3 coordinates, got {unit.shape[-1]}")
+    azimuth = np.degrees(np.arctan2(unit[..., 1], unit[..., 0]))
+    return azimuth, np.degrees(np.arctan2(unit[..., 2], np.hypot(unit[..., 0], unit[..., 1])))
+
+
+def _unit(name: str, vectors: ArrayLike) -> Array:
+    """Vectors of length one; scaled by their largest entry first, which may be huge or tiny."""
+    array = np.asarray(vectors, dtype=np.float64)
+    largest = np.abs(array).max(axis=-1, keepdims=True)
+    if not (np.isfinite(array).all() and (largest > 0).all()):
+        raise ValueError(f"angle: {name} must be finite and not zero, a zero has no direction")
+    array = array / largest
+    return array / np.linalg.norm(array, axis=-1, keepdims=True)

@@ -1,0 +1,235 @@
+"""Tangent kernels in blocks of samples, so that a stated number of bytes is enough.
+
+Counted are the kernel, the parameters, the gradients (or their factors) held at a time, and what
+the compiled gradient and the products of two blocks need beside them. Not counted are the inputs,
+the program with its libraries and compiler, what a Model's own `jacobian` needs beside its result,
+and freed memory that the C library keeps for later (with glibc some tens of MB).
+"""
+
+from __future__ import annotations
+
+import abc
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array, finite_array
+from tacit.measures.kernels.factors import Factors
+from tacit.models.model import Model
+from tacit.records import Kind, NumericalError, Outcome
+
+LARGEST = 128  # samples in one block: more make nothing faster
+ROOM = 0.95  # the share of the memory that is planned with; Python takes a little, too
+COLUMNS = 2**15  # columns multiplied at once; the sum over them is taken in float64
+
+
+class Gradients(abc.ABC):
+    """Where the gradients of a block of samples come from, and what they cost in bytes."""
+
+    outputs: int  # outputs per sample
+    held: int  # bytes of the gradients of one sample
+    fixed: int  # bytes held throughout, such as the parameters
+    times: int  # the most vectors that one sample sends through one layer
+
+    @abc.abstractmethod
+    def work(self, size: int) -> int:
+        """Bytes needed beside the result to get the gradients of `size` samples."""
+
+    @abc.abstractmethod
+    def block(self, x: Any, size: int) -> Factors:
+        """The gradients of the samples `x`, at most `size` of them."""
+
+    @abc.abstractmethod
+    def values(self, x: Any) -> Array:
+        """The outputs themselves, (samples, outputs)."""
+
+    @abc.abstractmethod
+    def move(self, params: Any) -> None:
+        """Goes to other parameters of the same structure: gradients are taken there from now."""
+
+
+class ModelGradients(Gradients):
+    """The rows of a Model's own Jacobian."""
+
+    def __init__(self, model: Model, params: Array):
+        self.model, self.outputs, self.times = model, 1, 1
+        self.held = self.fixed = params.nbytes
+        self.move(params)
+
+    def work(self, size: int) -> int:
+        return 0
+
+    def block(self, x: Any, size: int) -> Factors:
+        return Factors([self.model.jacobian(self.params, x)[:, None, :]], [])
+
+    def values(self, x: Any) -> Array:
+        return self.model.predict(self.params, x)[:, None]
+
+    def move(self, params: Any) -> None:
+        self.params = finite_array("Gradients", "params", params, ndim=1)
+
+
+class Blocks(NamedTuple):
+    """The samples in one block, and how many of the first inputs are held at a time."""
+
+    size: int
+    held: int
+
+
+def blocked_kernel(
+    who: str, gradients: Gradients, x: Any, x2: Any | None, full: bool, memory: float
+) -> Array:
+    """K (N, N2), the mean over the outputs, or with `full` K (N, C, N2, C) of all pairs of them."""
+    columns = x if x2 is None else x2
+    kept = gradients.outputs if full else 1
+    blocks = plan(who, gradients, len(x), len(columns), kept, memory)
+    found = np.zeros((len(x), kept, len(columns), kept))
+    for rows, others, part in _parts(gradients, x, x2, blocks, full):
+        _require_finite(who, part, rows, others)
+        found[rows, :, others] = part
+        if x2 is None:
+            found[others, :, rows] = part.transpose(2, 3, 0, 1)
+    if not full:
+        found /= gradients.outputs
+    return found if full else found[:, 0, :, 0]
+
+
+def plan(
+    who: str, gradients: Gradients, rows: int, columns: int, kept: int, memory: float
+) -> Blocks:
+    """The blocks that `memory` bytes allow; the error says how many would be enough."""
+    result = 8 * rows * columns * kept**2
+    free = ROOM * memory - gradients.fixed - result
+    size = int(max(1, min(max(rows, columns), LARGEST, free // (6 * gradients.held))))
+    while sum(needs := _needs(gradients, size, kept)) > free:
+        if size == 1:
+            enough = math.ceil((gradients.fixed + result + sum(needs)) / ROOM)
+            raise ValueError(
+                f"{who}: memory={memory:.3g} bytes are too few: the kernel takes {result:.3g}, the "
+                f"parameters {gradients.fixed:.3g} and the least block {sum(needs):.3g}; "
+                f"memory={enough} is enough"
+            )
+        size = int(max(1, min(size // 2, size * free / sum(needs))))
+    return Blocks(size, int(min(rows, size * ((free - needs[0]) // needs[1]))))
+
+
+def _needs(gradients: Gradients, size: int, kept: int) -> tuple[int, int]:
+    """Bytes to get one block, and of every block held and multiplied with it."""
+    tile = 40 * (size * gradients.times * kept) ** 2  # sums, parts and products of two blocks
+    held = size * gradients.held
+    return held + gradients.work(size), held + tile
+
+
+def _parts(
+    gradients: Gradients, x: Any, x2: Any | None, blocks: Blocks, full: bool
+) -> Iterator[tuple[slice, slice, Array]]:
+    """Every part of the kernel with its place; of a symmetric one only what is above others."""
+    columns = x if x2 is None else x2
+    for first in range(0, len(x), blocks.held):
+        group = slice(first, min(first + blocks.held, len(x)))
+        left = _joined(gradients, x[group], blocks.size)
+        for at in range(0 if x2 is not None else first, len(columns), blocks.size):
+            other = slice(at, min(at + blocks.size, len(columns)))
+            if x2 is None and other.stop <= group.stop:  # among those held
+                near, far = slice(0, other.stop - first), slice(at - first, other.stop - first)
+                part = product(_cut(left, near), _cut(left, far), full)
+                _symmetrize(part[far])
+                yield slice(first, other.stop), other, part
+            else:
+                right = gradients.block(columns[other], blocks.size)
+                yield group, other, product(left, right, full)
+                del right
+        del left
+
+
+def _joined(gradients: Gradients, x: Any, size: int) -> Factors:
+    """The gradients of all samples `x`, got in blocks and written into arrays made once."""
+    whole = None
+    for at in range(0, len(x), size):
+        part = gradients.block(x[at : at + size], size)
+        if len(x) <= size:
+            return part
+        whole = whole or _changed(part, lambda a: np.empty((len(x), *a.shape[1:]), a.dtype))
+        for into, array in zip(_arrays(whole), _arrays(part), strict=True):
+            into[at : at + size] = array
+        del part, array  # before the next ones are made
+    assert whole is not None
+    return whole
+
+
+def _arrays(found: Factors) -> list[Any]:
+    return [*found.rows, *(array for layer in found.layers for array in layer)]
+
+
+def _changed(found: Factors, change: Callable[[Any], Any]) -> Factors:
+    layers = [(change(h), change(slopes)) for h, slopes in found.layers]
+    return Factors([change(row) for row in found.rows], layers)
+
+
+def _cut(found: Factors, samples: slice) -> Factors:
+    return _changed(found, lambda array: array[samples])
+
+
+def _symmetrize(part: Array) -> None:
+    """Makes K(x, x) of one block symmetric to the last bit."""
+    part += part.transpose(2, 3, 0, 1).copy()
+    part /= 2
+
+
+def product(left: Factors, right: Factors, full: bool) -> Array:
+    """<grad f_c(x_n), grad f_d(x_m)> as (n, c, m, d), or its trace over c = d as (n, 1, m, 1)."""
+    found = np.zeros((1, 1, 1, 1))
+    for a, b in zip(left.rows, right.rows, strict=True):
+        shape = (len(a), a.shape[1] if full else 1, len(b), b.shape[1] if full else 1)
+        found = found + _gram(a, b, 2 if full else 1).reshape(shape)
+    for (h, slopes), (h2, slopes2) in zip(left.layers, right.layers, strict=True):
+        n, t, c, _ = slopes.shape
+        m, s = h2.shape[:2]
+        kept = c if full else 1
+        met = _gram(h, h2, 2).reshape(n, t, 1, m, s, 1)
+        turned = _gram(slopes, slopes2, 3 if full else 2).reshape(n, t, kept, m, s, kept)
+        turned *= met
+        found = found + turned.sum(axis=(1, 4))
+    return found
+
+
+def _gram(a: Any, b: Any, lead: int) -> Array:
+    """a b^T in float64, with the first `lead` axes as rows and all others as columns."""
+    left = a.reshape(math.prod(a.shape[:lead]), -1)
+    right = b.reshape(math.prod(b.shape[:lead]), -1)
+    found = np.zeros((len(left), len(right)))
+    for at in range(0, left.shape[1], COLUMNS):
+        found += left[:, at : at + COLUMNS] @ right[:, at : at + COLUMNS].T
+    return found
+
+
+def blocked_lengths(
+    gradients: Gradients, start: Any, end: Any, x: Any, size: int
+) -> tuple[float, float, float]:
+    """(|F0|, |F1|, |F0 - F1|) of the whole gradients at `start` and at `end`, over all samples."""
+    squares = np.zeros(3)
+    for at in range(0, len(x), size):
+        gradients.move(start)
+        before = gradients.block(x[at : at + size], size)
+        gradients.move(end)
+        after = gradients.block(x[at : at + size], size)
+        for olds, news in zip(before.rows, after.rows, strict=True):
+            for old, new in zip(olds, news, strict=True):
+                a, b = old.astype(np.float64), new.astype(np.float64)
+                squares += np.sum(a**2), np.sum(b**2), np.sum((a - b) ** 2)
+        del before, after, olds, news
+    first, second, apart = np.sqrt(squares)
+    return float(first), float(second), float(apart)
+
+
+def _require_finite(who: str, part: Array, rows: slice, others: slice) -> None:
+    if np.isfinite(part).all():
+        return
+    n, _, m, _ = np.argwhere(~np.isfinite(part))[0]
+    text = (
+        f"the kernel of samples {rows.start + n} and {others.start + m} is not finite; the "
+        "gradient of one of them overflows (precision='double' reaches further) or is undefined"
+    )
+    raise NumericalError(who, Outcome(Kind.DIVERGED, text))

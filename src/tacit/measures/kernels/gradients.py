@@ -1,0 +1,227 @@
+"""Gradients of any JAX function with a pytree of parameters, compiled for blocks of samples."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array, one_of
+from tacit.measures.kernels.blocks import LARGEST, Gradients
+from tacit.measures.kernels.compiled import CompiledFunction, compiled
+from tacit.measures.kernels.factors import Factors
+from tacit.precision import double_precision
+
+PRECISIONS = ("double", "single")
+ALONE = 1e-3  # the outputs of a row alone and in company differ by less than this share of them
+
+
+def nudge(shape: tuple[int, ...]) -> Array:
+    """Factors near 1, all different: a symmetric start times them is not symmetric any more."""
+    return 1 + 0.01 * np.sin(1 + np.arange(math.prod(shape))).reshape(shape)
+
+
+class FunctionGradients(Gradients):
+    """Gradients of f(params, x) in all floating-point arrays among the leaves of `params`.
+
+    `outputs` is None for a function with one output, the index of one of several, or "mean" or
+    "full" for all of them; `factored=False` keeps every gradient whole. Leaves that are no
+    floating-point arrays are handed to f as they are. Other parameters of the same structure, after
+    `move` or in a new instance, need no compiling again.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        function: Callable[[Any, Any], Any],
+        params: Any,
+        x: Any,
+        *,
+        outputs: str | int | None = None,
+        precision: str | None = None,
+        factored: bool = True,
+    ):
+        import jax
+
+        self.who, self.function, self.asked = who, function, outputs
+        leaves, tree = jax.tree.flatten(params)
+        self.tree: Any = tree
+        self.learned = [i for i, leaf in enumerate(leaves) if _is_learned(who, leaf)]
+        if not self.learned:
+            raise ValueError(f"{who}: params hold no floating-point array to differentiate in")
+        self.double = _is_double([leaves[i] for i in self.learned], precision, who)
+        self.factored = factored
+        self.move(params)
+        self.compiled = self._compiled(x)
+        with self._speaking():
+            self._check_rows(x)
+            self._differentiate(x)
+
+    def move(self, params: Any) -> None:
+        """From now on the gradients are those at `params`."""
+        import jax
+
+        leaves, tree = jax.tree.flatten(params)
+        if tree != self.tree:
+            raise ValueError(f"{self.who}: params have another structure than before: {tree}")
+        old = getattr(self, "leaves", leaves)
+        if any(a is not b and a != b for a, b in zip(old, leaves, strict=True) if not _is_array(b)):
+            raise ValueError(f"{self.who}: leaves of params that are no arrays have changed")
+        self.leaves = leaves
+        self.places = [i for i, leaf in enumerate(leaves) if _is_array(leaf)]
+        self.arrays = [self._cast(i, leaves[i]) for i in self.places]
+        shapes = [array.shape for array in self.arrays]
+        if getattr(self, "shapes", shapes) != shapes:
+            raise ValueError(f"{self.who}: params have other shapes than before: {shapes}")
+        self.shapes = shapes
+        self.fixed = sum(array.nbytes for array in self.arrays)
+
+    def work(self, size: int) -> int:
+        with self._speaking():
+            told = self.compiled.block(self.arrays, size).memory_analysis()
+        # some backends do not tell; XLA's rearranging copies are at most as large as the result
+        return size * self.held if told is None else int(told.temp_size_in_bytes)
+
+    def block(self, x: Any, size: int) -> Factors:
+        import jax
+
+        short = size - len(x)
+        padded = np.concatenate([x, np.repeat(x[-1:], short, axis=0)]) if short else x
+        with self._speaking():
+            found = self.compiled.block(self.arrays, size)(self.arrays, self._inputs(padded))
+            return jax.tree.map(lambda array: np.asarray(array)[: len(x)], found)
+
+    def values(self, x: Any) -> Array:
+        parts = []
+        with self._speaking():
+            for at in range(0, len(x), LARGEST):
+                part = self._inputs(x[at : at + LARGEST])
+                found = np.asarray(self.compiled.run(self.arrays, part), dtype=np.float64)
+                parts.append(found.reshape(len(part), -1))
+        whole = np.concatenate(parts)
+        return whole[:, [self.asked]] if isinstance(self.asked, int) else whole
+
+    def _compiled(self, x: Any) -> CompiledFunction:
+        """Shared by all gradients of the function with these shapes and these constant leaves."""
+        fixed = [None if i in self.places else leaf for i, leaf in enumerate(self.leaves)]
+        kinds = tuple((array.shape, str(array.dtype)) for array in self.arrays)
+        sample = (x.shape[1:], str(x.dtype))
+        choice = (self.asked, self.factored, self.double)
+        return compiled(
+            self.function,
+            (self.tree, tuple(fixed), tuple(self.learned), kinds, sample, choice),
+            lambda: CompiledFunction(self.function, self.tree, fixed, self.places),
+        )
+
+    def _differentiate(self, x: Any) -> None:
+        """Makes the gradients of one sample known: their outputs, bytes and uses of a layer."""
+        import jax
+
+        known = self.compiled
+        if not hasattr(known, "gradients"):
+            sample = jax.ShapeDtypeStruct(x.shape[1:], self._inputs(x[:1]).dtype)
+            known.differentiate(self.arrays, self.learned, sample, self.asked, self.factored)
+        self.outputs, self.held, self.times = known.count, known.held, known.times
+
+    def _check_rows(self, x: Any) -> None:
+        """Each row has its own outputs, and they do not depend on the other rows."""
+        import jax
+
+        if len(x) not in self.compiled.rows:
+            many = jax.ShapeDtypeStruct(x.shape, x.dtype)
+            found = jax.eval_shape(self.compiled.outputs, self.arrays, many)
+            check_outputs(self.who, found, len(x), self.asked)
+            self.compiled.rows.add(len(x))
+        if len(x) < 2:
+            return
+        # an unbiased start has outputs of zero, to which rounding cannot be compared
+        moved = [self._nudged(*pair) for pair in zip(self.places, self.arrays, strict=True)]
+        found = self.compiled.pair(moved, self._inputs(x[[0, -1]]))
+        together, alone = (np.asarray(part, dtype=np.float64).reshape(-1) for part in found)
+        apart = np.abs(together - alone).max()
+        if np.isfinite(together).all() and not apart <= ALONE * np.abs(together).max():
+            raise ValueError(
+                f"{self.who}: the outputs of a row of x must not depend on the other rows (batch "
+                f"normalization or dropout in training mode?), but they differ by {apart:.3g}"
+            )
+
+    def _nudged(self, place: int, array: Any) -> Any:
+        return array * nudge(array.shape).astype(array.dtype) if place in self.learned else array
+
+    def _cast(self, place: int, leaf: Any) -> Any:
+        if place not in self.learned:
+            return leaf if hasattr(leaf, "nbytes") else np.asarray(leaf)
+        found = np.asarray(leaf, dtype=self._dtype)
+        if not np.isfinite(found).all():
+            raise ValueError(f"{self.who}: params must be finite in {self._dtype}")
+        return found
+
+    def _inputs(self, x: Any) -> Any:
+        """Numbers in the precision of the gradients; integers, such as tokens, as they are."""
+        return x.astype(self._dtype, copy=False) if x.dtype.kind == "f" else x
+
+    @property
+    def _dtype(self) -> str:
+        return "float64" if self.double else "float32"
+
+    @contextlib.contextmanager
+    def _speaking(self) -> Iterator[None]:
+        """JAX in the chosen precision; a function that it cannot trace is told so."""
+        import jax
+
+        with double_precision() if self.double else contextlib.nullcontext():
+            try:
+                yield
+            except jax.errors.JAXTypeError as reason:
+                first = str(reason).splitlines()[0]
+                raise ValueError(
+                    f"{self.who}: f(params, x) must be written with jax.numpy: {first}"
+                ) from None
+
+
+def check_outputs(who: str, found: Any, rows: int, asked: str | int | None) -> None:
+    """Complains unless `found` has one number per row, or several and some are asked for."""
+    shape = getattr(found, "shape", None)
+    if shape is None or not _floats(found.dtype):
+        raise ValueError(f"{who}: f(params, x) must return real numbers per row of x, got {found}")
+    if (
+        len(shape) not in (1, 2)
+        or shape[0] != rows
+        or (asked is None and shape[1:] not in ((), (1,)))
+    ):
+        raise ValueError(
+            f"{who}: f(params, x) must return one number per row of x, got shape {shape} for "
+            f"{rows} rows; several outputs on a second axis need outputs='mean', 'full' or an index"
+        )
+    count = shape[1] if len(shape) == 2 else 1
+    if isinstance(asked, int) and not 0 <= asked < count:
+        raise ValueError(f"{who}: outputs must be below {count}, the number of them, got {asked}")
+
+
+def _is_array(leaf: Any) -> bool:
+    return hasattr(leaf, "dtype") or isinstance(leaf, float | int)
+
+
+def _floats(dtype: Any) -> bool:
+    import jax.numpy as jnp
+
+    return bool(jnp.issubdtype(dtype, jnp.floating))
+
+
+def _is_learned(who: str, leaf: Any) -> bool:
+    if not _is_array(leaf):
+        return False
+    kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype
+    if getattr(kind, "kind", "") == "c":
+        raise ValueError(f"{who}: params must be real, got an array of {kind}")
+    return _floats(kind)
+
+
+def _is_double(learned: list[Any], precision: str | None, who: str) -> bool:
+    """Double where asked, or where some parameter has float64 (as a Python float has)."""
+    if precision is not None:
+        return one_of(who, "precision", precision, PRECISIONS) == "double"
+    return any(np.dtype(getattr(leaf, "dtype", float)) == np.float64 for leaf in learned)

@@ -1,0 +1,367 @@
+"""What a frozen tangent kernel selects: the kernel SVM and the kernel interpolant of a start."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, classification_data, finite_array, one_of, regression_data
+from tacit.measures.kernels.features import Tangent, tangent
+from tacit.models.model import Model, Separable
+from tacit.records import Kind, NumericalError, Outcome, Record
+from tacit.regularizers.norms import L2
+from tacit.solvers.margins.certificate import dual_misfit
+from tacit.solvers.max_margin import max_margin
+from tacit.solvers.separation import TOO_CLOSE
+from tacit.threads import one_blas_thread
+
+ROUTES = ("auto", "features", "kernel")
+HELD = 10**7  # features held at most before only their kernel is
+FITS = 1e-9  # a misfit up to here, relative to the largest target, is none
+ROUNDING = 1e-13  # nor is one of this size relative to |F(x_n)| |h|
+FLAT = 1e-13  # cosines with the separating direction below this are rounding
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class KernelMachine(Record):
+    """A displacement of the parameters, h = sum_n dual_n F(x_n), with its certificate.
+
+    F(x) = exp(-log_unit) grad f(start, x) are the tangent features.
+
+    Attributes
+    ----------
+    kind
+        "interpolant" or "svm".
+    dual
+        One number per sample.
+    displacement
+        h itself.
+    norm
+        |h|, the RKHS norm.
+    margin
+        The least y_n f(x_n) over `norm`, None for an interpolant.
+    predictor
+        beta where the model has a linear one, else None.
+    residual
+        The worst margin below 1, or the worst misfit relative to the largest target.
+    kkt
+        The worst of the other optimality conditions, each relative.
+    log_unit
+        0 unless the squares of the features are beyond float64.
+    outcome
+        How the computation ended, in a sentence.
+    tangent
+        The tangent features.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> machine = tacit.kernel_svm(tacit.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
+    >>> machine.kind, machine.residual < 1e-9, machine.kkt < 1e-9
+    ('svm', True, True)
+    """
+
+    kind: str
+    dual: Array
+    displacement: Array
+    norm: float
+    margin: float | None
+    predictor: Array | None
+    residual: float
+    kkt: float
+    log_unit: float
+    outcome: Outcome
+    tangent: Tangent = dataclasses.field(repr=False)
+
+    @property
+    def log_norm(self) -> float:
+        """log of the norm for the features grad f themselves, whatever their unit."""
+        return (math.log(self.norm) if self.norm > 0 else -math.inf) - self.log_unit
+
+    def predict(self, X: ArrayLike) -> Array:
+        """<F(x), h> for every row of `X`, plus the output at the start for an interpolant."""
+        X = finite_array("KernelMachine", "X", X, ndim=2)
+        moved = self.tangent.push(X, self.displacement)
+        return moved if self.kind == "svm" else moved + self.tangent.output("KernelMachine", X)
+
+
+class Frame(NamedTuple):
+    """Features as rows `left * sizes` in a few orthonormal coordinates, `right` their axes."""
+
+    left: Array
+    sizes: Array
+    right: Array | None
+
+
+def kernel_interpolant(
+    model: Model,
+    X: ArrayLike,
+    y: ArrayLike,
+    start: ArrayLike | None = None,
+    *,
+    route: str = "auto",
+    throw: bool = True,
+) -> KernelMachine:
+    """The shortest displacement h with f(start, x_n) + <grad f(start, x_n), h> = y_n.
+
+    It is where the flow of the model linearised at its start ends. Data that cannot be fitted
+    are fitted in the least-squares sense, and the outcome says so.
+
+    Parameters
+    ----------
+    model
+        The model.
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    start
+        The parameters to linearise at; by default the start of the model.
+    route
+        "features" solves with the tangent features, "kernel" with their kernel, "auto" takes
+        the one that fits the sizes.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    KernelMachine
+        The displacement with its certificate.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> machine = tacit.kernel_interpolant(tacit.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [2.0])
+    >>> machine.predictor.round(4), machine.outcome.ok
+    (array([0.4, 0.8]), True)
+    """
+    who = "kernel_interpolant"
+    X, y = regression_data(who, X, y)
+    with one_blas_thread():
+        at = tangent(who, model, X, None if start is None else np.asarray(start))
+        goal = y - at.output(who, X)
+        frame = _frame(at, X, _route(who, at, X, route), np.ones(len(X)))
+        machine = _interpolant(at, X, y, goal, frame, *_least_squares(at, X, goal, frame))
+    return _returned(who, machine, throw)
+
+
+def kernel_svm(
+    model: Model,
+    X: ArrayLike,
+    y: ArrayLike,
+    start: ArrayLike | None = None,
+    *,
+    route: str = "auto",
+    throw: bool = True,
+) -> KernelMachine:
+    """The shortest displacement h with y_n <grad f(start, x_n), h> >= 1: L's kernel SVM.
+
+    The output at the start is left out: it is zero under the assumptions of L, and without
+    decay a separating direction outgrows it.
+
+    Parameters
+    ----------
+    model
+        The model.
+    X
+        The samples, one row each.
+    y
+        The labels, -1 or +1.
+    start
+        The parameters to linearise at; by default the start of the model.
+    route
+        "features" solves with the tangent features, "kernel" with their kernel, "auto" takes
+        the one that fits the sizes.
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    KernelMachine
+        The displacement with its certificate.
+
+    Raises
+    ------
+    ValueError
+        The features do not separate the labels.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> machine = tacit.kernel_svm(tacit.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [1])
+    >>> machine.predictor.round(4), round(machine.margin * machine.norm, 6)
+    (array([0.2, 0.4]), 1.0)
+    """
+    who = "kernel_svm"
+    X, y = classification_data(who, X, y)
+    with one_blas_thread():
+        at = tangent(who, model, X, None if start is None else np.asarray(start))
+        chosen = _route(who, at, X, route)
+        sizes = _sizes(who, at, X, chosen)
+        frame = _frame(at, X, chosen, sizes)
+        found = _separating(who, at, X, y, frame, sizes)
+        machine = _svm(at, X, y, frame, sizes, *found)
+    return _returned(who, machine, throw)
+
+
+def _route(who: str, at: Tangent, X: Array, route: str) -> str:
+    if one_of(who, "route", route, ROUTES) != "auto":
+        return route
+    width = X.shape[1] if isinstance(at.model, Separable) else len(at.start)
+    return "kernel" if len(X) * width > HELD else "features"
+
+
+def _sizes(who: str, at: Tangent, X: Array, route: str) -> Array:
+    """The lengths of the features, none of them zero."""
+    if route == "kernel":
+        sizes = np.sqrt(np.maximum(np.diag(at.kernel(X)), 0.0))
+    else:
+        sizes = np.linalg.norm(at.rows(X), axis=1)
+    zero = np.flatnonzero(sizes == 0)
+    if zero.size:
+        raise ValueError(
+            f"{who}: the tangent features of sample {zero[0]} are zero, so its margin is zero for "
+            "every displacement; drop that sample"
+        )
+    return sizes
+
+
+def _frame(at: Tangent, X: Array, route: str, sizes: Array) -> Frame:
+    """Features divided by `sizes` in at most as many coordinates as samples, rounding dropped."""
+    if route == "features":
+        rows = at.rows(X) / sizes[:, None]
+        left, values, right = np.linalg.svd(rows, full_matrices=False)
+        kept = values > np.finfo(float).eps * max(rows.shape) * values[0]
+        return Frame(left[:, kept], values[kept], right[kept])
+    squares, left = np.linalg.eigh(at.kernel(X) / sizes / sizes[:, None])
+    kept = squares > np.finfo(float).eps * len(X) * squares[-1]
+    return Frame(left[:, kept], np.sqrt(squares[kept]), None)
+
+
+def _least_squares(at: Tangent, X: Array, goal: Array, frame: Frame) -> tuple[Array, Array]:
+    """(dual, displacement) of the shortest least-squares fit of `goal`."""
+
+    def dual_of(misfit: Array) -> Array:
+        return frame.left @ (frame.left.T @ misfit / frame.sizes**2)
+
+    dual = dual_of(goal)
+    if frame.right is not None:
+        return dual, at.expand((frame.left.T @ goal / frame.sizes) @ frame.right)
+    for _ in range(2):  # what squaring the condition number has cost
+        dual = dual + dual_of(goal - at.push(X, at.pull(X, dual)))
+    return dual, at.pull(X, dual)
+
+
+def _interpolant(
+    at: Tangent, X: Array, y: Array, goal: Array, frame: Frame, dual: Array, move: Array
+) -> KernelMachine:
+    misfit = at.push(X, move) - goal
+    # a huge output at the start costs the digits of the targets
+    residual = float(np.abs(misfit).max() / (max(np.abs(y).max(), np.abs(goal).max()) or 1.0))
+    lengths = np.linalg.norm(frame.left * frame.sizes, axis=1)
+    rounding = ROUNDING * lengths * np.linalg.norm(move)
+    kkt = _apart(at, X, dual, move, lengths)
+    if residual <= FITS or (np.abs(misfit) <= rounding).all():
+        outcome = Outcome(Kind.SOLVED, "fits the data with the shortest displacement")
+    else:  # least squares: the misfit is orthogonal to all features
+        size = float(frame.sizes.max(initial=0.0) * np.linalg.norm(goal)) or 1.0
+        kkt = max(kkt, float(np.linalg.norm(at.pull(X, misfit))) / size)
+        text = f"no displacement fits the data; least squares, relative misfit {residual:.2g}"
+        outcome = Outcome(Kind.SOLVED, text + _advice(frame))
+    if kkt > 1e-8:
+        text = f"the optimality conditions hold only to {kkt:.2g}{_advice(frame)}"
+        outcome = Outcome(Kind.STALLED, text)
+    return _machine("interpolant", at, dual, move, residual, kkt, outcome)
+
+
+def _apart(at: Tangent, X: Array, dual: Array, move: Array, lengths: Array) -> float:
+    """|h - sum_n dual_n F(x_n)| relative to the terms of the sum: duals of close points cancel."""
+    terms = float(np.abs(dual) @ lengths)
+    return float(np.linalg.norm(move - at.pull(X, dual))) / (terms or 1.0)
+
+
+def _advice(frame: Frame) -> str:
+    """What else can be tried where a kernel has lost directions of the features."""
+    if frame.right is not None or len(frame.sizes) == len(frame.left):
+        return ""
+    return " (some features differ by less than their kernel shows; route='features' sees them)"
+
+
+def _separating(
+    who: str, at: Tangent, X: Array, y: Array, frame: Frame, sizes: Array
+) -> tuple[Array, Array, Outcome]:
+    """(dual, displacement, outcome) of the l2 max margin in the coordinates of `frame`."""
+    rows = (frame.left * frame.sizes) * sizes[:, None]
+    try:
+        found = max_margin(rows, y, L2(), throw=False)
+    except ValueError:
+        raise _inseparable(who) from None
+    except NumericalError as reason:
+        raise NumericalError(who, reason.outcome) from None
+    if found.outcome.sentence.startswith(TOO_CLOSE):  # features have the rounding of their model
+        raise _inseparable(who)
+    if found.outcome.ok:
+        cosines = y * (rows @ found.beta) / (sizes * np.linalg.norm(found.beta))
+        if cosines.min() < FLAT:
+            raise _inseparable(who)
+    dual = found.dual * y / 2  # L2() is |beta|^2: its gradient 2 beta is the sum of y_n dual_n x_n
+    if frame.right is not None:
+        return dual, at.expand(found.beta @ frame.right), found.outcome
+    return dual, at.pull(X, dual), found.outcome
+
+
+def _inseparable(who: str) -> ValueError:
+    return ValueError(
+        f"{who}: the tangent features of this start do not separate the labels; drop or relabel a "
+        "point, take a wider model, or fit the labels as targets with kernel_interpolant()"
+    )
+
+
+def _svm(
+    at: Tangent,
+    X: Array,
+    y: Array,
+    frame: Frame,
+    sizes: Array,
+    dual: Array,
+    move: Array,
+    outcome: Outcome,
+) -> KernelMachine:
+    margins = y * at.push(X, move)
+    residual = float(np.maximum(1 - margins, 0.0).max())
+    kkt = max(_apart(at, X, dual, move, sizes), dual_misfit(dual * y, margins))
+    if outcome.ok and max(residual, kkt) > 1e-8:
+        text = f"violation {residual:.2g} and KKT residual {kkt:.2g} are not small{_advice(frame)}"
+        outcome = Outcome(Kind.STALLED, text)
+    return _machine("svm", at, dual, move, residual, kkt, outcome, float(margins.min()))
+
+
+def _machine(
+    kind: str,
+    at: Tangent,
+    dual: Array,
+    move: Array,
+    residual: float,
+    kkt: float,
+    outcome: Outcome,
+    least: float | None = None,
+) -> KernelMachine:
+    norm, beta = float(np.linalg.norm(move)), None
+    if isinstance(at.model, Separable):
+        beta = at.tilt(move)
+        if kind == "interpolant":
+            beta = beta + at.constant("kernel_interpolant")
+    margin = None if least is None else least / norm
+    return KernelMachine(
+        kind, dual, move, norm, margin, beta, residual, kkt, at.log_unit, outcome, at
+    )
+
+
+def _returned(who: str, machine: KernelMachine, throw: bool) -> KernelMachine:
+    if throw and not machine.outcome.ok:
+        raise NumericalError(who, machine.outcome)
+    return machine

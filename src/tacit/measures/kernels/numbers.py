@@ -1,0 +1,142 @@
+"""Numbers read off a kernel matrix, in NumPy alone: alignment with labels, effective rank."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array
+
+SYMMETRIC = 1e-4  # asymmetry and negative eigenvalues up to this share of the largest are rounding
+EMPTY = 1e-13  # what centring leaves below this share is rounding
+
+
+def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centred: bool = False) -> float:
+    """Cosine between the kernel K and that of the labels, y y^T, as matrices.
+
+    Parameters
+    ----------
+    K
+        A kernel.
+    y
+        One number per sample, or a row of them (such as one-hot classes).
+    centred
+        The mean over the samples is taken out of the features and of the labels first: then a
+        constant offset of the kernel does not count, nor do unequal sizes of the classes.
+
+    Returns
+    -------
+    float
+        The cosine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> round(tacit.kernel_alignment(np.eye(2), [1.0, -1.0]), 4)
+    0.7071
+    """
+    who = "kernel_alignment"
+    kernel, labels = _kernel(who, K), _labels(who, y)
+    if len(labels) != len(kernel):
+        raise ValueError(
+            f"{who}: K has {len(kernel)} samples but y has {len(labels)}; they must match"
+        )
+    if centred:
+        kernel, labels = _centred(who, kernel), _without_mean(who, labels)
+    if not labels.any():
+        raise ValueError(f"{who}: y must not be zero, the kernel of such labels has no direction")
+    # <K, Y Y^T> = <Y, K Y> and |Y Y^T| = |Y^T Y|: no second matrix of samples is needed
+    along = float(np.sum(labels * (kernel @ labels)))
+    return along / float(np.linalg.norm(kernel) * np.linalg.norm(labels.T @ labels))
+
+
+def effective_rank(K: ArrayLike) -> float:
+    """exp of the entropy of the eigenvalues of K as shares of their sum: from 1 to its size.
+
+    Parameters
+    ----------
+    K
+        A kernel, positive semidefinite.
+
+    Returns
+    -------
+    float
+        The rank.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> round(tacit.effective_rank(np.eye(3)), 6)
+    3.0
+    """
+    values = np.linalg.eigvalsh(_kernel("effective_rank", K))
+    if values[0] < -SYMMETRIC * values[-1]:
+        raise ValueError(
+            f"effective_rank: K must be positive semidefinite, got the eigenvalue {values[0]:.3g} "
+            f"beside the largest {values[-1]:.3g} (of K scaled to entries of at most 1)"
+        )
+    shares = values[values > 0] / values[values > 0].sum()
+    return float(np.exp(-np.sum(shares * np.log(shares))))
+
+
+def participation_ratio(K: ArrayLike) -> float:
+    """trace(K)^2 / |K|^2, the number of equal eigenvalues with this spread: from 1 to its size.
+
+    It weighs large eigenvalues more than `effective_rank` and is never above it.
+
+    Parameters
+    ----------
+    K
+        A kernel, positive semidefinite.
+
+    Returns
+    -------
+    float
+        The ratio.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> round(tacit.participation_ratio(np.diag([1.0, 1.0, 0.0])), 6)
+    2.0
+    """
+    kernel = _kernel("participation_ratio", K)
+    return float(np.trace(kernel) ** 2 / np.sum(kernel**2))
+
+
+def _kernel(who: str, K: ArrayLike) -> Array:
+    """K symmetrized, with entries of at most one: no measure depends on its scale."""
+    kernel = finite_array(who, "K", K, ndim=2)
+    if kernel.shape[0] != kernel.shape[1]:
+        raise ValueError(f"{who}: K must be square, got shape {kernel.shape}")
+    size = np.abs(kernel).max()
+    if size == 0:
+        raise ValueError(f"{who}: K must not be zero")
+    kernel = kernel / size
+    if np.abs(kernel - kernel.T).max() > SYMMETRIC:
+        raise ValueError(f"{who}: K must be symmetric, the kernel of one set of samples")
+    return (kernel + kernel.T) / 2
+
+
+def _labels(who: str, y: ArrayLike) -> Array:
+    labels = finite_array(who, "y", y, ndim=1 if np.ndim(y) < 2 else 2)
+    return labels.reshape(len(labels), -1) / (np.abs(labels).max() or 1.0)
+
+
+def _without_mean(who: str, labels: Array) -> Array:
+    left = labels - labels.mean(axis=0)
+    if np.abs(left).max() < EMPTY:
+        raise ValueError(f"{who}: y must not be constant, centring leaves nothing of it")
+    return left
+
+
+def _centred(who: str, kernel: Array) -> Array:
+    """H K H with H = I - 1 1^T / N, the kernel of the features without their mean."""
+    rows = kernel - kernel.mean(axis=0)
+    left = rows - rows.mean(axis=1, keepdims=True)
+    if np.abs(left).max() < EMPTY:
+        raise ValueError(f"{who}: K must not be constant, centring leaves nothing of it")
+    return left

@@ -1,0 +1,185 @@
+"""Tangent kernels (W section 3): of any model, how far one moved, where a frozen one leads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, positive, regression_data
+from tacit.measures.kernels.arguments import MEMORY, alike, arguments, gradients_of, samples
+from tacit.measures.kernels.blocks import blocked_kernel, blocked_lengths, plan
+from tacit.measures.kernels.machines import kernel_interpolant
+from tacit.models.model import Model, Separable
+from tacit.models.tangent import gradient_distance, kernel_distance
+from tacit.records import Kind, NumericalError, Outcome
+
+__all__ = [
+    "gradient_distance",
+    "gradient_turn",
+    "kernel_distance",
+    "kernel_predictor",
+    "tangent_kernel",
+]
+
+
+def tangent_kernel(
+    model: Model | Callable[[Any, Any], Any],
+    parameters: Any = None,
+    x: ArrayLike | None = None,
+    x2: ArrayLike | None = None,
+    *,
+    outputs: str | int | None = None,
+    memory: float = MEMORY,
+    precision: str | None = None,
+) -> Array:
+    """K(x, x2) = <grad_w f(w, x), grad_w f(w, x2)> at w = `parameters`, one row per sample of `x`.
+
+    Parameters
+    ----------
+    model
+        A Model with flat parameters, or any JAX function f(parameters, x) with a pytree of
+        parameters whose rows of `x` do not influence one another. A torch.nn.Module is looked
+        at in eval mode, at its own parameters: tangent_kernel(module, x) or
+        tangent_kernel(module, x, x2); a mapping of their names to others may stand before `x`.
+    parameters
+        The parameters.
+    x
+        The samples.
+    x2
+        Other samples, `x` itself by default.
+    outputs
+        For a function that returns C numbers per row: "mean" is (1/C) sum_c <grad f_c(x), grad
+        f_c(x2)>, an index one of these c alone, and "full" all pairs of outputs, in an array
+        (N, C, N2, C).
+    memory
+        The bytes that the kernel and all that it is made from may take (see
+        `tacit.measures.kernels.blocks`).
+    precision
+        "single" or "double", by default that of the parameters; the kernel is summed in float64
+        either way.
+
+    Returns
+    -------
+    array
+        The kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> def f(w, x):
+    ...     return x @ w**2
+    >>> tacit.tangent_kernel(f, np.array([1.0, 2.0]), np.eye(2)).round(4)
+    array([[ 4.,  0.],
+           [ 0., 16.]])
+    """
+    who = "tangent_kernel"
+    memory = positive(who, "memory", memory)
+    model, parameters, x, x2 = arguments(who, precision, model, parameters, x, x2)
+    rows = samples(who, "x", x, model)
+    others = None if x2 is None else alike(who, rows, samples(who, "x2", x2, model))
+    gradients = gradients_of(who, model, parameters, rows, outputs, precision)
+    return blocked_kernel(who, gradients, rows, others, outputs == "full", memory)
+
+
+def gradient_turn(
+    model: Model | Callable[[Any, Any], Any],
+    start: Any,
+    end: Any,
+    x: ArrayLike,
+    *,
+    outputs: str | int | None = None,
+    memory: float = MEMORY,
+    precision: str | None = None,
+) -> float:
+    """`gradient_distance` of grad f(start, x) and grad f(end, x), without holding all of either.
+
+    Samples, outputs and parameters all count.
+
+    Parameters
+    ----------
+    model
+        As in `tangent_kernel`.
+    start
+        The parameters at the start. Of a torch module, a mapping of names to arrays, such as a
+        copy of its state_dict.
+    end
+        The parameters at the end, in the same form.
+    x
+        The samples.
+    outputs
+        As in `tangent_kernel`.
+    memory
+        The bytes that the kernel and all that it is made from may take.
+    precision
+        As in `tangent_kernel`.
+
+    Returns
+    -------
+    float
+        The distance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> def f(w, x):
+    ...     return x @ w**2
+    >>> round(tacit.gradient_turn(f, np.array([1.0, 1.0]), np.array([1.0, 0.0]), np.eye(2)), 4)
+    0.2929
+    """
+    who = "gradient_turn"
+    memory = positive(who, "memory", memory)
+    model, start, x = arguments(who, precision, model, start, x)
+    rows = samples(who, "x", x, model)
+    gradients = gradients_of(who, model, start, rows, outputs, precision, factored=False)
+    spare = memory - 8 * gradients.held  # four copies of one sample in float64
+    size = plan(who, gradients, len(rows), 1, 1, spare).size
+    first, second, apart = blocked_lengths(gradients, start, end, rows, size)
+    if not np.isfinite(first + second) or first * second == 0:
+        kind = "zero" if first * second == 0 else "not finite"
+        text = f"the gradients are {kind}, so their direction is undefined; take other parameters"
+        raise NumericalError(who, Outcome(Kind.DIVERGED, text))
+    # 2 |a| |b| (1 - cos) = |a - b|^2 - (|a| - |b|)^2, which keeps the digits of small angles
+    found = (apart**2 - (first - second) ** 2) / (2 * first * second)
+    return float(min(max(found, 0.0), 2.0))
+
+
+def kernel_predictor(model: Separable, X: ArrayLike, y: ArrayLike) -> Array:
+    """The beta that fits X beta = y nearest to the start in the RKHS norm of the start's kernel.
+
+    It is where the flow of the model linearised at its start ends. Data that no beta fits are
+    fitted in the least-squares sense.
+
+    Parameters
+    ----------
+    model
+        A model with a separable linear predictor, such as DiagonalNet.
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+
+    Returns
+    -------
+    array
+        The predictor.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.kernel_predictor(tacit.DiagonalNet(alpha=1.0), [[1.0, 2.0]], [2.0]).round(4)
+    array([0.4, 0.8])
+    """
+    X, y = regression_data("kernel_predictor", X, y)
+    if not isinstance(model, Separable):
+        raise ValueError(
+            "kernel_predictor: the model must have a linear predictor with separate coordinates, "
+            f"such as DiagonalNet, got {type(model).__name__}"
+        )
+    beta = kernel_interpolant(model, X, y).predictor
+    assert beta is not None
+    return beta

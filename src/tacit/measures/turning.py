@@ -1,0 +1,199 @@
+"""The minimisers of Q from the kernel regime down: how a predictor turns while its start decays.
+
+Slow weight decay takes a flow through the minimisers of Q at smaller and smaller scales: at the
+time t its predictor is the one that the flow without decay selects from the decayed start
+e^(-rate t) theta0. How it turns, from the least l2 norm (Frobenius norm) of the kernel regime to
+the least l1 norm (nuclear norm) of the rich limit, is then a property of the data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.measures.directions import angle
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.factorization import DifferenceFactorization
+from tacit.problems.classification import Classification
+from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
+from tacit.problems.regression import Regression
+from tacit.records import Outcome
+from tacit.regularizers.q import Q
+from tacit.solvers.constraints import reduce
+from tacit.solvers.continuation import Failed, Walker
+from tacit.solvers.margins.active_set import Unbounded
+from tacit.solvers.margins.rows import scaled_rows
+from tacit.solvers.margins.walk import MarginWalk
+from tacit.solvers.matrices.law import law_of
+from tacit.solvers.matrices.measurements import measurements
+from tacit.solvers.matrices.newton import corrected
+from tacit.solvers.matrices.path import descend
+from tacit.threads import one_blas_thread
+
+Problem = Regression | Classification | MatrixProblem
+Measure = Callable[[Array], float]
+
+PART = 0.25  # of the fastest turning: what is slower does not belong to the transition
+STRIDE = 0.5  # between two scales, in log alpha
+BEFORE = 1.0  # of log alpha, before |s| = 0.3, where Q begins to differ from a square
+HORIZON = 10.0  # of log alpha: how far the minimisers are followed at most
+LEAST = 1.0  # degrees: a predictor that turns by less in all stays where it is
+PASSED = (0.1, 0.5, 0.9)  # of a change: its begin, its middle and its end
+
+
+@dataclasses.dataclass(frozen=True)
+class Minimisers:
+    """What is known of the minimisers at decreasing `log_alphas`.
+
+    `log_sizes` are logarithms of the squared norm of the smallest parameters that give each
+    predictor, `turned` the degrees between neighbours, and `values` those of the measure.
+    """
+
+    log_alphas: Array
+    log_sizes: Array
+    turned: Array
+    values: Array
+
+    def passage(self, z: Array) -> tuple[float, float, float]:
+        """When a tenth, half and nine tenths of the change of `values` are done."""
+        fine, value = _fine(z, self.values)
+        done = (value - value[0]) / (value[-1] - value[0])
+        last = len(done) - 1 - int(np.argmax(done[::-1] < PASSED[1]))  # below half for good
+        begin = last - int(np.argmax(done[last::-1] < PASSED[0]))
+        end = last + int(np.argmax(done[last:] >= PASSED[2]))
+        return float(fine[begin]), float(fine[last]), float(fine[end])
+
+
+def window(z: Array, turned: Array) -> tuple[float, float, float]:
+    """Begin, half and end of the time in which a predictor turns at PART of its fastest or more.
+
+    `turned` is by how much between neighbours of the times z, in units of 1/rate. At half the
+    predictor has turned as much since the begin as it will until the end.
+    """
+    fine, speed = _fine((z[1:] + z[:-1]) / 2, turned / np.diff(z))
+    level = PART * speed.max()
+    fast = np.flatnonzero(speed >= level)
+    begin, end = (_crossing(fine, speed, level, k) for k in (fast[0] - 1, fast[-1]))
+    at = np.concatenate([[begin], fine[(fine > begin) & (fine < end)], [end]])
+    steps = np.interp((at[1:] + at[:-1]) / 2, fine, speed) * np.diff(at)
+    done = np.insert(np.cumsum(steps), 0, 0.0)
+    return begin, float(np.interp(done[-1] / 2, done, at)), end
+
+
+def _crossing(x: Array, y: Array, level: float, k: int) -> float:
+    """Where y passes `level` between the places k and k + 1, or the end of x beside them."""
+    if k < 0 or k + 1 == len(x):
+        return float(x[0] if k < 0 else x[-1])
+    return float(x[k] + (level - y[k]) / (y[k + 1] - y[k]) * (x[k + 1] - x[k]))
+
+
+def minimisers(model: Any, problem: Problem, measure: Measure | None = None) -> Minimisers | None:
+    """Those of a model whose regularizer is known, until they come to rest; None for others.
+
+    Known are signed diagonal nets with equal starts, and U U^T - V V^T from the identity: Q of
+    the singular values, exact where the measurements commute and close where they do not. None
+    also where the predictor hardly turns, or where the minimisers cannot be followed. With a
+    `measure` they are followed to the HORIZON, for a number may change long after the direction.
+    """
+    try:
+        with one_blas_thread():
+            stages = _stages(model, problem)
+            return None if stages is None else _collected(_degree(model), stages, measure)
+    except (Failed, Unbounded):
+        return None
+
+
+def _degree(model: DiagonalNet | DifferenceFactorization) -> int:
+    return model.depth if isinstance(model, DiagonalNet) else 2
+
+
+def _stages(model: Any, problem: Problem) -> Iterator[tuple[float, Array]] | None:
+    """log alpha and the minimiser there, from the kernel regime down."""
+    if isinstance(problem, MatrixProblem):
+        if not isinstance(model, DifferenceFactorization) or model.seed is not None:
+            return None
+        return _matrices(problem)
+    if not isinstance(model, DiagonalNet) or not model.signed or model.biased is not None:
+        return None
+    return _vectors(Q(model.depth, log_alpha=0.0, shape=model.shape), problem)
+
+
+def _vectors(q: Q, problem: Regression | Classification) -> Iterator[tuple[float, Array]]:
+    walk: Walker | MarginWalk
+    if isinstance(problem, Classification):
+        rows = scaled_rows(problem.signed_rows)
+        walk, scale = MarginWalk(q, rows), rows.scale
+    else:
+        fit = reduce("forecast", problem.X, problem.y)
+        walk, scale = Walker(q, fit.X, fit.y), fit.scale
+    first = walk.m + q.depth * BEFORE
+    for k in itertools.count():
+        m = first - q.depth * STRIDE * k
+        found = walk.at(m)
+        beta = found[0] if isinstance(found, tuple) else found.beta
+        yield (m + math.log(scale)) / q.depth, scale * beta
+
+
+def _matrices(problem: MatrixProblem) -> Iterator[tuple[float, Array]] | None:
+    try:
+        fit = measurements(_symmetric(problem))
+    except ValueError:  # the two entries of a pair contradict each other
+        return None
+    if isinstance(fit, Outcome):
+        return None
+    walk = descend(fit, law_of(Q(2, alpha=1.0)), -math.inf, close=1e-10, longest=2 * STRIDE)
+    found = ((stop.state.m, corrected(stop.state, stop.hessian)) for stop in walk)
+    return (((m + math.log(fit.scale)) / 2, fit.scale * matrix) for m, matrix in found)
+
+
+def _symmetric(problem: MatrixProblem) -> MatrixProblem:
+    """What `problem` says about a symmetric matrix."""
+    if isinstance(problem, Completion):
+        entries = np.concatenate([problem.entries, problem.entries[:, ::-1]])
+        return Completion(problem.shape, entries, np.tile(problem.y, 2))
+    assert isinstance(problem, Sensing)
+    both = problem.measurements + np.swapaxes(problem.measurements, 1, 2)
+    return Sensing(both / 2, problem.y)
+
+
+def _collected(
+    degree: int, stages: Iterator[tuple[float, Array]], measure: Measure | None
+) -> Minimisers | None:
+    log_alphas, log_sizes, values = [], [], []
+    turned: list[float] = []
+    fastest, last = 0.0, None
+    for log_alpha, predictor in stages:
+        if last is not None:
+            turned.append(float(angle(predictor.ravel(), last.ravel())))
+            fastest = max(fastest, turned[-1])
+        last = predictor
+        log_alphas.append(log_alpha)
+        log_sizes.append(_log_size(degree, predictor))
+        values.append(math.nan if measure is None else float(measure(predictor)))
+        at_rest = measure is None and turned and turned[-1] < PART / 2 * fastest
+        if at_rest or log_alphas[0] - log_alpha > HORIZON - STRIDE / 2:  # whatever is rounded
+            break
+    if sum(turned) < LEAST:
+        return None
+    return Minimisers(*map(np.array, (log_alphas, log_sizes, turned, values)))
+
+
+def _log_size(degree: int, predictor: Array) -> float:
+    """log |theta|^2 of the smallest parameters: |w|^D = |beta|, or |U|^2 = the singular values."""
+    if predictor.ndim == 2:
+        return math.log(float(np.linalg.norm(predictor, "nuc")))
+    return math.log(float((np.abs(predictor) ** (2 / degree)).sum()))
+
+
+def _fine(x: Array, y: Array) -> tuple[Array, Array]:
+    """Many points of the monotone interpolant."""
+    from scipy.interpolate import PchipInterpolator
+
+    fine = np.linspace(x[0], x[-1], 100 * len(x))
+    return fine, PchipInterpolator(x, y)(fine)

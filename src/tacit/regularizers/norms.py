@@ -1,0 +1,262 @@
+"""The limits and the neighbours of Q: l1, weighted l2, and lp."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, positive
+from tacit.regularizers.arrays import as_floats, length, mapped, space_of
+from tacit.regularizers.prox import of_power, soft_threshold, through_dual
+from tacit.regularizers.regularizer import Regularizer
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class L1(Regularizer):
+    """sum |beta_i|: the rich limit.
+
+    As a penalty of training it is the sum over all entries of all parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> l1 = tacit.L1()
+    >>> l1([3.0, -4.0, 0.0])
+    7.0
+    >>> l1.prox(np.array([3.0, -0.5]), 1.0)
+    array([2., 0.])
+    """
+
+    degree = 1.0
+    in_jax = True
+    has_prox = True
+    smooth = False
+
+    def __str__(self) -> str:
+        return "L1()"
+
+    def terms(self, beta: Array) -> Array:
+        return abs(beta)
+
+    def dual_of(self, beta: Array) -> Array:
+        return space_of(beta).sign(beta)
+
+    def prox_of(self, beta: Any, weight: Any) -> Any:
+        return soft_threshold(beta, weight)
+
+    def primal_of(self, s: Array) -> Array:
+        """Zero inside the box; on and beyond its faces every size is allowed."""
+        return np.where(np.abs(s) < 1, 0.0, np.copysign(np.inf, s))
+
+    def slope(self, s: Array) -> Array:
+        return np.where(np.abs(s) < 1, 0.0, np.inf)
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class L2(Regularizer):
+    """sum weights_i beta_i^2: the kernel limit, with weights 1/w0^(2D-2).
+
+    Parameters
+    ----------
+    weights
+        One positive number per coordinate; None stands for ones.
+    squared
+        False is the root: the Euclidean norm of all parameters together. It has the same
+        minimisers, but is no sum over coordinates.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.L2()([3.0, 4.0]), tacit.L2(squared=False)([3.0, 4.0])
+    (25.0, 5.0)
+    >>> tacit.L2([1.0, 2.0])([3.0, 4.0])
+    41.0
+    """
+
+    weights: Array | None
+    squared: bool
+    in_jax = True
+
+    def __init__(self, weights: ArrayLike | None = None, *, squared: bool = True) -> None:
+        if weights is not None:
+            weights = finite_array("L2", "weights", weights, ndim=1)
+            if (weights <= 0).any():
+                where = int(np.argmin(weights))
+                raise ValueError(f"L2: weights must be > 0, got {weights[where]} at index {where}")
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "squared", bool(squared))
+        object.__setattr__(self, "dimension", None if weights is None else len(weights))
+
+    def __str__(self) -> str:
+        weights = [] if self.weights is None else [f"weights of {len(self.weights)}"]
+        return f"L2({', '.join([*weights, *['squared=False'] * (not self.squared)])})"
+
+    @property
+    def degree(self) -> float:  # type: ignore[override]
+        return 2.0 if self.squared else 1.0
+
+    @property
+    def smooth(self) -> bool:
+        return self.squared
+
+    @property
+    def has_prox(self) -> bool:
+        return self.squared or self.weights is None
+
+    @property
+    def curvature(self) -> float:
+        return 2 * float(self.spread_weights.max()) if self.squared else 0.0
+
+    @property
+    def spread_weights(self) -> Array:
+        """The weights, one entry standing for all when none were given."""
+        return np.ones(1) if self.weights is None else self.weights
+
+    @property
+    def stiffness(self) -> Array:
+        """The second derivative of the sum of squares."""
+        return 2 * self.spread_weights
+
+    def __call__(self, beta: ArrayLike) -> float:
+        if self.squared:
+            return super().__call__(beta)
+        return float(self.value(self.vector("beta", beta)))
+
+    def value(self, theta: Any) -> Any:
+        if self.squared:
+            return super().value(theta)
+        self._must_fit(theta)
+        return length(mapped(lambda leaf: leaf * self._root(leaf), theta))
+
+    def subgradient(self, theta: Any) -> Any:
+        if self.squared:
+            return super().subgradient(theta)
+        size = self.value(theta)
+        return mapped(
+            lambda leaf: as_floats(leaf * self._root(leaf) ** 2 / _or_one(size), leaf), theta
+        )
+
+    def prox(self, theta: Any, weight: Any) -> Any:
+        if self.squared or not self.has_prox:
+            return super().prox(theta, weight)
+        size = self.value(theta)
+        kept = space_of(size).maximum(size - weight, 0.0) / _or_one(size)
+        return mapped(lambda leaf: as_floats(leaf * kept, leaf), theta)
+
+    def prox_of(self, beta: Any, weight: Any) -> Any:
+        return beta / (1 + self.stiffness * weight)
+
+    def _root(self, leaf: Any) -> Any:
+        return 1 if self.weights is None else np.sqrt(self.weights).reshape(leaf.shape)
+
+    def terms(self, beta: Array) -> Array:
+        if not self.squared:
+            self._refuse("is no sum over coordinates")
+        with np.errstate(over="ignore"):  # beyond float64 the value is infinite
+            return self.spread_weights * (beta * beta)
+
+    def dual_of(self, beta: Array) -> Array:
+        return self.stiffness * beta if self.squared else self.subgradient(beta)
+
+    def primal_of(self, s: Array) -> Array:
+        if not self.squared:
+            self._refuse("has a gradient that cannot be inverted")
+        return s / self.stiffness
+
+    def slope(self, s: Array) -> Array:
+        if not self.squared:
+            self._refuse("has a gradient that cannot be inverted")
+        return np.broadcast_to(1 / self.stiffness, s.shape)
+
+    def _refuse(self, why: str) -> NoReturn:
+        raise ValueError(f"{self}: a norm {why}; use L2(), which has the same minimisers")
+
+
+def _or_one(size: Any) -> Any:
+    """A size to divide by: 1 in place of 0."""
+    return space_of(size).where(size > 0, size, 1.0)
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class Lp(Regularizer):
+    """(1/p) sum |beta_i|^p; convex for p >= 1.
+
+    Parameters
+    ----------
+    p
+        The power, above 0. For p < 1 this is a quasi-norm: its value can be read off, but no
+        convex solver takes it.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.Lp(2)([3.0, 4.0])
+    12.5
+    """
+
+    p: float
+    in_jax = True
+
+    @property
+    def degree(self) -> float:  # type: ignore[override]
+        return self.p
+
+    def __init__(self, p: float) -> None:
+        object.__setattr__(self, "p", positive("Lp", "p", p))
+
+    def __str__(self) -> str:
+        return f"Lp({self.p:g})"
+
+    @property
+    def smooth(self) -> bool:
+        return self.p > 1
+
+    @property
+    def has_prox(self) -> bool:
+        return self.p >= 1
+
+    @property
+    def curvature(self) -> float:
+        return 1.0 if self.p == 2 else 0.0
+
+    def terms(self, beta: Array) -> Array:
+        with np.errstate(over="ignore"):  # beyond float64 the value is infinite
+            return abs(beta) ** self.p / self.p
+
+    def dual_of(self, beta: Array) -> Array:
+        space = space_of(beta)
+        if self.p >= 1:
+            with np.errstate(over="ignore"):
+                return space.sign(beta) * abs(beta) ** (self.p - 1)
+        with np.errstate(divide="ignore"):  # infinite slope at zero, both signs: take 0
+            slopes = abs(beta) ** (self.p - 1)
+        return space.where(beta == 0, 0.0, space.copysign(slopes, beta))
+
+    def prox_of(self, beta: Any, weight: Any) -> Any:
+        if self.p == 1:
+            return soft_threshold(beta, weight)
+        if self.p >= 2:
+            return of_power(self.p, beta, weight)
+        return through_dual(self, beta, weight)
+
+    def primal_of(self, s: Array) -> Array:
+        self.must_be_smooth()
+        with np.errstate(over="ignore"):
+            return space_of(s).sign(s) * abs(s) ** (1 / (self.p - 1))
+
+    def slope(self, s: Array) -> Array:
+        self.must_be_smooth()
+        exponent = 1 / (self.p - 1)
+        with np.errstate(divide="ignore", over="ignore"):
+            return exponent * abs(s) ** (exponent - 1)
+
+    def must_be_smooth(self) -> None:
+        if self.p <= 1:
+            raise ValueError(
+                f"Lp: the gradient of |b|^p can be inverted only for p > 1, got p={self.p:g};"
+                " use L1() for p = 1"
+            )

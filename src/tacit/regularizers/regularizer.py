@@ -1,0 +1,131 @@
+"""The interface of what training minimises: a sum over coordinates with a monotone gradient."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array
+from tacit.regularizers.arrays import as_floats, leaves, mapped
+from tacit.regularizers.penalty import Term
+
+
+class Regularizer(Term):
+    """A convex function of a predictor beta that is a sum over its coordinates.
+
+    The minimiser of a regularizer under X beta = y has gradient(beta) = X^T dual, so a solver
+    needs the inverse of the gradient map, b(s), and its slope b'(s), both coordinatewise. Times
+    a number a regularizer is a penalty of training: then it is a sum over all entries of all
+    parameters, and `value`, `subgradient` and `prox` are what training calls.
+
+    This class is abstract: L1, L2, Lp, Q, R and what `derive` returns are such regularizers.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> regularizer = tacit.Q(alpha=1.0)
+    >>> isinstance(regularizer, tacit.Regularizer)
+    True
+    >>> regularizer.inverse_gradient(regularizer.gradient([1.0, -2.0])).round(6)
+    array([ 1., -2.])
+    """
+
+    #: number of coordinates the regularizer is tied to (by weights or a shape), None if any
+    dimension: int | None = None
+    #: R(c beta) = c^degree R'(beta) with R' = R.in_units(log c); None where there is no such R'
+    degree: float | None = None
+    #: whether `terms` and `dual_of` also take JAX arrays; if not, compiled code calls them in NumPy
+    in_jax: bool = False
+
+    def __call__(self, beta: ArrayLike) -> float:
+        """The value at `beta`."""
+        return float(np.sum(self.terms(self.vector("beta", beta))))
+
+    def gradient(self, beta: ArrayLike) -> Array:
+        """The gradient at `beta`; where there is a kink, the subgradient of least size."""
+        return self.dual_of(self.vector("beta", beta))
+
+    def inverse_gradient(self, s: ArrayLike) -> Array:
+        """b(s): the beta whose gradient is `s`."""
+        return self.primal_of(self.vector("s", s))
+
+    def vector(self, name: str, value: ArrayLike) -> Array:
+        """`value` as a finite vector of the right length."""
+        array = finite_array(str(self), name, value, ndim=1)
+        if self.dimension not in (None, len(array)):
+            raise ValueError(f"{self}: {name} must have {self.dimension} entries, got {len(array)}")
+        return array
+
+    def in_units(self, log_size: float) -> Regularizer:
+        """The regularizer of beta / e^log_size with the same minimisers."""
+        return self
+
+    @property
+    def smooth(self) -> bool:
+        return True
+
+    def value(self, theta: Any) -> Any:
+        """The sum over all entries of all leaves."""
+        self._must_fit(theta)
+        return sum(self._entrywise(self.terms, leaf).sum() for leaf in leaves(theta))
+
+    def subgradient(self, theta: Any) -> Any:
+        self._must_fit(theta)
+        return mapped(lambda leaf: self._entrywise(self.dual_of, leaf), theta)
+
+    def prox(self, theta: Any, weight: Any) -> Any:
+        self._must_fit(theta)
+        if not self.has_prox:
+            return super().prox(theta, weight)
+        return mapped(
+            lambda leaf: self._entrywise(lambda beta: self.prox_of(beta, weight), leaf), theta
+        )
+
+    def prox_of(self, beta: Any, weight: Any) -> Any:
+        """Coordinatewise proximal map, where `has_prox`."""
+        raise NotImplementedError
+
+    def _entrywise(self, function: Callable[[Any], Any], leaf: Any) -> Any:
+        """`function` of the entries of a NumPy or JAX array, in its shape and precision."""
+        flat = leaf.reshape(-1)
+        if self.in_jax or isinstance(leaf, np.ndarray):
+            return as_floats(function(flat), leaf).reshape(leaf.shape)
+        import jax
+
+        def outside(entries: Any) -> Array:
+            return function(np.asarray(entries, np.float64)).astype(leaf.dtype)
+
+        like = jax.ShapeDtypeStruct(flat.shape, leaf.dtype)
+        found = jax.pure_callback(outside, like, flat, vmap_method="sequential")
+        return found.reshape(leaf.shape)
+
+    def _must_fit(self, theta: Any) -> None:
+        """An error if there is one number per coordinate and the parameters are not as many."""
+        if self.dimension is None:
+            return
+        sizes = [int(leaf.size) for leaf in leaves(theta)]
+        if sizes != [self.dimension]:
+            raise ValueError(
+                f"{self}: the parameters must be one array of {self.dimension} entries, got "
+                f"{len(sizes)} of {sizes}; use Blocks for parts of them"
+            )
+
+    @abc.abstractmethod
+    def terms(self, beta: Array) -> Array:
+        """The summands, one per coordinate."""
+
+    @abc.abstractmethod
+    def dual_of(self, beta: Array) -> Array:
+        """Coordinatewise gradient."""
+
+    @abc.abstractmethod
+    def primal_of(self, s: Array) -> Array:
+        """Coordinatewise inverse of the gradient."""
+
+    @abc.abstractmethod
+    def slope(self, s: Array) -> Array:
+        """Coordinatewise derivative of `primal_of`."""

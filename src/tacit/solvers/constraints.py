@@ -1,0 +1,175 @@
+"""The linear constraints X beta = y brought to full row rank and unit scale."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import scipy
+
+from tacit.arguments import Array
+from tacit.solvers import exact
+from tacit.solvers.existence import independent
+from tacit.solvers.pivots import Pivoted
+
+CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
+NEARLY = 1e-12  # rows that depend on each other to this are dependent, if that lets y be fitted
+ROUNDING = 1e-14  # of the largest target: what may be left of one that vanishes
+VISIBLE = 1e-12  # of the largest entry of X^T dual: what rounding of the dual may change there
+PARTS = 40  # numbers of float64 whose sum is one entry of a dual, at most
+
+
+@dataclasses.dataclass(frozen=True)
+class Constraints:
+    """An equivalent system `X beta/scale = y` with independent rows of comparable size.
+
+    `back` maps a dual vector of this system to one of the original rows (a vector of row factors,
+    or a matrix where rows had to be combined). Then `leading` are the columns of the original rows
+    that have become unit vectors.
+    """
+
+    X: Array
+    y: Array
+    scale: float
+    back: Array
+    leading: Array | None = None
+    turn: Array | None = None  # from the dual of turned rows to that of the combined ones
+    units: Array | float = 1.0  # of the leading columns
+
+    def orthonormal(self) -> Constraints:
+        """The same with combined rows turned into orthonormal ones; others stay as they are."""
+        if self.leading is None or not len(self.X):
+            return self
+        basis, triangle = np.linalg.qr(self.X.T)
+        y = np.linalg.solve(triangle.T, self.y)
+        turn = np.linalg.inv(triangle)
+        return dataclasses.replace(self, X=np.ascontiguousarray(basis.T), y=y, turn=turn)
+
+    def original_dual(self, dual: Array) -> Array:
+        if self.turn is not None:
+            dual = self.turn @ dual
+        if self.leading is None:
+            return self.back * dual
+        original = self.back @ dual
+        for _ in range(2):  # rounding is taken out where the dual can be read off
+            original += self.back @ (dual - original @ self.leading)
+        return original
+
+    def exact_dual(self, dual: Array) -> Array:
+        """The dual of the original rows as a sum of vectors, the first of them the largest.
+
+        Where columns spread over decades X^T dual is a small difference of large numbers, and a
+        dual rounded to float64 has lost it. Otherwise one vector is enough.
+        """
+        parts = self.original_dual(dual)[None]
+        if self.leading is None or not dual.any():
+            return parts
+        enough, last = VISIBLE * float(np.abs(dual).max()), np.inf
+        if np.finfo(float).eps * (np.abs(parts[0]) @ np.abs(self.leading)).max() <= enough:
+            return parts
+        while len(parts) < PARTS:
+            missing = exact.rest(dual, parts, self.leading)
+            size = float(np.abs(self.units * missing).max())
+            if np.abs(missing).max() <= enough or not size < 0.5 * last:
+                break
+            parts, last = np.vstack([parts, self.back @ missing]), size
+        return parts
+
+
+def reduce(who: str, X: Array, y: Array) -> Constraints:
+    """The equivalent full-rank system, or a ValueError when no predictor fits y."""
+    given = X
+    # dividing twice keeps rows of size 1e-200 and their squares representable
+    factors = unit(np.abs(X).max(axis=1))
+    X, y = X * factors[:, None], y * factors
+    more = unit(np.linalg.norm(X, axis=1))
+    X, y, factors = X * more[:, None], y * more, factors * more
+    scale = float(np.abs(y).max())
+    if scale == 0:
+        scale = 1.0
+    y = y / scale
+    if len(X) <= X.shape[1] and well_conditioned(X):
+        return Constraints(X, y, scale, factors)
+    return combined_rows(who, X, y, scale, factors, given)
+
+
+def unit(sizes: Array) -> Array:
+    """Powers of two that bring `sizes` to order one: exact, so that column relations survive."""
+    return np.ldexp(1.0, -np.frexp(np.where(sizes > 0, sizes, 1.0))[1])
+
+
+def well_conditioned(X: Array) -> bool:
+    """Whether the rows are independent far beyond rounding (condition of X below about 1e4)."""
+    gram = X @ X.T
+    factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=True)
+    if failed:
+        return False
+    reciprocal, _ = scipy.linalg.lapack.dpocon(factor, np.abs(gram).sum(axis=0).max(), uplo="L")
+    return bool(reciprocal > 1e-8)
+
+
+def combined_rows(
+    who: str, X: Array, y: Array, scale: float, factors: Array, given: Array
+) -> Constraints:
+    """Combinations of the rows in which the heaviest independent columns are unit vectors.
+
+    Rank and consistency are decided with all columns in units of their own: they do not depend
+    on those. The rows are then well conditioned in the units that were given.
+    """
+    for dependent in (NEARLY, max(X.shape) * np.finfo(float).eps):
+        pivoted = Pivoted(X, dependent)
+        fit = pivoted.fit(y)
+        misfit = missed(pivoted, fit, y)
+        if not misfit:
+            break
+    else:
+        if independent(given):
+            raise ValueError(
+                f"{who}: some beta fits y, for the rows of X are independent, but to float64 they"
+                " are not: it would be huge; drop or mend rows that nearly depend on others"
+            )
+        raise ValueError(
+            f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
+            " cannot be reached; drop or mend contradicting rows"
+        )
+    chosen, columns = pivoted.chosen, pivoted.columns
+    combined = pivoted.combined()
+    combined *= columns[chosen][:, None] / columns
+    target = fit * columns[chosen]
+    back = factors[:, None] * pivoted.back() * columns[chosen]
+    # the combined targets may have left unit scale
+    size = float(np.abs(target).max(initial=0.0)) or 1.0
+    leading = given[:, chosen]
+    combined = np.ascontiguousarray(combined)
+    units = columns[chosen]
+    return Constraints(combined, target / size, scale * size, back, leading, units=units)
+
+
+def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
+    """The part of y's norm by which a fit on independent rows misses the others; 0 for rounding."""
+    y, columns = y * pivoted.factors, pivoted.X[:, pivoted.chosen]
+    gaps = np.abs(y - columns @ fit)
+    terms = np.abs(columns) @ np.abs(fit)
+    # a target that should vanish may be the rounding of a sum of entries of the fit's size
+    largest = float(
+        np.abs(y).max() + np.abs(fit).max(initial=0.0) * np.abs(columns).max(initial=0.0)
+    )
+    if (gaps <= CONSISTENT * terms + ROUNDING * largest).all():
+        return 0.0
+    return float(np.linalg.norm(gaps) / np.linalg.norm(y))
+
+
+def mended(X: Array, y: Array, beta: Array) -> Array:
+    """beta with X beta = y to rounding, moved along the heaviest columns of X alone.
+
+    Where beta spreads over decades its small entries may be off by the rounding of the large ones,
+    which large columns of X make visible. Entries that are zero stay so where they can.
+    """
+    for free in (beta != 0, np.ones(len(beta), dtype=bool)):
+        pivoted, moved = Pivoted(X * free, NEARLY), beta.copy()
+        for _ in range(2):
+            move = pivoted.fit(exact.missing(X, moved, y))
+            moved[pivoted.chosen] += pivoted.columns[pivoted.chosen] * move
+        if np.abs(exact.missing(X, moved, y)).max() <= 1e-6 * np.abs(y).max():
+            break
+    return moved

@@ -1,0 +1,180 @@
+"""Where the dual Newton method stands: X^T nu, kept so that small slacks are never lost.
+
+A state answers for beta and its slope at a given scale m = log mu, and moves by an increment of
+nu. Depth 2 keeps s = X^T nu. Depth D > 2 keeps both slacks 1 - s and 1 + s and updates them:
+recomputing them from nu would leave nothing of a slack of 1e-28.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+
+import numpy as np
+import scipy
+
+from tacit.arguments import Array
+from tacit.regularizers.pair import SignedPair
+
+
+class DualState(abc.ABC):
+    """beta and slope as functions of log mu, at a dual vector that moves by increments."""
+
+    nu: Array
+
+    @abc.abstractmethod
+    def evaluate(self, m: float) -> tuple[Array, Array]:
+        """(beta, slope of beta in X^T nu) at the scale m = log mu."""
+
+    @abc.abstractmethod
+    def moved(self, dnu: Array, ds: Array) -> DualState:
+        """The state after nu -> nu + dnu, where ds = X^T dnu."""
+
+    @abc.abstractmethod
+    def room(self, ds: Array) -> float:
+        """The largest factor on ds that keeps the state inside the domain of beta."""
+
+    @abc.abstractmethod
+    def size(self) -> float:
+        """The largest |s|, which sets the rounding error of beta."""
+
+    @abc.abstractmethod
+    def rate(self) -> Array:
+        """How fast log|beta_i| grows with (X^T nu)_i, up to a factor near one."""
+
+    @abc.abstractmethod
+    def rebased(self, nu: Array) -> DualState:
+        """The same state with nu written in another basis of the rows."""
+
+    def tidied(self, X: Array) -> DualState:
+        """The same state with rounding taken out of what must vanish exactly."""
+        return self
+
+
+@dataclasses.dataclass(frozen=True)
+class Hyperbolic(DualState):
+    """Depth 2: beta = 2 mu w sinh(s), with log_weight = log(w0^2)."""
+
+    nu: Array
+    s: Array
+    log_weight: Array
+
+    def evaluate(self, m: float) -> tuple[Array, Array]:
+        size = np.abs(self.s)
+        grown = np.exp(m + self.log_weight + size)
+        fading = np.expm1(-2 * size)  # e^-2s - 1: sinh without cancellation
+        return np.copysign(grown * fading, self.s), grown * (2 + fading)
+
+    def moved(self, dnu: Array, ds: Array) -> Hyperbolic:
+        return Hyperbolic(self.nu + dnu, self.s + ds, self.log_weight)
+
+    def room(self, ds: Array) -> float:
+        return np.inf
+
+    def size(self) -> float:
+        return float(np.abs(self.s).max())
+
+    def rate(self) -> Array:
+        return np.ones_like(self.s)
+
+    def rebased(self, nu: Array) -> Hyperbolic:
+        return dataclasses.replace(self, nu=nu)
+
+
+@dataclasses.dataclass(frozen=True)
+class PowerLaw(DualState):
+    """Depth D > 2: beta = mu w (above^-p - below^-p) with the slacks above = 1-s, below = 1+s."""
+
+    nu: Array
+    s: Array
+    above: Array
+    below: Array
+    log_weight: Array
+    kappa: Array
+    p: float
+
+    def evaluate(self, m: float) -> tuple[Array, Array]:
+        p, s2, log_mu = self.p, self.s * self.s, m + self.log_weight
+        high = np.exp(log_mu - p * np.log(self.above))
+        low = np.exp(log_mu - p * np.log(self.below))
+        # near s = 0 the difference cancels; its series does not
+        series = 1 + s2 * (p + 1) * (p + 2) / 6 * (
+            1 + s2 * (p + 3) * (p + 4) / 20 * (1 + s2 * (p + 5) * (p + 6) / 42)
+        )
+        beta = np.where(s2 < 1e-5, 2 * p * np.exp(log_mu) * self.s * series, high - low)
+        return beta, p * self.kappa * (high / self.above + low / self.below)
+
+    def moved(self, dnu: Array, ds: Array) -> PowerLaw:
+        step = self.kappa * ds
+        return dataclasses.replace(
+            self,
+            nu=self.nu + dnu,
+            s=self.s + step,
+            above=self.above - step,
+            below=self.below + step,
+        )
+
+    def room(self, ds: Array) -> float:
+        step = self.kappa * ds
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            nearest = np.fmin(
+                np.where(step > 0, self.above / step, np.inf),
+                np.where(step < 0, -self.below / step, np.inf),
+            )
+        return float(nearest.min())
+
+    def size(self) -> float:
+        return 1.0
+
+    def rate(self) -> Array:
+        return self.p * self.kappa / np.minimum(self.above, self.below)
+
+    def rebased(self, nu: Array) -> PowerLaw:
+        return dataclasses.replace(self, nu=nu)
+
+    def tidied(self, X: Array) -> PowerLaw:
+        """Where the l1 solutions fill a face its columns are dependent, and so are its slacks.
+
+        For X c = 0 on the face, sum c_i sign_i slack_i = sum c_i sign_i = 0. Rounding of early
+        steps violates this by 1e-16, which is nothing until the slacks are smaller still.
+        """
+        slack = np.minimum(self.above, self.below)
+        if slack.min() > 1e-9:
+            return self
+        face = np.flatnonzero(slack < 1e-4)
+        columns = X[:, face] * self.kappa[face]
+        if independent(columns):
+            return self
+        signs = np.where(self.above[face] < self.below[face], 1.0, -1.0)
+        _, sizes, Vt = np.linalg.svd(columns)
+        null = Vt[int(np.sum(sizes > 1e-9 * sizes[0])) :].T
+        if not null.shape[1] or np.abs(null.T @ signs).max() > 1e-10:
+            return self
+        signed = signs * slack[face]
+        clean = signs * (signed - null @ (null.T @ signed))
+        if (clean <= 0).any():
+            return self
+        above, below = self.above.copy(), self.below.copy()
+        above[face] = np.where(signs > 0, clean, above[face])
+        below[face] = np.where(signs < 0, clean, below[face])
+        return dataclasses.replace(self, above=above, below=below)
+
+
+def independent(columns: Array) -> bool:
+    """Whether columns are plainly independent, by the Cholesky factor of their Gram matrix."""
+    if columns.shape[1] > len(columns):
+        return False
+    factor, failed = scipy.linalg.lapack.dpotrf(columns.T @ columns, lower=True)
+    sizes = factor.diagonal()
+    return not failed and bool(sizes.min() > 1e-5 * sizes.max())
+
+
+def begin(pair: SignedPair, dimension: int, nu: Array, s: Array) -> DualState:
+    """The state at nu with s = X^T nu."""
+    log_weight = np.broadcast_to(pair.log_weight, dimension)
+    if math.isinf(pair.power):
+        return Hyperbolic(nu, s, log_weight)
+    kappa = np.broadcast_to(pair.kappa, dimension)
+    s = kappa * s
+    return PowerLaw(nu, s, 1 - s, 1 + s, log_weight, kappa, pair.power)

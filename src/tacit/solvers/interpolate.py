@@ -1,0 +1,242 @@
+"""argmin regularizer(beta) under X beta = y."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, regression_data
+from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.regression import Regression
+from tacit.records import Kind, NumericalError, Outcome
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import Spectral, shape_of
+from tacit.solvers import continuation, exact, power_norm, sparse
+from tacit.solvers.constraints import Constraints, mended, reduce
+from tacit.solvers.data import after_problem, unpacked
+from tacit.solvers.solution import (
+    SMALL,
+    SOLVED,
+    Found,
+    Solution,
+    as_sum,
+    beyond_rounding,
+    judged,
+    kkt_residual,
+    log_value_of,
+    normalized,
+    of_root,
+    primal_residual,
+    restored,
+    unreachable,
+)
+from tacit.solvers.units import FARTHEST, representable, units_of
+from tacit.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    from tacit.solvers.matrices.solution import MatrixSolution
+
+
+@overload
+def interpolate(
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def interpolate(
+    X: ArrayLike, y: ArrayLike, regularizer: Spectral, *, throw: bool = ...
+) -> MatrixSolution: ...
+
+
+@overload
+def interpolate(
+    problem: Regression, regularizer: Regularizer, /, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def interpolate(
+    problem: MatrixProblem, regularizer: Spectral, /, *, throw: bool = ...
+) -> MatrixSolution: ...
+
+
+def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Any:
+    """The predictor that fits y = X beta with the least value of the regularizer.
+
+    Any consistent system is solved, also with dependent rows or more rows than columns.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y. With measurement
+        matrices (samples, d1, d2) and a regularizer of singular values such as Nuclear() the
+        predictor is a matrix.
+    y
+        One label per sample.
+    regularizer
+        What is smallest at the solution, such as L1() or Q(alpha=0.1); of singular values,
+        Nuclear(), Frobenius() or Schatten(q).
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    Solution or MatrixSolution
+        The minimiser `beta` (or `matrix`) with the numbers that prove it.
+
+    Raises
+    ------
+    ValueError
+        No predictor fits, or an argument is wrong.
+    NumericalError
+        The solver failed; see `throw`.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.low_rank_completion(samples=14, dimension=5, rank=1, seed=1)
+    >>> tacit.interpolate(problem, tacit.Nuclear()).matrix.shape
+    (5, 5)
+    >>> X, y = [[1.0, 2.0]], [2.0]
+    >>> tacit.interpolate(X, y, tacit.L1()).beta.round(4)
+    array([0., 1.])
+    >>> tacit.interpolate(tacit.Regression(X, y), tacit.L2()).beta.round(4)
+    array([0.4, 0.8])
+    """
+    if isinstance(X, MatrixProblem):
+        from tacit.solvers.matrices.interpolate import matrix_interpolant
+
+        return matrix_interpolant(X, after_problem("interpolate", y, regularizer), throw=throw)
+    X, y, regularizer = unpacked("interpolate", Regression, X, y, regularizer)
+    if isinstance(regularizer, Spectral):
+        from tacit.solvers.matrices.interpolate import interpolate_measured
+
+        return interpolate_measured(X, y, regularizer, throw=throw)
+    if isinstance(regularizer, Regularizer) and len(shape := shape_of(X)) == 3:
+        raise ValueError(
+            f"interpolate: X must have 2 dimensions for {regularizer}, got shape {shape};"
+            " for measurement matrices use Nuclear(), Frobenius() or Schatten(Q(...))"
+        )
+    X, y = regression_data("interpolate", X, y)
+    fits(regularizer, X.shape[1])
+    if isinstance(regularizer, Lp) and regularizer.p <= 1:
+        if regularizer.p < 1:
+            raise ValueError(
+                f"interpolate: {regularizer} is not convex, its minimiser is not computed;"
+                " use L1() or p > 1"
+            )
+        regularizer = L1()
+    with one_blas_thread():
+        solution = in_good_units(X, y, as_sum(regularizer))
+    if throw and not solution.outcome.ok:
+        raise NumericalError("interpolate", solution.outcome)
+    return solution if as_sum(regularizer) is regularizer else of_root(solution)
+
+
+def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
+    """The certified solution, found in other units where the data are huge or tiny."""
+    units = units_of(X, y, scales=regularizer.degree is not None)
+    if units is None:
+        return certified(X, y, regularizer, solve(regularizer, reduce("interpolate", X, y)))
+    X, y, inner = units.of_rows(X), units.of_targets(y), regularizer.in_units(units.log_size)
+    if regularizer.degree is None and not np.abs(y).max() < 2.0**FARTHEST:
+        return Solution(*unreachable(regularizer, X.shape[1], len(X)))
+    found = solve(inner, reduce("interpolate", X, y))
+    return restored(certified(X, y, inner, found), units, regularizer)
+
+
+def fits(regularizer: Regularizer, dimension: int) -> None:
+    """Checks that the regularizer is one and has room for `dimension` coordinates."""
+    if not isinstance(regularizer, Regularizer):
+        raise ValueError(f"interpolate: expected a regularizer such as Q(...), got {regularizer!r}")
+    if regularizer.dimension not in (None, dimension):
+        raise ValueError(
+            f"interpolate: {regularizer} has {regularizer.dimension} coordinates,"
+            f" but X has {dimension} columns"
+        )
+
+
+def solve(regularizer: Regularizer, at: Constraints) -> Found:
+    """The minimiser and its dual in the original units."""
+    if isinstance(regularizer, SignedPair):
+        return along_the_path(regularizer, at)
+    if isinstance(regularizer, L1):
+        beta, nu, steps, outcome = sparse.solve(at.X, at.y)
+        return in_data(at, at.scale * beta, nu, steps, outcome)
+    if isinstance(regularizer, L2):
+        beta, nu = least_norm(regularizer.spread_weights, at)
+        return in_data(at, at.scale * beta, 2 * at.scale * nu, 1, SOLVED)
+    if isinstance(regularizer, Lp):
+        beta, nu, steps, outcome = power_norm.solve(regularizer, at.X, at.y)
+        beta, unit = at.scale * beta, 0.0
+        if beta.any():  # nu is the dual of the norm, which has no unit
+            unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
+        return in_data(at, beta, nu, steps, outcome, unit)
+    from tacit.solvers import homotopy
+
+    beta, nu, steps, outcome = homotopy.solve(regularizer, at.X, at.scale * at.y)
+    return in_data(at, beta, nu, steps, outcome)
+
+
+def in_data(
+    at: Constraints, beta: Array, nu: Array, steps: int, outcome: Outcome, log_unit: float = 0.0
+) -> Found:
+    """What was found, with the dual of the rows that were given."""
+    dual, *rest = at.exact_dual(nu)
+    return Found(beta, dual, steps, outcome, log_unit, tuple(rest))
+
+
+def along_the_path(pair: SignedPair, at: Constraints) -> Found:
+    (end,) = continuation.follow(pair, at, [pair.level - np.log(at.scale)])
+    return arrived(pair, at, end)
+
+
+def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome) -> Found:
+    """The end of a continuation in the original units, or what can be said without it."""
+    if isinstance(end, continuation.Point):
+        beta = at.scale * end.beta
+        return in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
+    if pair.level - np.log(at.scale) < -30 * pair.power and pair.shape is None:
+        # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
+        beta, nu, steps, outcome = sparse.solve(at.X, at.y)
+        if outcome.kind is Kind.SOLVED:
+            return in_data(at, at.scale * beta, nu, steps, SOLVED)
+    return Found(np.full(at.X.shape[1], np.nan), np.full(len(at.back), np.nan), 0, end)
+
+
+def least_norm(weights: Array, at: Constraints) -> tuple[Array, Array]:
+    """(beta, nu) of the least sum weights_i beta_i^2, weights_i beta_i = (X^T nu)_i, by QR."""
+    root = np.broadcast_to(np.sqrt(1 / weights), at.X.shape[1])
+    basis, triangle = np.linalg.qr((at.X * root).T)
+    inner = np.linalg.solve(triangle.T, at.y)
+    return root * (basis @ inner), np.linalg.solve(triangle, inner)
+
+
+def certified(
+    X: Array, y: Array, regularizer: Regularizer, found: Found, valued: bool = True
+) -> Solution:
+    """The solution with its certificate, computed from what is returned and the original data."""
+    beta, dual, steps, outcome, log_unit, rest = found
+    if not np.isfinite(beta).all():
+        return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)
+    residual = primal_residual(X, y, beta)
+    if outcome.ok and residual > SMALL:
+        beta = mended(X, y, beta)
+        residual = primal_residual(X, y, beta)
+    inner, unit_beta = normalized(regularizer, beta, log_unit)
+    parts = np.vstack([dual, *rest])
+    slopes = exact.product(parts, X) if len(parts) > 1 else dual @ X
+    kkt = kkt_residual(inner, unit_beta, slopes) if beta.any() else 0.0
+    if log_unit:
+        parts, log_unit = representable(parts, 0, log_unit)
+    excess = max(beyond_rounding(X, y, beta), kkt)
+    outcome = judged(outcome, beta, parts[0], residual, kkt, excess)
+    value = regularizer(beta) if valued else np.nan
+    log_value = log_value_of(regularizer, beta, value) if valued else np.nan
+    certificate = residual, kkt, steps, outcome, log_value, log_unit
+    return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))

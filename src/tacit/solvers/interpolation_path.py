@@ -1,0 +1,196 @@
+"""The minimisers of Q along a whole path of scales, each started from its neighbour."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, regression_data
+from tacit.problems.regression import Regression
+from tacit.records import Outcome, Record
+from tacit.regularizers.q import Q
+from tacit.solvers import continuation
+from tacit.solvers.constraints import reduce
+from tacit.solvers.data import unpacked
+from tacit.solvers.interpolate import arrived, certified, fits
+from tacit.solvers.solution import Solution, restored
+from tacit.solvers.units import units_of
+from tacit.threads import one_blas_thread
+
+Measured = TypeVar("Measured")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class InterpolationPath(Record):
+    """The minimisers of Q over a list of scales, row by row in the order asked for.
+
+    Attributes
+    ----------
+    depth
+        The power D of Q.
+    log_alphas
+        The natural logarithms of the scales.
+    beta
+        The minimisers, one row per scale.
+    dual
+        The multipliers, one row per scale, each rounded to float64.
+    residual
+        max|X beta - y| / max|y| of each row.
+    kkt
+        The optimality error of each row, of the dual before it was rounded (see Solution).
+    iterations
+        The iterations that each row took.
+    outcomes
+        How each row ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[0.0, -1.0])
+    >>> path.beta.shape, [outcome.ok for outcome in path.outcomes]
+    ((2, 2), [True, True])
+    """
+
+    depth: int
+    log_alphas: Array
+    beta: Array
+    dual: Array
+    residual: Array
+    kkt: Array
+    iterations: Array
+    outcomes: tuple[Outcome, ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        failed = sum(not outcome.ok for outcome in self.outcomes)
+        return [
+            ("depth", str(self.depth)),
+            (
+                "scales",
+                f"{len(self.log_alphas)}, log alpha from {self.log_alphas.max():.4g}"
+                f" to {self.log_alphas.min():.4g}",
+            ),
+            ("worst residual", f"{np.nanmax(self.residual):.2g}"),
+            ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
+            ("factorizations", str(int(self.iterations.sum()))),
+            ("failed", str(failed)),
+        ]
+
+
+@overload
+def interpolate_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = ...,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: None = ...,
+) -> InterpolationPath: ...
+
+
+@overload
+def interpolate_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = ...,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: Callable[[Solution], Measured],
+) -> list[Measured]: ...
+
+
+@overload
+def interpolate_path(
+    problem: Regression,
+    depth: int = ...,
+    /,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = ...,
+    measure: Callable[[Solution], Any] | None = ...,
+) -> Any: ...
+
+
+def interpolate_path(
+    X: Any,
+    y: Any = None,
+    depth: Any = 2,
+    *,
+    log_alphas: ArrayLike,
+    shape: ArrayLike | None = None,
+    measure: Callable[[Solution], Any] | None = None,
+) -> InterpolationPath | list[Any]:
+    """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
+
+    A scale that fails is recorded in `outcomes` with NaN in its row.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y.
+    y
+        One label per sample.
+    depth
+        The power D of Q.
+    log_alphas
+        The natural logarithms of the scales, in any order.
+    shape
+        The vector w0 of Q; None stands for ones.
+    measure
+        A function of a Solution. Then only its value at each solution is kept and a list of
+        those is returned, so that a long path needs no memory for its endpoints.
+
+    Returns
+    -------
+    InterpolationPath or list
+        The minimisers, or what `measure` returned for each.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.interpolate_path([[1.0, 2.0]], [2.0], log_alphas=[3.0, -9.0])
+    >>> path.beta.round(3)
+    array([[0.4, 0.8],
+           [0. , 1. ]])
+    """
+    X, y, depth = unpacked("interpolate_path", Regression, X, y, depth, default=2)
+    X, y = regression_data("interpolate_path", X, y)
+    scales = finite_array("interpolate_path", "log_alphas", log_alphas, ndim=1)
+    pair = Q(depth, log_alpha=float(scales.max()), shape=shape)
+    fits(pair, X.shape[1])
+    order = np.argsort(-scales)
+    kept: list[Any] = [None] * len(scales)
+    with one_blas_thread():
+        units = units_of(X, y, scales=True)
+        if units is not None:
+            X, y = units.of_rows(X), units.of_targets(y)
+        shift = 0.0 if units is None else units.log_size
+        at = reduce("interpolate_path", X, y)
+        levels = pair.depth * scales[order] - shift - np.log(at.scale)
+        for where, end in zip(order, continuation.follow(pair, at, levels), strict=True):
+            q = Q(depth, log_alpha=scales[where], shape=shape)
+            inner = q if units is None else q.in_units(shift)
+            # a path keeps no values, so they are computed only where a measure may ask
+            solution = certified(X, y, inner, arrived(inner, at, end), measure is not None)
+            if units is not None:
+                solution = restored(solution, units, q)
+            kept[where] = solution if measure is None else measure(solution)
+    return collected(pair.depth, scales, kept) if measure is None else kept
+
+
+def collected(depth: int, scales: Array, solutions: Sequence[Solution]) -> InterpolationPath:
+    return InterpolationPath(
+        depth,
+        scales,
+        np.stack([s.beta for s in solutions]),
+        np.stack([s.dual for s in solutions]),
+        np.array([s.residual for s in solutions]),
+        np.array([s.kkt for s in solutions]),
+        np.array([s.iterations for s in solutions]),
+        tuple(s.outcome for s in solutions),
+    )

@@ -1,0 +1,155 @@
+"""The active set of a margin problem: which rows of A b >= c hold with equality.
+
+The dual of min R(b) under A b >= c is concave in nu >= 0. On a set of rows taken as equations its
+maximiser is what `interpolate` computes; Lawson and Hanson's exchange of rows, made for least
+squares, finds the right set for any R: walk towards the maximiser of the present set as far as
+nu >= 0 allows, drop the row that stopped the walk, and when none does add the row that is
+violated most. The dual rises all along, so no set comes twice.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from tacit.arguments import Array
+from tacit.solvers.continuation import Failed
+from tacit.solvers.margins.rows import Rows
+
+Index = NDArray[np.intp]
+
+NEGATIVE = 1e-13  # of the largest dual weight: below zero by less than this is rounding
+DEPENDENT = 1e-12  # distance of a unit row from the span of others that counts as none
+
+
+@dataclasses.dataclass(frozen=True)
+class Iterate:
+    """A dual vector over all rows, nonnegative, and the predictor b it stands for."""
+
+    nu: Array
+    b: Array
+
+
+class Unbounded(Exception):
+    """The rows have a nonnegative combination at zero, `weights`: no b has positive margins."""
+
+    def __init__(self, weights: Array):
+        super().__init__("no predictor meets the margins")
+        self.weights = weights
+
+
+class Equations(abc.ABC):
+    """How one regularizer is minimised when some rows are equations."""
+
+    rows: Rows
+
+    @abc.abstractmethod
+    def on(self, active: Index, at: Iterate) -> Iterate:
+        """The minimiser with equality on `active`, started from `at`; nu may be negative."""
+
+    def between(self, start: Iterate, end: Iterate, part: float) -> Iterate:
+        """The iterate at the fraction `part` of the way; its b may be left as it was."""
+        return Iterate(start.nu + part * (end.nu - start.nu), start.b)
+
+    def with_dual(self, at: Iterate, nu: Array) -> Iterate:
+        """The same iterate with its dual written as `nu`, which has the same A^T nu."""
+        return dataclasses.replace(at, nu=nu)
+
+
+def settle(
+    equations: Equations, active: Index, at: Iterate, goal: Iterate | None = None
+) -> tuple[Index, Iterate, int]:
+    """(active set, minimiser, equations solved) of the margin problem, from a dual feasible start.
+
+    `goal` is the solution of the equations on `active`, where it is known already.
+    Raises `Unbounded` where the rows are not separable, `Failed` where rounding lets no end come.
+    """
+    budget = 20 * (len(at.nu) + len(at.b)) + 100
+    for solved in range(1, budget):
+        if goal is None:
+            goal = equations.on(active, at)
+        if (stop := first_zero(active, at.nu, goal.nu)) is not None:
+            part, row = stop
+            at = equations.between(at, goal, part)
+            at.nu[row] = 0.0
+            active, goal = active[active != row], None
+            continue
+        at, goal = goal, None
+        np.maximum(at.nu, 0.0, out=at.nu)
+        lacking = equations.rows.lacking(at.b)
+        lacking[active] = 0.0
+        if not lacking.any():
+            return active, at, solved
+        active, at = enter(equations, active, at, int(np.argmax(lacking)))
+    raise Failed(f"no active set after {budget} exchanges")
+
+
+def first_zero(active: Index, start: Array, end: Array) -> tuple[float, int] | None:
+    """(part of the way, row) at which the first dual weight gets to zero; None if none does."""
+    falling = active[negative(end[active])]
+    if not falling.size:
+        return None
+    parts = start[falling] / (start[falling] - end[falling])
+    first = int(np.argmin(parts))
+    return float(np.clip(parts[first], 0.0, 1.0)), int(falling[first])
+
+
+def negative(nu: Array) -> NDArray[np.bool_]:
+    """Which dual weights are below zero by more than rounding."""
+    return nu < -NEGATIVE * np.abs(nu).max(initial=0.0)
+
+
+def enter(equations: Equations, active: Index, at: Iterate, row: int) -> tuple[Index, Iterate]:
+    """The active set with a violated row in it, in exchange for another where it depends on them.
+
+    If row = sum c_j row_j then moving dual weight t from the c_j to the row changes no predictor;
+    the first weight that gets to zero leaves. If no c_j is positive the rows c_j <= 0 and the new
+    one combine to zero: there is no margin at all.
+    """
+    A = equations.rows.by_columns
+    shares = dependence(A[active], A[row])
+    if shares is None:
+        return np.append(active, row), at
+    positive = shares > 1e-12 * max(1.0, float(np.abs(shares).max(initial=0.0)))
+    if not positive.any():
+        weights = np.zeros(len(A))
+        weights[active], weights[row] = np.maximum(-shares, 0.0), 1.0
+        raise Unbounded(weights)
+    room = np.full(len(active), np.inf)
+    room[positive] = at.nu[active][positive] / shares[positive]
+    leaves = int(np.argmin(room))
+    nu = at.nu.copy()
+    nu[active] = np.maximum(nu[active] - room[leaves] * shares, 0.0)
+    nu[row] = room[leaves]
+    nu[active[leaves]] = 0.0
+    return np.append(np.delete(active, leaves), row), equations.with_dual(at, nu)
+
+
+def dependence(others: Array, row: Array) -> Array | None:
+    """The coefficients of `row` in the span of `others`, None if it is outside of it."""
+    if not len(others) or (len(others) < len(row) and plainly_outside(others, row)):
+        return None
+    lengths, length = np.linalg.norm(others, axis=1), float(np.linalg.norm(row))
+    others, row = others / lengths[:, None], row / length
+    shares: Array = np.linalg.lstsq(others.T, row, rcond=1e-12)[0]  # type: ignore[assignment]
+    distance = float(np.linalg.norm(row - shares @ others))
+    # as many as there are columns span everything, since they are independent already
+    spanned = len(others) >= len(row)
+    if not spanned and distance > DEPENDENT * (1 + float(np.abs(shares).sum())):
+        return None
+    return shares * length / lengths
+
+
+def plainly_outside(others: Array, row: Array) -> bool:
+    """A cheap test that settles the common case: `row` far outside the span of `others`."""
+    gram = others @ others.T
+    gram[np.diag_indices_from(gram)] *= 1 + 1e-10
+    factor, failed = scipy.linalg.lapack.dpotrf(gram, lower=1)
+    if failed:
+        return False
+    shares = scipy.linalg.lapack.dpotrs(factor, others @ row, lower=1)[0]
+    return bool(np.linalg.norm(row - shares @ others) > 1e-3 * np.linalg.norm(row))

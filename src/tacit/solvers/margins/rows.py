@@ -1,0 +1,76 @@
+"""The margin constraints Z beta >= 1, brought to rows of comparable size."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arguments import Array
+from tacit.solvers import exact
+from tacit.solvers.constraints import mended, unit
+from tacit.solvers.solution import SMALL
+from tacit.solvers.units import exponents
+
+ROUNDING = 4e-15  # of the size of the terms of a margin
+ACTIVE = 1e-12  # a margin this close to its target counts as met
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """`A b >= c` with c > 0 and rows of A near unit size, equivalent to Z beta >= 1.
+
+    beta = scale * b, and a dual vector of the rows of Z is `factors` times one of the rows of A.
+    """
+
+    A: Array
+    c: Array
+    scale: float
+    factors: Array
+
+    @functools.cached_property
+    def by_columns(self) -> Array:
+        """The rows with every column in units of its own: what depends on what is the same."""
+        factors = unit(np.abs(self.A).max(axis=0))
+        return self.A if factors.max() <= 1e3 * factors.min() else self.A * factors
+
+    def lacking(self, b: Array) -> Array:
+        """By how much each margin misses its target, zero where that is rounding."""
+        gap = self.c - self.A @ b
+        terms = float(np.abs(b).sum())
+        return np.where(gap > ACTIVE * self.c + ROUNDING * terms, gap, 0.0)
+
+
+def scaled_rows(Z: Array) -> Rows:
+    """The rows Z, none of them zero, in units of their own; exact, since units are powers of 2."""
+    powers = -exponents(np.abs(Z).max(axis=1))
+    A = np.ldexp(Z, powers[:, None])
+    more = unit(np.linalg.norm(A, axis=1))
+    factors = np.ldexp(more, powers)
+    scale = float(factors.max())
+    return Rows(A * more[:, None], factors / scale, scale, factors)
+
+
+def met(Z: Array, beta: Array, held: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """(beta, margins) with no margin below one but for rounding, also of the largest rows.
+
+    A margin of 1 on a row of size 1e8, for a beta of size 1e8, is known to one part in one. Aimed
+    above one by its own rounding it is met, and beta moves by less than one part in 1e15.
+    """
+    margins = margins_of(Z, beta)
+    for _ in range(3):
+        rounding = ROUNDING * (np.abs(Z) @ np.abs(beta))
+        low = (margins < 1 - SMALL) | ((rounding > SMALL) & (margins < 1 + rounding / 2))
+        if not low.any():
+            break
+        held = held | low
+        beta = mended(Z[held], 1 + rounding[held], beta)
+        margins = margins_of(Z, beta)
+    return beta, margins
+
+
+def margins_of(Z: Array, beta: Array) -> Array:
+    """Z beta, without rounding where that would show."""
+    return 1 - exact.missing(Z, beta, np.ones(len(Z)))

@@ -1,0 +1,191 @@
+"""argmin regularizer(M) under <X_n, M> = y_n, for regularizers of the singular values."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array
+from tacit.records import Kind, NumericalError, Outcome
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral, shape_of
+from tacit.solvers.continuation import Failed
+from tacit.solvers.matrices import nuclear
+from tacit.solvers.matrices.law import law_of
+from tacit.solvers.matrices.measurements import MatrixData, Measurements, Sensed, measurements
+from tacit.solvers.matrices.newton import corrected
+from tacit.solvers.matrices.path import LINEAR, descend, kernel_level
+from tacit.solvers.matrices.solution import MatrixSolution, graph_distance, kkt, residual
+from tacit.solvers.solution import (
+    ROUNDING,
+    SMALL,
+    SOLVED,
+    Found,
+    beyond_rounding,
+    judged,
+    log_value_of,
+    normalized,
+    restored,
+)
+from tacit.solvers.units import representable, units_of
+from tacit.threads import one_blas_thread
+
+RESOLVED = 1e-11  # slacks 1 - s below this are too coarse in float64
+
+
+def matrix_interpolant(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
+    """The matrix that fits <X_n, M> = y_n with the least value of the regularizer.
+
+    Any consistent measurements are solved, also dependent or repeated ones.
+
+    Parameters
+    ----------
+    problem
+        A Completion or a Sensing.
+    reg
+        What is smallest at the solution: Nuclear(), Frobenius() or Schatten(q).
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    MatrixSolution
+        The minimiser `matrix` with the numbers that prove it.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Completion((2, 2), [[0, 0], [0, 1], [1, 0]], [1.0, 2.0, 3.0])
+    >>> solution = tacit.interpolate_matrix(problem, tacit.Frobenius())
+    >>> solution.matrix.round(4)
+    array([[1., 2.],
+           [3., 0.]])
+    """
+    if not isinstance(reg, Spectral):
+        raise ValueError(
+            f"interpolate: a matrix needs a regularizer of singular values such as Nuclear(), got "
+            f"{reg!r}; problem.regression() has its entries as a vector"
+        )
+    with one_blas_thread():
+        solution = in_good_units(problem, reg)
+    if throw and not solution.outcome.ok:
+        raise NumericalError("interpolate", solution.outcome)
+    return solution
+
+
+def in_good_units(problem: MatrixData, reg: Spectral) -> MatrixSolution:
+    """The certified solution, found in other units where the data are huge or tiny."""
+    entries = getattr(problem, "entries", None)
+    rows = problem.design if entries is None else np.ones((len(problem.y), 1))
+    units = units_of(rows, problem.y, scales=True)
+    if units is None:
+        return certified(problem, reg, found(problem, reg))
+    matrices = problem.design.reshape(-1, *problem.shape)
+    scaled = Sensed(units.of_rows(matrices), units.of_targets(problem.y))
+    inner = reg.in_units(units.log_size)
+    solution: MatrixSolution = restored(
+        certified(scaled, inner, found(scaled, inner)), units, reg, "matrix"
+    )
+    return solution
+
+
+def interpolate_measured(
+    X: ArrayLike, y: ArrayLike, reg: Spectral, *, throw: bool = True
+) -> MatrixSolution:
+    """The same for measurement matrices given as an array (samples, d1, d2)."""
+    if len(shape := shape_of(X)) == 2:
+        raise ValueError(
+            f"interpolate: X must have 3 dimensions (samples, d1, d2) for {reg}, got shape"
+            f" {shape}; for measurement vectors use Q(...), L1() or L2()"
+        )
+    matrices = finite_array("interpolate", "X", X, ndim=3)
+    y = finite_array("interpolate", "y", y, ndim=1)
+    if len(matrices) != len(y):
+        raise ValueError(
+            f"interpolate: X has {len(matrices)} matrices but y has {len(y)} entries;"
+            " they must match"
+        )
+    return matrix_interpolant(Sensed(matrices, y), reg, throw=throw)
+
+
+def found(problem: MatrixData, reg: Spectral) -> Found:
+    """(matrix, dual, iterations, outcome) in the original units."""
+    at = measurements(problem)
+    if isinstance(at, Outcome):
+        return nothing(problem, at)
+    if not at.y.any():
+        zero = Outcome(Kind.SOLVED, "y = 0: the zero matrix is the only minimiser")
+        return Found(np.zeros(problem.shape), np.zeros(len(problem.y)), 0, zero)
+    try:
+        matrix, nu, steps, outcome, unit, _ = solve(at, reg)
+    except Failed as reason:
+        return nothing(problem, Outcome(Kind.STALLED, f"no minimiser of {reg}: {reason}"))
+    dual = at.original_dual(nu)
+    # only the Frobenius norm's gradient grows with the matrix itself at a fixed y/scale
+    dual = 2 * dual * at.scale if isinstance(reg, Frobenius) else dual
+    return Found(at.scale * matrix, dual, steps, outcome, unit)
+
+
+def nothing(problem: MatrixData, outcome: Outcome) -> Found:
+    return Found(np.full(problem.shape, np.nan), np.full(len(problem.y), np.nan), 0, outcome)
+
+
+def solve(at: Measurements, reg: Spectral) -> Found:
+    """(matrix, dual, iterations, outcome) in the units of `at`."""
+    if isinstance(reg, Frobenius):
+        nu = at.least(at.y)
+        return Found(at.adjoint(nu), nu, 1, SOLVED)
+    if isinstance(reg, Nuclear):
+        return Found(*nuclear.solve(at))
+    if isinstance(reg, Schatten):
+        return schatten(at, reg)
+    raise ValueError(f"interpolate: knows Nuclear, Frobenius and Schatten, got {reg}")
+
+
+def schatten(at: Measurements, reg: Schatten) -> Found:
+    """The minimiser of Schatten-Q; where float64 does not resolve its slacks, its limit."""
+    level = reg.q.level - float(np.log(at.scale))
+    smallest = float(np.log(RESOLVED)) * reg.q.power
+    if level >= smallest:
+        near = min(level, kernel_level(at, law_of(reg.q)) + LINEAR)
+        return Found(*at_level(at, reg, near), SOLVED, near - level)
+    ends = [at_level(at, reg, smallest)]
+    matrix, nu, steps, outcome = nuclear.solve(at)
+    if outcome in (nuclear.UNIQUE, nuclear.ALONE):
+        ends.append((matrix, nu, steps))
+    best = min(ends, key=lambda e: graph_distance(reg, at.scale * e[0], at.adjoint(e[1])))
+    text = f"slacks of {reg} are below {RESOLVED:g}, too small for float64; this is its limit there"
+    return Found(*best, Outcome(Kind.SOLVED, text))
+
+
+def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Array, int]:
+    """(matrix, dual, iterations) of Schatten-Q with log mu = level in the units of `at`."""
+    (stop,) = deque(descend(at, law_of(reg.q), level, close=1e-10), maxlen=1)
+    return corrected(stop.state, stop.hessian), stop.state.nu, stop.spent
+
+
+def certified(problem: MatrixData, reg: Spectral, found: Found) -> MatrixSolution:
+    """The solution with its certificate, computed from what is returned and the original data."""
+    matrix, dual, steps, outcome, log_unit, _ = found
+    if not np.isfinite(matrix).all():
+        return MatrixSolution(matrix, dual, np.nan, np.nan, np.nan, steps, outcome)
+    misfit = residual(problem, matrix)
+    inner, _ = normalized(reg, matrix, log_unit)
+    gap = kkt(problem, inner, matrix, dual) if matrix.any() else 0.0
+    excess = max(misfit, gap)
+    if excess > SMALL:
+        missed = beyond_rounding(problem.design, problem.y, matrix.ravel())
+        excess = max(missed, gap - rounding_of_dual(problem, dual))
+    if log_unit:
+        (dual,), log_unit = representable(dual[None], 0, log_unit)
+    outcome = judged(outcome, matrix, dual, misfit, gap, excess)
+    value = reg(matrix)
+    log_value = log_value_of(reg, matrix, value)
+    return MatrixSolution(matrix, dual, value, misfit, gap, steps, outcome, log_value, log_unit)
+
+
+def rounding_of_dual(problem: MatrixData, dual: Array) -> float:
+    """How far the dual matrix may be off because float64 rounds the dual, relative to its size."""
+    terms = float(np.linalg.norm(np.abs(dual) @ np.abs(problem.design)))
+    return ROUNDING * terms / max(float(np.linalg.norm(problem.adjoint(dual))), 1e-300)

@@ -1,0 +1,94 @@
+"""The fit of least nuclear norm: the infinite-depth path, and what its end proves.
+
+As the depth grows p = D/(D-2) tends to 1 and the dual of Schatten-Q becomes the barrier
+y.nu + mu log det(1 - S^T S): the central path of the nuclear norm.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.records import Kind, Outcome
+from tacit.solvers.continuation import Failed
+from tacit.solvers.matrices.crossover import STRICT, active, low_rank
+from tacit.solvers.matrices.law import Power
+from tacit.solvers.matrices.measurements import Measurements
+from tacit.solvers.matrices.newton import corrected
+from tacit.solvers.matrices.path import Stop, descend
+from tacit.solvers.matrices.state import State
+
+GAP = 5e-11  # relative duality gap at the end of the path
+
+ALONE = Outcome(Kind.SOLVED, "the only minimiser, to the accuracy of the duality gap")
+CLOSED = Outcome(Kind.SOLVED, "the duality gap is closed")
+UNIQUE = Outcome(Kind.SOLVED, "the only minimiser, of low rank, certified by its dual")
+
+
+def solve(at: Measurements) -> tuple[Array, Array, int, Outcome]:
+    """(matrix, dual, iterations, outcome) for reduced measurements."""
+    stop: Stop | None = None
+    try:
+        for stop in descend(at, Power(1.0), last_level(at), close=1e-4):
+            if (found := low_rank(stop.state)) is not None:
+                return *found, stop.spent, UNIQUE
+    except Failed as reason:
+        if stop is None:
+            raise
+        outcome = Outcome(Kind.SOLVED, f"the path ended early: {reason}")
+        return corrected(stop.state, stop.hessian), stop.state.nu, stop.spent, outcome
+    assert stop is not None
+    matrix = corrected(stop.state, stop.hessian)
+    return matrix, stop.state.nu, stop.spent, how_many(stop.state, matrix)
+
+
+def last_level(at: Measurements) -> float:
+    """log mu at which the gap, at most mu per singular value, is small.
+
+    A fit has at least the nuclear norm y.nu of any dual vector with |S| <= 1.
+    """
+    nu = at.least(at.y)
+    least = float(at.y @ nu) / float(np.linalg.norm(at.adjoint(nu), 2))
+    return float(np.log(GAP * least / min(at.shape)))
+
+
+def how_many(state: State, matrix: Array) -> Outcome:
+    """Whether the end of the path is the only minimiser, one of many, or nothing is proved.
+
+    With the other singular values of S below 1 all minimisers are U H V^T, H symmetric, with U
+    and V of the active ones; the fit leaves H the directions `free`.
+    """
+    rank = active(state)
+    if (state.factors[1][rank:] > 1 - STRICT).any():
+        return CLOSED
+    free = free_directions(state, rank)
+    if not len(free):
+        return ALONE
+    largest = float(np.linalg.norm(matrix, 2))
+    smallest = float(state.spectrum.values[rank - 1])
+    other = matrix + 0.5 * smallest * free[0]
+    value = float(np.linalg.norm(other, "nuc"))
+    misfit = float(np.abs(state.at.apply(other) - state.at.y).max())
+    apart = 0.5 * smallest * float(np.linalg.norm(free[0], 2)) / largest
+    # a unique minimiser has neighbours as good as the gap can tell, but not as far as this
+    if apart < 1e-3 or misfit > 1e-12 or value > (1 + 10 * GAP) * float(state.at.y @ state.nu):
+        return CLOSED
+    text = f"the minimisers fill a face of dimension {len(free)}; this is near its analytic centre"
+    return Outcome(Kind.NOT_UNIQUE, text)
+
+
+def free_directions(state: State, rank: int) -> list[Array]:
+    """An orthonormal basis of the U H V^T with H symmetric that no measurement sees."""
+    U, _, V = state.factors
+    block = state.at.rotated(U, V)[:, :rank, :rank]
+    i, j = np.triu_indices(rank)
+    weight = np.where(i == j, 0.5, np.sqrt(0.5))
+    rows = weight * (block + block.transpose(0, 2, 1))[:, i, j]
+    _, sizes, basis = np.linalg.svd(rows)
+    seen = int(np.sum(sizes > 1e-7 * sizes[0]))
+    found = []
+    for coordinates in basis[seen:]:
+        H = np.zeros((rank, rank))
+        H[i, j] = weight * coordinates
+        found.append(U[:, :rank] @ (H + H.T) @ V[:, :rank].T)
+    return found

@@ -1,0 +1,235 @@
+"""argmin regularizer(beta) under y_n <x_n, beta> >= 1: what a flow on separable data selects."""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, classification_data
+from tacit.problems.classification import Classification
+from tacit.records import Kind, NumericalError, Outcome
+from tacit.regularizers.norms import L2, Lp
+from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.regularizer import Regularizer
+from tacit.solvers import interpolate, power_norm
+from tacit.solvers.constraints import reduce
+from tacit.solvers.continuation import FAR, Failed
+from tacit.solvers.data import unpacked
+from tacit.solvers.margins import face
+from tacit.solvers.margins.active_set import Iterate, Unbounded, settle
+from tacit.solvers.margins.certificate import certified, is_l1
+from tacit.solvers.margins.least import ByInterpolation, least_squares
+from tacit.solvers.margins.rows import Rows, scaled_rows
+from tacit.solvers.margins.walk import MarginWalk
+from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
+from tacit.solvers.solution import (
+    SMALL,
+    SOLVED,
+    Found,
+    Solution,
+    as_sum,
+    of_root,
+    restored,
+    unreachable,
+)
+from tacit.solvers.stationary import local_points
+from tacit.solvers.units import FARTHEST, ORDINARY, Units, exponents
+from tacit.threads import one_blas_thread
+
+
+@overload
+def max_margin(
+    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
+) -> Solution: ...
+
+
+@overload
+def max_margin(
+    problem: Classification, regularizer: Regularizer, /, *, throw: bool = ...
+) -> Solution: ...
+
+
+def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Solution:
+    """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
+
+    `residual` of the solution is the largest violation max(0, 1 - margin); its `kkt` is the
+    worst of stationarity, negative dual weights and complementarity, each relative.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y.
+    y
+        The labels, -1 or +1.
+    regularizer
+        What is smallest at the solution, such as L1() or Q(alpha=0.1).
+    throw
+        False returns a numerical failure as the outcome instead of raising it.
+
+    Returns
+    -------
+    Solution
+        The minimiser with the numbers that prove it.
+
+    Raises
+    ------
+    ValueError
+        The data are not separable, or an argument is wrong.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> X, y = [[1.0, 2.0], [-2.0, -1.0]], [1, -1]
+    >>> tacit.max_margin(X, y, tacit.L2()).beta.round(4)
+    array([0.3333, 0.3333])
+    """
+    X, y, regularizer = unpacked("max_margin", Classification, X, y, regularizer)
+    X, y = classification_data("max_margin", X, y)
+    must_fit("max_margin", regularizer, X.shape[1])
+    Z = X * y[:, None]
+    with one_blas_thread():
+        refuse_zero_rows("max_margin", Z)
+        solution = in_good_units("max_margin", as_sum(regularizer), Z)
+    if throw and not solution.outcome.ok:
+        raise NumericalError("max_margin", solution.outcome)
+    return solution if as_sum(regularizer) is regularizer else of_root(solution)
+
+
+def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+    """The certified solution, found in other units where the rows are huge or tiny."""
+    units = margin_units(Z)
+    if units is not None and regularizer.degree is None:
+        if units.predictor > FARTHEST:
+            return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
+        units = None
+    if units is None:
+        return best_certified(who, regularizer, Z)
+    Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
+    return restored(best_certified(who, inner, Z), units, regularizer)
+
+
+def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
+    """The certified solution; its active rows are solved once more where that is not good."""
+    found = solve(who, regularizer, Z)
+    solution = certified(Z, regularizer, found)
+    if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
+        return solution
+    if is_l1(regularizer) or (isinstance(regularizer, Lp) and regularizer.p < 1):
+        return solution
+    try:
+        again = on_active_rows(who, regularizer, Z, found)
+    except (ValueError, Failed):  # to float64 these rows contradict each other
+        return solution
+    others = (certified(Z, regularizer, again, moved) for moved in (True, False))
+    return next((s for s in others if s.outcome.ok and s.kkt <= solution.kkt), solution)
+
+
+def on_active_rows(who: str, regularizer: Regularizer, Z: Array, found: Found) -> Found:
+    """The same by `interpolate` on the rows of positive weight, which gives the dual exactly."""
+    active = np.flatnonzero(found.dual > 0)
+    system = reduce(who, Z[active], np.ones(len(active)))
+    again = interpolate.solve(regularizer, system)
+    parts = np.zeros((1 + len(again.rest), len(Z)))
+    parts[:, active] = np.vstack([again.dual, *again.rest])
+    steps = found.iterations + again.iterations
+    rest = tuple(parts[1:])
+    return Found(again.beta, parts[0], steps, again.outcome, again.log_unit, rest)
+
+
+def margin_units(Z: Array) -> Units | None:
+    """One unit for all rows, whose margins are all measured against one; None if all is ordinary"""
+    powers = exponents(np.abs(Z).max(axis=1))
+    if np.abs(powers).max() <= ORDINARY:
+        return None
+    middle = int(powers.min() + powers.max()) // 2
+    return Units(np.full(len(Z), middle), -middle)
+
+
+def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
+    """Checks that the regularizer is one and has room for `dimension` coordinates."""
+    if not isinstance(regularizer, Regularizer):
+        raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
+    if regularizer.dimension not in (None, dimension):
+        raise ValueError(
+            f"{who}: {regularizer} has {regularizer.dimension} coordinates,"
+            f" but X has {dimension} columns"
+        )
+
+
+def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
+    """(beta, dual, iterations, outcome) for signed rows without a zero row."""
+    try:
+        return by_kind(who, regularizer, Z)
+    except NumericalError as reason:  # whether they are separable is beyond float64
+        return failed(Z, reason.outcome.sentence)
+
+
+def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
+    """The same by the solver that suits the regularizer."""
+    rows = scaled_rows(Z)
+    try:
+        if isinstance(regularizer, SignedPair):
+            return by_walk(regularizer, rows)
+        if isinstance(regularizer, L2):
+            return by_least_squares(regularizer, rows)
+        refuse_inseparable(who, Z)
+        if is_l1(regularizer):
+            return by_linear_program(rows)
+        if isinstance(regularizer, Lp) and regularizer.p < 1:
+            return best_local_point(regularizer, Z)
+        return by_interpolation(regularizer, rows)
+    except Unbounded:  # the l2 problem, which comes first, has no solution: nothing has
+        refuse_inseparable(who, Z)
+        return failed(Z, "the points are too close to inseparable for double precision")
+    except Failed as reason:
+        return failed(Z, str(reason))
+
+
+def failed(Z: Array, reason: str) -> Found:
+    """No solution, and why."""
+    nothing = np.full(Z.shape[1], np.nan), np.full(len(Z), np.nan)
+    return Found(*nothing, 0, Outcome(Kind.STALLED, reason))
+
+
+def by_least_squares(norm: L2, rows: Rows) -> Found:
+    softness = np.broadcast_to(1 / norm.spread_weights, rows.A.shape[1])
+    _, found, steps = least_squares(rows, softness)  # of half the sum of squares
+    return Found(rows.scale * found.b, 2 * rows.factors * found.nu * rows.scale, steps, SOLVED)
+
+
+def by_linear_program(rows: Rows) -> Found:
+    found = face.solve(rows)
+    beta, rest = rows.scale * found.beta, tuple(rows.factors * part for part in found.rest)
+    return Found(beta, rows.factors * found.dual, found.iterations, found.outcome, 0.0, rest)
+
+
+def by_walk(pair: SignedPair, rows: Rows) -> Found:
+    """Q or R: followed from the kernel regime down to its scale."""
+    walk, level = MarginWalk(pair, rows), pair.level - float(np.log(rows.scale))
+    near = min(level, walk.reach + FAR)
+    b, nu, spent = walk.at(near)
+    return Found(rows.scale * b, rows.factors * nu, spent, SOLVED, near - level)
+
+
+def best_local_point(norm: Lp, Z: Array) -> Found:
+    """p < 1: the best of the local minimisers found from many starts."""
+    points = local_points(Z, norm)
+    if not points:
+        raise Failed("no local minimiser was found from any start")
+    best, count = points[0], len(points)
+    text = f"the best of {count} local minimisers found from many starts, not proven to be global"
+    spent = sum(p.iterations for p in points)
+    return Found(best.beta, best.dual, spent, Outcome(Kind.SOLVED, text))
+
+
+def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
+    """Any other convex regularizer: exchanges of rows around `interpolate`."""
+    nothing = np.empty(0, dtype=np.intp)
+    start = Iterate(np.zeros(len(rows.c)), np.zeros(rows.A.shape[1]))
+    _, found, steps = settle(ByInterpolation(rows, regularizer), nothing, start)
+    beta, unit = rows.scale * found.b, 0.0
+    if isinstance(regularizer, Lp):  # `interpolate` gives the dual of the norm, which has no unit
+        unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
+    return Found(beta, rows.factors * found.nu, steps, SOLVED, unit)

@@ -1,0 +1,254 @@
+"""What a solver returns: the selected predictor with its certificate."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.records import Kind, Outcome, Record, brief
+from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import Spectral
+from tacit.solvers import exact
+from tacit.solvers.units import FARTHEST, Units, representable
+
+SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
+SMALL = 1e-10  # worst violation that goes without saying
+ACCEPTED = 1e-8  # and beyond which nothing is called solved
+ROUNDING = 4e-15  # of the terms of a sum: what its rounding may amount to
+
+
+Measure = TypeVar("Measure", Regularizer, Spectral)
+
+
+class Found(NamedTuple):
+    """What a solver found: the dual is `dual` times e^log_unit."""
+
+    beta: Array
+    dual: Array
+    iterations: int
+    outcome: Outcome
+    log_unit: float = 0.0
+    rest: tuple[Array, ...] = ()  # vectors to be added to the dual
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Solution(Record):
+    """A constrained minimiser and the numbers that prove it.
+
+    Both `residual` and `kkt` are computed from `beta` and `dual` as returned.
+
+    Attributes
+    ----------
+    beta
+        The minimiser.
+    dual
+        The multipliers: gradient(beta) = X^T dual.
+    value
+        The value of the regularizer at `beta`.
+    residual
+        max|X beta - y| / max|y|.
+    kkt
+        The largest distance of a pair (beta_i, (X^T dual)_i) from the graph of the gradient,
+        along the nearer of the two axes, each axis in units of its largest entry.
+    iterations
+        The iterations that the solver took.
+    outcome
+        How the computation ended, in a sentence.
+    log_value
+        The natural logarithm of `value`, also where that overflows.
+    log_dual_unit
+        Where float64 does not hold the dual itself, it is `dual` times e^log_dual_unit.
+    dual_rest
+        Where columns spread over so many decades that rounding the dual to float64 would spoil
+        X^T dual, the dual is the exact sum of `dual` and these vectors (times that unit), and
+        `kkt` is that of the sum.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> solution = tacit.interpolate([[1.0, 2.0]], [2.0], tacit.L1())
+    >>> solution.outcome.ok, round(solution.value, 6), solution.residual < 1e-12
+    (True, 1.0, True)
+    """
+
+    beta: Array
+    dual: Array
+    value: float
+    residual: float
+    kkt: float
+    iterations: int
+    outcome: Outcome
+    log_value: float = math.nan
+    log_dual_unit: float = 0.0
+    dual_rest: tuple[Array, ...] = ()
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Every field; those for numbers beyond float64 only where there are such."""
+        ordinary = {"log_value": 0 < self.value < math.inf, "log_dual_unit": not self.log_dual_unit}
+        ordinary["dual_rest"] = not getattr(self, "dual_rest", ())
+        fields = [f.name for f in dataclasses.fields(self) if not ordinary.get(f.name, False)]
+        return [(name, brief(getattr(self, name))) for name in fields]
+
+
+def judged(
+    outcome: Outcome, beta: Array, dual: Array, residual: float, kkt: float, excess: float
+) -> Outcome:
+    """The outcome that the certificate allows: nothing else is ever called solved.
+
+    `excess` is what the worst of residual and kkt has beyond rounding.
+    """
+    if not outcome.ok:
+        return outcome
+    numbers = (beta, dual, np.array([residual, kkt]))
+    if np.isinf(beta).any() or np.isinf(dual).any() or (excess > ACCEPTED and tiny(dual)):
+        text = "the predictor or its dual is beyond float64; rescale X or y"
+        return Outcome(Kind.OUT_OF_RANGE, text)
+    if not all(np.isfinite(n).all() for n in numbers):
+        return Outcome(Kind.STALLED, "a number of the answer or of its certificate is not finite")
+    worst = max(residual, kkt)
+    if excess > ACCEPTED:
+        text = f"relative residual {residual:.2g} and KKT residual {kkt:.2g} are not small"
+        return Outcome(Kind.STALLED, text if outcome is SOLVED else f"{text} ({outcome.sentence})")
+    if outcome is SOLVED and worst > SMALL:
+        why = "" if worst <= ACCEPTED else ", which is rounding: rows nearly depend on each other"
+        return Outcome(Kind.SOLVED, f"the optimality conditions hold to {worst:.1g}{why}")
+    return outcome
+
+
+def unreachable(regularizer: Regularizer, dimension: int, samples: int) -> tuple[Any, ...]:
+    """The fields of a solution that is too far away for a regularizer with a unit of its own."""
+    text = f"the predictor is more than 2^{FARTHEST} away, and {regularizer} has a unit of its own"
+    nothing = np.full(dimension, np.nan), np.full(samples, np.nan)
+    return *nothing, *[math.nan] * 3, 0, Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
+
+
+def tiny(dual: Array) -> bool:
+    """Whether float64 may have lost digits of the dual."""
+    return bool(np.abs(dual).max(initial=0.0) < 1e-290)
+
+
+def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
+    """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate.
+
+    `rounding` is how far s may be off.
+    """
+    if isinstance(regularizer, L1):
+        return l1_residual(beta, s, rounding)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
+        along_dual = gap / max(np.abs(s).max(), 1e-300)
+        along_primal = np.abs(beta - regularizer.primal_of(s)) / max(np.abs(beta).max(), 1e-300)
+    distance = np.fmin(along_dual, along_primal)  # fmin: an overflow on one axis is no verdict
+    return float(np.max(np.nan_to_num(distance, nan=np.inf)))
+
+
+def l1_residual(beta: Array, s: Array, rounding: float = 0.0) -> float:
+    """The same for the l1 norm, whose graph has all of [-1, 1] at zero."""
+    along_dual = np.where(beta == 0, np.abs(s) - 1, np.abs(s - np.sign(beta))) - rounding
+    along_primal = np.where(np.abs(s) <= 1, np.abs(beta), np.inf) / max(np.abs(beta).max(), 1e-300)
+    return float(np.minimum(along_dual, along_primal).max(initial=0.0))
+
+
+def primal_residual(X: Array, y: Array, beta: Array) -> float:
+    """max|X beta - y| relative to max|y|."""
+    scale = float(np.abs(y).max())
+    return float(np.abs(exact.missing(X, beta, y)).max() / (scale if scale > 0 else 1.0))
+
+
+def normalized(regularizer: Measure, beta: Array, log_unit: float) -> tuple[Measure, Array]:
+    """(regularizer, beta) in the unit of beta in which a dual in e^log_unit is the dual itself."""
+    if not log_unit or regularizer.degree is None:
+        return regularizer, beta
+    if regularizer.degree == 1:  # Q in its kernel regime, where the dual is beta / mu
+        return regularizer.in_units(-log_unit), beta
+    log_size = log_unit / (regularizer.degree - 1)
+    return regularizer.in_units(log_size), beta * math.exp(-log_size)
+
+
+def log_value_of(regularizer: Regularizer | Spectral, beta: Array, value: float) -> float:
+    """log regularizer(beta), by way of a beta of unit size where the value is beyond float64."""
+    if 0 < value < math.inf:
+        return math.log(value)
+    size = float(np.abs(beta).max())
+    if size == 0 or regularizer.degree is None:
+        return -math.inf if value == 0 else math.nan
+    inner = regularizer.in_units(math.log(size))(beta / size)
+    return math.log(inner) + regularizer.degree * math.log(size) if inner > 0 else -math.inf
+
+
+def as_sum(regularizer: Regularizer) -> Regularizer:
+    """The sum of squares in place of its root, which has the same minimisers."""
+    rooted = isinstance(regularizer, L2) and not regularizer.squared
+    return L2(regularizer.weights) if rooted else regularizer  # type: ignore[attr-defined]
+
+
+def of_root(solution: Solution) -> Solution:
+    """The solution for the root of a regularizer, from the one for the regularizer itself."""
+    if not math.isfinite(solution.log_value):  # zero, or no solution
+        return solution
+    log_value = solution.log_value / 2
+    # the gradient of the root is that of the sum over twice the root
+    log_unit = solution.log_dual_unit - math.log(2) - log_value
+    (dual, *rest), log_unit = representable(
+        np.vstack([solution.dual, *solution.dual_rest]), 0, log_unit
+    )
+    return dataclasses.replace(
+        solution,
+        dual=dual,
+        dual_rest=tuple(rest),
+        log_dual_unit=log_unit,
+        value=exponential(log_value),
+        log_value=log_value,
+    )
+
+
+def restored(
+    solution: Any, units: Units, regularizer: Regularizer | Spectral, name: str = "beta"
+) -> Any:
+    """The solution in the units of the data, or the outcome that float64 does not hold it."""
+    inner = getattr(solution, name)
+    beta = units.original(inner)
+    degree = 1.0 if regularizer.degree is None else regularizer.degree
+    shift = (degree - 1) * units.log_size
+    parts = np.vstack([solution.dual, *getattr(solution, "dual_rest", ())])
+    (dual, *rest), log_unit = units.original_dual(parts, solution.log_dual_unit + shift)
+    log_value = solution.log_value + degree * units.log_size
+    value = exponential(log_value) if solution.value else solution.value
+    outcome = solution.outcome
+    if outcome.ok and lost(inner, beta, units):
+        outcome = out_of_range(inner, units)
+    changed = {"value": value, "log_value": log_value, "outcome": outcome, name: beta}
+    if rest:
+        changed["dual_rest"] = tuple(rest)
+    return dataclasses.replace(solution, dual=dual, log_dual_unit=log_unit, **changed)
+
+
+def exponential(x: float) -> float:
+    """e^x, infinite beyond float64."""
+    return math.exp(x) if x < 709.0 else math.inf if x > 709.78 else float(np.exp(x))
+
+
+def lost(inner: Array, beta: Array, units: Units) -> bool:
+    """Whether float64 does not hold the predictor in the units of the data."""
+    if not np.isfinite(beta).all():
+        return True
+    with np.errstate(under="ignore"):
+        again = np.ldexp(beta, -units.predictor)
+    return bool(np.abs(again - inner).max() > 1e-9 * np.abs(inner).max())
+
+
+def out_of_range(inner: Array, units: Units) -> Outcome:
+    size = (math.log(float(np.abs(inner).max())) + units.log_size) / math.log(10)
+    text = f"the predictor has entries of size 1e{size:+.0f}, which float64 does not hold"
+    return Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
+
+
+def beyond_rounding(X: Array, y: Array, beta: Array) -> float:
+    """The residual without what rounding of beta explains."""
+    missed = np.abs(exact.missing(X, beta, y)) - ROUNDING * (np.abs(X) @ np.abs(beta))
+    return float(max(missed.max(), 0.0) / (np.abs(y).max() or 1.0))

@@ -1,0 +1,406 @@
+"""Gradient descent, plain, stochastic, with subgradients and normalized; Adam; proximal steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tacit.arguments import positive, real
+from tacit.training.descent.method import Descent, Oracle, plus, zeros
+
+FINEST = 10  # a step must shrink the parameters by so many units of rounding, or decay is noise
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GradientDescent(Descent):
+    """w <- w - learning_rate * grad L(w), on all samples or on batches.
+
+    With `scaled`, the learning rate is at most scaled / |w|^2: the curvature of a 2-homogeneous
+    net grows like |w|^2, so that a large start needs small steps only while it is large.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    scaled
+        The largest learning_rate * |w|^2; None sets no such bound.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=stop)
+    >>> path.steps
+    100
+    """
+
+    scaled: float | None = None
+    penalties: ClassVar[str] = "smooth"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.scaled is not None:
+            object.__setattr__(self, "scaled", positive(type(self).__name__, "scaled", self.scaled))
+
+    @property
+    def steady(self) -> bool:
+        return self.scaled is None
+
+    @property
+    def elementwise(self) -> bool:
+        return self.scaled is None
+
+    @property
+    def timed(self) -> bool:
+        return self.scaled is not None
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        import jax.numpy as jnp
+
+        return () if self.scaled is None else jnp.float64(0.0)
+
+    def prepared(self, parameters: Any) -> Any:
+        _resolved(self, parameters)
+        return parameters
+
+    def rate(self, parameters: Any) -> Any:
+        if self.scaled is None:
+            return self.learning_rate
+        import jax
+        import jax.numpy as jnp
+
+        parts = jax.tree.leaves(parameters)
+        square = sum(jnp.sum(jnp.square(part)).astype(jnp.float64) for part in parts)
+        rate = jnp.minimum(self.learning_rate, self.scaled / square)
+        return jnp.where(jnp.isfinite(square), rate, jnp.nan)  # steps of 0 would hide divergence
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        rate = self.rate(parameters)
+        moved = plus(parameters, -rate, oracle.gradient(parameters))
+        return moved, memory if self.scaled is None else memory + rate
+
+    def log_time(self, memory: Any, k: int) -> float:
+        if self.scaled is None:
+            return super().log_time(memory, k)
+        return math.log(memory) if memory > 0 else -math.inf
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        total = smoothness + curvature + self.weight_decay
+        return (
+            2 / total if total > 0 else math.inf
+        ), "below 2/(largest curvature of the objective)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Subgradient(GradientDescent):
+    """w <- w - learning_rate * (grad L(w) + H(w)), with H a subgradient of the penalty (N).
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    scaled
+        As in GradientDescent.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> method, penalty = tacit.Subgradient(1e-3), 1e-3 * tacit.L1()
+    >>> path = tacit.train(net, problem, method, stop=stop, penalty=penalty)
+    >>> path.steps
+    100
+    """
+
+    penalties: ClassVar[str] = "any"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SGD(Descent):
+    """velocity <- momentum * velocity + gradient; w <- w - learning_rate * velocity.
+
+    With `nesterov` the step goes along gradient + momentum * velocity, as in PyTorch.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    momentum
+        The share of the velocity that is kept.
+    nesterov
+        Whether the step looks ahead.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.SGD(1e-3, momentum=0.9), stop=stop, batch=2, seed=1)
+    >>> path.steps
+    100
+    """
+
+    momentum: float = 0.0
+    nesterov: bool = False
+    elementwise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "momentum", _share(self, "momentum", self.momentum))
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        return () if self._plain else zeros(parameters)
+
+    @property
+    def _plain(self) -> bool:
+        """Without momentum there is no velocity to carry; compiled code sees any but zero."""
+        return isinstance(self.momentum, float) and self.momentum == 0
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        gradient = oracle.gradient(parameters)
+        if self._plain:
+            return plus(parameters, -self.learning_rate, gradient), memory
+        velocity = plus(gradient, self.momentum, memory)
+        ahead = plus(gradient, self.momentum, velocity) if self.nesterov else velocity
+        return plus(parameters, -self.learning_rate, ahead), velocity
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        if self.nesterov:
+            return None
+        total = smoothness + curvature + self.weight_decay
+        bound = 2 * (1 + self.momentum) / total if total > 0 else math.inf
+        return bound, "below 2 (1 + momentum)/(largest curvature of the objective)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Adam(Descent):
+    """Adam (Kingma and Ba 2015); with weight_decay, which is decoupled, AdamW.
+
+    The penalty's subgradient enters the moments like the gradient of the loss:
+
+        P = grad L + H,     m <- b1 m + (1 - b1) P,     v <- b2 v + (1 - b2) P^2
+        w <- w - learning_rate (m/(1 - b1^k)) / (sqrt(v/(1 - b2^k)) + epsilon)
+
+    with b1, b2 = `mean_decay`, `square_decay`. `decoupled` takes the penalty out of the moments:
+    w <- w - learning_rate (... + H), of which weight_decay is the special case H = rate * w.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    mean_decay
+        b1, the share of the mean that is kept.
+    square_decay
+        b2, the share of the mean square that is kept.
+    epsilon
+        Keeps the quotient finite.
+    decoupled
+        Takes the penalty out of the moments.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.Adam(1e-2, weight_decay=0.1), stop=stop)
+    >>> path.steps
+    100
+    """
+
+    mean_decay: float = 0.9
+    square_decay: float = 0.999
+    epsilon: float = 1e-8
+    decoupled: bool = False
+    elementwise: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("mean_decay", "square_decay"):
+            object.__setattr__(self, name, _share(self, name, getattr(self, name)))
+        object.__setattr__(self, "epsilon", positive("Adam", "epsilon", self.epsilon))
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        return zeros(parameters), zeros(parameters)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        import jax
+        import jax.numpy as jnp
+
+        outside = self.decoupled and oracle.penalty is not None
+        gradient = (oracle.loss_gradient if outside else oracle.gradient)(parameters)
+        a, b = self.mean_decay, self.square_decay
+        mean = jax.tree.map(lambda m, g: a * m + (1 - a) * g, memory[0], gradient)
+        square = jax.tree.map(lambda v, g: b * v + (1 - b) * g * g, memory[1], gradient)
+        # 1 - a^k without the cancellation of small k in float32
+        count = (k + 1).astype(jax.tree.leaves(mean)[0].dtype)
+        first, second = (-jnp.expm1(count * jnp.log(share)) for share in (a, b))
+        moved = jax.tree.map(
+            lambda w, m, v: (
+                w - self.learning_rate * (m / first) / (jnp.sqrt(v / second) + self.epsilon)
+            ),
+            parameters,
+            mean,
+            square,
+        )
+        if outside:
+            moved = plus(moved, -self.learning_rate, oracle.penalty.subgradient(parameters))
+        return moved, (mean, square)
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        if not (self.decoupled and curvature):
+            return None
+        return 2 / curvature, "below 2/(curvature of the decoupled penalty)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Proximal(Descent):
+    """w <- prox(w - learning_rate * grad L(w)), the proximal map of the penalty (ISTA).
+
+    `accelerated` is FISTA (Beck and Teboulle 2009): the same step from z, starting at z = w and
+    weight 1, with weight' = (1 + sqrt(1 + 4 weight^2))/2 and
+    z' = w' + (weight - 1)/weight' (w' - w).
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    accelerated
+        Whether steps start ahead of the parameters (FISTA).
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.LinearPredictor(), tacit.Steps(100)
+    >>> path = tacit.train(net, problem, tacit.Proximal(1e-2), stop=stop, penalty=0.1 * tacit.L1())
+    >>> path.steps
+    100
+    """
+
+    accelerated: bool = False
+    penalties: ClassVar[str] = "prox"
+    batches: ClassVar[bool] = False
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        import jax.numpy as jnp
+
+        return (parameters, jnp.float64(1.0)) if self.accelerated else ()
+
+    def ahead(self, parameters: Any, memory: Any) -> Any:
+        return memory[0] if self.accelerated else parameters
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        import jax
+        import jax.numpy as jnp
+
+        ahead = self.ahead(parameters, memory)
+        moved = plus(ahead, -self.learning_rate, oracle.loss_gradient(ahead))
+        moved = oracle.prox(moved, self.learning_rate)
+        if not self.accelerated:
+            return moved, ()
+        weight = memory[1]
+        grown = (1 + jnp.sqrt(1 + 4 * weight**2)) / 2
+        push = (weight - 1) / grown
+        ahead = jax.tree.map(lambda new, old: new + push * (new - old), moved, parameters)
+        return moved, (ahead, grown)
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        words, top = ("at most 1", 1 + 1e-12) if self.accelerated else ("below 2", 2.0)
+        bound = top / smoothness if smoothness > 0 else math.inf
+        return bound, f"{words}/(largest curvature of the loss)"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class NormalizedDescent(Descent):
+    """w <- w - learning_rate * grad L(w) / L(w), in the stable form of M appendix H.5.
+
+    Such a step is learning_rate / L of training time, so that its paths share the axes of the
+    flows. Only log L is ever represented.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step along the direction of the method.
+    weight_decay
+        Must be 0: this method has none.
+    check
+        False runs also a learning rate beyond the bound of a quadratic loss.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> stop = [tacit.Steps(1000), tacit.LogLoss(-50)]
+    >>> path = tacit.train(net, problem, tacit.NormalizedDescent(1e-2), stop=stop)
+    >>> path.log_loss <= -50
+    True
+    """
+
+    batches: ClassVar[bool] = False
+    penalties: ClassVar[str] = "none"
+    decays: ClassVar[bool] = False
+    steady: ClassVar[bool] = False
+    logarithmic: ClassVar[bool] = True
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.float64(-math.inf)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        import jax.numpy as jnp
+
+        log_loss, gradient = oracle.log_value_and_gradient(parameters)
+        log_time = jnp.logaddexp(memory, jnp.log(self.learning_rate) - log_loss)
+        return plus(parameters, -self.learning_rate, gradient), log_time
+
+    def log_time(self, memory: Any, k: int) -> float:
+        return float(memory)
+
+
+def _resolved(method: GradientDescent, parameters: Any) -> None:
+    """Refuses a decay of which most is lost in rounding."""
+    import jax
+
+    rate = float(method.rate(parameters))
+    least = min(FINEST * float(np.finfo(part.dtype).eps) for part in jax.tree.leaves(parameters))
+    if 0 < rate * method.weight_decay < least:
+        raise ValueError(
+            f"{type(method).__name__}: a step shrinks the parameters by learning_rate * "
+            f"weight_decay = {rate * method.weight_decay:.2g}, which their precision cannot "
+            f"resolve (it needs {least:.2g}); take larger steps or precision='double'"
+        )
+
+
+def _share(method: Descent, name: str, value: object) -> float:
+    """A number in [0, 1)."""
+    who = type(method).__name__
+    share = real(who, name, value, rule="a number in [0, 1)")
+    if not 0 <= share < 1:
+        raise ValueError(f"{who}: {name} must be in [0, 1), got {share}")
+    return share

@@ -1,0 +1,1 @@
+"""Flows under weight decay in dual variables."""

@@ -1,0 +1,1 @@
+"""The flow of diagonal nets in their dual variables, where logarithms hold what float64 cannot."""

@@ -1,0 +1,172 @@
+"""Gradient flow of diagonal networks by its exact dual form: one variable per sample."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.models.diagonal import DiagonalNet
+from tacit.problems.classification import Classification
+from tacit.problems.regression import Regression
+from tacit.records import Kind, Outcome
+from tacit.solvers.separation import require_separable
+from tacit.training import stop as stopping
+from tacit.training.exact.decay.dual import MarginDecay, SquareDecay
+from tacit.training.exact.decay.follow import follow as follow_decay
+from tacit.training.exact.decay.follow import recorded as decay_records
+from tacit.training.exact.dual.box import BoxDual
+from tacit.training.exact.dual.escape import opening
+from tacit.training.exact.dual.form import dual_form
+from tacit.training.exact.dual.lazy import LAZY, LazyDual
+from tacit.training.exact.dual.margin import MarginDual
+from tacit.training.exact.dual.open import OpenDual
+from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.follow import Snapshot, follow, planned_fit
+from tacit.training.exact.labelling import linear
+from tacit.training.exact.margins.follow import follow_margin, margin_records, planned
+from tacit.training.exact.task import Problem, separable
+from tacit.training.exact.times import asked_times, decay_times, last_time, named
+
+WHO = "DualFlow"
+
+Dual = LazyDual | OpenDual | BoxDual
+
+
+@dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
+class DualFlow(Flow):
+    """The exact flow of a signed DiagonalNet with equal starts, of any depth, shape and scale.
+
+    `rtol` is the accuracy of one step, relative to each coordinate of the predictor. On values
+    training stops by default where the data are fitted, Interpolated(1e-20); Loss, LogLoss and
+    Time are the other rules.
+
+    On labels the clock is the smoothed margin, log(1/loss): records are log-spaced in it or
+    At(margins=...), and Scale and Near can stop training too.
+
+    Under weight decay Time alone ends training, by default 8/weight_decay after the start has
+    decayed to size one, and records are log-spaced in time or At(times=...). Inseparable labels
+    are fine there: the decay bounds the parameters.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
+    >>> path = tacit.train(tacit.DiagonalNet(2, alpha=1e-3), problem, tacit.DualFlow())
+    >>> path.outcome.ok
+    True
+
+    Parameters
+    ----------
+    rtol
+        The accuracy of one step of the integrator.
+    max_steps
+        The most steps of the integrator.
+    weight_decay
+        The rate c of theta' = -grad L - c theta.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, stop = tacit.DiagonalNet(3, log_alpha=-20.0), tacit.Interpolated()
+    >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=stop)
+    >>> path.outcome.ok
+    True
+    """
+
+    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
+        net, problem = _equal_starts(model, problem)
+        if course.weight_decay:
+            return self._decay(net, problem, course)
+        if isinstance(problem, Classification):
+            return self._classify(net, problem, course)
+        return self._regress(net, problem, course)
+
+    def _regress(self, net: DiagonalNet, problem: Regression, course: Course) -> Followed:
+        form = dual_form(net, problem)
+        if not form.y.any():
+            return _at_rest(net, problem)
+        flow: Dual
+        if form.log_reach() < math.log(LAZY):
+            flow = LazyDual(form)
+        else:
+            flow = OpenDual(form) if form.depth == 2 else BoxDual(form)
+        unit, log_unit = flow.unit(), flow.log_unit
+        plan = planned_fit(WHO, self, course, net, problem, 0.01 * unit, log_unit)
+        steps = flow.steps(self.rtol, plan.t_max)
+        records, outcome = follow(flow.begin(), steps, problem, plan, course.progress, log_unit)
+        with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            log_t = np.log([record.t for record in records]) + log_unit
+            recorded = {"t": named(np.exp(log_t), course), "log_t": log_t}
+        recorded["predictor"] = np.array([record.predictor for record in records])
+        recorded["dual"] = np.array([flow.dual(record.state) for record in records])
+        final = _parameters(net, problem.dimension, records[-1])
+        return Followed(linear(problem, recorded, final), outcome, final)
+
+    def _classify(self, net: DiagonalNet, problem: Classification, course: Course) -> Followed:
+        require_separable(WHO, problem.signed_rows)
+        system = MarginDual(net, problem)
+        plan = planned(WHO, self, course, net, system.g0)
+        records, outcome = follow_margin(system, plan, course.progress, opening(system, plan))
+        last = records[-1]
+        end = Snapshot(0.0, last.predictor, last.predictor, last.log_growth)
+        final = _parameters(net, problem.dimension, end)
+        return Followed(linear(problem, margin_records(records), final), outcome, final)
+
+    def _decay(self, net: DiagonalNet, problem: Problem, course: Course) -> Followed:
+        why, rate = "under weight decay, where time alone ends training", course.weight_decay
+        stopping.understood(WHO, course.stops, (stopping.Time,), why)
+        dual: MarginDecay | SquareDecay
+        if isinstance(problem, Classification):
+            dual = MarginDecay(net, problem, rate)
+        else:
+            dual = SquareDecay(net, problem, rate)
+        asked = course.t_max
+        if asked is None and course.per_decade is None:
+            asked = max(asked_times(WHO, course), default=None)
+        t_max = last_time(WHO, rate, dual.law.log_alpha + dual.law.top, asked)
+        log_first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
+        times = decay_times(WHO, course, log_first, t_max)
+        states, outcome = follow_decay(dual, times, self.rtol, self.max_steps, course.progress)
+        return Followed(linear(problem, decay_records(dual, times, states)), outcome, None)
+
+
+def _at_rest(net: DiagonalNet, problem: Regression) -> Followed:
+    """Data that exert no force on a zero predictor."""
+    outcome = Outcome(Kind.SOLVED, "the start already fits the data")
+    if problem.y.any():
+        sentence = "y is orthogonal to every column of X, so nothing moves"
+        outcome = Outcome(Kind.STALLED, sentence)
+    begin = Snapshot(0.0, np.zeros(problem.dimension), np.zeros(problem.samples))
+    recorded = {"t": np.zeros(1), "log_t": np.full(1, -np.inf)}
+    recorded |= {"predictor": begin.predictor[None], "dual": begin.state[None]}
+    final = _parameters(net, problem.dimension, begin)
+    return Followed(linear(problem, recorded, final), outcome, final)
+
+
+def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]:
+    """`model` and `problem` if the dual form covers them."""
+    model, problem = separable(WHO, model, problem)
+    if not isinstance(model, DiagonalNet) or model.biased is not None or not model.signed:
+        raise ValueError(
+            f"{WHO}: the model must be a signed DiagonalNet with equal starts w+ = w-, got "
+            f"{model.describe()['model']} of another kind; use ParameterFlow"
+        )
+    return model, problem
+
+
+def _parameters(net: DiagonalNet, dimension: int, end: Snapshot) -> Array | None:
+    """w+ and w- at the end, or None where float64 cannot hold them."""
+    assert net.log_alpha is not None
+    shape = net.shape_for(dimension)
+    growth = np.zeros((2, dimension)) if end.log_growth is None else end.log_growth
+    if net.depth % 2:  # there a negative pair runs the other way round: w^D has the sign of w
+        growth = np.where(shape < 0, growth[::-1], growth)
+    log_size = net.log_alpha + np.log(np.abs(shape)) + growth
+    if log_size.min() < -700 or log_size.max() > 700:
+        return None
+    return (np.sign(shape) * np.exp(log_size)).ravel()

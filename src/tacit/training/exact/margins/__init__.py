@@ -1,0 +1,1 @@
+"""Flows on labels, whose clock is the smoothed margin."""

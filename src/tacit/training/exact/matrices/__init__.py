@@ -1,0 +1,1 @@
+"""The exact flow of matrix models, and the systems that it integrates."""

@@ -1,0 +1,1 @@
+"""A stiff integrator of any model with few samples."""

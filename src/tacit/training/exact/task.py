@@ -1,0 +1,94 @@
+"""A model with the problem it is to learn, as the stiff flow and descent see them."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from tacit.arguments import Array
+from tacit.models.factorization import TwoFactors
+from tacit.models.matrix import MatrixModel
+from tacit.models.model import Model, Separable
+from tacit.problems.classification import Classification
+from tacit.problems.matrices import MatrixProblem
+from tacit.problems.regression import Regression
+from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
+from tacit.training.exact.matrix_samples import MatrixSamples, TwoFactorSamples
+from tacit.training.exact.samples import HomogeneousSamples, RowSamples, Samples
+
+Problem = Regression | Classification
+
+
+class Moment(NamedTuple):
+    """One time of the flow."""
+
+    t: float
+    parameters: Array
+    predictions: Array
+    displacement: Array | None = None  # of e^(rate t) parameters from the start, while small
+    kernel: Array | None = None  # the tangent kernel, where the flow has it anyway
+
+
+class Task(NamedTuple):
+    """A checked pair of model and problem, with the start and the loss."""
+
+    model: Model
+    problem: Any
+    start: Array
+    samples: Samples
+    loss: Loss
+
+    @property
+    def rows(self) -> Array:
+        """One row per sample, for the model's own `predict`."""
+        matrices = isinstance(self.problem, MatrixProblem)
+        return self.problem.design if matrices else self.problem.X
+
+
+def task(who: str, model: object, problem: object) -> Task:
+    """`model` and `problem` if the one can learn the other; otherwise an error that says why."""
+    if not isinstance(problem, Regression | Classification | MatrixProblem):
+        raise ValueError(
+            f"{who}: the problem must be a Regression or a Classification, or a matrix problem "
+            f"such as Completion, got {type(problem).__name__}; wrap the data as Regression(X, y)"
+        )
+    if not isinstance(model, Model):
+        raise ValueError(
+            f"{who}: the model must be a Model such as DiagonalNet, or FunctionModel around a "
+            f"function of yours, got {type(model).__name__}"
+        )
+    if isinstance(problem, MatrixProblem) and not isinstance(model, MatrixModel):
+        raise ValueError(
+            f"{who}: a matrix problem needs a model of a matrix such as Factorization, got "
+            f"{type(model).__name__}; use problem.regression() for models of vectors"
+        )
+    start = model.start(problem.dimension)
+    loss: Loss = SquaredLoss(problem.y, problem.loss)
+    if isinstance(problem, Classification):
+        loss = MarginLoss(problem.y, problem.loss)
+    return Task(model, problem, start, _samples(model, problem, start), loss)
+
+
+def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:
+    """`model` and `problem` if they are what a flow of linear predictors can train."""
+    if not isinstance(problem, Problem):
+        raise ValueError(
+            f"{who}: the problem must be a Regression or a Classification, got "
+            f"{type(problem).__name__}; wrap the data as Regression(X, y)"
+        )
+    if not isinstance(model, Separable):
+        raise ValueError(
+            f"{who}: the model must be a separable reparametrization of a linear predictor, such "
+            f"as DiagonalNet or ProductNet, got {type(model).__name__}"
+        )
+    return model, problem
+
+
+def _samples(model: Model, problem: Any, start: Array) -> Samples:
+    if isinstance(problem, MatrixProblem):
+        if isinstance(model, TwoFactors):
+            return TwoFactorSamples(model, problem, start)
+        assert isinstance(model, MatrixModel)
+        return MatrixSamples(model, problem, start)
+    if isinstance(model, Separable) and model.homogeneity is not None:
+        return HomogeneousSamples(model, problem.X, start)
+    return RowSamples(model, problem.X, start)

@@ -1,0 +1,1 @@
+"""Nets on images, as step-by-step methods see them."""

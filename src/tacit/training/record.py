@@ -1,0 +1,191 @@
+"""Which moments of training are recorded: log-spaced ones, or those that are named."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tacit.arguments import integer, real
+from tacit.records import Record
+
+DENSEST = 1000  # records in a decade: some 20,000 in the path of a flow
+KINDS = ("steps", "epochs", "times", "margins")
+
+
+class Rule(Record, abc.ABC):
+    """Which moments of a run are recorded."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """What is needed to build this rule again, as plain JSON values."""
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class LogSpaced(Rule):
+    """`per_decade` records in every factor of ten of the steps, or of the time of a flow.
+
+    Also of the time where steps are of several sizes and Time ends the run.
+
+    Parameters
+    ----------
+    per_decade
+        Records in every factor of ten.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, record = tacit.DiagonalNet(2, alpha=0.1), tacit.LogSpaced(2)
+    >>> method, stop = tacit.GradientDescent(1e-3), tacit.Steps(100)
+    >>> tacit.train(net, problem, method, stop=stop, record=record).dataset.step.values
+    array([  0,   1,   3,  10,  32, 100])
+    """
+
+    per_decade: int = 20
+
+    def __post_init__(self) -> None:
+        count = integer("LogSpaced", "per_decade", self.per_decade, least=1)
+        if count > DENSEST:
+            raise ValueError(
+                f"LogSpaced: per_decade must be at most {DENSEST}, got {count}; a path keeps every "
+                "record in memory: name single moments with At"
+            )
+
+    def describe(self) -> dict[str, Any]:
+        return {"rule": "LogSpaced", "per_decade": self.per_decade}
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False)
+class At(Rule):
+    """Records at the given `steps`, `epochs`, `times` or smoothed `margins`.
+
+    The start and the end are always recorded.
+
+    Parameters
+    ----------
+    steps
+        Steps of a step-by-step method.
+    epochs
+        Passes over the samples, in batches.
+    times
+        Training times of a flow.
+    margins
+        Smoothed margins log(1/loss) of a flow on labels.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
+    >>> net, record = tacit.DiagonalNet(2, alpha=0.1), tacit.At(steps=[10, 20])
+    >>> method, stop = tacit.GradientDescent(1e-3), tacit.Steps(100)
+    >>> tacit.train(net, problem, method, stop=stop, record=record).dataset.step.values
+    array([  0,  10,  20, 100])
+    """
+
+    steps: tuple[int, ...] | None
+    epochs: tuple[int, ...] | None
+    times: tuple[float, ...] | None
+    margins: tuple[float, ...] | None
+
+    def __init__(
+        self,
+        steps: Iterable[int] | None = None,
+        *,
+        epochs: Iterable[int] | None = None,
+        times: Iterable[float] | None = None,
+        margins: Iterable[float] | None = None,
+    ) -> None:
+        given = {"steps": steps, "epochs": epochs, "times": times, "margins": margins}
+        if sum(values is not None for values in given.values()) != 1:
+            raise ValueError("At: give exactly one of steps=, epochs=, times= and margins=")
+        for name, values in given.items():
+            object.__setattr__(self, name, _moments(name, values))
+
+    @property
+    def kind(self) -> str:
+        return next(name for name in KINDS if getattr(self, name) is not None)
+
+    def moments(self, who: str, *kinds: str) -> tuple[Any, ...]:
+        """The moments, if they are of one of these kinds."""
+        if self.kind not in kinds:
+            known = " or ".join(f"At({kind}=...)" for kind in kinds)
+            raise ValueError(f"{who}: cannot record at {self.kind}; use {known} or LogSpaced()")
+        found: tuple[Any, ...] = getattr(self, self.kind)
+        return found
+
+    def describe(self) -> dict[str, Any]:
+        return {"rule": "At", self.kind: list(getattr(self, self.kind))}
+
+
+def _moments(name: str, values: Any) -> Any:
+    if values is None:
+        return None
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ValueError(f"At: {name} must list moments to record, got {values!r}")
+    if name in ("steps", "epochs"):
+        return tuple(sorted({integer("At", name, k, least=0) for k in values}))
+    found = sorted({real("At", name, t) for t in values})
+    if found and found[0] < 0:
+        raise ValueError(f"At: {name} must be >= 0, got {found[0]:g}")
+    return tuple(found)
+
+
+def rules(who: str, record: Rule | Sequence[Rule] | None) -> tuple[Rule, ...]:
+    """`record` as a tuple of rules; log-spaced by default."""
+    if record is None:
+        return (LogSpaced(),)
+    given = tuple(record) if isinstance(record, Sequence) else (record,)
+    for rule in given:
+        if not isinstance(rule, LogSpaced | At):
+            raise ValueError(
+                f"{who}: record must be LogSpaced(20), At(steps=[...]) or several, got "
+                f"{type(rule).__name__}"
+            )
+    return given
+
+
+def steps_to_record(who: str, given: Sequence[Rule], last: int, epoch: int | None) -> list[int]:
+    """The steps to record, from 0 to the last one."""
+    found = {0, last}
+    for rule in given:
+        if isinstance(rule, LogSpaced):
+            found |= set(log_spaced(last, rule.per_decade))
+            continue
+        assert isinstance(rule, At)
+        asked = rule.moments(who, "steps", *(["epochs"] if epoch else []))
+        unit = epoch or 1 if rule.kind == "epochs" else 1
+        if asked and asked[-1] * unit > last:
+            raise ValueError(
+                f"{who}: At({rule.kind}=...) must stay within the {last // unit} {rule.kind} of "
+                f"this run, got {asked[-1]}"
+            )
+        found |= {k * unit for k in asked}
+    return sorted(found)
+
+
+def times_to_record(who: str, given: Sequence[Rule], first: float, last: float) -> list[float]:
+    """The times to record, from that of the first step to the last one."""
+    if first > last:
+        raise ValueError(f"{who}: Time must reach one step, {first:.3g}, got {last:g}")
+    found = {last}
+    for rule in given:
+        if isinstance(rule, At):
+            found |= {t for t in rule.moments(who, "times") if 0 < t < last}
+        elif isinstance(rule, LogSpaced):
+            count = int(rule.per_decade * math.log10(last / first) * (1 + 1e-12)) + 1
+            found |= {first * 10 ** (k / rule.per_decade) for k in range(count)}
+    return sorted(t for t in found if t <= last)
+
+
+def log_spaced(last: int, per_decade: int) -> list[int]:
+    """Whole numbers from 1 to `last`, so many in a factor of ten."""
+    count = int(per_decade * math.log10(last)) + 1
+    return [round(10 ** (k / per_decade)) for k in range(count)]
+
+
+def density(given: Sequence[Rule]) -> int | None:
+    """The records per decade, where some are log-spaced."""
+    return next((rule.per_decade for rule in given if isinstance(rule, LogSpaced)), None)

@@ -1,0 +1,279 @@
+"""A model with flat parameters on samples, labels or a matrix, as step-by-step methods see it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.models.function import FunctionModel
+from tacit.models.linear import LinearMatrix, LinearPredictor
+from tacit.models.matrix import MatrixModel
+from tacit.models.model import Model, Separable
+from tacit.precision import double_precision
+from tacit.problems.classification import Classification
+from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.population import accuracy
+from tacit.regularizers.spectral import Frobenius, Nuclear, Spectral
+from tacit.training.exact.labelling import dataset as labelled
+from tacit.training.exact.loss import finite
+from tacit.training.exact.task import Moment as FlowMoment
+from tacit.training.exact.task import Task as FlowTask
+from tacit.training.exact.task import task as flow_task
+from tacit.training.inputs import inputs_of, outputs
+from tacit.training.task import Meter, Moment, Task
+
+TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class SampleLoss:
+    """The loss of a model on rows of inputs and labels; one per model in compiled code."""
+
+    model: Model
+    loss: str
+    samples: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SampleLoss):
+            return NotImplemented
+        return other._key == self._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[Any, ...]:
+        """The model itself, but linear ones that differ in their starts predict alike."""
+        model: Any = id(self.model)
+        if isinstance(self.model, LinearPredictor | LinearMatrix):
+            model = type(self.model), getattr(self.model, "shape", None)
+        return model, self.loss, self.samples
+
+    def value(self, data: Any, parameters: Any, share: Any = None) -> Any:
+        import jax.numpy as jnp
+
+        inputs, y = data
+        found = outputs(self.model, parameters, inputs)
+        if self.loss == "exp":
+            losses = jnp.exp(-y * found)
+        elif self.loss == "logistic":
+            losses = jnp.logaddexp(0.0, -y * found)
+        else:
+            losses = (found - y) ** 2
+        total = 1.0 if self.loss in ("exp", "logistic") else float(self.samples)
+        total = total / 2 if self.loss == "half squares" else total
+        if share is not None:
+            return total * (jnp.sum(jnp.where(share, losses, 0.0)) / jnp.sum(share))
+        # a sum over all samples is not written as a mean, which would round once more
+        return jnp.sum(losses) * (total / len(y))
+
+    def log_value(self, data: Any, parameters: Any) -> Any:
+        import jax
+        import jax.numpy as jnp
+
+        inputs, y = data
+        if self.loss not in ("exp", "logistic"):
+            return jnp.log(self.value(data, parameters))
+        margins = y * outputs(self.model, parameters, inputs)
+        logs = -margins
+        if self.loss == "logistic":  # log log(1 + exp(-m)), which is -m in the tail
+            near = jnp.log(jnp.logaddexp(0.0, -jnp.minimum(margins, TAIL)))
+            logs = jnp.where(margins < TAIL, near, -margins)
+        # its gradient, grad L / L, is the softmax of the gaps to the smallest margin: M eq. (87)
+        return jax.nn.logsumexp(logs) - math.log(len(y))
+
+
+class SampleTask(Task):
+    """A checked pair of a Model and a Regression, a Classification or a matrix problem."""
+
+    outside = False
+
+    def __init__(self, who: str, model: Any, problem: Any) -> None:
+        self.who = who
+        self.flow: FlowTask = flow_task(who, model, problem)
+        self.model, self.problem, self.start = self.flow.model, problem, self.flow.start
+        self.samples: int = problem.samples
+        self.objective = SampleLoss(self.model, problem.loss, self.samples)
+        self.data = inputs_of(self.model, problem), problem.y
+        self.linear = isinstance(self.model, Separable | MatrixModel)
+        with np.errstate(over="ignore", under="ignore"):
+            self.predictions = self.flow.samples.predict(self.start)
+        self.unit = self.flow.loss.log_unit(self.predictions)
+
+    def refuse_overflow(self, who: str) -> None:
+        with np.errstate(over="ignore", under="ignore"):
+            held = finite(self.flow.loss, self.predictions)
+        if not held:
+            raise ValueError(
+                f"{who}: the gradients of this start are beyond float64 (its largest prediction "
+                f"is {np.abs(self.predictions).max():.3g}); take a smaller start"
+            )
+
+    def trained(self, parameters: Any) -> Any:
+        if isinstance(self.model, FunctionModel):
+            return self.model.flattened(parameters)
+        return parameters
+
+    def whole(self, parameters: Any) -> Any:
+        if isinstance(self.model, FunctionModel):
+            return self.model.unflattened(parameters)
+        return parameters
+
+    def log_unit(self) -> float:
+        return self.unit
+
+    def smoothness(self) -> float | None:
+        labels = isinstance(self.problem, Classification)
+        if labels or not isinstance(self.model, LinearPredictor | LinearMatrix):
+            return None
+        bend = 1.0 if self.problem.loss == "half squares" else 2.0
+        if self.data[0].ndim == 1:
+            return bend
+        return bend * float(np.linalg.norm(self.data[0], 2) ** 2)
+
+    def predictor(self, parameters: Array) -> Array:
+        if isinstance(self.model, MatrixModel):
+            return self.model.matrix(parameters)
+        assert isinstance(self.model, Separable)
+        return self.model.predictor(parameters)
+
+    def shaped(self, who: str, penalty: Any) -> Any:
+        """A penalty of matrices sees the flat parameters of a LinearMatrix as its matrix."""
+        terms = []
+        for weight, term in penalty.weighted:
+            if isinstance(term, Spectral) and not isinstance(term, Frobenius):
+                term = self._of_matrix(who, term)
+            terms.append((weight, term))
+        if all(new is old for (_, new), (_, old) in zip(terms, penalty.weighted, strict=True)):
+            return penalty
+        parts = [weight * term for weight, term in terms]
+        return functools.reduce(lambda a, b: a + b, parts)
+
+    def _of_matrix(self, who: str, term: Spectral) -> Spectral:
+        if getattr(term, "shape", None) is not None:
+            return term
+        if isinstance(term, Nuclear) and isinstance(self.model, LinearMatrix):
+            return Nuclear(self.problem.shape)
+        raise ValueError(
+            f"{who}: {term!r} acts on a matrix, and the parameters of "
+            f"{type(self.model).__name__} are flat; use Nuclear with LinearMatrix or with shape="
+        )
+
+    def meter(self, penalty: Any) -> SampleMeter:
+        return SampleMeter(self, penalty)
+
+    def describe(self) -> dict[str, Any]:
+        return describe(self.model, self.problem)
+
+
+def describe(model: Any, problem: Any) -> dict[str, Any]:
+    """A flat model and its problem as plain JSON values."""
+    names = ("description", "samples", "dimension", "recipe", "loss")
+    described = {name: getattr(problem, name) for name in names}
+    if isinstance(problem, MatrixProblem):
+        described["shape"] = list(problem.shape)
+    if problem.test is not None:
+        tested = ("description", "samples", "recipe")
+        described["test"] = {name: getattr(problem.test, name) for name in tested}
+    return {"problem": described, "model": model.describe()}
+
+
+class SampleMeter(Meter):
+    """What is measured along the way; the rest of a dataset follows from the records."""
+
+    def __init__(self, task: SampleTask, penalty: Any) -> None:
+        self.task, self.penalty = task, penalty
+        begin = Moment(0, 0.0, -math.inf, task.start)
+        self.moments: list[Moment] = []
+        self.numbers: list[Mapping[str, float]] = []
+        self.first = self.look(begin)
+
+    def look(self, moment: Moment) -> Mapping[str, float]:
+        task, theta = self.task, moment.parameters
+        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+            predictions = np.asarray(task.flow.samples.predict(theta))
+            log_loss = float(task.flow.loss.log_loss(predictions))
+            found = {"log_loss": log_loss, "loss": float(np.exp(log_loss))}
+            if isinstance(task.problem, Classification):
+                found["train_accuracy"] = float(accuracy(predictions * task.problem.y))
+            elif task.linear and task.problem.truth is not None:
+                found |= self._errors(task.predictor(theta))
+            if task.problem.test is not None:
+                found |= self._tested(theta)
+            if self.penalty is not None:
+                found |= self._penalty(moment, found["loss"])
+        return found
+
+    def keep(self, moment: Moment, numbers: Mapping[str, float]) -> None:
+        self.moments.append(moment)
+        self.numbers.append(numbers)
+
+    def dataset(self) -> Any:
+        steps = np.array([moment.step for moment in self.moments])
+        log_t = np.array([moment.log_t for moment in self.moments])
+        names = ("penalty", "objective", "gradient_norm", "penalty_gradient_norm", "relative_error")
+        extra = {
+            name: np.array([numbers[name] for numbers in self.numbers])
+            for name in names
+            if name in self.numbers[0]
+        }
+        samples = self.task.flow.samples
+        flow = [FlowMoment(m.t, m.parameters, samples.predict(m.parameters)) for m in self.moments]
+        return labelled(self.task.flow, 0.0, flow, {"step": steps, "log_t": log_t, **extra})
+
+    def _errors(self, predictor: Array) -> dict[str, float]:
+        truth = self.task.problem.truth
+        apart = float(np.linalg.norm(predictor.ravel() - truth.ravel()))
+        error = apart**2
+        if isinstance(self.task.problem, MatrixProblem):
+            error = self.task.problem.test_error(predictor)
+        return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
+
+    def _tested(self, theta: Array) -> dict[str, float]:
+        test = self.task.problem.test
+        found = np.asarray(self.task.model.predict(theta, test.X))
+        loss = type(self.task.flow.loss)(test.y, test.loss)
+        result = {"test_loss": float(np.exp(loss.log_loss(found)))}
+        if isinstance(test, Classification):
+            result["test_accuracy"] = float(accuracy(found * test.y))
+        return result
+
+    def _penalty(self, moment: Moment, loss: float) -> dict[str, float]:
+        """The penalty and what it pulls with; a nan of either is an error that names the step."""
+        with double_precision():
+            weights, terms = zip(*self.penalty.weighted, strict=True)
+            measure = _pulls(self.task.objective, terms)
+            gradient, value, pull = measure(weights, self.task.data, moment.parameters)
+        found = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
+        for name, number in zip(("value", "subgradient"), found.values(), strict=True):
+            if math.isnan(number):
+                raise ValueError(
+                    f"{self.task.who}: the {name} of the penalty is nan at step {moment.step}, "
+                    "where the parameters are finite (the largest is "
+                    f"{np.abs(moment.parameters).max():.3g}); check the penalty there"
+                )
+        found["objective"] = loss + found["penalty"]
+        return found | {"gradient_norm": float(np.linalg.norm(gradient))}
+
+
+@functools.lru_cache(maxsize=32)
+def _pulls(objective: SampleLoss, terms: tuple[Any, ...]) -> Callable[..., Any]:
+    """A compiled function of (weights, data, theta), for penalties of these terms.
+
+    It returns the gradient of the loss, the penalty and its subgradient.
+    """
+    import jax
+
+    def measure(weights: Any, data: Any, theta: Any) -> Any:
+        gradient = jax.grad(objective.value, argnums=1)(data, theta)
+        pairs = list(zip(weights, terms, strict=True))
+        value = sum(weight * term.value(theta) for weight, term in pairs)
+        return gradient, value, sum(weight * term.subgradient(theta) for weight, term in pairs)
+
+    return jax.jit(measure)

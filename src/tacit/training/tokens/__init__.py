@@ -1,0 +1,1 @@
+"""Token nets on pairs of tokens, as step-by-step methods see them."""

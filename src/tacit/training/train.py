@@ -1,0 +1,317 @@
+"""The one verb of training: a model, a problem and a method make a path."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import integer
+from tacit.models.token_net import TokenNet
+from tacit.precision import double_precision
+from tacit.problems.arithmetic import TokenPairs
+from tacit.problems.classification import Classification
+from tacit.problems.images.arrays import Images
+from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.regression import Regression
+from tacit.records import Kind, Outcome
+from tacit.regularizers.penalty import Term
+from tacit.threads import on_one_blas_thread
+from tacit.training import record as recording
+from tacit.training import stop as stopping
+from tacit.training.descent.batches import batches
+from tacit.training.descent.driver import Plan, Run, State, follow, plan
+from tacit.training.descent.method import Descent
+from tacit.training.exact.flow import Course, Flow
+from tacit.training.exact.run import run_flow
+from tacit.training.images.task import ImageTask
+from tacit.training.path import Path
+from tacit.training.resume import check_same
+from tacit.training.samples import SampleTask, describe
+from tacit.training.task import Progress, Task
+from tacit.training.tokens.task import TokenTask
+from tacit.versions import versions
+
+Stops = stopping.Stop | Sequence[stopping.Stop] | None
+Records = recording.Rule | Sequence[recording.Rule] | None
+
+
+@on_one_blas_thread
+def train(
+    model: Any,
+    problem: Any,
+    method: Any,
+    *,
+    penalty: Any = None,
+    stop: Stops = None,
+    record: Records = None,
+    batch: int | None = None,
+    seed: int = 0,
+    resume: Path | None = None,
+    progress: Progress | None = None,
+) -> Path:
+    """Train `model` on `problem` by `method`, and return the path that training took.
+
+    Parameters
+    ----------
+    model
+        What is trained and where it starts: DiagonalNet, Factorization, a net, FunctionModel
+        around a JAX function of yours.
+    problem
+        Data, loss and truth: Regression, Classification, Completion, Sensing, token pairs, Images.
+    method
+        How parameters move: GradientDescent, SGD, Subgradient, Adam, Proximal, ...
+    penalty
+        A number times a regularizer, such as 1e-3 * L1(), added to the loss.
+    stop
+        A rule or several, of which the first that is met stops: Steps, Time, Loss, Accuracy, ...
+    record
+        LogSpaced(20), the default, or At(steps=[...]).
+    batch
+        Samples per step, drawn so that an epoch sees each of them once; None takes all of them.
+    seed
+        What the order of the batches is drawn from.
+    resume
+        The path of an earlier run with the same arguments but for stop and record; training goes
+        on where it ended, to the bit as if it had never stopped.
+    progress
+        Called now and then with the fraction done and a short text.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
+    >>> path = tacit.train(
+    ...     tacit.DiagonalNet(2, alpha=0.1), problem, tacit.GradientDescent(1e-3),
+    ...     stop=[tacit.Steps(20_000), tacit.Loss(1e-6)],
+    ... )
+    >>> path.outcome.ok
+    True
+    """
+    who = type(method).__name__
+    stops, records = stopping.rules("train", stop), recording.rules("train", record)
+    if isinstance(method, Flow):
+        for name, given in {"batch": batch, "resume": resume}.items():
+            if given is not None:
+                raise ValueError(f"{who}: an exact flow has no {name}; leave it out")
+        course = Course(stops, records, progress=progress)
+        followed = run_flow(method, model, problem, penalty, course)
+        told = _told(describe(model, problem), method, penalty, stops, records, None, None)
+        return _path(followed.dataset, followed.outcome, told, followed.parameters)
+    if not isinstance(method, Descent):
+        raise ValueError(
+            "train: the method must be one such as GradientDescent(0.01), got "
+            f"{type(method).__name__}"
+        )
+    # parameters that no loss pulls at stay where they are
+    still = penalty is None and method.elementwise and not method.weight_decay
+    task = task_of(who, model, problem, still)
+    if not method.logarithmic:
+        task.refuse_overflow(who)
+    penalty = checked_penalty(who, method, penalty, task)
+    size = batches(who, task.samples, batch)
+    if size.size is not None and not method.batches:
+        raise ValueError(f"{who}: works on all samples at once; leave batch= out")
+    seed = integer(who, "seed", seed, least=0)
+    if seed >= 2**63:
+        raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
+    _stable(who, method, task, penalty, full=size.size is None)
+    told = _told(task.describe(), method, penalty, stops, records, batch, seed)
+    with double_precision():
+        run = Run(who, task, method, penalty, size, seed)
+        todo = plan(run, stops, records)
+        if resume is None:
+            return _from_start(run, todo, told, progress)
+        return _go_on(run, todo, told, resume, progress)
+
+
+def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
+    """`model` and `problem` as one task; otherwise an error that says why.
+
+    `still` says that parameters without a gradient stay where they are.
+    """
+    if isinstance(problem, TokenPairs):
+        return TokenTask(who, model, problem)
+    if isinstance(model, TokenNet):
+        raise ValueError(
+            f"{who}: {type(model).__name__} answers pairs of tokens, got {_kind(problem)}; use "
+            "modular_arithmetic() or permutation_group() as the problem"
+        )
+    if isinstance(problem, Images):
+        return ImageTask(who, model, problem, still)
+    if isinstance(problem, Regression | Classification | MatrixProblem):
+        return SampleTask(who, model, problem)
+    raise ValueError(
+        f"{who}: the problem must be a Regression, a Classification, a matrix problem such as "
+        f"Completion, pairs of tokens or Images, got {_kind(problem)}; wrap the data as "
+        "Regression(X, y)"
+    )
+
+
+def _kind(thing: Any) -> str:
+    return f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
+
+
+def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
+    """The penalty, if the method can use it on these parameters; None where it weighs nothing."""
+    if penalty is None:
+        if method.penalties == "prox":
+            raise ValueError(f"{who}: needs a penalty with a proximal map: penalty=0.1 * L1(), say")
+        return None
+    if not isinstance(penalty, Term):
+        raise ValueError(
+            f"{who}: penalty must be a number times a regularizer, such as 1e-3 * L1(), got "
+            f"{penalty!r}"
+        )
+    if method.penalties == "none":
+        raise ValueError(f"{who}: takes no penalty, got {penalty!r}")
+    if method.penalties == "smooth" and not penalty.smooth:
+        raise ValueError(
+            f"{who}: {penalty!r} has kinks, where there is no gradient; use Subgradient or Proximal"
+        )
+    if method.penalties == "prox" and not penalty.has_prox:
+        raise ValueError(f"{who}: {penalty!r} has no proximal map; use Subgradient")
+    penalty = task.shaped(who, penalty)
+    _traced(who, penalty, task.start, method.penalties == "prox")
+    return penalty
+
+
+def _traced(who: str, penalty: Any, start: Any, prox: bool) -> None:
+    """Traces the penalty once, so that a wrong shape is told before the run."""
+    import jax
+
+    asked = {"value": (start,), "subgradient": (start,)} | ({"prox": (start, 1.0)} if prox else {})
+    with double_precision():
+        wanted = jax.eval_shape(lambda w: w, start)
+        for name, given in asked.items():
+            try:
+                made = jax.eval_shape(getattr(penalty, name), *given)
+            except TypeError as reason:  # among them: NumPy functions on what JAX traces
+                why = str(reason).splitlines()[0].rstrip(".")
+                of = "the parameters" + (" and a length" if name == "prox" else "")
+                raise ValueError(
+                    f"{who}: the penalty's {name} must be a function of {of} in jax.numpy, got: "
+                    f"{why}"
+                ) from reason
+            shapes = jax.tree.map(lambda leaf: leaf.shape, made)
+            due = () if name == "value" else jax.tree.map(lambda leaf: leaf.shape, wanted)
+            if shapes != due:
+                raise ValueError(f"{who}: the penalty's {name} must have shape {due}, got {shapes}")
+
+
+def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> None:
+    """Refuses a learning rate beyond the bound of a quadratic loss, on all samples."""
+    smoothness = task.smoothness() if method.check and full else None
+    if smoothness is None:
+        return
+    bound = method.limit(smoothness, 0.0 if penalty is None else penalty.curvature)
+    if bound is not None and not method.learning_rate < bound[0]:
+        raise ValueError(
+            f"{who}: learning_rate must be {bound[1]} = {bound[0]:.6g}, or descent can "
+            f"diverge, got {method.learning_rate:g}; take a smaller one, or check=False to run it "
+            "all the same"
+        )
+
+
+def _told(
+    about: dict[str, Any],
+    method: Descent | Flow,
+    penalty: Any,
+    stops: Sequence[stopping.Stop],
+    records: Sequence[recording.Rule],
+    batch: int | None,
+    seed: int | None,
+) -> dict[str, Any]:
+    """The whole run as plain JSON values."""
+    told = about | {
+        "method": method.describe(),
+        "penalty": None if penalty is None else penalty.describe(),
+        "stop": [rule.describe() for rule in stops],
+        "record": [rule.describe() for rule in records],
+        "batch": batch,
+        "seed": seed,
+        "versions": versions(),
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(told))
+    return plain
+
+
+def _from_start(run: Run, todo: Plan, told: dict[str, Any], progress: Progress | None) -> Path:
+    state = run.begin()
+    meter = run.task.meter(run.penalty)
+    moment = run.moment(state)
+    numbers = meter.look(moment)
+    meter.keep(moment, numbers)
+    outcome = todo.goals.met(moment, numbers)
+    if outcome is None:
+        state, outcome = follow(run, state, meter, todo, progress)
+    return _stepped(run, state, outcome, told, meter.dataset())
+
+
+def _go_on(
+    run: Run, todo: Plan, told: dict[str, Any], before: Path, progress: Progress | None
+) -> Path:
+    """The path of a run that goes on where `before` ended."""
+    import xarray
+
+    check_same("train", before, told)
+    if todo.last <= before.steps:
+        raise ValueError(
+            f"train: resume has taken {before.steps} steps already, which stop must exceed"
+        )
+    assert before.memory is not None
+    state = run.again(before.parameters, before.memory, before.steps)
+    meter = run.task.meter(run.penalty)
+    start = run.moment(run.begin())
+    meter.keep(start, meter.look(start))
+    moment = run.moment(state)
+    outcome = todo.goals.met(moment, meter.look(moment))
+    if outcome is not None:
+        return before
+    kept = todo.kept(before, run.rate(state))
+    state, outcome = follow(run, state, meter, todo, progress)
+    old = before.dataset.drop_vars("epoch", errors="ignore")
+    new = meter.dataset()
+    both = xarray.concat(
+        [old.isel(time=np.flatnonzero(kept)), new.isel(time=slice(1, None))],
+        "time",
+        data_vars="minimal",
+        coords="minimal",
+        compat="override",
+        join="override",
+        combine_attrs="override",
+    )
+    if "final_parameters" in new:
+        both["final_parameters"] = new["final_parameters"]
+    return _stepped(run, state, outcome, told, both)
+
+
+def _stepped(run: Run, state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
+    """The path of a step-by-step method; one that diverged cannot go on."""
+    import jax
+
+    if run.batches.epoch is not None:
+        about = {"units": "epochs", "long_name": "number of passes over the samples"}
+        epochs = dataset.step.values / run.batches.epoch
+        dataset = dataset.assign_coords(epoch=("time", epochs, about))
+    parameters = run.task.whole(jax.tree.map(np.asarray, state.parameters))
+    memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
+    lost = outcome.kind is Kind.DIVERGED
+    return _path(dataset, outcome, told, parameters, None if lost else memory)
+
+
+def _path(
+    dataset: Any,
+    outcome: Outcome,
+    told: dict[str, Any],
+    parameters: Any,
+    memory: tuple[Any, ...] | None = None,
+) -> Path:
+    dataset.attrs = {
+        "description": json.dumps(told),
+        "outcome": outcome.kind.value,
+        "sentence": outcome.sentence,
+    }
+    return Path(outcome, dataset, parameters, memory)
