@@ -547,3 +547,14 @@ def test_the_catalogue_names_every_source():
         assert (images.package is None) == (images.name == "digits")
     assert find("test", "Fashion_MNIST").name == "fashion-mnist"
     assert Path(cache.file_of(find("test", "CIFAR 10"))).name == "cifar10.npz"
+
+
+def test_the_reason_why_a_file_is_damaged_is_short(monkeypatch, tmp_path):
+    """zipfile quotes the bytes of a damaged header, some thousand letters."""
+    file = tmp_path / "little.npz"
+    file.write_bytes(b"")
+    monkeypatch.setattr(cache, "file_of", lambda images: file)
+    monkeypatch.setattr(cache, "_opened", lambda file: ({}, "header b'" + 5000 * "x"))
+    with pytest.raises(ValueError, match=r"is damaged \(header b'x+\)") as refusal:
+        cache.read("load_images", find("load_images", "digits"))
+    assert len(str(refusal.value)) < 400

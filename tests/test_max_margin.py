@@ -396,3 +396,11 @@ def test_entries_that_a_linear_program_takes_for_zero():
         found = max_margin(X, y, regularizer)
         assert found.kkt < 1e-12
         assert found.beta == pytest.approx([0.0, 1e10])
+
+
+def test_the_dual_of_a_huge_row_is_solved_in_a_unit_of_its_own():
+    X, y = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 1e308]]), np.array([1.0, -1.0])
+    solution = max_margin(X, y, L2())
+    # the huge row is met by far, so that the first alone decides
+    np.testing.assert_allclose(solution.beta, X[0] / 6, rtol=1e-12)
+    np.testing.assert_allclose(solution.dual, [1 / 3, 0], rtol=1e-12)

@@ -196,7 +196,12 @@ def failed(Z: Array, reason: str) -> Found:
 def by_least_squares(norm: L2, rows: Rows) -> Found:
     softness = np.broadcast_to(1 / norm.spread_weights, rows.A.shape[1])
     _, found, steps = least_squares(rows, softness)  # of half the sum of squares
-    return Found(rows.scale * found.b, 2 * rows.factors * found.nu * rows.scale, steps, SOLVED)
+    with np.errstate(over="ignore"):  # the factors of tiny rows are huge
+        dual = 2 * (rows.scale * found.nu) * rows.factors
+    if np.isfinite(dual).all():
+        return Found(rows.scale * found.b, dual, steps, SOLVED)
+    unit = float(np.log(2 * rows.scale))
+    return Found(rows.scale * found.b, rows.factors * found.nu, steps, SOLVED, unit)
 
 
 def by_linear_program(rows: Rows) -> Found:
