@@ -100,8 +100,8 @@ def read(who: str, images: ImageSet) -> Arrays:
     wrong = wrong or complaint(images, arrays)
     if wrong:
         raise ValueError(
-            f"{who}: {file} is damaged ({wrong:.80}); `tacit data {images.name}` tells how to get it "
-            "again"
+            f"{who}: {file} is damaged ({wrong:.80}); `tacit data {images.name}` tells how to "
+            "get it again"
         )
     return arrays
 
