@@ -29,6 +29,12 @@ def entry(array: Any, value: Any) -> Any:
     return other
 
 
+def as_matrix(a: np.ndarray) -> Any:
+    with warnings.catch_warnings():  # NumPy warns whoever makes one
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        return np.asmatrix(a)
+
+
 ODD: dict[str, Callable[[np.ndarray], Any]] = {
     "nan": lambda a: entry(a, np.nan),
     "inf": lambda a: entry(a, -np.inf),
@@ -60,7 +66,7 @@ ODD: dict[str, Callable[[np.ndarray], Any]] = {
     "xarray, labels": lambda a: xarray.DataArray(a, {"dim_0": list("xyz")[: len(a)]}),
     "xarray, dataset": lambda a: xarray.Dataset({"a": xarray.DataArray(a)}),
     "xarray, missing": lambda a: xarray.DataArray(entry(a, np.nan)),
-    "matrix": lambda a: np.asmatrix(a) if a.ndim == 2 else [[v] for v in a],
+    "matrix": lambda a: as_matrix(a) if a.ndim == 2 else [[v] for v in a],
     "objects": lambda a: a.astype(object),
     "nothing": lambda a: np.full(a.shape, None),
     "none": lambda a: None,
