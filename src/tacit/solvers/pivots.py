@@ -67,11 +67,13 @@ class Elimination:
     """Rows combined so that some of their columns become unit vectors."""
 
     def __init__(self, columns: Array) -> None:
-        self.columns = columns
+        self.columns, self.back, self.ill = columns, np.zeros((0, 0)), False
+        if not columns.size:  # LAPACK takes no empty matrix
+            return
         self.factor = scipy.linalg.lu_factor(columns, check_finite=False)
         unit = np.eye(len(columns))
         #: from a dual vector of the combined rows to one of the rows
-        self.back: Array = scipy.linalg.lu_solve(self.factor, unit, trans=1, check_finite=False)
+        self.back = scipy.linalg.lu_solve(self.factor, unit, trans=1, check_finite=False)
         #: float64 residuals would leave an error that the dual shows
         self.ill = bool((np.abs(self.back.T) @ np.abs(columns)).max(initial=0.0) > ILL)
 
@@ -86,6 +88,8 @@ class Elimination:
 
         Ties of integer data then stay ties, and what vanishes exactly vanishes.
         """
+        if not self.columns.size:
+            return np.zeros_like(right)
         x = scipy.linalg.lu_solve(self.factor, right, check_finite=False)
         exactly = self.ill and right.size * len(right) < MOST
         for _ in range(REFINEMENTS if exactly else 1):
@@ -143,7 +147,7 @@ def balanced(X: Array) -> tuple[Array, Array]:
 
 def independent_rows(columns: Array) -> Index:
     """As many independent rows of independent columns."""
-    if len(columns) == columns.shape[1]:
-        return np.arange(len(columns))
+    if columns.shape[1] in (0, len(columns)):  # LAPACK takes no empty matrix
+        return np.arange(columns.shape[1])
     order = scipy.linalg.qr(columns.T, mode="r", pivoting=True, check_finite=False)[-1]
     return np.sort(order[: columns.shape[1]])
