@@ -76,7 +76,7 @@ def test_the_subgradient_inequality_holds(penalty, x, z):
 @EACH
 def test_a_slope_that_is_too_steep_breaks_the_inequality(penalty):
     x = np.array([2.0, -1.5, 0.7, 3.0])
-    assert gap(penalty, 1.2 * penalty.subgradient(x), x, 1.05 * x) < -5e-3
+    assert gap(penalty, 1.2 * penalty.subgradient(x), x, 1.05 * x) < -1e-2
 
 
 def moreau(penalty, theta, weight):
@@ -108,7 +108,7 @@ def test_the_proximal_map_meets_its_optimality_condition(penalty, theta, z, weig
 def test_a_proximal_map_of_another_weight_is_no_minimiser(penalty):
     theta = np.array([2.0, -1.5, 0.7, 3.0])
     cost = moreau(penalty, theta, 0.5)
-    assert cost(penalty.prox(theta, 0.8)) > cost(penalty.prox(theta, 0.5)) + 5e-4
+    assert cost(penalty.prox(theta, 0.8)) > cost(penalty.prox(theta, 0.5)) + 1e-3
 
 
 @EACH
