@@ -21,7 +21,7 @@ from tacit.models.model import Model
 from tacit.records import Kind, NumericalError, Outcome
 
 LARGEST = 128  # samples in one block: more make nothing faster
-ROOM = 0.95  # the share of the memory that is planned with; Python takes a little, too
+ROOM = 0.85  # the share of the memory that is planned with; Python and JAX take some, too
 COLUMNS = 2**15  # columns multiplied at once; the sum over them is taken in float64
 
 
