@@ -433,11 +433,14 @@ def test_half_of_the_squares_is_the_same_flow_at_half_the_speed(flow):
     assert slow.outcome.sentence.endswith("half the time, twice the loss)")
 
 
-@BOTH
-def test_progress_is_told_rarely_and_rises(flow):
+@pytest.mark.parametrize(
+    ("method", "stop"),
+    [(ParameterFlow(), None), (DualFlow(), None), (GradientDescent(1e-3), Steps(3000))],
+)
+def test_progress_is_told_rarely_and_rises(method, stop):
     heard = []
     progress = lambda f, m: heard.append((f, m))  # noqa: E731
-    train(DiagonalNet(2, alpha=0.5), PROBLEM, flow(), progress=progress)
+    train(DiagonalNet(2, alpha=0.5), PROBLEM, method, stop=stop, progress=progress)
     fractions = [fraction for fraction, _ in heard]
     assert 3 < len(heard) < 100
     assert fractions == sorted(fractions)

@@ -443,7 +443,7 @@ def test_what_is_recorded_has_names_and_progress_is_told(digits):
     assert all({"units", "long_name"} <= v.attrs.keys() for v in path.dataset.variables.values())
     shares = [share for share, _ in told]
     assert shares == sorted(shares)
-    assert len(shares) >= 100
+    assert 40 <= len(shares) < 100  # also between two looks, and rarely, as a flow tells it
     assert shares[-1] == 1
     silent = train(NET, digits, SGD(0.1), **given)
     assert_close(silent.parameters, path.parameters.values(), 0)

@@ -271,6 +271,14 @@ def test_descriptions_tell_starts_apart():
         (lambda: FunctionModel(cube, [1.0], homogeneity="2"), "homogeneity must be a finite"),
         (lambda: FunctionModel(cube, lambda d: [np.inf]).start(3), r"start\(3\) must be finite"),
         (
+            lambda: FunctionModel(cube, [[1.0]]),
+            "start must have 1 dimension",
+        ),
+        (
+            lambda: FunctionModel(cube, {"a": np.ones(2), "b": np.ones(2, int)}),
+            "must be arrays of floating-point numbers, got int64",
+        ),
+        (
             lambda: FunctionModel(lambda w, x: x * w, np.ones(D)).predict(np.ones(D), X),
             r"one number per row of X, got shape \(6, 4\) for 6 rows",
         ),

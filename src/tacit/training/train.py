@@ -22,7 +22,7 @@ from tacit.threads import on_one_blas_thread
 from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.descent.batches import batches
-from tacit.training.descent.driver import Plan, Run, State, follow, plan
+from tacit.training.descent.driver import Plan, Run, State, follow, plan, rarely
 from tacit.training.descent.method import Descent
 from tacit.training.exact.flow import Course, Flow
 from tacit.training.exact.run import run_flow
@@ -119,6 +119,7 @@ def train(
         raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
     _stable(who, method, task, penalty, full=size.size is None)
     told = _told(task.describe(), method, penalty, stops, records, batch, seed)
+    progress = None if progress is None else rarely(progress)
     with double_precision():
         run = Run(who, task, method, penalty, size, seed)
         todo = plan(run, stops, records)

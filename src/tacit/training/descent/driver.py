@@ -209,6 +209,19 @@ def _tell(progress: Progress | None, plan: Plan, moment: Moment) -> None:
         progress(plan.done(moment), f"step {moment.step}")
 
 
+def rarely(progress: Progress) -> Progress:
+    """`progress`, called only where another fiftieth of the run is done."""
+    told = -1.0
+
+    def called(share: float, text: str) -> None:
+        nonlocal told
+        if share >= min(told + 0.02, 1.0):
+            told = share
+            progress(share, text)
+
+    return called
+
+
 def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
     """Whether bounds that cost less than all numbers show that no goal is met."""
     return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
