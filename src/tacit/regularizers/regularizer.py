@@ -86,8 +86,8 @@ class Regularizer(Term):
         )
 
     def prox_of(self, beta: Any, weight: Any) -> Any:
-        """Coordinatewise proximal map, where `has_prox`."""
-        raise NotImplementedError
+        """Coordinatewise proximal map; where there is none, the sentence that says so."""
+        return super().prox(beta, weight)
 
     def _entrywise(self, function: Callable[[Any], Any], leaf: Any) -> Any:
         """`function` of the entries of a NumPy or JAX array, in its shape and precision."""
