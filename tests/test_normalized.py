@@ -222,3 +222,15 @@ def test_bad_input_is_refused_in_one_sentence(make, sentence):
     with pytest.raises(ValueError, match=sentence) as refused:
         make()
     assert "\n" not in str(refused.value)
+
+
+def test_large_steps_on_a_regression_are_those_of_a_loop_by_hand():
+    problem, rate = sparse_regression(5, 8, sparsity=1, seed=1), 1e-2
+    path = train(LinearPredictor(0.5), problem, NormalizedDescent(rate), stop=Steps(30))
+    w, t = np.full(8, 0.5), 0.0
+    for _ in range(30):
+        residual = problem.X @ w - problem.y
+        loss = float(residual @ residual)
+        w, t = w - rate * 2 * residual @ problem.X / loss, t + rate / loss
+    np.testing.assert_allclose(path.parameters, w, rtol=1e-10)
+    assert path.t == pytest.approx(t, rel=1e-10)  # a step takes rate / loss of time
