@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLUE, GREY, RED, sheet, styled
+from tacit.plotting.style import BLUE, GREY, RED, sheet, styled
 
 problem = tacit.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
 least = tacit.interpolate(problem, tacit.Nuclear()).value

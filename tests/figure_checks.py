@@ -9,8 +9,8 @@ from matplotlib.text import Text
 
 import tacit.store
 from tacit.figures.registry import figures
-from tacit.figures.style import styled
-from tacit.figures.typeset import GREEK, typeset
+from tacit.plotting.style import styled
+from tacit.plotting.typeset import GREEK, typeset
 
 FORMULA = re.compile(r"(?<!\\)\$.*?(?<!\\)\$", re.DOTALL)
 RAW = re.compile(  # mathematics as it is typed: alpha^2, l1, t2, 1e-05, a_hat, <=

@@ -20,8 +20,8 @@ import xarray
 import little_ledger
 from stress_damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
 from tacit import store
-from tacit.claims import saved
-from tacit.claims.run import gather
+from tacit.evidence import saved
+from tacit.papers.verify import gather
 from tacit.problems.images import cache
 from tacit.problems.images.catalogue import PARTS, ImageSet
 from tacit.problems.images.checksums import checksum

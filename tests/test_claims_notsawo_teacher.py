@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from tacit.claims.evidence import judge
 from tacit.claims.notsawo import teacher, teacher_runs
 from tacit.claims.notsawo.courses import Course
+from tacit.evidence.evidence import judge
 from tacit.regularizers.norms import L1, L2
 
 

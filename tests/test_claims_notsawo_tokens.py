@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import xarray
 
-from tacit.claims.evidence import judge
 from tacit.claims.notsawo import arithmetic, regularizers, token_runs
 from tacit.claims.notsawo.token_runs import Task, Training, change, spread, token_run
+from tacit.evidence.evidence import judge
 from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic

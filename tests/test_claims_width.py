@@ -8,8 +8,8 @@ from scipy.linalg import expm
 from scipy.stats import ks_2samp
 
 import tacit
-from tacit.claims.evidence import HOLDING
 from tacit.claims.woodworth import kernel_bounds, kernel_corollary, kernel_lemmas, matrices, width
+from tacit.evidence.evidence import HOLDING
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import Sensing, commuting_sensing
 from tacit.regularizers.q import Q

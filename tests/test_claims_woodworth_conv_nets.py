@@ -5,7 +5,6 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tacit.claims.evidence import judge
 from tacit.claims.registry import Claim, ledger
 from tacit.claims.woodworth import (
     conv_curves,
@@ -16,6 +15,7 @@ from tacit.claims.woodworth import (
     wide_nets,
 )
 from tacit.claims.woodworth.conv_net_runs import Course, Scene, Trained, kernel_course, steady
+from tacit.evidence.evidence import judge
 from tacit.models.image_net import conv_net
 from tacit.models.output_layer import OutputLayer
 from tacit.models.tangent import gradient_distance

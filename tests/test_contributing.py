@@ -73,9 +73,9 @@ def test_the_regularizer_recipe(problem):
 
 def test_the_claim_recipe():
     from tacit.claims import Check, Evidence, Size
-    from tacit.claims.instances import distance, instances
     from tacit.claims.registry import Registry
-    from tacit.claims.training import endpoint
+    from tacit.papers.endpoints import endpoint
+    from tacit.papers.instances import distance, instances
 
     registry = Registry()
     space = {"claim": registry.claim, "Check": Check, "Evidence": Evidence, "Size": Size,
@@ -89,7 +89,7 @@ def test_the_figure_recipe(monkeypatch):
     import xarray
 
     from tacit.figures import registry
-    from tacit.figures.style import caption_of, sheet
+    from tacit.plotting.style import caption_of, sheet
 
     monkeypatch.setattr(registry, "_ENTRIES", {})
     space = {"np": np, "xarray": xarray, "Q": tacit.Q, "figure": registry.figure, "sheet": sheet,

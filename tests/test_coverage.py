@@ -11,10 +11,10 @@ import pytest
 
 import little_ledger
 from tacit.claims import Check, Evidence, Verdict
-from tacit.claims.evidence import STATUSES
 from tacit.claims.registry import ledger
-from tacit.claims.run import gather
-from tacit.claims.verdict import MEANINGS
+from tacit.evidence.evidence import STATUSES
+from tacit.evidence.verdict import MEANINGS
+from tacit.papers.verify import gather
 from tacit.report.coverage import coverage, dumps, escaped, loads, replaced, row_of
 from test_claims_status import EXPECTED
 from test_house import ROOT

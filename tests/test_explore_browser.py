@@ -93,7 +93,7 @@ async def by_click(page, url):
 def seen(folder):
     """What a browser saw of a page with a little study and a report."""
     from little_ledger import ledger
-    from tacit.claims.run import gather
+    from tacit.papers.verify import gather
     from tacit.report.write import write_report
 
     study = store.save(made(), folder / "little.nc")

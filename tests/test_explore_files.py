@@ -137,7 +137,7 @@ def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
     from little_ledger import ledger
-    from tacit.claims.run import gather
+    from tacit.papers.verify import gather
     from tacit.report.write import write_report
 
     folder = tmp_path_factory.mktemp("report")

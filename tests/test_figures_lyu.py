@@ -9,8 +9,8 @@ from figure_checks import assert_captioned, assert_data_speak
 from tacit import train
 from tacit.figures import lyu_f1, lyu_f2, lyu_no_decay, lyu_sweep
 from tacit.figures.registry import draw, figures, make
-from tacit.figures.style import styled
 from tacit.models.diagonal import DiagonalNet
+from tacit.plotting.style import styled
 from tacit.problems.grokking import majority
 from tacit.solvers.margins.path import max_margin_path
 from tacit.training.exact.dual.flow import DualFlow

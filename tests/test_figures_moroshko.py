@@ -12,9 +12,9 @@ from tacit.figures.accuracy import POINTS
 from tacit.figures.excess import norm, relative_excess
 from tacit.figures.landmarks import l1_ends
 from tacit.figures.moroshko_f5 import line, needed_margin
-from tacit.figures.sphere import PIXELS, directions, draw_sphere, viewer
-from tacit.figures.style import sheet, styled
 from tacit.figures.trajectories import follow
+from tacit.plotting.sphere import PIXELS, directions, draw_sphere, viewer
+from tacit.plotting.style import sheet, styled
 from tacit.problems import three_points
 
 SMALL = {"points": 40, "q_points": 25, "log10_mus": [2.0, -7.0]}

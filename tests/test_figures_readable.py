@@ -7,13 +7,13 @@ from matplotlib.text import Annotation
 from PIL import Image
 
 from figure_checks import assert_readable, collisions, raw_texts
-from tacit.claims.plot import Plot, Series
+from tacit.evidence.plot import Plot, Series
 from tacit.figures import draw, make, write
-from tacit.figures.placing import Note, write_beside
-from tacit.figures.study_words import short
-from tacit.figures.style import sheet, styled
-from tacit.figures.ticks import clear_logs
-from tacit.figures.typeset import typeset
+from tacit.plotting.placing import Note, write_beside
+from tacit.plotting.study.words import short
+from tacit.plotting.style import sheet, styled
+from tacit.plotting.ticks import clear_logs
+from tacit.plotting.typeset import typeset
 from tacit.report.draw import figure as report_figure
 from tacit.studies.reading import read_study
 

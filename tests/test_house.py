@@ -22,6 +22,9 @@ ROOMS = [
     "training",
     "measures",
     "studies",
+    "evidence",
+    "plotting",
+    "papers",
     "claims",
     "figures",
     "watch",
@@ -29,7 +32,7 @@ ROOMS = [
     "explore",
     "cli",
 ]
-SILENT = [*ROOMS[: ROOMS.index("claims")], "watch"]
+SILENT = [*ROOMS[: ROOMS.index("evidence")], "watch"]
 EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}
 
 
@@ -125,7 +128,7 @@ def room_of(module):
 
 
 # what has a time axis has `.plot()`, and that alone asks an edge to draw
-DOORS = {("path.py", "tacit.figures.paths")}
+DOORS = {("path.py", "tacit.plotting.paths"), ("registry.py", "tacit.claims.registry")}
 
 
 def backwards(file, room):

@@ -17,9 +17,9 @@ import little_ledger
 import tacit.claims
 from little_ledger import blas_threads
 from tacit.claims import Check, Evidence, Plot, Premise, Series, Verdict, Verdicts, saved
-from tacit.claims.evidence import judge
 from tacit.claims.registry import Registry, ledger
-from tacit.claims.run import cores, gather, run, verify
+from tacit.evidence.evidence import judge
+from tacit.papers.verify import cores, gather, run, verify
 
 some = settings(deadline=None, derandomize=True, max_examples=300)
 

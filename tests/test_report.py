@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import little_ledger
 from explore_browser import CHROMIUM, browser
 from tacit.claims import Check, Evidence, Plot, Series, Verdict, Verdicts
-from tacit.claims.run import gather
+from tacit.papers.verify import gather
 from tacit.report import page, read_verdicts, refuse_unwritable, write_report
 from tacit.report.draw import drawable, figure, svg
 from tacit.report.gauge import gauge, place, strain

@@ -11,7 +11,7 @@ import pytest
 
 import little_ledger
 import tacit
-from tacit.claims.run import verify
+from tacit.papers.verify import verify
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(4, 9)), rng.normal(size=4)

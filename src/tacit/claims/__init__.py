@@ -15,11 +15,11 @@ A claim is one decorated function::
         )
 """
 
-from tacit.claims.evidence import Check, Evidence, Premise
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.run import verify
-from tacit.claims.verdict import Size, Verdict, Verdicts
+from tacit.evidence.evidence import Check, Evidence, Premise
+from tacit.evidence.plot import Plot, Series
+from tacit.evidence.verdict import Verdict, Verdicts
+from tacit.studies.sizes import Size
 
 __all__ = [
     "Check",
@@ -31,5 +31,4 @@ __all__ = [
     "Verdict",
     "Verdicts",
     "claim",
-    "verify",
 ]

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from tacit.arguments import one_of
-from tacit.claims.evidence import Evidence, Premise
-from tacit.claims.verdict import Size, Verdict
+from tacit.evidence.evidence import Evidence, Premise
+from tacit.evidence.verdict import Verdict
 from tacit.records import Record
 from tacit.sources import in_order
+from tacit.studies.sizes import Size
 from tacit.threads import one_blas_thread
 
 Experiment = Callable[[Size], Evidence]
@@ -35,9 +37,14 @@ class Claim(Record):
     def source(self) -> str:
         return self.id.split("-")[0]
 
-    def run(self, size: Size = "quick") -> Verdict:
+    @property
+    def roots(self) -> list[tuple[str, str | None]]:
+        return [(self.experiment.__module__, self.experiment.__qualname__)]
+
+    def run(self, setting: Any = None, progress: Any = None) -> Verdict:
         """The verdict of one run; an experiment that raises gives an inconclusive one."""
         start = perf_counter()
+        size: Size = setting.size if setting else "quick"
         with warnings.catch_warnings(record=True) as seen, one_blas_thread():
             try:
                 evidence = self.experiment(size)

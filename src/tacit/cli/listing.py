@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from tacit.arguments import nearest
-from tacit.claims.registry import ledger
 from tacit.cli.spoken import output, spoken
+from tacit.papers.registry import library
 from tacit.sources import LETTERS
 
 SINGULAR = {"claim": "claims", "figure": "figures", "study": "studies"}
@@ -72,10 +72,13 @@ def _entries() -> Iterator[Entry]:
     from tacit.figures import registry
     from tacit.studies.reading import preset_forms
 
-    for claim in ledger.claims():
+    known = library()
+    for claim in known.experiments():
         yield Entry("claims", claim.id, claim.statement, claim.place)
     for figure in registry.figures().values():
         yield Entry("figures", figure.id, figure.title, figure.source)
+    for name, sizes in known.studies().items():
+        yield Entry("studies", name, str(sizes.quick.get("title", "")), "tiny, quick, full")
     for name, (title, forms) in preset_forms().items():
         yield Entry("studies", name, title, ", ".join(forms))
 

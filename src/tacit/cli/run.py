@@ -26,8 +26,8 @@ def run(
     study: Annotated[
         str | None, typer.Argument(help="A .toml or .py file, or a name of `tacit list`.")
     ] = None,
-    preset: Annotated[
-        str, typer.Option(help="A form of the study: quick, or one of its own such as paper.")
+    size: Annotated[
+        str, typer.Option(help="quick, full, or a form of a TOML study such as paper.")
     ] = "quick",
     engine: Annotated[
         str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
@@ -48,7 +48,7 @@ def run(
     \b
     [bold]Examples[/bold]
       tacit run phase-scale-width                a study that comes with tacit
-      tacit run phase-scale-width --preset paper in its larger form
+      tacit run phase-scale-width --size paper   in its larger form
       tacit run scale.toml --dry                 what it would take
       tacit run scale.toml                       on all cores
       tacit run scale.toml --engine here         in this process
@@ -72,19 +72,19 @@ def run(
       2  wrong usage, or the disk is full; finished cells are safe
     """
     from tacit.cli.trust import asked
+    from tacit.papers.reading import read_study
     from tacit.report.write import refuse_unwritable
     from tacit.studies.engines import engine_named
-    from tacit.studies.reading import read_study
 
     if study is None:
         raise ValueError("run: name a study: a .toml or .py file, or one that `tacit list` names")
-    chosen = read_study(study, preset, trust=True if trust else asked)
+    chosen = read_study(study, size, trust=True if trust else asked)
     engine_named(engine, jobs)  # so that a wrong word is told before anything is done
     refuse_unwritable("run", out)
     if dry:
         _tell(chosen, out, engine, jobs)
     else:
-        form = "" if preset == "quick" else f" --preset {preset}"
+        form = "" if size == "quick" else f" --size {size}"
         _run(chosen, out, engine, jobs, f"tacit run {Path(study).name}{form}")
 
 
@@ -162,7 +162,7 @@ def _lines(study: Study, found: Estimate, workers: int) -> list[str]:
         f"{study.name}: {most}{found.cells} cells ({axes or 'one'}), {found.finished} finished",
         f"time: about {duration(found.wall(workers))} on {workers} worker(s), "
         f"{duration(found.seconds)} a cell by {found.basis}",
-        f"disk: about {size(found.disk)}, {size(found.free)} free",
+        f"disk: about {bytes_of(found.disk)}, {bytes_of(found.free)} free",
     ]
     if found.failure:
         lines.append(f"warning: a sample cell failed: {found.failure}")
@@ -177,7 +177,7 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms"
 
 
-def size(count: float) -> str:
+def bytes_of(count: float) -> str:
     """A number of bytes in the unit that suits it."""
     for least, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= least:

@@ -12,10 +12,10 @@ from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, Style, reach
 from tacit.explore.state import Values, View
 from tacit.figures.landmarks import angles, l1_ends
-from tacit.figures.sphere import directions, lit_ball, seen_by, viewer
-from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE
 from tacit.figures.trajectories import follow, rising_margins
 from tacit.measures.directions import angle
+from tacit.plotting.sphere import directions, lit_ball, seen_by, viewer
+from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.margins.path import max_margin_path

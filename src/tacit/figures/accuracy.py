@@ -9,9 +9,9 @@ import numpy as np
 
 from tacit.figures.excess import least_norm, relative_excess
 from tacit.figures.registry import Parameters, Progress
-from tacit.figures.style import CYCLE
 from tacit.figures.trajectories import follow
-from tacit.figures.woodworth_f5 import crossing
+from tacit.papers.woodworth2020.figure_5 import crossing
+from tacit.plotting.style import CYCLE
 
 if TYPE_CHECKING:
     import xarray

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.figures import plane
 from tacit.figures.landmarks import l1_ends, stationary
 from tacit.figures.registry import Parameters
 from tacit.figures.trajectories import follow, rising_margins
+from tacit.plotting import plane
 
 if TYPE_CHECKING:
     import xarray

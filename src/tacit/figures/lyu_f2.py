@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tacit.figures.cells import Values, cell_of, values_of
 from tacit.figures.decayed import decayed
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import caption_of
-from tacit.figures.transition import draw_transition
+from tacit.plotting.style import caption_of
+from tacit.plotting.transition import draw_transition
 
 if TYPE_CHECKING:
     import xarray

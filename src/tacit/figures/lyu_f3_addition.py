@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, CYCLE, RED, caption_of
-from tacit.figures.transition import LEGEND, mark, rows
+from tacit.plotting.style import BLACK, BLUE, CYCLE, RED, caption_of
+from tacit.plotting.transition import LEGEND, mark, rows
 
 if TYPE_CHECKING:
     import xarray

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.registry import Parameters, figure
-from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
 from tacit.figures.table_completion import completed
-from tacit.figures.transition import LEGEND, rows
-from tacit.figures.typeset import typeset
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
+from tacit.plotting.transition import LEGEND, rows
+from tacit.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray

@@ -10,8 +10,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.figures.cells import Values, cell_of, without
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, CYCLE, GREY, PALE, caption_of, sheet
-from tacit.figures.typeset import typeset
+from tacit.plotting.style import BLACK, CYCLE, GREY, PALE, caption_of, sheet
+from tacit.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray

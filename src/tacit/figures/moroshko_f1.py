@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLUE, GREEN, GREY, PURPLE, RED, caption_of, sheet
+from tacit.plotting.style import BLUE, GREEN, GREY, PURPLE, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

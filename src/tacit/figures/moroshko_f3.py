@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tacit.figures import plane
 from tacit.figures.registry import Parameters, figure
-from tacit.figures.sphere import draw_on_sphere, draw_sphere, viewer
-from tacit.figures.style import BLACK, PURPLE, RED, caption_of
 from tacit.figures.trajectories import trajectories
+from tacit.plotting import plane
+from tacit.plotting.sphere import draw_on_sphere, draw_sphere, viewer
+from tacit.plotting.style import BLACK, PURPLE, RED, caption_of
 
 if TYPE_CHECKING:
     import xarray

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tacit.figures import plane
 from tacit.figures.registry import Parameters, figure
-from tacit.figures.style import caption_of
 from tacit.figures.trajectories import trajectories
+from tacit.plotting import plane
+from tacit.plotting.style import caption_of
 
 if TYPE_CHECKING:
     import xarray

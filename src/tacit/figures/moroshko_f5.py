@@ -10,8 +10,8 @@ from tacit.arguments import Array
 from tacit.figures.accuracy import POINTS, along_accuracy, draw_along
 from tacit.figures.excess import least_norm, relative_excess
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import CYCLE, GREY, caption_of, sheet
 from tacit.figures.trajectories import follow
+from tacit.plotting.style import CYCLE, GREY, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

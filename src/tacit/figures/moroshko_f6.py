@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.figures import plane
-from tacit.figures.placing import FAR, Note, write_beside
 from tacit.figures.registry import Parameters, figure
-from tacit.figures.style import BLACK, caption_of
 from tacit.figures.trajectories import trajectories
-from tacit.figures.transition import LEGEND
+from tacit.plotting import plane
+from tacit.plotting.placing import FAR, Note, write_beside
+from tacit.plotting.style import BLACK, caption_of
+from tacit.plotting.transition import LEGEND
 
 if TYPE_CHECKING:
     import xarray

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tacit.figures import plane
 from tacit.figures.cells import Values, cell_of
 from tacit.figures.excess import FOLLOWED, draw_excess, excess_curve, excess_plane, least_norm
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, caption_of, sheet
+from tacit.plotting import plane
+from tacit.plotting.style import BLACK, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import one_of
-from tacit.figures import plane
 from tacit.figures.cells import Values, cell_of
 from tacit.figures.excess import FOLLOWED, draw_excess, excess_curve, excess_plane, least_norm
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import caption_of, sheet
-from tacit.figures.transition import LEGEND
+from tacit.plotting import plane
+from tacit.plotting.style import caption_of, sheet
+from tacit.plotting.transition import LEGEND
 
 if TYPE_CHECKING:
     import xarray

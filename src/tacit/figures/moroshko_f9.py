@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tacit.figures.accuracy import along_accuracy, draw_along
 from tacit.figures.registry import Parameters, figure
-from tacit.figures.style import caption_of, sheet
+from tacit.plotting.style import caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

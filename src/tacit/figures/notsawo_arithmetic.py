@@ -11,8 +11,8 @@ from tacit.arguments import Array
 from tacit.figures.cells import Values, cell_of, without
 from tacit.figures.notsawo_runs import about
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
 from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

@@ -11,8 +11,8 @@ from tacit.arguments import Array
 from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.notsawo_runs import about, count, crossing
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
-from tacit.figures.transition import LEGEND
+from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
+from tacit.plotting.transition import LEGEND
 
 if TYPE_CHECKING:
     import xarray

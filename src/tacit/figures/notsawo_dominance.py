@@ -11,8 +11,8 @@ from tacit.figures.cells import Values, cell_of, values_of
 from tacit.figures.notsawo_low_rank import recovery
 from tacit.figures.notsawo_runs import Recovery, about, count, crossing, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
-from tacit.figures.transition import LEGEND, mark, rows
+from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
+from tacit.plotting.transition import LEGEND, mark, rows
 
 if TYPE_CHECKING:
     import xarray

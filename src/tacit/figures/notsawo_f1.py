@@ -10,8 +10,8 @@ import numpy as np
 from tacit.claims.notsawo.addition import landmarks
 from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
-from tacit.figures.transition import LEGEND, mark, rows
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
+from tacit.plotting.transition import LEGEND, mark, rows
 
 if TYPE_CHECKING:
     import xarray

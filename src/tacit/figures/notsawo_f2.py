@@ -11,7 +11,7 @@ from tacit.arguments import Array
 from tacit.figures.cells import Values, cell_of
 from tacit.figures.notsawo_held import NORMS, shares_of, sparse_run
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

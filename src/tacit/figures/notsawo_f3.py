@@ -10,8 +10,8 @@ import numpy as np
 from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.notsawo_runs import about, count
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
-from tacit.figures.typeset import typeset
+from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
+from tacit.plotting.typeset import typeset
 
 if TYPE_CHECKING:
     import xarray

@@ -11,8 +11,8 @@ from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.notsawo_low_rank import recovery
 from tacit.figures.notsawo_runs import Recovery, about, count, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
-from tacit.figures.transition import LEGEND, mark
+from tacit.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
+from tacit.plotting.transition import LEGEND, mark
 
 if TYPE_CHECKING:
     import xarray

@@ -12,7 +12,7 @@ from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.notsawo_low_rank import recovery
 from tacit.figures.notsawo_runs import Recovery, about, crossing, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
+from tacit.plotting.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

@@ -11,7 +11,7 @@ from tacit.figures.cells import Values, as_curves, cell_of
 from tacit.figures.notsawo_low_rank import LowRankRecovery
 from tacit.figures.notsawo_runs import about, count, crossing, log_steps
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

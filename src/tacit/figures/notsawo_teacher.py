@@ -11,7 +11,7 @@ from tacit.arguments import Array
 from tacit.figures.notsawo_lessons import OTHERS, control, fitted, lesson, own_penalty, times
 from tacit.figures.notsawo_runs import about, count
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, CYCLE, GREY, caption_of, sheet
+from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

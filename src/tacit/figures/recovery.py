@@ -13,7 +13,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.figures.cells import Values, cell_of
 from tacit.figures.registry import Parameters, Progress
-from tacit.figures.style import BLUE
+from tacit.plotting.style import BLUE
 
 if TYPE_CHECKING:
     import xarray

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tacit.arguments import one_of
-from tacit.figures.files import staged
-from tacit.figures.style import styled
-from tacit.figures.ticks import clear_logs
+from tacit.plotting.files import staged
+from tacit.plotting.style import styled
+from tacit.plotting.ticks import clear_logs
 from tacit.records import Record
 from tacit.sources import in_order
 from tacit.threads import on_one_blas_thread

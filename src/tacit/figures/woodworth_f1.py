@@ -18,7 +18,7 @@ from tacit.figures.recovery import (
     threshold_line,
 )
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, GREY, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLUE, GREY, RED, caption_of, end_label, sheet
+from tacit.plotting.style import BLUE, GREY, RED, caption_of, end_label, sheet
 
 if TYPE_CHECKING:
     import xarray

@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.figures.recovery import axis_of_powers, recovery, threshold_line
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import CYCLE, GREY, caption_of, end_label, sheet
+from tacit.plotting.style import CYCLE, GREY, caption_of, end_label, sheet
 
 if TYPE_CHECKING:
     import xarray

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tacit.figures.network import Network, draw_network, tables
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import caption_of, sheet
+from tacit.plotting.network import Network, draw_network, tables
+from tacit.plotting.style import caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

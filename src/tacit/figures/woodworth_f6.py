@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLUE, GREEN, GREY, RED, caption_of, sheet
+from tacit.plotting.style import BLUE, GREEN, GREY, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

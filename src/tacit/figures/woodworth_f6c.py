@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, BLUE, GREY, RED, caption_of, sheet
+from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
 
 if TYPE_CHECKING:
     import xarray

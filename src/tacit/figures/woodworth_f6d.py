@@ -11,8 +11,8 @@ import numpy as np
 
 from tacit.arguments import one_of
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLUE, GREEN, GREY, RED, sheet
 from tacit.figures.woodworth_f6c import told
+from tacit.plotting.style import BLUE, GREEN, GREY, RED, sheet
 
 if TYPE_CHECKING:
     import xarray

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.style import BLACK, GREY, sheet
 from tacit.figures.woodworth_f6c import told
 from tacit.figures.woodworth_f6d import PRESETS, data
+from tacit.plotting.style import BLACK, GREY, sheet
 
 if TYPE_CHECKING:
     import xarray

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tacit.claims.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence
 from tacit.report.markup import Markup, tag
 
 SPAN = 9.0  # powers of ten shown on either side of the tolerance

@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tacit.claims.evidence import Check, Status
-from tacit.claims.verdict import SYMBOLS, Verdict
+from tacit.evidence.evidence import Check, Status
+from tacit.evidence.verdict import SYMBOLS, Verdict
 from tacit.records import brief
 from tacit.report.draw import svg
 from tacit.report.gauge import gauge
@@ -129,6 +129,14 @@ def _findings(findings: Sequence[str]) -> Markup | None:
 
 
 def _plots(verdict: Verdict, number: int) -> Markup | None:
+    picture = verdict.picture and tag(
+        "img",
+        src=f"data:image/png;base64,{verdict.picture}",
+        alt=f"the picture of {verdict.id}",
+        class_="picture",
+    )
+    if picture:
+        return tag("figure", picture)
     if not verdict.figures:
         return None
     figures = [

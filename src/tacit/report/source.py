@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tacit.claims.verdict import Verdict, Verdicts, shown
+from tacit.evidence.verdict import Verdict, Verdicts, shown
 from tacit.report.markup import Markup, joined, tag
 from tacit.report.section import anchor, badge, evidence, kind
 from tacit.sources import LETTERS, Source

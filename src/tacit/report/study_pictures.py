@@ -7,9 +7,9 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tacit.figures.study import draw_study, further
-from tacit.figures.study_words import title_of
-from tacit.figures.style import styled
+from tacit.plotting.study.picture import draw_study, further
+from tacit.plotting.study.words import title_of
+from tacit.plotting.style import styled
 from tacit.studies.compute import told
 
 if TYPE_CHECKING:

@@ -7,18 +7,18 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import distance, slope
 from tacit.claims.lyu.runs import data_sets, exact, in_parameters, joint
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
+from tacit.papers.instances import distance, slope
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.studies.sizes import Size
 
 START = 2.0  # log alpha
 Z = np.array([0.5, 1.5, 2.5, 3.5])  # rate t, through the transition

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.lyu.networks import network, points
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.measures.forecast import LATER, forecast, meeting
 from tacit.measures.forecast_run import forecast_run
@@ -28,6 +27,7 @@ from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression, sparse_regression
+from tacit.studies.sizes import Size
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import LogSpaced

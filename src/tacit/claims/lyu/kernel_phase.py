@@ -5,20 +5,20 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import distance, slope
 from tacit.claims.lyu.networks import small_nets
 from tacit.claims.lyu.runs import Moments, data_sets, exact, in_parameters, joint, margin_points
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.measures.kernels.tangent import kernel_predictor
 from tacit.models.diagonal import DiagonalNet
+from tacit.papers.instances import distance, slope
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin
+from tacit.studies.sizes import Size
 
 EARLY = 0.5  # c: the claim looks at (1 - c) (1/rate) log alpha
 SQUARES = np.array([14.0, 16.0])  # log alpha of the regressions, at c = 1/8

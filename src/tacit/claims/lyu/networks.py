@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.verdict import Size
 from tacit.measures.assumptions import assumptions
 from tacit.measures.directions import angle
 from tacit.measures.kernels.machines import kernel_svm
@@ -16,6 +15,7 @@ from tacit.models.difference import Difference
 from tacit.models.model import Model
 from tacit.models.network import two_layer
 from tacit.problems.classification import Classification
+from tacit.studies.sizes import Size
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.stop import Time
 from tacit.training.train import train

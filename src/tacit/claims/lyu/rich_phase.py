@@ -8,17 +8,17 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.lyu.networks import network, points
 from tacit.claims.lyu.runs import data_sets, exact, joint, margin_points
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
+from tacit.papers.instances import slope
 from tacit.problems.classification import Classification
+from tacit.studies.sizes import Size
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.stop import Time
 from tacit.training.train import train

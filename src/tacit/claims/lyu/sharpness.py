@@ -9,18 +9,18 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.lyu.runs import data_sets, exact, joint, margin_points
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.measures.forecast import forecast
 from tacit.models.diagonal import DiagonalNet
+from tacit.papers.instances import slope
 from tacit.problems.classification import Classification
 from tacit.regularizers.norms import Lp
 from tacit.solvers.stationary import stationary_points
+from tacit.studies.sizes import Size
 
 LOG_ALPHAS = {2: np.array([40.0, 160.0, 640.0]), 3: np.array([40.0, 80.0, 160.0])}
 # of rate t around the forecast; at depth 3 the exact flow cannot resolve later times

@@ -7,14 +7,14 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
 from tacit.problems.grokking import majority
+from tacit.studies.sizes import Size
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.stop import Interpolated, Time
 from tacit.training.train import train

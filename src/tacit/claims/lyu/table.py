@@ -8,18 +8,18 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import distance, slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.forecast import forecast
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
+from tacit.papers.instances import distance, slope
 from tacit.problems.matrices import Completion, multiplication_table
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.studies.sizes import Size
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Time

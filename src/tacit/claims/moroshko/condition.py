@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import Flows, course
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.stability import Stability, stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
+from tacit.papers.instances import slope
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.studies.sizes import Size
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
 

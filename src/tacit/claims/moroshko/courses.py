@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.instances import slope
 from tacit.measures.directions import angle
 from tacit.measures.stability import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
+from tacit.papers.instances import slope
 from tacit.problems.classification import Classification
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow

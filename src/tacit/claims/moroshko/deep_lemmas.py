@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.moroshko.lemmas import (
     COUNTS,
     LONG,
@@ -20,7 +19,8 @@ from tacit.claims.moroshko.lemmas import (
 )
 from tacit.claims.moroshko.traces import Case, Course, Trace, cases, course, single, trace
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.studies.sizes import Size
 
 DEEP = (3, 4, 5, 8)
 

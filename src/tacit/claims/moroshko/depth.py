@@ -12,16 +12,16 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import off_support, predictors
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.instances import slope
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L1
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
+from tacit.studies.sizes import Size
 
 MUS = np.geomspace(1e-6, 1e-12, 4)
 DEEP = ((3, 2), (3, 30), (6, 30))  # depths and dimensions

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.moroshko.deep_lemmas import h, h_slope
 from tacit.claims.moroshko.lemmas import COUNTS, LONG, listed
 from tacit.claims.moroshko.traces import Case, Course, Trace, cases, course, single, trace
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin
+from tacit.studies.sizes import Size
 
 RATE = 2.0  # the constant of lemma 3
 DEPTHS = (2, 3, 5)

@@ -8,16 +8,16 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.moroshko.nets import QuadraticNet, SquareMinusProduct, signs_of_products
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model, Separable
 from tacit.models.product import ProductNet
+from tacit.papers.instances import slope
 from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.studies.sizes import Size
 
 HORIZON = 1.0
 TIMES = np.concatenate([[0.0], np.geomspace(1e-6, HORIZON, 80)])

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.moroshko.traces import Case, Course, Trace, cases, course, single, trace
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.studies.sizes import Size
 
 COUNTS = {"quick": 9, "full": 60}
 LONG = {"quick": 4, "full": 24}

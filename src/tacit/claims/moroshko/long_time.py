@@ -7,22 +7,22 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.moroshko.courses import course, off_support
 from tacit.claims.moroshko.nets import QuadraticNet, SquareMinusProduct, signs_of_products
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
 from tacit.models.model import Model, Separable
 from tacit.models.product import ProductNet
+from tacit.papers.instances import slope
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.regularizers.norms import L2, Lp
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.stationary import stationary_points
+from tacit.studies.sizes import Size
 from tacit.training.exact.parameter import ParameterFlow
 
 CLOCK = np.geomspace(1e3, 1e8, 6)

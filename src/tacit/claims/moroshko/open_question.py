@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.moroshko.open_question_cases import (
     HUGE,
     MUS,
@@ -20,13 +18,15 @@ from tacit.claims.moroshko.open_question_cases import (
     stationarity,
     steepest_fall,
 )
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
+from tacit.papers.instances import slope
 from tacit.problems.classification import separable_points
 from tacit.regularizers.norms import L1
 from tacit.solvers.max_margin import max_margin
+from tacit.studies.sizes import Size
 from tacit.training.exact.parameter import ParameterFlow
 
 SEEDS = {"quick": range(50, 58), "full": range(120)}

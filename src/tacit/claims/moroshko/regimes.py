@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.moroshko import open_question_cases
 from tacit.claims.moroshko.courses import Stops, angles, off_support, predictors, stops
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
+from tacit.papers.instances import slope
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
+from tacit.studies.sizes import Size
 from tacit.training.exact.dual.flow import DualFlow
 
 ALPHAS = {2: (10.0, 30.0, 100.0, 300.0), 3: (5.0, 10.0, 20.0, 40.0), 5: (2.0, 3.0, 5.0, 8.0)}

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.token_runs import weighted
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.grokking import grokking
 from tacit.models.token_mlp import TokenMLP
 from tacit.problems.operations import modular_arithmetic
+from tacit.studies.sizes import Size
 from tacit.training.descent.methods import Adam
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Steps

@@ -11,8 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.notsawo.token_runs import (
     LEVEL,
     NAMES,
@@ -24,10 +22,12 @@ from tacit.claims.notsawo.token_runs import (
     memorized,
     token_run,
 )
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.papers.instances import slope
+from tacit.studies.sizes import Size
 
 MOST = 0.9  # the validation accuracy of a delay: when the last pairs follow is a matter of chance
 Runs = dict[float, Any]  # by beta, falling

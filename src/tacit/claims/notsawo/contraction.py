@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.steps import (
     LOSSES,
     Loss,
@@ -25,10 +24,11 @@ from tacit.claims.notsawo.steps import (
     trials,
     wavy,
 )
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.lojasiewicz.constant import lojasiewicz_quadratic
+from tacit.studies.sizes import Size
 
 UNIT = quadratic((1.0,))
 

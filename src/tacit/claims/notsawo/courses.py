@@ -8,9 +8,9 @@ import functools
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.instances import slope
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.model import Model
+from tacit.papers.instances import slope
 from tacit.problems.teacher import TeacherStudent
 from tacit.records import NumericalError, Record
 from tacit.regularizers.penalty import Term

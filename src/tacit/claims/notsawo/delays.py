@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check
-from tacit.claims.instances import slope
-from tacit.claims.plot import Plot, Series
+from tacit.evidence.evidence import Check
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.instances import slope
 
 
 @dataclasses.dataclass(frozen=True)

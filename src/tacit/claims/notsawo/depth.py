@@ -8,10 +8,9 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearPredictor
 from tacit.models.model import Model
@@ -21,6 +20,7 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers.interpolate import interpolate
+from tacit.studies.sizes import Size
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Loss, Steps

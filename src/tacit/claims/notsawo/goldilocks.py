@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.held_runs import (
     INPUTS,
     MIDDLE,
@@ -24,15 +23,16 @@ from tacit.claims.notsawo.held_runs import (
     taught,
 )
 from tacit.claims.notsawo.runs import STEP, recovery, slow_phase, sparse_run, truth
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.rescaling import rescale_layers
 from tacit.problems.opposed_units import opposed_units
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
 from tacit.solvers.delay import least_squares_limit, ridge_limit
 from tacit.solvers.held_ridge import held_best, held_ridge
+from tacit.studies.sizes import Size
 
 BETA: dict[Size, float] = {"quick": 1e-3, "full": 1e-4}  # of the l1 penalty; the error is O(beta^2)
 NETS = {"quick": 3, "full": 10}

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.runs import BETA, SOLVED, STEP, recovery, sparse_run, truth
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.linear import LinearPredictor
 from tacit.problems.regression import Regression
 from tacit.regularizers.norms import L1
 from tacit.solvers.delay import least_squares_limit, memorization_steps
+from tacit.studies.sizes import Size
 from tacit.training.descent.methods import Subgradient
 from tacit.training.record import At
 from tacit.training.stop import Steps

@@ -5,8 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.notsawo.delays import (
     Names,
     Scaling,
@@ -34,10 +32,12 @@ from tacit.claims.notsawo.nuclear_runs import (
 )
 from tacit.claims.notsawo.runs import crossing
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.grokking import Grokking, grokking
+from tacit.papers.instances import slope
 from tacit.problems.matrices import Completion, MatrixProblem, Sensing
 from tacit.solvers.delay import descent_points, error_floor, memorization_steps
+from tacit.studies.sizes import Size
 
 BETAS = np.array([1e-2, 1e-3, 1e-4, 1e-5])
 LEFT = np.array([3e-2, 1e-2, 3e-3, 1e-3])  # beta of the runs whose last error is measured

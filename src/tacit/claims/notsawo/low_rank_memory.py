@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.notsawo.nuclear_runs import (
     SOLVED,
     memorized,
@@ -21,11 +19,13 @@ from tacit.claims.notsawo.nuclear_runs import (
     truth,
 )
 from tacit.claims.notsawo.runs import crossing
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.instances import slope
 from tacit.problems.matrices import MatrixProblem
 from tacit.solvers.delay import memorization_steps
+from tacit.studies.sizes import Size
 
 STEP = 0.1  # N
 EARLY = np.array([1e-4, 1e-5, 1e-6])  # too weak to disturb the memorization

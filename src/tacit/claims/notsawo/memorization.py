@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
 from tacit.claims.notsawo.runs import Objective, crossing, descend, values
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz
+from tacit.papers.instances import slope
+from tacit.studies.sizes import Size
 
 TIME = 4.0  # tau = step beta steps: the "Theta(1/(step beta))" after which errors are read
 NEAR = 0.02  # h - h_g* that counts as generalized

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.token_runs import (
     LEVEL,
     NAMES,
@@ -28,9 +27,10 @@ from tacit.claims.notsawo.token_runs import (
     spread,
     token_run,
 )
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.studies.sizes import Size
 
 RISE = 1.05  # l2 norm over that at t2 that counts as a rise; chance moves it by less than 0.01
 

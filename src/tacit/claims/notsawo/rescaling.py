@@ -8,10 +8,10 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.studies.sizes import Size
 
 SCALES = np.logspace(-3, 3, 241)  # lambda
 ACTIVATIONS: dict[str, tuple[float, Callable[[Array], Array]]] = {

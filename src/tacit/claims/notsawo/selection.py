@@ -8,7 +8,6 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.nuclear_runs import (
     LEVEL,
     SOLVED,
@@ -18,12 +17,13 @@ from tacit.claims.notsawo.nuclear_runs import (
     step_of,
 )
 from tacit.claims.notsawo.runs import crossing
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.problems.coherence import coherent_completion
 from tacit.problems.matrices import Completion
 from tacit.solvers.delay import memorization_steps
+from tacit.studies.sizes import Size
 
 SIZES = (60, 70)  # N, of 100 entries
 SHARES = (0.0, 0.25, 0.5, 0.75, 1.0)  # N's tau

@@ -7,8 +7,6 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Evidence
-from tacit.claims.instances import slope
 from tacit.claims.notsawo.delays import (
     Names,
     Scaling,
@@ -29,10 +27,12 @@ from tacit.claims.notsawo.runs import (
     truth,
 )
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Evidence
+from tacit.papers.instances import slope
 from tacit.problems.regression import Regression
 from tacit.solvers.delay import least_squares_limit, memorization_steps
 from tacit.solvers.slow_flow import slow_flow
+from tacit.studies.sizes import Size
 
 BETAS = np.array([1e-3, 1e-4, 1e-5, 1e-6])
 ERROR = math.sqrt(SOLVED)  # |a - a*|_2 at t2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tacit.claims.evidence import Check, Evidence
 from tacit.claims.notsawo.courses import Course, course, exponent
 from tacit.claims.notsawo.teacher_runs import (
     BETAS,
@@ -25,12 +24,13 @@ from tacit.claims.notsawo.teacher_runs import (
     taught,
     times,
 )
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.student import student
 from tacit.problems.teacher import teacher_student
 from tacit.regularizers.norms import L1, L2
+from tacit.studies.sizes import Size
 from tacit.training.descent.methods import Adam
 
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import distance
 from tacit.claims.notsawo.runs import BETA, SOLVED, STEP, recovery, slow_phase, sparse_run, truth
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.linear import LinearPredictor
+from tacit.papers.instances import distance
 from tacit.problems.regression import Regression
 from tacit.regularizers.norms import L2
 from tacit.solvers.delay import descent_points, error_floor, least_squares_limit, ridge_limit
+from tacit.studies.sizes import Size
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.stop import Steps
 from tacit.training.train import train

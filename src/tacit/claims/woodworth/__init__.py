@@ -2,7 +2,6 @@
 
 from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
     kernel,
-    theorem_1,
     general_approach,
     theorem_2,
     lemmas,
@@ -35,7 +34,6 @@ __all__ = [
     "lemmas",
     "networks",
     "splines",
-    "theorem_1",
     "theorem_2",
     "theorem_3",
     "wide_nets",

@@ -5,17 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import Instance, distance, instances, slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.training import endpoint
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.endpoints import endpoint
+from tacit.papers.instances import Instance, distance, instances, slope
 from tacit.regularizers import hypentropy
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import interpolate_path
+from tacit.studies.sizes import Size
 
 
 def q(z: Array) -> Array:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import Instance, instances
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.training import Trace, trace
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.product import ProductNet
+from tacit.papers.endpoints import Trace, trace
+from tacit.papers.instances import Instance, instances
+from tacit.studies.sizes import Size
 
 
 def run(p: Instance, imbalance: float, seed: int, t_end: float) -> tuple[Array, Array, Trace]:

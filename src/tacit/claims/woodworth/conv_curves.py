@@ -8,12 +8,12 @@ from collections.abc import Mapping
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.conv_net_runs import DEPTH, Course, Scene, Trained, trained
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.instances import slope
+from tacit.studies.sizes import Size
 
 SMALL, FAST, DEAD = (0.5, 0.7), 1.0, 2.0  # alpha
 TINY = (0.2, 0.3)  # outputs below 1e-4: errors stay those of a blind guess for an epoch

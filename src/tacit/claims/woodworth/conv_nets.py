@@ -8,10 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.conv_net_runs import (
     DEPTH,
     Course,
@@ -22,6 +19,9 @@ from tacit.claims.woodworth.conv_net_runs import (
     trained,
 )
 from tacit.claims.woodworth.kernel_regime import INSIDE, OUTSIDE
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.studies.sizes import Size
 
 SMALL, LARGE, LARGER = 1.0, 2.0, 4.0  # alpha: outputs of order 1, 256 and 65536
 LAZY = 3.0  # alpha of the kernel machine: 6561, and float32 still resolves its moves

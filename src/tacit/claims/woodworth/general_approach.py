@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import Instance, distance, instances
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.training import trained
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.reparametrized import Reparametrized
+from tacit.papers.endpoints import trained
+from tacit.papers.instances import Instance, distance, instances
 from tacit.regularizers.derive import derive
 from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
+from tacit.studies.sizes import Size
 
 
 def maps(dimension: int) -> dict[str, tuple[Callable[..., Any], Any]]:

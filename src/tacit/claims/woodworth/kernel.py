@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import Instance, distance, instances, slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.training import endpoint
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
 from tacit.models.diagonal import DiagonalNet
+from tacit.papers.endpoints import endpoint
+from tacit.papers.instances import Instance, distance, instances, slope
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
+from tacit.studies.sizes import Size
 
 Function = Callable[[Any, Any], Any]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.matrices import Lifted, course, lifted_case, lifted_cases, reach
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.instances import slope
+from tacit.studies.sizes import Size
 
 COUNTS = {"quick": 60, "full": 600}
 SHARES = (1.0, 0.3, 0.01)

@@ -8,11 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.matrices import (
     Course,
     Lifted,
@@ -21,6 +17,10 @@ from tacit.claims.woodworth.matrices import (
     reach,
     wishart_root,
 )
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.instances import slope
+from tacit.studies.sizes import Size
 
 WIDTHS = (1e10, 1e12, 1e14)
 # powers of (alpha, k) of |W - W(0)| and |W - W_TK|, where the targets rule and where y(0) does

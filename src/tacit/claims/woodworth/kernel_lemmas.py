@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.kernel_bounds import beyond_gamma, start_bound, wrong_start_bounds
 from tacit.claims.woodworth.matrices import Course, Lifted, course, lifted_cases, wishart_root
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.studies.sizes import Size
 
 COUNTS = {"quick": 60, "full": 600}
 DRAWS = {"quick": 4000, "full": 20_000}

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.regularizers.q import Q
+from tacit.studies.sizes import Size
 
 COUNTS = {"quick": 400, "full": 20_000}
 

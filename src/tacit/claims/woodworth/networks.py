@@ -8,11 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.network_runs import (
     DEPTHS,
     WIDTH,
@@ -27,8 +23,12 @@ from tacit.claims.woodworth.network_runs import (
     trained,
     turned,
 )
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.instances import slope
 from tacit.problems.regression import Regression
 from tacit.records import NumericalError
+from tacit.studies.sizes import Size
 
 RICH, LARGE = 1e-3, (1e3, 1e4)  # alpha^D
 SCALES = {

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.kernel_lemmas import at_most
 from tacit.claims.woodworth.spline_runs import cubic_spline, least_norm, linear_spline
 from tacit.models.hinges import net_hinges
@@ -21,6 +20,7 @@ from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import steep_end
 from tacit.records import Record
+from tacit.studies.sizes import Size
 
 Mask = NDArray[np.bool_]
 

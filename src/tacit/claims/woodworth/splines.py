@@ -8,11 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.kernel_lemmas import at_most
 from tacit.claims.woodworth.spline_runs import (
     Learned,
@@ -22,10 +18,14 @@ from tacit.claims.woodworth.spline_runs import (
     linear_spline,
 )
 from tacit.claims.woodworth.spline_survey import ALPHA, surveys
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.hinges import sup_distance
 from tacit.models.univariate import mean_kernel
+from tacit.papers.instances import slope
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import plateau, steep_end, zigzag
+from tacit.studies.sizes import Size
 
 WIDTH = {"quick": 500, "full": 10_000}
 SHARES = {"standard": None, "between": 0.03, "balanced": 1.0}

@@ -8,15 +8,15 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.training import endpoint
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.lemmas import lemma_5_bound
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.endpoints import endpoint
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
+from tacit.studies.sizes import Size
 
 COUNTS = {"quick": 200, "full": 2000}
 TRAINED = {"quick": 12, "full": 60}  # instances whose endpoint is also reached by training

@@ -7,16 +7,16 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import Instance, distance, instances, slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.training import endpoint, trace
-from tacit.claims.verdict import Size
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet
+from tacit.papers.endpoints import endpoint, trace
+from tacit.papers.instances import Instance, distance, instances, slope
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
+from tacit.studies.sizes import Size
 
 COUNTS = {"quick": 12, "full": 80}
 DEPTHS = (3, 4, 5, 8)

@@ -8,10 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.kernel_regime import INSIDE, OUTSIDE
 from tacit.claims.woodworth.wide_net_runs import (
     EARLY,
@@ -21,6 +18,9 @@ from tacit.claims.woodworth.wide_net_runs import (
     kernel_course,
     trained,
 )
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.studies.sizes import Size
 
 SMALL, LARGE, LARGER = 1.0, 50.0, 200.0  # alpha
 SCENES = {"quick": Scene("digits", 512, 300, 64), "full": Scene("mnist", 0, 5000, 256)}

@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.evidence import Check, Evidence
-from tacit.claims.instances import slope
-from tacit.claims.plot import Plot, Series
 from tacit.claims.registry import claim
-from tacit.claims.training import trace
-from tacit.claims.verdict import Size
 from tacit.claims.woodworth.matrices import orthogonal, wishart_root
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
 from tacit.models.factorization import Factorization
+from tacit.papers.endpoints import trace
+from tacit.papers.instances import slope
 from tacit.problems.matrices import Sensing, commuting_sensing, gaussian_sensing
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.solvers.interpolate import interpolate
+from tacit.studies.sizes import Size
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.record import LogSpaced
 from tacit.training.train import train

@@ -1,0 +1,3 @@
+"""Source L: Lyu et al. 2023, early and late phase biases and grokking."""
+
+STATEMENTS: dict[str, str] = {}

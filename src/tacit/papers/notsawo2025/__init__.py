@@ -1,0 +1,3 @@
+"""Source N: Notsawo et al. 2025, grokking beyond the Euclidean norm."""
+
+STATEMENTS: dict[str, str] = {}

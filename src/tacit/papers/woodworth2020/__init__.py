@@ -1,0 +1,6 @@
+"""Source W: Woodworth et al. 2020, kernel and rich regimes."""
+
+STATEMENTS = {
+    "W-T1": "theorem_1",
+    "W-F5": "figure_5",
+}
