@@ -16,12 +16,15 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-import little_ledger
+import little_papers
 from explore_browser import CHROMIUM, browser
-from tacit.claims import Check, Evidence, Plot, Series, Verdict, Verdicts
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.verify import gather
+from tacit.plotting.plots import drawable
 from tacit.report import page, read_verdicts, refuse_unwritable, write_report
-from tacit.report.draw import drawable, figure, svg
+from tacit.report.draw import figure, svg
 from tacit.report.gauge import gauge, place, strain
 from tacit.report.markup import Markup, joined, tag
 from tacit.report.write import write_whole
@@ -37,7 +40,7 @@ def verdicts():
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # one little claim warns on purpose
-        return gather(little_ledger.ledger.claims(), jobs=1)
+        return gather(little_papers.library.experiments(), jobs=1)
 
 
 def parsed(text):

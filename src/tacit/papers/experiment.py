@@ -16,7 +16,9 @@ from tacit.evidence.evidence import Evidence, Premise
 from tacit.evidence.verdict import Verdict
 from tacit.records import Record
 from tacit.sources import source_of
+from tacit.studies.code import roots_of
 from tacit.studies.compute import OK
+from tacit.studies.modules import Reference
 from tacit.studies.run import run_study
 from tacit.studies.sizes import Size, Sizes
 from tacit.threads import one_blas_thread
@@ -81,6 +83,10 @@ class Experiment(Record):
     ours: str = ""
     seconds: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not (self.statement.strip() and self.place.strip()):
+            raise ValueError(f"Experiment: {self.id} needs a statement and its place in the paper")
+
     @property
     def source(self) -> str:
         """The letter of the paper."""
@@ -92,9 +98,10 @@ class Experiment(Record):
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
     @property
-    def roots(self) -> list[tuple[str, str | None]]:
-        """Where the code of its verdict begins."""
-        return [(self.check.__module__, "experiment")]
+    def roots(self) -> list[Reference]:
+        """Where the code of its verdict begins: check, picture and cells."""
+        own = [(f.__module__, f.__qualname__) for f in (self.check, self.draw) if f is not None]
+        return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
 
     def data(
         self, setting: Setting | None = None, progress: Ears | None = None
@@ -124,7 +131,10 @@ class Experiment(Record):
         """What the datasets show; a cell that failed makes it undecided, with its sentence."""
         failures = [sentence for dataset in data for sentence in _failures(dataset)]
         if not failures:
-            return self.check(*data)
+            found = self.check(*data)
+            if not isinstance(found, Evidence):
+                raise TypeError(f"the experiment returned {type(found).__name__}")
+            return found
         told = f"{len(failures)} cells failed; the first says: {failures[0]}"
         try:
             found = self.check(*data)
