@@ -525,7 +525,7 @@ def test_a_claim_whose_code_is_in_no_file_is_never_kept():
 def test_the_code_of_a_claim_is_what_it_uses():
     from tacit.papers.registry import library
     from tacit.report.finished import circumstances
-    from tacit.studies.dependencies import reached
+    from tacit.studies.code.dependencies import reached
 
     known = reached(library()["W-T1"].roots).texts
     assert ("tacit.solvers.interpolate", "interpolate") in known

@@ -79,7 +79,7 @@ def verify(
     The report is one page, index.html, beside verdicts.json.
     """
     from tacit.report.write import refuse_unwritable, write_report
-    from tacit.studies.engines import engine_named
+    from tacit.studies.engines.named import engine_named
 
     claims = library().select(ids or None)
     engine_named(engine, jobs)  # so that a wrong word is told before anything is done

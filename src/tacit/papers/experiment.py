@@ -16,9 +16,9 @@ from tacit.evidence.evidence import Evidence, Premise
 from tacit.evidence.verdict import Verdict
 from tacit.records import Record
 from tacit.sources import source_of
-from tacit.studies.code import roots_of
+from tacit.studies.code.modules import Reference
+from tacit.studies.code.version import roots_of
 from tacit.studies.compute import OK
-from tacit.studies.modules import Reference
 from tacit.studies.run import run_study
 from tacit.studies.sizes import Size, Sizes
 from tacit.threads import one_blas_thread
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-    from tacit.studies.completing import Ears
-    from tacit.studies.engines import Engine
+    from tacit.studies.engines.complete import Progress
+    from tacit.studies.engines.named import Engine
 
 RAN = "ran to the end"
 
@@ -104,7 +104,7 @@ class Experiment(Record):
         return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
 
     def data(
-        self, setting: Setting | None = None, progress: Ears | None = None
+        self, setting: Setting | None = None, progress: Progress | None = None
     ) -> tuple[xarray.Dataset, ...]:
         """The dataset of every study; cells that are stored in the folder are not computed."""
         how = setting or Setting()
@@ -154,7 +154,7 @@ class Experiment(Record):
             attributes = data[0].attrs
             return panels(attributes["title"], self.check(*data).plots, caption_of(attributes))
 
-    def run(self, setting: Setting | None = None, progress: Ears | None = None) -> Verdict:
+    def run(self, setting: Setting | None = None, progress: Progress | None = None) -> Verdict:
         """The verdict of one run; an experiment that raises gives an inconclusive one."""
         how, start, picture = setting or Setting(), perf_counter(), ""
         with warnings.catch_warnings(record=True) as seen, one_blas_thread():

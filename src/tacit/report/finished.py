@@ -13,8 +13,8 @@ from tacit.evidence import saved
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, broke_off
 from tacit.report.write import read_verdicts, write_whole
-from tacit.studies.dependencies import Slice, reached
-from tacit.studies.modules import module_named
+from tacit.studies.code.dependencies import Slice, reached
+from tacit.studies.code.modules import module_named
 from tacit.studies.sizes import Size
 from tacit.versions import versions
 
