@@ -16,9 +16,9 @@ from pathlib import Path
 from PIL import Image
 
 from tacit.figures import draw, make
+from tacit.papers.reading import read_study
 from tacit.plotting.study.picture import draw_study
 from tacit.plotting.style import RC, styled
-from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.threads import one_thread
 
