@@ -2,11 +2,8 @@
 
 from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
     kernel,
-    general_approach,
     theorem_2,
     lemmas,
-    asymptotics,
-    explicit,
     theorem_3,
     width,
     networks,
@@ -14,19 +11,14 @@ from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
     conv_nets,
     conv_curves,
     splines,
-    balance,
     kernel_bounds,
     kernel_corollary,
     kernel_lemmas,
 )
 
 __all__ = [
-    "asymptotics",
-    "balance",
     "conv_curves",
     "conv_nets",
-    "explicit",
-    "general_approach",
     "kernel",
     "kernel_bounds",
     "kernel_corollary",
