@@ -1,10 +1,15 @@
 """Source W: Woodworth et al. 2020, kernel and rich regimes."""
 
 STATEMENTS = {
+    "W-K": "tangent_kernel",
     "W-T1": "theorem_1",
     "W-GA": "general_approach",
+    "W-T2": "theorem_2",
     "W-A": "asymptotics",
     "W-R": "explicit_regularizer",
     "W-F5": "figure_5",
     "W-C": "balance",
+    "W-L5": "lemma_5",
+    "W-L6": "lemma_6",
+    "W-L7": "lemma_7",
 }
