@@ -1,7 +1,6 @@
 """Source W: kernel and rich regimes in overparametrized models, one module per row of claims."""
 
 from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
-    theorem_3,
     width,
     networks,
     wide_nets,
@@ -21,7 +20,6 @@ __all__ = [
     "kernel_lemmas",
     "networks",
     "splines",
-    "theorem_3",
     "wide_nets",
     "width",
 ]

@@ -7,9 +7,11 @@ STATEMENTS = {
     "W-T2": "theorem_2",
     "W-A": "asymptotics",
     "W-R": "explicit_regularizer",
+    "W-T3": "theorem_3",
     "W-F5": "figure_5",
     "W-C": "balance",
     "W-L5": "lemma_5",
     "W-L6": "lemma_6",
     "W-L7": "lemma_7",
+    "W-L8": "lemma_8",
 }
