@@ -6,6 +6,7 @@ STATEMENTS = {
     "W-GA": "general_approach",
     "W-T2": "theorem_2",
     "W-A": "asymptotics",
+    "W-F1": "figure_1",
     "W-R": "explicit_regularizer",
     "W-T3": "theorem_3",
     "W-T4": "theorem_4",
