@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.claims.woodworth.kernel_lemmas import at_most
 from tacit.claims.woodworth.spline_runs import cubic_spline, least_norm, linear_spline
+from tacit.measures.binomial import upper_limit
 from tacit.models.hinges import net_hinges
 from tacit.models.univariate import Layers, layers, univariate_relu
 from tacit.precision import double_precision
@@ -149,13 +149,13 @@ class Surveys(NamedTuple):
     @property
     def mostly(self) -> float:
         """The share of peaks whose linear spline is learned, a lower limit of confidence 0.999."""
-        return 1 - at_most(int((~self.peaks.linear).sum()), len(self.peaks.nets))
+        return 1 - upper_limit(int((~self.peaks.linear).sum()), len(self.peaks.nets))
 
     @property
     def rarely(self) -> float:
         """The same of points that bend one way, an upper limit; what did not fit counts."""
         hits = self.one_way.linear | ~self.one_way.fitted
-        return at_most(int(hits.sum()), len(hits))
+        return upper_limit(int(hits.sum()), len(hits))
 
     def findings(self) -> list[str]:
         """How often the linear spline and the least norm are reached, and what stops the others."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.registry import claim
-from tacit.claims.woodworth.kernel_lemmas import at_most
 from tacit.claims.woodworth.spline_runs import (
     Learned,
     cubic_spline,
@@ -20,6 +19,7 @@ from tacit.claims.woodworth.spline_runs import (
 from tacit.claims.woodworth.spline_survey import ALPHA, surveys
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
+from tacit.measures.binomial import upper_limit
 from tacit.models.hinges import sup_distance
 from tacit.models.univariate import mean_kernel
 from tacit.papers.instances import slope
@@ -242,7 +242,9 @@ def figure_7(size: Size) -> Evidence:
             "the kernel of another scaling (nearest)": kernel.control(min(crossed)),
             "exponent -2": power.control(predicted=-2.0),
             **{
-                f"{theorem} (0.999 upper limit)": most.control(at_most(int(hits.sum()), len(hits)))
+                f"{theorem} (0.999 upper limit)": most.control(
+                    upper_limit(int(hits.sum()), len(hits))
+                )
                 for theorem, hits in (
                     (
                         "the linear spline always: four points that bend one way",

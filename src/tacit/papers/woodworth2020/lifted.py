@@ -1,4 +1,4 @@
-"""Instances for the claims on matrices: measurements of several kinds, wide starts, lifted runs."""
+"""Wide factorizations: measurements, starts of any width, gradient flow and its tangent twin."""
 
 from __future__ import annotations
 
@@ -134,11 +134,10 @@ FIRST: tuple[dict[str, Any], ...] = (
 )
 
 
-def lifted_cases(count: int, seed: int, residual_shares: Sequence[float]) -> list[Lifted]:
-    """`count` cases that meet the premises of Theorem 9: those of FIRST, then random ones."""
+def random_case(instance: int, seed: int, residual_shares: Sequence[float]) -> Lifted:
+    """A case that meets the premises of Theorem 9: one of FIRST, or a random one after them."""
     rng = np.random.default_rng(seed)
-    found = []
-    for k in range(count):
+    for k in range(instance + 1):
         d = int(rng.integers(1, 4))
         settings: dict[str, Any] = {
             "d": d,
@@ -150,12 +149,12 @@ def lifted_cases(count: int, seed: int, residual_shares: Sequence[float]) -> lis
             "size": 10 ** rng.uniform(-1, 1),
             "mu": 10 ** rng.uniform(-1, 1),
         }
-        found.append(lifted_case(rng, **(settings | (FIRST[k] if k < len(FIRST) else {}))))
-    return found
+        case = lifted_case(rng, **(settings | (FIRST[k] if k < len(FIRST) else {})))
+    return case
 
 
 @dataclasses.dataclass(frozen=True)
-class Course:
+class Trajectory:
     """A trained W and its tangent twin, at the steps of the integrator."""
 
     t: Array
@@ -182,7 +181,7 @@ class Course:
         return float(np.linalg.norm(self.residual[-1]) / np.linalg.norm(self.residual[0]))
 
 
-def course(case: Lifted, *, fall: float = 1e-9) -> Course:
+def followed(case: Lifted, *, fall: float = 1e-9) -> Trajectory:
     """Gradient flow of sum (y - y*)^2 in U and V, until the misfit fell by `fall`, and its twin.
 
     The displacement is integrated: a start in the kernel regime is large and barely moves.
@@ -222,7 +221,7 @@ def course(case: Lifted, *, fall: float = 1e-9) -> Course:
     )
     moved = found.y[:size].T.reshape(-1, *W0.shape)
     r = np.array([residual(D) for D in moved])
-    return Course(found.t, moved, r, found.y[size], found.y[size + 1], *tangent(case, found.t))
+    return Trajectory(found.t, moved, r, found.y[size], found.y[size + 1], *tangent(case, found.t))
 
 
 def tangent(case: Lifted, t: Array) -> tuple[Array, Array]:
@@ -233,3 +232,45 @@ def tangent(case: Lifted, t: Array) -> tuple[Array, Array]:
     impulse = (begin * -np.expm1(-decay) / rates) @ vectors.T
     moved = -4 * np.einsum("tn,nij->tij", impulse, case.lifted) @ case.start
     return moved, (begin * np.exp(-decay)) @ vectors.T
+
+
+# --- the bound of Theorem 9 and Lemma 12 for sup |W(T) - W(0)|_F
+
+
+def start_bound(case: Lifted) -> float:
+    """The bound as printed."""
+    low, high = case.edges
+    return float(np.sqrt(high + low / 4) * case.misfit / (low * np.sqrt(case.mu)))
+
+
+WRONG_BOUNDS = ("1/Lambda for 1/lambda", "1/mu for 1/sqrt(mu)")
+
+
+def wrong_start_bounds(case: Lifted) -> list[float]:
+    """Bounds that one could believe in its place, in the order of WRONG_BOUNDS."""
+    low, high = case.edges
+    return [start_bound(case) * low / high, start_bound(case) / np.sqrt(case.mu)]
+
+
+def beyond_gamma(instance: int, seed: int) -> dict[str, float]:
+    """The share of `start_bound` used where gamma is 0.99 mu, not below lambda mu/4 Lambda.
+
+    A small misfit pulls along the direction in which the kernel is weakest.
+    """
+    rng = np.random.default_rng(seed)
+    for _ in range(instance + 1):
+        d = int(rng.integers(1, 4))
+        samples = int(rng.integers(1, d * d + 1))
+        spread = float(rng.choice([1.0, 4.0])) if samples > 1 else 1.0
+        case = lifted_case(
+            rng,
+            d=d,
+            samples=samples,
+            spread=spread,
+            gamma_share=3.96 * spread,
+            residual_share=0.0,
+            pull="weakest",
+        )
+    weakest = np.linalg.eigh(case.kernel(case.start))[1][:, 0]
+    case = dataclasses.replace(case, residual=0.01 * case.mu * weakest)
+    return {"share": followed(case).farthest / start_bound(case)}
