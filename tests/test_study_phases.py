@@ -5,10 +5,10 @@ import math
 
 import numpy as np
 import pytest
+from tacit.figures.woodworth_f5 import crossing
 
 import tacit
 from tacit.figures import phases, woodworth_f5
-from tacit.figures.woodworth_f5 import crossing
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
 from tacit.studies.reading import read_study

@@ -3,9 +3,6 @@
 from tacit.claims.moroshko import (  # noqa: I001  (the order of the paper)
     kernel_prefix,
     long_time,
-    lemmas,
-    deep_lemmas,
-    inequalities,
     regimes,
     condition,
     depth,
@@ -15,11 +12,8 @@ from tacit.claims.moroshko import (  # noqa: I001  (the order of the paper)
 
 __all__ = [
     "condition",
-    "deep_lemmas",
     "depth",
-    "inequalities",
     "kernel_prefix",
-    "lemmas",
     "long_time",
     "numbers",
     "open_question",

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.claims.moroshko.nets import QuadraticNet, SquareMinusProduct, signs_of_products
 from tacit.claims.registry import claim
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
@@ -16,6 +15,7 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model, Separable
 from tacit.models.product import ProductNet
 from tacit.papers.instances import slope
+from tacit.papers.moroshko2020.nets import QuadraticNet, SquareMinusProduct, signs_of_products
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.studies.sizes import Size
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.claims.moroshko.courses import course, off_support
-from tacit.claims.moroshko.nets import QuadraticNet, SquareMinusProduct, signs_of_products
 from tacit.claims.registry import claim
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
@@ -18,6 +17,7 @@ from tacit.models.linearized import Linearized
 from tacit.models.model import Model, Separable
 from tacit.models.product import ProductNet
 from tacit.papers.instances import slope
+from tacit.papers.moroshko2020.nets import QuadraticNet, SquareMinusProduct, signs_of_products
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.regularizers.norms import L2, Lp
 from tacit.solvers.max_margin import max_margin
