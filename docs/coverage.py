@@ -7,7 +7,7 @@ docs/coverage.json, from which the table is made. Without a report the table is 
 import sys
 from pathlib import Path
 
-from tacit.claims.registry import ledger
+from tacit.papers.registry import library
 from tacit.report.coverage import dumps, loads, replaced, row_of
 from tacit.report.write import read_verdicts, write_whole
 
@@ -22,7 +22,7 @@ def update(reports: list[str]) -> None:
     for report in map(Path, reports):
         file = report / "verdicts.json" if report.is_dir() else report
         rows |= {verdict.id: row_of(verdict) for verdict in read_verdicts(file)}
-    claims = ledger.claims()
+    claims = library().experiments()
     old = [c.id for c in claims if c.id not in rows or rows[c.id].statement != c.statement]
     if old:
         raise SystemExit(f"run `tacit verify {' '.join(old)}` first: their statements are new")

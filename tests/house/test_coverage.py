@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
-import little_ledger
+import little_papers
 from expected_statuses import EXPECTED
-from tacit.claims import Check, Evidence, Verdict
-from tacit.claims.registry import ledger
-from tacit.evidence.evidence import STATUSES
-from tacit.evidence.verdict import MEANINGS
+from tacit.evidence.evidence import STATUSES, Check, Evidence
+from tacit.evidence.verdict import MEANINGS, Verdict
+from tacit.papers.registry import Registry, library
 from tacit.papers.verify import gather
 from tacit.report.coverage import coverage, dumps, escaped, loads, replaced, row_of
 
@@ -46,7 +45,7 @@ def test_the_table_is_what_the_last_run_gives():
 
 
 def test_the_rows_are_the_claims_with_their_statements_in_the_order_of_the_sources():
-    claims = ledger.claims()
+    claims = library().experiments()
     assert [row[:2] for row in table()] == [
         [claim.id, " ".join(claim.statement.split())] for claim in claims
     ]
@@ -103,7 +102,7 @@ def test_a_row_cannot_hold_against_its_own_number():
 
 @pytest.mark.filterwarnings("default")
 def test_rows_survive_json_and_say_what_the_verdicts_say():
-    verdicts = gather(little_ledger.ledger.claims(), jobs=1)
+    verdicts = gather(little_papers.library.experiments(), jobs=1)
     rows = [row_of(verdict) for verdict in verdicts]
     unknown = Evidence("a run", [Check("c", math.nan, tolerance=1)], controls={"w": 3.0})
     rows.append(row_of(Verdict("C-1", "s", "p", unknown)))
@@ -128,13 +127,17 @@ def test_the_script_takes_a_report_and_refuses_what_is_missing(tmp_path, monkeyp
     readme, kept = tmp_path / "README.md", tmp_path / "coverage.json"
     readme.write_text("above\n<!-- coverage: begin -->\nold\n<!-- coverage: end -->\nbelow\n")
     kept.write_text(dumps([]))
-    for name, value in {"README": readme, "ROWS": kept, "ledger": little_ledger.ledger}.items():
+    for name, value in {
+        "README": readme,
+        "ROWS": kept,
+        "library": lambda: little_papers.library,
+    }.items():
         monkeypatch.setitem(space, name, value)
-    good = little_ledger.ledger.select("A")
+    good = little_papers.library.select("A")
     write_report(gather(good, jobs=1), tmp_path / "report")
     with pytest.raises(SystemExit, match="run `tacit verify B-FALSE B-STOP B-VAGUE` first"):
         script["update"]([str(tmp_path / "report")])
-    monkeypatch.setattr(space["ledger"], "claims", lambda: good)
+    monkeypatch.setitem(space, "library", lambda: Registry(experiments=good))
     script["update"]([str(tmp_path / "report")])
     text = readme.read_text(encoding="utf-8")
     assert text.startswith("above\n<!-- coverage: begin -->\n2 claims;")

@@ -402,14 +402,14 @@ def test_tacit_run_takes_a_preset_and_its_form(shelf, tmp_path, monkeypatch):
         told = CliRunner().invoke(app, ["run", *words])
         return told.exit_code, told.output
 
-    code, printed = run("W-scale", "--preset", "paper", "--dry")
+    code, printed = run("W-scale", "--size", "paper", "--dry")
     assert code == 0
     assert "W-scale-paper: 42 cells (alpha 7 x samples 2 x seed 3), 0 finished" in printed
     assert not (tmp_path / "tacit-studies").exists()
-    code, printed = run("small", "--preset", "two", "--engine", "here")
+    code, printed = run("small", "--size", "two", "--engine", "here")
     assert (code, "small-two: 2 cells, 2 computed now, 0 failed" in printed) == (0, True)
-    assert load("tacit-studies/small-two.nc").attrs["command"] == "tacit run small --preset two"
-    code, printed = run("W-scale", "--preset", "papre")
+    assert load("tacit-studies/small-two.nc").attrs["command"] == "tacit run small --size two"
+    code, printed = run("W-scale", "--size", "papre")
     assert (code, "paper?" in printed) == (2, True)
     code, printed = run("W-skale")
     assert (code, "did you mean W-scale" in printed) == (2, True)

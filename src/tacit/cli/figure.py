@@ -54,7 +54,7 @@ def figure(
     from tacit.papers.experiment import Setting
     from tacit.papers.files import FORMATS
     from tacit.report.write import refuse_unwritable
-    from tacit.studies.engines import engine_named
+    from tacit.studies.engines.named import engine_named
     from tacit.studies.sizes import SIZES
 
     known = _known()

@@ -16,6 +16,8 @@ from tacit.evidence.evidence import Evidence, Premise
 from tacit.evidence.verdict import Verdict
 from tacit.records import Record
 from tacit.sources import source_of
+from tacit.studies.code.modules import Reference
+from tacit.studies.code.version import roots_of
 from tacit.studies.compute import OK
 from tacit.studies.run import run_study
 from tacit.studies.sizes import Size, Sizes
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-    from tacit.studies.completing import Ears
-    from tacit.studies.engines import Engine
+    from tacit.studies.engines.complete import Progress
+    from tacit.studies.engines.named import Engine
 
 RAN = "ran to the end"
 
@@ -81,6 +83,10 @@ class Experiment(Record):
     ours: str = ""
     seconds: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not (self.statement.strip() and self.place.strip()):
+            raise ValueError(f"Experiment: {self.id} needs a statement and its place in the paper")
+
     @property
     def source(self) -> str:
         """The letter of the paper."""
@@ -92,12 +98,13 @@ class Experiment(Record):
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
     @property
-    def roots(self) -> list[tuple[str, str | None]]:
-        """Where the code of its verdict begins."""
-        return [(self.check.__module__, "experiment")]
+    def roots(self) -> list[Reference]:
+        """Where the code of its verdict begins: check, picture and cells."""
+        own = [(f.__module__, f.__qualname__) for f in (self.check, self.draw) if f is not None]
+        return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
 
     def data(
-        self, setting: Setting | None = None, progress: Ears | None = None
+        self, setting: Setting | None = None, progress: Progress | None = None
     ) -> tuple[xarray.Dataset, ...]:
         """The dataset of every study; cells that are stored in the folder are not computed."""
         how = setting or Setting()
@@ -124,7 +131,10 @@ class Experiment(Record):
         """What the datasets show; a cell that failed makes it undecided, with its sentence."""
         failures = [sentence for dataset in data for sentence in _failures(dataset)]
         if not failures:
-            return self.check(*data)
+            found = self.check(*data)
+            if not isinstance(found, Evidence):
+                raise TypeError(f"the experiment returned {type(found).__name__}")
+            return found
         told = f"{len(failures)} cells failed; the first says: {failures[0]}"
         try:
             found = self.check(*data)
@@ -144,7 +154,7 @@ class Experiment(Record):
             attributes = data[0].attrs
             return panels(attributes["title"], self.check(*data).plots, caption_of(attributes))
 
-    def run(self, setting: Setting | None = None, progress: Ears | None = None) -> Verdict:
+    def run(self, setting: Setting | None = None, progress: Progress | None = None) -> Verdict:
         """The verdict of one run; an experiment that raises gives an inconclusive one."""
         how, start, picture = setting or Setting(), perf_counter(), ""
         with warnings.catch_warnings(record=True) as seen, one_blas_thread():

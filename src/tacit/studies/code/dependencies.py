@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Iterable
 
 import tacit
-from tacit.studies.modules import Module, Reference, module_named, words
+from tacit.studies.code.modules import Module, Reference, module_named
 
 
 @dataclasses.dataclass
@@ -23,6 +23,13 @@ class Slice:
 
     texts: dict[Reference, str] = dataclasses.field(default_factory=dict)
     modules: dict[str, Module] = dataclasses.field(default_factory=dict)
+    files: dict[str, Module | None] = dataclasses.field(default_factory=dict)
+
+    def module(self, name: str) -> Module | None:
+        """The module of this name as it is on disk now, read once a slice."""
+        if name not in self.files:
+            self.files[name] = module_named(name)
+        return self.files[name]
 
     def digest(self) -> str:
         """Twelve hexadecimal digits that change when a definition does."""
@@ -47,19 +54,18 @@ def reached(roots: Iterable[Reference]) -> Slice:
 
 def _follow(found: Slice, name: str, wanted: str | None) -> list[Reference]:
     """Enter one definition into the slice; what it refers to comes back."""
-    module = module_named(name)
+    module = found.module(name)
     if module is None:
         return []
     more = _entered(found, name)
     if wanted is None:
         return more + [(name, known) for known in (*module.bindings, *module.imports)]
     if wanted in module.bindings:
-        nodes = module.bindings[wanted]
-        found.texts[name, wanted] = words(nodes)
-        return more + [r for node in nodes for r in module.references(node)]
+        found.texts[name, wanted], references = module.definition(wanted)
+        return more + references
     if wanted in module.imports:
         return [*more, module.imports[wanted]]
-    if module_named(f"{name}.{wanted}"):
+    if found.module(f"{name}.{wanted}"):
         return [*more, (f"{name}.{wanted}", None)]
     if name == tacit.__name__ and wanted in tacit.__all__:
         return [*more, (getattr(tacit, wanted).__module__, wanted)]
@@ -69,13 +75,13 @@ def _follow(found: Slice, name: str, wanted: str | None) -> list[Reference]:
 def _entered(found: Slice, name: str) -> list[Reference]:
     """What runs when a module and the packages around it are imported, the first time."""
     parts = name.split(".")
-    around = (module_named(".".join(parts[: n + 1])) for n in range(len(parts)))
+    around = (found.module(".".join(parts[: n + 1])) for n in range(len(parts)))
     new = [module for module in around if module and module.name not in found.modules]
     more: list[Reference] = []
     for module in new:
         found.modules[module.name] = module
-        found.texts[module.name, None] = words(module.always)
-        more += [r for node in module.always for r in module.references(node)]
+        found.texts[module.name, None], references = module.definition(None)
+        more += references
         if parts[0] != tacit.__name__:
             more += _unwritten(module)
     return more

@@ -29,6 +29,16 @@ class Module:
     imports: dict[str, Reference]  # alias -> what it stands for
     stars: list[str]  # modules of `from ... import *`
     always: list[ast.stmt]  # what runs at import beside bindings and imports
+    read: dict[str | None, tuple[str, list[Reference]]] = dataclasses.field(
+        default_factory=dict, compare=False
+    )  # what `definition` has given before: many studies reach the same code
+
+    def definition(self, name: str | None) -> tuple[str, list[Reference]]:
+        """The text that binds `name` and what it refers to; None is what always runs."""
+        if name not in self.read:
+            nodes = self.always if name is None else self.bindings[name]
+            self.read[name] = words(nodes), [r for node in nodes for r in self.references(node)]
+        return self.read[name]
 
     @property
     def package(self) -> str:
