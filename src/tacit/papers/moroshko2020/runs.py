@@ -1,9 +1,12 @@
-"""Training on the exp loss for the lemmas of M: in physical time, and to any smoothed margin."""
+"""Training on the exp loss for the lemmas: in the time of the flow, and to any smoothed margin."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from functools import cached_property
+from itertools import count, islice
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,6 +18,9 @@ from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import LogSpaced
 from tacit.training.stop import LogLoss
 from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
 
 EARLIEST = 1e-3  # the first smoothed margin recorded: before, the steps' errors are seen
 POINT = np.array([[1.0, -2.0, 0.5]])
@@ -64,48 +70,70 @@ def single(depth: int, alpha: float) -> Case:
     return Case("one point", Classification(POINT, np.ones(1)), depth, alpha)
 
 
-def cases(count: int, seed: int, depths: tuple[int, ...] = (2,)) -> list[Case]:
+def cases(seed: int, depths: tuple[int, ...] = (2,)) -> Iterator[Case]:
     """Random sets with labels of both signs and panels of M; alpha^D between 0.1 and 100."""
     rng = np.random.default_rng(seed)
-    found = []
-    for k in range(count):
+    for k in count():
         depth = depths[k % len(depths)]
         alpha = float(10 ** (rng.uniform(-1, 2) / depth))
         samples, dimension = (int(size) for size in rng.integers((2, 3), (7, 8)))
         draw = separable_points(samples, dimension, margin=0.3, seed=1000 * seed + k)
         name = PANELS[int(rng.integers(len(PANELS)))] if k % 3 == 2 else ""
         data = three_points(name) if name else draw
-        found.append(Case(name or f"seed {1000 * seed + k}", data, depth, alpha))
-    return found
+        yield Case(name or f"seed {1000 * seed + k}", data, depth, alpha)
+
+
+def nth(found: Iterator[Case], number: int) -> Case:
+    """The case with this number, from zero on."""
+    return next(islice(found, number, None))
+
+
+def numbered(kind: str, count: int) -> list[str]:
+    """The names of `count` runs of one kind, a value each on the axis `run`."""
+    return [f"{kind} {k}" for k in range(count)]
+
+
+def of_kind(dataset: xarray.Dataset, *kinds: str) -> xarray.Dataset:
+    """The runs of these kinds, "near" or the like, in a dataset with the axis `run`."""
+    chosen = [name.startswith(kinds) for name in dataset.run.values]
+    return dataset.isel(run=np.flatnonzero(chosen))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Trace:
-    """Training recorded at steps of the integrator; one row per time.
-
-    `impulse` is int_0^t r, carried along in the integration, `weights` is r(t), and `growth` is
-    dw/dt by the chain rule in the parameters. No closed form of w enters any of them.
-    """
+class Run:
+    """Training recorded along the way; one row per record."""
 
     case: Case
-    t: Array
+    log_t: Array
+    smoothed_margin: Array
     predictor: Array
-    impulse: Array
-    weights: Array
-    growth: Array
+    margins: Array
 
     @property
-    def smoothed_margin(self) -> Array:
-        # |r|_1 = exp(-smoothed margin), M appendix B
-        return np.asarray(-np.log(self.weights.sum(axis=1)))
+    def shares(self) -> Array:
+        """r / |r|_1."""
+        shares = np.exp(self.smoothed_margin[:, None] - self.margins) / len(self.case.rows)
+        return np.asarray(shares)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TimedRun(Run):
+    """A run that was integrated in the time of the flow.
+
+    `impulse` is int_0^t r, carried along in the integration, and `growth` is dw/dt by the chain
+    rule in the parameters. No closed form of w enters either of them.
+    """
+
+    impulse: Array
+    growth: Array
 
     @property
     def drive(self) -> Array:
         """X r in the notation of M."""
-        return np.asarray(self.weights @ self.case.rows)
+        return np.asarray(np.exp(-self.margins) / len(self.case.rows) @ self.case.rows)
 
 
-def trace(case: Case, *, goal: float = 25.0, points: int = 60) -> Trace:
+def run_in_time(case: Case, *, goal: float = 25.0, points: int = 60) -> TimedRun:
     """u' = -grad L(u) in the time t of M eq. (1), until the smoothed margin is `goal`."""
     from scipy.integrate import solve_ivp
 
@@ -140,7 +168,7 @@ def trace(case: Case, *, goal: float = 25.0, points: int = 60) -> Trace:
             atol=atol,
         )
     if found.status != 1:
-        raise RuntimeError(f"trace: {case}: {found.message}")
+        raise RuntimeError(f"run_in_time: {case}: {found.message}")
     states = found.y.T
     gone = np.array([missing(0, state) for state in states]) < goal - EARLIEST
     spread = np.unique(np.linspace(0, gone.sum() - 1, points).astype(int))
@@ -148,43 +176,52 @@ def trace(case: Case, *, goal: float = 25.0, points: int = 60) -> Trace:
     return _unfolded(case, start, found.t[keep], states[keep])
 
 
-def _unfolded(case: Case, start: Array, t: Array, states: Array) -> Trace:
+def _unfolded(case: Case, start: Array, t: Array, states: Array) -> TimedRun:
     """What the states of the integration mean."""
     n, Z, model = len(start), case.rows, case.model
     predictor = np.array([model.change(start, state[:n]) for state in states])
-    weights = np.exp(-predictor @ Z.T) / len(Z)
+    margins = predictor @ Z.T
+    weights = np.exp(-margins) / len(Z)
     growth = [
         (
             model.slopes(start + state[:n]) * model.table(model.pullback(start + state[:n], Z, r))
         ).sum(axis=0)
         for state, r in zip(states, weights, strict=True)
     ]
-    return Trace(case, t, predictor, states[:, n:], weights, np.array(growth))
+    g = -np.log(weights.sum(axis=1))  # |r|_1 = exp(-smoothed margin), M appendix B
+    return TimedRun(case, np.log(t), g, predictor, margins, states[:, n:], np.array(growth))
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Course:
-    """Training far beyond what float64 can say of the loss; one row per record."""
-
-    case: Case
-    smoothed_margin: Array
-    log_t: Array
-    predictor: Array
-    margins: Array
-
-    @property
-    def shares(self) -> Array:
-        """r / |r|_1."""
-        shares = np.exp(self.smoothed_margin[:, None] - self.margins) / len(self.case.rows)
-        return np.asarray(shares)
-
-
-def course(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Course:
+def run_far(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Run:
     """Gradient flow in the parameters to the smoothed margin `goal`, by ParameterFlow."""
     flow, stop = ParameterFlow(rtol=rtol), LogLoss(-goal)
     path = train(case.model, case.problem, flow, stop=stop, record=LogSpaced(8))
     if not path.outcome.ok:
-        raise RuntimeError(f"course: {case}: {path.outcome}")
+        raise RuntimeError(f"run_far: {case}: {path.outcome}")
     data = path.dataset.isel(time=slice(1, None))  # the start itself has t = 0 and w = 0
-    names = ("smoothed_margin", "log_t", "predictor", "margins")
-    return Course(case, *(np.asarray(data[name].values) for name in names))
+    names = ("log_t", "smoothed_margin", "predictor", "margins")
+    return Run(case, *(np.asarray(data[name].values) for name in names))
+
+
+def relative(found: Array, true: Array) -> float:
+    """The largest deviation of any row, relative to the largest entry of that row."""
+    return float((np.abs(found - true).max(axis=1) / np.abs(true).max(axis=1)).max())
+
+
+def kernel_law(run: TimedRun) -> tuple[float, float]:
+    """What a tangent kernel that stays that of the start gives: deviations of w and of dw/dt."""
+    case = run.case
+    A = 2 * case.depth**2 * case.alpha ** (2 * case.depth - 2)
+    w = A * run.impulse @ case.rows
+    return relative(w, run.predictor), relative(A * run.drive, run.growth)
+
+
+def linear_excess(run: Run) -> Array:
+    """log |w|_inf minus log(x_bar gtilde / gamma_2^2), the bound of a kernel that never moves."""
+    case = run.case
+    bound = case.x_bar / case.gamma_2**2 * run.smoothed_margin
+    return np.asarray(np.log(np.abs(run.predictor).max(axis=1) / bound))
+
+
+def listed(values: Array) -> str:
+    return ", ".join(f"{value:.2g}" for value in values)
