@@ -2,7 +2,6 @@
 
 from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
     addition,
-    rescaling,
     goldilocks,
     regularizers,
     understanding,
@@ -29,7 +28,6 @@ __all__ = [
     "low_rank_memory",
     "memorization",
     "regularizers",
-    "rescaling",
     "selection",
     "sparsity",
     "teacher",
