@@ -1,7 +1,6 @@
 """Source N: grokking beyond the Euclidean norm, one module per row of claims."""
 
 from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
-    addition,
     goldilocks,
     regularizers,
     understanding,
@@ -18,7 +17,6 @@ from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
 )
 
 __all__ = [
-    "addition",
     "arithmetic",
     "contraction",
     "depth",
