@@ -1,15 +1,14 @@
-"""The sparse recovery figures of source N, and its rescaled nets, against loops by hand."""
+"""The sparse recovery figures of source N against loops by hand."""
 
 import numpy as np
 import pytest
 from scipy.linalg import null_space
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 
 from figure_checks import assert_captioned, assert_data_speak
 from tacit.figures import (
     notsawo_dominance,
     notsawo_mirage,
-    notsawo_rescaling,
     notsawo_runs,
     notsawo_scaling,
 )
@@ -21,13 +20,11 @@ MODULES = {
     "N-F-dominance": notsawo_dominance,
     "N-F-scaling": notsawo_scaling,
     "N-F-mirage": notsawo_mirage,
-    "N-LU": notsawo_rescaling,
 }
 PARAMETERS = {
     "N-F-dominance": {},
     "N-F-scaling": {"steps": [0.02, 0.1], "betas": [1e-4, 5e-4, 1e-2]},
     "N-F-mirage": {"linear_points": 60},
-    "N-LU": {"points": 61},
 }
 TINY = {"samples": 6, "dimension": 9, "sparsity": 1, "seed": 1, "snr": 1e8}
 
@@ -122,7 +119,6 @@ def test_progress_reaches_the_whole(id):
         "N-F-dominance": {**TINY, "steps": 50},
         "N-F-scaling": {**TINY, "steps": [0.1], "betas": [1e-2, 1e-1], "settle": 5.0, "last": 5},
         "N-F-mirage": {**TINY, "steps": 100},
-        "N-LU": {"points": 3},
     }
     make(id, small[id], progress=lambda *call: calls.append(call))
     total = {"N-F-scaling": 2, "N-F-mirage": 2}.get(id, 1)
@@ -392,38 +388,3 @@ def test_the_verdicts_stand_over_the_panels(made, drawn):
     assert "grok" in top[1].get_title(loc="left")
     scales = [(axes.get_xscale(), axes.get_yscale()) for axes in drawn["N-F-mirage"].axes[::2]]
     assert scales == [("log", "linear"), ("log", "log"), ("linear", "log")]
-
-
-# ---- rescaling ----
-
-
-def test_a_rescaled_net_is_the_same_function_and_the_wrong_power_is_not(made):
-    run = made["N-LU"]
-    assert float(run.change.max()) < 1e-12
-    away = np.abs(np.log(run.scale.values)) > 0.1
-    assert float(run.wrong_change.values[:, away].min()) > 0.02
-
-
-def test_the_source_s_minimum_is_where_the_measured_norm_is_least(made):
-    run, rng = made["N-LU"], np.random.default_rng(3)
-    assert (run.squared_norm.min("scale") >= run.least * (1 - 1e-12)).all()
-    assert float((run.squared_norm / run.least).max()) > 1e3
-    A, B = rng.normal(size=(5, 3)), 4 * rng.normal(size=(2, 5))
-    for L in (0.5, 1.0, 2.0, 3.0):
-        scale, least = notsawo_rescaling.minimum(np.sum(A**2), np.sum(B**2), L)
-        found = minimize_scalar(
-            lambda s, L=L: np.log(notsawo_rescaling.norm(A, B, L, np.exp(s))),
-            bracket=(-3, 3),
-            options={"xtol": 1e-12},
-        )
-        assert scale == pytest.approx(np.exp(found.x), rel=1e-6)
-        assert least == pytest.approx(np.exp(found.fun), rel=1e-9)
-    swapped = notsawo_rescaling.minimum(np.sum(B**2), np.sum(A**2), 2.0)[1]  # the control
-    assert swapped != pytest.approx(notsawo_rescaling.minimum(np.sum(A**2), np.sum(B**2), 2.0)[1])
-
-
-def test_the_outputs_against_a_loop_over_units():
-    A, B, x = np.array([[1.0, -1.0], [2.0, 0.5]]), np.array([[3.0, -1.0]]), np.array([[2.0, 1.0]])
-    # A x = (1, 4.5): 3 * 1 - 4.5^2
-    assert notsawo_rescaling.outputs(A, B, x, 2.0) == pytest.approx(np.array([[-17.25]]))
-    assert notsawo_rescaling.outputs(A, B, -x, 2.0) == pytest.approx(np.array([[0.0]]))

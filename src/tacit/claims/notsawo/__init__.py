@@ -1,8 +1,6 @@
 """Source N: grokking beyond the Euclidean norm, one module per row of claims."""
 
 from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
-    addition,
-    rescaling,
     goldilocks,
     regularizers,
     understanding,
@@ -19,7 +17,6 @@ from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
 )
 
 __all__ = [
-    "addition",
     "arithmetic",
     "contraction",
     "depth",
@@ -29,7 +26,6 @@ __all__ = [
     "low_rank_memory",
     "memorization",
     "regularizers",
-    "rescaling",
     "selection",
     "sparsity",
     "teacher",
