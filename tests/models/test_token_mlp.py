@@ -21,8 +21,7 @@ from tacit.training.descent.methods import SGD, Adam, GradientDescent, Normalize
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Below, Steps
 from tacit.training.tokens.loss import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
-from tacit.training.tokens.meter import norms
-from tacit.training.tokens.task import TokenTask
+from tacit.training.tokens.task import TokenTask, norms
 from tacit.training.train import train
 
 PROBLEM = modular_arithmetic(7, operation="+", fraction=0.6, seed=1)
@@ -264,7 +263,9 @@ def test_penalties_and_their_gradients(name):
 
 def test_norms_of_known_tensors():
     found = norms({"a": np.diag([3.0, -4.0]), "b": np.array([0.0, 12.0])})
-    assert found == pytest.approx({"l1": 19.0, "l2": 13.0, "nuclear": 19.0}, rel=1e-14)
+    assert found == pytest.approx(
+        {"norm_l1": 19.0, "norm_l2": 13.0, "norm_nuclear": 19.0}, rel=1e-14
+    )
 
 
 # ---- Adam ----

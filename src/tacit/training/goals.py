@@ -34,7 +34,7 @@ class Goals:
         self.near = [rule for rule in self.goals if rule.directional]
         self.others = [r for r in self.goals if r not in self.levels and not r.directional]
         for rule in self.others:
-            if missing := [name for name in rule.looks_at if name not in recorded]:
+            if missing := [name for name in rule.levels if name not in recorded]:
                 raise ValueError(
                     f"{who}: {type(rule).__name__} looks at {missing[0]}, which is not recorded "
                     f"here; there are {', '.join(recorded)}"

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer, one_of, positive
+from tacit.lazy import jax
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
@@ -179,7 +180,6 @@ def _compiled(objective: SampleLoss, norm: str) -> Callable[..., Any]:
 
     There is one of each for every size.
     """
-    import jax
 
     def one(data: Any, size: Any, start: Any, rate: Any, half: Any, steps: Any) -> Any:
         oracle = Oracle(objective, data, None, None)

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import jax, jnp
 from tacit.models.token_mlp import Tensors, TokenMLP
 from tacit.models.token_net import TokenNet
 from tacit.problems.arithmetic import Integers, TokenPairs
 from tacit.training.cross_entropy import log_cross_entropy
+from tacit.training.descent.method import Objective
 
 BLOCK = 36  # rows that are gathered and summed in one compiled pass
 
@@ -56,19 +58,13 @@ def distinct_pairs(net: TokenNet, problem: TokenPairs, dtype: Any) -> Distinct:
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TokenLoss:
+class TokenLoss(Objective):
     """The mean cross-entropy of a net over `Pairs` or `Distinct`; one per net in compiled code."""
 
     net: TokenNet
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TokenLoss) and other._key == self._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
     @property
-    def _key(self) -> Any:
+    def key(self) -> Any:
         """The net itself, or its identity where it cannot be compared."""
         try:
             hash(self.net)
@@ -77,8 +73,6 @@ class TokenLoss:
         return self.net
 
     def value(self, data: Pairs | Distinct, parameters: Any, share: Any = None) -> Any:
-        import jax.numpy as jnp
-
         if isinstance(data, Distinct) and isinstance(self.net, TokenMLP):
             layers = parameters._replace(embedding=None, partner=None)
             return _judged(self.net)(layers, self._joined(data, parameters), data)
@@ -91,9 +85,6 @@ class TokenLoss:
         return (weights / jnp.sum(weights)) @ losses
 
     def log_value(self, data: Pairs | Distinct, parameters: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         logits, labels = self.net.logits(parameters, data.pairs), jnp.argmax(data.answers, axis=1)
         logs = log_cross_entropy(logits, labels)
         if isinstance(data, Distinct):
@@ -116,8 +107,6 @@ def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Distinct], Any]:
     products with ones, which run on vectors, and the hidden units tell by themselves which are on.
     Logits are taken relative to that of the first class, whose slope follows from the others'.
     """
-    import jax
-    import jax.numpy as jnp
 
     @jax.custom_vjp
     def judged(layers: Tensors, codes: Any, data: Distinct) -> Any:
@@ -161,23 +150,16 @@ def _against_the_first(layers: Tensors) -> Tensors:
 
 def _with_the_first(slopes: Any) -> Any:
     """Slopes of all classes: over the classes they add up to 0, as chances add up to 1."""
-    import jax.numpy as jnp
-
     return jnp.concatenate([-jnp.sum(slopes, axis=0, keepdims=True), slopes])
 
 
 def _turned(matrix: Any) -> Any:
     """The transpose, written out: XLA multiplies slowly by a long matrix that it reads sideways."""
-    import jax
-
     return jax.lax.optimization_barrier(matrix.T)
 
 
 def _cross_entropies(logits: Any, answers: Any) -> Any:
     """-log of the probabilities of the answers, given as one-hot rows."""
-    import jax
-    import jax.numpy as jnp
-
     return jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * answers, axis=1)
 
 
@@ -199,8 +181,6 @@ def _product() -> Callable[[Any, Any, Any, Any], Any]:
     Its derivative adds up rows at repeated places, which is slow element by element. Each token
     knows its pairs beforehand, so their rows can be gathered and summed instead.
     """
-    import jax
-    import jax.numpy as jnp
 
     @jax.custom_vjp
     def product(embedding: Any, pairs: Any, places: Any, partners: Any) -> Any:

@@ -37,17 +37,13 @@ def planned(who: str, flow: Flow, course: Course, model: Any, start_margin: floa
     stopping.understood(who, course.stops, GOALS)
     fitted = stopping.Interpolated().relative if course.t_max is None else None
     end = -course.log_level(who, model, -start_margin, fitted)
-    if not end > start_margin:
-        raise ValueError(
-            f"{who}: the target log loss {-end:.6g} must be below that of the start, "
-            f"{-start_margin:.6g}; there is nothing to train"
-        )
+    met = not end > start_margin
     if end == math.inf:  # only a direction or a time to come to
         end = END
     log_t_max = math.inf if course.t_max is None else math.log(course.t_max)
     asked = tuple(g for g in course.asked(who, "margins") or () if g > 0)
     settings = asked, course.per_decade, flow.rtol, flow.max_steps
-    return Plan(end, course.goals, log_t_max, *settings)
+    return Plan(end, course.goals, log_t_max, *settings, met)
 
 
 def follow_margin(
@@ -61,6 +57,8 @@ def follow_margin(
     An `opening` goes first, and its successor is followed from where it ends.
     """
     records = [system.first()]
+    if plan.met:
+        return records, Outcome(Kind.SOLVED, "the loss of the start is small enough already")
     with quiet():
         if opening is not None:
             outcome = _part(opening, plan, records, progress)

@@ -78,6 +78,7 @@ class Plan(NamedTuple):
     per_decade: int | None
     rtol: float
     max_steps: int
+    met: bool = False  # whether the start is there already
 
     @property
     def looks(self) -> bool:
