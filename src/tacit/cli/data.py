@@ -69,14 +69,14 @@ def data(
 
 
 def _list_sets() -> None:
-    from tacit.cli.figure import meter
+    from tacit.cli.bar import bar
     from tacit.problems.images import cache
     from tacit.problems.images.catalogue import CATALOGUE
     from tacit.problems.images.status import status
 
     table = Table("set", "status", "images", "MB", "where", "holds", box=SIMPLE_HEAD)
     table.columns[3].justify = "right"
-    with meter("checking", chatter()) as progress:
+    with bar("checking", chatter()) as progress:
         for done, images in enumerate(CATALOGUE.values(), start=1):
             table.add_row(*_row(images, status(images)))
             if progress:

@@ -74,7 +74,7 @@ def run(
     from tacit.cli.trust import asked
     from tacit.papers.reading import read_study
     from tacit.report.write import refuse_unwritable
-    from tacit.studies.engines import engine_named
+    from tacit.studies.engines.named import engine_named
 
     if study is None:
         raise ValueError("run: name a study: a .toml or .py file, or one that `tacit list` names")
@@ -141,7 +141,7 @@ def _print_failures(console: Console, dataset: Any) -> None:
 
 
 def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
-    from tacit.studies.engines import cores
+    from tacit.studies.engines.named import cores
     from tacit.studies.estimate import estimate
 
     if study.function is not None:

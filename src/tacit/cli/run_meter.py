@@ -9,14 +9,14 @@ from time import monotonic
 from rich.console import Console
 from rich.text import Text
 
-from tacit.studies.completing import Ears
 from tacit.studies.compute import OK
-from tacit.studies.desk import Done
+from tacit.studies.engines.complete import Progress
+from tacit.studies.storage.cache import Done
 
 EVERY = 5.0  # seconds between two lines where there is no bar
 
 
-class Told(Ears):
+class Told(Progress):
     """Counts what the run tells, and shows it."""
 
     def __init__(self, show: Callable[[Told], None], say: Callable[[str], None]):

@@ -63,10 +63,11 @@ def verify(
     control (the same measurement with a wrong theorem) misses the tolerance.
 
     \b
-    Each verdict is printed and written when it is found. After Ctrl-C, or a
+    Each cell and each verdict is written when it is found. After Ctrl-C, or a
     crash, the same command goes on with what is missing. A verdict is taken
     over only if the code, the packages and the images are those it was found
-    with; --fresh runs everything anew, --no-report neither reads nor writes.
+    with; --fresh judges everything anew, from the cells in tacit-studies/;
+    --no-report neither reads nor writes verdicts.
 
     \b
     [bold]Exit code[/bold]
@@ -78,7 +79,7 @@ def verify(
     The report is one page, index.html, beside verdicts.json.
     """
     from tacit.report.write import refuse_unwritable, write_report
-    from tacit.studies.engines import engine_named
+    from tacit.studies.engines.named import engine_named
 
     claims = library().select(ids or None)
     engine_named(engine, jobs)  # so that a wrong word is told before anything is done

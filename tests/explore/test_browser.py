@@ -1,0 +1,149 @@
+"""`tacit explore` in a headless Chromium: drawn, fit for a phone, moved by keys, self-contained."""
+
+import asyncio
+
+import pytest
+
+pytest.importorskip("bokeh")
+
+from explore_browser import CHROMIUM, FOCUS, PAINTED, browser, served
+from explore_study import made
+from tacit import store
+from tacit.explore import regularizer
+
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine")
+
+VIEWS = ("study", "regularizer", "sphere", "regression", "grokking", "claims")
+# the share of coloured pixels in the canvases of the plots: empty plots have next to none
+COLOURED = """(() => { let seen = 0;
+  const walk = node => {
+    if (node.shadowRoot) walk(node.shadowRoot);
+    if (node.tagName === "CANVAS" && node.width > 100) {
+      const data = node.getContext("2d").getImageData(0, 0, node.width, node.height).data;
+      for (let i = 0; i < data.length; i += 4)
+        if (data[i + 3] > 200 && Math.max(data[i], data[i + 1], data[i + 2])
+            - Math.min(data[i], data[i + 1], data[i + 2]) > 60) seen += 1;
+    }
+    for (const child of node.childNodes) walk(child);
+  };
+  walk(document.body); return seen; })()"""
+CELL = """(() => { const box = Bokeh.documents[0].get_model_by_name("diagram");
+  const view = Bokeh.index.find_one(box), frame = view.frame.bbox;
+  const at = view.el.getBoundingClientRect();
+  return [at.x + frame.left + frame.width * 0.9, at.y + frame.top + frame.height * 0.1]; })()"""
+
+
+# every element that the Tab key stops at, with the name and the role that it is read out by
+STOPS = """(() => { const found = [];
+  const walk = node => {
+    if (node.tabIndex >= 0)
+      found.push([node.tagName, node.getAttribute("role") || "",
+                  node.getAttribute("aria-label")
+                  || (node.tagName === "A" ? node.textContent : "")]);
+    if (node.shadowRoot) for (const child of node.shadowRoot.children) walk(child);
+    for (const child of node.children) walk(child);
+  };
+  walk(document.body); return found; })()"""
+OUTLINE = f"getComputedStyle({FOCUS}).outlineStyle"
+
+
+async def visit(url, folder):
+    """Everything that the tests below ask about, from one browser."""
+    seen = {}
+    async with browser(folder / "profile") as page:
+        for name in VIEWS:
+            await page.open(f"{url}?view={name}", 1280)
+            seen[name, "coloured"] = await page.run(COLOURED)
+            seen[name, "stops"] = await page.run(STOPS)
+            await page.picture(folder / f"{name}_1280.png")
+            await page.resize(390)
+            seen[name, "width"] = await page.run("document.documentElement.scrollWidth")
+            await page.picture(folder / f"{name}_390.png")
+        seen["keys"] = await by_keys(page, url)
+        seen["click"] = await by_click(page, url)
+        seen["requests"], seen["complaints"] = page.requests, page.complaints
+    return seen
+
+
+async def by_keys(page, url):
+    """What Tab and one arrow do: classes on the way, outline, address, range, sentence."""
+    await page.open(f"{url}?view=regularizer&depth=3&log10_mu=-2&shape=2", 1280)
+    before = await page.run(f"({FOCUS}).className"), await page.run(OUTLINE)
+    for _ in range(20):
+        await page.press("Tab")
+        if "noUi-handle" in await page.run(f"({FOCUS}).className || ''"):
+            break
+    outline = await page.run(OUTLINE)
+    await page.press("ArrowRight")
+    await page.until('location.search.includes("depth=4")')
+    await page.run(PAINTED)
+    wide = await page.run('Bokeh.documents[0].get_model_by_name("ball").x_range.end')
+    return before, outline, await page.run("location.search"), wide
+
+
+async def by_click(page, url):
+    """The address before and after a click on the last cell of the first row from above."""
+    await page.open(f"{url}?view=study&x=alpha&y=width", 1280)
+    await page.run(PAINTED)
+    await page.click(*await page.run(CELL))
+    await page.until('location.search.includes("at0=3") && location.search.includes("at1=2")')
+    return await page.run('Bokeh.documents[0].get_model_by_name("sentence").text')
+
+
+def seen(folder):
+    """What a browser saw of a page with a little study and a report."""
+    from little_papers import library
+    from tacit.papers.verify import gather
+    from tacit.report.write import write_report
+
+    study = store.save(made(), folder / "little.nc")
+    write_report(gather(library.select(["A-SUM"]), jobs=1), folder / "report")
+    with served(study, folder / "report") as url:
+        return url, asyncio.run(visit(url, folder))
+
+
+@pytest.mark.slow
+def test_the_page_in_a_browser(tmp_path):
+    """One test, since a browser and a server take seconds to start."""
+    url, found = seen(tmp_path)
+    every_view_is_drawn_and_fits_into_a_phone(found)
+    nothing_is_asked_of_another_machine(url, found["requests"])
+    assert found["complaints"] == []
+    the_keys_reach_and_move_a_slider(*found["keys"])
+    every_stop_has_a_name(found)
+    assert found["click"].startswith("alpha = 10, width = 32, seed = 0: error = 22")
+
+
+def every_view_is_drawn_and_fits_into_a_phone(found):
+    for name in VIEWS[:-1]:
+        assert found[name, "coloured"] > 300, name
+    assert found["claims", "coloured"] == 0  # the control: a page without a canvas
+    assert {name: found[name, "width"] for name in VIEWS} == dict.fromkeys(VIEWS, 390)
+
+
+def the_keys_reach_and_move_a_slider(before, outline, address, wide):
+    assert "noUi-handle" not in before[0]
+    assert (before[1], outline) == ("none", "solid")  # the control: the body has no outline
+    assert address == "?view=regularizer&depth=4&log10_mu=-2&shape=2"
+    shown = regularizer.picture({"depth": 4, "log10_mu": -2.0, "shape": 2.0})
+    assert wide == pytest.approx(shown.panels[1].x_range[1])
+    earlier = regularizer.picture({"depth": 3, "log10_mu": -2.0, "shape": 2.0})
+    assert wide != pytest.approx(earlier.panels[1].x_range[1])
+
+
+def every_stop_has_a_name(found):
+    for name in VIEWS:
+        stops = found[name, "stops"]
+        assert [stop for stop in stops if not stop[2].strip()] == []
+    roles = [role for _, role, _ in found["study", "stops"]]
+    assert roles.count("slider") == 3
+    assert roles.count("img") == 3
+    names = [name for _, _, name in found["study", "stops"]]
+    assert {"colour", "across", "up", "alpha: number of the value"} <= set(names)
+
+
+def nothing_is_asked_of_another_machine(url, requests):
+    home = url.removeprefix("http://")
+    own = (f"http://{home}", f"ws://{home}", "data:", "about:blank", f"blob:http://{home}")
+    assert len(requests) > 10
+    assert [asked for asked in requests if not asked.startswith(own)] == []

@@ -1,0 +1,180 @@
+"""Saved studies and verdicts from anyone: read whole, or refused with the reason."""
+
+import json
+import os
+import pickle
+
+import h5py
+import numpy as np
+import pytest
+import xarray
+
+from explore_study import made
+from tacit import store
+from tacit.explore import study_file
+from tacit.explore.claims import ClaimsPage, claims_view, read_claims
+from tacit.explore.state import State, read_state
+from tacit.explore.study_file import read_study
+from tacit.store import json_checksum
+
+
+def test_a_saved_study_is_read_whole(tmp_path):
+    dataset = made()
+    file = store.save(dataset, tmp_path / "little.nc")
+    xarray.testing.assert_identical(read_study(file), dataset)
+
+
+class Boom:
+    def __reduce__(self):
+        return os.mkdir, ("boom",)
+
+
+def test_what_is_no_netcdf_is_refused_unread(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    texts = {"a.nc": pickle.dumps(Boom()), "b.nc": b"", "c.nc": b"CDF\x01", "d.nc": b"{}" * 99}
+    for name, content in texts.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"explore: {name} is cut short or is no netCDF"):
+            read_study(tmp_path / name)
+    assert not (tmp_path / "boom").exists()
+    with pytest.raises(ValueError, match="there is no file"):
+        read_study(tmp_path / "nothing.nc")
+    with pytest.raises(ValueError, match="there is no file"):
+        read_study(tmp_path)
+
+
+def spoiled(tmp_path, change):
+    """A study into which `change(opened file)` has put something."""
+    file = store.save(made(), tmp_path / "spoiled.nc")
+    with h5py.File(file, "r+") as written:
+        change(written)
+    return file
+
+
+def external(written):
+    written.create_dataset("secret", (4,), "u1", external=[("other.bin", 0, 4)])
+
+
+def virtual(written):
+    layout = h5py.VirtualLayout((4,), "f8")
+    layout[:] = h5py.VirtualSource("other.h5", "x", (4,))
+    written.create_virtual_dataset("secret", layout)
+
+
+def bomb(written):
+    written.create_dataset("bomb", (10**12,), "f8", chunks=(10**6,), compression="gzip")
+
+
+def opaque(written):
+    written["things"] = np.array([b"x"], dtype=h5py.opaque_dtype(np.dtype("V8")).base)
+
+
+def typed(written):
+    written.attrs[store.TYPES] = json.dumps({"status": "O"})
+
+
+def repeated(written):
+    texts = written.create_dataset("texts", (400,), h5py.string_dtype())
+    texts[:] = ["y" * 200_000] * 400
+
+
+SPOILED = {
+    "to elsewhere": lambda f: f.__setitem__("away", h5py.ExternalLink("other.h5", "/x")),
+    "has a link": lambda f: f.__setitem__("round", h5py.SoftLink("/error")),
+    "has a group": lambda f: f.create_group("inner"),
+    "keeps 'secret' in another file": external,
+    "in another file": virtual,
+    "declares": bomb,
+    "something else than numbers and texts": opaque,
+    "gives 'status' the type 'O'": typed,
+    "letters of text": repeated,
+    "not one that tacit wrote": lambda f: f.attrs.__delitem__(store.MARK),
+    "is cut short or damaged": lambda f: f.attrs.__setitem__(store.ATTRIBUTES, "{"),
+    "its checksum is wrong": lambda f: f["error"].__setitem__(0, 0.5),
+}
+
+
+@pytest.mark.parametrize("reason", SPOILED)
+def test_a_spoiled_study_is_refused_with_its_reason(tmp_path, reason):
+    file = spoiled(tmp_path, SPOILED[reason])
+    with pytest.raises(ValueError, match=r"^explore: spoiled\.nc") as refusal:
+        read_study(file)
+    assert reason in str(refusal.value)
+
+
+def test_a_truncated_study_and_another_result_are_refused(tmp_path):
+    file = store.save(made(), tmp_path / "short.nc")
+    file.write_bytes(file.read_bytes()[:3000])
+    with pytest.raises(ValueError, match=r"explore: short\.nc is cut short"):
+        read_study(file)
+    other = store.save(made().drop_vars("status"), tmp_path / "other.nc")
+    with pytest.raises(ValueError, match="no gathered study"):
+        read_study(other)
+
+
+def test_texts_that_are_declared_too_wide_are_refused(tmp_path, monkeypatch):
+    def widen(written):
+        written.attrs[store.TYPES] = json.dumps({"status": "<U99999"})
+
+    file = spoiled(tmp_path, widen)
+    with pytest.raises(ValueError, match="its checksum is wrong"):
+        read_study(file)  # 24 texts of that width fit
+    monkeypatch.setattr(study_file, "MOST_BYTES", 9_000_000)
+    with pytest.raises(ValueError, match="declares 9599904"):
+        read_study(file)
+
+
+def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
+    file = store.save(made(), tmp_path / "large.nc")
+    monkeypatch.setattr(study_file, "MOST_BYTES", 1000)
+    with pytest.raises(ValueError, match="more than 1000"):
+        read_study(file)
+
+
+# --- claims -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    from little_papers import library
+    from tacit.papers.verify import gather
+    from tacit.report.write import write_report
+
+    folder = tmp_path_factory.mktemp("report")
+    write_report(gather(library.select(["A-SUM", "A-MEAN"]), jobs=1), folder)
+    return folder
+
+
+def test_claims_are_listed_and_shown_with_their_figures(report):
+    verdicts = read_claims(report)
+    views = {"claims": claims_view(verdicts)}
+    page = ClaimsPage(verdicts, views)
+    shown = page(read_state("view=claims&claim=A-SUM", views))
+    assert shown.count("<svg") == 2 + shown.count('class="spark')
+    assert "Error of the partial sums" in shown
+    assert "claim=A-MEAN" in shown
+    assert "<script" not in shown
+    assert "http://" not in shown.replace("http://www.w3.org", "")
+    assert "Error of the partial sums" not in page(State("claims", {"claim": "A-MEAN"}))
+    with pytest.raises(ValueError, match="unknown claim"):
+        read_state("view=claims&claim=A-NONE", views)
+
+
+def test_foreign_verdicts_are_refused(report, tmp_path):
+    file = tmp_path / "verdicts.json"
+    text = (report / "verdicts.json").read_text()
+    none = {**json.loads(text), "verdicts": []}
+    spoilt = {
+        "not a whole JSON": text[:-20],
+        "its checksum is wrong": json.dumps(none),
+        "not a verdict file": "{}",
+        "the file was edited": text.replace('"status": "holds"', '"status": "fails"', 1),
+        "nested too deeply": "[" * 100_000,
+        "holds no verdict": json.dumps({**none, "checksum": json_checksum(none)}),
+    }
+    for reason, content in spoilt.items():
+        file.write_text(content)
+        with pytest.raises(ValueError, match=reason):
+            read_claims(tmp_path)
+    with pytest.raises(ValueError, match="there is no file"):
+        read_claims(tmp_path / "nowhere")
