@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from tacit.claims.woodworth.theorem_2 import Case, Proof, equal_columns, reached
 
 import tacit
-from tacit.claims.woodworth.theorem_2 import Case, Proof, equal_columns, reached
 from tacit.regularizers.q import Q
 
 

@@ -34,6 +34,8 @@ LABELS = {
     "sample_size": "number of samples N",
     "log_mu": "log of the largest alpha^2 with population error <= 0.025 (-inf: there is none)",
 }
+# dense where the predictor turns from dense to sparse
+ALPHAS = [10.0, 3.0, 1.0, 0.3, 0.2, 0.1, 0.06, 0.04, 0.02, 0.01, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6]
 training = sized(
     "W-F1",
     title="Small starts find the sparse predictor, large ones the dense: scale decides",
@@ -42,7 +44,7 @@ training = sized(
     method={"is": "DualFlow", "rtol": 1e-6},
     stop={"is": "Interpolated", "relative": 1e-10},
     record={"is": "LogSpaced", "per_decade": 2},
-    grid={"model.alpha": {"logspace": [1.0, -6.0, 15]}},
+    grid={"model.alpha": ALPHAS},
     seeds=1,
     final=["test_error", "norm_l1", "norm_l2"],
     trajectory=["t", "test_error"],

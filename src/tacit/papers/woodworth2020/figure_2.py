@@ -32,7 +32,8 @@ def terms(regularizer: str, z: Array) -> Array:
 
 def cell(regularizer: str, z_max: float, log10_far: list[float], points: int) -> dict[str, Any]:
     """The regularizer on a symmetric range near zero, and over |z| far out."""
-    z, far = np.linspace(-z_max, z_max, points), np.logspace(*log10_far, points)
+    first, last = log10_far
+    z, far = np.linspace(-z_max, z_max, points), np.logspace(first, last, points)
     value, ratio = terms(regularizer, z), terms(regularizer, far) / far
     return {"z": z, "value": value, "far": far, "ratio": ratio}
 
@@ -58,13 +59,20 @@ def check(dataset: xarray.Dataset) -> Evidence:
     def spread(one: Array, other: Array) -> float:
         return float(np.max(one / other) / np.min(one / other))
 
-    near = [Check(f"{name}(z)/z² near zero", ratio[0] / far[0], limit, tolerance=1e-3)
-            for name, ratio, limit in (("q", q, 1 / 4), ("r", r, 1 / 8))]
+    near = [
+        Check(f"{name}(z)/z² near zero", ratio[0] / far[0], limit, tolerance=1e-3)
+        for name, ratio, limit in (("q", q, 1 / 4), ("r", r, 1 / 8))
+    ]
     rescaled = Check("largest over smallest q/r", spread(q, r), 1.1, kind="at least")
-    grows = Check("q/|z| per factor e in |z|, |z| > 1e3", np.polyfit(logs, q[last], 1)[0], 1.0,
-                  tolerance=0.01)
-    linear = Check("exponent in |z| of 1 - r/|z|, |z| > 1e3", slope(far[last], 1 - r[last]), -0.5,
-                   tolerance=0.02)
+    grows = Check(
+        "q/|z| per factor e in |z|, |z| > 1e3", np.polyfit(logs, q[last], 1)[0], 1.0, tolerance=0.01
+    )
+    linear = Check(
+        "exponent in |z| of 1 - r/|z|, |z| > 1e3",
+        slope(far[last], 1 - r[last]),
+        -0.5,
+        tolerance=0.02,
+    )
     return Evidence(
         ran=f"q, r and q of depth 4 at {dataset.sizes['out']} points from |z| = 0.01 to 1e6",
         checks=[*near, rescaled, grows, linear],

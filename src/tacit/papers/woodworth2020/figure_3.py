@@ -51,7 +51,8 @@ def curves(
     depth: int, z_max: float, log10_alphas: list[float], points: int, dimension: int
 ) -> dict[str, Any]:
     """q_D near zero, panel (a), and the ratio of Q at two vectors along alpha, panel (b)."""
-    z, alphas = np.linspace(-z_max, z_max, points), np.logspace(*log10_alphas, points)
+    first, last = log10_alphas
+    z, alphas = np.linspace(-z_max, z_max, points), np.logspace(first, last, points)
     return {
         "z": z,
         "q": unit_curvature(depth, z),
@@ -217,9 +218,7 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
             f"at N = {int(log10_mu.sample_size[first])} the largest alpha^D is 10 to the "
             + ", ".join(
                 f"{float(value):.1f} (D = {int(D)})"
-                for D, value in zip(
-                    log10_mu.depth, log10_mu.isel(sample_size=first), strict=True
-                )
+                for D, value in zip(log10_mu.depth, log10_mu.isel(sample_size=first), strict=True)
             ),
         ],
     )
