@@ -131,6 +131,8 @@ def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
     log10_alpha = (medians(scales) / 2 / np.log(10)).sortby("sample_size")
     found = log10_alpha.dropna("sample_size")
     N, y = found.sample_size.values, found.values
+    if len(N) < 3:
+        return np.nan, np.nan, np.nan
     more = int(np.argmax(1.3 * N[0] <= N))
     power = np.polyfit(np.log10(N[-3:]), y[-3:], 1)[0]
     return float(N[0]), y[more] - y[0], power * np.log10(N[more] / N[0])

@@ -69,7 +69,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
     linear = Check(
         "exponent in |z| of 1 - r/|z|, |z| > 1e3",
-        slope(far[last], 1 - r[last]),
+        slope(far[last], np.abs(1 - r[last])),
         -0.5,
         tolerance=0.02,
     )

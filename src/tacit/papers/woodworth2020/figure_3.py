@@ -140,7 +140,7 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
     at_10, end = shapes.q.isel(near=-1).values, shapes.transition.isel(scale=-1)
     to_l1 = (end / shapes.l1_limit).values
     window = (shapes.alpha.isel(depth=0) <= 0.0101) & (shapes.alpha.isel(depth=0) >= 1e-5)
-    gap = (shapes.transition / shapes.l1_limit - 1).isel(scale=window.values)
+    gap = np.abs(shapes.transition / shapes.l1_limit - 1).isel(scale=window.values)
     alphas = shapes.alpha.isel(depth=0, scale=window.values).values
     rates = {D: slope(alphas, gap.sel(depth=D).values) for D in (2, 3, 4)}
     log10_mu = (medians(scales) / np.log(10)).sortby("sample_size")
