@@ -504,7 +504,7 @@ def test_the_code_of_a_claim_is_what_it_uses():
 def test_no_text_of_a_file_gives_orders_to_a_terminal(tmp_path):
     import xarray
 
-    from tacit.cli.spoken import PlainConsole
+    from tacit.cli.console import PlainConsole
 
     order = "\x1b[2J\x1b]0;owned\x07\x9b31m"
     dataset = xarray.Dataset({"x": (f"d{order}", [1.0], {"long_name": order})}, attrs={"a": order})

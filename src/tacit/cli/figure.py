@@ -9,14 +9,14 @@ import typer
 from rich.text import Text
 
 from tacit.arguments import one_of
-from tacit.cli.run_meter import meter
-from tacit.cli.spoken import chatter, spoken
+from tacit.cli.console import errors_in_one_line, messages
+from tacit.cli.run_progress import meter
 from tacit.papers.experiment import Experiment, Setting, failures
 from tacit.papers.registry import Registry, library
 from tacit.studies.sizes import SIZES, Size
 
 
-@spoken
+@errors_in_one_line
 def figure(
     ids: Annotated[
         list[str] | None, typer.Argument(help="Ids such as W-F1 or W-T1, any case.")
@@ -71,7 +71,7 @@ def figure(
         except _FailedCell as reason:  # its images are not here, say; others do not need them
             absent.append(Text(f"error: {experiment.id}: {reason}", style="red"))
     for line in absent:
-        chatter().print(line)
+        messages().print(line)
     raise typer.Exit(2 if absent else 0)
 
 
@@ -83,7 +83,7 @@ def _make(experiment: Experiment, setting: Setting, out: Path, formats: list[str
     """Draw one picture and say what was written, and what its check says."""
     from tacit.papers.files import save
 
-    with meter(experiment.id, chatter()) as progress:
+    with meter(experiment.id, messages()) as progress:
         data = experiment.data(setting, progress)
     failed = failures(data)
     if failed:

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tacit.arguments import nearest
-from tacit.cli.spoken import output, spoken
+from tacit.cli.console import errors_in_one_line, output
 from tacit.papers.reading import named_studies
 from tacit.papers.registry import library
 from tacit.sources import LETTERS
@@ -37,7 +37,7 @@ class Entry(NamedTuple):
         return any(word.lower() in part.lower() for part in self[1:])
 
 
-@spoken
+@errors_in_one_line
 def listing(
     words: Annotated[
         list[str] | None,
