@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 import xarray
+from tacit.figures.woodworth_f3 import ratio, unit_curvature
 
 import tacit.store
 from figure_checks import assert_axes_named, assert_captioned
 from tacit.figures import draw, figure, figures, make, recovery, registry, write
-from tacit.figures.woodworth_f3 import ratio, unit_curvature
 from tacit.plotting.style import styled
 from tacit.problems import sparse_regression
 from tacit.regularizers.q import Q

@@ -5,11 +5,10 @@ import math
 
 import numpy as np
 import pytest
-from tacit.papers.woodworth2020.figure_5 import crossing
+from tacit.figures.woodworth_f5 import crossing
 
 import tacit
-from tacit.figures import phases
-from tacit.papers.woodworth2020 import figure_5
+from tacit.figures import phases, woodworth_f5
 from tacit.papers.reading import read_study
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
@@ -64,10 +63,10 @@ def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
 
     least, seen = nuclear(problem.truth), nuclear(np.where(problem.observed, problem.truth, 0))
     excess = (nuclear(found) - least) / (seen - least)
-    one = figure_5.cell(0.4, 12, 2, **given)
+    one = woodworth_f5.cell(0.4, 12, 2, **given)
     assert one["excess"] == pytest.approx(excess, rel=1e-4)
     assert one["scale"] == pytest.approx(0.4**2 * 12)
-    assert abs(figure_5.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
+    assert abs(woodworth_f5.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
 
 
 # --- scale x accuracy ------------------------------------------------------------------------

@@ -25,15 +25,11 @@ from tacit.figures import (
     notsawo_scaling,
     notsawo_selection,
     notsawo_teacher,
-    woodworth_f2,
-    woodworth_f3,
-    woodworth_f4,
     woodworth_f6,
     woodworth_f6c,
     woodworth_f6d,
     woodworth_f7,
     woodworth_f8,
-    woodworth_f9,
 )
 from tacit.figures.registry import Entry, draw, figure, figures, make, write
 
@@ -67,14 +63,10 @@ __all__ = [
     "notsawo_scaling",
     "notsawo_selection",
     "notsawo_teacher",
-    "woodworth_f2",
-    "woodworth_f3",
-    "woodworth_f4",
     "woodworth_f6",
     "woodworth_f6c",
     "woodworth_f6d",
     "woodworth_f7",
     "woodworth_f8",
-    "woodworth_f9",
     "write",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.plotting.network import Network, draw_network, tables
+from tacit.plotting.network import Network, draw_network
 from tacit.plotting.style import caption_of, sheet
 
 if TYPE_CHECKING:
@@ -16,32 +16,37 @@ FIRST, SECOND, LAST = 4.2, 6.2, 9.2  # where the hidden layers stand: 1, 2 and D
 SHOWN = {"1": 4.6, "d": 2.6}  # name and height above the middle of the inputs that are shown
 
 
-def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
+def network() -> Network:
     """The units and connections, with the first, second and last hidden layer."""
-    network = Network()
-    output = network.unit("output", 12.4, 0.0, "$f$")
+    found = Network()
+    output = found.unit("output", 12.4, 0.0, "$f$")
     for i, height in SHOWN.items():
-        entry = network.unit("input", 0.0, height - 3.6, f"$x_{i}$")
+        entry = found.unit("input", 0.0, height - 3.6, f"$x_{i}$")
         for sign, minus, kind in (("+", "", "positive"), ("-", "-", "negative")):
             y = height if sign == "+" else height - 7.2
-            copy = network.unit("fixed", 2.0, y, f"${minus}x_{i}$")
-            network.connect(entry, copy, f"${minus}1$", at=0.45)
-            chain = [network.unit(kind, x, y) for x in (FIRST, SECOND, LAST)]
+            copy = found.unit("fixed", 2.0, y, f"${minus}x_{i}$")
+            found.connect(entry, copy, f"${minus}1$", at=0.45)
+            chain = [found.unit(kind, x, y) for x in (FIRST, SECOND, LAST)]
             weight = f"$u_{{{sign},{i}}}$"
-            network.connect(copy, chain[0], weight)
-            network.connect(chain[0], chain[1], weight)
-            network.connect(chain[1], chain[2], r"$\cdots$")
-            network.connect(chain[2], output, weight, at=0.35)
-    network.unit("dots", 0.0, 0.0)
+            found.connect(copy, chain[0], weight)
+            found.connect(chain[0], chain[1], weight)
+            found.connect(chain[1], chain[2], r"$\cdots$")
+            found.connect(chain[2], output, weight, at=0.35)
+    found.unit("dots", 0.0, 0.0)
     for x in (2.0, FIRST, SECOND, LAST):
-        network.unit("dots", x, 3.6)
-        network.unit("dots", x, -3.6)
-    return network.dataset()
+        found.unit("dots", x, 3.6)
+        found.unit("dots", x, -3.6)
+    return found
+
+
+def data(parameters: Parameters, progress: Progress | None = None) -> xarray.Dataset:
+    """The network as a labelled dataset."""
+    return network().dataset()
 
 
 def cell() -> dict[str, Any]:
-    """The units and connections of the network as arrays, and how many are shown."""
-    return tables(data({}))
+    """The units and connections of the network as arrays."""
+    return network().arrays()
 
 
 @figure(

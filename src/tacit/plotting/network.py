@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,71 +24,89 @@ NAMES = {
 }
 
 
+DIMS = {
+    **{f"unit_{column}": ["unit"] for column in ("kind", "x", "y", "label")},
+    **{f"connection_{column}": ["connection"] for column in ("source", "target", "weight", "at")},
+}
+LABELS = {
+    "unit_kind": "what a unit is; dots stand for more of them",
+    "unit_label": "what is written into a unit",
+    "unit_x": "where a unit is drawn, to the right",
+    "unit_y": "where a unit is drawn, up",
+    "connection_source": "the unit where a connection begins, by its number",
+    "connection_target": "the unit where a connection ends, by its number",
+    "connection_weight": "what is written on a connection",
+    "connection_at": "at which fraction of its length",
+}
+
+
 @dataclasses.dataclass
 class Network:
-    """A growing table of units (with places) and weighted connections, over one or more panels."""
+    """A growing table of units (with places) and weighted connections."""
 
     units: list[dict[str, Any]] = dataclasses.field(default_factory=list)
     connections: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
-    def unit(self, kind: str, x: float, y: float, label: str = "", panel: int = 0) -> int:
+    def unit(self, kind: str, x: float, y: float, label: str = "") -> int:
         """The number of the new unit; the kind "dots" is an ellipsis, not a unit."""
-        self.units.append({"kind": kind, "x": x, "y": y, "label": label, "panel": panel})
+        self.units.append({"kind": kind, "x": x, "y": y, "label": label})
         return len(self.units) - 1
 
     def connect(self, source: int, target: int, weight: str = "", at: float = 0.5) -> None:
         """Add a connection whose weight is written at the fraction `at` of its length."""
         self.connections.append({"source": source, "target": target, "weight": weight, "at": at})
 
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The columns of both tables, as a cell returns them; DIMS and LABELS go with them."""
+        tables = (("unit", self.units), ("connection", self.connections))
+        return {
+            f"{table}_{column}": np.array([row[column] for row in rows])
+            for table, rows in tables
+            for column in rows[0]
+        }
+
     def dataset(self) -> xarray.Dataset:
         """The two tables as one labelled dataset."""
         import xarray
 
-        tables = (("unit", self.units), ("connection", self.connections))
-        variables = {
-            f"{table}_{column}": (table, np.array([row[column] for row in rows]))
-            for table, rows in tables
-            for column in rows[0]
-        }
-        dataset = xarray.Dataset(variables)
+        found = {name: (DIMS[name], values) for name, values in self.arrays().items()}
+        dataset = xarray.Dataset(found)
         for name, variable in dataset.items():
-            variable.attrs.update(long_name=str(name).replace("_", " "), units="1")
+            variable.attrs.update(long_name=LABELS[str(name)], units="1")
         return dataset
 
+    def output(self, inputs: Mapping[str, float], weights: Mapping[str, float]) -> float:
+        """What the drawn network computes: every unit adds up what its connections bring.
 
-def tables(dataset: xarray.Dataset, panel: int = 0) -> dict[str, Any]:
-    """The units and connections of one panel, numbered from zero, and how many there are."""
-    units = np.flatnonzero(dataset.unit_panel.values == panel)
-    inside = np.flatnonzero(np.isin(dataset.connection_source.values, units))
-    own = dataset.isel(unit=units, connection=inside)
-    ends = np.stack([own.connection_source.values, own.connection_target.values], axis=-1)
-    return {
-        "units": int((own.unit_kind.values != "dots").sum()),
-        "connections": len(inside),
-        "kind": own.unit_kind.values,
-        "name": own.unit_label.values,
-        "place": np.stack([own.unit_x.values, own.unit_y.values], axis=-1),
-        "weight": own.connection_weight.values,
-        "ends": np.searchsorted(units, ends),
-    }
+        `inputs` are the values of the input units by their labels, `weights` those of the
+        connections by what is written on them.
+        """
+
+        def value(number: int) -> float:
+            unit = self.units[number]
+            if unit["kind"] == "input":
+                return inputs[unit["label"]]
+            coming = [c for c in self.connections if c["target"] == number]
+            return sum(weights[c["weight"]] * value(c["source"]) for c in coming)
+
+        (last,) = (n for n, unit in enumerate(self.units) if unit["kind"] == "output")
+        return value(last)
 
 
-def draw_network(axes: Axes, dataset: xarray.Dataset, panel: int = 0, legend: bool = True) -> None:
-    """Draw the units of one panel, their connections and the names of the kinds in use."""
+def draw_network(axes: Axes, dataset: xarray.Dataset, legend: bool = True) -> None:
+    """Draw the units of one network, its connections and the names of the kinds in use."""
     x, y = dataset.unit_x.values, dataset.unit_y.values
-    shown = dataset.unit_panel.values == panel
-    kinds = dataset.unit_kind.values
-    for connection in range(dataset.sizes["connection"]):
-        if shown[int(dataset.connection_source[connection])]:
-            _draw_connection(axes, dataset.isel(connection=connection), x, y)
+    kinds = dataset.unit_kind.values  # "" beyond the last, where networks differ in size
+    for connection in np.flatnonzero(np.isfinite(dataset.connection_source.values)):
+        _draw_connection(axes, dataset.isel(connection=connection), x, y)
     for kind, colour in FILL.items():
-        where = shown & (kinds == kind)
+        where = kinds == kind
         if where.any():
             style: dict[str, Any] = {"facecolor": "white", "edgecolor": colour, "linewidth": 2.2}
             area = np.where(dataset.unit_label.values[where] == "", 250, 620)
             axes.scatter(x[where], y[where], s=area, zorder=3, **style)
             axes.scatter([], [], s=70, facecolor="white", edgecolor=colour, label=NAMES[kind])
-    for place in np.flatnonzero(shown):
+    for place in np.flatnonzero(kinds != ""):
         text = r"$\vdots$" if kinds[place] == "dots" else str(dataset.unit_label.values[place])
         size = 15 if kinds[place] == "dots" else 8.5
         axes.text(x[place], y[place], text, ha="center", va="center", fontsize=size, zorder=4)

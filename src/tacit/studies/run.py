@@ -65,12 +65,13 @@ def run_study(
     --------
     >>> import tacit
     >>> import tempfile
-    >>> function = "tacit.figures.woodworth_f3:panel_a"
-    >>> study = tacit.Study(name="q", function=function, grid={"depth": [2, 3], "z": [0.5, 1.0]})
+    >>> function = "tacit.papers.woodworth2020.lemma_13:cell"
+    >>> grid = {"rows": [2, 3], "ratio": [1, 4]}
+    >>> study = tacit.Study(name="q", function=function, arguments={"draws": 9}, grid=grid)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     dataset = tacit.run_study(study, folder)
-    >>> dataset.q.dims, dataset.q.shape
-    (('depth', 'z'), (2, 2))
+    >>> dataset.largest.dims, dataset.largest.shape
+    (('rows', 'ratio'), (2, 2))
     """
     chosen = engine if callable(engine) else engine_named(engine, jobs)
     cache = CellCache(cells_folder(study, out), code_of(study))

@@ -198,5 +198,6 @@ experiment = Experiment(
     place="section 4, eqs. (6), (7) and the expansion of q between them",
     study=(study, formulas),
     check=check,
+    title="For large z, q(z) has a linear term that is not printed",
     seconds=2,
 )

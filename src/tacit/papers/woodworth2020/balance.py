@@ -149,5 +149,6 @@ experiment = Experiment(
     place="appendix C, eqs. (11)-(14)",
     study=study,
     check=check,
+    title="Equal magnitudes stay equal",
     seconds=1,
 )

@@ -287,5 +287,6 @@ experiment = Experiment(
     place="appendix H, Corollary 10, eqs. (88)-(100)",
     study=(edge, targets, blank, vanishing),
     check=check,
+    title="Wide factors stay near their start, and nearer to their tangent twin",
     seconds=5,
 )

@@ -245,5 +245,6 @@ experiment = Experiment(
     place="section 4, eqs. (8), (9), the quartic p_z and Figure 2",
     study=(study, formulas),
     check=check,
+    title="R reaches the l1 norm polynomially, Q only logarithmically",
     seconds=1,
 )

@@ -34,6 +34,8 @@ LABELS = {
     "sample_size": "number of samples N",
     "log_mu": "log of the largest alpha^2 with population error <= 0.025 (-inf: there is none)",
 }
+# dense where the predictor turns from dense to sparse
+ALPHAS = [10.0, 3.0, 1.0, 0.3, 0.2, 0.1, 0.06, 0.04, 0.02, 0.01, 3e-3, 1e-3, 1e-4, 1e-5, 1e-6]
 training = sized(
     "W-F1",
     title="Small starts find the sparse predictor, large ones the dense: scale decides",
@@ -42,7 +44,7 @@ training = sized(
     method={"is": "DualFlow", "rtol": 1e-6},
     stop={"is": "Interpolated", "relative": 1e-10},
     record={"is": "LogSpaced", "per_decade": 2},
-    grid={"model.alpha": {"logspace": [1.0, -6.0, 15]}},
+    grid={"model.alpha": ALPHAS},
     seeds=1,
     final=["test_error", "norm_l1", "norm_l2"],
     trajectory=["t", "test_error"],
@@ -129,6 +131,8 @@ def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
     log10_alpha = (medians(scales) / 2 / np.log(10)).sortby("sample_size")
     found = log10_alpha.dropna("sample_size")
     N, y = found.sample_size.values, found.values
+    if len(N) < 3:
+        return np.nan, np.nan, np.nan
     more = int(np.argmax(1.3 * N[0] <= N))
     power = np.polyfit(np.log10(N[-3:]), y[-3:], 1)[0]
     return float(N[0]), y[more] - y[0], power * np.log10(N[more] / N[0])

@@ -126,5 +126,6 @@ experiment = Experiment(
     place="section 4, 'a general approach for deriving the implicit bias'; footnote 2",
     study=(study, known),
     check=check,
+    title="Training minimises the regularizer that its map gives",
     seconds=8,
 )

@@ -138,5 +138,6 @@ experiment = Experiment(
     place="appendix H, Lemma 11, eqs. (71)-(77)",
     study=study,
     check=check,
+    title="The misfit falls at least as fast as Lemma 11 says",
     seconds=2,
 )

@@ -124,5 +124,6 @@ experiment = Experiment(
     place="appendix H, Lemma 12, eqs. (78)-(81)",
     study=(study, large_gamma),
     check=check,
+    title="W stays within the bound of Lemma 12",
     seconds=3,
 )

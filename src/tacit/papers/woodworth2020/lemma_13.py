@@ -104,5 +104,6 @@ experiment = Experiment(
     place="appendix H, Lemma 13",
     study=(study, large),
     check=check,
+    title="A wide Gaussian start is near a multiple of the identity",
     seconds=2,
 )

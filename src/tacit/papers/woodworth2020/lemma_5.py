@@ -83,4 +83,5 @@ experiment = Experiment(
     place="appendix E, Lemma 5",
     study=study,
     check=check,
+    title="Below the bound of Lemma 5, Q is the l1 norm up to a factor",
 )

@@ -81,4 +81,5 @@ experiment = Experiment(
     place="appendix E, Lemma 7",
     study=study,
     check=check,
+    title="Above the bound of Lemma 7, Q is the squared l2 norm up to a factor",
 )

@@ -93,4 +93,5 @@ experiment = Experiment(
     place="appendix F, Lemma 8",
     study=study,
     check=check,
+    title="The dual stays in half the box of Lemma 8",
 )

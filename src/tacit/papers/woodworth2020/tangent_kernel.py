@@ -178,5 +178,6 @@ experiment = Experiment(
     place="section 3; section 4 before Theorem 1",
     study=(study, scales, factors),
     check=check,
+    title="Large starts end at the predictor of their tangent kernel",
     seconds=4,
 )

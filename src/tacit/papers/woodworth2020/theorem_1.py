@@ -131,5 +131,6 @@ experiment = Experiment(
     place="section 4, Theorem 1 (special and general case); appendix D, eq. (17)",
     study=study,
     check=check,
+    title="Depth-2 training ends at the least Q and at no other candidate",
     seconds=10,
 )

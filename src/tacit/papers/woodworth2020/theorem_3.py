@@ -167,5 +167,6 @@ experiment = Experiment(
     place="section 5, Theorem 3; appendix F, eqs. (50)-(66)",
     study=(study, limits),
     check=check,
+    title="Deeper training ends at the least Q of its own depth",
     seconds=3,
 )

@@ -276,7 +276,7 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, further: xarray.Datas
                 "relative distance",
                 [
                     Series("trained", k, rms, "points"),
-                    Series("k^(-1/2)", k, rms[-1] * np.sqrt(k[-1] / k)),
+                    Series("like 1/sqrt(k)", k, rms[-1] * np.sqrt(k[-1] / k)),
                 ],
                 x_scale="log",
                 y_scale="log",
@@ -293,5 +293,6 @@ experiment = Experiment(
     place="section 6, Theorem 4; appendix G, eq. (67)",
     study=(study, widths, further),
     check=check,
+    title="Wide factors approach the least Q of the spectrum",
     seconds=4,
 )

@@ -175,5 +175,6 @@ experiment = Experiment(
     place="appendix H, Theorem 9, eqs. (82)-(87)",
     study=(study, large_gamma, shares),
     check=check,
+    title="W stays within the bounds of Theorem 9",
     seconds=4,
 )
