@@ -108,7 +108,8 @@ def landmarks(
     from tacit.solvers.margins.path import max_margin_path
     from tacit.solvers.max_margin import max_margin
 
-    problem, mus = points_named(curve_set), np.logspace(*log10_mus, q_points)
+    problem, (high, low) = points_named(curve_set), log10_mus
+    mus = np.logspace(high, low, q_points)
     spread, minima = np.linspace(*l1_ends(problem.signed_rows), 9), stationary(problem, depth)
     places = {
         "q_path": max_margin_path(problem.X, problem.y, depth, mus=mus).beta,

@@ -44,7 +44,8 @@ NAMES: dict[str, dict[str, Any]] = {  # where the values of mu are written
 
 def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     """Both sets: to l2, near the Q path, then to a stationary point that is not l1; in degrees."""
-    checks, controls = [], {}
+    checks: list[Check] = []
+    controls: dict[str, Check] = {}
     for panel, name in (("(a)", A), ("(b)", B)):
         curves, goal = dataset.sel(curve_set=name), landmarks.sel(curve_set=name)
         large, ends = curves.sel(alpha=100.0), line_of(curves)[:, -1]
@@ -64,7 +65,10 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
             0.05,
         )
         to_l1 = Check(
-            f"{panel}: angle of the last argmin Q_mu to l1", apart(goal.q_path[-1], l1), 0, 0.5
+            f"{panel}: angle of the last argmin Q_mu to l1",
+            float(apart(goal.q_path[-1], l1)),
+            0,
+            0.5,
         )
         caught = curves.alpha.values <= (0.3 if name == B else 0)
         end = Check(

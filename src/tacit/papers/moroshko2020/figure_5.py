@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 PER_DECADE = 30
 REACH = 3e4  # the level is looked for up to this many alpha^D
 LEVEL = 0.05
-LARGE, SMALL = (10.0, 1000.0), (0.01, 1.0)  # alpha^D of the two fits of panel (b)
+LARGE, SMALL, TINY = (10.0, 1000.0), (0.01, 1.0), (1e-14, 1e-10)  # alpha^D of the fits
 TITLE = "Only extremely small losses come near l1; depth and small starts help"
 
 
@@ -68,8 +68,8 @@ tiny_starts = sized(
     title="The same from starts that are far below one",
     function=cell,
     arguments={"level": LEVEL, "rtol": 1e-6},
-    grid={"depth": [2, 3, 10], "start": {"logspace": [-14.0, -10.0, 5]}},
-    tiny={"grid": {"start": [1e-14, 1e-10]}},
+    grid={"depth": [2, 3, 10], "start": {"logspace": [-14.0, -3.0, 12]}},
+    tiny={"grid": {"start": [1e-14, 1e-10, 1e-6]}},
     full={"arguments": {"rtol": 1e-10}},
 )
 along = study_of(
@@ -101,7 +101,7 @@ def lines(dataset: xarray.Dataset, between: tuple[float, float]) -> dict[int, tu
 def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset) -> Evidence:
     """Slopes above and below alpha^D = 1, intercepts and the order of the curves of (a)."""
     large, below = lines(dataset, LARGE), lines(dataset, SMALL)
-    tiny = lines(small, (float(small.start.min()), float(small.start.max())))
+    tiny = lines(small, TINY)
     slopes = [
         Check(f"D = {D}: slope for alpha^D from 10 to 1000", a, 1.0, tolerance=0.02)
         for D, (a, _) in large.items()
@@ -139,7 +139,7 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
     two = dataset.needed.sel(depth=2).values
     return Evidence(
         ran=f"M-F3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales alpha^D between 0.01"
-        f" and 1000 and {small.sizes['start']} between 1e-14 and 1e-10, until the excess l1 norm"
+        f" and 1000 and {small.sizes['start']} between 1e-14 and 0.001, until the excess l1 norm"
         " stays below 5 %",
         checks=[*slopes, *printed, *others],
         corrected=[*slopes, *mended, *others],
@@ -188,7 +188,7 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
 def draw(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset) -> Figure:
     """The fall of the excess l1 norm, and the accuracy that 5 % of it needs."""
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
-    picture, (a, b) = sheet(title, caption, widths=(5.6, 6.4), height=5.0)
+    picture, (a, b, c) = sheet(title, caption, widths=(5.0, 5.8, 5.0), height=5.0)
     draw_along(a, along, "excess_l1", loc="lower left")
     a.set(yscale="log", ylabel=r"excess $\ell_1$ norm", ylim=(1e-3, None))
     a.axhline(LEVEL, color=GREY, linewidth=1)
@@ -202,6 +202,7 @@ def draw(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset) 
     )
     a.set_title("(a) the excess falls with the loss, faster when deep")
     _needed(b, dataset)
+    _constants(c, dataset, small)
     return picture
 
 
@@ -223,6 +224,19 @@ def _needed(axes: Axes, dataset: xarray.Dataset) -> None:
         loc="upper left", title=r"$\log_{10}\tilde\gamma = a\,\log_{10}\alpha^D + b$ (lines)"
     )
     axes.set_title(r"(b) $\tilde\gamma \propto \alpha^D$ above 1, but slower below")
+
+
+def _constants(axes: Axes, dataset: xarray.Dataset, small: xarray.Dataset) -> None:
+    """Panel (c): the accuracy needed over alpha^D, which has two levels."""
+    for colour, depth in zip(CYCLE, dataset.depth.values, strict=False):
+        for data in (dataset, small):
+            needed = data.needed.sel(depth=depth) / data.start
+            axes.plot(data.start, needed, "o", color=colour, markersize=5)
+        axes.plot([], [], "o", color=colour, label=f"$D = {depth}$")
+    axes.set(xscale="log", yscale="log", xlabel=r"scale of the start, $\alpha^D$")
+    axes.set_ylabel(rf"$\tilde\gamma\,/\,\alpha^D$ needed for {LEVEL:.0%} excess")
+    axes.legend(loc="upper right")
+    axes.set_title(r"(c) the constant for $\alpha \to 0$ is another")
 
 
 experiment = Experiment(

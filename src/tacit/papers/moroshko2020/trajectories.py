@@ -135,7 +135,8 @@ def landmarks(
     from tacit.solvers.max_margin import max_margin
     from tacit.solvers.ratchet.ratchet import ratchet_path
 
-    problem, mus = three_points(curve_set), np.logspace(*log10_mus, q_points)
+    problem, (high, low) = three_points(curve_set), log10_mus
+    mus = np.logspace(high, low, q_points)
     X, y = problem.X, problem.y
     path = max_margin_path(X, y, depth, mus=mus)
     changes = sorted({change.mu for change in path.changes}, reverse=True)
