@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.figures.cells import Values, cell_of, values_of, without
 from tacit.figures.registry import Parameters, Progress, figure
-from tacit.figures.trajectories import follow
+from tacit.papers.moroshko2020.trajectories import follow
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of
 from tacit.plotting.transition import LEGEND, rows
 

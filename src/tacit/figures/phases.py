@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.figures.excess import least_norm, relative_excess
 from tacit.figures.notsawo_low_rank import recovery
 from tacit.figures.notsawo_runs import Recovery, crossing, log_steps
 from tacit.figures.notsawo_scaling import penalized
-from tacit.figures.trajectories import follow
 from tacit.measures.directions import angle
+from tacit.papers.moroshko2020.excess import least_norm, relative_excess
+from tacit.papers.moroshko2020.trajectories import follow
 
 if TYPE_CHECKING:
     from tacit.problems.classification import Classification

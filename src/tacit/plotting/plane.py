@@ -65,56 +65,54 @@ def shades(alphas: Sequence[float]) -> dict[float, Any]:
     return {alpha: colormaps["viridis"](at) for alpha, at in zip(ordered, places, strict=True)}
 
 
-def curves_of(dataset: xarray.Dataset, name: str) -> xarray.Dataset:
-    """The trajectories on one set of points, from the largest alpha to the smallest."""
-    curves = dataset.isel(curve=np.flatnonzero(dataset.curve_set.values == name))
-    return curves.sortby("alpha", ascending=False)
-
-
 def draw_curves(
-    axes: Axes, dataset: xarray.Dataset, name: str, colours: Mapping[float, Any]
+    axes: Axes, lines: Mapping[float, Array], colours: Mapping[float, Any], **style: Any
 ) -> None:
-    """The trajectories of every alpha on one set of points."""
-    curves = curves_of(dataset, name)
-    for alpha, curve in zip(curves.alpha.values, curves.trajectory.values, strict=True):
-        axes.plot(*curve.T, color=colours[float(alpha)], zorder=3)
+    """The trajectory of every alpha, points along the first axis."""
+    for alpha, line in sorted(lines.items(), reverse=True):
+        axes.plot(*line.T, color=colours[alpha], zorder=3, **style)
+
+
+def draw_directions(axes: Axes, lines: Mapping[float, Array], colours: Mapping[float, Any]) -> None:
+    """The same in the plane of azimuth and pitch."""
+    draw_curves(axes, lines, colours)
     axes.set(xlabel="azimuth (degrees)", ylabel="pitch (degrees)")
 
 
-def draw_cross_lines(axes: Axes, dataset: xarray.Dataset, name: str) -> None:
-    """For every marked mu the points of all alphas with smoothed margin alpha^D / mu, joined."""
-    row = dataset.sel(set=name)
-    for mark, points in enumerate(np.moveaxis(curves_of(dataset, name).cross.values, 1, 0)):
+def draw_cross_lines(axes: Axes, cross: Array, row: xarray.Dataset) -> None:
+    """For every marked mu the points of all alphas with smoothed margin alpha^D / mu, joined.
+
+    `cross` has the alphas, from the largest on, then the marks, then azimuth and pitch.
+    """
+    for mark, points in enumerate(np.moveaxis(cross, 1, 0)):
         axes.plot(*np.vstack([row.q_mark.values[mark], points]).T, **CROSS)
 
 
-def draw_landmarks(axes: Axes, dataset: xarray.Dataset, name: str) -> None:
+def draw_landmarks(axes: Axes, row: xarray.Dataset) -> None:
     """Start, l1 set, l2, stationary points and the Q path."""
-    row = dataset.sel(set=name)
     axes.plot(*row.q_path.values.T, **Q_PATH)
     spread = row.l1.values
-    axes.plot(*spread.T, **EDGE)
+    if np.ptp(spread, axis=0).max() > 1e-6:
+        axes.plot(*spread.T, **EDGE)
     axes.plot(*spread[[0, -1]].T, **STAR)
     axes.plot(*row.l2.values, **CIRCLE)
     axes.plot(*row.start.values, **START)
-    if "stationary" in row:
-        best, *others = row.stationary.values
-        axes.plot(*best, **TRIANGLE)
-        axes.plot(*np.reshape(others, (-1, 2)).T, **LOCAL)
+    places = row.stationary.values
+    places = places[np.isfinite(places).all(axis=1)]
+    axes.plot(*places[:1].T, **TRIANGLE)
+    axes.plot(*places[1:].T, **LOCAL)
 
 
-def fit(axes: Axes, dataset: xarray.Dataset, name: str) -> None:
+def fit(axes: Axes, lines: Mapping[float, Array], row: xarray.Dataset) -> None:
     """Limits around the trajectories and the Q path; a stationary point far off stays outside."""
-    row, curves = dataset.sel(set=name), curves_of(dataset, name)
-    points = np.vstack([curves.trajectory.values.reshape(-1, 2), row.q_path.values])
+    points = np.vstack([*lines.values(), row.q_path.values])
     low, high = points.min(axis=0), points.max(axis=0)
     (left, bottom), (right, top) = low - 0.06 * (high - low), high + 0.06 * (high - low)
     axes.set(xlim=(left, right), ylim=(bottom, top))
 
 
-def draw_limit(axes: Axes, dataset: xarray.Dataset, name: str) -> None:
+def draw_limit(axes: Axes, row: xarray.Dataset) -> None:
     """Where flows of huge alpha go, and at each marked mu how far that is from the Q path."""
-    row = dataset.sel(set=name)
     axes.plot(*row.limit.values.T, **LIMIT)
     axes.plot(*row.limit_mark.values.T, **DIAMOND)
 
@@ -125,12 +123,15 @@ def tell(axes: Axes, point: Array, text: str, colour: str, **placing: Any) -> No
 
 
 def name_marks(
-    axes: Axes, dataset: xarray.Dataset, name: str, skip: Sequence[float] = (), **placing: Any
+    axes: Axes,
+    points: Array,
+    marks: Sequence[float],
+    skip: Sequence[float] = (),
+    **placing: Any,
 ) -> None:
     """Squares on the Q path with their values of mu beside them."""
-    points = dataset.sel(set=name).q_mark.values
     axes.plot(*points.T, **SQUARE)
-    for mu, point in zip(dataset.mark.values, points, strict=True):
+    for mu, point in zip(marks, points, strict=True):
         if not np.isclose(mu, skip).any():
             tell(axes, point, f"{mu:g}", PURPLE, **placing)
 

@@ -88,14 +88,15 @@ def cell(depth: int, alpha: float, *, linear: bool) -> dict[str, Any]:
     """KKT defects along the training of a diagonal net on M-F3b."""
     problem, net = three_points("M-F3b"), DiagonalNet(depth, alpha=alpha)
     path, clock = long_path(problem, depth, alpha, linear)
-    late = path.dataset.parameters.values[rows_at(path.dataset, clock)]
+    late = path.dataset.parameters.values[rows_at(path.dataset, clock.tolist())]
     return {"defect": [kkt_defect(problem, net, u) for u in late]}
 
 
 def end_cell(run: str, *, exponent: float) -> dict[str, Any]:
     """Degrees from the end of a depth-3 net to the nearest certified local minimiser of l_p.
 
-    `run` is the data and alpha; p is `exponent`. `l2_away` is the same for the l2 max margin.
+    `run` is the data and alpha; p is `exponent`, and for 1 there is one such minimiser, the l1 max
+    margin. `l2_away` is the same for the l2 max margin.
     """
     points, alpha = run.split(", ")
     if points.startswith("seed"):
@@ -103,13 +104,15 @@ def end_cell(run: str, *, exponent: float) -> dict[str, Any]:
     else:
         problem = three_points(points)
     beta = long_path(problem, 3, float(alpha))[0].predictor
-    found = stationary_points(problem.X, problem.y, Lp(exponent))
-    away = [float(angle(beta, point.beta)) for point in found]
-    l2 = max_margin_of(problem, "l2")
+    if exponent == 1:
+        found = [max_margin_of(problem, "l1")]
+    else:
+        found = [p.beta for p in stationary_points(problem.X, problem.y, Lp(exponent))]
+    away, l2 = [float(angle(beta, point)) for point in found], max_margin_of(problem, "l2")
     return {
         "away": min(away),
-        "l2_away": min(float(angle(l2, point.beta)) for point in found),
-        "nearest": found[int(np.argmin(away))].beta,
+        "l2_away": min(float(angle(l2, point)) for point in found),
+        "nearest": found[int(np.argmin(away))],
     }
 
 
