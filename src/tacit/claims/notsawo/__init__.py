@@ -2,7 +2,6 @@
 
 from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
     goldilocks,
-    regularizers,
     understanding,
     memorization,
     contraction,
@@ -10,14 +9,12 @@ from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
     sparsity,
     low_rank_memory,
     low_rank,
-    arithmetic,
     teacher,
     selection,
     depth,
 )
 
 __all__ = [
-    "arithmetic",
     "contraction",
     "depth",
     "goldilocks",
@@ -25,7 +22,6 @@ __all__ = [
     "low_rank",
     "low_rank_memory",
     "memorization",
-    "regularizers",
     "selection",
     "sparsity",
     "teacher",

@@ -3,4 +3,6 @@
 STATEMENTS: dict[str, str] = {
     "N-F1": "figure_1",
     "N-LU": "rescaling",
+    "N-F3": "figure_3",
+    "N-F-alg": "algorithmic_dataset",
 }
