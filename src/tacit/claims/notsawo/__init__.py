@@ -9,7 +9,6 @@ from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
     sparsity,
     low_rank_memory,
     low_rank,
-    teacher,
     selection,
     depth,
 )
@@ -24,6 +23,5 @@ __all__ = [
     "memorization",
     "selection",
     "sparsity",
-    "teacher",
     "understanding",
 ]

@@ -5,4 +5,5 @@ STATEMENTS: dict[str, str] = {
     "N-LU": "rescaling",
     "N-F3": "figure_3",
     "N-F-alg": "algorithmic_dataset",
+    "N-F-ts": "teacher_student",
 }

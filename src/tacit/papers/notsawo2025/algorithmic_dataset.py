@@ -17,6 +17,7 @@ from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025 import token_runs
+from tacit.papers.notsawo2025.run_tables import runs_of
 from tacit.papers.notsawo2025.token_runs import (
     LEVEL,
     NAMES,
@@ -24,7 +25,6 @@ from tacit.papers.notsawo2025.token_runs import (
     judged,
     later,
     memorized,
-    runs_of,
 )
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
 from tacit.plotting.typeset import typeset

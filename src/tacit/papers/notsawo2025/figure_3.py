@@ -13,6 +13,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025 import token_runs
+from tacit.papers.notsawo2025.run_tables import runs_of
 from tacit.papers.notsawo2025.token_runs import (
     LEVEL,
     NAMES,
@@ -23,7 +24,6 @@ from tacit.papers.notsawo2025.token_runs import (
     judged,
     later,
     memorized,
-    runs_of,
     since,
 )
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
