@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tacit.claims.notsawo.token_runs import PENALTIES, weighted
 from tacit.models.token_mlp import Tensors, TokenMLP
+from tacit.papers.notsawo2025 import token_runs
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.operations import modular_arithmetic
@@ -24,6 +24,7 @@ from tacit.training.tokens.loss import TokenLoss, all_pairs, distinct, distinct_
 from tacit.training.tokens.task import TokenTask, norms
 from tacit.training.train import train
 
+PENALTIES = {**token_runs.PENALTIES, "l2 over all": L2(squared=False)}
 PROBLEM = modular_arithmetic(7, operation="+", fraction=0.6, seed=1)
 LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)
 SOURCE = TokenMLP(embedding=4, width=5, seed=3, precision="double")
@@ -89,7 +90,10 @@ def adam(net, problem, rate, steps, penalty="l2^2", beta=1e-6, **more):
     until, dense = more.pop("until", None), more.pop("per_decade", 40)
     stop = Steps(steps) if until is None else [Steps(steps), Accuracy(test=until)]
     method = Adam(rate, decoupled=more.pop("decoupled", False))
-    given = {"record": LogSpaced(dense), "penalty": weighted(penalty, beta)} | more
+    given = {
+        "record": LogSpaced(dense),
+        "penalty": beta * PENALTIES[penalty] if beta else None,
+    } | more
     return train(net, problem, method, stop=stop, **given)
 
 

@@ -5,10 +5,12 @@ import math
 import numpy as np
 import pytest
 
+from figure_checks import assert_readable
 from tacit.models.token_mlp import TokenMLP
 from tacit.papers.experiment import Setting
 from tacit.papers.notsawo2025 import figure_1, token_runs
-from tacit.papers.notsawo2025.token_runs import cell, runs_of
+from tacit.papers.notsawo2025.run_tables import runs_of
+from tacit.papers.notsawo2025.token_runs import cell
 from tacit.problems.operations import modular_arithmetic
 from tacit.regularizers.norms import L2
 from tacit.training.descent.methods import Adam
@@ -143,6 +145,7 @@ def test_the_picture_marks_t1_t2_and_the_twins():
     others = [fake(beta=0.0), fake(beta=1e-6), fake(variant="code")]
     dataset = token_dataset([*two, *others])
     picture = figure_1.experiment.picture([dataset])
+    assert_readable(picture)
     labels = {line.get_label() for line in picture.axes[0].lines}
     t1 = figure_1.landmarks(runs_of(dataset)[0])["t1"]
     assert {f"$t_1$ = {t1:.0f}", "source: $t_1$ = 540", "share of twins: 0.400"} <= labels

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.papers.notsawo2025 import rescaling
 
@@ -35,6 +36,10 @@ def test_a_norm_that_rises_twice_is_caught(data_of):
     wavy = dataset.copy(deep=True)
     wavy.squared_norm[0, 0, 10] = 0.0
     assert not rescaling.falls_and_rises(wavy)[0]
+
+
+def test_the_picture_can_be_read(data_of):
+    assert_can_be_read(rescaling.experiment.picture(data_of("N-LU")))
 
 
 def test_the_outputs_against_a_sum_over_units():

@@ -1,13 +1,21 @@
-"""Source L: grokking by the biases of an early and a late phase, one module per row of claims."""
+"""Source lyu: what is not an experiment yet."""
 
-from tacit.claims.lyu import (  # noqa: I001  (the order of the poster)
+from tacit.claims.lyu import (
+    clock,
+    forecasts,
     kernel_phase,
     rich_phase,
     sharpness,
     sweep,
     table,
-    clock,
-    forecasts,
 )
 
-__all__ = ["clock", "forecasts", "kernel_phase", "rich_phase", "sharpness", "sweep", "table"]
+__all__ = [
+    "clock",
+    "forecasts",
+    "kernel_phase",
+    "rich_phase",
+    "sharpness",
+    "sweep",
+    "table",
+]

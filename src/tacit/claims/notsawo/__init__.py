@@ -1,23 +1,19 @@
-"""Source N: grokking beyond the Euclidean norm, one module per row of claims."""
+"""Source notsawo: what is not an experiment yet."""
 
-from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
-    goldilocks,
-    regularizers,
-    understanding,
-    memorization,
+from tacit.claims.notsawo import (
     contraction,
-    least_squares,
-    sparsity,
-    low_rank_memory,
-    low_rank,
-    arithmetic,
-    teacher,
-    selection,
     depth,
+    goldilocks,
+    least_squares,
+    low_rank,
+    low_rank_memory,
+    memorization,
+    selection,
+    sparsity,
+    understanding,
 )
 
 __all__ = [
-    "arithmetic",
     "contraction",
     "depth",
     "goldilocks",
@@ -25,9 +21,7 @@ __all__ = [
     "low_rank",
     "low_rank_memory",
     "memorization",
-    "regularizers",
     "selection",
     "sparsity",
-    "teacher",
     "understanding",
 ]

@@ -1,11 +1,11 @@
-"""Source W: kernel and rich regimes in overparametrized models, one module per row of claims."""
+"""Source woodworth: what is not an experiment yet."""
 
-from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
-    networks,
-    wide_nets,
-    conv_nets,
+from tacit.claims.woodworth import (
     conv_curves,
+    conv_nets,
+    networks,
     splines,
+    wide_nets,
 )
 
 __all__ = [

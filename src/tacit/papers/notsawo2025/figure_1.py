@@ -11,13 +11,13 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025 import token_runs
+from tacit.papers.notsawo2025.run_tables import runs_of
 from tacit.papers.notsawo2025.token_runs import (
     LEVEL,
     counted,
     generalized,
     judged,
     memorized,
-    runs_of,
 )
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
 from tacit.plotting.transition import LEGEND, mark, rows

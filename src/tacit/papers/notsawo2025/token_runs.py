@@ -1,18 +1,17 @@
-"""Runs of the MLP of N on modular addition: the cell that several experiments share, its measures.
-
-A study lists its runs as tables of what differs from `given`; `runs_of` takes its dataset apart.
-"""
+"""Runs of the MLP of N on modular addition: the cell that several experiments share, measures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.grokking import Grokking, grokking
+from tacit.papers.notsawo2025 import run_tables
+from tacit.papers.notsawo2025.run_tables import Runs
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.spectral import Nuclear
 from tacit.regularizers.tensors import PerTensor
@@ -41,7 +40,7 @@ CURVES = (
     "norm_l2",
     "norm_nuclear",
 )
-DIMS = {f"{TRAJECTORY}{name}": ["time"] for name in CURVES}
+DIMS = run_tables.dims_of(CURVES)
 LABELS = {
     "run": "number of the run",
     "split": "seed of split and start",
@@ -56,17 +55,12 @@ LABELS = {
 USUAL = {"seed": 0, "penalty": "l2^2", "variant": "source", "scale": 1.0, "per_decade": 60}
 
 
-def arguments(runs: Sequence[Mapping[str, Any]], **given: Any) -> dict[str, Any]:
+def arguments(runs: Runs, **given: Any) -> dict[str, Any]:
     """The part of a study's size that its runs make up."""
-    return {
-        "arguments": {"given": {**USUAL, **given}, "runs": list(runs)},
-        "grid": {"run": list(range(len(runs)))},
-    }
+    return run_tables.arguments(runs, **{**USUAL, **given})
 
 
-def cell(
-    run: int, *, runs: Sequence[Mapping[str, Any]], given: Mapping[str, Any]
-) -> dict[str, Any]:
+def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """What was run, its curves from the first step on, and the share of the twins."""
     from tacit.models.token_mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
@@ -91,16 +85,6 @@ def cell(
         raise NumericalError("addition", path.outcome)
     curves = {f"{TRAJECTORY}{name}": path.dataset[name].values[1:] for name in CURVES}
     return {**one, "split": seed, "twins": problem.twins.sum() / problem.test.sum(), **curves}
-
-
-def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
-    """Every run by itself, with plain names of its curves and without what fills them up."""
-    plain = {f"{TRAJECTORY}{name}": name for name in CURVES}
-    found = []
-    for number in range(dataset.sizes["run"]):
-        run = dataset.isel(run=number).rename(plain)
-        found.append(run.isel(time=np.flatnonzero(np.isfinite(run.step.values))))
-    return found
 
 
 def memorized(run: xarray.Dataset) -> float:

@@ -1,17 +1,11 @@
-"""Pictures of the experiments with nets: named axes, typeset texts, legends beside the curves."""
+"""What the picture of an experiment must pass: axes named, texts typeset, legends aside."""
 
 import numpy as np
-import pytest
 
 from figure_checks import assert_axes_named, assert_readable
-from tacit.papers.registry import library
-
-IDS = ("N-LU",)
 
 
-@pytest.mark.parametrize("id", IDS)
-def test_a_picture_can_be_read(id, data_of):
-    picture = library()[id].picture(data_of(id))
+def assert_can_be_read(picture):
     assert_readable(picture)
     assert_axes_named(picture)
     for axes in (axes for axes in picture.axes if axes.get_legend()):
