@@ -14,7 +14,6 @@ from tacit import At, train
 from tacit.claims.lyu import (
     clock,
     forecasts,
-    kernel_phase,
     networks,
     rich_phase,
     runs,
@@ -80,92 +79,12 @@ def shuffled(make, seed=0):
 @pytest.fixture
 def one_set(monkeypatch):
     """One data set: a wrong theory shows on it."""
-    for module in (kernel_phase, rich_phase, sharpness, clock):
+    for module in (rich_phase, sharpness, clock):
         monkeypatch.setattr(module, "data_sets", lambda count: runs.data_sets(1))
 
 
-# --- L-T1, wrong theories
-
-squares, agreement, seen_now = kernel_phase.squares, kernel_phase._agreement, sweep.seen
+seen_now = sweep.seen
 parameters_of = rich_phase.parameters_of
-_net = kept(networks._one)
-_early = kept(kernel_phase.early, key=lambda problem, depth: depth)
-_squares = kept(lambda seeds: squares(range(1)), key=lambda seeds: 0)
-_agreement = kept(lambda problem, depth: agreement(problem, 2), key=lambda *_: 2)
-
-
-@pytest.fixture
-def kernel(monkeypatch, one_set):
-    """L-T1 at fewer starts, and every part of it computed once."""
-    monkeypatch.setattr(kernel_phase, "LOG_ALPHAS", np.array([40.0, 160.0, 320.0, 640.0]))
-    monkeypatch.setattr(kernel_phase, "TURNED", slice(0, 2))
-    monkeypatch.setattr(kernel_phase, "LAST", slice(1, 4))
-    monkeypatch.setattr(networks, "LOG_ALPHAS", (2.0, 6.0))
-    monkeypatch.setattr(networks, "_one", _net)
-    for name, part in (("early", _early), ("squares", _squares), ("_agreement", _agreement)):
-        monkeypatch.setattr(kernel_phase, name, part)
-
-
-def test_the_kernel_phase_agrees_at_this_size(kernel):
-    assert tacit.verify("L-T1").status == "holds"
-
-
-def test_the_rich_limit_in_place_of_the_kernel_svm_is_refuted(monkeypatch, kernel):
-    monkeypatch.setattr(kernel_phase, "margin_points", lambda p: runs.margin_points(p)[::-1])
-    assert refuted("L-T1", "angle to the kernel SVM")
-
-
-def test_the_svm_of_another_kernel_is_refuted(monkeypatch, kernel):
-    points = lambda p: (kernel_phase.random_kernel_svm(p), runs.margin_points(p)[1])  # noqa: E731
-    monkeypatch.setattr(kernel_phase, "margin_points", points)
-    assert refuted("L-T1", "slope of 1/tan(angle)")
-
-
-@pytest.mark.parametrize(
-    ("break_run", "words"),
-    [
-        (lambda run: {"turn": run.turn**2}, "exponent of turn/g"),
-        (lambda run: {"norm": run.norm * np.exp(0.1 * run.z)}, "|theta| e^(rate t)"),
-    ],
-)
-def test_wrong_laws_of_the_parameters_are_refuted(monkeypatch, kernel, break_run, words):
-    def early(problem, depth):
-        return [dataclasses.replace(run, **break_run(run)) for run in _early(problem, depth)]
-
-    monkeypatch.setattr(kernel_phase, "early", early)
-    assert refuted("L-T1", words)
-
-
-def test_a_decay_ten_percent_faster_is_refuted(monkeypatch, kernel):
-    monkeypatch.setattr(runs, "train", with_rate(1.1))
-    monkeypatch.setattr(kernel_phase, "early", lambda problem, depth: [
-        runs.exact(problem, a, math.exp(-a), np.array([a / 2]), depth)
-        for a in kernel_phase.LOG_ALPHAS])  # fmt: skip
-    assert refuted("L-T1", "|theta| e^(rate t)")
-
-
-def test_the_sparsest_interpolant_in_place_of_the_kernels_is_refuted(monkeypatch, kernel):
-    sparse = lambda net, X, y: tacit.interpolate(X, y, tacit.L1()).beta  # noqa: E731
-    monkeypatch.setattr(kernel_phase, "kernel_predictor", sparse)
-    monkeypatch.setattr(kernel_phase, "squares", lambda seeds: squares(range(1)))
-    assert refuted("L-T1", "kernel interpolant")
-
-
-def test_the_svm_of_another_small_net_is_refuted(monkeypatch, kernel):
-    real = networks.small_nets
-    swapped = lambda size: dataclasses.replace(real(size), angles=real(size).elsewhere)  # noqa: E731
-    monkeypatch.setattr(kernel_phase, "small_nets", swapped)
-    assert refuted("L-T1", "small net")
-
-
-def test_an_exact_flow_that_is_not_training_proves_nothing(monkeypatch, kernel):
-    def other(problem, log_alpha, rate, z, depth):
-        return runs.exact(problem, log_alpha, 1.01 * rate, z, depth)
-
-    monkeypatch.setattr(kernel_phase, "in_parameters", other)
-    monkeypatch.setattr(kernel_phase, "_agreement", lambda problem, depth: agreement(problem, 2))
-    assert tacit.verify("L-T1").status == "inconclusive"
-
 
 # --- L-T2
 
@@ -530,10 +449,6 @@ def test_margin_points_and_kernels_are_in_their_order():
     kernel, rich = runs.margin_points(problem)
     assert np.linalg.norm(kernel) < np.linalg.norm(rich)
     assert np.abs(rich).sum() < np.abs(kernel).sum()
-    weights = np.exp(np.random.default_rng(0).normal(0, 1, 8))
-    scaled = tacit.max_margin(problem.X / np.sqrt(weights), problem.y, tacit.L2()).beta
-    found = kernel_phase.random_kernel_svm(problem)
-    assert found == pytest.approx(scaled / np.sqrt(weights), abs=1e-8)
 
 
 def test_moments_complain_about_a_run_that_did_not_end():

@@ -1,7 +1,6 @@
 """Source L: grokking by the biases of an early and a late phase, one module per row of claims."""
 
 from tacit.claims.lyu import (  # noqa: I001  (the order of the poster)
-    kernel_phase,
     rich_phase,
     sharpness,
     sweep,
@@ -10,4 +9,4 @@ from tacit.claims.lyu import (  # noqa: I001  (the order of the poster)
     forecasts,
 )
 
-__all__ = ["clock", "forecasts", "kernel_phase", "rich_phase", "sharpness", "sweep", "table"]
+__all__ = ["clock", "forecasts", "rich_phase", "sharpness", "sweep", "table"]

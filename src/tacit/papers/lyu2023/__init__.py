@@ -1,3 +1,5 @@
 """Source L: Lyu et al. 2023, early and late phase biases and grokking."""
 
-STATEMENTS: dict[str, str] = {}
+STATEMENTS: dict[str, str] = {
+    "L-T1": "theorem_1",
+}
