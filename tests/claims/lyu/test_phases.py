@@ -14,10 +14,7 @@ from tacit import At, train
 from tacit.claims.lyu import (
     clock,
     forecasts,
-    networks,
-    rich_phase,
     runs,
-    sharpness,
     sweep,
 )
 from tacit.measures import forecast as measured_forecast
@@ -79,124 +76,11 @@ def shuffled(make, seed=0):
 @pytest.fixture
 def one_set(monkeypatch):
     """One data set: a wrong theory shows on it."""
-    for module in (rich_phase, sharpness, clock):
+    for module in (clock,):
         monkeypatch.setattr(module, "data_sets", lambda count: runs.data_sets(1))
 
 
 seen_now = sweep.seen
-parameters_of = rich_phase.parameters_of
-
-# --- L-T2
-
-_late = kept(rich_phase.exact, key=lambda problem, a, rate, z: (a, float(z[0])))
-_theta = kept(rich_phase._trained,
-              key=lambda problem, net, *numbers: (str(net.describe()), *numbers))  # fmt: skip
-
-
-@pytest.fixture
-def rich(monkeypatch, one_set):
-    monkeypatch.setattr(rich_phase, "LOG_ALPHAS", np.array([160.0, 640.0]))
-    monkeypatch.setattr(rich_phase, "TRAINED", np.array([3.0, 6.0]))
-    monkeypatch.setattr(rich_phase, "exact", _late)
-    monkeypatch.setattr(rich_phase, "_trained", _theta)
-
-
-def test_the_rich_phase_agrees_at_this_size(rich):
-    assert tacit.verify("L-T2").status == "holds"
-
-
-def test_the_kernel_limit_in_place_of_the_rich_one_is_refuted(monkeypatch, rich):
-    monkeypatch.setattr(rich_phase, "margin_points", lambda p: runs.margin_points(p)[::-1])
-    assert refuted("L-T2", "angle to the l1")
-
-
-def test_the_time_before_the_jump_is_refuted(monkeypatch, rich):
-    early = lambda p, a, rate, z: _late(p, a, rate, z / 3)  # noqa: E731
-    monkeypatch.setattr(rich_phase, "exact", early)
-    assert refuted("L-T2", "angle to the l1")
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda beta, a, z: np.concatenate([np.maximum(beta, 0), np.maximum(-beta, 0)]),
-        lambda beta, a, z: parameters_of(beta, 0.0, -1.0),
-    ],
-    ids=["no root", "a start that never decays"],
-)
-def test_the_kkt_residual_of_other_parameters_is_refuted(monkeypatch, rich, wrong):
-    monkeypatch.setattr(rich_phase, "parameters_of", wrong)
-    assert refuted("L-T2", "exponent of the KKT residual")
-
-
-def test_parameters_trained_for_too_short_are_refuted(monkeypatch, rich):
-    real = rich_phase.by_training
-    early = lambda p, make, a, side=0.5: real(p, make, a, -rich_phase.LATE)  # noqa: E731
-    monkeypatch.setattr(rich_phase, "by_training", early)
-    assert refuted("L-T2", "trained parameters")
-    assert refuted("L-T2", "quadratic units")
-
-
-def test_the_kkt_residual_of_quadratic_units_by_hand():
-    """theta = sum nu_n grad(y_n f_n) by least squares leaves less, and a start much more."""
-    problem, net = networks.points(0)[0], networks.network(4.0, 0)
-    theta = _theta(problem, net, 4.0, 6.0 * math.exp(4.0))
-    found = rich_phase.kkt_residual(problem, net, theta)
-    margins = problem.y * net.predict(theta, problem.X)
-    scaled = theta / margins.min() ** (1 / 3)
-    slopes = problem.y[:, None] * net.jacobian(scaled, problem.X)
-    left = scaled - slopes.T @ np.linalg.lstsq(slopes.T, scaled)[0]
-    assert np.linalg.norm(left) / np.linalg.norm(scaled) < found < 0.5
-    other = rich_phase.kkt_residual(problem, net, net.start(6) + 0.05 * theta)
-    assert other > 1.0
-
-
-# --- L-sharp
-
-
-@pytest.fixture
-def jumps(monkeypatch, one_set):
-    sizes = {2: np.array([20.0, 320.0]), 3: np.array([40.0, 160.0])}
-    monkeypatch.setattr(sharpness, "LOG_ALPHAS", sizes)
-
-
-def test_the_jump_agrees_at_this_size(jumps):
-    assert tacit.verify("L-sharp").status == "holds"
-
-
-def test_log_alpha_alone_does_not_follow_the_jump(monkeypatch, jumps):
-    naive = lambda *args: (f := forecast(*args)) and dataclasses.replace(f, transition=f.naive)  # noqa: E731
-    monkeypatch.setattr(sharpness, "forecast", naive)
-    assert refuted("L-sharp", "drift")
-
-
-def test_a_jump_of_another_decay_is_refuted(monkeypatch, jumps):
-    monkeypatch.setattr(runs, "train", with_rate(1.04))
-    monkeypatch.setattr(sharpness, "WINDOW", dict.fromkeys((2, 3), np.linspace(-15.0, 9.0, 241)))
-    assert refuted("L-sharp", "rate t_half / log alpha")
-
-
-def test_a_rate_that_stays_does_not_give_the_norm_at_the_jump(monkeypatch, jumps):
-    monkeypatch.setattr(sharpness, "joint", lambda sizes: [(float(a), 1e-9) for a in sizes])
-    assert refuted("L-sharp", "|theta| at the jump")
-
-
-def test_the_jump_of_depth_3_by_two_flows(monkeypatch):
-    """Trained in the parameters, the jump is where the exact flow has it; depth 2 has another."""
-    problem, rate = runs.data_sets(1)[0], math.exp(-10.0)
-    one = sharpness.jump(problem, 10.0, rate, 3)
-    monkeypatch.setattr(sharpness, "exact", runs.in_parameters)
-    two = sharpness.jump(problem, 10.0, rate, 3)
-    for name in ("begins", "half", "ends", "log_norm"):
-        assert getattr(one, name) == pytest.approx(getattr(two, name), rel=1e-4)
-    assert abs(sharpness.jump(problem, 10.0, rate, 2).half - one.half) > 0.1
-
-
-def test_the_norm_at_the_jump_of_depth_3_has_the_exponent_one_third():
-    problem = runs.data_sets(2)[1]
-    first, last = (sharpness.jump(problem, a, math.exp(-a), 3).log_norm for a in (40.0, 160.0))
-    assert (last - first) / math.log(4) == pytest.approx(1 / 3, abs=0.02)
-
 
 # --- L-sweep
 
@@ -371,64 +255,6 @@ def test_moments_of_the_exact_flow_are_those_of_the_parameters(kind, depth):
         assert getattr(one, name) == pytest.approx(getattr(two, name), rel=1e-5, abs=1e-6)
     other = runs.exact(problem, 1.0, 1.01e-2, z, depth, rtol=1e-9)
     assert other.log_loss != pytest.approx(two.log_loss, rel=1e-5, abs=1e-6)
-
-
-@pytest.mark.parametrize("z", [0.5, 3.0, 5.0])
-def test_parameters_follow_from_the_predictor(z):
-    problem = problem_of("logistic")
-    net = DiagonalNet(2, log_alpha=3.0)
-    theta = rich_phase._trained(problem, net, 3.0, z * math.exp(3.0))
-    beta = net.predictor(theta)
-    assert rich_phase.parameters_of(beta, 3.0, z) == pytest.approx(theta, rel=1e-4, abs=1e-6)
-    assert rich_phase.parameters_of(beta, 3.0, z + 0.1) != pytest.approx(theta, rel=1e-4, abs=1e-6)
-
-
-@pytest.mark.parametrize("depth", [2, 3, 5])
-def test_the_kkt_residual_vanishes_where_one_multiplier_serves_all(depth):
-    """Orthogonal rows of one length share their multiplier, so that equal margins are KKT."""
-    signs = np.array([1.0, -1.0, 1.0])
-    problem = Classification(np.diag([2.0, 2.0, 2.0]), signs, "logistic")
-    net, root = DiagonalNet(depth, alpha=1.0), 3 ** (1 / depth)
-    theta = root * np.concatenate([signs > 0, signs < 0])
-    assert rich_phase.kkt_residual(problem, net, theta) == pytest.approx(0, abs=1e-14)
-    assert rich_phase.kkt_residual(problem, net, 1.5 * theta) == pytest.approx(0, abs=1e-14)
-    for n in range(3):
-        off = np.where(np.arange(6) == n + 3 * (signs[n] < 0), 1.1, 1.0) * theta
-        assert rich_phase.kkt_residual(problem, net, off) > 0.01
-    assert rich_phase.kkt_residual(problem, net, theta + 0.3) > 0.05
-    assert rich_phase.kkt_residual(problem, net, np.roll(theta, 3)) == math.inf
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_the_kkt_residual_tends_to_zero_at_the_l1_point(seed):
-    """With margins c - log(nu_n) the loss pulls with nu: what is left is complementarity, 1/c."""
-    problem, net = problem_of("logistic", seed), DiagonalNet(2, alpha=1.0)
-    found = tacit.max_margin(problem.X, problem.y, tacit.L1())
-    on, tight = np.abs(found.beta) > 1e-9, found.dual > 1e-9
-    nu = found.dual[tight] / found.dual.max()
-    shift = np.zeros(8)
-    shift[on] = np.linalg.lstsq(problem.signed_rows[np.ix_(tight, on)], -np.log(nu))[0]
-    for c in (2000.0, 8000.0):
-        beta = c * found.beta + shift
-        theta = np.sqrt(np.concatenate([np.maximum(beta, 0), np.maximum(-beta, 0)]))
-        left = float(nu @ -np.log(nu) / nu.sum() / c)
-        assert rich_phase.kkt_residual(problem, net, theta) == pytest.approx(left, rel=1e-6)
-    l2 = 100 * tacit.max_margin(problem.X, problem.y, tacit.L2()).beta
-    theta = np.sqrt(np.concatenate([np.maximum(l2, 0), np.maximum(-l2, 0)]))
-    assert rich_phase.kkt_residual(problem, net, theta) > 0.1
-
-
-@settings(**DRAWN)
-@given(steps=st.lists(st.floats(1e-3, 1.0), min_size=3, max_size=20), place=st.floats(0.01, 0.99))
-def test_crossings_of_a_rising_share(steps, place):
-    share, z = np.cumsum(steps), np.linspace(0.0, 1.0, len(steps)) ** 2
-    part = share[0] + place * (share[-1] - share[0])
-    assert sharpness._crossing(z, share, part) == pytest.approx(np.interp(part, share, z))
-    again = np.concatenate([share, share])  # the first of two crossings counts
-    assert sharpness._crossing(np.arange(len(again)), again, part) < len(share)
-    for outside in (share[0], share[-1] + 0.1):
-        with pytest.raises(RuntimeError, match="outside the window"):
-            sharpness._crossing(z, share, outside)
 
 
 @settings(**DRAWN)
