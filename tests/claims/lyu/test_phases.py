@@ -12,16 +12,12 @@ from scipy.integrate import solve_ivp
 import tacit
 from tacit import At, train
 from tacit.claims.lyu import (
-    clock,
-    forecasts,
     runs,
     sweep,
 )
-from tacit.measures import forecast as measured_forecast
 from tacit.measures.forecast import forecast
 from tacit.measures.forecast_run import forecast_run
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.factorization import DifferenceFactorization
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.regularizers.q import Q
@@ -73,13 +69,6 @@ def shuffled(make, seed=0):
     return problem
 
 
-@pytest.fixture
-def one_set(monkeypatch):
-    """One data set: a wrong theory shows on it."""
-    for module in (clock,):
-        monkeypatch.setattr(module, "data_sets", lambda count: runs.data_sets(1))
-
-
 seen_now = sweep.seen
 
 # --- L-sweep
@@ -125,115 +114,6 @@ def test_labels_of_other_samples_do_not_grok(monkeypatch, grid):
 def test_a_wrong_sweep_is_refuted(monkeypatch, grid, name, wrong, words):
     monkeypatch.setattr(sweep, name, wrong)
     assert refuted("L-sweep", words)
-
-
-# --- L-clock
-
-_walk = kept(clock.in_parameters,
-             key=lambda p, a, rate, z, depth, rtol: (a, rate, depth))  # fmt: skip
-_path = kept(clock.exact, key=lambda problem, a, rate, z: a)
-
-
-@pytest.fixture
-def walk(monkeypatch, one_set):
-    monkeypatch.setattr(clock, "RATES", np.array([1e-3, 1e-5]))
-    monkeypatch.setattr(clock, "LOG_ALPHAS", np.array([20.0, 640.0]))
-    monkeypatch.setattr(clock, "in_parameters", _walk)
-    monkeypatch.setattr(clock, "exact", _path)
-
-
-def test_the_clock_agrees_at_this_size(walk):
-    assert tacit.verify("L-clock").status == "holds"
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        lambda depth, log_alpha: Q(depth, log_alpha=log_alpha + math.log(1.1)),
-        lambda depth, log_alpha: Q(depth + 1, log_alpha=log_alpha),
-        lambda depth, log_alpha: Q(depth, log_alpha=2 * log_alpha),
-    ],
-    ids=["scale", "depth", "square"],
-)
-def test_another_q_is_refuted(monkeypatch, walk, wrong):
-    monkeypatch.setattr(clock, "Q", wrong)
-    assert refuted("L-clock", "distance to argmin Q")
-
-
-def test_a_clock_ten_percent_fast_is_refuted(monkeypatch, walk):
-    monkeypatch.setattr(runs, "train", with_rate(1.1))
-    monkeypatch.setattr(clock, "in_parameters", runs.in_parameters)
-    monkeypatch.setattr(clock, "Z", np.array([0.5, 3.5]))
-    assert refuted("L-clock", "distance to argmin Q")
-
-
-def test_a_wrong_power_of_mu_is_refuted(monkeypatch, walk):
-    real = clock.ratchet_path
-    wrong = lambda X, y, depth, mus: real(X, y, depth=depth, mus=np.sqrt(mus))  # noqa: E731
-    monkeypatch.setattr(clock, "ratchet_path", wrong)
-    assert refuted("L-clock", "Q_mu path")
-
-
-# --- L-forecast
-
-
-@pytest.fixture
-def few(monkeypatch):
-    net, rate = DiagonalNet(2, alpha=20.0), 1e-3
-    table = forecasts.multiplication_table(8, fraction=0.6, seed=1)
-    cases = [
-        forecasts.Case("majority", "50", forecasts.majority(50, 500, seed=11), net, rate),
-        forecasts.Case(
-            "wide margin", "8", forecasts.wide_margin(32, 2000, gamma=8.0, seed=1), net, rate
-        ),
-        forecasts.Case("table", "8", table, DifferenceFactorization(alpha=10.0), rate),
-    ]
-    monkeypatch.setattr(forecasts, "grid", lambda size: cases)
-    monkeypatch.setattr(forecasts, "by_turn", lambda: (0, []))
-
-
-def test_the_forecast_agrees_at_this_size(few):
-    assert tacit.verify("L-forecast").status == "holds"
-
-
-def test_log_alpha_over_rate_is_refuted(monkeypatch, few):
-    def naive(*args, **measure):
-        found = forecast(*args, **measure)
-        return dataclasses.replace(found, transition=found.naive)
-
-    monkeypatch.setattr(forecasts, "forecast", naive)
-    missed = [c.name for c in tacit.verify("L-forecast").evidence.checks if c.misses]
-    for family in ("majority", "wide margin", "table"):
-        assert f"{family}: worst error of the time foreseen for the test curve" in missed
-
-
-def test_a_test_curve_that_is_not_measured_is_refuted_for_wide_margins(monkeypatch, few):
-    """What the predictor does is not yet what the test curve does."""
-    monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
-    assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the test curve")
-
-
-def test_norms_that_meet_do_not_tell_when_wide_margins_fall(monkeypatch, few):
-    """The forecast as it was: no minimisers, start and displacement alone."""
-    monkeypatch.setattr(measured_forecast, "minimisers", lambda *args: None)
-    monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
-    assert refuted("L-forecast", "wide margin: worst error of the time foreseen for the test curve")
-
-
-def test_a_turn_in_the_wrong_unit_is_refuted(monkeypatch, few):
-    radians = lambda t, norm, turn: forecast_run(t, norm, np.radians(turn))  # noqa: E731
-    monkeypatch.setattr(forecasts, "forecast_run", radians)
-    assert refuted("L-forecast", "half turn that the run so far")
-
-
-def test_a_run_of_another_rate_is_refuted(monkeypatch, few):
-    monkeypatch.setattr(forecasts, "train", with_rate(1.5))
-    assert refuted("L-forecast", "majority: worst error of the time foreseen for the predictor")
-
-
-def test_nets_outside_of_their_interval_are_refuted(monkeypatch, few):
-    monkeypatch.setattr(forecasts, "by_turn", lambda: (1, []))
-    assert refuted("L-forecast", "quadratic nets")
 
 
 # --- the tools, by second routes

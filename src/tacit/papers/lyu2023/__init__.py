@@ -4,4 +4,6 @@ STATEMENTS: dict[str, str] = {
     "L-T1": "theorem_1",
     "L-T2": "theorem_2",
     "L-sharp": "sharpness",
+    "L-clock": "clock",
+    "L-forecast": "forecasts",
 }

@@ -187,9 +187,7 @@ def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset
                 "log alpha",
                 "rate t / log alpha",
                 [
-                    Series(
-                        name, dataset.log_alpha, dataset[name].sel(problem=0) / dataset.log_alpha
-                    )
+                    Series(name, dataset.log_alpha, shown[name] / dataset.log_alpha)
                     for name in ("begins", "half", "ends")
                 ],
                 x_scale="log",
