@@ -7,7 +7,7 @@ from scipy.optimize import linprog, nnls
 
 from figure_checks import assert_captioned, assert_data_speak
 from tacit import train
-from tacit.figures import lyu_f1, lyu_f2, lyu_no_decay, lyu_sweep
+from tacit.figures import lyu_f1, lyu_f2, lyu_no_decay
 from tacit.figures.registry import draw, figures, make
 from tacit.models.diagonal import DiagonalNet
 from tacit.plotting.style import styled
@@ -21,8 +21,6 @@ PARAMETERS = {
     "L-F1": {},
     "L-F2": {},
     "L-no-decay": {"samples": 60, "dimension": 300, "alphas": [0.6, 2.0, 6.0], "points": 40},
-    "L-sweep": {"samples": 50, "dimension": 150, "norms": [0.3, 8.0, 64.0, 256.0],
-                "rates": [0.0, 1e-3, 1e-2]},
 }  # fmt: skip
 
 
@@ -72,7 +70,7 @@ def descend(Z, norm, rate, times):
 
 
 def test_every_figure_is_registered_with_both_presets():
-    for id, module in zip(PARAMETERS, (lyu_f1, lyu_f2, lyu_no_decay, lyu_sweep), strict=True):
+    for id, module in zip(PARAMETERS, (lyu_f1, lyu_f2, lyu_no_decay), strict=True):
         presets = figures()[id].presets
         assert presets == module.PRESETS
         assert presets["quick"].keys() == presets["paper"].keys()
@@ -252,71 +250,7 @@ def test_a_crossing_is_found_where_there_is_one():
     assert np.isnan(lyu_no_decay.crossing(x, y, -1.0))
 
 
-# ---- the sweep ----
-
-
 def test_the_axis_without_decay_shows_the_logarithm_of_the_time_in_plain_numbers(drawn):
     ticks = [text.get_text() for text in drawn["L-no-decay"].axes[-1].get_xticklabels()]
     assert ticks == ["0", "1", "10", "100", "1 000", "10 000", "100 000"]
     assert "log" in drawn["L-no-decay"].axes[-1].get_xlabel()
-
-
-def test_numbers_and_colours_of_the_sweep_are_one_quantity(made, drawn):
-    grid, bar = drawn["L-sweep"].axes[0], drawn["L-sweep"].axes[-1]
-    image, dataset = grid.images[0], made["L-sweep"]
-    assert "t_2 - t_1" in bar.get_ylabel()
-    grok = dataset.kind.values == 3
-    assert grok.sum() > 3
-    np.testing.assert_array_equal(np.ma.getmaskarray(image.get_array()), ~grok)
-    told = {text.get_position(): text.get_text() for text in grid.texts}
-    for i, j in zip(*np.nonzero(grok), strict=True):
-        delay = float(dataset.delay[i, j])
-        assert image.get_array()[i, j] == delay
-        digits, power = f"{delay:.1e}".split("e")
-        front = "" if digits == "1.0" else rf"{digits} \times "
-        assert told[(j, i)] == rf"${front}10^{{{int(power)}}}$"
-
-
-def test_larger_starts_and_smaller_decay_wait_longer(made):
-    run = made["L-sweep"]
-    grok = run.kind.values == lyu_sweep.KINDS.index("grok")
-    assert grok.tolist() == [[False] * 4, [False, True, True, True], [False, True, True, True]]
-    delay = run.delay.values[1:, 1:]
-    assert (np.diff(delay, axis=1) > 0).all()
-    assert (delay[0] > 5 * delay[1]).all()
-
-
-def test_a_small_start_generalizes_with_training_and_no_decay_not_in_time(made):
-    run = made["L-sweep"]
-    small = run.sel(norm=0.3)
-    assert (small.t2 < 1.5 * small.t1).all()
-    still = run.sel(rate=0.0, norm=[64.0, 256.0])
-    assert np.isinf(still.t2).all()
-    assert np.isfinite(still.t1).all()
-    assert (still.final < 0.8).all()
-    assert float(still.end.min()) >= float(run.end.max()) * 0.99  # it was given as long
-
-
-def test_generalization_waits_for_the_logarithm_of_the_start_over_the_decay(made):
-    run = made["L-sweep"]
-    for rate in (1e-3, 1e-2):
-        late = rate * run.t2.sel(rate=rate, norm=[64.0, 256.0]).values
-        assert np.diff(late)[0] == pytest.approx(np.log(4), rel=0.05)
-        assert np.diff(late)[0] != pytest.approx(np.log(4) / 2, rel=0.2)  # the control
-
-
-def test_a_cell_of_the_sweep_against_a_general_integrator(made):
-    problem, cell = majority(50, 150), made["L-sweep"].sel(rate=1e-2, norm=8.0)
-    t1, t2 = float(cell.t1), float(cell.t2)
-    times = np.array([0.9 * t1, 1.1 * t1, 0.95 * t2, 1.05 * t2])
-    thetas = descend(problem.signed_rows, 8.0, 1e-2, times)
-    betas = thetas[:, :150] ** 2 - thetas[:, 150:] ** 2
-    trust = np.mean(1 / (1 + np.exp(-betas @ problem.signed_rows.T)), axis=1)
-    assert trust[0] < 0.95 < trust[1]
-    right = [problem.population.accuracy(beta) for beta in betas]
-    assert right[2] < 0.95 < right[3]
-
-
-def test_confidence_is_the_mean_probability_of_the_right_label():
-    assert lyu_sweep.confidence(np.array([0.0, np.log(3)])) == pytest.approx(0.625)
-    assert lyu_sweep.confidence(np.array([[-2000.0, 2000.0]])) == pytest.approx([0.5])

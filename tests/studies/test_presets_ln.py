@@ -15,7 +15,6 @@ from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
 from tacit.studies.forms import merged
 from tacit.studies.reading import PRESETS, presets, read_study
-from tacit.studies.run import run_study
 from tacit.studies.study import Study
 
 IDS = [id for id in figures() if id.startswith(("L-", "N-"))]
@@ -53,7 +52,7 @@ def owner(name):
 
 
 def test_every_figure_has_its_study():
-    assert len(IDS) == 19
+    assert len(IDS) == 18
     assert set(IDS) <= set(STUDIES)
     assert all(owner(name) for name in STUDIES)
     assert family("N-F2") == ["N-F2", "N-F2-path", "N-F2-sparse"]
@@ -103,9 +102,6 @@ def axis(study, name):
 @pytest.mark.parametrize("form", FORMS)
 def test_parameters_in_other_words(form):
     of = {id: figures()[id].presets[form] for id in IDS}
-    sweep = read_study("L-sweep", form).arguments
-    assert sweep["slowest"] == min(rate for rate in of["L-sweep"]["rates"] if rate > 0)
-    assert sweep["largest"] == max(of["L-sweep"]["norms"])
     for name in ("N-F2", "N-F2-sparse"):
         shares = 2.0 ** np.array(axis(read_study(name, form), "log2_share"))
         assert np.array_equal(shares, shares_of(of["N-F2"]))
@@ -168,22 +164,6 @@ def test_the_transition_is_the_figure_s():
         assert same(found[name], float(figure[name]))
     other = values(tiny("L-F1", arguments=LITTLE, grid={"norm": [21.0], "rate": [1e-2]}))
     assert other["jump"] != found["jump"]
-
-
-def test_the_sweep_is_the_figure_s_cell_by_cell(tmp_path):
-    rates, norms = [0.0, 1e-2], [64.0]
-    small = {"samples": 20, "dimension": 40, "rtol": 1e-4}
-    study = tiny("L-sweep", arguments={**small, "slowest": 1e-2, "largest": 64.0},
-                 grid={"rate": rates, "norm": norms})  # fmt: skip
-    gathered = run_study(study, tmp_path, "here").isel(seed=0)
-    figure = make("L-sweep", {**small, "rates": rates, "norms": norms})
-    for name in ("t1", "t2", "delay", "kind", "final", "end"):
-        assert same(gathered[name].values, figure[name].values), name
-    assert not same(gathered.t1.values, figure.t2.values)
-    # without decay a run is as long as the slowest one: another slowest, another end
-    longer = values(tiny("L-sweep", arguments={**small, "slowest": 5e-3, "largest": 64.0},
-                         grid={"rate": [0.0], "norm": [64.0]}))  # fmt: skip
-    assert longer["end"] > 1.9 * float(figure.end.sel(rate=0.0, norm=64.0))
 
 
 def test_recovery_is_the_figure_s():

@@ -1,8 +1,7 @@
 """Source L: grokking by the biases of an early and a late phase, one module per row of claims."""
 
 from tacit.claims.lyu import (
-    sweep,
     table,
 )
 
-__all__ = ["sweep", "table"]
+__all__ = ["table"]
