@@ -1,11 +1,8 @@
 """Figures as data first, drawings second: `figures`, `make`, `draw`, `write`."""
 
 from tacit.figures import (
-    lyu_f1,
-    lyu_f2,
     lyu_f3_addition,
     lyu_f3_table,
-    lyu_no_decay,
     moroshko_f1,
     moroshko_f2,
     moroshko_f3,
@@ -44,11 +41,8 @@ __all__ = [
     "draw",
     "figure",
     "figures",
-    "lyu_f1",
-    "lyu_f2",
     "lyu_f3_addition",
     "lyu_f3_table",
-    "lyu_no_decay",
     "make",
     "moroshko_f1",
     "moroshko_f2",

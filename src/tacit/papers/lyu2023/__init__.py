@@ -4,7 +4,10 @@ STATEMENTS: dict[str, str] = {
     "L-T1": "theorem_1",
     "L-T2": "theorem_2",
     "L-sharp": "sharpness",
+    "L-F1": "grokking",
+    "L-F2": "misgrokking",
     "L-sweep": "sweep",
+    "L-no-decay": "no_decay",
     "L-clock": "clock",
     "L-forecast": "forecasts",
 }
