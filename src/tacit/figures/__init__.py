@@ -2,7 +2,6 @@
 
 from tacit.figures import (
     lyu_f3_addition,
-    lyu_f3_table,
     moroshko_f1,
     moroshko_f2,
     moroshko_f3,
@@ -42,7 +41,6 @@ __all__ = [
     "figure",
     "figures",
     "lyu_f3_addition",
-    "lyu_f3_table",
     "make",
     "moroshko_f1",
     "moroshko_f2",

@@ -6,6 +6,8 @@ STATEMENTS: dict[str, str] = {
     "L-sharp": "sharpness",
     "L-F1": "grokking",
     "L-F2": "misgrokking",
+    "L-table": "multiplication_table",
+    "L-F3a": "table_completion",
     "L-sweep": "sweep",
     "L-no-decay": "no_decay",
     "L-clock": "clock",
