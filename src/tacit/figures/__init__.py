@@ -1,12 +1,7 @@
 """Figures as data first, drawings second: `figures`, `make`, `draw`, `write`."""
 
 from tacit.figures import (
-    lyu_f1,
-    lyu_f2,
     lyu_f3_addition,
-    lyu_f3_table,
-    lyu_no_decay,
-    lyu_sweep,
     notsawo_depth,
     notsawo_dominance,
     notsawo_f2,
@@ -26,12 +21,7 @@ __all__ = [
     "draw",
     "figure",
     "figures",
-    "lyu_f1",
-    "lyu_f2",
     "lyu_f3_addition",
-    "lyu_f3_table",
-    "lyu_no_decay",
-    "lyu_sweep",
     "make",
     "notsawo_depth",
     "notsawo_dominance",

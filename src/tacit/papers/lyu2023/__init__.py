@@ -1,3 +1,15 @@
 """Source L: Lyu et al. 2023, early and late phase biases and grokking."""
 
-STATEMENTS: dict[str, str] = {}
+STATEMENTS: dict[str, str] = {
+    "L-T1": "theorem_1",
+    "L-T2": "theorem_2",
+    "L-sharp": "sharpness",
+    "L-F1": "grokking",
+    "L-F2": "misgrokking",
+    "L-table": "multiplication_table",
+    "L-F3a": "table_completion",
+    "L-sweep": "sweep",
+    "L-no-decay": "no_decay",
+    "L-clock": "clock",
+    "L-forecast": "forecasts",
+}
