@@ -3,4 +3,5 @@
 STATEMENTS = {
     "W-T1": "theorem_1",
     "W-F5": "figure_5",
+    "W-F6ab": "figure_6ab",
 }
