@@ -7,7 +7,7 @@ import pytest
 
 import tacit.figures  # noqa: F401  registers the figures
 from preset_cells import tiny, values
-from tacit.claims.woodworth import network_runs, wide_net_runs
+from tacit.claims.woodworth import wide_net_runs
 from tacit.figures import recovery, woodworth_f6c
 from tacit.figures.registry import figures, make
 from tacit.studies.cells import cells_of
@@ -49,9 +49,6 @@ AXES = {
     "W-F3a": {"z": symmetric, "depth": lambda p: p["depths"]},
     "W-F3b": {"alpha": spaced("log10_alphas", "points"), "depth": lambda p: p["depths"]},
     "W-F3c": {"sample_size": lambda p: p["sample_sizes"], "depth": lambda p: p["depths"]},
-    "W-F5": {"alpha": spaced("log10_alphas", "alphas"),
-             "k": lambda p: np.unique(np.rint(np.logspace(*p["log10_widths"], p["widths"])))},
-    "W-F6ab": {"depth": lambda p: p["depths"], "scale": spaced("log10_scales", "scales")},
     "W-F6c": {"alpha": lambda p: p["alphas"], "step": lambda p: p["steps"]},
     "W-F6c-kernel": {"alpha": lambda p: p["alphas"]},
     "W-F6c-output": {},
@@ -298,13 +295,6 @@ def test_other_images_than_digits_belong_to_other_forms():
 
 
 # -- slower ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_no_seed_of_the_circle_is_one_that_the_figure_leaves_out():
-    study = read_study("W-F6ab", "paper")
-    depths = tuple(axis(study, "depth"))
-    assert network_runs.fitting(3, depths, 1e-9) == read_study("W-F6ab").seed_values[:3]
 
 
 @pytest.mark.slow

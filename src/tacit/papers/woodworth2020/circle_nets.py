@@ -158,5 +158,5 @@ def trained(
         "grad_distance": turned(depth, scale, seed, end.parameters, unbiased),
         "kernel_error": problem.test_error(kernel),
         "apart": float(np.sqrt(np.mean((outputs - kernel) ** 2))),
-        "steps": int(end.dataset.integrator_steps[-1]),
+        "steps": float(end.dataset.integrator_steps[-1]),
     }

@@ -147,7 +147,7 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
     )
     better = Check(
         "median test error at the small start over that at the large one, the worst depth",
-        gains(runs).median("seed").max(),
+        gains(runs).median("seed").values.max(),
         0.5,
         kind="at most",
     )
@@ -174,7 +174,7 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
             "exponent -1, one kink after another": law.control(predicted=-1.0),
             "the large start": moved.control(turned[LARGE[0]].max()),
             "the kernel predictor": better.control(
-                gains(runs, "kernel_error").median("seed").min()
+                gains(runs, "kernel_error").median("seed").values.min()
             ),
             "the small start is the kernel predictor": limit.control(
                 medians(runs, "apart", RICH).min()
@@ -202,7 +202,9 @@ def left_out(dataset: xarray.Dataset) -> tuple[dict[int, str], dict[int, str]]:
                 + " however large alpha is"
             )
         elif said:
-            rested[int(seed)] = f"draw {seed} is left out, for it does not reach the loss: {said[0]}"
+            rested[int(seed)] = (
+                f"draw {seed} is left out, for it does not reach the loss: {said[0]}"
+            )
     return unfit, rested
 
 
