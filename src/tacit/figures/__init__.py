@@ -31,10 +31,7 @@ from tacit.figures import (
     woodworth_f2,
     woodworth_f3,
     woodworth_f4,
-    woodworth_f6c,
-    woodworth_f6d,
     woodworth_f7,
-    woodworth_f8,
     woodworth_f9,
 )
 from tacit.figures.registry import Entry, draw, figure, figures, make, write
@@ -75,10 +72,7 @@ __all__ = [
     "woodworth_f2",
     "woodworth_f3",
     "woodworth_f4",
-    "woodworth_f6c",
-    "woodworth_f6d",
     "woodworth_f7",
-    "woodworth_f8",
     "woodworth_f9",
     "write",
 ]

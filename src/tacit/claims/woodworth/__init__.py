@@ -9,9 +9,6 @@ from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
     explicit,
     theorem_3,
     width,
-    wide_nets,
-    conv_nets,
-    conv_curves,
     splines,
     balance,
     kernel_bounds,
@@ -22,8 +19,6 @@ from tacit.claims.woodworth import (  # noqa: I001  (the order of the paper)
 __all__ = [
     "asymptotics",
     "balance",
-    "conv_curves",
-    "conv_nets",
     "explicit",
     "general_approach",
     "kernel",
@@ -34,6 +29,5 @@ __all__ = [
     "splines",
     "theorem_2",
     "theorem_3",
-    "wide_nets",
     "width",
 ]
