@@ -10,7 +10,7 @@ import numpy as np
 from tacit.figures.excess import least_norm, relative_excess
 from tacit.figures.registry import Parameters, Progress
 from tacit.figures.trajectories import follow
-from tacit.papers.woodworth2020.figure_5 import crossing
+from tacit.measures.crossing import crossing
 from tacit.plotting.style import CYCLE
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def cell(
     }
     curves = {f"trajectory_{name}": values for name, values in found.items()}
     last = {name: float(values[-1]) for name, values in found.items()}
-    half = crossing(margins, found["kernel_distance"], last["kernel_distance"] / 2)
+    level = last["kernel_distance"] / 2
+    half = np.exp(crossing(np.log(margins), found["kernel_distance"], level))
     return {"trajectory_smoothed_margin": margins, **curves, **last, "departure": half}
 
 
