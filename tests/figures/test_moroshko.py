@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 from scipy.optimize import linprog, minimize
-
-import tacit.store
-from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
-from tacit.figures import draw, figures, make
 from tacit.figures.accuracy import POINTS
 from tacit.figures.excess import norm, relative_excess
 from tacit.figures.landmarks import l1_ends
 from tacit.figures.moroshko_f5 import line, needed_margin
 from tacit.figures.trajectories import follow
+
+import tacit.store
+from figure_checks import assert_axes_named, assert_captioned, assert_data_speak
+from tacit.figures import draw, figures, make
 from tacit.plotting.sphere import PIXELS, directions, draw_sphere, viewer
 from tacit.plotting.style import sheet, styled
 from tacit.problems import three_points

@@ -5,11 +5,12 @@ import math
 
 import numpy as np
 import pytest
-from tacit.figures.woodworth_f5 import crossing
 
 import tacit
-from tacit.figures import phases, woodworth_f5
+from tacit.figures import phases
+from tacit.measures.crossing import crossing
 from tacit.papers.reading import read_study
+from tacit.papers.woodworth2020 import figure_5
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
 from tacit.studies.run import run_study
@@ -63,10 +64,10 @@ def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
 
     least, seen = nuclear(problem.truth), nuclear(np.where(problem.observed, problem.truth, 0))
     excess = (nuclear(found) - least) / (seen - least)
-    one = woodworth_f5.cell(0.4, 12, 2, **given)
+    one = figure_5.cell(0.4, 12, 2, **given)
     assert one["excess"] == pytest.approx(excess, rel=1e-4)
     assert one["scale"] == pytest.approx(0.4**2 * 12)
-    assert abs(woodworth_f5.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
+    assert abs(figure_5.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
 
 
 # --- scale x accuracy ------------------------------------------------------------------------
@@ -229,7 +230,7 @@ def whole(tmp_path):
 def test_scale_and_width_leave_the_rich_regime_together(whole):
     dataset = whole("phase-scale-width")
     excess = dataset.excess.median("seed").transpose("k", "alpha").values
-    alphas = np.array([crossing(dataset.alpha.values, row, 0.5) for row in excess])
+    alphas = np.exp([crossing(np.log(dataset.alpha.values), row, 0.5) for row in excess])
     k = dataset.k.values
     # theory -1/2; at finite width the excess sets in earlier, the more so the narrower
     assert -0.5 < slope(k, alphas) < -0.38
@@ -242,7 +243,9 @@ def test_accuracy_must_grow_with_the_square_of_a_large_scale(whole):
     dataset = whole("phase-scale-accuracy")
     alpha, accuracy = dataset.alpha.values, dataset.accuracy.values
     measured, foreseen = (
-        np.array([crossing(accuracy, 1 - dataset[name].sel(alpha=a).values, 0.5) for a in alpha])
+        np.exp(
+            [crossing(np.log(accuracy), 1 - dataset[name].sel(alpha=a).values, 0.5) for a in alpha]
+        )
         for name in ("excess", "foreseen")
     )
     large = alpha > 3

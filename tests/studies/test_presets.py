@@ -7,8 +7,7 @@ import pytest
 
 import tacit.figures  # noqa: F401  registers the figures
 from preset_cells import tiny, values
-from tacit.claims.woodworth import network_runs, wide_net_runs
-from tacit.figures import recovery, woodworth_f6c
+from tacit.figures import recovery
 from tacit.figures.registry import figures, make
 from tacit.studies.adaptive.threshold import with_axis
 from tacit.studies.cells import cells_of
@@ -19,11 +18,8 @@ from tacit.studies.study import Study
 
 OURS = [name for name in presets() if name.startswith(("W-", "M-"))]
 IDS = [id for id in figures() if id.startswith(("W-", "M-"))]
-# beside W-F3 stand W-F3a and W-F3c, beside W-F6d W-F6d-kernel
+# beside W-F3 stand W-F3a and W-F3c
 OWNER = {name: max((id for id in IDS if name.startswith(id)), key=len) for name in OURS}
-# W-F6c, W-F6d and W-F8: the file itself has digits, and this form the figure's own quick preset
-IMAGES = {name: form for form in ("mnist", "cifar10") for name in OWNER
-          if form in preset_forms()[name][1]}  # fmt: skip
 
 
 def spaced(key, count, power=True):
@@ -49,18 +45,8 @@ AXES = {
     "W-F3a": {"z": symmetric, "depth": lambda p: p["depths"]},
     "W-F3b": {"alpha": spaced("log10_alphas", "points"), "depth": lambda p: p["depths"]},
     "W-F3c": {"sample_size": lambda p: p["sample_sizes"], "depth": lambda p: p["depths"]},
-    "W-F5": {"alpha": spaced("log10_alphas", "alphas"),
-             "k": lambda p: np.unique(np.rint(np.logspace(*p["log10_widths"], p["widths"])))},
-    "W-F6ab": {"depth": lambda p: p["depths"], "scale": spaced("log10_scales", "scales")},
-    "W-F6c": {"alpha": lambda p: p["alphas"], "step": lambda p: p["steps"]},
-    "W-F6c-kernel": {"alpha": lambda p: p["alphas"]},
-    "W-F6c-output": {},
-    "W-F6d": {"alpha": lambda p: p["alphas"]},
-    "W-F6d-kernel": {},
-    "W-F6d-output": {},
     "W-F7": {"alpha": lambda p: p["alphas"], "scaling": lambda p: p["scalings"]},
     "W-F7d": {"scaling": lambda p: p["scalings"]},
-    "W-F8": {"alpha": lambda p: p["alphas"]},
     "M-F1": {"mu": lambda p: p["mu"]},
     "M-F3": {"alpha": union, "curve_set": lambda p: list(p["alphas"])},
     "M-F4": {"alpha": union, "curve_set": lambda p: list(p["alphas"])},
@@ -76,11 +62,6 @@ RENAMED = {
     "W-F1c": {"drawn": lambda p: max(p["sample_sizes"])},
     "W-F3": {"drawn": lambda p: max(p["sample_sizes"])},
     "W-F3c": {"drawn": lambda p: max(p["sample_sizes"])},
-    "W-F6c-kernel": {"step": lambda p: p["kernel_step"]},
-    "W-F6c-output": {"step": lambda p: p["output_step"], "epochs": lambda p: p["output_epochs"]},
-    "W-F6d-kernel": {"step": lambda p: p["kernel_step"], "alpha": lambda p: p["kernel_alpha"],
-                     "whole": lambda p: False},
-    "W-F6d-output": {"step": lambda p: p["output_step"]},
     "W-F7d": {"alpha": lambda p: p["plateau_alpha"]},
 }  # fmt: skip
 
@@ -119,7 +100,6 @@ def test_a_preset_with_a_wrong_word_is_refused(tmp_path):
 
 def test_every_figure_of_w_and_m_has_a_study():
     assert set(IDS) <= set(presets())
-    assert len(IDS) == 20
     assert {"W-F1c", "W-F3c"} <= set(presets())
     for name in ("W-F1c", "W-F3c"):
         assert read_study(name).threshold["below"] == figures()["W-F1"].presets["quick"]["level"]
@@ -150,7 +130,7 @@ def disagreements(name, form, parameters):
 @pytest.mark.parametrize("name", sorted(OWNER))
 def test_the_parameters_are_those_of_the_figure(name):
     known = figures()[OWNER[name]].presets
-    assert disagreements(name, IMAGES.get(name, "quick"), known["quick"]) == []
+    assert disagreements(name, "quick", known["quick"]) == []
     assert disagreements(name, "paper", known["paper"]) == []
 
 
@@ -284,38 +264,7 @@ def test_curves_along_the_accuracy_are_those_of_the_figures():
     assert found["departure"] != pytest.approx(values(study, 0)["departure"], rel=0.1)
 
 
-def test_other_images_than_digits_belong_to_other_forms():
-    for name, form in IMAGES.items():
-        assert read_study(name).arguments["images"] == "digits"
-        assert read_study(name, form).arguments["images"] == form
-        assert read_study(name, "paper").arguments["images"] == form
-    kernel = read_study("W-F6c-kernel", "mnist").arguments
-    courses = woodworth_f6c.courses(figures()["W-F6c"].presets["quick"])
-    for course in courses[14:21]:
-        own = woodworth_f6c.course("kernel", course.alpha, kernel["step"], kernel["epochs"])
-        assert own == course
-    assert courses[21] == woodworth_f6c.course("output", 1.0, 0.5, 300) != courses[20]
-
-
 # -- slower ---------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_no_seed_of_the_circle_is_one_that_the_figure_leaves_out():
-    study = read_study("W-F6ab", "paper")
-    depths = tuple(axis(study, "depth"))
-    assert network_runs.fitting(3, depths, 1e-9) == read_study("W-F6ab").seed_values[:3]
-
-
-@pytest.mark.slow
-def test_a_run_on_digits_is_that_of_the_claims():
-    small = {"train": 60, "width": 16, "batch": 30, "epochs": 3}
-    found = values(tiny("W-F6c", arguments=small, grid={"alpha": [2.0], "step": [0.1]}))
-    scene = wide_net_runs.Scene("digits", 60, 16, 30)
-    run, other = (wide_net_runs.trained(scene, wide_net_runs.Course(alpha, 0.1, epochs=3), 0)
-                  for alpha in (2.0, 3.0))  # fmt: skip
-    assert (found["error"], found["turned"]) == (run.error, run.turned)
-    assert found["turned"] != other.turned
 
 
 @pytest.mark.slow

@@ -8,11 +8,7 @@ from tacit.figures import (
     notsawo_mirage,
     notsawo_scaling,
     notsawo_selection,
-    woodworth_f6,
-    woodworth_f6c,
-    woodworth_f6d,
     woodworth_f7,
-    woodworth_f8,
 )
 from tacit.figures.registry import Entry, draw, figure, figures, make, write
 
@@ -29,10 +25,6 @@ __all__ = [
     "notsawo_mirage",
     "notsawo_scaling",
     "notsawo_selection",
-    "woodworth_f6",
-    "woodworth_f6c",
-    "woodworth_f6d",
     "woodworth_f7",
-    "woodworth_f8",
     "write",
 ]

@@ -52,7 +52,7 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
 
 def inputs() -> dict[str, str]:
     """File -> digest of its content, of every file that cells of this process have read."""
-    found = {file: content(file) for file in sorted(_opened) if _counts(Path(file))}
+    found = {file: content(file) for file in sorted(_opened) if _counts(file)}
     return {file: digest for file, digest in found.items() if digest}
 
 
@@ -65,8 +65,9 @@ def changed(kept: Mapping[str, str]) -> str | None:
     return None
 
 
-def _counts(file: Path) -> bool:
-    places = (*library_places(), *SYSTEM, Path(__file__).parents[1])
+@functools.cache
+def _counts(name: str) -> bool:
+    places, file = (*library_places(), *SYSTEM, Path(__file__).parents[1]), Path(name)
     return file.suffix not in CODE and not any(file.is_relative_to(place) for place in places)
 
 

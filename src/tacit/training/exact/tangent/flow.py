@@ -36,7 +36,7 @@ class TangentFlow(Flow):
     eigenvalues of K limit no step; what limits them is how fast K turns. `rtol` is the error of
     one step, relative to the parameters or to what it does to an output, whichever is more. Where
     ReLU units slide along their kinks the steps grow in number as 1/rtol; errors of outputs were
-    at most 0.6 rtol on the nets of W-F6, mostly far below.
+    at most 0.6 rtol on the nets of W's Figure 6, mostly far below.
 
     Without a goal the flow stops at 1e-9 of the loss of the zero predictor. Every record ends a
     step; record=At(times=[]) is the fastest run. Nets whose functions are equal share what is

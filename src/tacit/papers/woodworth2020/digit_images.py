@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+import functools
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from tacit.problems.images.load import load_images
 
 WHO = "digits"
 LEAST = 10  # images on either side of a split
-MOST = 1000  # of the 1797 digits to train on in the place of larger sets
+MOST = 1000  # of the 1797 digits to train on in the place of a larger set
 
 
 def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
@@ -27,7 +26,7 @@ def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
     """
     seed = integer(WHO, "seed", seed, least=0)
     enlarged = integer(WHO, "enlarged", enlarged, least=1)
-    known = load_images("digits")
+    known = _read()
     pixels = np.concatenate([known.train_images, known.test_images])
     labels = np.concatenate([known.train_labels, known.test_labels])
     order = np.random.default_rng([seed, len(labels)]).permutation(len(labels))
@@ -45,27 +44,26 @@ def digits(seed: int, *, train: int = 500, enlarged: int = 1) -> Images:
     )
 
 
+@functools.cache
+def _read() -> Images:
+    return load_images("digits")
+
+
 def there(name: str) -> bool:
     """Whether the images of this name can be read on this machine."""
     images = find(WHO, name)
     return images.package is None or file_of(images).exists()
 
 
-def with_images(parameters: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
-    """`parameters` with images that are there, and a sentence if they are not those asked for.
+def present(images: str, otherwise: str) -> tuple[str, str]:
+    """The images to take, and a sentence if they are not the first ones.
 
-    Digits stand in where the parameters say so by `otherwise`; then all their classes are used,
-    and at most `MOST` of them for training.
+    The others stand in where the first are not on this machine; an empty name allows none.
     """
-    name, instead = parameters["images"], parameters["otherwise"]
-    if instead is None or there(name):
-        return dict(parameters), ""
-    changed: dict[str, Any] = {**parameters, "images": instead}
-    changed["train"] = min(parameters["train"], MOST)
-    if "classes" in parameters:
-        changed["classes"] = []
-    told = f"{name} is not on this machine: the small digits of scikit-learn stand in for it, "
-    return changed, f"{told}{changed['train']} of them to train on (see `tacit data {name}`)."
+    if not otherwise or there(images):
+        return images, ""
+    told = f"{images} is not on this machine: the small digits of scikit-learn stand in for it"
+    return otherwise, f"{told} (see `tacit data {images}`)."
 
 
 def larger(pixels: NDArray[np.float32], times: int) -> NDArray[np.float32]:

@@ -1,11 +1,10 @@
-"""ReLU nets on the circle as W-F6 trains them: one run, and what its two panels measure."""
+"""ReLU nets on ten points of the circle: one run, and what the panels of Figure 6 measure."""
 
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,22 +23,9 @@ from tacit.training.record import At
 from tacit.training.stop import Loss
 from tacit.training.train import train
 
-DEPTHS, WIDTH = (2, 3, 5), 30
+WIDTH = 30
 RTOL, LOSS = 1e-2, 1e-9
-
-
-class Trained(NamedTuple):
-    """One trained net: mean squares over the circle, in units of that of the teacher.
-
-    `kernel_error` is the test error of the kernel predictor of the start, `apart` the root mean
-    square of the trained net minus that predictor.
-    """
-
-    test_error: float
-    grad_distance: float
-    kernel_error: float
-    apart: float
-    steps: int
+STEP = 0.01  # of W's descent
 
 
 @functools.lru_cache(maxsize=64)
@@ -54,33 +40,35 @@ def net(depth: int, unbiased: bool) -> FunctionModel:
 
 
 def start(depth: int, scale: float, seed: int, unbiased: bool = True) -> FunctionModel:
-    """The net of W-F6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`."""
+    """The net of Figure 6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`."""
     return relu_net(depth, WIDTH, alpha=scale ** (1 / depth), seed=seed, unbiased=unbiased)
 
 
 @functools.lru_cache(maxsize=256)
+def features(depth: int, seed: int) -> Array:
+    """The tangent features of a start with alpha = 1 at the training points."""
+    return net(depth, True).jacobian(start(depth, 1.0, seed).start(2), data(seed).training.X)
+
+
 def floor(depth: int, seed: int) -> float:
     """The loss at which the kernel regime rests: what of the labels no tangent feature reaches.
 
     Alpha only multiplies the features. Between two kinks the net is linear in its two inputs, so
     the features of three points there are dependent, and their labels need not be.
     """
-    task = data(seed).training
-    J = net(depth, True).jacobian(start(depth, 1.0, seed).start(2), task.X)
+    J = features(depth, seed)
     directions, sizes, _ = np.linalg.svd(J, full_matrices=False)
     beyond = directions[:, sizes <= np.finfo(float).eps * max(J.shape) * sizes[0]]
-    return float(np.sum((beyond.T @ task.y) ** 2))
+    return float(np.sum((beyond.T @ data(seed).training.y) ** 2))
 
 
-def fits(seed: int, depths: tuple[int, ...], loss: float = LOSS) -> bool:
-    """Whether the kernel of the start can fit the labels of this draw to `loss` at every depth."""
-    return all(floor(depth, seed) <= loss for depth in depths)
+def critical(depth: int, seed: int) -> float:
+    """alpha^D above which descent with W's step is unstable at the start.
 
-
-def fitting(count: int, depths: tuple[int, ...], loss: float = LOSS) -> tuple[int, ...]:
-    """The first `count` draws whose labels the kernel of their start can fit."""
-    able = (seed for seed in itertools.count() if fits(seed, depths, loss))
-    return tuple(itertools.islice(able, count))
+    Descent on the sum of squares needs step < 1 / lambda, and K grows as alpha^(2 (D - 1)).
+    """
+    free = 1 / (STEP * float(np.linalg.norm(features(depth, seed), 2)) ** 2)
+    return float(free ** (depth / (2 * (depth - 1))))
 
 
 @functools.cache
@@ -141,7 +129,7 @@ def ended(
 
 
 def turned(depth: int, scale: float, seed: int, end: Array, unbiased: bool = True) -> float:
-    """The grad distance of W-F6b: between the features of the start and those of the end."""
+    """The grad distance of Figure 6 (b): between the features of the start and those of the end."""
     begin, X = start(depth, scale, seed, unbiased).start(2), data(seed).training.X
     return gradient_distance(*(net(depth, unbiased).jacobian(w, X) for w in (begin, end)))
 
@@ -153,16 +141,22 @@ def trained(
     unbiased: bool = True,
     rtol: float = RTOL,
     loss: float = LOSS,
-) -> Trained:
-    """What the panels show of one start, trained to a loss of 1e-9 as W does."""
+) -> dict[str, float]:
+    """What the panels show of one start; mean squares are in units of that of the teacher.
+
+    `kernel_error` is the test error of the kernel predictor of the start, `apart` the root mean
+    square of the trained net minus that predictor.
+    """
     problem = data(seed)
     end = ended(depth, scale, seed, problem.training, unbiased, rtol, loss)
     still = np.zeros_like(end.parameters)
     outputs, _ = on_circle(net(depth, unbiased), end.parameters, still, problem.test.X)
     # K is only multiplied by a number as alpha grows: an output of zero leaves no trace of it
     kernel = kernel_outputs(depth, 1.0 if unbiased else scale, seed, unbiased)
-    apart = float(np.sqrt(np.mean((outputs - kernel) ** 2)))
-    distance = turned(depth, scale, seed, end.parameters, unbiased)
-    errors = problem.test_error(outputs), problem.test_error(kernel)
-    steps = int(end.dataset.integrator_steps[-1])
-    return Trained(errors[0], distance, errors[1], apart, steps)
+    return {
+        "test_error": problem.test_error(outputs),
+        "grad_distance": turned(depth, scale, seed, end.parameters, unbiased),
+        "kernel_error": problem.test_error(kernel),
+        "apart": float(np.sqrt(np.mean((outputs - kernel) ** 2))),
+        "steps": float(end.dataset.integrator_steps[-1]),
+    }

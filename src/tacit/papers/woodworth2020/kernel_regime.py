@@ -1,4 +1,4 @@
-"""What W-F6c and W-F6d call the kernel regime, in one number.
+"""What Figure 6 (c) and (d) call the kernel regime, in one number.
 
 W shows the grad distance, 1 - cosine between the tangent features at the start and at the end, and
 names no border. Kernel machines lie well below the one taken here and every net as printed above.
