@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.claims.notsawo import depth, low_rank, low_rank_memory, nuclear_runs, selection
+from tacit.claims.notsawo import depth, low_rank, nuclear_runs, selection
 from tacit.problems.matrices import Completion
 from tacit.regularizers.norms import L1
 from tacit.regularizers.spectral import Nuclear
@@ -64,12 +64,6 @@ def test_the_penalized_point_satisfies_its_conditions():
     pull = problem.adjoint(problem.y - problem.apply(matrix)) / beta
     assert np.linalg.norm(pull, 2) <= 1 + 1e-5
     assert np.sum(pull * matrix) == pytest.approx(np.linalg.norm(matrix, "nuc"), rel=1e-5)
-
-
-def test_a_wrong_time_to_memorize_is_refuted(monkeypatch):
-    monkeypatch.setattr(low_rank_memory, "memorization_steps", lambda *a: 70)
-    monkeypatch.setattr(low_rank_memory, "printed", nuclear_runs.small)
-    assert refuted("N-T34")
 
 
 @pytest.fixture

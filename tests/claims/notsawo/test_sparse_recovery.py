@@ -7,7 +7,6 @@ import pytest
 
 import tacit
 from tacit.claims.notsawo import (
-    least_squares,
     rescaling,
     runs,
     sparsity,
@@ -53,11 +52,6 @@ def test_the_mirage_and_the_grok_are_told_apart_with_the_same_settings():
     assert slow.t1 < slow.begins
     steps, points = understanding.sparse_course(problem)
     assert understanding.judged(problem, steps, points).kind == "grok"
-
-
-def test_a_wrong_time_to_memorize_is_refuted(monkeypatch):
-    monkeypatch.setattr(least_squares, "memorization_steps", lambda *a: 20)
-    assert refuted("N-T31")
 
 
 def test_a_slow_phase_that_is_a_tenth_too_long_is_refuted(monkeypatch):

@@ -8,6 +8,8 @@ from tacit.papers.registry import library
 EXPECTED = {
     "N-T21": "holds as corrected",
     "N-PL": "holds as corrected",
+    "N-T31": "holds",
+    "N-T34": "holds",
 }
 
 

@@ -3,4 +3,6 @@
 STATEMENTS: dict[str, str] = {
     "N-T21": "theorem_2_1",
     "N-PL": "contraction",
+    "N-T31": "theorem_3_1",
+    "N-T34": "theorem_3_4",
 }
