@@ -9,7 +9,10 @@ EXPECTED = {
     "N-T21": "holds as corrected",
     "N-PL": "holds as corrected",
     "N-T31": "holds",
+    "N-T33": "holds as corrected",
     "N-T34": "holds",
+    "N-T35": "holds as corrected",
+    "N-norm": "holds as corrected",
 }
 
 

@@ -70,8 +70,8 @@ class Recovery(abc.ABC):
         """The path after memorization, in tau = step beta steps; to its end or to this error."""
 
     @abc.abstractmethod
-    def least(self) -> Array:
-        """The interpolator of least norm."""
+    def interpolated(self) -> Array:
+        """The interpolator of least norm, solved for."""
 
     @abc.abstractmethod
     def sizes(self, points: Array) -> Array:
@@ -95,6 +95,16 @@ class Recovery(abc.ABC):
     def bound(self) -> float:
         """The step from which descent without a penalty no longer converges."""
         return 2 / float(np.linalg.norm(self.X, 2)) ** 2
+
+    @functools.cached_property
+    def path(self) -> SlowFlow:
+        """The slow phase from the least squares point of zero to its end."""
+        return self.slow()
+
+    @functools.cached_property
+    def least(self) -> Array:
+        """The interpolator of least norm."""
+        return self.interpolated()
 
     def memorized(self, start: float = 0.0) -> Array:
         """The least squares point nearest to `start` per entry."""
@@ -137,7 +147,7 @@ class Recovery(abc.ABC):
         """
         method = Proximal(0.495 * self.bound, accelerated=True)
         penalty, stop = beta * self.penalty, Steps(steps)
-        model = self.model(self.least())
+        model = self.model(self.least)
         path = train(model, self.problem, method, penalty=penalty, stop=stop, record=At([]))
         return np.asarray(path.predictor).ravel()
 
@@ -162,7 +172,7 @@ class SparseRecovery(Recovery):
     def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
         return slow_flow(self.X, self.memorized(start))
 
-    def least(self) -> Array:
+    def interpolated(self) -> Array:
         return interpolate(self.X, self.y, L1()).beta
 
     def sizes(self, points: Array) -> Array:
@@ -197,7 +207,7 @@ class LowRankRecovery(Recovery):
         goal = self.problem.truth if error else None
         return nuclear_slow_flow(self.X, begin.reshape(self.problem.shape), pace, goal, error)
 
-    def least(self) -> Array:
+    def interpolated(self) -> Array:
         measurements = self.X.reshape(-1, *self.problem.shape)
         return interpolate(measurements, self.y, Nuclear()).matrix.ravel()
 
@@ -209,6 +219,7 @@ class LowRankRecovery(Recovery):
         return float(np.linalg.norm(point.reshape(self.problem.shape), 2))
 
 
+@functools.lru_cache(maxsize=8)  # neighbouring cells share their problem
 def recovery(
     kind: str,
     *,
