@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.models.linear import LinearPredictor
-from tacit.precision import double_precision
 from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
 from tacit.regularizers.norms import L1
@@ -74,50 +71,3 @@ def crossing(steps: Array, values: Array, level: float) -> float:
     logs = np.log(values[k - 1 : k + 1])
     share = (logs[0] - math.log(level)) / (logs[0] - logs[1])
     return float(steps[k - 1] + share * (steps[k] - steps[k - 1]))
-
-
-@dataclasses.dataclass(frozen=True)
-class Objective:
-    """g + beta h on few parameters: JAX functions for g and H in dh, and the start."""
-
-    name: str
-    g: Callable[[Any], Any]
-    h: Callable[[Any], Any]
-    H: Callable[[Any], Any]
-    start: tuple[float, ...]
-
-
-@functools.lru_cache(maxsize=16)
-def _march(objective: Objective) -> Any:
-    """Compiled once: `count` steps x <- x - step (G + beta H)."""
-    import jax
-
-    slope = jax.grad(objective.g)
-
-    def march(x: Any, count: Any, step: Any, beta: Any) -> Any:
-        def body(_: Any, x: Any) -> Any:
-            return x - step * (slope(x) + beta * objective.H(x))
-
-        return jax.lax.fori_loop(0, count, body, x)
-
-    return jax.jit(march)
-
-
-def descend(objective: Objective, step: float, beta: float, at: Sequence[int]) -> Array:
-    """x after so many steps of subgradient descent, one row per entry of `at`."""
-    march, counts = _march(objective), np.diff(at, prepend=0)
-    with double_precision():
-        x, rows = np.array(objective.start), []
-        for count in counts.tolist():
-            x = march(x, count, step, beta)
-            rows.append(np.asarray(x))
-    return np.array(rows)
-
-
-def values(objective: Objective, points: Array) -> tuple[Array, Array]:
-    """g and h at the rows of `points`."""
-    import jax
-
-    with double_precision():
-        g, h = (jax.vmap(part)(points) for part in (objective.g, objective.h))
-    return np.asarray(g), np.asarray(h)

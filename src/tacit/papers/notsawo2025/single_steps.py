@@ -1,4 +1,4 @@
-"""Losses with known constants, and the lines of N's PL proof as functions of one step."""
+"""Losses with known constants, and the lines of the PL proof as functions of one step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from tacit.arguments import Array
 class Loss:
     """g >= 0 with least value 0, mu-PL and L-smooth; rows of x are points."""
 
-    name: str
     value: Callable[[Array], Array]
     slope: Callable[[Array], Array]
     mu: float
@@ -26,14 +25,12 @@ class Loss:
 def quadratic(sizes: tuple[float, ...]) -> Loss:
     """(1/2) sum_i sizes_i x_i^2; zeros in sizes are directions that g does not see."""
     s = np.array(sizes)
-    name = f"quadratic with curvatures {', '.join(f'{v:g}' for v in s)}"
-    return Loss(name, lambda x: 0.5 * (x**2 @ s), lambda x: s * x, s[s > 0].min(), s.max(), len(s))
+    return Loss(lambda x: 0.5 * (x**2 @ s), lambda x: s * x, s[s > 0].min(), s.max(), len(s))
 
 
 def wavy() -> Loss:
     """x^2 + 3 sin(x)^2, not convex but PL (Karimi, Nutini and Schmidt 2016)."""
     return Loss(
-        "x^2 + 3 sin(x)^2",
         lambda x: (x**2 + 3 * np.sin(x) ** 2)[:, 0],
         lambda x: 2 * x + 3 * np.sin(2 * x),
         1 / 32,
@@ -42,12 +39,12 @@ def wavy() -> Loss:
     )
 
 
-LOSSES = (
-    quadratic((1.0,)),
-    quadratic((3.0, 1.0, 0.0)),
-    quadratic((10.0, 2.0, 0.5, 0.0, 0.0)),
-    wavy(),
-)
+LOSSES = {
+    "x^2/2": quadratic((1.0,)),
+    "quadratic with curvatures 3, 1, 0": quadratic((3.0, 1.0, 0.0)),
+    "quadratic with curvatures 10, 2, 0.5, 0, 0": quadratic((10.0, 2.0, 0.5, 0.0, 0.0)),
+    "x^2 + 3 sin(x)^2": wavy(),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,8 +117,9 @@ def opposed_delta(loss: Loss, step: Array, gamma: Array) -> Array:
     return loss.mu * step * (1 - gamma) * (2 - step * loss.L * (1 - gamma))
 
 
-def excess(one: Trials, shrink: Array) -> float:
-    """The largest (g after - (1 - shrink) g) / g: at most 0 if g shrinks as claimed."""
+def excess(one: Trials, law: Callable[[Loss, Array, Array], Array]) -> float:
+    """The largest (g after - (1 - shrink) g) / g: at most 0 if g shrinks as the law claims."""
+    shrink = law(one.loss, one.step, one.beta)
     return float(((one.after - (1 - shrink) * one.g) / one.g).max())
 
 
