@@ -18,7 +18,13 @@ from tacit.problems.images import load_images
 from tacit.records import Kind
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.method import Descent
-from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent
+from tacit.training.descent.methods import (
+    SGD,
+    Adam,
+    GradientDescent,
+    NormalizedDescent,
+    Proximal,
+)
 from tacit.training.images import loss as image_loss
 from tacit.training.images.loss import Features, ImageLoss, block_starts, outputs
 from tacit.training.images.task import ImageTask
@@ -287,6 +293,17 @@ def test_weights_at_black_pixels_stay_and_count_in_tests(dark, digits):
     shared = train(net, dark, GradientDescent(0.1, scaled=1.0), stop=Steps(2))
     square = sum(np.sum(np.float64(w) ** 2) for w in net.start(dark).values())
     assert float(shared.dataset.t[1]) == pytest.approx(min(0.1, 1 / square))
+
+
+def test_accelerated_proximal_steps_keep_the_precision_of_the_net(digits):
+    rules = {"penalty": 1e-3 * tacit.L1(), "stop": Steps(30)}
+    single = train(NET, digits, Proximal(0.1, accelerated=True), **rules)
+    for part in single.parameters.values():
+        assert part.dtype == np.float32
+    exact = train(double(NET), digits, Proximal(0.1, accelerated=True), **rules)
+    plain = train(double(NET), digits, Proximal(0.1), **rules)  # the control
+    assert single.log_loss == pytest.approx(exact.log_loss, rel=1e-4)
+    assert plain.log_loss != pytest.approx(exact.log_loss, rel=1e-2)
 
 
 # ---------------------------------------------------------------- pieces
@@ -599,8 +616,6 @@ def test_a_quadratic_penalty_is_weight_decay_also_at_black_pixels(dark):
 
 
 def test_a_proximal_step_on_a_net_sets_weights_to_zero(dark):
-    from tacit.training.descent.methods import Proximal
-
     net, rate, weight = double(NET), 0.05, 2.0
     path = train(net, dark, Proximal(rate), penalty=weight * tacit.L1(), stop=Steps(1))
     hand = ByHand(net.start(dark))

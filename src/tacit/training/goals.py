@@ -65,10 +65,8 @@ class Goals:
 
     def met(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome | None:
         """The outcome if a goal is met, or the time of a method of variable steps is over."""
-        found = self._passed(moment, numbers)
-        for rule in self.others:
-            if (words := rule.met(numbers)) is not None:
-                found = f"came to {words}"
+        reached = [words for rule in self.others if (words := rule.met(numbers)) is not None]
+        found = f"came to {reached[-1]}" if reached else self._passed(moment, numbers)
         if found is None:
             return None
         if self.goals and found.startswith("took"):

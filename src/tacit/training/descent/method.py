@@ -32,7 +32,7 @@ class Objective(abc.ABC):
         """Its logarithm, also where the loss itself is below float64."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Objective) and other.key == self.key
+        return type(other) is type(self) and other.key == self.key
 
     def __hash__(self) -> int:
         return hash(self.key)

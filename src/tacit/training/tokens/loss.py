@@ -21,21 +21,15 @@ BLOCK = 36  # rows that are gathered and summed in one compiled pass
 
 
 class Pairs(NamedTuple):
-    """Training pairs and their answers as one-hot rows, one row each: what batches draw from."""
+    """Training pairs and their answers as one-hot rows, one row each: what batches draw from.
 
-    pairs: Any
-    answers: Any
-
-
-class Distinct(NamedTuple):
-    """Pairs that the net can tell apart, with their shares of all training pairs.
-
-    `places` and `partners` are the incidence of the pairs, for the MLP with one embedding.
+    Those that the net can tell apart have `weights`, their shares of all training pairs, and for
+    the MLP with one embedding `places` and `partners`, their incidence.
     """
 
     pairs: Any
     answers: Any
-    weights: Any
+    weights: Any = None
     places: Any = None
     partners: Any = None
 
@@ -47,19 +41,19 @@ def all_pairs(problem: TokenPairs, dtype: Any) -> Pairs:
     return Pairs(pairs, np.eye(problem.classes, dtype=dtype)[labels])
 
 
-def distinct_pairs(net: TokenNet, problem: TokenPairs, dtype: Any) -> Distinct:
+def distinct_pairs(net: TokenNet, problem: TokenPairs, dtype: Any) -> Pairs:
     """The training pairs that the net can tell apart."""
     pairs, labels, shares = distinct(net, problem)
     tables: tuple[Any, ...] = ()
     if isinstance(net, TokenMLP) and net.symmetric:
         tables = tuple(table.astype(np.int32) for table in incidence(pairs, problem.tokens))
     answers = np.eye(problem.classes, dtype=dtype)[labels]
-    return Distinct(pairs.astype(np.int32), answers, shares.astype(dtype), *tables)
+    return Pairs(pairs.astype(np.int32), answers, shares.astype(dtype), *tables)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TokenLoss(Objective):
-    """The mean cross-entropy of a net over `Pairs` or `Distinct`; one per net in compiled code."""
+    """The mean cross-entropy of a net; one per net in compiled code."""
 
     net: TokenNet
 
@@ -72,26 +66,26 @@ class TokenLoss(Objective):
             return id(self.net)
         return self.net
 
-    def value(self, data: Pairs | Distinct, parameters: Any, share: Any = None) -> Any:
-        if isinstance(data, Distinct) and isinstance(self.net, TokenMLP):
+    def value(self, data: Pairs, parameters: Any, share: Any = None) -> Any:
+        if data.weights is not None and isinstance(self.net, TokenMLP):
             layers = parameters._replace(embedding=None, partner=None)
             return _judged(self.net)(layers, self._joined(data, parameters), data)
         losses = _cross_entropies(self.net.logits(parameters, data.pairs), data.answers)
-        if isinstance(data, Distinct):
+        if data.weights is not None:
             return data.weights @ losses
         if share is None:
             return jnp.mean(losses)
         weights = share.astype(losses.dtype)
         return (weights / jnp.sum(weights)) @ losses
 
-    def log_value(self, data: Pairs | Distinct, parameters: Any) -> Any:
+    def log_value(self, data: Pairs, parameters: Any) -> Any:
         logits, labels = self.net.logits(parameters, data.pairs), jnp.argmax(data.answers, axis=1)
         logs = log_cross_entropy(logits, labels)
-        if isinstance(data, Distinct):
+        if data.weights is not None:
             return jax.nn.logsumexp(logs, b=data.weights)
         return jax.nn.logsumexp(logs) - np.log(len(labels))
 
-    def _joined(self, data: Distinct, tensors: Tensors) -> Any:
+    def _joined(self, data: Pairs, tensors: Tensors) -> Any:
         """The joint codes of the pairs; for one embedding its backward pass only gathers."""
         assert isinstance(self.net, TokenMLP)
         if data.places is None:
@@ -100,7 +94,7 @@ class TokenLoss(Objective):
 
 
 @functools.lru_cache(maxsize=8)
-def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Distinct], Any]:
+def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Pairs], Any]:
     """The loss as a function of the layers and the joint codes, with its gradient by hand.
 
     What autodiff would give, in fewer passes over the logits: sums over rows and columns are
@@ -109,10 +103,10 @@ def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Distinct], Any]:
     """
 
     @jax.custom_vjp
-    def judged(layers: Tensors, codes: Any, data: Distinct) -> Any:
+    def judged(layers: Tensors, codes: Any, data: Pairs) -> Any:
         return data.weights @ _cross_entropies(net.readout(layers, codes), data.answers)
 
-    def forward(layers: Tensors, codes: Any, data: Distinct) -> tuple[Any, Any]:
+    def forward(layers: Tensors, codes: Any, data: Pairs) -> tuple[Any, Any]:
         return judged(layers, codes, data), (layers, codes, data)
 
     def backward(kept: Any, slope: Any) -> tuple[Tensors, Any, None]:

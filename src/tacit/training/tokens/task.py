@@ -16,7 +16,7 @@ from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import Integers, Mask, TokenPairs
 from tacit.training.task import Measures, Moment, Task, described, traced
-from tacit.training.tokens.loss import Distinct, TokenLoss, all_pairs, distinct_pairs
+from tacit.training.tokens.loss import Pairs, TokenLoss, all_pairs, distinct_pairs
 
 PROBES = 32  # pairs whose tangent kernel is followed
 NORMS = {
@@ -47,7 +47,7 @@ class TokenTask(Task):
         self.data = all_pairs(problem, self.dtype)
         _logits_fit(who, self)
 
-    def full_data(self) -> Distinct:
+    def full_data(self) -> Pairs:
         return distinct_pairs(self.model, self.problem, self.dtype)
 
     def describe(self) -> dict[str, Any]:
