@@ -6,7 +6,7 @@ Whether a wrong theory would be caught is tested paper by paper, in the folders 
 import pytest
 
 import tacit
-from expected_statuses import EXPECTED
+from expected_statuses import EXPECTED, SLOW
 from tacit.papers.experiment import Experiment
 from tacit.papers.registry import library
 

@@ -1,7 +1,5 @@
 """Source N, sparse recovery and the general theorem: that a wrong theory would be caught."""
 
-import numpy as np
-
 import tacit
 from tacit.claims.notsawo import (
     runs,
