@@ -10,10 +10,6 @@ from expected_statuses import EXPECTED, SLOW
 from tacit.papers.experiment import Experiment
 from tacit.papers.registry import library
 
-SLOW: set[str] = (
-    set()
-)  # too long even at the size "tiny"; the tests of their papers test the checks
-
 
 def marks(id):
     claim = library()[id]
