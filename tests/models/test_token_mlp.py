@@ -111,7 +111,7 @@ def gradient(net, problem, tensors, steps=(0,), batch=None, seed=0):
             data, share = task.full_data(), None
             if batch is not None:
                 rows, share, _ = batches.draw(taken, batches.start(seed, taken))
-                data = type(task.data)(*(jnp.asarray(part)[rows] for part in task.data))
+                data = jax.tree.map(lambda part, rows=rows: jnp.asarray(part)[rows], task.data)
             found.append(both(data, start, share))
     return [
         (float(value), Tensors(*(None if x is None else np.asarray(x) for x in slope)))
