@@ -32,14 +32,14 @@ def dataset(
 ) -> Any:
     """The labelled dataset of moments of any model, without attributes."""
     recorded = _measured(task, moments) | (extra or {})
-    final = moments[-1].parameters
+    final = moments[-1].state
     if isinstance(task.model, Separable):
         recorded |= _predictors(task, task.model, rate, moments)
         return linear(task.problem, recorded, final)
     recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
     test = task.problem.test
     if test is not None:
-        found = [np.asarray(task.model.predict(m.parameters, test.X)) for m in moments]
+        found = [np.asarray(task.model.predict(m.state, test.X)) for m in moments]
         recorded |= _tested(test, np.array(found))
     if isinstance(task.problem, MatrixProblem):
         recorded |= of_matrices(task.problem, _matrices(task, rate, moments))
@@ -92,6 +92,12 @@ def of_matrices(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
         found["test_error"] = np.array([problem.test_error(matrix) for matrix in matrices])
         found["relative_error"] = apart / np.linalg.norm(problem.truth)
     return found
+
+
+def columns(moments: Sequence[Moment], *names: str) -> dict[str, Array]:
+    """What the moments know, one array for every name, first axis time."""
+    known = [name for name in names if getattr(moments[0], name) is not None]
+    return {name: np.array([getattr(moment, name) for moment in moments]) for name in known}
 
 
 def turn(start: Array, now: Array) -> float:
@@ -160,15 +166,13 @@ def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     t = np.array([moment.t for moment in moments])
     with np.errstate(divide="ignore", under="ignore", over="ignore"):
         found = {"t": t, "log_t": np.log(t)}
-        squares = [float(log_sum_of_squares(m.parameters)) for m in moments]
+        squares = [float(log_sum_of_squares(m.state)) for m in moments]
         found["parameter_norm"] = np.exp(np.array(squares) / 2)
         # a displacement from the start tells angles that the parameters have rounded away
-        now = [
-            m.parameters if m.displacement is None else task.start + m.displacement for m in moments
-        ]
+        now = [m.state if m.displacement is None else task.start + m.displacement for m in moments]
         found["turn"] = np.array([turn(task.start, vector) for vector in now])
     if task.start.size <= FEW or isinstance(task.model, Separable):
-        found["parameters"] = np.array([moment.parameters for moment in moments])
+        found["parameters"] = np.array([moment.state for moment in moments])
     return found
 
 
@@ -182,8 +186,8 @@ def _predictors(
         if exact is not None and moment.displacement is not None:
             predictor.append(exact.predictor(moment.displacement, -rate * moment.t))
         else:
-            predictor.append(model.predictor(moment.parameters))
-        slopes.append(log_sum_of_squares(model.slopes(moment.parameters).T))
+            predictor.append(model.predictor(moment.state))
+        slopes.append(log_sum_of_squares(model.slopes(moment.state).T))
     found = {"predictor": np.array(predictor)}
     if np.isfinite(np.max(slopes, axis=1)).all():
         with np.errstate(under="ignore"):
@@ -206,7 +210,7 @@ def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
             matrices.append(exact.matrix(moment.displacement, -rate * moment.t))
         else:
             assert isinstance(task.model, MatrixModel)
-            matrices.append(task.model.matrix(moment.parameters))
+            matrices.append(task.model.matrix(moment.state))
     return np.array(matrices)
 
 
@@ -216,7 +220,7 @@ def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     def kernel_of(moment: Moment) -> Array:
         if moment.kernel is not None:
             return moment.kernel
-        return task.samples.derivative(moment.parameters).kernel()
+        return task.samples.derivative(moment.state).kernel()
 
     first, found = kernel_of(moments[0]), [0.0]
     for moment in moments[1:]:

@@ -19,13 +19,21 @@ Problem = Regression | Classification
 
 
 class Moment(NamedTuple):
-    """One time of the flow."""
+    """What a flow knows at one time; None where it does not."""
 
-    t: float
-    parameters: Array
-    predictions: Array
-    displacement: Array | None = None  # of e^(rate t) parameters from the start, while small
-    kernel: Array | None = None  # the tangent kernel, where the flow has it anyway
+    t: float  # in the clock of the flow
+    state: Array  # the variables that move: parameters, duals, factors
+    predictions: Any = None
+    displacement: Any = None  # of e^(rate t) parameters from the start, while small
+    kernel: Any = None  # the tangent kernel
+    predictor: Any = None
+    dual: Any = None
+    log_growth: Any = None  # log of |w+| and |w-| over their start, in two rows
+    log_t: Any = None  # where the clock is another one
+    smoothed_margin: Any = None
+    margins: Any = None
+    log_slopes: Any = None  # log |dbeta_i/dw|^2 up to a constant
+    parameters: Any = None  # where `state` is something else
 
 
 class Task(NamedTuple):

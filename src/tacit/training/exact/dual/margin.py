@@ -14,15 +14,17 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
-from tacit.training.exact.margins.integrator import MarginSnapshot
 from tacit.training.exact.margins.laws import Law, PowerLaw, Response, SinhLaw
 from tacit.training.exact.margins.tails import Tail, log_mean_loss, tail
+from tacit.training.exact.task import Moment
 
 FAINT = 1e-16  # margins below this leave the loss weights equal to rounding
 
 
 class MarginDual:
     """The velocity of one net on one problem in the clock sigma, g = g0 + unit (e^sigma - 1)."""
+
+    stuck = False
 
     def __init__(self, net: DiagonalNet, problem: Classification) -> None:
         assert net.log_alpha is not None
@@ -178,26 +180,23 @@ class MarginDual:
         time = time_gain * d_log_speed
         return np.concatenate([speed * own[: self.own], speed * rho, speed * gaps, time[None]])
 
-    def first(self) -> MarginSnapshot:
-        """The start itself, where everything is zero."""
-        x, rho = np.zeros(self.Z.shape[1]), np.zeros(self.samples)
-        return MarginSnapshot(
-            self.g0,
-            -math.inf,
-            x,
-            rho,
-            self.law.log_slope(x),
-            dual=rho,
-            log_growth=self.law.log_growth(x),
-        )
+    def at_rest(self) -> str | None:
+        return None
 
-    def snapshot(self, sigma: float, state: Array) -> MarginSnapshot:
+    def first(self) -> Moment:
+        """The start itself, where everything is zero, before the clock begins."""
+        start, margins = self.moment(0.0, np.zeros_like(self.start)), np.zeros(self.samples)
+        return start._replace(t=-1.0, smoothed_margin=self.g0, margins=margins, log_t=-math.inf)
+
+    def moment(self, sigma: float, state: Array) -> Moment:
         _, rho, gaps, time = self._split(state)
         x, g = self._x(state), self.g(sigma)
         log_time = math.log(time) - self.log_brake if time > 0 else -math.inf
         log_time = float(np.logaddexp(log_time, self.past - (g - self.begin_g)))
         with np.errstate(over="ignore", under="ignore"):
-            return MarginSnapshot(
+            return Moment(
+                sigma,
+                state,
                 smoothed_margin=g,
                 log_t=log_time + g - self.law.lift - self.log_rate,
                 predictor=self.law.predictor(x),

@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
-from tacit.training.exact.follow import try_step
+from tacit.training.exact.follow import Integrator, Plan
+from tacit.training.exact.solver import GaveUp, inside, try_step
+from tacit.training.exact.task import Moment
 from tacit.training.stop import Stop
 
 LOOSER = (1e-8, 1e-6)  # tolerances to fall back to
 AFRESH = 5  # so many steps between two failures are progress
 PATIENCE, CRAWL = 2000, 0.5  # so many steps must bring the clock so far
-END = 1e13  # the smoothed margin at which a direction that is never met is given up
-
-
-class MarginSnapshot(NamedTuple):
-    """One moment of a flow on classification data."""
-
-    smoothed_margin: float
-    log_t: float
-    predictor: Array
-    margins: Array
-    log_slopes: Array  # log |dbeta_i/dw|^2 up to a constant: the tangent kernel's weights
-    dual: Array | None = None
-    parameters: Array | None = None
-    log_growth: Array | None = None
+NEAR = 1e-13  # of the clock at a record
+PASSED = Outcome(Kind.SOLVED, "the rest is another part's")
 
 
 class MarginSystem(Protocol):
@@ -41,6 +32,7 @@ class MarginSystem(Protocol):
 
     start: Array
     begin_g: float
+    stuck: bool  # whether nothing moves from the start
 
     def g(self, sigma: float) -> float: ...
     def sigma(self, g: float) -> float: ...
@@ -49,94 +41,91 @@ class MarginSystem(Protocol):
     def log_elapsed(self, sigma: float, time: float) -> float: ...
     def velocity(self, sigma: float, state: Array) -> Array: ...
     def jacobian(self, sigma: float, state: Array) -> Array: ...
-    def first(self) -> MarginSnapshot: ...
-    def snapshot(self, sigma: float, state: Array) -> MarginSnapshot: ...
+    def first(self) -> Moment: ...
+    def moment(self, sigma: float, state: Array) -> Moment: ...
+    def at_rest(self) -> str | None:
+        """Why no step is left, where that is known."""
 
 
-class Opening(Protocol):
-    """A part of the way that is gone by other means than an Integrator, before one."""
+class MarginSteps(Integrator):
+    """One part of the way, up to the clock `end`."""
 
-    now: float
-    end: float
-    passes_on: bool
+    def __init__(self, system: Any, end: float) -> None:
+        self.system, self.end = system, end
+        self.solver: Any = None
+        self._cache: Moment | None = None
 
-    @property
-    def system(self) -> MarginSystem: ...
-    def __iter__(self) -> Iterator[tuple[float, float]]: ...
-    def at(self, sigma: float) -> MarginSnapshot: ...
-    def outcome(self, last: MarginSnapshot) -> Outcome: ...
-    def successor(self) -> MarginSystem: ...
+    @abc.abstractmethod
+    def inside(self, sigma: float) -> Moment:
+        """`at`, computed."""
+
+    def at(self, t: float) -> Moment:
+        if self._cache is None or self._cache.t != t:
+            self._cache = self.inside(t)
+        return self._cache
+
+    def log_loss(self, now: Moment) -> float:
+        return -float(now.smoothed_margin)
+
+    def clock(self, t: float) -> str:
+        return f"smoothed margin {self.system.g(t):.3g}"
+
+    def place(self, now: Moment) -> str:
+        return f"smoothed margin {now.smoothed_margin:.6g}"
+
+    def reached(self, now: Moment, plan: Plan) -> Outcome:
+        g = now.smoothed_margin
+        return Outcome(Kind.SOLVED, f"reached smoothed margin {g:.6g}, log loss {-g:.6g}")
 
 
-class Plan(NamedTuple):
-    """Where to go: the `end` of the smoothed margin, what to record and what stops earlier."""
+class Opening(MarginSteps):
+    """A part of the way that is gone by other means than a MarginIntegrator, before one."""
 
-    end: float
-    rules: tuple[Stop, ...]  # the goals
-    log_t_max: float
-    record: Sequence[float]
-    per_decade: int | None
-    rtol: float
-    max_steps: int
-
-    @property
-    def looks(self) -> bool:
-        """True if something but the clock can stop the flow."""
-        return self.log_t_max < math.inf or any(rule.directional for rule in self.rules)
+    @abc.abstractmethod
+    def successor(self) -> MarginSystem:
+        """The same flow from the end of this part on."""
 
 
-class Integrator:
+class MarginIntegrator(MarginSteps):
     """The accepted steps of LSODA, with a looser tolerance from where rounding beats the first.
 
     The clock tau runs with sigma, and with the logarithm of the training time where that is
     faster: near a saddle the loss stands still while weights grow, and sigma stands still too.
     """
 
-    passes_on = False  # nothing follows
-
-    def __init__(self, system: MarginSystem, plan: Plan) -> None:
-        self.system, self.plan = system, plan
-        self.end = system.sigma(plan.end)
-        self.now, self.state = 0.0, np.append(system.start, 0.0)
+    def __init__(
+        self, system: MarginSystem, end: float, rtol: float, rules: Sequence[Stop]
+    ) -> None:
+        super().__init__(system, system.sigma(end))
+        self.rtol, self.rules = rtol, rules
+        self.state = np.append(system.start, 0.0)
         self.was = 0.0  # sigma at the beginning of the last step
-        self._curve: Any = None  # the states inside it
-        self.steps, self.failed, self.crawls = 0, False, False
-        self.loosened: list[tuple[float, float]] = []  # (rtol, from which smoothed margin on)
-        self.solver: Any = None
-        self._cache: tuple[float, MarginSnapshot] | None = None
+        self.loosened = ""
+        self._accepted = self._steps()
 
-    def __iter__(self) -> Iterator[tuple[float, float]]:
-        for rtol in sorted({self.plan.rtol, *(r for r in LOOSER if r > self.plan.rtol)}):
+    def advance(self, limit: float) -> None:
+        if next(self._accepted, None) is None:
+            stiff = "the flow is stiffer there than float64 can follow"
+            raise GaveUp(self.system.at_rest() or stiff)
+
+    def _steps(self) -> Iterator[int]:
+        """The number of every accepted step."""
+        for rtol in sorted({self.rtol, *(r for r in LOOSER if r > self.rtol)}):
             if self.steps:
-                self.loosened.append((rtol, self.system.g(self.now)))
-            taken, self.crawls = -AFRESH - 1, False
+                since = self.system.g(self.t)
+                self.loosened += f"; rtol {rtol:g} from smoothed margin {since:.3g} on"
+            taken, crawls = -AFRESH - 1, False
             # a support vector enters within a step that is rounded off a long clock: the clock is
             # autonomous, so a failure is first answered by starting it from zero
-            while self.steps > taken + AFRESH and not self.crawls:
-                self.solver, taken = self._make(rtol), self.steps
-                yield from self._steps()
-                if self.now >= self.end or self.steps >= self.plan.max_steps:
-                    return
-        self.failed = True
-
-    def _steps(self) -> Iterator[tuple[float, float]]:
-        """Steps until the end, until the integrator fails or hardly moves."""
-        mark, counted = 0.0, 0
-        while self.now < self.end and self.steps < self.plan.max_steps:
-            before = self.now
-            if not try_step(self.solver):
-                return
-            self.steps += 1
-            counted += 1
-            self.was, self._curve = float(self.state[-1]), None
-            self.state = self.solver.y.copy()
-            self.now = min(float(self.state[-1]), self.end)
-            yield before, self.now
-            if counted % PATIENCE == 0:
-                self.crawls = self.solver.t < mark + CRAWL
-                if self.crawls:
-                    return
-                mark = self.solver.t
+            while self.steps > taken + AFRESH and not crawls:
+                self.solver, taken, mark = self._make(rtol), self.steps, 0.0
+                while not crawls and try_step(self.solver):
+                    self.steps += 1
+                    self.was, self.state = float(self.state[-1]), self.solver.y.copy()
+                    self.t = min(float(self.state[-1]), self.end)
+                    yield self.steps
+                    if (self.steps - taken) % PATIENCE == 0:
+                        crawls, mark = self.solver.t < mark + CRAWL, self.solver.t
 
     def _make(self, rtol: float) -> Any:
         from scipy.integrate import LSODA
@@ -190,54 +179,20 @@ class Integrator:
         d_wait[-2] -= wait * drawn
         return slow * whole - np.outer(np.append(rate, 1.0), slow**2 * d_wait)
 
-    def at(self, sigma: float) -> MarginSnapshot:
-        """The flow at a moment of the last step."""
-        if self._cache is None or self._cache[0] != sigma:
-            state = self.state
-            if sigma != state[-1]:
-                state = self._inside(sigma)
-            self._cache = (sigma, self.system.snapshot(sigma, state[:-1]))
-        return self._cache[1]
+    def inside(self, sigma: float) -> Moment:
+        state = self.state
+        if sigma != state[-1]:
+            ends = self.was, float(state[-1])
+            state = inside(self.solver, lambda state: float(state[-1]), sigma, ends, NEAR)
+        return self.system.moment(sigma, state[:-1])
 
-    def _inside(self, sigma: float) -> Array:
-        """The state at `sigma`, by the secant rule inside the step and bisection where it fails."""
-        if self._curve is None:
-            self._curve = self.solver.dense_output()
-        low, high = float(self.solver.t_old), float(self.solver.t)
-        first, last, state = self.was - sigma, float(self.state[-1]) - sigma, self.state
-        for k in range(60):
-            share = first / (first - last) if k < 8 and first < 0 < last else 0.5
-            middle = low + min(max(share, 0.001), 0.999) * (high - low)
-            state = self._curve(middle)
-            gap = state[-1] - sigma
-            if abs(gap) <= 1e-13 * max(1.0, abs(sigma)) or not low < middle < high:
-                break
-            if gap > 0:
-                high, last = middle, gap
-            else:
-                low, first = middle, gap
-        return state
-
-    def outcome(self, last: MarginSnapshot) -> Outcome:
-        g = last.smoothed_margin
-        if self.failed:
+    def reached(self, now: Moment, plan: Plan) -> Outcome:
+        if self.rules and all(rule.directional for rule in self.rules):
+            away = min(rule.gap(now.predictor) for rule in self.rules)
             sentence = (
-                f"the integrator gave up at smoothed margin {g:.6g}: the flow is stiffer there "
-                "than float64 can follow"
-            )
-            return Outcome(Kind.STALLED, sentence)
-        if self.now < self.end:
-            sentence = f"stopped at smoothed margin {g:.6g} by max_steps; raise max_steps"
-            return Outcome(Kind.BUDGET_SPENT, sentence)
-        if all(rule.directional for rule in self.plan.rules) and self.plan.rules:
-            gaps = [rule.gap(last.predictor) for rule in self.plan.rules]
-            away = min(gap for gap in gaps if math.isfinite(gap)) if gaps else math.inf
-            sentence = (
-                f"gave up at smoothed margin {g:.3g}, still {away:.4g} degrees outside the rule; "
-                "the flow does not go there"
+                f"gave up at smoothed margin {now.smoothed_margin:.3g}, still {away:.4g} degrees "
+                "outside the rule; the flow does not go there"
             )
             return Outcome(Kind.BUDGET_SPENT, sentence)
-        sentence = f"reached smoothed margin {g:.6g}, log loss {-g:.6g}"
-        for rtol, since in self.loosened:
-            sentence += f"; rtol {rtol:g} from smoothed margin {since:.3g} on"
-        return Outcome(Kind.SOLVED, sentence)
+        outcome = super().reached(now, plan)
+        return Outcome(outcome.kind, outcome.sentence + self.loosened)

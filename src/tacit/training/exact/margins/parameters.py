@@ -14,8 +14,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.model import Separable
 from tacit.problems.classification import Classification
-from tacit.training.exact.margins.integrator import MarginSnapshot
 from tacit.training.exact.margins.tails import log_mean_loss, tail
+from tacit.training.exact.task import Moment
 
 WHO = "ParameterFlow"
 GAP = 1e-10  # gaps of order one need not be known better
@@ -142,11 +142,18 @@ class MarginParameters:
         whole[-1, :-1], whole[-1, -1] = d_clock, -1
         return self.stretch(sigma) * whole * self.units / self.units[:, None]
 
-    def first(self) -> MarginSnapshot:
-        """The start itself."""
-        return self.snapshot(0.0, self.start)
+    def at_rest(self) -> str | None:
+        if not self.still:
+            return None
+        return (
+            "it is at rest; the model cannot lower the loss further, or only past a saddle too "
+            "flat for float64; take a larger start"
+        )
 
-    def snapshot(self, sigma: float, state: Array) -> MarginSnapshot:
+    def first(self) -> Moment:
+        return self.moment(0.0, self.start)
+
+    def moment(self, sigma: float, state: Array) -> Moment:
         held, gaps, clock = self._split(state)
         g, parameters = self.g(sigma), self.base + held
         beta = self.model.predictor(parameters)
@@ -155,7 +162,9 @@ class MarginParameters:
         squares = (self.model.slopes(parameters) ** 2).sum(axis=0)
         elapsed = max(clock - self.clock * math.exp(self.begin_g - g), 0.0)
         with np.errstate(divide="ignore"):
-            return MarginSnapshot(
+            return Moment(
+                sigma,
+                state,
                 smoothed_margin=g,
                 log_t=float(np.log(elapsed)) + g,
                 predictor=beta,

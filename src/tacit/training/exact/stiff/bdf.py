@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.training.exact.follow import GaveUp
+from tacit.training.exact.solver import SHORT, GaveUp
 
 HIGHEST = 5
 KAPPA = np.array([0.0, -0.1850, -1 / 9, -0.0823, -0.0415, 0.0])
@@ -89,7 +89,7 @@ class Backward:
         """Take one step; raises GaveUp if none is small enough."""
         while True:
             if not self.t + 1e-3 * self.h > self.t:
-                raise GaveUp("its steps became too small; raise rtol")
+                raise GaveUp(SHORT)
             ahead = self.table[: self.order + 1].sum(axis=0)
             weights = self.system.weights(ahead)
             correction = self._newton(ahead, weights)
