@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.models.matrix import MatrixModel
 from tacit.models.model import Separable
 from tacit.models.tangent import kernel_distance, kernel_distances
 from tacit.problems.classification import Classification
@@ -18,8 +17,6 @@ from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.margins.tails import log_mean_loss
-from tacit.training.exact.matrix_samples import TwoFactorSamples
-from tacit.training.exact.samples import HomogeneousSamples
 from tacit.training.exact.task import Moment, Task
 from tacit.training.labels import assembled
 
@@ -42,7 +39,7 @@ def dataset(
         found = [np.asarray(task.model.predict(m.state, test.X)) for m in moments]
         recorded |= _tested(test, np.array(found))
     if isinstance(task.problem, MatrixProblem):
-        recorded |= of_matrices(task.problem, _matrices(task, rate, moments))
+        recorded |= of_matrices(task.problem, _wholes(task, rate, moments))
     if task.start.size <= FEW:
         recorded |= _kernels(task, moments)
     return assembled(task.problem, recorded, final)
@@ -176,22 +173,21 @@ def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     return found
 
 
+def _wholes(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
+    """The linear predictor or the matrix at every moment."""
+    whole = task.samples.whole
+    return np.array([whole(m.state, m.displacement, -rate * m.t) for m in moments])
+
+
 def _predictors(
     task: Task, model: Separable, rate: float, moments: Sequence[Moment]
 ) -> dict[str, Array]:
     """The predictor of a separable model, and how far its tangent kernel has turned."""
-    exact = task.samples if isinstance(task.samples, HomogeneousSamples) else None
-    predictor, slopes = [], []
-    for moment in moments:
-        if exact is not None and moment.displacement is not None:
-            predictor.append(exact.predictor(moment.displacement, -rate * moment.t))
-        else:
-            predictor.append(model.predictor(moment.state))
-        slopes.append(log_sum_of_squares(model.slopes(moment.state).T))
-    found = {"predictor": np.array(predictor)}
+    found = {"predictor": _wholes(task, rate, moments)}
+    slopes = np.array([log_sum_of_squares(model.slopes(m.state).T) for m in moments])
     if np.isfinite(np.max(slopes, axis=1)).all():
         with np.errstate(under="ignore"):
-            found["kernel_distance"] = kernel_distances(task.rows, np.array(slopes))
+            found["kernel_distance"] = kernel_distances(task.rows, slopes)
     return found
 
 
@@ -200,18 +196,6 @@ def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
     if isinstance(task.problem, Classification):
         return found | _labels(log_loss, predictions * task.problem.y)
     return found | _losses(log_loss)
-
-
-def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
-    exact = task.samples if isinstance(task.samples, TwoFactorSamples) else None
-    matrices = []
-    for moment in moments:
-        if exact is not None and moment.displacement is not None:
-            matrices.append(exact.matrix(moment.displacement, -rate * moment.t))
-        else:
-            assert isinstance(task.model, MatrixModel)
-            matrices.append(task.model.matrix(moment.state))
-    return np.array(matrices)
 
 
 def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:

@@ -19,7 +19,7 @@ from tacit.training.exact.labelling import columns, linear
 from tacit.training.exact.margins.follow import follow_margin, margin_records, planned_margin
 from tacit.training.exact.margins.parameters import MarginParameters
 from tacit.training.exact.solver import state_at, step
-from tacit.training.exact.stiff.run import follow_stiff
+from tacit.training.exact.stiff.integrator import follow_stiff
 from tacit.training.exact.task import Moment, separable
 
 WHO = "ParameterFlow"
@@ -39,14 +39,6 @@ class ParameterFlow(Flow):
     their records are log-spaced in time or At(times=...). Decay needs Time, for it never ends.
     Large models are done in seconds with rtol=1e-7; errors at the end are some tens to hundreds
     of times rtol.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
-    >>> path = tacit.train(tacit.DiagonalNet(2, alpha=0.1), problem, tacit.ParameterFlow())
-    >>> path.outcome.ok
-    True
 
     Parameters
     ----------

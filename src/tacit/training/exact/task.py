@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tacit.arguments import Array
-from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
-from tacit.training.exact.matrix_samples import MatrixSamples, TwoFactorSamples
-from tacit.training.exact.samples import HomogeneousSamples, RowSamples, Samples
+from tacit.training.exact.samples import Samples, samples_of
 
 Problem = Regression | Classification
 
@@ -73,7 +71,7 @@ def task(who: str, model: object, problem: object) -> Task:
     loss: Loss = SquaredLoss(problem.y, problem.loss)
     if isinstance(problem, Classification):
         loss = MarginLoss(problem.y, problem.loss)
-    return Task(model, problem, start, _samples(model, problem, start), loss)
+    return Task(model, problem, start, samples_of(model, problem, start), loss)
 
 
 def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:
@@ -89,14 +87,3 @@ def separable(who: str, model: object, problem: object) -> tuple[Separable, Prob
             f"as DiagonalNet or ProductNet, got {type(model).__name__}"
         )
     return model, problem
-
-
-def _samples(model: Model, problem: Any, start: Array) -> Samples:
-    if isinstance(problem, MatrixProblem):
-        if isinstance(model, TwoFactors):
-            return TwoFactorSamples(model, problem, start)
-        assert isinstance(model, MatrixModel)
-        return MatrixSamples(model, problem, start)
-    if isinstance(model, Separable) and model.homogeneity is not None:
-        return HomogeneousSamples(model, problem.X, start)
-    return RowSamples(model, problem.X, start)

@@ -50,14 +50,6 @@ class DualFlow(Flow):
     decayed to size one, and records are log-spaced in time or At(times=...). Inseparable labels
     are fine there: the decay bounds the parameters.
 
-    Examples
-    --------
-    >>> import tacit
-    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
-    >>> path = tacit.train(tacit.DiagonalNet(2, alpha=1e-3), problem, tacit.DualFlow())
-    >>> path.outcome.ok
-    True
-
     Parameters
     ----------
     rtol

@@ -14,6 +14,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
+from tacit.training.exact.margins.integrator import HIGHEST, MarginSystem
 from tacit.training.exact.margins.laws import Law, PowerLaw, Response, SinhLaw
 from tacit.training.exact.margins.tails import Tail, log_mean_loss, tail
 from tacit.training.exact.task import Moment
@@ -21,10 +22,8 @@ from tacit.training.exact.task import Moment
 FAINT = 1e-16  # margins below this leave the loss weights equal to rounding
 
 
-class MarginDual:
+class MarginDual(MarginSystem):
     """The velocity of one net on one problem in the clock sigma, g = g0 + unit (e^sigma - 1)."""
-
-    stuck = False
 
     def __init__(self, net: DiagonalNet, problem: Classification) -> None:
         assert net.log_alpha is not None
@@ -71,15 +70,6 @@ class MarginDual:
         self.start = np.concatenate([x, rho, gaps, [0.0]])
         response = self.law.response(self._x(self.start))
         self.log_brake = math.log(float(response.slope @ mean**2)) + response.log_unit
-
-    def g(self, sigma: float) -> float:
-        return self.begin_g + self.unit * math.expm1(sigma if sigma < 700.0 else 700.0)
-
-    def sigma(self, g: float) -> float:
-        return math.log1p((g - self.begin_g) / self.unit)
-
-    def stretch(self, sigma: float) -> float:
-        return self.unit * math.exp(sigma if sigma < 700.0 else 700.0)  # trial steps may be wild
 
     def log_elapsed(self, sigma: float, time: float) -> float:
         """log of T in units of its first gain; at the start what one unit of g takes."""
@@ -129,7 +119,7 @@ class MarginDual:
     def _time_gain(self, pull: Tail, speed: float, response: Response) -> float:
         """K^2 / brake, what one unit of g adds to T."""
         log_gain = math.log(speed * pull.ratio) - response.log_unit + self.log_brake
-        return math.exp(min(log_gain, 700.0))  # a wild trial step may ask for more
+        return math.exp(min(log_gain, HIGHEST))  # a wild trial step may ask for more
 
     def jacobian(self, sigma: float, state: Array) -> Array:
         pull = tail(self.loss, self.g(sigma), self._split(state)[2])
@@ -179,9 +169,6 @@ class MarginDual:
         gaps += self.Z * (response.bend * v)
         time = time_gain * d_log_speed
         return np.concatenate([speed * own[: self.own], speed * rho, speed * gaps, time[None]])
-
-    def at_rest(self) -> str | None:
-        return None
 
     def first(self) -> Moment:
         """The start itself, where everything is zero, before the clock begins."""

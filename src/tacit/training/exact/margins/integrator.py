@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -20,31 +20,56 @@ LOOSER = (1e-8, 1e-6)  # tolerances to fall back to
 AFRESH = 5  # so many steps between two failures are progress
 PATIENCE, CRAWL = 2000, 0.5  # so many steps must bring the clock so far
 NEAR = 1e-13  # of the clock at a record
+HIGHEST = 700.0  # a trial step beyond e^HIGHEST would overflow
+STIFF = "the flow is stiffer there than float64 can follow"
+AT_REST = (
+    "it is at rest; the model cannot lower the loss further, or only past a saddle too flat for "
+    "float64; take a larger start"
+)
 PASSED = Outcome(Kind.SOLVED, "the rest is another part's")
 
 
-class MarginSystem(Protocol):
+class MarginSystem(abc.ABC):
     """A flow in the clock sigma, with g = begin_g + unit (e^sigma - 1) the smoothed margin.
 
-    `stretch` is dg/dsigma. The last entry of the state is T = t e^-g in some unit, whose rate is
-    (gain - T) dg; `log_elapsed` is log T with the first moments added, so that it is finite.
+    The last entry of the state is T = t e^-g in some unit, whose rate is (gain - T) dg.
     """
 
     start: Array
     begin_g: float
-    stuck: bool  # whether nothing moves from the start
+    unit: float
+    stuck = False  # whether nothing moves from the start
+    still = False  # whether the smoothed margin does not rise any more
 
-    def g(self, sigma: float) -> float: ...
-    def sigma(self, g: float) -> float: ...
+    def g(self, sigma: float) -> float:
+        return self.begin_g + self.unit * math.expm1(min(sigma, HIGHEST))
+
+    def sigma(self, g: float) -> float:
+        return math.log1p((g - self.begin_g) / self.unit)
+
+    def stretch(self, sigma: float) -> float:
+        """dg/dsigma."""
+        return self.unit * math.exp(min(sigma, HIGHEST))
+
+    @abc.abstractmethod
     def atol(self, rtol: float) -> Array: ...
-    def stretch(self, sigma: float) -> float: ...
-    def log_elapsed(self, sigma: float, time: float) -> float: ...
+
+    @abc.abstractmethod
+    def log_elapsed(self, sigma: float, time: float) -> float:
+        """log T with the first moments added, so that it is finite."""
+
+    @abc.abstractmethod
     def velocity(self, sigma: float, state: Array) -> Array: ...
+
+    @abc.abstractmethod
     def jacobian(self, sigma: float, state: Array) -> Array: ...
-    def first(self) -> Moment: ...
+
+    @abc.abstractmethod
     def moment(self, sigma: float, state: Array) -> Moment: ...
-    def at_rest(self) -> str | None:
-        """Why no step is left, where that is known."""
+
+    def first(self) -> Moment:
+        """The start itself."""
+        return self.moment(0.0, self.start)
 
 
 class MarginSteps(Integrator):
@@ -105,8 +130,7 @@ class MarginIntegrator(MarginSteps):
 
     def advance(self, limit: float) -> None:
         if next(self._accepted, None) is None:
-            stiff = "the flow is stiffer there than float64 can follow"
-            raise GaveUp(self.system.at_rest() or stiff)
+            raise GaveUp(AT_REST if self.system.still else STIFF)
 
     def _steps(self) -> Iterator[int]:
         """The number of every accepted step."""

@@ -17,8 +17,7 @@ from tacit.training.exact.follow import follow, log_level, planned
 from tacit.training.exact.labelling import of_matrices, turn
 from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.matrices.integrate import FactorSteps, PlainSteps
-from tacit.training.exact.matrices.plain import LiftedSystem, PlainSystem
-from tacit.training.exact.matrices.system import FactorSystem
+from tacit.training.exact.matrices.system import FactorSystem, LiftedSystem, PlainSystem
 from tacit.training.exact.task import Moment
 from tacit.training.labels import assembled
 
