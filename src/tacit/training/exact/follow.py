@@ -183,13 +183,14 @@ def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
             due = next(plan.times, math.inf)
         if met is not None:
             return met[1](_end(records, flow.at(t)))
-        if not plan.looks:
-            meter.tell(t)
         if t < plan.t_max and _passes(flow, plan, 1.1 * last.t):
+            if not plan.looks:
+                meter.tell(t)
             continue
         last = now = records[-1] if records[-1].t == t else flow.at(t)
-        meter.tell(t, now)
-        end = _ended(flow, plan, checkpoint, now)
+        loss = flow.log_loss(now) if plan.looks else -math.inf
+        meter.tell(t, loss)
+        end = _ended(flow, plan, checkpoint, now, loss)
         if end is not None:
             _end(records, now)
             return end
@@ -204,15 +205,14 @@ def _passes(flow: Integrator, plan: Plan, soon: float) -> bool:
     return flow.steps < plan.max_steps
 
 
-def _ended(flow: Integrator, plan: Plan, before: Moment, now: Moment) -> Outcome | None:
+def _ended(
+    flow: Integrator, plan: Plan, before: Moment, now: Moment, loss: float
+) -> Outcome | None:
     """The outcome if the flow ends here; `before` is a moment at a tenth of the time or later."""
-    loss = flow.log_loss(now) if plan.looks else -math.inf
     if not loss < math.inf:
         return Outcome(Kind.DIVERGED, f"not finite at {flow.clock(now.t)}")
-    floor = flow.log_floor(now)
-    if plan.log_level > -math.inf and loss <= max(plan.log_level, floor):
-        rounded = "" if loss <= plan.log_level else ", as far as rounding allows from this start"
-        return Outcome(Kind.SOLVED, f"the target is met at {flow.place(now)}{rounded}")
+    if plan.log_level > -math.inf and (met := _met(flow, plan, now, loss)) is not None:
+        return Outcome(Kind.SOLVED, f"the target is met at {flow.place(now)}{met}")
     if now.t >= plan.t_max:
         return flow.reached(now, plan)
     if flow.steps >= plan.max_steps:
@@ -222,6 +222,13 @@ def _ended(flow: Integrator, plan: Plan, before: Moment, now: Moment) -> Outcome
         halved = loss <= flow.log_loss(before) - math.log(2)
         return None if halved else flow.at_rest(now, plan)
     return None
+
+
+def _met(flow: Integrator, plan: Plan, now: Moment, loss: float) -> str | None:
+    """None if the loss is too large, and otherwise what is to be said of it."""
+    if loss <= plan.log_level:
+        return ""
+    return ", as far as rounding allows from this start" if loss <= flow.log_floor(now) else None
 
 
 def _first_met(
@@ -251,17 +258,16 @@ class _Meter:
         self.by_loss = plan.t_max == math.inf
         self.first = flow.log_loss(begin) if self.by_loss else 0.0
 
-    def tell(self, t: float, now: Moment | None = None) -> None:
+    def tell(self, t: float, loss: float = math.nan) -> None:
         if self.plan.progress is None:
             return
-        done = min(max(self._share(t, now), 0.0), 1.0)
+        done = min(max(self._share(t, loss), 0.0), 1.0)
         if done >= self.told + 0.02:
             self.told = done
             self.plan.progress(done, self.flow.clock(t))
 
-    def _share(self, t: float, now: Moment | None) -> float:
-        if now is None or not self.by_loss:
+    def _share(self, t: float, loss: float) -> float:
+        if not self.by_loss:
             return math.log1p(t / self.plan.unit) / math.log1p(self.plan.t_max / self.plan.unit)
         span = self.first - self.plan.log_level
-        gone = self.first - self.flow.log_loss(now)
-        return gone / span if 0 < span < math.inf else 0.0
+        return (self.first - loss) / span if 0 < span < math.inf else 0.0

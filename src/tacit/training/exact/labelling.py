@@ -64,8 +64,9 @@ def linear(
         }
         if isinstance(problem, Classification):
             found |= _margins(problem, recorded)
-            for norm in ("l1", "l2"):
-                found[f"margin_{norm}"] = _over(found["margin"], found[f"norm_{norm}"])
+            for name in ("l1", "l2"):  # a zero predictor has no direction
+                norm = found[f"norm_{name}"]
+                found[f"margin_{name}"] = found["margin"] / np.where(norm > 0, norm, np.nan)
         else:
             residuals = predictor @ problem.X.T - problem.y
             found |= _losses(log_sum_of_squares(residuals) + problem.log_factor)
@@ -109,6 +110,11 @@ def turn(start: Array, now: Array) -> float:
     return math.degrees(angle)
 
 
+def _turned(start: Array, now: Moment) -> float:
+    # a displacement from the start tells angles that the parameters have rounded away
+    return turn(start, now.state if now.displacement is None else start + now.displacement)
+
+
 def _losses(log_loss: Array) -> dict[str, Array]:
     """The loss beside its logarithm: NaN where float64 cannot hold it."""
     with np.errstate(under="ignore"):
@@ -124,11 +130,6 @@ def _tested(test: Regression | Classification, outputs: Array) -> dict[str, Arra
         margins = outputs * test.y
         loss = np.exp(log_mean_loss(test.loss, margins))
     return {"test_loss": loss, "test_accuracy": accuracy(margins)}
-
-
-def _over(margin: Array, norm: Array) -> Array:
-    """margin / norm; NaN at a zero predictor, which has no direction."""
-    return margin / np.where(norm > 0, norm, np.nan)
 
 
 def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, Array]:
@@ -202,9 +203,8 @@ def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     """Distances of the tangent kernels from the first one, where none of them vanishes."""
 
     def kernel_of(moment: Moment) -> Array:
-        if moment.kernel is not None:
-            return moment.kernel
-        return task.samples.derivative(moment.state).kernel()
+        known = moment.kernel
+        return task.samples.derivative(moment.state).kernel() if known is None else known
 
     first, found = kernel_of(moments[0]), [0.0]
     for moment in moments[1:]:

@@ -163,16 +163,9 @@ class _Descent(FitIntegrator):
 
         if not 1e-4 * self.unit > 0:
             raise OverflowError("the time unit of the flow underflows")  # told by run_flow
-        self.solver = LSODA(
-            self.velocity,
-            0.0,
-            self.start - self.origin,
-            t_max,
-            first_step=min(1e-4 * self.unit, t_max),
-            rtol=rtol,
-            atol=rtol * self.size,
-            jac=self.jacobian,
-        )
+        settings: Any = {"rtol": rtol, "atol": rtol * self.size, "jac": self.jacobian}
+        settings["first_step"] = min(1e-4 * self.unit, t_max)
+        self.solver = LSODA(self.velocity, 0.0, self.start - self.origin, t_max, **settings)
 
     def advance(self, limit: float) -> None:
         step(self.solver)

@@ -103,31 +103,24 @@ def _size(dual: DecayDual) -> float:
 
 def recorded(dual: DecayDual, times: Times, moments: list[Moment]) -> dict[str, Array]:
     """What the flow knows at the recorded times, ready to be labelled."""
-    rows: dict[str, list[Any]] = {
-        name: [] for name in ("predictor", "log_slopes", "parameter_norm", "turn")
-    }
-    law, duals = dual.law, [moment.state for moment in moments]
+    law, states, rows = dual.law, np.array([moment.state for moment in moments]), []
     with np.errstate(over="ignore", under="ignore"):
         log_t = np.array([moment.log_t for moment in moments])
         names = dict(zip(times.log, times.t, strict=True))
         t = np.array([names.get(log, np.exp(log)) for log in log_t])
-        for time, pull in zip(t, dual.pull(np.array(duals)), strict=True):
+        for time, pull in zip(t, dual.pull(states), strict=True):
             now = law.at(float(time))
-            rows["predictor"].append(law.predictor(now, pull))
-            rows["log_slopes"].append(law.log_slopes(now, pull) + np.zeros_like(pull))
-            norm, turn = _norm_and_turn(dual, float(time), law.log_growth(now, pull))
-            rows["parameter_norm"].append(norm)
-            rows["turn"].append(turn)
-    found = {name: np.array(values) for name, values in rows.items()}
-    found |= {"t": t, "log_t": log_t, "dual": _dual(dual, duals)}
+            slopes = law.log_slopes(now, pull) + np.zeros_like(pull)
+            turned = _norm_and_turn(dual, float(time), law.log_growth(now, pull))
+            rows.append((law.predictor(now, pull), slopes, *turned))
+    known = "predictor", "log_slopes", "parameter_norm", "turn"
+    columns = zip(known, zip(*rows, strict=True), strict=True)
+    found = {name: np.array(values) for name, values in columns}
+    duals = states @ dual.basis.T if isinstance(dual, SquareDecay) else states
+    found |= {"t": t, "log_t": log_t, "dual": duals}
     if isinstance(dual, MarginDecay):
         found["margins"] = found["predictor"] @ dual.rows.T
     return found
-
-
-def _dual(dual: DecayDual, duals: list[Array]) -> Array:
-    table = np.array(duals)
-    return table @ dual.basis.T if isinstance(dual, SquareDecay) else table
 
 
 def _norm_and_turn(dual: DecayDual, t: float, growth: Array) -> tuple[float, float]:

@@ -30,6 +30,8 @@ class OpenAnchor(Anchor):
         super().__init__(form, t, np.zeros(len(form.y)))
         self.nu, self.s, self.up, self.down = nu, s, up, down
         self.cap = form.log_cap()
+        self.excess = np.exp(np.clip(form.log_amplitude.max() - np.log(form.size), 0.0, 9.0))
+        self.longest = np.linalg.norm(form.rows, axis=0).max()
 
     @classmethod
     def first(cls, form: DualForm) -> OpenAnchor:
@@ -63,10 +65,8 @@ class OpenAnchor(Anchor):
 
     def atol(self, rtol: float, state: Array) -> float:
         # an error in s is a relative error of beta: bound it absolutely, however large s is
-        form = self.form
-        excess = np.exp(np.clip(form.log_amplitude.max() - np.log(form.size), 0.0, 9.0))
-        atol = rtol / excess / np.linalg.norm(form.rows, axis=0).max()
-        return float(atol * tolerance(rtol, self.velocity(0.0, state), form.y) / rtol)
+        atol = rtol / self.excess / self.longest
+        return float(atol * tolerance(rtol, self.velocity(0.0, state), self.form.y) / rtol)
 
     def follows(self, state: Array) -> bool:
         _, up, down = self.moved(state)

@@ -12,26 +12,14 @@ from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow
-from tacit.training.exact.follow import SADDLE, Goal, Plan, go_on
+from tacit.training.exact.follow import SADDLE, STOPS, Goal, Plan, go_on
 from tacit.training.exact.labelling import columns
-from tacit.training.exact.margins.integrator import (
-    PASSED,
-    MarginIntegrator,
-    MarginSteps,
-    MarginSystem,
-    Opening,
-)
+from tacit.training.exact.margins import integrator
+from tacit.training.exact.margins.integrator import PASSED, MarginSteps, MarginSystem, Opening
 from tacit.training.exact.task import Moment
 from tacit.training.task import Progress
 
-GOALS = (
-    stopping.Interpolated,
-    stopping.Loss,
-    stopping.LogLoss,
-    stopping.Scale,
-    stopping.Near,
-    stopping.Time,
-)
+GOALS = (*STOPS, stopping.Scale, stopping.Near)
 END = 1e13  # the smoothed margin at which a direction that is never met is given up
 
 
@@ -123,8 +111,8 @@ def follow_margin(
 
 
 def _integrated(system: MarginSystem, plan: MarginPlan, moments: list[Moment]) -> Outcome:
-    integrator = MarginIntegrator(system, plan.end, plan.rtol, plan.rules)
-    return go_on(integrator, plan.of(integrator), moments)
+    steps = integrator.MarginIntegrator(system, plan.end, plan.rtol, plan.rules)
+    return go_on(steps, plan.of(steps), moments)
 
 
 def margin_records(moments: list[Moment]) -> dict[str, Array]:

@@ -42,14 +42,14 @@ class MarginSystem(abc.ABC):
     still = False  # whether the smoothed margin does not rise any more
 
     def g(self, sigma: float) -> float:
-        return self.begin_g + self.unit * math.expm1(min(sigma, HIGHEST))
+        return self.begin_g + self.unit * math.expm1(sigma if sigma < HIGHEST else HIGHEST)
 
     def sigma(self, g: float) -> float:
         return math.log1p((g - self.begin_g) / self.unit)
 
     def stretch(self, sigma: float) -> float:
         """dg/dsigma."""
-        return self.unit * math.exp(min(sigma, HIGHEST))
+        return self.unit * math.exp(sigma if sigma < HIGHEST else HIGHEST)
 
     @abc.abstractmethod
     def atol(self, rtol: float) -> Array: ...
@@ -156,16 +156,9 @@ class MarginIntegrator(MarginSteps):
 
         loose = np.full(len(self.state), rtol)
         loose[-2] = min(100 * rtol, 1e-2)  # the training time moves nothing
-        return LSODA(
-            self._velocity,
-            0.0,
-            self.state,
-            math.inf,
-            first_step=1e-6 if self.steps == 0 else 1e-15,
-            rtol=loose,
-            atol=np.append(self.system.atol(rtol), rtol),
-            jac=self._jacobian,
-        )
+        settings: Any = {"rtol": loose, "atol": np.append(self.system.atol(rtol), rtol)}
+        settings |= {"jac": self._jacobian, "first_step": 1e-6 if self.steps == 0 else 1e-15}
+        return LSODA(self._velocity, 0.0, self.state, math.inf, **settings)
 
     def _velocity(self, _: float, state: Array) -> Array:
         rate = self.system.velocity(float(state[-1]), state[:-1])

@@ -101,7 +101,7 @@ class Curved:
         return solve
 
 
-class _Form(abc.ABC):
+class Form(abc.ABC):
     """One form of the flow: which parameters and predictions a state stands for."""
 
     damping: float  # the rate at which the state itself decays
@@ -119,18 +119,21 @@ class _Form(abc.ABC):
     def velocity(self, t: float, state: Array) -> Array: ...
 
     @abc.abstractmethod
-    def weights(self, state: Array) -> Array: ...
+    def weights(self, state: Array) -> Array:
+        """The error of one step that each variable may have."""
 
     def tangent(self, t: float, state: Array) -> GaussNewton:
+        """The stiff part of the derivative of the velocity."""
         bends = self.loss.bends(self.predictions(t, state))
         return GaussNewton(self.samples.derivative(self.parameters(t, state)), bends, self.damping)
 
     def curved(self, t: float, state: Array) -> Curved:
+        """A tangent that leaves nothing out, dearer, for when the other one is not enough."""
         slopes = self.loss.slopes(self.predictions(t, state))
         return Curved(self.tangent(t, state), self.samples, self.parameters(t, state), slopes)
 
 
-class Decayed(_Form):
+class Decayed(Form):
     """The flow of theta itself; every parameter is held to relative accuracy.
 
     Parameters of separable models keep their signs and may grow again from next to nothing; those
@@ -160,7 +163,7 @@ class Decayed(_Form):
         return self.rtol * size + max(self.rtol * floor, TINY)
 
 
-class Displaced(_Form):
+class Displaced(Form):
     """The flow of phi - start, held to accuracy relative to how far it will go."""
 
     damping = 0.0
