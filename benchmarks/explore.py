@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 
 VIEWS = ("regularizer", "sphere", "regression", "grokking", "study")
 MOVE = """(([name, value]) => new Promise(done => {

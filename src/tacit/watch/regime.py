@@ -1,6 +1,6 @@
 """Which regime a run is in: kernel, leaving or rich, by how far its tangent kernel has turned.
 
-The limits come from trained models whose regime is known (tests/test_watch.py trains them again).
+The limits come from trained models of a known regime; tests/watch/test_jax.py trains them again.
 Kernel distance at the end of training, with the linearized error |f - f_lin| / |f - f0|:
 
     diagonal net, sparse regression      alpha  1     0.3     0.2    0.1   0.03  0.01  0.001

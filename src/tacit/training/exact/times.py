@@ -108,5 +108,6 @@ def decay_times(who: str, course: Course, log_first: float, t_max: float) -> Tim
     spaced = record_times(log_first, t_max, course.per_decade)
     if not len(asked):
         return spaced
-    logs, kept = np.unique(np.concatenate([spaced.log, np.log(asked)]), return_index=True)
-    return Times(np.concatenate([spaced.t, asked])[kept], logs)
+    # of two times with one logarithm, that asked for is recorded, to the bit
+    logs, first = np.unique(np.concatenate([np.log(asked), spaced.log]), return_index=True)
+    return Times(np.concatenate([asked, spaced.t])[first], logs)

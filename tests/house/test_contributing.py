@@ -1,0 +1,99 @@
+"""The recipes of CONTRIBUTING.md and the README's example run as printed."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tacit
+
+ROOT = Path(__file__).parents[2]
+
+
+def block(file, heading):
+    """The first Python block below a heading of a Markdown file."""
+    text = (ROOT / file).read_text().split(f"## {heading}\n")[1]
+    return re.search(r"```python\n(.*?)```", text, re.S).group(1)
+
+
+@pytest.fixture
+def problem():
+    return tacit.sparse_regression(samples=3, dimension=6, sparsity=2, seed=1)
+
+
+def test_the_readme_s_five_lines(capsys):
+    code = block("README.md", "Five lines")
+    assert len(code.strip().splitlines()) == 5
+    exec(code, {})
+    assert all(float(number) < 1e-8 for number in capsys.readouterr().out.split())
+
+
+def test_the_model_recipe(problem):
+    from tacit.models.model import Separable
+
+    space = {"np": np, "Separable": Separable}
+    exec(block("CONTRIBUTING.md", "A model"), space)
+    model, w = space["Cubic"](), np.linspace(0.1, 1, 6)
+    step = 1e-6 * np.eye(6)
+    slopes = [(model.predictor(w + s) - model.predictor(w - s)) / 2e-6 for s in step]
+    np.testing.assert_allclose(np.diag(slopes), model.slopes(w)[0], rtol=1e-6)
+    path = tacit.train(
+        model, problem, tacit.ParameterFlow(), stop=[tacit.Interpolated(), tacit.Time(1.0)]
+    )
+    assert path.log_loss < path.dataset["log_loss"].values[0]
+
+
+def test_the_method_recipe(problem):
+    import dataclasses
+
+    from tacit.training.descent.method import Descent, plus, zeros
+
+    space = {"dataclasses": dataclasses, "Descent": Descent, "plus": plus, "zeros": zeros}
+    exec(block("CONTRIBUTING.md", "A method that goes step by step"), space)
+    method, start = space["LookAhead"](1e-2), np.full(6, 0.5)
+    path = tacit.train(tacit.LinearPredictor(start), problem, method, stop=tacit.Steps(20))
+    w, v = start, np.zeros(6)
+    for _ in range(20):
+        slope = 2 * (problem.X @ (w + 0.9 * v) - problem.y) @ problem.X
+        v = 0.9 * v - 1e-2 * slope
+        w = w + v
+    np.testing.assert_allclose(path.parameters, w, rtol=1e-10)
+
+
+def test_the_regularizer_recipe(problem):
+    import dataclasses
+
+    space = {"np": np, "Regularizer": tacit.Regularizer, "dataclasses": dataclasses}
+    exec(block("CONTRIBUTING.md", "A regularizer"), space)
+    found = tacit.interpolate(problem.X, problem.y, space["Quartic"]())
+    reference = tacit.interpolate(problem.X, problem.y, tacit.Lp(4.0))
+    np.testing.assert_allclose(found.beta, reference.beta, atol=1e-7)
+
+
+def test_the_claim_recipe():
+    from tacit.claims import Check, Evidence, Size
+    from tacit.claims.instances import distance, instances
+    from tacit.claims.registry import Registry
+    from tacit.claims.training import endpoint
+
+    registry = Registry()
+    space = {"claim": registry.claim, "Check": Check, "Evidence": Evidence, "Size": Size,
+             "instances": instances, "distance": distance, "endpoint": endpoint,
+             "interpolate": tacit.interpolate, "L1": tacit.L1, "L2": tacit.L2}  # fmt: skip
+    exec(block("CONTRIBUTING.md", "A claim"), space)
+    assert registry.select("W-XX")[0].run().status == "holds"
+
+
+def test_the_figure_recipe(monkeypatch):
+    import xarray
+
+    from tacit.figures import registry
+    from tacit.figures.style import caption_of, sheet
+
+    monkeypatch.setattr(registry, "_ENTRIES", {})
+    space = {"np": np, "xarray": xarray, "Q": tacit.Q, "figure": registry.figure, "sheet": sheet,
+             "caption_of": caption_of}  # fmt: skip
+    exec(block("CONTRIBUTING.md", "A figure"), space)
+    picture = registry.draw("X-F1", registry.make("X-F1"))
+    assert picture.axes[0].get_xlabel() == "z"

@@ -1,0 +1,145 @@
+"""README's table of what is covered: generated, complete, in order, and what the claims say."""
+
+from __future__ import annotations
+
+import math
+import re
+import runpy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import little_ledger
+from expected_statuses import EXPECTED
+from tacit.claims import Check, Evidence, Verdict
+from tacit.claims.evidence import STATUSES
+from tacit.claims.registry import ledger
+from tacit.claims.run import gather
+from tacit.claims.verdict import MEANINGS
+from tacit.report.coverage import coverage, dumps, escaped, loads, replaced, row_of
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+ROWS = loads((ROOT / "docs" / "coverage.json").read_text(encoding="utf-8"))
+
+
+def cells(line):
+    """The cells of a line of a Markdown table, unescaped."""
+    parts = re.split(r"(?<!\\)\|", line.strip())[1:-1]
+    return [re.sub(r"\\(.)", r"\1", part.strip()) for part in parts]
+
+
+def lines():
+    part = README.split("<!-- coverage: begin -->")[1].split("<!-- coverage: end -->")[0]
+    return [line for line in part.splitlines() if line.startswith("|")]
+
+
+def table():
+    rows = [cells(line) for line in lines()]
+    assert rows[0] == ["id", "statement", "status", "decisive check", "size and run"]
+    return rows[2:]
+
+
+def test_the_table_is_what_the_last_run_gives():
+    assert replaced(README, ROWS) == README, "run python docs/coverage.py, do not edit the table"
+
+
+def test_the_rows_are_the_claims_with_their_statements_in_the_order_of_the_sources():
+    claims = ledger.claims()
+    assert [row[:2] for row in table()] == [
+        [claim.id, " ".join(claim.statement.split())] for claim in claims
+    ]
+    assert list(dict.fromkeys(row[0][0] for row in table())) == ["W", "M", "L", "N"]
+
+
+def test_the_statuses_are_those_that_the_tests_of_the_claims_expect():
+    assert {row[0]: row[2] for row in table()} == EXPECTED
+
+
+def test_every_number_has_the_size_of_its_run():
+    for row in table():
+        assert re.match(r"(quick|full): .", row[4]), row
+        assert re.search(r": .*\d.* [≤≥] ", row[3]), row
+
+
+def test_the_words_above_the_table_explain_every_status_in_it():
+    words = README.split("<!-- coverage: begin -->")[1].split("\n\n| id")[0]
+    seen = [row[2] for row in table()]
+    for status in STATUSES:
+        told = f"*{status}* ({seen.count(status)}): {MEANINGS[status]}"
+        assert (told in words) == (status in seen), status
+
+
+# --- a table that was edited ---------------------------------------------------------------
+
+
+def test_a_number_or_a_status_edited_by_hand_is_noticed():
+    for line in lines()[2:]:
+        status, check = (escaped(cells(line)[n]) for n in (2, 3))
+        digit = re.search(r"\d", check)
+        other = check[: digit.start()] + str(9 - int(digit[0])) + check[digit.end() :]
+        better = "fails" if status == "holds" else "holds"
+        for edited in (line.replace(check, other), line.replace(f"| {status} |", f"| {better} |")):
+            document = README.replace(line, edited)
+            assert document != README
+            assert replaced(document, ROWS) != document
+
+
+def test_a_row_cannot_hold_against_its_own_number():
+    row = ROWS[0]
+    with pytest.raises(ValueError, match="cannot hold with the check 2 > 1"):
+        replace(row, check=Check("c", 2.0, tolerance=1.0))
+    with pytest.raises(ValueError, match="unknown status 'hold'"):
+        replace(row, status="hold")
+    with pytest.raises(ValueError, match="format 'tacit coverage 1' is missing"):
+        loads("{}")
+    with pytest.raises(ValueError, match="must hold <!-- coverage: begin -->"):
+        replaced("no markers", ROWS)
+
+
+# --- the generator -------------------------------------------------------------------------
+
+
+@pytest.mark.filterwarnings("default")
+def test_rows_survive_json_and_say_what_the_verdicts_say():
+    verdicts = gather(little_ledger.ledger.claims(), jobs=1)
+    rows = [row_of(verdict) for verdict in verdicts]
+    unknown = Evidence("a run", [Check("c", math.nan, tolerance=1)], controls={"w": 3.0})
+    rows.append(row_of(Verdict("C-1", "s", "p", unknown)))
+    assert str(loads(dumps(rows))) == str(rows)
+    text = coverage(rows)
+    assert "6 claims" in text
+    assert "*inconclusive* (3)" in text
+    rows = {line[2:].split(" ")[0]: cells(line) for line in text.splitlines() if line[:2] == "| "}
+    assert rows["A-SUM"][2:] == [
+        "holds", "distance to pi^2/6: 5e-05 ≤ 0.0001",
+        "quick: partial sums of 20000 terms in float64",
+    ]  # fmt: skip
+    assert rows["B-FALSE"][1] == "every <odd> number & its square are prime"
+    assert rows["B-STOP"][3] == "—"
+
+
+def test_the_script_takes_a_report_and_refuses_what_is_missing(tmp_path, monkeypatch):
+    from tacit.report import write_report
+
+    script = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
+    space = script["update"].__globals__
+    readme, kept = tmp_path / "README.md", tmp_path / "coverage.json"
+    readme.write_text("above\n<!-- coverage: begin -->\nold\n<!-- coverage: end -->\nbelow\n")
+    kept.write_text(dumps([]))
+    for name, value in {"README": readme, "ROWS": kept, "ledger": little_ledger.ledger}.items():
+        monkeypatch.setitem(space, name, value)
+    good = little_ledger.ledger.select("A")
+    write_report(gather(good, jobs=1), tmp_path / "report")
+    with pytest.raises(SystemExit, match="run `tacit verify B-FALSE B-STOP B-VAGUE` first"):
+        script["update"]([str(tmp_path / "report")])
+    monkeypatch.setattr(space["ledger"], "claims", lambda: good)
+    script["update"]([str(tmp_path / "report")])
+    text = readme.read_text(encoding="utf-8")
+    assert text.startswith("above\n<!-- coverage: begin -->\n2 claims;")
+    assert text.endswith("<!-- coverage: end -->\nbelow\n")
+    assert [row.id for row in loads(kept.read_text(encoding="utf-8"))] == ["A-MEAN", "A-SUM"]
+    readme.write_text(text.replace("5e-05", "5e-06"), encoding="utf-8")
+    script["update"]([])
+    assert readme.read_text(encoding="utf-8") == text

@@ -1,0 +1,246 @@
+"""The rules of the house: imports point one way, numerics are silent, the tools are content."""
+
+import ast
+import functools
+import graphlib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src" / "tacit"
+
+# a room may import rooms above it in this list, itself, and the files beside the rooms
+ROOMS = [
+    "regularizers",
+    "problems",
+    "solvers",
+    "models",
+    "training",
+    "measures",
+    "studies",
+    "claims",
+    "figures",
+    "watch",
+    "report",
+    "explore",
+    "cli",
+]
+SILENT = [*ROOMS[: ROOMS.index("claims")], "watch"]
+EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}
+
+
+@functools.cache
+def homes():
+    """The module of every public name."""
+    stub = ast.parse((SOURCE / "__init__.pyi").read_text())
+    lines = (line for line in stub.body if isinstance(line, ast.ImportFrom))
+    return {name.name: line.module for line in lines for name in line.names}
+
+
+def exists(module):
+    place = SOURCE.joinpath(*module.split(".")[1:])
+    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+
+
+def package_of(file):
+    """The package that a relative import of `file` starts from."""
+    parts = file.with_suffix("").relative_to(SOURCE.parent).parts if SOURCE in file.parents else ()
+    return list(parts[:-1])
+
+
+def from_names(node, file):
+    """The modules of one `from ... import ...`: relative ones resolved, public names at home."""
+    if node.level:
+        base = package_of(file)
+        base = base[: len(base) - node.level + 1]
+        module = ".".join([*base, *([node.module] if node.module else [])])
+    else:
+        module = node.module
+    for alias in node.names:
+        if module == "tacit" and alias.name in homes():
+            yield homes()[alias.name]
+        elif exists(f"{module}.{alias.name}"):
+            yield f"{module}.{alias.name}"
+        else:
+            yield module
+
+
+NAME = r"tacit(?:\.[a-z_][a-z_0-9]*)+"
+
+
+def in_text(text):
+    """The module that a text is the name of, alone or as `module:name`."""
+    found = re.fullmatch(rf"({NAME})(?::\w+)?", text)
+    return [found[1]] if found and exists(found[1]) else []
+
+
+def in_table(text):
+    """The modules that a TOML file names."""
+    return [name for name in re.findall(rf"[\"']({NAME})(?::\w+)?[\"']", text) if exists(name)]
+
+
+def imports(file):
+    """The modules that a file imports or names in a text, docstrings and type checking aside."""
+    if file.suffix == ".toml":
+        yield from in_table(file.read_text())
+        return
+    tree = ast.parse(file.read_text())
+    skipped = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and "TYPE_CHECKING" in ast.unparse(block.test)
+        for node in ast.walk(block)
+    }
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if id(node) in skipped or id(node) in docs:
+            continue
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from from_names(node, file)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.value.id == "tacit" and node.attr in homes():
+                yield homes()[node.attr]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield from in_text(node.value)
+
+
+def files(*rooms):
+    return [
+        file
+        for room in rooms
+        for kind in ("*.py", "*.toml")
+        for file in sorted((SOURCE / room).rglob(kind))
+    ]
+
+
+def room_of(module):
+    parts = module.split(".")
+    return parts[1] if parts[0] == "tacit" and len(parts) > 1 and parts[1] in ROOMS else None
+
+
+# what has a time axis has `.plot()`, and that alone asks an edge to draw
+DOORS = {("path.py", "tacit.figures.paths")}
+
+
+def backwards(file, room):
+    return [
+        m
+        for m in imports(file)
+        if (r := room_of(m)) and ROOMS.index(r) > ROOMS.index(room) and (file.name, m) not in DOORS
+    ]
+
+
+def test_imports_point_one_way():
+    wrong = {str(f): b for room in ROOMS for f in files(room) if (b := backwards(f, room))}
+    assert not wrong
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from tacit.cli import run",
+        "from tacit import verify",
+        "import tacit.cli",
+        "def f():\n    import tacit\n    tacit.verify('W')",
+        "HOME = 'tacit.cli.run:main'",
+    ],
+)
+def test_the_import_test_can_fail(tmp_path, text):
+    file = tmp_path / "wrong.py"
+    file.write_text(f"{text}\n")
+    assert backwards(file, "regularizers")
+
+
+def test_a_table_and_a_relative_import_count(tmp_path):
+    table = tmp_path / "wrong.toml"
+    table.write_text('function = "tacit.cli.run:main"\n')
+    assert backwards(table, "regularizers")
+    node = ast.parse("from ..cli import run").body[0]
+    assert list(from_names(node, SOURCE / "regularizers" / "norms.py")) == ["tacit.cli.run"]
+
+
+def cycle(graph):
+    """The modules of one cycle, or None."""
+    try:
+        tuple(graphlib.TopologicalSorter(graph).static_order())
+    except graphlib.CycleError as error:
+        return error.args[1]
+    return None
+
+
+def module_of(file):
+    parts = file.with_suffix("").relative_to(SOURCE.parent).parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_no_module_imports_itself_through_another(room):
+    python = [file for file in files(room) if file.suffix == ".py"]
+    graph = {
+        module_of(file): {
+            m for m in imports(file) if m.startswith(f"tacit.{room}") and m != module_of(file)
+        }
+        for file in python
+    }
+    assert cycle(graph) is None
+
+
+def test_the_cycle_test_can_fail():
+    assert cycle({"a": {"b"}, "b": {"a"}})
+
+
+def test_numerics_do_not_print_or_plot():
+    for file in files(*SILENT):
+        text = file.read_text()
+        assert not re.search(r"^\s*print\(", text, re.M), file
+        assert not {m.split(".")[0] for m in imports(file)} & EDGE_LIBRARIES, file
+
+
+def test_jax_and_friends_are_imported_only_when_needed():
+    lazy = {"jax", "xarray", "sympy", "matplotlib", "pandas", "torch", "typer", "rich"}
+    probe = f"import sys, tacit; print(sorted({lazy!r} & set(sys.modules)))"
+    found = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"
+
+
+def test_the_ci_calls_the_readme_s_test_command():
+    script = (ROOT / ".ci" / "run").read_text().splitlines()
+    command = next(line for line in script if line.startswith("python3 -m venv"))
+    assert command in (ROOT / "README.md").read_text().splitlines()
+
+
+@pytest.mark.parametrize(
+    "tool", [["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"]]
+)
+def test_the_tools_are_content(tool):
+    run = subprocess.run([sys.executable, "-m", *tool], cwd=ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
+
+
+def test_every_public_name_of_the_stub_is_there():
+    import tacit
+
+    listed = ast.parse((SOURCE / "__init__.pyi").read_text()).body
+    names = next(node.value for node in listed if isinstance(node, ast.Assign))
+    assert sorted(ast.literal_eval(names)) == tacit.__all__
+    for name in tacit.__all__:
+        assert getattr(tacit, name).__module__.startswith("tacit."), name
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        tacit.nothing  # noqa: B018
+    assert tacit.store.load is tacit.load
+
+
+def test_importing_tacit_loads_no_room():
+    probe = "import sys, tacit; print([m for m in sys.modules if m.startswith('tacit.')])"
+    found = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() == "[]"

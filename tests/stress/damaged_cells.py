@@ -1,0 +1,91 @@
+"""Damaged and forged cells of a study: the same as before, or set aside with a sentence."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
+from tacit.studies import files
+from tacit.studies.cells import Cell, cell_name
+from tacit.studies.compute import Result
+from tacit.studies.run import run_study
+from tacit.studies.shelves import survey
+from tacit.studies.study import Study
+
+SPEC = {"function": "study_cells:plain", "arguments": {"a": 1.0}, "dims": {}}
+CELL = Cell(cell_name(SPEC, "code"), (0,), SPEC)
+KEPT = Result("solved", "all well", {"x": 0.3, "s": "é", "v": (("t",), np.arange(3.0))}, 0.5)
+PARTS = (
+    {"dtype": "|O"},
+    {"dtype": "x"},
+    {"dtype": "<U99999999"},
+    {"shape": [10**12]},
+    {"data": "%"},
+    {"shape": [-1, 0]},
+    {"dims": 3},
+    {"dims": []},
+    {"dims": [f"{ESC}[2J"]},
+    {"shape": []},
+)
+
+
+def cells(folder: Path, count: int) -> Found:
+    """Two of three are damaged, and one of three is forged with a right checksum."""
+    files.write_cell(folder, CELL, "code", KEPT)
+    place = Path(files.file_of(folder, CELL.name))
+
+    def read() -> Any:
+        done, told = survey(folder, {CELL.name}, "code")
+        if told:
+            raise ValueError(told[0])
+        return done, files.read_cell(str(place))[2]
+
+    found = []
+    for name, copy in damaged(place.read_bytes(), count - count // 3):
+        place.write_bytes(copy)
+        found.append((f"cell: {name}", fault(read, as_written)))
+    return found + going_on(folder / "study", count // 3)
+
+
+def as_written(found: Any) -> bool:
+    done, result = found
+    kept = result.values
+    right = kept["x"] == 0.3 and kept["s"] == "é" and list(kept["v"][1]) == [0, 1, 2]
+    return right and result.seconds == 0.5 and CELL.name in done
+
+
+def going_on(folder: Path, count: int) -> Found:
+    """A study that goes on with a forged cell in its folder: never a traceback."""
+    study = Study(name="plain", function="study_cells:plain", grid={"a": [1.0, 2.0]})
+    folder.mkdir()
+    run_study(study, folder)
+    place = min(folder.glob("plain.cells/??/*.cell"))
+    found = []
+    for name, copy in chosen(forged(place.read_bytes()), count):
+        place.write_bytes(copy)
+        wrong = fault(lambda: run_study(study, folder), lambda dataset: True)
+        wrong = wrong or command_fault("show", str(folder / "plain.nc"))
+        found.append((f"forged cell: {name}", wrong))
+    return found
+
+
+def forged(content: bytes) -> Iterator[tuple[str, bytes]]:
+    """The cell with a right checksum and one odd part."""
+    whole = json.loads(content.partition(b"\n")[2])
+    for number, odd in enumerate(ODD):
+        for key in whole:
+            yield f"{key} = odd {number}", signed({**whole, key: odd})
+        yield f"sum = odd {number}", signed({**whole, "values": {**whole["values"], "sum": odd}})
+    for part in PARTS:
+        curve = {**whole["values"]["curve"], **part}
+        yield f"array {part}", signed({**whole, "values": {**whole["values"], "curve": curve}})
+
+
+def signed(content: dict[str, Any]) -> bytes:
+    body = json.dumps(content).encode()
+    return f"{files.MARK} {files.FORMAT} {files._checksum(body)}\n".encode() + body + b"\n"

@@ -1,0 +1,140 @@
+"""Studies on a dask cluster of two workers on loopback: the same bits, and a killed worker."""
+
+import contextlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pytest
+
+from child_processes import PATH
+from tacit.studies import code
+from tacit.studies.code import Code, numerical_versions
+from tacit.studies.completing import Ears
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
+
+pytest.importorskip("distributed", reason="pip install 'tacit[distributed]'")
+
+
+@pytest.fixture(autouse=True)
+def fresh_code():
+    """The texts of modules are forgotten after every test: the tree may be edited meanwhile."""
+    code._SEEN.clear()
+
+
+def started(module, *words):
+    command = [sys.executable, "-m", f"distributed.cli.{module}", *words]
+    return subprocess.Popen(command, env={**os.environ, "PYTHONPATH": PATH},
+                            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    with a_cluster(tmp_path_factory.mktemp("cluster")) as (address, workers, _):
+        yield address, workers
+
+
+@contextlib.contextmanager
+def a_cluster(folder):
+    """(address, the two worker processes, the scheduler's)"""
+    file = folder / "scheduler.json"
+    address = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+    scheduler = started("dask_scheduler", *address, "--scheduler-file", str(file))
+    alone = ("--nthreads", "1", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
+    workers = [started("dask_worker", "--scheduler-file", str(file), *alone) for _ in range(2)]
+    try:
+        deadline = time.monotonic() + 60
+        while not file.exists() or not file.read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield json.loads(file.read_text())["address"], workers, scheduler
+    finally:
+        for process in (*workers, scheduler):
+            process.kill()
+            process.wait()
+
+
+def test_the_cluster_gives_the_same_file(cluster, tmp_path):
+    study = Study(name="product", function="study_cells:product", grid={"a": [0.0, 1.0]}, seeds=2)
+    written = []
+    for engine in ("here", cluster[0]):
+        run_study(study, tmp_path / engine[:3], engine)
+        written.append((tmp_path / engine[:3] / "product.nc").read_bytes())
+    assert written[0] == written[1]
+
+
+def test_a_killed_worker_loses_nothing(cluster, tmp_path):
+    address, workers = cluster
+    grid = {"a": {"linspace": [0, 149, 150]}}
+    study = Study(name="slow", function="study_cells:slow", grid=grid)
+
+    class Killing(Ears):
+        ended = 0
+
+        def done(self, cells):
+            self.ended += len(cells)
+            if self.ended > 20 and workers[0].poll() is None:
+                workers[0].kill()
+                workers[0].wait()
+
+    told = Killing()
+    dataset = run_study(study, tmp_path / "cluster", address, ears=told)
+    assert workers[0].poll() == -9  # it was killed in mid-run, and one worker did the rest
+    assert (dataset.status == "solved").all()
+    assert told.ended == 150
+    assert dataset.equals(run_study(study, tmp_path / "here"))
+
+
+def test_wrong_code_on_a_worker_is_refused(cluster, tmp_path, monkeypatch):
+    from tacit.studies import run
+
+    study = Study(name="plain", function="study_cells:plain", grid={"a": [1.0]})
+    other = Code("0.0.1+other", {"study_cells": "0123456789ab"}, numerical_versions())
+    monkeypatch.setattr(run, "code_of", lambda study: other)
+    with pytest.raises(ValueError, match="a worker has another text of the module study_cells"):
+        run_study(study, tmp_path, cluster[0])
+
+
+def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
+    grid = {"a": {"linspace": [0, 149, 150]}}
+    study = Study(name="slow", function="study_cells:slow", grid=grid)
+    with a_cluster(tmp_path) as (address, _, scheduler):
+        # in a process of its own: the client of a dead scheduler leaves an open socket behind
+        words = [sys.executable, "-c", KILLING, str(tmp_path / "out"), address, str(scheduler.pid)]
+        told = subprocess.run(words, env={**os.environ, "PYTHONPATH": PATH}, capture_output=True,
+                              text=True, timeout=120)  # fmt: skip
+        scheduler.wait()
+    assert re.search(r"does not answer any more .* finished cells are safe", told.stdout), told
+    assert "Traceback" not in told.stderr, told.stderr
+    kept = len(list((tmp_path / "out").rglob("*.cell")))
+    assert kept > 0
+    heard = Counting()
+    run_study(study, tmp_path / "out", ears=heard)
+    assert heard.ended <= 150 - kept
+
+
+class Counting(Ears):
+    ended = 0
+
+    def done(self, cells):
+        self.ended += len(cells)
+
+
+KILLING = """
+import os, signal, sys
+from tacit.studies.completing import Ears
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
+class Killing(Ears):
+    def done(self, cells):
+        os.kill(int(sys.argv[3]), signal.SIGKILL)
+study = Study(name="slow", function="study_cells:slow", grid={"a": {"linspace": [0, 149, 150]}})
+try:
+    run_study(study, sys.argv[1], sys.argv[2], ears=Killing())
+except OSError as told:
+    print(told)
+"""

@@ -1,0 +1,140 @@
+"""What a study survives: kill -9 at any moment, a full disk, two runs at once."""
+
+import contextlib
+import os
+import random
+import subprocess
+import time
+
+import pytest
+
+from killed_studies import CELLS, KILLER, RUN, STUDY, child, killed_runs
+from tacit.studies.files import CannotWrite
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    out = tmp_path_factory.mktemp("undisturbed")
+    run_study(Study(**STUDY), out)
+    return (out / "slow.nc").read_bytes()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills processes the Unix way")
+def test_twenty_kills_of_the_main_process(tmp_path, undisturbed):
+    killer = child(KILLER, tmp_path, 7, 20)
+    hits, grown, most = map(int, killer.communicate(timeout=120)[0].split())
+    assert hits == 20  # every one of them was still running
+    assert grown > 10  # most were killed in mid-study
+    assert 0 < most < CELLS
+    assert not (tmp_path / "slow.nc").exists()
+    run_study(Study(**STUDY), tmp_path)
+    assert (tmp_path / "slow.nc").read_bytes() == undisturbed
+
+
+def test_a_killed_run_with_workers(tmp_path, undisturbed):
+    assert killed_runs(tmp_path, 1, random.Random(3), 0.8) == 1
+    run_study(Study(**STUDY), tmp_path)
+    assert (tmp_path / "slow.nc").read_bytes() == undisturbed
+
+
+LONG = """
+import sys
+from tacit.studies.run import run_study
+from tacit.studies.study import Study
+if __name__ == "__main__":
+    study = Study(name="long", function="study_cells:waiting", grid={"a": [1.0, 2.0]},
+                  arguments={"folder": sys.argv[1]})
+    run_study(study, sys.argv[1], "processes", 2)
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc"), reason="looks for processes the Linux way")
+def test_workers_do_not_outlive_their_main_process(tmp_path):
+    run = child(LONG, tmp_path, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while len(workers := [int(f.name[4:]) for f in tmp_path.glob("pid-*")]) < 2:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    run.kill()
+    run.communicate()
+    while alive := [pid for pid in workers if os.path.exists(f"/proc/{pid}")]:
+        assert time.monotonic() < deadline, alive
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_twenty_kills_of_runs_with_workers(tmp_path, undisturbed):
+    assert killed_runs(tmp_path, 20, random.Random(4), 1.5) > 0
+    run_study(Study(**STUDY), tmp_path)
+    assert (tmp_path / "slow.nc").read_bytes() == undisturbed
+
+
+def test_two_runs_at_once(tmp_path, undisturbed):
+    runs = [child(RUN, tmp_path, engine) for engine in ("here", "processes")]
+    assert [run.wait(timeout=120) for run in runs] == [0, 0]
+    for run in runs:
+        run.stdout.close()
+    assert (tmp_path / "slow.nc").read_bytes() == undisturbed
+    left = [p.name for p in tmp_path.rglob("*") if p.suffix == ".part" or "aside" in p.parts]
+    assert left == []
+
+
+@contextlib.contextmanager
+def small_disk(place):
+    """A file system of one megabyte, where one can be mounted."""
+    place.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    try:
+        done = subprocess.run(mount, capture_output=True, check=False).returncode
+    except FileNotFoundError:
+        done = 1
+    if done != 0:
+        pytest.skip("no file system can be mounted here; see the injected ENOSPC of the files")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+@pytest.mark.parametrize(("engine", "jobs"), [("here", 1), ("processes", 2)])
+def test_a_full_disk(tmp_path, engine, jobs):
+    study = Study(name="greedy", function="study_cells:greedy",
+                  grid={"a": {"linspace": [0, 9, 10]}})  # fmt: skip
+    with small_disk(tmp_path / "disk") as disk:
+        with pytest.raises(CannotWrite, match=r"No space left on device.*finished is safe"):
+            run_study(study, disk, engine, jobs)
+        finished = list(disk.glob("*/??/*.cell"))
+        assert 2 <= len(finished) < 10
+        assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".nc")]
+        tmp_path.joinpath("disk2").mkdir()
+        subprocess.run(["cp", "-r", f"{disk}/.", str(tmp_path / "disk2")], check=True)
+    heard = []
+    dataset = run_study(study, tmp_path / "disk2", ears=_Counting(heard))
+    assert len(heard) == 10 - len(finished)  # after making room only the rest is computed
+    assert (dataset.block.isel(block_0=0) == dataset.a).all()
+
+
+def test_a_disk_that_is_full_when_the_study_is_gathered(tmp_path):
+    study = Study(name="greedy", function="study_cells:greedy",
+                  grid={"a": {"linspace": [0, 3, 4]}})  # fmt: skip
+    with small_disk(tmp_path / "disk") as disk:
+        with pytest.raises(OSError, match=r"No space left|cannot write"):
+            run_study(study, disk)
+        assert len(list(disk.glob("*/??/*.cell"))) == 4
+        assert not [p for p in disk.rglob("*") if p.suffix in (".part", ".nc")]
+
+
+class _Counting:
+    def __init__(self, heard):
+        self.heard = heard
+
+    def begin(self, total, finished):
+        pass
+
+    def done(self, cells):
+        self.heard += cells
+
+    def aside(self, sentence):
+        pass
