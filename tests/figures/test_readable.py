@@ -5,11 +5,10 @@ import pytest
 import xarray
 from matplotlib.text import Annotation
 from matplotlib.ticker import LogFormatter, LogLocator
-from PIL import Image
 
 from figure_checks import assert_readable, collisions, raw_texts
 from tacit.evidence.plot import Plot, Series
-from tacit.figures import draw, make, write
+from tacit.figures import draw, make
 from tacit.papers.reading import read_study
 from tacit.plotting.placing import Note, write_beside
 from tacit.plotting.study.words import short
@@ -134,13 +133,6 @@ def test_numbers_beside_a_curve_cover_neither_it_nor_one_another():
 
 
 # ---- files ----
-
-
-def test_a_png_has_200_dpi(tmp_path):
-    write("W-F2", {"points": 11}, tmp_path, ["png"])
-    with Image.open(tmp_path / "W-F2.png") as picture:
-        assert picture.info["dpi"] == pytest.approx((200, 200), abs=0.5)
-        assert picture.width > 1500
 
 
 # ---- phase diagrams ----
