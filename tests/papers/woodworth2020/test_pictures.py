@@ -10,6 +10,7 @@ from tacit.plotting.style import styled
 IDS = [
     *("W-K", "W-T1", "W-GA", "W-T2", "W-A", "W-F1", "W-R", "W-F2", "W-T3", "W-F3", "W-T4", "W-F4"),
     *("W-F9", "W-C", "W-L5", "W-L6", "W-L7", "W-L8", "W-T9", "W-C10", "W-L11", "W-L12", "W-L13"),
+    *("W-fn1", "W-N", "W-fn4"),
 ]
 
 

@@ -3,11 +3,21 @@
 import numpy as np
 import pytest
 
+from tacit.evidence.evidence import judge
 from tacit.papers.experiment import Setting
 from tacit.papers.registry import library
-from tacit.papers.woodworth2020 import balance, lemma_8, lemma_13, tangent_kernel
+from tacit.papers.woodworth2020 import (
+    balance,
+    lemma_8,
+    lemma_13,
+    output_scale,
+    rectangular,
+    sample_size,
+    tangent_kernel,
+)
 from tacit.papers.woodworth2020.theorem_2 import Case, drawn, equal_columns
 from tacit.regularizers.q import Q
+from tacit.solvers.interpolate import interpolate
 
 REFUTED = ("fails", "inconclusive")
 
@@ -57,6 +67,55 @@ def test_a_wrong_law_of_the_start_is_refuted(monkeypatch):
     true = lemma_13.wishart_root
     monkeypatch.setattr(lemma_13, "wishart_root", lambda *given: 2 * true(*given))
     assert status("W-L13") in REFUTED
+
+
+def test_a_flow_that_ignores_the_scale_of_the_output_is_refuted(monkeypatch):
+    plain = lambda self, w, X, r: self.model.pullback(w, X, r)  # noqa: E731
+    monkeypatch.setattr(output_scale.Scaled, "pullback", plain)
+    assert status("W-fn1") in REFUTED
+
+
+def test_a_scaled_output_pulls_back_its_own_gradient():
+    model = output_scale.Scaled(output_scale.model_of("depth 3", np.array([1.0, -0.7]), 1.0), 2.5)
+    w, X, r = model.start(2) + 0.1, np.array([[0.3, -1.2]]), np.array([0.9])
+    step = 1e-6 * np.eye(len(w))
+    slopes = [r @ (model.predict(w + s, X) - model.predict(w - s, X)) / 2e-6 for s in step]
+    np.testing.assert_allclose(model.pullback(w, X, r), slopes, rtol=1e-6)
+
+
+def test_another_regularizer_of_rectangular_matrices_is_refuted(monkeypatch):
+    monkeypatch.setattr(rectangular, "schatten", lambda mu2: rectangular.Nuclear())
+    assert status("W-fn4") in REFUTED
+
+
+def test_rectangular_diagonal_measurements_are_the_vector_problem():
+    problem = rectangular.diagonal(5, 8, seed=0)
+    mu2 = 0.2
+    model = rectangular.start(5, 8, np.sqrt(2 * mu2) * np.eye(13))
+    found = np.linalg.svd(rectangular.end(model, problem), compute_uv=False)
+    spectra = [np.linalg.svd(X, compute_uv=False) for X in problem.measurements]
+    assert all(len(s) == 5 for s in spectra)
+    # the same with signs: A^T M B is diagonal in the frame of the first measurement
+    U, _, V = np.linalg.svd(problem.measurements[0])
+    rows = np.array([np.diag((U.T @ X @ V.T)[:, :5]) for X in problem.measurements])
+    beta = interpolate(rows, problem.y, Q(2, mu=mu2)).beta
+    np.testing.assert_allclose(np.sort(np.abs(beta))[::-1], found, atol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "wrong"),
+    [
+        (0, "samples", lambda x: x * np.array([1.0, 2.0])[:, None, None, None]),
+        (0, "samples", lambda x: x * np.array([1.0, 2.0])[None, :, None, None]),
+        (0, "l2_error", lambda x: x / 100),
+        (1, "error", lambda x: np.roll(x, 1, axis=-1)),
+    ],
+    ids=["grows with d", "with r*", "l2 learns", "depth needs more"],
+)
+def test_other_numbers_of_samples_are_refuted(data_of, place, name, wrong):
+    data = [dataset.copy(deep=True) for dataset in data_of("W-N")]
+    data[place][name] = (data[place][name].dims, wrong(data[place][name].values))
+    assert judge(sample_size.check(*data))[0] in REFUTED
 
 
 # --- the proof of Theorem 2
