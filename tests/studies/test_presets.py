@@ -45,8 +45,6 @@ AXES = {
     "W-F3a": {"z": symmetric, "depth": lambda p: p["depths"]},
     "W-F3b": {"alpha": spaced("log10_alphas", "points"), "depth": lambda p: p["depths"]},
     "W-F3c": {"sample_size": lambda p: p["sample_sizes"], "depth": lambda p: p["depths"]},
-    "W-F7": {"alpha": lambda p: p["alphas"], "scaling": lambda p: p["scalings"]},
-    "W-F7d": {"scaling": lambda p: p["scalings"]},
     "M-F1": {"mu": lambda p: p["mu"]},
     "M-F3": {"alpha": union, "curve_set": lambda p: list(p["alphas"])},
     "M-F4": {"alpha": union, "curve_set": lambda p: list(p["alphas"])},
@@ -62,7 +60,6 @@ RENAMED = {
     "W-F1c": {"drawn": lambda p: max(p["sample_sizes"])},
     "W-F3": {"drawn": lambda p: max(p["sample_sizes"])},
     "W-F3c": {"drawn": lambda p: max(p["sample_sizes"])},
-    "W-F7d": {"alpha": lambda p: p["plateau_alpha"]},
 }  # fmt: skip
 
 

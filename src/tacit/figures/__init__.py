@@ -31,7 +31,6 @@ from tacit.figures import (
     woodworth_f2,
     woodworth_f3,
     woodworth_f4,
-    woodworth_f7,
     woodworth_f9,
 )
 from tacit.figures.registry import Entry, draw, figure, figures, make, write
@@ -72,7 +71,6 @@ __all__ = [
     "woodworth_f2",
     "woodworth_f3",
     "woodworth_f4",
-    "woodworth_f7",
     "woodworth_f9",
     "write",
 ]
