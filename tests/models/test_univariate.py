@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
-from tacit.claims.woodworth.spline_runs import cubic_spline, learn, least_norm, linear_spline
+from tacit.papers.woodworth2020.spline_nets import cubic_spline, learn, least_norm, linear_spline
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.difference import Difference
 from tacit.models.hinges import net_hinges, rms_distance, sup_distance, tangent_hinges

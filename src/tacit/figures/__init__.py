@@ -8,7 +8,6 @@ from tacit.figures import (
     notsawo_mirage,
     notsawo_scaling,
     notsawo_selection,
-    woodworth_f7,
 )
 from tacit.figures.registry import Entry, draw, figure, figures, make, write
 
@@ -25,6 +24,5 @@ __all__ = [
     "notsawo_mirage",
     "notsawo_scaling",
     "notsawo_selection",
-    "woodworth_f7",
     "write",
 ]

@@ -20,6 +20,7 @@ STATEMENTS = {
     "W-F6ab": "figure_6ab",
     "W-F6c": "figure_6c",
     "W-F6d": "figure_6d",
+    "W-F7": "figure_7",
     "W-F8": "figure_8",
     "W-F9": "figure_9",
     "W-C": "balance",

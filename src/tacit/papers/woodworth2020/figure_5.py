@@ -455,18 +455,24 @@ def _ends(axes: Axes, small: xarray.Dataset) -> None:
     axes.legend(loc="upper left", ncols=2, handlelength=1.0, columnspacing=1.0)
 
 
+def _edges(middles: Array) -> Array:
+    """The edges of cells on a logarithmic axis."""
+    logs = np.log(middles)
+    inner = (logs[1:] + logs[:-1]) / 2
+    return np.exp([2 * logs[0] - inner[0], *inner, 2 * logs[-1] - inner[-1]])
+
+
 def _map(picture: Figure, axes: Axes, dataset: xarray.Dataset, measure: str, title: str) -> None:
     """One map; colours run from the rich regime (dark) to the kernel regime (light)."""
     values, k = dataset[measure].values, dataset.k.values
     colours = "viridis" if measure == "excess" else "viridis_r"
     mesh = axes.pcolormesh(
-        dataset.alpha,
-        k,
+        _edges(dataset.alpha.values),
+        _edges(k),
         np.clip(values, 0, 1),
         cmap=colours,
         vmin=0,
         vmax=1,
-        shading="nearest",
         rasterized=True,
     )
     bar = picture.colorbar(mesh, ax=axes, extend="max", pad=0.01)

@@ -8,15 +8,18 @@ from functools import cached_property
 
 import numpy as np
 
-from tacit.arguments import Array
+from tacit.arguments import Array, one_of
 from tacit.models.hinges import Hinges, net_hinges, rms_distance, sup_distance, tangent_hinges
 from tacit.models.univariate import Layers, kernel_move, layers, univariate_relu
 from tacit.problems.regression import Regression
-from tacit.records import Outcome, Record
+from tacit.records import Kind, Outcome, Record
 from tacit.training.exact.tangent.flow import TangentFlow
 from tacit.training.record import At
 from tacit.training.stop import Interpolated
 from tacit.training.train import train
+
+# how much the inner layer weighs in the tangent kernel, over the outer one, at equal arguments
+SHARES = {"standard": None, "between": 0.03, "balanced": 1.0}
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -32,7 +35,6 @@ class Learned(Record):
     move: Layers
     end: Layers
     outcome: Outcome
-    steps: int
 
     @cached_property
     def function(self) -> Hinges:
@@ -60,12 +62,6 @@ class Learned(Record):
         """The root mean square distance to the linear spline of the data."""
         breaks = self._breaks(self.function)
         return rms_distance(self.function, linear_spline(self.problem), breaks)
-
-    @property
-    def kernel_to_linear(self) -> float:
-        """The root mean square distance of the kernel interpolant to the linear spline."""
-        breaks = self._breaks(self.interpolant)
-        return rms_distance(self.interpolant, linear_spline(self.problem), breaks)
 
     @property
     def to_kernel(self) -> float:
@@ -111,6 +107,16 @@ class Learned(Record):
         return rms_distance(f, g, self._breaks(f, g))
 
 
+def scaling_of(layers: str, width: int) -> float:
+    """The relative scaling c of the layers: w1 and b1 are multiplied by it, w2 is divided.
+
+    At c the tangent kernel has the inner layer's part over the outer one's 2 / (width c^4). W's
+    standard start has c = 1; at c = (2 / width)^(1/4) both weigh the same.
+    """
+    share = SHARES[one_of("Figure 7", "layers", layers, SHARES)]
+    return 1.0 if share is None else float((2 / width / share) ** 0.25)
+
+
 def learn(
     problem: Regression,
     width: int,
@@ -122,12 +128,20 @@ def learn(
 ) -> Learned:
     """The net of W appendix B.1 at the end of gradient flow on univariate data."""
     model = univariate_relu(width, alpha=alpha, scaling=scaling, seed=seed)
-    begin = layers(model.start(problem.dimension))
     flow, stop = TangentFlow(rtol=rtol), Interpolated(loss)
     end = train(model, problem, flow, stop=stop, record=At(times=[]))
+    start = started(problem, width, alpha, scaling, seed)
+    return dataclasses.replace(start, end=layers(end.parameters), outcome=end.outcome)
+
+
+def started(
+    problem: Regression, width: int, alpha: float, scaling: float = 1.0, seed: int = 0
+) -> Learned:
+    """The same net before training, with the displacement that its kernel foresees."""
+    model = univariate_relu(width, alpha=alpha, scaling=scaling, seed=seed)
+    begin = layers(model.start(problem.dimension))
     move = kernel_move(begin, problem.X[:, 0], problem.y)
-    steps = int(end.dataset.integrator_steps[-1])
-    return Learned(problem, begin, move, layers(end.parameters), end.outcome, steps)
+    return Learned(problem, begin, move, begin, Outcome(Kind.SOLVED, "not trained"))
 
 
 def linear_spline(problem: Regression) -> Callable[[Array], Array]:
@@ -160,3 +174,10 @@ def least_norm(problem: Regression, knots: Array) -> float:
     columns = np.concatenate([units, -units, free, -free], axis=1)
     costs = np.concatenate([np.ones(2 * units.shape[1]), [0.0, 0.0]])
     return float(linprog(costs, A_eq=columns, b_eq=problem.y, method="highs").fun)
+
+
+def norms(problem: Regression) -> dict[str, float]:
+    """The least norm of any interpolating net, and that of the linear spline."""
+    x = problem.X[:, 0]
+    every = np.union1d(np.linspace(-2, 2, 801), x)
+    return {"least_norm": least_norm(problem, every), "spline_norm": least_norm(problem, x)}

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.arguments import Array
-from tacit.claims.woodworth.spline_runs import cubic_spline, least_norm, linear_spline
+from tacit.arguments import Array, one_of
 from tacit.measures.binomial import upper_limit
 from tacit.models.hinges import net_hinges
 from tacit.models.univariate import Layers, layers, univariate_relu
+from tacit.papers.woodworth2020.spline_nets import cubic_spline, least_norm, linear_spline, norms
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import steep_end
 from tacit.records import Record
-from tacit.studies.sizes import Size
+
+if TYPE_CHECKING:
+    import xarray
 
 Mask = NDArray[np.bool_]
 
@@ -28,8 +30,8 @@ WIDTH, ALPHA = 50, 0.002
 STEP = 0.4  # over the trace of the tangent kernel, which bounds its largest eigenvalue
 LOSS = 1e-8
 STEPS = 40_000
-ON_THE_WAY = (0.1, 0.01)
-DRAWS = {"quick": (60, 30), "full": (300, 150)}  # of three points and of four
+ON_THE_WAY = (0.1, 0.01, LOSS)  # losses at which the three points alone are looked at
+MEASURES = ("fitted", "linear", "cubic", "least", "distance", "norm", "short")
 NEAR = 0.03  # a net nearer than this to a function has learned it; targets are at most 1
 
 
@@ -121,6 +123,9 @@ def one_way(x: Array, y: Array) -> bool:
     return len(set(np.sign(np.diff(slopes(x, y))))) == 1
 
 
+KINDS = {"peak": (3, peak), "one way": (4, one_way)}
+
+
 def survey(
     data: Array, alpha: float = ALPHA, width: int = WIDTH, step: float = STEP, loss: float = LOSS
 ) -> Survey:
@@ -133,60 +138,83 @@ def survey(
     return Survey(problems, [layers(w) for w in np.asarray(parameters)], np.asarray(losses))
 
 
-class Surveys(NamedTuple):
-    """Small starts on random data: three points with a peak, and four that bend one way."""
+def cell(kind: str, *, counts: Mapping[str, int]) -> dict[str, Any]:
+    """Narrow nets from one small start on random data of a kind: what they learn, 1 or 0 each.
 
-    peaks: Survey
-    one_way: Survey
-    steep: Survey  # the points of `steep_end` alone
-    on_the_way: list[Survey]  # the same at the losses of ON_THE_WAY
+    A "peak" are three points whose slopes change sign, "one way" four points that bend one way;
+    "steep" are three points alone, at several losses.
+    """
+    one_of("Figure 7", "kind", kind, (*KINDS, "steep"))
+    if kind == "steep":
+        data = np.array([[steep_end().X[:, 0], steep_end().y]])
+        found = [survey(data, loss=loss) for loss in ON_THE_WAY]
+        own = norms(steep_end())
+    else:
+        points, rule = KINDS[kind]
+        found = [survey(draw(points, rule, counts[kind], seed=0))]
+        own = dict.fromkeys(("least_norm", "spline_norm"), np.nan)
 
-    @property
-    def fitted(self) -> float:
-        """The share of random sets that were fitted."""
-        return float(np.mean([*self.peaks.fitted, *self.one_way.fitted]))
+    def joined(values: Sequence[Any]) -> Array:
+        return np.concatenate([np.asarray(part, float) for part in values])
 
-    @property
-    def mostly(self) -> float:
-        """The share of peaks whose linear spline is learned, a lower limit of confidence 0.999."""
-        return 1 - upper_limit(int((~self.peaks.linear).sum()), len(self.peaks.nets))
-
-    @property
-    def rarely(self) -> float:
-        """The same of points that bend one way, an upper limit; what did not fit counts."""
-        hits = self.one_way.linear | ~self.one_way.fitted
-        return upper_limit(int(hits.sum()), len(hits))
-
-    def findings(self) -> list[str]:
-        """How often the linear spline and the least norm are reached, and what stops the others."""
-        peaks, ways = self.peaks, self.one_way
-        away, short = peaks.fitted & ~peaks.linear, peaks.short()
-        gaps = [f"{found.short()[0]:.2f}" for found in (*self.on_the_way, self.steep)]
-        return [
-            f"random data: the linear spline is learned of {peaks.linear.sum()} of"
-            f" {len(peaks.nets)} sets of three points with a peak, though only {peaks.least.sum()}"
-            f" of these nets have the least norm up to 2%; and of {ways.linear.sum()} of"
-            f" {len(ways.nets)} sets of four points that bend one way",
-            "where a set with a peak is left, the units that face away from 0 turn beside the"
-            f" middle point, on the side of 0, in {(short[away] > 0).sum()} of {away.sum()} sets,"
-            f" by {np.median(short[away]):.2g} at the median",
-            "on the points (-1, 0), (0.7, 1), (1, 0) these kinks come from 0 and are"
-            f" {', '.join(gaps)} before 0.7 at losses {', '.join(f'{v:g}' for v in ON_THE_WAY)} and"
-            f" {LOSS:g}: the loss vanishes before they arrive. No rule in the data was found that"
-            " says which of the two comes first",
-        ]
+    return {
+        "fitted": joined([part.fitted for part in found]),
+        "linear": joined([part.linear for part in found]),
+        "cubic": joined([part.cubic for part in found]),
+        "least": joined([part.least for part in found]),
+        "distance": joined([part.distances(linear_spline) for part in found]),
+        "norm": joined([part.norms for part in found]),
+        "short": joined([part.short() for part in found]),
+        **own,
+    }
 
 
-@functools.cache
-def surveys(size: Size) -> Surveys:
-    three, four = DRAWS[size]
-    steep = np.array([[steep_end().X[:, 0], steep_end().y]])
-    return Surveys(
-        survey(draw(3, peak, three, seed=0)),
-        survey(draw(4, one_way, four, seed=0)),
-        survey(steep),
-        [survey(steep, loss=loss) for loss in ON_THE_WAY],
-    )
+def shares(random: xarray.Dataset) -> dict[str, float]:
+    """Confidence limits (0.999) for the shares of random data, and the share that was fitted.
+
+    What was not fitted counts against the claim on either side.
+    """
+
+    def hits(kind: str, name: str) -> Mask:
+        values = random[name].sel(kind=kind).values
+        return np.asarray(values[np.isfinite(random.distance.sel(kind=kind).values)] > 0.5)
+
+    def at_most(found: Mask) -> float:
+        return upper_limit(int(found.sum()), len(found))
+
+    peaks, ways = hits("peak", "linear"), hits("one way", "linear")
+    fitted = np.concatenate([hits("peak", "fitted"), hits("one way", "fitted")])
+    return {
+        "mostly": 1 - at_most(~peaks),
+        "rarely": at_most(ways | ~hits("one way", "fitted")),
+        "least": at_most(hits("peak", "least")),
+        "cubic": at_most(hits("peak", "cubic")),
+        "fitted": float(fitted.mean()),
+        "peaks": len(peaks),
+        "ways": len(ways),
+    }
+
+
+def findings(random: xarray.Dataset) -> list[str]:
+    """How often the linear spline and the least norm are reached, and what stops the others."""
+    peaks, ways, steep = (random.sel(kind=kind) for kind in (*KINDS, "steep"))
+    there = np.isfinite(peaks.distance.values)
+    away = there & (peaks.fitted.values > 0.5) & (peaks.linear.values < 0.5)
+    short, losses = peaks.short.values, ", ".join(f"{v:g}" for v in ON_THE_WAY[:-1])
+    gaps = ", ".join(f"{v:.2f}" for v in steep.short.values[: len(ON_THE_WAY)])
+    return [
+        f"random data: the linear spline is learned of {float(peaks.linear.sum()):.0f} of"
+        f" {there.sum()} sets of three points with a peak, though only"
+        f" {float(peaks.least.sum()):.0f} of these nets have the least norm up to 2%; and of"
+        f" {float(ways.linear.sum()):.0f} of {int(ways.distance.notnull().sum())} sets of four"
+        " points that bend one way",
+        "where a set with a peak is left, the units that face away from 0 turn beside the"
+        f" middle point, on the side of 0, in {(short[away] > 0).sum()} of {away.sum()} sets,"
+        f" by {np.median(short[away]):.2g} at the median",
+        "on the points (-1, 0), (0.7, 1), (1, 0) these kinks come from 0 and are"
+        f" {gaps} before 0.7 at losses {losses} and {ON_THE_WAY[-1]:g}: the loss vanishes before"
+        " they arrive. No rule in the data was found that says which of the two comes first",
+    ]
 
 
 @functools.cache
