@@ -29,8 +29,6 @@ PARAMETERS = {
     "W-F3": {**SMALL, "depths": [2, 3, 10], "points": 33, "ratio_dimension": 100},
     "W-F4": {},
     "W-F9": {},
-    "M-F1": {},
-    "M-F2": {},
 }
 
 
@@ -272,7 +270,7 @@ def covered(picture):
     return count
 
 
-@pytest.mark.parametrize("id", ["W-F1", "W-F2", "W-F3", "M-F1"])
+@pytest.mark.parametrize("id", ["W-F1", "W-F2", "W-F3"])
 def test_no_legend_covers_a_curve(made, id):
     with styled():
         picture = draw(id, made[id])

@@ -7,9 +7,9 @@ from matplotlib.text import Annotation
 from matplotlib.ticker import LogFormatter, LogLocator
 from PIL import Image
 
-from figure_checks import assert_readable, collisions, raw_texts
+from figure_checks import collisions, raw_texts
 from tacit.evidence.plot import Plot, Series
-from tacit.figures import draw, make, write
+from tacit.figures import write
 from tacit.plotting.placing import Note, write_beside
 from tacit.plotting.study.words import short
 from tacit.plotting.style import sheet, styled
@@ -157,35 +157,3 @@ def test_a_phase_diagram_says_what_its_variables_mean(name):
         assert len(said) <= 48
     bare = xarray.Dataset({"transition_jump": ((), 1.0)})
     assert short(bare, "transition_jump") == "transition_jump"  # the control: no words, the name
-
-
-# ---- single figures ----
-
-
-def test_the_panels_of_the_sphere_s_figure_are_aligned_and_its_legend_is_short():
-    small = {"points": 20, "q_points": 13, "log10_mus": [2.0, -7.0],
-             "alphas": {"M-F3b": [0.3, 100.0], "M-F3c": [1.0], "M-F3d": [100.0]}}  # fmt: skip
-    picture = draw("M-F3", make("M-F3", small))
-    assert_readable(picture)
-    a, b, c, d = (axes for axes in picture.axes if axes in picture.axes[:4])
-    assert c.get_position().y0 == pytest.approx(d.get_position().y0)
-    assert c.get_position().y1 == pytest.approx(d.get_position().y1)
-    assert b.get_position().x0 == pytest.approx(d.get_position().x0)
-    assert a.get_position().y1 == pytest.approx(b.get_position().y1)
-    assert len(a.get_legend().get_texts()) <= 8
-
-
-def test_no_number_of_the_trajectories_lies_on_a_curve():
-    small = {"points": 40, "q_points": 25, "log10_mus": [2.0, -7.0],
-             "alphas": {"M-F3b": [100.0, 10000.0], "M-F3c": [0.001], "M-F3d": [100.0]}}  # fmt: skip
-    dataset = make("M-F6", small)
-    picture = draw("M-F6", dataset)
-    assert_readable(picture)
-    for axes, name in zip(picture.axes, ("M-F3b", "M-F3c", "M-F3d"), strict=True):
-        curves = dataset.trajectory.values[dataset.curve_set.values == name]
-        dots = axes.transData.transform(curves.reshape(-1, 2))
-        for text in axes.texts:
-            frame = text.get_window_extent()
-            assert not frame.count_contains(dots), (name, text.get_text())
-            assert axes.bbox.count_contains(frame.corners()) == 4, (name, text.get_text())
-        assert any(text.get_bbox_patch() for text in axes.texts) == (name != "M-F3c")

@@ -36,10 +36,6 @@ def symmetric(p):
     return np.linspace(-p["z_max"], p["z_max"], p["points"])
 
 
-def union(p):
-    return sorted({alpha for alphas in p["alphas"].values() for alpha in alphas})
-
-
 AXES = {
     "W-F1": {"alpha": spaced("log10_alphas", "alphas")},
     "W-F1c": {"sample_size": lambda p: p["sample_sizes"]},
@@ -61,15 +57,6 @@ AXES = {
     "W-F7": {"alpha": lambda p: p["alphas"], "scaling": lambda p: p["scalings"]},
     "W-F7d": {"scaling": lambda p: p["scalings"]},
     "W-F8": {"alpha": lambda p: p["alphas"]},
-    "M-F1": {"mu": lambda p: p["mu"]},
-    "M-F3": {"alpha": union, "curve_set": lambda p: list(p["alphas"])},
-    "M-F4": {"alpha": union, "curve_set": lambda p: list(p["alphas"])},
-    "M-F5": {"depth": lambda p: p["depths"], "start": spaced("log10_starts", "starts")},
-    "M-F5a": {"depth": lambda p: p["depths"], "scale": lambda p: p["scales"]},
-    "M-F6": {"alpha": union, "curve_set": lambda p: list(p["alphas"])},
-    "M-F7": {"alpha": union},
-    "M-F8": {"alpha": union, "curve_set": lambda p: list(p["alphas"])},
-    "M-F9": {"depth": lambda p: p["depths"], "scale": lambda p: p["scales"]},
 }  # fmt: skip
 # arguments that a figure's preset calls by other names
 RENAMED = {
@@ -158,7 +145,7 @@ def test_other_parameters_are_noticed():
     quick = {name: figures()[id].presets["quick"] for name, id in OWNER.items()}
     same = {name for name in OWNER if not disagreements(name, "paper", quick[name])}
     # both presets of these figures are one
-    assert same == {"W-F2", "W-F2b", "W-F4", "W-F9", "M-F1", "M-F2"}
+    assert same == {"W-F2", "W-F2b", "W-F4", "W-F9"}
 
 
 def test_the_thresholds_look_where_the_figures_do():
@@ -239,49 +226,18 @@ def test_functions_are_drawn_point_by_point():
     far = values(read_study("W-F2b"), 300)["ratio"]
     assert far == pytest.approx(float(figure.q_ratio[300]), rel=1e-14)
     assert far != pytest.approx(float(figure.r_ratio[300]), rel=0.5)
-    line = make("M-F1").accuracy.values.ravel()
-    study = read_study("M-F1")
-    for place in (0, 30, 200, 333, 602):
-        assert values(study, place)["accuracy"] == line[place]
 
 
 def test_diagrams_are_tables_whose_connections_join_units():
     one, two = (values(read_study("W-F9"), place) for place in (0, 1))
     assert (one["units"], two["units"]) == (7, 10)  # hidden: d, and 2d
     assert (one["connections"], two["connections"]) == (6, 12)
-    for network in (one, two, values(read_study("W-F4")), values(read_study("M-F2"))):
+    for network in (one, two, values(read_study("W-F4"))):
         source, target = network["place"][network["ends"]][..., 0].T
         assert (source < target).all()  # from left to right, in the numbers of this panel
         assert set(network["kind"][network["ends"][:, 0]]) <= {"input", "fixed", "positive",
                                                                "negative"}  # fmt: skip
         assert (network["kind"][network["ends"][:, 1]] != "input").all()
-
-
-def test_trajectories_are_those_of_the_figures(tmp_path):
-    small = {"points": 12, "end": 1e3, "least_end": 1e2}
-    figure = make("M-F7", {**small, "alphas": {"M-F3c": [0.3, 3.0]}, "q_points": 3})
-    found = run_study(tiny("M-F7", arguments=small, grid={"alpha": [0.3, 3.0]}), tmp_path, "here")
-    curves = figure.trajectory.values
-    assert (found.trajectory_excess.values == curves[..., 0]).all()
-    assert (found.trajectory_excess_l2.values == curves[..., 1]).all()
-    assert (found.excess_l2.values == curves[:, -1, 1]).all()
-    assert (found.excess.values != curves[:, -1, 1]).all()
-    assert (found.trajectory_smoothed_margin.values == figure.smoothed_margin.values).all()
-
-
-def test_curves_along_the_accuracy_are_those_of_the_figures():
-    small = {"log10_margins": [-1.0, 3.0], "points": 9}
-    figure = make("M-F9", {**small, "depths": [2, 3]})
-    study = tiny("M-F9", arguments=small, grid={"depth": [2, 3]})
-    for place, (depth, scale) in enumerate(((2, 0.1), (2, 1.0), (3, 0.1), (3, 1.0))):
-        found, curve = values(study, place), figure.sel(depth=depth, scale=scale)
-        for name in ("excess_l1", "kernel_distance"):
-            assert np.array_equal(found[f"trajectory_{name}"], curve[name].values, equal_nan=True)
-        assert found["kernel_distance"] == float(curve.kernel_distance[-1])
-        half = np.interp(math.log(found["departure"]), np.log(curve.smoothed_margin),
-                         curve.kernel_distance)  # fmt: skip
-        assert half == pytest.approx(found["kernel_distance"] / 2)
-    assert found["departure"] != pytest.approx(values(study, 0)["departure"], rel=0.1)
 
 
 def test_other_images_than_digits_belong_to_other_forms():
