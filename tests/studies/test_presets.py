@@ -1,4 +1,4 @@
-"""The studies that come with tacit: all can be read; those of W and M are their figures' runs."""
+"""The studies that come with tacit: all can be read; those of W are their figures' runs."""
 
 import math
 
@@ -17,8 +17,8 @@ from tacit.studies.reading import PRESETS, preset_forms, presets, read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
 
-OURS = [name for name in presets() if name.startswith(("W-", "M-"))]
-IDS = [id for id in figures() if id.startswith(("W-", "M-"))]
+OURS = [name for name in presets() if name.startswith("W-")]
+IDS = [id for id in figures() if id.startswith("W-")]
 # beside W-F3 stand W-F3a and W-F3c, beside W-F6d W-F6d-kernel
 OWNER = {name: max((id for id in IDS if name.startswith(id)), key=len) for name in OURS}
 # W-F6c, W-F6d and W-F8: the file itself has digits, and this form the figure's own quick preset
@@ -104,9 +104,9 @@ def test_a_preset_with_a_wrong_word_is_refused(tmp_path):
             read_study(file)
 
 
-def test_every_figure_of_w_and_m_has_a_study():
+def test_every_figure_of_w_has_a_study():
     assert set(IDS) <= set(presets())
-    assert len(IDS) == 20
+    assert len(IDS) == 11
     assert {"W-F1c", "W-F3c"} <= set(presets())
     for name in ("W-F1c", "W-F3c"):
         assert read_study(name).threshold["below"] == figures()["W-F1"].presets["quick"]["level"]
