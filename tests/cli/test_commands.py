@@ -24,14 +24,14 @@ import little_papers
 import tacit
 from child_processes import FOLDERS, HEED_CTRL_C
 from tacit.cli import app
-from tacit.figures import registry as figures
+from tacit.papers.reading import presets
 from tacit.papers.registry import Registry
 
 
 @pytest.fixture(autouse=True)
 def little_world(monkeypatch, tmp_path):
     """The little experiments in place of the real ones, in an empty working directory."""
-    for command in ("verify", "listing"):
+    for command in ("verify", "listing", "figure"):
         module = importlib.import_module(f"tacit.cli.{command}")
         monkeypatch.setattr(module, "library", lambda: little_papers.library)
     monkeypatch.chdir(tmp_path)
@@ -171,38 +171,40 @@ def ids_listed(*words):
 
 
 def test_list_has_one_line_for_each():
-    from tacit.studies.reading import presets
-
-    claims = [claim.id for claim in little_papers.library.experiments()]
-    assert ids_listed() == [*claims, *figures.figures(), *presets()]
+    known = little_papers.library.experiments()
+    assert ids_listed() == [*(experiment.id for experiment in known), *presets()]
     printed = tacit_command("list")[1]
-    for claim in little_papers.library.experiments():  # whole, so that grep finds everything
-        line = f"{claim.id} .*{re.escape(claim.statement)}  \\[{re.escape(claim.place)}\\]$"
+    for one in known:  # whole, so that grep finds everything
+        line = f"{one.id} .*{re.escape(one.statement)}  \\[{re.escape(one.place)}\\]$"
         assert re.search(line, printed, flags=re.MULTILINE)
 
 
 def test_list_is_filtered_by_kind_source_id_and_text():
-    from tacit.studies.reading import presets
-
-    assert ids_listed("figures") == ids_listed("FIGURE") == list(figures.figures())
-    assert ids_listed("studies") == list(presets())
-    assert ids_listed("claims") == [claim.id for claim in little_papers.library.experiments()]
-    assert {name[:2] for name in ids_listed("m")} == {"M-"}
-    assert ids_listed("figures", "M") == [name for name in figures.figures() if name[0] == "M"]
+    assert ids_listed("studies") == ids_listed("STUDY") == list(presets())
+    assert ids_listed("experiments") == list(little_papers.library.ids)
     assert ids_listed("pi^2") == ["A-SUM"]
-    assert ids_listed("claims", "a-sum") == ["A-SUM"]
+    assert ids_listed("experiments", "a-sum") == ["A-SUM"]
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["figurs"], "list: nothing matches 'figurs'; did you mean figures?"),
-        (["W-F77"], "list: nothing matches 'W-F77'; did you mean W-F7, W-F7d?"),
-        (["A-SUM", "M"], "list: nothing matches all of A-SUM, M; give fewer words"),
+        (["studeis"], "list: nothing matches 'studeis'; did you mean studies?"),
+        (["A-SUN"], "list: nothing matches 'A-SUN'; did you mean A-SUM?"),
+        (["A-SUM", "phase"], "list: nothing matches all of A-SUM, phase; give fewer words"),
     ],
 )
 def test_list_says_what_matches_nothing(words, sentence):
     assert tacit_command("list", *words) == (2, f"error: {sentence}\n")
+
+
+def test_the_papers_are_listed_by_their_letters(monkeypatch):
+    from tacit.papers.registry import library
+
+    module = importlib.import_module("tacit.cli.listing")
+    monkeypatch.setattr(module, "library", library)
+    assert {name[:2] for name in ids_listed("m")} == {"M-"}
+    assert ids_listed("W", "experiments") == [id for id in library().ids if id[0] == "W"]
 
 
 def test_on_a_terminal_the_list_keeps_to_one_line_each():
@@ -210,7 +212,7 @@ def test_on_a_terminal_the_list_keeps_to_one_line_each():
 
     from tacit.cli.listing import Entry, _print
 
-    entry = Entry("claims", "W-T1", "a statement [of] many words " * 9, "section 4")
+    entry = Entry("experiments", "W-T1", "a statement [of] many words " * 9, "section 4")
     for whole, lines in ((False, 1), (True, 8)):
         console = Console(width=40, force_terminal=True, file=open(os.devnull, "w"), record=True)  # noqa: SIM115
         _print(console, entry, 6, whole)
@@ -282,86 +284,48 @@ def test_version_and_help():
 # --- figure --------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def little_figures(monkeypatch):
-    """Two figures that only record how they were asked for."""
-    asked = []
-
-    class Entry:
-        title, source, presets = "a title", "a source", {"quick": {}, "paper": {}}
-
-    class Data:
-        def __init__(self, preset):
-            self.preset = preset
-            self.attrs = {"summary": "in short"} if preset == "paper" else {}
-
-    def save(id, dataset, folder, formats):
-        asked.append((id, dataset.preset, str(folder), tuple(formats)))
-        return [Path(folder) / f"{id}.{name}" for name in formats]
-
-    monkeypatch.setattr(figures, "figures", lambda: {"W-F1": Entry, "W-F2": Entry})
-    monkeypatch.setattr(figures, "make", lambda id, preset, progress: Data(preset))
-    monkeypatch.setattr(figures, "save", save)
-    return asked
-
-
-def test_figure_asks_for_what_was_named(little_figures):
-    assert tacit_command("figure", "w-f2")[0] == 0
-    code, printed = tacit_command(
-        *("figure", "W-F1", "w-f1", "--preset", "paper", "--out", "here"),
-        *("--format", "pdf", "--format", "png"),
-    )
+def test_figure_draws_what_was_named():
+    assert tacit_command("figure", "a-sum", "--format", "svg")[0] == 0
+    words = ("figure", "A-SUM", "a-sum", "--size", "full", "--out", "here", "--format", "png")
+    code, printed = tacit_command(*words)
     assert code == 0
-    files = f"{Path('here/W-F1.pdf')}, {Path('here/W-F1.png')}"
-    assert printed == f"W-F1: {files}\nin short\n"
-    tacit_command("figure", "--all")
-    both = ("png", "svg")
-    assert little_figures == [
-        ("W-F2", "quick", "tacit-figures", both),
-        ("W-F1", "paper", "here", ("pdf", "png")),
-        ("W-F1", "quick", "tacit-figures", both),
-        ("W-F2", "quick", "tacit-figures", both),
-    ]
+    drawn = f"{Path('here/A-SUM-full.nc')}, {Path('here/A-SUM.png')}"
+    assert f"A-SUM: {drawn}\nA-SUM: holds: every check passes" in printed
+    assert sorted(path.name for path in Path("here").iterdir()) == ["A-SUM-full.nc", "A-SUM.png"]
+    assert tacit_command("show", "here/A-SUM-full.nc")[0] == 0
+    pictures = sorted(path.name for path in Path("tacit-figures").iterdir())
+    assert pictures == ["A-SUM.nc", "A-SUM.svg"]
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["W-F1", "W-F3"], "figure: unknown id 'W-F3'; did you mean W-F1, W-F2?"),
+        (["A-SUM", "A-SUN"], "figure: unknown id 'A-SUN'; did you mean A-SUM?"),
         ([], "figure: name a figure, or pass --all"),
-        (["W-F1", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
-        (["W-F1", "--format", "pgn"], "unknown format 'pgn'; did you mean png"),
+        (["A-SUM", "--size", "ful"], "unknown size 'ful'; did you mean full?"),
+        (["A-SUM", "--format", "pgn"], "unknown format 'pgn'; did you mean png"),
+        (["A-SUM", "--engine", "proceses"], "unknown engine 'proceses'; did you mean processes"),
     ],
 )
-def test_figure_refuses_before_it_makes_anything(little_figures, words, sentence):
+def test_figure_refuses_before_it_makes_anything(words, sentence):
     code, printed = tacit_command("figure", *words)
     assert code == 2
     assert sentence in printed
     assert len(printed.splitlines()) == 1
-    assert little_figures == []
     assert files() == []
 
 
-def test_figures_whose_images_are_absent_do_not_stop_the_others(little_figures, monkeypatch):
-    make = figures.make
-
-    def without_images(id, preset, progress):
-        if id == "W-F1":
-            raise FileNotFoundError("load_images: mnist is not in the cache folder")
-        return make(id, preset, progress)
-
-    monkeypatch.setattr(figures, "make", without_images)
-    code, printed = tacit_command("figure", "--all")
+def test_figures_whose_cells_fail_do_not_stop_the_others(monkeypatch):
+    broken = little_papers.summed(
+        "T-1", "s", "p", little_papers.basel, cell=little_papers.broken_cell
+    )
+    book = Registry(experiments=[broken, little_papers.library["A-SUM"]])
+    monkeypatch.setattr(importlib.import_module("tacit.cli.figure"), "library", lambda: book)
+    code, printed = tacit_command("figure", "--all", "--format", "svg")
     assert code == 2
-    assert [asked[0] for asked in little_figures] == ["W-F2"]
-    assert "error: W-F1: load_images: mnist is not in the cache folder\n" in printed
-
-
-def test_a_real_figure_comes_with_its_data():
-    code, printed = tacit_command("figure", "W-F2", "--format", "svg", "--out", "here")
-    assert code == 0, printed
-    assert files() == ["here", "here/W-F2.nc", "here/W-F2.svg"]
-    assert tacit_command("show", "here/W-F2.nc")[0] == 0
+    assert "error: T-1: this cell is broken\n" in printed
+    assert "tacit-figures/A-SUM.svg" in files()
+    assert "tacit-figures/T-1.svg" not in files()
 
 
 # --- real processes ------------------------------------------------------------------------
@@ -540,7 +504,7 @@ def test_the_code_of_a_claim_is_what_it_uses():
 def test_no_text_of_a_file_gives_orders_to_a_terminal(tmp_path):
     import xarray
 
-    from tacit.cli.spoken import PlainConsole
+    from tacit.cli.console import PlainConsole
 
     order = "\x1b[2J\x1b]0;owned\x07\x9b31m"
     dataset = xarray.Dataset({"x": (f"d{order}", [1.0], {"long_name": order})}, attrs={"a": order})

@@ -192,7 +192,7 @@ def test_control_c_leaves_everything_finished():
 def test_a_bar_on_a_terminal_shows_failures_and_what_was_set_aside():
     from rich.console import Console
 
-    from tacit.cli.run_meter import meter
+    from tacit.cli.run_progress import meter
     from tacit.studies.storage.cache import Done
 
     console = Console(force_terminal=True, width=120, record=True)

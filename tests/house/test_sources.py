@@ -11,9 +11,9 @@ import pytest
 
 from tacit.arguments import nearest, one_of
 from tacit.figures import registry as figures
+from tacit.papers.reading import presets
 from tacit.papers.registry import library
 from tacit.sources import SOURCES, source_of
-from tacit.studies.reading import presets
 
 
 def letters(ids):
@@ -26,7 +26,7 @@ def test_claims_figures_and_studies_come_in_the_order_of_the_sources():
     assert [source.letter for source in SOURCES] == order
     assert letters(library().ids) == order
     assert letters(figures.figures()) == [letter for letter in order if letter != "M"]
-    assert letters(presets()) == [*(letter for letter in order if letter != "M"), "phase"]
+    assert letters(presets()) == ["phase"]
 
 
 def test_the_order_does_not_depend_on_what_was_imported_first():

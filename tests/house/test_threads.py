@@ -16,7 +16,7 @@ import little_papers
 import tacit
 from little_papers import blas_threads
 from tacit.cli import app
-from tacit.cli.spoken import spoken
+from tacit.cli.console import errors_in_one_line
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,14 +52,14 @@ class Probe:
 def test_every_command_is_limited():
     seen = []
 
-    @spoken
+    @errors_in_one_line
     def command():
         seen.append((blas_threads(), os.environ.get("OPENBLAS_NUM_THREADS")))
 
     command()
     assert seen == [({1}, "1")]
     made_by = {entry.callback.__code__ for entry in app.registered_commands}
-    assert made_by == {command.__code__}  # each is what `spoken` returns
+    assert made_by == {command.__code__}  # each is what `errors_in_one_line` returns
 
 
 def test_the_control_a_bare_function_is_not_limited():

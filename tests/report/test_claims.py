@@ -27,8 +27,8 @@ from tacit.papers.verify import gather
 from tacit.plotting.plots import drawable
 from tacit.report import page, read_verdicts, refuse_unwritable, write_report
 from tacit.report.draw import figure, svg
-from tacit.report.gauge import gauge, place, strain
 from tacit.report.markup import Markup, joined, tag
+from tacit.report.tolerance_bars import place, strain, tolerance_bars
 from tacit.report.write import write_whole
 from tacit.sources import SOURCES
 
@@ -314,7 +314,7 @@ def test_equal_plots_give_equal_drawings():
     assert svg(plot, "p") != svg(plot, "q")
 
 
-# --- the gauge -----------------------------------------------------------------------------
+# --- bars against the tolerance -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -342,9 +342,11 @@ def test_the_gauge_puts_what_passes_on_the_left(measured, tolerance):
     assert (place(check) <= 0.5) == check.passes
 
 
-def test_the_gauge_is_left_out_where_nothing_can_be_placed():
-    assert gauge(Evidence(ran="", checks=[Check("c", 1.0)], controls={"w": 2.0})) is None
-    assert gauge(Evidence(ran="", checks=[Check("c", math.inf, tolerance=1.0)])) is not None
+def test_the_bars_are_left_out_where_nothing_can_be_placed():
+    assert tolerance_bars(Evidence(ran="", checks=[Check("c", 1.0)], controls={"w": 2.0})) is None
+    assert (
+        tolerance_bars(Evidence(ran="", checks=[Check("c", math.inf, tolerance=1.0)])) is not None
+    )
 
 
 # --- files ---------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ def test_a_preset_with_a_wrong_word_is_refused(tmp_path):
 
 def test_every_figure_of_w_has_a_study():
     assert set(IDS) <= set(presets())
-    assert len(IDS) == 11
+    assert len(IDS) == 10
     assert {"W-F1c", "W-F3c"} <= set(presets())
     for name in ("W-F1c", "W-F3c"):
         assert read_study(name).threshold["below"] == figures()["W-F1"].presets["quick"]["level"]

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.spoken import chatter, spoken
+from tacit.cli.console import errors_in_one_line, messages
 
 HOME = "127.0.0.1"
 FOLDER = Path("tacit-studies")
 
 
-@spoken
+@errors_in_one_line
 def explore(
     study: Annotated[
         str | None,
@@ -56,7 +56,7 @@ def explore(
     """
     from tacit.explore.start import prepared
 
-    with chatter().status("preparing the page"):
+    with messages().status("preparing the page"):
         page = prepared(_file_of(study) if study else None, report, host, port, token)
     typer.echo(f"explore: {page.url}" + ("?token=…" if token else ""))
     typer.echo("Ctrl-C ends it")

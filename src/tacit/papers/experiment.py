@@ -12,6 +12,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tacit.evidence.evidence import Evidence, Premise
 from tacit.evidence.verdict import Verdict
 from tacit.records import Record
@@ -129,18 +131,19 @@ class Experiment(Record):
 
     def evidence(self, data: Sequence[xarray.Dataset]) -> Evidence:
         """What the datasets show; a cell that failed makes it undecided, with its sentence."""
-        failures = [sentence for dataset in data for sentence in _failures(dataset)]
-        if not failures:
+        failed = failures(data)
+        if not failed:
             found = self.check(*data)
             if not isinstance(found, Evidence):
                 raise TypeError(f"the experiment returned {type(found).__name__}")
             return found
-        told = f"{len(failures)} cells failed; the first says: {failures[0]}"
+        sentence = f"{len(failed)} cells failed; the first says: {failed[0]}"
         try:
             found = self.check(*data)
         except Exception:  # a missing value may break any check; the cell says why it is missing
-            return unfinished(told)
-        return dataclasses.replace(found, premises={**found.premises, RAN: Premise(False, told)})
+            return unfinished(sentence)
+        premises = {**found.premises, RAN: Premise(False, sentence)}
+        return dataclasses.replace(found, premises=premises)
 
     def picture(self, data: Sequence[xarray.Dataset]) -> Figure:
         """The picture of the datasets; nothing is computed."""
@@ -180,10 +183,10 @@ def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
 
 
-def _failures(dataset: xarray.Dataset) -> list[str]:
+def failures(data: Sequence[xarray.Dataset]) -> list[str]:
     """What the failed cells say."""
-    sentences = zip(dataset.status.values.flat, dataset.sentence.values.flat, strict=True)
-    return [str(sentence) for status, sentence in sentences if status not in OK]
+    pairs = [(d.status.values.ravel(), d.sentence.values.ravel()) for d in data]
+    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, OK)]]
 
 
 def _png(figure: Figure) -> str:
