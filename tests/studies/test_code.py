@@ -192,7 +192,7 @@ AROUND = ("tacit.studies", "tacit.threads", "tacit.versions", "tacit")
 
 @pytest.mark.parametrize(
     "name",
-    ["phase-scale-width", "phase-scale-accuracy", "phase-step-beta", "W-F1", "M-F5a", "N-LU"],
+    ["phase-scale-width", "phase-scale-accuracy", "phase-step-beta", "W-F1", "N-LU"],
 )
 def test_all_that_runs_in_a_cell_is_in_its_version(name):
     from tacit.studies.cells import cells_of

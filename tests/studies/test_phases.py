@@ -9,6 +9,7 @@ import pytest
 import tacit
 from tacit.figures import phases
 from tacit.measures.crossing import crossing
+from tacit.papers.beyond import scale_accuracy
 from tacit.papers.reading import read_study
 from tacit.papers.woodworth2020 import figure_5
 from tacit.studies.cells import cells_of
@@ -123,7 +124,7 @@ def test_a_cell_of_scale_and_accuracy_against_general_solvers():
         return scaled / (np.abs(kernel).sum() / (rows @ kernel).min() / least - 1)
 
     def cell(alpha, accuracy):
-        return phases.accuracy_cell(alpha, accuracy, points="M-F3b", depth=2, rtol=1e-8)
+        return scale_accuracy.cell(alpha, accuracy, points="M-F3b", depth=2, rtol=1e-8)
 
     one, direct = cell(0.7, 30.0), trained(rows, 0.7, 30.0)
     assert one["excess"] == pytest.approx(excess(direct), rel=1e-5)

@@ -59,8 +59,9 @@ linear = sized(
     "M-C5-linearized",
     function=linearized_cell,
     grid={"depth": [2, 3], "alpha": [1.0, 30.0]},
-    seeds=[2, 3, 7],
+    seeds=[2, 3],
     tiny={"seeds": [2]},
+    standard={"seeds": [2, 3, 7]},
     full={"seeds": list(range(20))},
 )
 parameters = sized(

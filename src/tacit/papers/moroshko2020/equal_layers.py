@@ -80,7 +80,7 @@ study = sized(
     grid={"depth": [2, 3, 5]},
     seeds=2,
     dims={"apart": ["record"], "step": ["record"]},
-    tiny={"arguments": {"steps": 600}, "seeds": 1},
+    tiny={"arguments": {"steps": 1000}, "grid": {"depth": [2, 3]}, "seeds": 1},
     full={"arguments": {"steps": 20000}, "grid": {"depth": [2, 3, 4, 5, 8]}, "seeds": 6},
 )
 unequal = sized(
@@ -90,7 +90,7 @@ unequal = sized(
     grid={"depth": [3]},
     seeds=1,
     dims={"apart": ["record"], "step": ["record"]},
-    tiny={"arguments": {"steps": 600}},
+    tiny={"arguments": {"steps": 1000}},
 )
 
 

@@ -64,9 +64,13 @@ def least_norms(name: str, orders: tuple[float, ...]) -> tuple[float, ...]:
     return tuple(least_norm(points_named(name), p) for p in orders)
 
 
-def excesses(name: str, beta: Array, orders: Sequence[float]) -> Array:
-    """The relative excess of predictors in every norm, along a new last axis."""
-    margin = (beta @ points_named(name).signed_rows.T).min(axis=-1)
+def excesses(name: str, beta: Array, orders: Sequence[float], margin: Array | None = None) -> Array:
+    """The relative excess of predictors in every norm, along a new last axis.
+
+    A path knows its margins to more digits than its predictors do.
+    """
+    if margin is None:
+        margin = (beta @ points_named(name).signed_rows.T).min(axis=-1)
     least = least_norms(name, tuple(orders))
     pairs = zip(orders, least, strict=True)
     return np.stack([relative_excess(beta, margin, p, value) for p, value in pairs], axis=-1)
@@ -86,7 +90,7 @@ def cell(
     """One trajectory as pairs of excess norms; `excess` and `excess_l2` are those of its end."""
     margins = rising_margins(depth, alpha, points=points, end=end, least_end=least_end)
     path = follow(points_named(curve_set), depth, alpha, margins, rtol)
-    first, second = excesses(curve_set, path.predictor.values, orders).T
+    first, second = excesses(curve_set, path.predictor.values, orders, path.margin.values).T
     return {
         "trajectory_smoothed_margin": margins,
         "trajectory_excess": first,

@@ -26,15 +26,18 @@ TITLE = "Which limit is taken first decides: kernel or rich"
 MUS = [0.25, 1.0, 4.0]
 
 
-def cell(mu: float, scale: float) -> dict[str, float]:
-    """`accuracy`, one point of the line of mu: log(1/eps) folded, where alpha^D folded is scale.
+def cell(mu: float, *, points: int) -> dict[str, Any]:
+    """The line alpha^D / log(1/eps) = mu, both sides folded; `accuracy` is that at alpha^D = 1.
 
     A quantity a in [0, inf] is shown at a / (1 + a), so that both limits are on the page.
     """
-    if scale == 1:
-        return {"accuracy": 1.0}
-    accuracy = scale / (1 - scale) / mu
-    return {"accuracy": accuracy / (1 + accuracy)}
+    scale = np.linspace(0.0, 1.0, points)
+    accuracy = scale / (scale + mu * (1 - scale))
+    return {
+        "trajectory_scale": scale,
+        "trajectory_accuracy": accuracy,
+        "accuracy": 1 / (1 + mu),
+    }
 
 
 def trained_cell(way: str) -> dict[str, float]:
@@ -56,15 +59,16 @@ study = sized(
     "M-F1",
     title=TITLE,
     function=cell,
-    grid={"mu": MUS, "scale": {"linspace": [0.0, 1.0, 41]}},
+    arguments={"points": 201},
+    grid={"mu": MUS},
+    dims={"trajectory_scale": ["time"], "trajectory_accuracy": ["time"]},
     labels={
         "mu": "alpha^D / log(1/eps)",
-        "scale": "scale of the initialization alpha^D, folded to [0, 1]",
-        "accuracy": "training accuracy log(1/eps), folded to [0, 1]",
+        "accuracy": "log(1/eps) where alpha^D is 1, folded to [0, 1]",
+        "trajectory_scale": "scale of the initialization alpha^D, folded to [0, 1]",
+        "trajectory_accuracy": "training accuracy log(1/eps), folded to [0, 1]",
     },
-    draw={"x": "scale", "colour": "accuracy"},
-    tiny={"grid": {"scale": {"linspace": [0.0, 1.0, 11]}}},
-    full={"grid": {"scale": {"linspace": [0.0, 1.0, 201]}}},
+    draw={"x": "mu", "colour": "accuracy"},
 )
 ways = sized(
     "M-F1-ways",
@@ -82,8 +86,8 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
     middle = Check(
         "both together: largest angle to argmin Q_mu, degrees", both.to_q.values.max(), 0, 0.001
     )
-    inner = dataset.accuracy.values[:, 1:-1]
-    scale, mu = dataset.scale.values[1:-1], dataset.mu.values[:, None]
+    inner, mu = dataset.trajectory_accuracy.values[:, 1:-1], dataset.mu.values[:, None]
+    scale = dataset.trajectory_scale.values[:, 1:-1]
     drawn = scale / (1 - scale) / (inner / (1 - inner))
     line = Check(
         "drawn lines: largest relative deviation of alpha^D / log(1/eps) from mu",
@@ -108,8 +112,15 @@ def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
     title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
     picture, (axes,) = sheet(title, caption, widths=(7.6,), height=5.6)
     for mu, style in zip(dataset.mu.values, ("--", "-", "-."), strict=False):
-        line = dataset.accuracy.sel(mu=mu)
-        axes.plot(dataset.scale, line, style, color=PURPLE, linewidth=1.6, label=rf"$\mu$ = {mu:g}")
+        line = dataset.sel(mu=mu)
+        axes.plot(
+            line.trajectory_scale,
+            line.trajectory_accuracy,
+            style,
+            color=PURPLE,
+            linewidth=1.6,
+            label=rf"$\mu$ = {mu:g}",
+        )
     _limits(axes)
     axes.set(xlim=(0, 1.0), ylim=(0, 1.0))
     axes.set_xticks([0, 0.5, 1], ["0", "1", r"$\infty$"])

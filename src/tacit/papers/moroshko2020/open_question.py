@@ -170,7 +170,7 @@ study = sized(
     "M-open",
     function=cell,
     arguments={"forgets": 0.0},
-    grid={"points": sets(range(50, 58))},
+    grid={"points": sets(range(51, 55))},
     dims={
         "gap": ["mu"],
         "q_dual": ["mu", "sample"],
@@ -180,6 +180,7 @@ study = sized(
         "excess": ["late"],
     },
     tiny={"grid": {"points": sets(range(51, 54))}},
+    standard={"grid": {"points": sets(range(50, 58))}},
     full={"grid": {"points": sets(range(120))}},
 )
 approach = sized(

@@ -130,8 +130,9 @@ wrong = sized(
 random = sized(
     "M-depth-random",
     function=random_cell,
-    seeds=24,
+    seeds=12,
     tiny={"seeds": 2},
+    standard={"seeds": 24},
     full={"seeds": 200},
 )
 panel = sized(

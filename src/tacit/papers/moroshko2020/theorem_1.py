@@ -101,23 +101,25 @@ def cell(net: str, points: str, alpha: float, *, off: float, linear: bool) -> di
     }
 
 
-SETS = ["M-F3b", "M-F3d", "seed 0", "seed 1"]
+FEW, SETS = ["M-F3b", "seed 0"], ["M-F3b", "M-F3d", "seed 0", "seed 1"]
 MANY = [*SETS, *(f"seed {k}" for k in range(2, 6))]
 GIVEN = {"off": 1.0, "linear": True}
 study = sized(
     "M-T1",
     function=cell,
     arguments=GIVEN,
-    grid={"net": list(NETS)[:3], "points": SETS, "alpha": [16.0, 32.0, 64.0, 128.0]},
+    grid={"net": list(NETS)[:3], "points": FEW, "alpha": [16.0, 32.0, 64.0, 128.0]},
     tiny={"grid": {"points": ["seed 0"]}},
+    standard={"grid": {"points": SETS}},
     full={"grid": {"points": MANY}},
 )
 deep = sized(
     "M-T1-deep",
     function=cell,
     arguments=GIVEN,
-    grid={"net": [THREE], "points": SETS, "alpha": [8.0, 16.0, 32.0, 64.0]},
+    grid={"net": [THREE], "points": FEW, "alpha": [8.0, 16.0, 32.0, 64.0]},
     tiny={"grid": {"points": ["seed 0"]}},
+    standard={"grid": {"points": SETS}},
     full={"grid": {"points": MANY}},
 )
 quadratic = sized(

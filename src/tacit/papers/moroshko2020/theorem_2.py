@@ -151,9 +151,10 @@ ends = sized(
     "M-T2-ends",
     function=end_cell,
     arguments={"exponent": 2 / 3},
-    grid={"run": [*PANELS, "seed 0, 0.5", "seed 1, 0.5"]},
+    grid={"run": [*PANELS, "seed 0, 0.5"]},
     dims={"nearest": ["feature"]},
     tiny={"grid": {"run": PANELS}},
+    standard={"grid": {"run": [*PANELS, "seed 0, 0.5", "seed 1, 0.5"]}},
     full={"grid": {"run": [*PANELS, *(f"seed {k}, 0.5" for k in range(8))]}},
 )
 nets = sized(
@@ -161,8 +162,8 @@ nets = sized(
     function=net_cell,
     arguments={"power": 1.0},
     grid={"net": list(NETS)[1:]},
-    seeds=2,
-    tiny={"seeds": 1},
+    seeds=1,
+    standard={"seeds": 2},
     full={"seeds": 6},
 )
 

@@ -82,9 +82,10 @@ random = sized(
     "M-T6-stops",
     function=stops_cell,
     arguments={"mus": MUS, "stretch": 1.0},
-    grid={"points": [*PANELS, *(f"seed {k}" for k in range(6))]},
+    grid={"points": [*PANELS, *(f"seed {k}" for k in range(3))]},
     dims={"exponent": ["mu"], "angle": ["mu"]},
     tiny={"grid": {"points": [*PANELS, "seed 0", "seed 1"]}},
+    standard={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(6))]}},
     full={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(60))]}},
 )
 
