@@ -1,7 +1,6 @@
 """Figures as data first, drawings second: `figures`, `make`, `draw`, `write`."""
 
 from tacit.figures import (
-    lyu_f3_addition,
     moroshko_f1,
     moroshko_f2,
     moroshko_f3,
@@ -40,7 +39,6 @@ __all__ = [
     "draw",
     "figure",
     "figures",
-    "lyu_f3_addition",
     "make",
     "moroshko_f1",
     "moroshko_f2",

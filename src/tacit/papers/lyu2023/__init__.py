@@ -8,6 +8,7 @@ STATEMENTS: dict[str, str] = {
     "L-F2": "misgrokking",
     "L-table": "multiplication_table",
     "L-F3a": "table_completion",
+    "L-F3b": "modular_addition",
     "L-sweep": "sweep",
     "L-no-decay": "no_decay",
     "L-clock": "clock",
