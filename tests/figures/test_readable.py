@@ -10,13 +10,13 @@ from PIL import Image
 from figure_checks import assert_readable, collisions, raw_texts
 from tacit.evidence.plot import Plot, Series
 from tacit.figures import draw, make, write
+from tacit.papers.reading import read_study
 from tacit.plotting.placing import Note, write_beside
 from tacit.plotting.study.words import short
 from tacit.plotting.style import sheet, styled
 from tacit.plotting.ticks import clear_logs
 from tacit.plotting.typeset import typeset
 from tacit.report.draw import figure as report_figure
-from tacit.studies.reading import read_study
 
 PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from tacit.figures.woodworth_f5 import MEASURES, crossing, turn
 
 from tacit.figures import woodworth_f5
 from tacit.figures.registry import draw, make
-from tacit.figures.woodworth_f5 import MEASURES, crossing, turn
 from tacit.models.factorization import Factorization
 from tacit.problems.matrices import low_rank_completion
 

@@ -56,9 +56,9 @@ def claims(patterns: Sequence[str] = (), verdicts: str | None = None) -> dict[st
         entries = json.loads(Path(verdicts).read_text())["verdicts"]
     else:
         from tacit import verify
-        from tacit.claims.registry import ledger
+        from tacit.papers.registry import library
 
-        ids = [claim.id for claim in ledger.select(None) if chosen(claim.id, patterns)]
+        ids = [claim.id for claim in library().select(None) if chosen(claim.id, patterns)]
         found = verify(ids, jobs=2, progress=lambda seen: print(f"{seen.id} done", flush=True))
         entries = [{**dataclasses.asdict(one), "status": one.status} for one in found]
     return {entry["id"]: claim(entry) for entry in entries if chosen(entry["id"], patterns)}

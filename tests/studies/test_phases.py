@@ -5,13 +5,13 @@ import math
 
 import numpy as np
 import pytest
+from tacit.figures.woodworth_f5 import crossing
 
 import tacit
 from tacit.figures import phases, woodworth_f5
-from tacit.figures.woodworth_f5 import crossing
+from tacit.papers.reading import read_study
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
-from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 
 NAMES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")

@@ -10,12 +10,12 @@ from preset_cells import tiny, values
 from tacit.claims.woodworth import network_runs, wide_net_runs
 from tacit.figures import recovery, woodworth_f6c
 from tacit.figures.registry import figures, make
+from tacit.studies.adaptive.threshold import with_axis
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
 from tacit.studies.reading import PRESETS, preset_forms, presets, read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
-from tacit.studies.threshold import with_axis
 
 OURS = [name for name in presets() if name.startswith(("W-", "M-"))]
 IDS = [id for id in figures() if id.startswith(("W-", "M-"))]

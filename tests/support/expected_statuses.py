@@ -3,6 +3,7 @@
 EXPECTED = {
     "W-K": "holds, proof corrected",
     "W-T1": "holds, proof corrected",
+    "W-F5": "fails",
     "W-GA": "holds",
     "W-T2": "holds, proof corrected",
     "W-L5": "holds",

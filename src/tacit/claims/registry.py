@@ -37,6 +37,8 @@ class Claim(Record):
     def source(self) -> str:
         return self.id.split("-")[0]
 
+    studies = ()
+
     @property
     def roots(self) -> list[tuple[str, str | None]]:
         return [(self.experiment.__module__, self.experiment.__qualname__)]

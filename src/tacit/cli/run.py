@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tacit.cli.run_meter import meter
-from tacit.cli.spoken import chatter, output, spoken
+from tacit.cli.console import errors_in_one_line, messages, output
+from tacit.cli.run_progress import meter
 
 if TYPE_CHECKING:
     from tacit.studies.estimate import Estimate
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SHOWN = 5  # sentences of failed cells
 
 
-@spoken
+@errors_in_one_line
 def run(
     study: Annotated[
         str | None, typer.Argument(help="A .toml or .py file, or a name of `tacit list`.")
@@ -74,7 +74,7 @@ def run(
     from tacit.cli.trust import asked
     from tacit.papers.reading import read_study
     from tacit.report.write import refuse_unwritable
-    from tacit.studies.engines import engine_named
+    from tacit.studies.engines.named import engine_named
 
     if study is None:
         raise ValueError("run: name a study: a .toml or .py file, or one that `tacit list` names")
@@ -91,7 +91,7 @@ def run(
 def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -> None:
     from tacit.studies.run import run_study
 
-    console = chatter()
+    console = messages()
     with _interrupted(console, study), meter(study.name, console) as told:
         dataset = run_study(study, out, engine, jobs, told, command)
     _print_failures(output(), dataset)
@@ -141,11 +141,11 @@ def _print_failures(console: Console, dataset: Any) -> None:
 
 
 def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
-    from tacit.studies.engines import cores
+    from tacit.studies.engines.named import cores
     from tacit.studies.estimate import estimate
 
     if study.function is not None:
-        chatter().print(Text(f"{study.name}: --dry computes sample cells of {study.function}"))
+        messages().print(Text(f"{study.name}: --dry computes sample cells of {study.function}"))
     found = estimate(study, out)
     workers = 1 if engine == "here" else jobs or (cores() if engine == "processes" else 1)
     for line in _lines(study, found, workers):

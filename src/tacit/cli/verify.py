@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from tacit.arguments import one_of
-from tacit.cli.spoken import chatter, output, spoken
+from tacit.cli.console import errors_in_one_line, messages, output
 from tacit.cli.table import marked, print_verdicts
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, Setting
@@ -23,7 +23,7 @@ from tacit.studies.sizes import SIZES, Size
 FINISHED = "verdicts"  # the folder inside that of the report
 
 
-@spoken
+@errors_in_one_line
 def verify(
     ids: Annotated[
         list[str] | None,
@@ -63,10 +63,11 @@ def verify(
     control (the same measurement with a wrong theorem) misses the tolerance.
 
     \b
-    Each verdict is printed and written when it is found. After Ctrl-C, or a
+    Each cell and each verdict is written when it is found. After Ctrl-C, or a
     crash, the same command goes on with what is missing. A verdict is taken
     over only if the code, the packages and the images are those it was found
-    with; --fresh runs everything anew, --no-report neither reads nor writes.
+    with; --fresh judges everything anew, from the cells in tacit-studies/;
+    --no-report neither reads nor writes verdicts.
 
     \b
     [bold]Exit code[/bold]
@@ -78,7 +79,7 @@ def verify(
     The report is one page, index.html, beside verdicts.json.
     """
     from tacit.report.write import refuse_unwritable, write_report
-    from tacit.studies.engines import engine_named
+    from tacit.studies.engines.named import engine_named
 
     claims = library().select(ids or None)
     engine_named(engine, jobs)  # so that a wrong word is told before anything is done
@@ -90,7 +91,7 @@ def verify(
         refuse_unwritable("verify", out)
         verdicts = _continued(claims, setting, jobs, out / FINISHED, fresh)
     else:
-        with meter(claims, chatter()) as progress:
+        with meter(claims, messages()) as progress:
             verdicts = gather(claims, setting, jobs, progress)
     print_verdicts(output(), verdicts)
     if report:
@@ -109,7 +110,7 @@ def _continued(
     """The verdicts of `claims`, each written when it is found, finished ones not run again."""
     from tacit.report.finished import Finished
 
-    finished, console = Finished(folder, setting.size), chatter()
+    finished, console = Finished(folder, setting.size), messages()
     known = {} if fresh else finished.read(claims)
     named = {claim.id: claim for claim in claims}
     count = len(known)

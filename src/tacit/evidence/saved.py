@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from dataclasses import asdict
 from typing import Any
 
@@ -53,6 +54,8 @@ def _verdict(entry: dict[str, Any], name: str) -> Verdict:
     texts = ("id", "statement", "place", "size", "picture")
     if not all(isinstance(entry[key], str) for key in texts):
         raise TypeError(f"{', '.join(texts)} must be texts")
+    if not re.fullmatch(r"[A-Za-z0-9+/]*=*", entry["picture"]):
+        raise TypeError("the picture must be in base64")
     if not isinstance(entry["seconds"], int | float):
         raise TypeError("seconds must be a number")
     verdict = Verdict(**{**entry, "evidence": _evidence(**entry["evidence"])})

@@ -12,10 +12,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tacit.evidence.evidence import Evidence, Premise
 from tacit.evidence.verdict import Verdict
 from tacit.records import Record
 from tacit.sources import source_of
+from tacit.studies.code.modules import Reference
+from tacit.studies.code.version import roots_of
 from tacit.studies.compute import OK
 from tacit.studies.run import run_study
 from tacit.studies.sizes import Size, Sizes
@@ -25,8 +29,8 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-    from tacit.studies.completing import Ears
-    from tacit.studies.engines import Engine
+    from tacit.studies.engines.complete import Progress
+    from tacit.studies.engines.named import Engine
 
 RAN = "ran to the end"
 
@@ -81,6 +85,10 @@ class Experiment(Record):
     ours: str = ""
     seconds: float = 1.0
 
+    def __post_init__(self) -> None:
+        if not (self.statement.strip() and self.place.strip()):
+            raise ValueError(f"Experiment: {self.id} needs a statement and its place in the paper")
+
     @property
     def source(self) -> str:
         """The letter of the paper."""
@@ -92,12 +100,13 @@ class Experiment(Record):
         return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
 
     @property
-    def roots(self) -> list[tuple[str, str | None]]:
-        """Where the code of its verdict begins."""
-        return [(self.check.__module__, "experiment")]
+    def roots(self) -> list[Reference]:
+        """Where the code of its verdict begins: check, picture and cells."""
+        own = [(f.__module__, f.__qualname__) for f in (self.check, self.draw) if f is not None]
+        return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
 
     def data(
-        self, setting: Setting | None = None, progress: Ears | None = None
+        self, setting: Setting | None = None, progress: Progress | None = None
     ) -> tuple[xarray.Dataset, ...]:
         """The dataset of every study; cells that are stored in the folder are not computed."""
         how = setting or Setting()
@@ -122,15 +131,19 @@ class Experiment(Record):
 
     def evidence(self, data: Sequence[xarray.Dataset]) -> Evidence:
         """What the datasets show; a cell that failed makes it undecided, with its sentence."""
-        failures = [sentence for dataset in data for sentence in _failures(dataset)]
-        if not failures:
-            return self.check(*data)
-        told = f"{len(failures)} cells failed; the first says: {failures[0]}"
+        failed = failures(data)
+        if not failed:
+            found = self.check(*data)
+            if not isinstance(found, Evidence):
+                raise TypeError(f"the experiment returned {type(found).__name__}")
+            return found
+        sentence = f"{len(failed)} cells failed; the first says: {failed[0]}"
         try:
             found = self.check(*data)
         except Exception:  # a missing value may break any check; the cell says why it is missing
-            return unfinished(told)
-        return dataclasses.replace(found, premises={**found.premises, RAN: Premise(False, told)})
+            return unfinished(sentence)
+        premises = {**found.premises, RAN: Premise(False, sentence)}
+        return dataclasses.replace(found, premises=premises)
 
     def picture(self, data: Sequence[xarray.Dataset]) -> Figure:
         """The picture of the datasets; nothing is computed."""
@@ -144,7 +157,7 @@ class Experiment(Record):
             attributes = data[0].attrs
             return panels(attributes["title"], self.check(*data).plots, caption_of(attributes))
 
-    def run(self, setting: Setting | None = None, progress: Ears | None = None) -> Verdict:
+    def run(self, setting: Setting | None = None, progress: Progress | None = None) -> Verdict:
         """The verdict of one run; an experiment that raises gives an inconclusive one."""
         how, start, picture = setting or Setting(), perf_counter(), ""
         with warnings.catch_warnings(record=True) as seen, one_blas_thread():
@@ -170,10 +183,10 @@ def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
     return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
 
 
-def _failures(dataset: xarray.Dataset) -> list[str]:
+def failures(data: Sequence[xarray.Dataset]) -> list[str]:
     """What the failed cells say."""
-    sentences = zip(dataset.status.values.flat, dataset.sentence.values.flat, strict=True)
-    return [str(sentence) for status, sentence in sentences if status not in OK]
+    pairs = [(d.status.values.ravel(), d.sentence.values.ravel()) for d in data]
+    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, OK)]]
 
 
 def _png(figure: Figure) -> str:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tacit.papers.registry import library
+from tacit.arguments import one_of
+from tacit.papers.registry import Registry, library
 from tacit.studies import reading
 from tacit.studies.reading import Trust
+from tacit.studies.sizes import SIZES
 from tacit.studies.study import Study
+
+PRESETS = Path(__file__).parent / "beyond"  # studies of ours, as TOML files
 
 
 def read_study(file: str | Path, size: str = "quick", *, trust: Trust = False) -> Study:
@@ -36,8 +40,27 @@ def read_study(file: str | Path, size: str = "quick", *, trust: Trust = False) -
     >>> study.name, study.dimensions
     ('W-F5', ('alpha', 'k', 'seed'))
     """
-    if not Path(file).is_file():
-        known = {name.upper(): sizes for name, sizes in library().studies().items()}
-        if str(file).upper() in known:
-            return known[str(file).upper()].at(size)
-    return reading.read_study(file, size, trust=trust)
+    path = Path(file)
+    if path.is_file() or path.suffix in (".toml", ".py") or len(path.parts) != 1:
+        return reading.read_study(path, size, trust=trust)
+    known = library().studies()
+    spelled = {name.upper(): name for name in (*known, *presets())}
+    name = spelled.get(path.name.upper()) or one_of("run", "study", path.name, spelled.values())
+    if name in known:
+        return known[name].at(size)
+    return reading.read_study(PRESETS / f"{name}.toml", size, trust=True)
+
+
+def presets() -> tuple[str, ...]:
+    """The names of the studies that come as files."""
+    return tuple(sorted(file.stem for file in PRESETS.glob("*.toml")))
+
+
+def named_studies(known: Registry) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Title and sizes of every study that has a name, those of experiments first."""
+    own = {
+        name: (str(sizes.quick.get("title", "")), tuple(s for s in SIZES if s in sizes.sizes))
+        for name, sizes in known.studies().items()
+    }
+    files = {name: reading.title_and_forms(PRESETS / f"{name}.toml") for name in presets()}
+    return own | files

@@ -20,7 +20,11 @@ class Registry:
 
     def __init__(self, listed: Mapping[str, str] | None = None, experiments: Iterable[Any] = ()):
         self._listed = dict(listed or {})
-        self._found: dict[str, Any] = {experiment.id: experiment for experiment in experiments}
+        self._found: dict[str, Any] = {}
+        for experiment in experiments:
+            if experiment.id in self._found:
+                raise ValueError(f"Registry: {experiment.id!r} is given twice; choose another id")
+            self._found[experiment.id] = experiment
 
     def __repr__(self) -> str:
         return f"<Registry of {len(self.ids)} experiments>"

@@ -10,7 +10,7 @@ from tacit.arguments import integer
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, Setting
 from tacit.papers.registry import Registry, library
-from tacit.studies.engines import cores
+from tacit.studies.engines.named import cores
 from tacit.versions import versions
 
 Progress = Callable[[Verdict], None]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +13,8 @@ from tacit.evidence import saved
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, broke_off
 from tacit.report.write import read_verdicts, write_whole
-from tacit.studies.dependencies import Slice, reached
-from tacit.studies.modules import module_named
+from tacit.studies.code.dependencies import Slice, reached
+from tacit.studies.code.modules import module_named
 from tacit.studies.sizes import Size
 from tacit.versions import versions
 
@@ -35,7 +37,7 @@ class Finished:
         return {id: verdict for id, verdict in found.items() if verdict is not None}
 
     def _read(self, claim: Experiment) -> Verdict | None:
-        found_with = circumstances(claim)
+        found_with = circumstances(claim, self.size)
         try:
             stored = read_verdicts(self._file(claim.id))
         except (OSError, ValueError):  # none is there, or it is damaged or of another format
@@ -49,7 +51,7 @@ class Finished:
 
     def write(self, claim: Experiment, verdict: Verdict) -> None:
         """Keep a verdict, whole or not at all; one of a run that broke off is no result."""
-        found_with = circumstances(claim)
+        found_with = circumstances(claim, self.size)
         if found_with is None or broke_off(verdict.evidence):
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -59,12 +61,14 @@ class Finished:
         return self.folder / f"{re.sub(r'[^A-Za-z0-9-]', '_', id)}.{self.size}.json"
 
 
-def circumstances(claim: Experiment) -> dict[str, str] | None:
+def circumstances(claim: Experiment, size: Size = "quick") -> dict[str, str] | None:
     """What a verdict depends on besides the claim; None if the code of the claim is in no file."""
     if any(module_named(home) is None for home, _ in claim.roots):
         return None
     code: Slice = reached([*claim.roots, *JUDGES])
-    return {**versions(), "code": code.digest(), "images": _images()}
+    asked = json.dumps([sizes.at(size).describe() for sizes in claim.studies], sort_keys=True)
+    cells = hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()
+    return {**versions(), "code": code.digest(), "cells": cells, "images": _images()}
 
 
 def _images() -> str:

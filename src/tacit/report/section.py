@@ -10,9 +10,9 @@ from tacit.evidence.evidence import Check, Status
 from tacit.evidence.verdict import SYMBOLS, Verdict
 from tacit.records import brief
 from tacit.report.draw import svg
-from tacit.report.gauge import gauge
 from tacit.report.markup import Markup, joined, tag
 from tacit.report.parts import part, table
+from tacit.report.tolerance_bars import tolerance_bars
 
 
 def section(verdict: Verdict, number: int) -> Markup:
@@ -32,7 +32,7 @@ def evidence(verdict: Verdict, number: int) -> tuple[Markup | None, ...]:
         ),
         _checks("Checks of what the correction says", verdict.evidence.corrected),
         _controls(verdict.evidence.controls),
-        gauge(verdict.evidence),
+        tolerance_bars(verdict.evidence),
         _premises(verdict),
         _findings(verdict.findings),
         _plots(verdict, number),

@@ -26,6 +26,11 @@ class Sizes(Record):
     quick: Mapping[str, Any]
     others: Mapping[str, Mapping[str, Any]]
 
+    @property
+    def sizes(self) -> tuple[str, ...]:
+        """The sizes that are described apart."""
+        return ("quick", *self.others)
+
     def at(self, size: str = "quick") -> Study:
         """The study at one size; one that is not described apart is the quick one."""
         one_of(self.name, "size", size, SIZES)

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, integer, one_of, real
-from tacit.studies.asking import Asking
+from tacit.studies.adaptive.rounds import Rounds
 from tacit.studies.axes import Axis
 from tacit.studies.cells import Cell, cell_name, spec_at
 from tacit.studies.gather import gather, provenance
@@ -143,17 +143,17 @@ class Lattice:
         return [Cell(cell_name(s, code), (*point, i), s) for i, s in enumerate(specs)]
 
 
-def refined(study: Study, asking: Asking, command: str) -> xarray.Dataset:
+def refined(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The study on its finest lattice, known near the boundary and at the first corners."""
-    measure, level, rounds = read_refine(study.source, study.refine or {})
-    plain, code = on_lattice(study), asking.desk.code.version
+    measure, level, depth = read_refine(study.source, study.refine or {})
+    plain, code = on_lattice(study), rounds.cache.code.version
     shape = tuple(len(axis.values) for axis in plain.axes)
-    lattice = Lattice(plain, shape, 2**rounds, level)
+    lattice = Lattice(plain, shape, 2**depth, level)
     going = True
     while going:
         fresh = {point: lattice.cells(point, code) for point in lattice.wants()}
         lattice.asked |= fresh
-        answers = iter(asking.measures([c for cells in fresh.values() for c in cells], measure))
+        answers = iter(rounds.measures([c for cells in fresh.values() for c in cells], measure))
         for point, cells in fresh.items():
             values = np.array([next(answers)[0] for _ in cells])
             lattice.known[point] = (
@@ -161,5 +161,5 @@ def refined(study: Study, asking: Asking, command: str) -> xarray.Dataset:
             )
         going = lattice.split()
     cells = [cell for group in lattice.asked.values() for cell in group]
-    dataset = gather(plain, cells, asking.desk.folder, code, asking.lost, command)
+    dataset = gather(plain, cells, rounds.cache.folder, code, rounds.lost, command)
     return dataset.assign_attrs({**provenance(study, code, command), "versions": dataset.versions})

@@ -9,26 +9,26 @@ from typing import Any
 
 from tacit.arguments import one_of
 from tacit.studies.cells import Cell
-from tacit.studies.completing import Ears, complete
 from tacit.studies.compute import OK, Result
-from tacit.studies.desk import Desk, Done
-from tacit.studies.engines import Engine
-from tacit.studies.files import read_named
+from tacit.studies.engines.complete import Progress, complete
+from tacit.studies.engines.named import Engine
 from tacit.studies.references import DescriptionError
+from tacit.studies.storage.cache import CellCache, Done
+from tacit.studies.storage.files import read_named
 
 
 @dataclasses.dataclass(frozen=True)
-class Asking:
+class Rounds:
     """Where cells go, and who computes them."""
 
-    desk: Desk
+    cache: CellCache
     engine: Engine
-    ears: Ears
+    progress: Progress
     lost: dict[str, Done] = dataclasses.field(default_factory=dict)
 
     def complete(self, cells: Sequence[Cell]) -> None:
         """Bring cells to their end; those that end without a file are in `lost`."""
-        self.lost.update(complete(self.desk, cells, self.engine, self.ears))
+        self.lost.update(complete(self.cache, cells, self.engine, self.progress))
 
     def measures(self, cells: Sequence[Cell], name: str) -> list[tuple[float, Result]]:
         """The value called `name` of every cell, NaN where it failed, beside its whole result."""
@@ -38,9 +38,9 @@ class Asking:
     def _result(self, cell: Cell) -> Result:
         if cell.name in self.lost:
             return Result(self.lost[cell.name].status, self.lost[cell.name].sentence, {}, 0.0)
-        result = read_named(self.desk.folder, cell.name, self.desk.code.version)
+        result = read_named(self.cache.folder, cell.name, self.cache.code.version)
         if result is None:
-            raise OSError(f"study: the cell {cell.name} vanished from {self.desk.folder}")
+            raise OSError(f"study: the cell {cell.name} vanished from {self.cache.folder}")
         return result
 
 

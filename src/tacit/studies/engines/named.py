@@ -8,11 +8,11 @@ from functools import partial
 
 from tacit.arguments import integer, one_of
 from tacit.studies.cells import Cell
-from tacit.studies.desk import Desk, Ends
-from tacit.studies.here import run_here
+from tacit.studies.engines.serial import run_here
+from tacit.studies.storage.cache import CellCache, Ends
 
 #: cells in, their ends out; values are on disk when an end is told
-Engine = Callable[[Desk, Sequence[Cell]], Ends]
+Engine = Callable[[CellCache, Sequence[Cell]], Ends]
 NAMES = ("here", "processes", "slurm")
 
 
@@ -21,16 +21,16 @@ def engine_named(name: str, jobs: int | None = None) -> Engine:
     if jobs is not None:
         jobs = integer("run", "jobs", jobs, least=1)
     if "://" in name:
-        from tacit.studies.cluster import run_on_scheduler
+        from tacit.studies.engines.cluster import run_on_scheduler
 
         return partial(run_on_scheduler, name)
     one_of("run", "engine", name, (*NAMES, "tcp://HOST:PORT"))
     if name == "processes":
-        from tacit.studies.processes import run_in_processes
+        from tacit.studies.engines.processes import run_in_processes
 
         return partial(run_in_processes, jobs or cores())
     if name == "slurm":
-        from tacit.studies.cluster import run_under_slurm
+        from tacit.studies.engines.cluster import run_under_slurm
 
         return partial(run_under_slurm, jobs or 1)
     return run_here

@@ -6,15 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 
 from tacit.studies.cells import Cell
-from tacit.studies.desk import Desk, Done
-from tacit.studies.engines import Engine
-from tacit.studies.shelves import listed, survey
+from tacit.studies.engines.named import Engine
+from tacit.studies.storage.cache import CellCache, Done
+from tacit.studies.storage.folder import listed, survey
 
 ROUNDS = 3  # another run of the same study may set a file aside while we look at it
 
 
-class Ears:
-    """What a run tells while it goes; the plain one hears nothing."""
+class Progress:
+    """What a run reports while it goes; the plain one does nothing with it."""
 
     def begin(self, total: int, finished: Iterable[Done]) -> None:
         """The study has `total` cells, and these are finished already."""
@@ -26,30 +26,32 @@ class Ears:
         """A file among the cells was set aside."""
 
 
-def complete(desk: Desk, cells: Sequence[Cell], engine: Engine, ears: Ears) -> dict[str, Done]:
+def complete(
+    cache: CellCache, cells: Sequence[Cell], engine: Engine, progress: Progress
+) -> dict[str, Done]:
     """The cells that ended without a file; all others are on disk when this returns."""
     wanted = {cell.name: cell for cell in cells}
     lost: dict[str, Done] = {}
-    missing = _found(desk, wanted, ears)
+    missing = _found(cache, wanted, progress)
     for _ in range(ROUNDS):
         if not missing:
             break
-        with closing(engine(desk, missing)) as ends:  # workers stop when we are interrupted
+        with closing(engine(cache, missing)) as ends:  # workers stop when we are interrupted
             for ended in ends:
-                ears.done(ended)
+                progress.done(ended)
                 lost |= {done.name: done for done in ended if not done.kept}
-        there = listed(desk.folder)
+        there = listed(cache.folder)
         missing = [cell for cell in missing if cell.name not in there and cell.name not in lost]
     return lost
 
 
-def _found(desk: Desk, wanted: Mapping[str, Cell], ears: Ears) -> list[Cell]:
+def _found(cache: CellCache, wanted: Mapping[str, Cell], progress: Progress) -> list[Cell]:
     """The cells that are still to be computed, after a look at every file."""
-    desk.folder.mkdir(parents=True, exist_ok=True)
-    found, aside = survey(desk.folder, wanted, desk.code.version)
+    cache.folder.mkdir(parents=True, exist_ok=True)
+    found, aside = survey(cache.folder, wanted, cache.code.version)
     for sentence in aside:
-        ears.aside(sentence)
-    ears.begin(
+        progress.aside(sentence)
+    progress.begin(
         len(wanted),
         [Done(name, r.status, r.sentence, r.seconds, True) for name, r in found.items()],
     )

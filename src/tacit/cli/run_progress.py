@@ -9,17 +9,17 @@ from time import monotonic
 from rich.console import Console
 from rich.text import Text
 
-from tacit.studies.completing import Ears
 from tacit.studies.compute import OK
-from tacit.studies.desk import Done
+from tacit.studies.engines.complete import Progress
+from tacit.studies.storage.cache import Done
 
 EVERY = 5.0  # seconds between two lines where there is no bar
 
 
-class Told(Ears):
+class Shown(Progress):
     """Counts what the run tells, and shows it."""
 
-    def __init__(self, show: Callable[[Told], None], say: Callable[[str], None]):
+    def __init__(self, show: Callable[[Shown], None], say: Callable[[str], None]):
         self.total = self.before = self.ended = self.failed = 0
         self.show, self.say = show, say
 
@@ -43,10 +43,10 @@ class Told(Ears):
 
 
 @contextmanager
-def meter(name: str, console: Console) -> Iterator[Told]:
+def meter(name: str, console: Console) -> Iterator[Shown]:
     """What a run talks to."""
     if not console.is_terminal:
-        yield Told(_lines(name, console), lambda text: console.print(Text(text)))
+        yield Shown(_lines(name, console), lambda text: console.print(Text(text)))
         return
     from rich.progress import (
         BarColumn,
@@ -62,18 +62,18 @@ def meter(name: str, console: Console) -> Iterator[Told]:
     with Progress(*columns, *times, console=console, transient=True) as bar:
         task = bar.add_task(name, total=None)
 
-        def show(told: Told) -> None:
+        def show(told: Shown) -> None:
             text = f"{name}, {told.failed} failed" if told.failed else name
             bar.update(task, total=told.total, completed=told.ended, description=text)
 
-        yield Told(show, lambda text: bar.console.print(Text(text)))
+        yield Shown(show, lambda text: bar.console.print(Text(text)))
 
 
-def _lines(name: str, console: Console) -> Callable[[Told], None]:
+def _lines(name: str, console: Console) -> Callable[[Shown], None]:
     """Now and then one line: how many cells ended, how many failed, the time left."""
     start = last = monotonic()
 
-    def show(told: Told) -> None:
+    def show(told: Shown) -> None:
         nonlocal last
         now = monotonic()
         if now - last < EVERY:

@@ -1,4 +1,4 @@
-"""A little ledger of claims about numbers, for the tests of the machinery around claims."""
+"""Little experiments about numbers, for the tests of the machinery around experiments."""
 
 from __future__ import annotations
 
@@ -10,16 +10,26 @@ from pathlib import Path
 
 import numpy as np
 
-from tacit.claims import Check, Evidence, Plot, Series, Size
-from tacit.claims.registry import Registry
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.experiment import Experiment
+from tacit.papers.registry import Registry
+from tacit.studies.sizes import sized
 
-ledger = Registry()
-claim = ledger.claim
+
+def count(terms: int) -> dict[str, int]:
+    return {"number": terms}
 
 
-@claim("A-SUM", statement="1 + 1/4 + 1/9 + ... = pi^2 / 6", place="section 1", seconds=3)
-def basel(size: Size) -> Evidence:
-    terms = {"quick": 20_000, "full": 200_000}[size]
+def summed(id, statement, place, check, seconds=1.0, cell=count):
+    """An experiment whose only cell says how many terms there are."""
+    more = {"full": {"arguments": {"terms": 200_000}}}
+    study = sized(id, function=cell, arguments={"terms": 20_000}, **more)
+    return Experiment(id, statement, place, study, check, seconds=seconds)
+
+
+def basel(dataset) -> Evidence:
+    terms = int(dataset.number)
     k = np.arange(1, terms)
     partial = np.cumsum(1.0 / k**2)
     error = np.abs(partial - np.pi**2 / 6)
@@ -54,8 +64,7 @@ def basel(size: Size) -> Evidence:
     )
 
 
-@claim("A-MEAN", statement="the sum of 1 .. n is n(n - 1)/2", place="section 2, equation (3)")
-def sum_of_integers(size: Size) -> Evidence:
+def sum_of_integers(dataset) -> Evidence:
     n = np.arange(1, 200)
     sums = np.cumsum(n)
     printed = Check("largest error of n(n - 1)/2", np.abs(sums - n * (n - 1) / 2).max())
@@ -70,59 +79,71 @@ def sum_of_integers(size: Size) -> Evidence:
     )
 
 
-@claim("B-FALSE", statement="every <odd> number & its square are prime", place="remark 7")
-def odd_is_prime(size: Size) -> Evidence:
+def odd_is_prime(dataset) -> Evidence:
     composite = Check("odd numbers below 30 that are not prime", 5, kind="at most")
     return Evidence(ran="odd numbers below 30", checks=[composite], controls={"even": 14})
 
 
-@claim("B-VAGUE", statement="2.2 is close to its square root", place="remark 8")
-def vague(size: Size) -> Evidence:
+def vague(dataset) -> Evidence:
     check = Check("distance", 2.2 - 2.2**0.5, tolerance=1.0)
     return Evidence(ran="one number", checks=[check], controls={"3 in place of 2.2": 0.8})
 
 
-@claim("B-STOP", statement="division by zero is possible", place="remark 9")
-def stops(size: Size) -> Evidence:
+def stops(dataset) -> Evidence:
     warnings.warn("about to divide", RuntimeWarning, stacklevel=1)
     return Evidence(ran="", checks=[Check("quotient", 1 / 0)])
 
 
-deadly = Registry()
+library = Registry(
+    experiments=[
+        summed(
+            "A-MEAN", "the sum of 1 .. n is n(n - 1)/2", "section 2, equation (3)", sum_of_integers
+        ),
+        summed("A-SUM", "1 + 1/4 + 1/9 + ... = pi^2 / 6", "section 1", basel, seconds=3),
+        summed("B-FALSE", "every <odd> number & its square are prime", "remark 7", odd_is_prime),
+        summed("B-STOP", "division by zero is possible", "remark 9", stops),
+        summed("B-VAGUE", "2.2 is close to its square root", "remark 8", vague),
+    ]
+)
 
 
-@deadly.claim("D-KILL", statement="a killed worker takes nobody with it", place="-", seconds=9)
-def kills_its_worker(size: Size) -> Evidence:
+def kills_its_worker(terms: int) -> dict[str, int]:
     os.kill(os.getpid(), signal.SIGKILL)
-    return Evidence(ran="never")
+    return count(terms)
 
 
-for number in range(4):
-    deadly.claim(f"D-{number}", statement="beside a killer", place="-")(basel)
+deadly = Registry(
+    experiments=[
+        *(summed(f"D-{number}", "beside a killer", "-", basel) for number in range(4)),
+        summed(
+            "D-KILL", "a killed worker takes nobody with it", "-", basel, 9, cell=kills_its_worker
+        ),
+    ]
+)
 
 
-patient = Registry()  # its claims leave traces in the folder that LITTLE_LEDGER names
-
-
-@patient.claim("P-SHORT", statement="soon over", place="-")
-def runs_at_once(size: Size) -> Evidence:
-    with (Path(os.environ["LITTLE_LEDGER"]) / "short").open("a") as stream:
+def runs_at_once(terms: int) -> dict[str, int]:
+    with (Path(os.environ["LITTLE_PAPERS"]) / "short").open("a") as stream:
         stream.write("ran\n")
-    return basel(size)
+    return count(terms)
 
 
-@patient.claim("P-LONG", statement="patience is rewarded", place="-", seconds=600)
-def waits(size: Size) -> Evidence:
-    folder = Path(os.environ["LITTLE_LEDGER"])
+def waits(terms: int) -> dict[str, int]:
+    folder = Path(os.environ["LITTLE_PAPERS"])
     (folder / "pid").write_text(str(os.getpid()))
     for _ in range(6000):  # it ends by itself if nobody ends it
         if (folder / "hurry").exists():
             break
         time.sleep(0.1)
-    return basel(size)
+    return count(terms)
 
 
-threads = Registry()
+patient = Registry(  # its cells leave traces in the folder that LITTLE_PAPERS names
+    experiments=[
+        summed("P-SHORT", "soon over", "-", basel, cell=runs_at_once),
+        summed("P-LONG", "patience is rewarded", "-", basel, 600, cell=waits),
+    ]
+)
 
 
 def blas_threads() -> set[int]:
@@ -132,10 +153,30 @@ def blas_threads() -> set[int]:
     return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
 
 
-def counts_threads(size: Size) -> Evidence:
-    check = Check("BLAS threads", max(blas_threads()), predicted=1)
+def most_threads(terms: int) -> dict[str, int]:
+    return {"number": max(blas_threads())}
+
+
+def counts_threads(dataset) -> Evidence:
+    check = Check("BLAS threads", int(dataset.number), predicted=1)
     return Evidence(ran="threadpoolctl", checks=[check], controls={"two threads": 2})
 
 
-for number in range(2):
-    threads.claim(f"T-{number}", statement="BLAS has one thread", place="-")(counts_threads)
+threads = Registry(
+    experiments=[
+        summed(f"T-{n}", "BLAS has one thread", "-", counts_threads, cell=most_threads)
+        for n in range(2)
+    ]
+)
+
+
+def broken_cell(terms: int) -> dict[str, int]:
+    raise ValueError("this cell is broken")
+
+
+LINES: list[int] = []  # one entry for every time that the cell below was computed
+
+
+def leaves_a_line(terms: int) -> dict[str, int]:
+    LINES.append(terms)
+    return count(terms)

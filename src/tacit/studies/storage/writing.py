@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tacit import store
 from tacit.studies.cells import canonical
-from tacit.studies.files import CannotWrite
+from tacit.studies.storage.files import CannotWrite
 
 if TYPE_CHECKING:
     import xarray

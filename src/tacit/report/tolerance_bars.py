@@ -1,4 +1,4 @@
-"""The gauge: how far the measurements and the controls lie from the tolerance."""
+"""Bars against the tolerance: how far the measurements and the controls lie from the tolerance."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def place(check: Check) -> float:
     return 0.5 + 0.5 * max(-1.0, min(1.0, power / SPAN))
 
 
-def gauge(evidence: Evidence) -> Markup | None:
+def tolerance_bars(evidence: Evidence) -> Markup | None:
     """One track a check and a control; None if nothing can be placed on it."""
     rows = [_track(check, "check") for check in evidence.deciding if _placeable(check)]
     rows += [_track(c, "control") for c in evidence.controls.values() if _placeable(c)]
@@ -41,7 +41,7 @@ def gauge(evidence: Evidence) -> Markup | None:
         class_="scale",
     )
     note = f"Distance in units of the tolerance, one power of ten a tick, cut at 10^±{SPAN:.0f}."
-    return tag("figure", *rows, scale, tag("figcaption", note), class_="gauge")
+    return tag("figure", *rows, scale, tag("figcaption", note), class_="tolerance_bars")
 
 
 def _placeable(check: Check) -> bool:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tacit.studies.cells import Cell
-from tacit.studies.code import Code
+from tacit.studies.code.inputs import inputs, noticed
+from tacit.studies.code.version import Code
 from tacit.studies.compute import compute
-from tacit.studies.files import NotACell, read_named, write_cell
-from tacit.studies.inputs import inputs, noticed
+from tacit.studies.storage.files import NotACell, read_named, write_cell
 from tacit.versions import versions
 
 
@@ -29,13 +29,13 @@ Ends = Generator[list[Done], None, None]  # batches of ends, in any order
 
 
 @dataclasses.dataclass(frozen=True)
-class Desk:
+class CellCache:
     """Where cells are written, and the version of the code that must compute them."""
 
     folder: Path
     code: Code
 
-    def attend(self, cell: Cell) -> Done:
+    def finish(self, cell: Cell) -> Done:
         """The end of a cell; a finished one is not computed again."""
         try:
             result = read_named(self.folder, cell.name, self.code.version)

@@ -10,9 +10,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from tacit.studies.compute import Result
-from tacit.studies.files import PART, SUFFIX, NotACell, OtherCode, file_of, read_named
+from tacit.studies.storage.files import PART, SUFFIX, NotACell, OtherCode, file_of, read_named
 
-SHELF = "[0-9a-f][0-9a-f]"
+SUBFOLDER = "[0-9a-f][0-9a-f]"
 ABANDONED = 3600.0  # seconds after which the draft of a killed writer is removed
 
 
@@ -44,7 +44,11 @@ def finished(folder: Path, wanted: Collection[str], code: str) -> dict[str, Resu
 
 def listed(folder: Path) -> set[str]:
     """The names of all cells that have a file, which is not read."""
-    entries = (entry.name for shelf in folder.glob(SHELF) for entry in os.scandir(shelf))
+    entries = (
+        entry.name
+        for folder_of_cells in folder.glob(SUBFOLDER)
+        for entry in os.scandir(folder_of_cells)
+    )
     return {name.removesuffix(SUFFIX) for name in entries if name.endswith(SUFFIX)}
 
 
@@ -65,8 +69,8 @@ def _looked_at(
 def _files(folder: Path) -> list[Path]:
     """Every file in the folders of cells; drafts that a killed writer left are removed."""
     found = []
-    for shelf in sorted(folder.glob(SHELF)):
-        for file in sorted(shelf.iterdir()):
+    for folder_of_cells in sorted(folder.glob(SUBFOLDER)):
+        for file in sorted(folder_of_cells.iterdir()):
             if file.name.endswith(PART):
                 _remove_abandoned(file)
             else:

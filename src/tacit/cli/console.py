@@ -38,12 +38,12 @@ def output() -> Console:
     return console if console.is_terminal else PlainConsole(highlight=False, width=WIDE)
 
 
-def chatter() -> Console:
+def messages() -> Console:
     """The console for progress and complaints, so that a pipe receives results alone."""
     return PlainConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
-def spoken(command: Callable[Given, None]) -> Callable[Given, None]:
+def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
     """The command with every complaint of the library told in one line instead of a traceback.
 
     Every command runs in it, so it is also where BLAS gets its one thread.
@@ -58,10 +58,10 @@ def spoken(command: Callable[Given, None]) -> Callable[Given, None]:
             with one_thread(xla=False):
                 command(*args, **kwargs)
         except (ValueError, NumericalError, OSError) as error:
-            chatter().print(Text(f"error: {error}", style="red"))
+            messages().print(Text(f"error: {error}", style="red"))
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            chatter().print("interrupted; what was not finished was not written")
+            messages().print("interrupted; what was not finished was not written")
             raise typer.Exit(130) from None
 
     return telling

@@ -19,10 +19,10 @@ from time import perf_counter, sleep
 from typing import Any
 
 from tacit.studies.cells import Cell
-from tacit.studies.code import Code
-from tacit.studies.desk import Desk, Done
-from tacit.studies.files import CannotWrite
+from tacit.studies.code.version import Code
 from tacit.studies.references import DescriptionError
+from tacit.studies.storage.cache import CellCache, Done
+from tacit.studies.storage.files import CannotWrite
 
 PATIENCE = 0.05  # seconds for which ends are collected before they are told
 GRACE = 2.0  # seconds in which a worker may tidy up
@@ -30,14 +30,14 @@ GRACE = 2.0  # seconds in which a worker may tidy up
 Tell = Callable[[dict[str, Any]], None]
 
 
-def hello(desk: Desk) -> dict[str, Any]:
+def hello(cache: CellCache) -> dict[str, Any]:
     """What a worker must know before its first cell."""
-    code = dataclasses.asdict(desk.code)
-    return {"path": sys.path, "folder": str(desk.folder), "code": code}
+    code = dataclasses.asdict(cache.code)
+    return {"path": sys.path, "folder": str(cache.folder), "code": code}
 
 
-def seated(greeting: dict[str, Any]) -> Desk:
-    """The desk of a worker, if it has the code that the study was planned with."""
+def seated(greeting: dict[str, Any]) -> CellCache:
+    """The cache of a worker, if it has the code that the study was planned with."""
     sys.path += [entry for entry in greeting["path"] if entry not in sys.path]
     code = Code(**greeting["code"])
     difference = code.difference()
@@ -46,19 +46,21 @@ def seated(greeting: dict[str, Any]) -> Desk:
             f"run: a worker has {difference}; install the same on all machines, and leave the code "
             "alone while a study runs"
         )
-    return Desk(Path(greeting["folder"]), code)
+    return CellCache(Path(greeting["folder"]), code)
 
 
 def packed(cells: Iterable[Cell]) -> list[list[Any]]:
     return [[cell.name, cell.spec] for cell in cells]
 
 
-def attend_all(desk: Desk, cells: Iterable[list[Any]], tell: Callable[[list[Done]], None]) -> None:
+def attend_all(
+    cache: CellCache, cells: Iterable[list[Any]], tell: Callable[[list[Done]], None]
+) -> None:
     """Compute cells in turn, telling their ends now and then."""
     ended: list[Done] = []
     told = perf_counter()
     for name, spec in cells:
-        ended.append(desk.attend(Cell(name, (), spec)))
+        ended.append(cache.finish(Cell(name, (), spec)))
         if perf_counter() - told > PATIENCE:
             tell(ended)
             ended, told = [], perf_counter()
@@ -103,10 +105,10 @@ def main() -> None:
 
 def _serve(tell: Tell) -> None:
     lines = iter(sys.stdin.buffer.readline, b"")
-    desk = seated(json.loads(next(lines)))
+    cache = seated(json.loads(next(lines)))
     tell({"ready": True})
     for line in lines:
-        attend_all(desk, json.loads(line), lambda ended: tell({"done": ended}))
+        attend_all(cache, json.loads(line), lambda ended: tell({"done": ended}))
 
 
 if __name__ == "__main__":

@@ -20,33 +20,33 @@ from typing import Any
 import tacit
 from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
-from tacit.studies.desk import Desk, Done, Ends
-from tacit.studies.files import CannotWrite, NotACell, read_named
-from tacit.studies.pace import Pace
+from tacit.studies.engines.chunks import ChunkSize
+from tacit.studies.engines.worker import GRACE, hello, packed
 from tacit.studies.references import DescriptionError
-from tacit.studies.worker import GRACE, hello, packed
+from tacit.studies.storage.cache import CellCache, Done, Ends
+from tacit.studies.storage.files import CannotWrite, NotACell, read_named
 from tacit.threads import VARIABLES
 
 TRIES = 2  # workers that one cell may take down before it is given up
 STARTS = 3  # workers in a row that may die before they are ready
 
-Inbox = SimpleQueue[tuple["Hand", dict[str, Any] | None]]
+Inbox = SimpleQueue[tuple["Worker", dict[str, Any] | None]]
 
 
-def run_in_processes(jobs: int, desk: Desk, cells: Sequence[Cell]) -> Ends:
+def run_in_processes(jobs: int, cache: CellCache, cells: Sequence[Cell]) -> Ends:
     """The ends of the cells, in batches; a worker that dies loses only what it was computing."""
     refuse_main(cells)
-    crew = _Crew(desk, cells)
+    pool = _Pool(cache, cells)
     try:
         for _ in range(min(jobs, len(cells))):
-            crew.hire()
-        while crew.busy():
-            crew.share_out()
-            ended = crew.hear()
+            pool.start()
+        while pool.busy():
+            pool.distribute()
+            ended = pool.receive()
             if ended:
                 yield ended
     finally:  # also when the caller stops early or presses Ctrl-C
-        crew.dismiss()
+        pool.stop()
 
 
 def refuse_main(cells: Sequence[Cell]) -> None:
@@ -61,7 +61,7 @@ def refuse_main(cells: Sequence[Cell]) -> None:
             )
 
 
-class Hand:
+class Worker:
     """One worker process and the cells that were given to it."""
 
     def __init__(self, greeting: dict[str, Any], inbox: Inbox):
@@ -70,7 +70,7 @@ class Hand:
         inherited = os.environ.get("PYTHONPATH")
         path = os.pathsep.join([home, inherited] if inherited else [home])
         self.process = subprocess.Popen(
-            [sys.executable, "-c", "from tacit.studies.worker import main; main()"],
+            [sys.executable, "-c", "from tacit.studies.engines.worker import main; main()"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             env={**os.environ, **VARIABLES, "PYTHONPATH": path},
@@ -110,61 +110,61 @@ class Hand:
                     pipe.close()
 
 
-class _Crew:
+class _Pool:
     """The workers, the cells that wait, and what is known about both."""
 
-    def __init__(self, desk: Desk, cells: Sequence[Cell]):
-        self.desk = desk
-        self.greeting = hello(desk)
+    def __init__(self, cache: CellCache, cells: Sequence[Cell]):
+        self.cache = cache
+        self.greeting = hello(cache)
         self.waiting = deque(cells)
-        self.hands: list[Hand] = []
+        self.workers: list[Worker] = []
         self.inbox: Inbox = SimpleQueue()
         self.deaths: Counter[str] = Counter()
         self.stillborn = 0
-        self.pace = Pace()
+        self.chunks = ChunkSize()
 
-    def hire(self) -> None:
-        self.hands.append(Hand(self.greeting, self.inbox))
+    def start(self) -> None:
+        self.workers.append(Worker(self.greeting, self.inbox))
 
     def busy(self) -> bool:
-        return bool(self.waiting) or any(hand.given for hand in self.hands)
+        return bool(self.waiting) or any(worker.given for worker in self.workers)
 
-    def share_out(self) -> None:
+    def distribute(self) -> None:
         """Give cells to every worker that is about to run out of them."""
-        for hand in self.hands:
-            count = self.pace.portion(len(self.waiting), len(self.hands))
-            if hand.ready and self.waiting and len(hand.given) <= count // 2:
-                hand.give([self.waiting.popleft() for _ in range(min(count, len(self.waiting)))])
+        for worker in self.workers:
+            count = self.chunks.portion(len(self.waiting), len(self.workers))
+            if worker.ready and self.waiting and len(worker.given) <= count // 2:
+                worker.give([self.waiting.popleft() for _ in range(min(count, len(self.waiting)))])
 
-    def hear(self) -> list[Done]:
+    def receive(self) -> list[Done]:
         """The next ends of cells; none where a worker only said that it is there."""
-        hand, message = self.inbox.get()
+        worker, message = self.inbox.get()
         if message is None:
-            return self._bury(hand)
+            return self._bury(worker)
         if "stop" in message:
             raise _error(*message["stop"])
-        hand.ready, self.stillborn = True, 0
+        worker.ready, self.stillborn = True, 0
         ended = [Done(*told) for told in message.get("done", [])]
         for done in ended:
-            hand.given.pop(done.name, None)
-            self.pace.took(done.seconds)
+            worker.given.pop(done.name, None)
+            self.chunks.took(done.seconds)
         return ended
 
-    def _bury(self, hand: Hand) -> list[Done]:
+    def _bury(self, worker: Worker) -> list[Done]:
         """What a dead worker finished; the rest goes to a new one, unless it killed two."""
-        self.hands.remove(hand)
-        hand.stop()
-        self.stillborn += not hand.ready
+        self.workers.remove(worker)
+        worker.stop()
+        self.stillborn += not worker.ready
         if self.stillborn >= STARTS:
-            raise OSError(f"run: {STARTS} worker processes could not start ({_how(hand)})")
-        ended, rest = self._sorted(hand.given.values())
+            raise OSError(f"run: {STARTS} worker processes could not start ({_how(worker)})")
+        ended, rest = self._sorted(worker.given.values())
         if rest:
             self.deaths[rest[0].name] += 1
             if self.deaths[rest[0].name] >= TRIES:
-                ended.append(_given_up(rest.pop(0), hand))
+                ended.append(_given_up(rest.pop(0), worker))
         self.waiting.extendleft(reversed(rest))
         if self.waiting:
-            self.hire()
+            self.start()
         return ended
 
     def _sorted(self, cells: Any) -> tuple[list[Done], list[Cell]]:
@@ -172,7 +172,7 @@ class _Crew:
         ended, rest = [], []
         for cell in cells:
             try:
-                result = read_named(self.desk.folder, cell.name, self.desk.code.version)
+                result = read_named(self.cache.folder, cell.name, self.cache.code.version)
             except NotACell:
                 result = None
             if result is None:
@@ -181,18 +181,18 @@ class _Crew:
                 ended.append(Done(cell.name, result.status, result.sentence, result.seconds, True))
         return ended, rest
 
-    def dismiss(self) -> None:
-        for hand in self.hands:
-            hand.stop()
+    def stop(self) -> None:
+        for worker in self.workers:
+            worker.stop()
 
 
-def _how(hand: Hand) -> str:
-    code = hand.process.returncode
+def _how(worker: Worker) -> str:
+    code = worker.process.returncode
     return f"killed by signal {-code}" if code and code < 0 else f"exit code {code}"
 
 
-def _given_up(cell: Cell, hand: Hand) -> Done:
-    sentence = f"{TRIES} worker processes ended while computing this cell ({_how(hand)})"
+def _given_up(cell: Cell, worker: Worker) -> Done:
+    sentence = f"{TRIES} worker processes ended while computing this cell ({_how(worker)})"
     return Done(cell.name, ERROR, sentence, 0.0, False)
 
 

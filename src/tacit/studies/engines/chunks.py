@@ -7,7 +7,7 @@ MOST = 200
 COST = 5e-4  # seconds that a cell takes beside its computation
 
 
-class Pace:
+class ChunkSize:
     """The mean time of a cell, recent ones counting more."""
 
     def __init__(self) -> None:

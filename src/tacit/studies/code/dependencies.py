@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Iterable
 
 import tacit
-from tacit.studies.modules import Module, Reference, module_named
+from tacit.studies.code.modules import Module, Reference, module_named
 
 
 @dataclasses.dataclass

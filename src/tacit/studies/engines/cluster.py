@@ -14,19 +14,19 @@ from typing import Any
 
 from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
-from tacit.studies.desk import Desk, Done, Ends
-from tacit.studies.files import CannotWrite, file_of
-from tacit.studies.pace import Pace
-from tacit.studies.processes import refuse_main
+from tacit.studies.engines.chunks import ChunkSize
+from tacit.studies.engines.processes import refuse_main
+from tacit.studies.engines.worker import attend_all, hello, packed, seated
 from tacit.studies.references import DescriptionError
-from tacit.studies.worker import attend_all, hello, packed, seated
+from tacit.studies.storage.cache import CellCache, Done, Ends
+from tacit.studies.storage.files import CannotWrite, file_of
 
 WAIT = 10.0  # seconds for a scheduler to answer
 AHEAD = 3  # portions on their way for every worker
 ONE = threading.Lock()  # a worker with several threads computes one cell at a time
 
 
-def run_on_scheduler(address: str, desk: Desk, cells: Sequence[Cell]) -> Ends:
+def run_on_scheduler(address: str, cache: CellCache, cells: Sequence[Cell]) -> Ends:
     """The ends of the cells, computed by the workers of the scheduler at `address`."""
     distributed = _library("distributed", "tacit[distributed]", "dask engine")
     try:
@@ -39,7 +39,7 @@ def run_on_scheduler(address: str, desk: Desk, cells: Sequence[Cell]) -> Ends:
     with _quiet_logs(), client:
         _await_worker(client, address)
         with _telling_of_a_loss(f"the dask scheduler at {address}"):
-            yield from _run(client, desk, cells)
+            yield from _run(client, cache, cells)
 
 
 @contextmanager
@@ -86,7 +86,7 @@ def _await_worker(client: Any, address: str) -> None:
         ) from None
 
 
-def run_under_slurm(jobs: int, desk: Desk, cells: Sequence[Cell]) -> Ends:
+def run_under_slurm(jobs: int, cache: CellCache, cells: Sequence[Cell]) -> Ends:
     """The same with workers that SLURM starts, as dask-jobqueue is configured to ask for them."""
     jobqueue = _library("dask_jobqueue", "tacit[slurm]", "slurm engine")
     distributed = _library("distributed", "tacit[distributed]", "slurm engine")
@@ -94,7 +94,7 @@ def run_under_slurm(jobs: int, desk: Desk, cells: Sequence[Cell]) -> Ends:
         cluster = stack.enter_context(jobqueue.SLURMCluster())
         cluster.scale(jobs=jobs)
         client = stack.enter_context(distributed.Client(cluster, set_as_default=False))
-        yield from _run(client, desk, cells)
+        yield from _run(client, cache, cells)
 
 
 def _library(module: str, extra: str, engine: str) -> Any:
@@ -108,12 +108,12 @@ def _library(module: str, extra: str, engine: str) -> Any:
         ) from None
 
 
-def _run(client: Any, desk: Desk, cells: Sequence[Cell]) -> Ends:
+def _run(client: Any, cache: CellCache, cells: Sequence[Cell]) -> Ends:
     """Hand out portions, a few ahead, and pass on what comes back."""
     from distributed import as_completed
 
     refuse_main(cells)
-    greeting, pace = json.dumps(hello(desk)), Pace()
+    greeting, chunks = json.dumps(hello(cache)), ChunkSize()
     waiting, running = deque(cells), as_completed(loop=client.loop)
     sent: dict[Any, list[Cell]] = {}
 
@@ -126,15 +126,15 @@ def _run(client: Any, desk: Desk, cells: Sequence[Cell]) -> Ends:
     while waiting or sent:
         workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
         while waiting and len(sent) < AHEAD * workers:
-            count = pace.portion(len(waiting), workers)
+            count = chunks.portion(len(waiting), workers)
             send([waiting.popleft() for _ in range(min(count, len(waiting)))])
         future = next(running)
         ended, again = _heard(future, sent.pop(future.key))
         for cell in again:  # alone, so that the one that kills its worker is known
             send([cell])
         for done in ended:
-            pace.took(done.seconds)
-        _refuse_unshared(desk, ended)
+            chunks.took(done.seconds)
+        _refuse_unshared(cache, ended)
         if ended:
             yield ended
 
@@ -160,18 +160,18 @@ def _short(reason: BaseException) -> str:
     return str(reason).split(". ")[0]
 
 
-def _refuse_unshared(desk: Desk, ended: Iterable[Done]) -> None:
+def _refuse_unshared(cache: CellCache, ended: Iterable[Done]) -> None:
     """Raise if a worker wrote its cells where we cannot see them."""
     kept = [done.name for done in ended if done.kept]
-    if kept and _nowhere(desk, kept[0]):
+    if kept and _nowhere(cache, kept[0]):
         raise ValueError(
-            f"run: a worker wrote its cells, but {desk.folder} does not show them here; --out must "
-            "lie on a file system that all machines share, under the same path"
+            f"run: a worker wrote its cells, but {cache.folder} does not show them here; --out "
+            "must lie on a file system that all machines share, under the same path"
         )
 
 
-def _nowhere(desk: Desk, name: str) -> bool:
-    return not os.path.exists(file_of(desk.folder, name))
+def _nowhere(cache: CellCache, name: str) -> bool:
+    return not os.path.exists(file_of(cache.folder, name))
 
 
 def attend_portion(greeting: str, cells: str) -> dict[str, Any]:
@@ -186,8 +186,8 @@ def attend_portion(greeting: str, cells: str) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=4)
-def _desk(greeting: str) -> Desk:
-    """The desk of this worker process, whose BLAS and XLA are set to one thread for good."""
+def _desk(greeting: str) -> CellCache:
+    """The cache of this worker process, whose BLAS and XLA are set to one thread for good."""
     from tacit.threads import VARIABLES, controller
 
     os.environ.update(VARIABLES)

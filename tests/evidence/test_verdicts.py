@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import little_ledger
-import tacit.claims
-from little_ledger import blas_threads
-from tacit.claims import Check, Evidence, Plot, Premise, Series, Verdict, Verdicts, saved
-from tacit.claims.registry import Registry, ledger
-from tacit.evidence.evidence import judge
+import little_papers
+from little_papers import blas_threads, summed
+from tacit.evidence import saved
+from tacit.evidence.evidence import Check, Evidence, Premise, judge
+from tacit.evidence.plot import Plot, Series
+from tacit.evidence.verdict import Verdict, Verdicts
+from tacit.papers.registry import Registry
 from tacit.papers.verify import cores, gather, run, verify
 
 some = settings(deadline=None, derandomize=True, max_examples=300)
@@ -244,7 +245,7 @@ def test_evidence_refuses_half_a_correction_and_equal_names():
 
 
 def test_a_verdict_reads_like_the_design_says():
-    verdict = verify("a-sum", registry=little_ledger.ledger)
+    verdict = verify("a-sum", registry=little_papers.library)
     assert verdict.id == "A-SUM"
     assert verdict.status == "holds"
     assert verdict.tolerance == {"distance to pi^2/6": 1e-4, "order of convergence": 0.05}
@@ -260,12 +261,12 @@ def test_a_verdict_reads_like_the_design_says():
 
 
 def test_one_check_gives_plain_numbers():
-    verdict = verify("B-VAGUE", registry=little_ledger.ledger)
+    verdict = verify("B-VAGUE", registry=little_papers.library)
     assert (verdict.measured, verdict.predicted, verdict.tolerance) == (2.2 - 2.2**0.5, 0.0, 1.0)
 
 
 def test_a_corrected_verdict_keeps_the_counterexample():
-    verdict = verify("A-MEAN", registry=little_ledger.ledger)
+    verdict = verify("A-MEAN", registry=little_papers.library)
     assert verdict.status == "holds as corrected"
     assert verdict.counterexample == {"n": 3, "sum": 6, "printed formula": 3.0}
     assert verdict.measured == 0
@@ -275,7 +276,7 @@ def test_a_corrected_verdict_keeps_the_counterexample():
 
 
 def test_verdicts_are_a_sequence_that_prints_as_a_table():
-    found = verify("A", registry=little_ledger.ledger)
+    found = verify("A", registry=little_papers.library)
     assert isinstance(found, Verdicts)
     assert [verdict.id for verdict in found] == ["A-MEAN", "A-SUM"]
     assert found["a-mean"] is found[0]
@@ -291,47 +292,48 @@ def test_verdicts_are_a_sequence_that_prints_as_a_table():
 
 
 def test_the_worst_status_speaks_for_all():
-    assert verify(registry=little_ledger.ledger).status == "fails"
-    assert verify(["A", "B-VAGUE"], registry=little_ledger.ledger).status == "inconclusive"
+    assert verify(registry=little_papers.library).status == "fails"
+    assert verify(["A", "B-VAGUE"], registry=little_papers.library).status == "inconclusive"
     assert not Verdicts(()).ok  # nothing was run, so nothing holds
 
 
 # --- running -------------------------------------------------------------------------------
 
 
+def only(check):
+    """A registry of one experiment."""
+    return Registry(experiments=[summed("T-1", "s", "p", check)])
+
+
 @pytest.mark.filterwarnings("default")
 def test_an_experiment_that_raises_is_inconclusive_and_says_so():
-    verdict = verify("B-STOP", registry=little_ledger.ledger)
+    verdict = verify("B-STOP", registry=little_papers.library)
     assert verdict.status == "inconclusive"
     assert verdict.premises["ran to the end"].holds is False
-    assert "ZeroDivisionError: division by zero (little_ledger.py, line" in verdict.findings[0]
+    assert "ZeroDivisionError: division by zero (little_papers.py, line" in verdict.findings[0]
     assert verdict.findings[1] == "RuntimeWarning: about to divide"
 
 
 def test_an_experiment_must_return_evidence():
-    book = Registry()
-    book.claim("T-1", statement="s", place="p")(lambda size: 42)
-    verdict = verify("T-1", registry=book)
+    verdict = verify("T-1", registry=only(lambda dataset: 42))
     assert verdict.status == "inconclusive"
     assert "the experiment returned int" in verdict.reason
 
 
 def test_ctrl_c_is_not_taken_for_evidence():
-    def interrupted(size):
+    def interrupted(dataset):
         raise KeyboardInterrupt
 
-    book = Registry()
-    book.claim("T-1", statement="s", place="p")(interrupted)
     with pytest.raises(KeyboardInterrupt):
-        verify("T-1", registry=book)
+        verify("T-1", registry=only(interrupted))
 
 
 def test_full_takes_larger_instances():
-    quick, full = (verify("A-SUM", size, registry=little_ledger.ledger) for size in (False, True))
+    quick, full = (verify("A-SUM", size, registry=little_papers.library) for size in (False, True))
     assert (quick.size, full.size) == ("quick", "full")
     assert "200000 terms" in full.ran
     assert full.evidence.checks[0].measured < quick.evidence.checks[0].measured / 5
-    assert full.command == "tacit verify A-SUM --full"
+    assert full.command == "tacit verify A-SUM --size full"
 
 
 def test_claims_run_on_one_blas_thread():
@@ -339,8 +341,7 @@ def test_claims_run_on_one_blas_thread():
     from threadpoolctl import threadpool_limits
 
     seen = []
-    book = Registry()
-    book.claim("T-1", statement="s", place="p")(lambda size: seen.append(blas_threads()))
+    book = only(lambda dataset: seen.append(blas_threads()))
     with threadpool_limits(2):
         before = blas_threads()
         assert 2 in before  # a library built for one thread may stand beside
@@ -351,19 +352,18 @@ def test_claims_run_on_one_blas_thread():
 
 def test_the_longest_claim_starts_first():
     order = []
-    book = Registry()
-    for name, seconds in (("T-1", 1.0), ("T-2", 30.0), ("T-3", 2.0)):
-        book.claim(name, statement="s", place="p", seconds=seconds)(
-            lambda size, name=name: order.append(name)
-        )
-    found = gather(book.claims(), jobs=1)
+    book = [
+        summed(name, "s", "p", lambda dataset, name=name: order.append(name), seconds)
+        for name, seconds in (("T-1", 1.0), ("T-2", 30.0), ("T-3", 2.0))
+    ]
+    found = gather(book, jobs=1)
     assert order == ["T-2", "T-3", "T-1"]
     assert [verdict.id for verdict in found] == ["T-1", "T-2", "T-3"]
 
 
 @pytest.mark.filterwarnings("default")
 def test_workers_find_what_one_process_finds():
-    claims = little_ledger.ledger.claims()
+    claims = little_papers.library.experiments()
     alone, arrived = gather(claims, jobs=1), []
     together = gather(claims, jobs=2, progress=arrived.append)
     assert sorted(v.id for v in arrived) == sorted(claim.id for claim in claims)
@@ -373,14 +373,14 @@ def test_workers_find_what_one_process_finds():
 
 
 def test_a_killed_worker_takes_nobody_with_it():
-    found = gather(little_ledger.deadly.claims(), jobs=2)
+    found = gather(little_papers.deadly.experiments(), jobs=2)
     assert [verdict.status for verdict in found] == [*["holds"] * 4, "inconclusive"]
     assert "killed by signal 9" in found["D-KILL"].findings[0]
     assert not multiprocessing.active_children()
 
 
 def test_a_caller_that_stops_early_leaves_no_worker_behind():
-    verdicts = run(little_ledger.deadly.claims(), jobs=2)
+    verdicts = run(little_papers.deadly.experiments(), jobs=2)
     next(verdicts)
     assert multiprocessing.active_children()
     verdicts.close()
@@ -408,7 +408,7 @@ def test_jobs_must_be_a_number_of_processes(jobs):
     ],
 )
 def test_claims_are_chosen_by_id_or_source(names, ids):
-    assert [claim.id for claim in little_ledger.ledger.select(names)] == ids
+    assert [claim.id for claim in little_papers.library.select(names)] == ids
 
 
 @pytest.mark.parametrize(
@@ -424,37 +424,51 @@ def test_claims_are_chosen_by_id_or_source(names, ids):
 )
 def test_unknown_names_are_refused_with_the_nearest(names, sentence):
     with pytest.raises(ValueError, match=sentence):
-        little_ledger.ledger.select(names)
+        little_papers.library.select(names)
 
 
-def test_a_claim_is_entered_once_and_with_its_place():
-    book = Registry()
-    book.claim("T-1", statement="s", place="p")(print)
-    with pytest.raises(ValueError, match="'t-1' is already registered"):
-        book.claim("t-1", statement="s", place="p")(print)
-    with pytest.raises(ValueError, match="needs a statement and its place"):
-        book.claim("T-2", statement="s", place=" ")(print)
+def test_an_id_is_given_once_and_with_its_place():
+    one = summed("T-1", "s", "p", print)
+    with pytest.raises(ValueError, match="'T-1' is given twice"):
+        Registry(experiments=[one, one])
+    with pytest.raises(ValueError, match="T-2 needs a statement and its place"):
+        summed("T-2", "s", " ", print)
 
 
-def test_the_ledger_finds_the_modules_of_its_folder(tmp_path, monkeypatch):
-    line = "from ledger_of_test import book\nbook.claim('{}', statement='s', place='p')(print)\n"
-    folder = tmp_path / "claims_of_test"
-    (folder / "deep").mkdir(parents=True)
-    (tmp_path / "ledger_of_test.py").write_text(
-        "from tacit.claims.registry import Registry\nbook = Registry('claims_of_test')\n"
+def test_a_listed_experiment_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
+    (tmp_path / "one_of_test.py").write_text(
+        "from little_papers import summed\nexperiment = summed('T-1', 's', 'p', print)\n"
     )
-    (folder / "__init__.py").touch()
-    (folder / "deep" / "__init__.py").touch()
-    (folder / "one.py").write_text(line.format("T-1"))
-    (folder / "deep" / "two.py").write_text(line.format("T-2"))
     monkeypatch.syspath_prepend(tmp_path)
-    import ledger_of_test
+    book = Registry({"T-1": "one_of_test", "T-2": "nowhere_of_test"})
+    assert book.ids == ("T-1", "T-2")
+    assert book.select("t-1")[0].statement == "s"
+    with pytest.raises(ModuleNotFoundError):
+        book.experiments()
 
-    assert {claim.id for claim in ledger_of_test.book.claims()} == {"T-1", "T-2"}
+
+# --- cells ---------------------------------------------------------------------------------
 
 
-def test_the_public_decorator_writes_into_the_public_ledger():
-    assert tacit.claims.claim.__self__ is ledger
+def test_a_failed_cell_makes_the_verdict_undecided_with_its_sentence():
+    verdict = verify("T-1", registry=Registry(experiments=[_with_cell("broken_cell")]))
+    assert verdict.status == "inconclusive"
+    assert "the first says: this cell is broken" in verdict.reason
+
+
+def _with_cell(name):
+    return summed("T-1", "s", "p", little_papers.basel, cell=getattr(little_papers, name))
+
+
+def test_finished_cells_are_found_again(tmp_path):
+    book = Registry(experiments=[_with_cell("leaves_a_line")])
+    first = verify("T-1", folder=tmp_path, registry=book)
+    again = verify("T-1", folder=tmp_path, registry=book)
+    assert first.evidence == again.evidence
+    assert (tmp_path / "T-1.nc").exists()
+    assert little_papers.LINES == [20_000]
+    verify("T-1", folder=tmp_path / "elsewhere", registry=book)
+    assert little_papers.LINES == [20_000, 20_000]
 
 
 # --- JSON ----------------------------------------------------------------------------------
@@ -519,7 +533,7 @@ def test_numpy_values_survive_json():
 
 
 def test_damaged_foreign_and_edited_files_are_refused_by_name():
-    text = saved.dumps(gather(little_ledger.ledger.select("A"), jobs=1))
+    text = saved.dumps(gather(little_papers.library.select("A"), jobs=1))
     assert saved.loads(text, "here.json").ok
     edited = text.replace('"status": "holds"', '"status": "fails"', 1)
     refused = {

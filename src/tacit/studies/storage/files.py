@@ -27,8 +27,8 @@ from typing import Any
 import numpy as np
 
 from tacit.studies.cells import Cell
+from tacit.studies.code.inputs import changed
 from tacit.studies.compute import Result, Value
-from tacit.studies.inputs import changed
 
 MARK = "tacit-cell"
 FORMAT = 2

@@ -30,7 +30,7 @@ import numpy as np
 
 from tacit.arguments import one_of, positive, real
 from tacit.records import Kind
-from tacit.studies.asking import Asking
+from tacit.studies.adaptive.rounds import Rounds
 from tacit.studies.cells import Cell, cell_name, spec_at
 from tacit.studies.compute import OK, Result
 from tacit.studies.gather import label, provenance
@@ -211,15 +211,15 @@ class Line:
         return Result(Kind.SOLVED.value, "", {**found, **trials}, 0.0)
 
 
-def bisected(study: Study, asking: Asking, command: str) -> xarray.Dataset:
+def bisected(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The threshold of every line of a study; all lines advance together, one round at a time."""
     rule, plain = read_threshold(study.source, study.threshold or {}), with_axis(study)
     places = itertools.product(*(range(size) for size in study.shape))
     lines = [Line(rule, plain, place) for place in places]
     seen: list[Result] = []
     while asked := [(line, value) for line in lines for value in line.wants()]:
-        cells = [line.cell(value, asking.desk.code.version) for line, value in asked]
-        answers = asking.measures(cells, rule.measure)
+        cells = [line.cell(value, rounds.cache.code.version) for line, value in asked]
+        answers = rounds.measures(cells, rule.measure)
         for (line, value), (measured, result) in zip(asked, answers, strict=True):
             line.hear(value, measured, result)
         seen += [result for _, result in answers]
@@ -227,5 +227,5 @@ def bisected(study: Study, asking: Asking, command: str) -> xarray.Dataset:
     failed = sum(result.status not in OK for result in found.values())
     counts = {"cells": sum(len(line.tried) for line in lines), "failed": failed}
     dataset = label(study, found)
-    origin = provenance(study, asking.desk.code.version, command, seen)
+    origin = provenance(study, rounds.cache.code.version, command, seen)
     return dataset.assign_attrs(counts).assign_attrs(origin)

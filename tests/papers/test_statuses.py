@@ -1,0 +1,62 @@
+"""Every statement and figure of every paper: its status, small and large; its controls miss.
+
+Whether a wrong theory would be caught is tested paper by paper, in the folders beside this file.
+"""
+
+import pytest
+
+import tacit
+from expected_statuses import EXPECTED
+from tacit.papers.experiment import Experiment
+from tacit.papers.registry import library
+
+SLOW: set[str] = (
+    set()
+)  # too long even at the size "tiny"; the tests of their papers test the checks
+
+
+def marks(id):
+    claim = library()[id]
+    slow = id in SLOW or (not isinstance(claim, Experiment) and claim.seconds >= 15)
+    return [pytest.mark.slow] if slow else []
+
+
+@pytest.mark.parametrize(
+    ("id", "status"),
+    [pytest.param(id, status, id=id, marks=marks(id)) for id, status in EXPECTED.items()],
+)
+def test_status(id, status, verdict_of):
+    verdict = verdict_of(id) if isinstance(library()[id], Experiment) else tacit.verify(id)
+    assert verdict.status == status, str(verdict)
+    assert verdict.controls
+    assert all(control.misses for control in verdict.evidence.controls.values())
+    assert not verdict.evidence.arithmetic
+    assert not any("Warning" in line for line in verdict.evidence.findings)
+
+
+DATA = {"W-F6c": "mnist", "W-F6d": "cifar10", "W-F8": "cifar10"}  # what full sizes are about
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("id", "status"), EXPECTED.items(), ids=EXPECTED.keys())
+def test_status_at_full_size(id, status):
+    if id in DATA:
+        try:
+            tacit.load_images(DATA[id], train=10, test=10)
+        except FileNotFoundError as absent:
+            pytest.skip(str(absent))
+    verdict = tacit.verify(id, full=True)
+    assert verdict.status == status, str(verdict)
+
+
+def test_every_experiment_is_expected_and_listed_in_the_order_of_its_paper():
+    assert set(library().ids) == set(EXPECTED)
+    letters = list(dict.fromkeys(id.split("-")[0] for id in library().ids))
+    assert letters == ["W", "M", "L", "N"]
+
+
+def test_statements_are_sentences():
+    for experiment in library().experiments():
+        if isinstance(experiment, Experiment):
+            assert experiment.statement[0].isupper(), experiment.id
+            assert experiment.statement.endswith("."), experiment.id
