@@ -1,4 +1,4 @@
-"""The studies behind the figures of L and N: their parameters, and cells against the figures."""
+"""The studies behind the figures of N: their parameters, and cells against the figures."""
 
 import json
 import math
@@ -13,12 +13,11 @@ from tacit.figures.notsawo_held import shares_of
 from tacit.figures.registry import figures, make
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
-from tacit.studies.forms import merged
 from tacit.studies.reading import PRESETS, presets, read_study
 from tacit.studies.study import Study
 
-IDS = [id for id in figures() if id.startswith(("L-", "N-"))]
-STUDIES = [name for name in presets() if name.startswith(("L-", "N-"))]
+IDS = [id for id in figures() if id.startswith("N-")]
+STUDIES = [name for name in presets() if name.startswith("N-")]
 FORMS = ("quick", "paper")
 # parameters of a figure that a study says in other words; see the tests that name them
 OWN_WORDS = {
@@ -52,7 +51,7 @@ def owner(name):
 
 
 def test_every_figure_has_its_study():
-    assert len(IDS) == 18
+    assert len(IDS) == 13
     assert set(IDS) <= set(STUDIES)
     assert all(owner(name) for name in STUDIES)
     assert family("N-F2") == ["N-F2", "N-F2-path", "N-F2-sparse"]
@@ -133,11 +132,11 @@ def test_parameters_of_the_runs_beside_a_sweep(form):
 
 
 def test_a_wrong_key_is_told_before_anything_runs():
-    with pytest.raises(ValueError, match=r"unknown key in arguments 'relevnt'.*relevant"):
-        tiny("L-F1", arguments={"relevnt": 3})
-    table = read_study("L-F1").describe()
-    del table["arguments"]["end"]
-    with pytest.raises(ValueError, match=r"lacks 'end', which cell needs"):
+    with pytest.raises(ValueError, match=r"unknown key in arguments 'sampls'.*samples"):
+        tiny("N-F-scaling", arguments={"sampls": 3})
+    table = read_study("N-F-scaling").describe()
+    del table["arguments"]["settle"]
+    with pytest.raises(ValueError, match=r"lacks 'settle', which cell needs"):
         Study(**table)
     assert "batch" not in read_study("N-F1").arguments  # it has a default
 
@@ -151,19 +150,6 @@ def test_names_beyond_the_grid_are_told_by_the_cell():
 
 
 # -- cells against the figures ---------------------------------------------------------------------
-
-LITTLE = {"samples": 20, "dimension": 40, "rtol": 1e-5, "t_first": 1.0, "points_per_decade": 5}
-
-
-def test_the_transition_is_the_figure_s():
-    found = values(tiny("L-F1", arguments=LITTLE, grid={"norm": [20.0], "rate": [1e-2]}))
-    figure = make("L-F1", {**LITTLE, "norm": 20.0, "rate": 1e-2})
-    for name in ("t", "test_accuracy", "turn", "share_l1"):
-        assert same(found[f"trajectory_{name}"], figure[name].values)
-    for name in ("jump", "forecast", "accuracy_l1"):
-        assert same(found[name], float(figure[name]))
-    other = values(tiny("L-F1", arguments=LITTLE, grid={"norm": [21.0], "rate": [1e-2]}))
-    assert other["jump"] != found["jump"]
 
 
 def test_recovery_is_the_figure_s():
@@ -207,28 +193,6 @@ def test_rescaling_is_the_figure_s():
 # -- slower --------------------------------------------------------------------------------------
 
 TOKENS = {"modulus": 7, "fraction": 0.6, "embedding": 8, "width": 16, "points_per_decade": 10}
-
-
-@pytest.mark.slow
-def test_a_run_from_tables_is_the_figure_s():
-    steps = {"learning_rate": 1.0, "scaled": 300.0, "weight_decay": 1e-2}
-    own = {"modulus": 11, "fraction": 0.6, "width": 32, "t": 800.0, **steps}
-    figure = make("L-F3b", {**own, "alphas": [4.0]}).isel(alpha=0)
-    study = tiny(
-        "L-F3b",
-        problem={"modulus": 11, "fraction": 0.6},
-        model={"width": 32},
-        method=steps,
-        stop={"t": 800.0},
-        grid={"model.alpha": [4.0]},
-    )
-    found = values(study)
-    for name in ("t", "train_accuracy", "novel_accuracy", "kernel_distance"):
-        assert same(found[f"trajectory_{name}"], figure[name].values), name
-    for name in ("t1", "t2", "jump", "kind"):
-        assert same(found[f"late_{name}"], figure[name].values), name
-    level = Study(**merged(study.describe(), {"probes": {"late": {"level": 0.5}}}))
-    assert values(level)["late_t1"] < found["late_t1"]
 
 
 @pytest.mark.slow
@@ -352,4 +316,4 @@ def test_the_last_cell_of_every_preset(name):
 
 def test_presets_are_where_they_are_looked_for():
     assert all((PRESETS / f"{name}.toml").is_file() for name in STUDIES)
-    assert not [file for file in Path(PRESETS).glob("[LN]-*") if file.suffix != ".toml"]
+    assert not [file for file in Path(PRESETS).glob("N-*") if file.suffix != ".toml"]
