@@ -40,6 +40,7 @@ EXPECTED = {
     "W-F6d": "holds as corrected",
     "W-F8": "holds",
     "W-F7": "holds as corrected",
+    "L-A3": "holds as corrected",
     "L-T1": "holds",
     "L-T2": "holds",
     "L-sharp": "holds",

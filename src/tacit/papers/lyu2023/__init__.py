@@ -1,6 +1,7 @@
 """Source L: Lyu et al. 2023, early and late phase biases and grokking."""
 
 STATEMENTS: dict[str, str] = {
+    "L-A3": "wide_starts",
     "L-T1": "theorem_1",
     "L-T2": "theorem_2",
     "L-sharp": "sharpness",

@@ -43,7 +43,7 @@ study = sized(
         "weight_decay": 2e-3,
     },
     stop={"is": "Time", "t": 5e3},
-    record={"is": "LogSpaced", "per_decade": 20},
+    record={"is": "LogSpaced", "per_decade": 10},
     probes={
         "late": {
             "is": "grokking",
@@ -74,6 +74,7 @@ study = sized(
     standard={
         "method": {"scaled": 4.5e3, "weight_decay": 1e-3},
         "stop": {"t": 1.5e4},
+        "record": {"per_decade": 20},
         "grid": {"model": {"alpha": [30.0, 0.3]}},
     },
     # 4.1e4/|theta|^2 is the printed step 0.002 at the printed start, alpha = 100 and width 1024
@@ -82,6 +83,7 @@ study = sized(
         "model": {"width": 1024, "precision": "double"},
         "method": {"learning_rate": 6.0, "scaled": 4.1e4, "weight_decay": 1e-4},
         "stop": {"t": 1.5e5},
+        "record": {"per_decade": 20},
         "grid": {"model": {"alpha": [100.0, 1.0]}},
     },
 )
