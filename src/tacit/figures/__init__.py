@@ -1,7 +1,6 @@
 """Figures as data first, drawings second: `figures`, `make`, `draw`, `write`."""
 
 from tacit.figures import (
-    lyu_f3_addition,
     notsawo_depth,
     notsawo_dominance,
     notsawo_f2,
@@ -16,7 +15,6 @@ __all__ = [
     "draw",
     "figure",
     "figures",
-    "lyu_f3_addition",
     "make",
     "notsawo_depth",
     "notsawo_dominance",

@@ -69,7 +69,7 @@ def test_the_kernel_from_the_matrix_is_that_of_the_parameters(share):
 
 
 def test_the_seed_of_the_figure_determines_the_table_and_others_need_not():
-    study = library()["L-F3a"].study.at("quick")
+    study = library()["L-F3a"].study.at("standard")
     dimension, share = study.arguments["dimension"], seen_pairs(study.arguments["fraction"])
     problem, limits = table(dimension, share, study.seed_values[0])
     assert problem.test_error(limits.nuclear) < 1e-10

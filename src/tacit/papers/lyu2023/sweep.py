@@ -107,7 +107,7 @@ study = sized(
         "points_per_decade": 15,
         "rtol": 1e-5,
     },
-    grid={"rate": [0.0, 1e-4, 1e-3, 1e-2], "norm": [0.3, 4.0, 16.0, 64.0, 256.0]},
+    grid={"rate": [0.0, 1e-4, 1e-3, 1e-2], "norm": [0.3, 4.0, 32.0, 256.0]},
     seeds=[0],
     labels={
         "norm": "Euclidean norm of the start",
