@@ -1,7 +1,6 @@
 """Source N: grokking beyond the Euclidean norm, one module per row of claims."""
 
 from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
-    goldilocks,
     understanding,
     memorization,
     contraction,
@@ -16,7 +15,6 @@ from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
 __all__ = [
     "contraction",
     "depth",
-    "goldilocks",
     "least_squares",
     "low_rank",
     "low_rank_memory",
