@@ -3,7 +3,6 @@
 from tacit.figures import (
     notsawo_depth,
     notsawo_dominance,
-    notsawo_f2,
     notsawo_mirage,
     notsawo_scaling,
     notsawo_selection,
@@ -18,7 +17,6 @@ __all__ = [
     "make",
     "notsawo_depth",
     "notsawo_dominance",
-    "notsawo_f2",
     "notsawo_mirage",
     "notsawo_scaling",
     "notsawo_selection",

@@ -2,14 +2,12 @@
 
 from tacit.claims.notsawo import (
     depth,
-    goldilocks,
     selection,
     understanding,
 )
 
 __all__ = [
     "depth",
-    "goldilocks",
     "selection",
     "understanding",
 ]

@@ -3,6 +3,7 @@
 STATEMENTS: dict[str, str] = {
     "N-F1": "figure_1",
     "N-LU": "rescaling",
+    "N-F2": "figure_2",
     "N-F3": "figure_3",
     "N-F-alg": "algorithmic_dataset",
     "N-F-ts": "teacher_student",
