@@ -32,7 +32,7 @@ def test_claims_figures_and_studies_come_in_the_order_of_the_sources():
 
 def test_the_order_does_not_depend_on_what_was_imported_first():
     probe = (
-        "import tacit.claims.notsawo.delays, tacit.claims.moroshko.depth;"
+        "import tacit.claims.notsawo.teacher, tacit.claims.moroshko.depth;"
         "from tacit.claims.registry import ledger; print(*(c.id for c in ledger.claims()))"
     )
     found = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)

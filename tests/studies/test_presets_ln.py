@@ -27,8 +27,6 @@ OWN_WORDS = {
     "N-F2": ("log2_range", "per_doubling", "net_seeds"),
     "N-F3": ("betas", "steps"),
     "N-F-alg": ("betas",),
-    "N-F-data": ("timed_samples", "shown_samples", "shown_seed", "shown_shares"),
-    "N-F-depth": ("descended", "shown"),
     "N-F-ts": ("step", "other_step"),
 }
 
@@ -53,11 +51,10 @@ def owner(name):
 
 
 def test_every_figure_has_its_study():
-    assert len(IDS) == 19
+    assert len(IDS) == 12
     assert set(IDS) <= set(STUDIES)
     assert all(owner(name) for name in STUDIES)
     assert family("N-F2") == ["N-F2", "N-F2-path", "N-F2-sparse"]
-    assert owner("N-F-scaling-nuclear") == "N-F-scaling-nuclear"
 
 
 def said(study):
@@ -123,19 +120,6 @@ def test_parameters_in_other_words(form):
     assert axis(pairs, "pair") == list(range(len(of["N-F-ts"]["descent"])))
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_parameters_of_the_runs_beside_a_sweep(form):
-    data, depth = (figures()[id].presets[form] for id in ("N-F-data", "N-F-depth"))
-    assert data["timed_samples"] in axis(read_study("N-F-data", form), "samples")
-    runs = read_study("N-F-data-runs", form)
-    assert axis(runs, "share") == data["shown_shares"]
-    assert (runs.arguments["samples"], *runs.seed_values) == (
-        data["shown_samples"], data["shown_seed"])  # fmt: skip
-    runs = read_study("N-F-depth-runs", form)
-    assert axis(runs, "samples") == depth["descended"]
-    assert depth["shown"] in depth["descended"]
-
-
 def test_a_wrong_key_is_told_before_anything_runs():
     with pytest.raises(ValueError, match=r"unknown key in arguments 'relevnt'.*relevant"):
         tiny("L-F1", arguments={"relevnt": 3})
@@ -147,7 +131,7 @@ def test_a_wrong_key_is_told_before_anything_runs():
 
 
 def test_names_beyond_the_grid_are_told_by_the_cell():
-    for name, place in (("N-F-mirage", "penalty"), ("N-F2-sparse", "norm"), ("N-F-ts", "kind")):
+    for name, place in (("N-F2-sparse", "norm"), ("N-F-ts", "kind")):
         study = tiny(name, grid={place: ["l3"]})
         result = compute(next(cells_of(study, "test")).spec)
         assert result.status == "error"
@@ -186,35 +170,6 @@ def test_the_sweep_is_the_figure_s_cell_by_cell(tmp_path):
     assert longer["end"] > 1.9 * float(figure.end.sel(rate=0.0, norm=64.0))
 
 
-def test_recovery_is_the_figure_s():
-    small = {"samples": 6, "dimension": 9, "sparsity": 1, "settle": 30.0}
-    figure = make("N-F-scaling", {**small, "seed": 1, "steps": [0.1], "betas": [1e-3, 1e-2]})
-    study = tiny("N-F-scaling", arguments=small, seeds=[1],
-                 grid={"step": [0.1], "beta": [1e-3, 1e-2]})  # fmt: skip
-    both = [values(study, place) for place in (0, 1)]
-    for name in ("t1", "t2", "error", "penalized_error", "tau", "pace"):
-        assert same(both[0][name], figure[name].isel(alpha=0, beta=0, missing_dims="ignore").values)
-        assert same(both[1][name], figure[name].isel(alpha=0, beta=1, missing_dims="ignore").values)
-    assert both[0]["error"] != both[1]["error"]
-    assert "slope_beta" not in both[0]  # an exponent is no matter of one cell
-
-
-def test_the_mirage_is_the_figure_s():
-    small = {"samples": 6, "dimension": 9, "sparsity": 1, "steps": 6000, "beta": 1e-3,
-             "linear_points": 30}  # fmt: skip
-    figure = make("N-F-mirage", {**small, "seed": 1})
-    study = tiny("N-F-mirage", arguments=small, seeds=[1])
-    for place, penalty in enumerate(("l2", "l1")):
-        found, run = values(study, place), figure.sel(penalty=penalty)
-        assert found["kind"] == figure.attrs[f"kind_{penalty}"]
-        for name in ("t1", "t2", "plateau", "foreseen", "floor"):
-            assert same(found[name], run[name].values), name
-        for name in ("step", "loss", "test_error"):
-            assert same(found[f"trajectory_{name}"], run[name].values)
-        assert found["left"] == float(run.test_error[-1])
-    assert not same(found["trajectory_loss"], figure.loss.sel(penalty="l2").values)
-
-
 def test_rescaling_is_the_figure_s():
     figure = make("N-LU", {"points": 21}).sel(degree=2.0)
     found = values(tiny("N-LU", arguments={"points": 21}), 1)
@@ -249,33 +204,6 @@ def test_a_run_from_tables_is_the_figure_s():
         assert same(found[f"late_{name}"], figure[name].values), name
     level = Study(**merged(study.describe(), {"probes": {"late": {"level": 0.5}}}))
     assert values(level)["late_t1"] < found["late_t1"]
-
-
-@pytest.mark.slow
-def test_depth_and_data_selection_are_the_figures():
-    small = {"dimension": 20, "sparsity": 2, "steps": 3000}
-    figure = make("N-F-depth", {**small, "samples": [12], "depths": [2], "seeds": 2,
-                                "descended": [12], "shown": 12})  # fmt: skip
-    sizes = {"dimension": 20, "sparsity": 2}
-    found = values(tiny("N-F-depth", arguments=sizes, grid={"samples": [12], "depth": [2]}), 1)
-    assert same(found["error"], figure.error.sel(seed=1).values.item())
-    assert same(found["sparse_error"], figure.sparse_error.sel(seed=1).values.item())
-    assert found["error"] != figure.error.sel(seed=0).values.item()
-    run = values(tiny("N-F-depth-runs", arguments=small, grid={"samples": [12], "depth": [2]}))
-    assert same(run["trajectory_loss"], figure.loss.values.ravel())
-    assert same(run["t1"], figure.t1.values.item())
-    own = {"dimension": 6, "rank": 1, "steps": 2000}
-    shown = {"timed_samples": 16, "shown_samples": 16, "shown_seed": 0, "shown_shares": [0.5]}
-    figure = make("N-F-data", {**own, **shown, "samples": [16], "shares": [0.5], "seeds": 1})
-    sizes = {"dimension": 6, "rank": 1}
-    found = values(tiny("N-F-data", arguments=sizes, grid={"samples": [16], "share": [0.5]}))
-    for name in ("error", "fewest", "delay"):
-        assert same(found[name], figure[name].values.item())
-    run = values(tiny("N-F-data-runs", arguments={**own, "samples": 16}, seeds=[0],
-                      grid={"share": [0.5]}))  # fmt: skip
-    assert same(run["trajectory_relative_error"], figure.relative_error.values.ravel())
-    assert same(run["t2_foreseen"], figure.t2_foreseen.values.item())
-    assert run["t2_foreseen"] != run["t2"]
 
 
 @pytest.mark.slow

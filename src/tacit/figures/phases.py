@@ -10,11 +10,9 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.figures.excess import least_norm, relative_excess
-from tacit.figures.notsawo_low_rank import recovery
-from tacit.figures.notsawo_runs import Recovery, crossing, log_steps
-from tacit.figures.notsawo_scaling import penalized
 from tacit.figures.trajectories import follow
 from tacit.measures.directions import angle
+from tacit.papers.notsawo2025.recoveries import Recovery, log_steps, reached, recovery
 
 if TYPE_CHECKING:
     from tacit.problems.classification import Classification
@@ -100,8 +98,8 @@ def step_cell(
     taken = run.step.values.astype(float)
     error = run.test_error.values
     return {
-        "t1": crossing(taken, run.loss.values, level),
-        "t2": crossing(taken, error, level),
+        "t1": reached(taken, run.loss.values, level),
+        "t2": reached(taken, error, level),
         "error": float(error.min()),
         "foreseen": slow.reaches(case.truth, math.sqrt(level)) / pace,
         "order": case.dual(slow.points[0] - case.truth) / pace,
@@ -115,8 +113,9 @@ def step_cell(
 @functools.lru_cache(maxsize=8)
 def _case(given: Given, start: float) -> tuple[Recovery, SlowFlow]:
     """A problem and its slow phase, which neighbouring cells share."""
-    names = ("samples", "dimension", "sparsity", "seed", "snr")
-    case = recovery(dict(zip(names, given, strict=True)))
+    samples, dimension, few, seed, snr = given
+    sizes: Any = {"samples": samples, "dimension": dimension, "few": few}
+    case = recovery("sparse", **sizes, seed=seed, noise=1 / snr)
     return case, case.slow(start)
 
 
@@ -124,4 +123,4 @@ def _case(given: Given, start: float) -> tuple[Recovery, SlowFlow]:
 def _rest(given: Given, beta: float) -> float:
     """|a - a*|^2 of the minimiser of (1/2)|X a - y|^2 + beta |a|_1."""
     case, _ = _case(given, 0.0)
-    return float(np.sum((penalized(case, beta, case.least()) - case.truth) ** 2))
+    return float(np.sum((case.penalized(beta) - case.truth) ** 2))

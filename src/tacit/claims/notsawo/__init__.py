@@ -5,21 +5,15 @@ from tacit.claims.notsawo import (  # noqa: I001  (the order of the source)
     rescaling,
     goldilocks,
     regularizers,
-    understanding,
     arithmetic,
     teacher,
-    selection,
-    depth,
 )
 
 __all__ = [
     "addition",
     "arithmetic",
-    "depth",
     "goldilocks",
     "regularizers",
     "rescaling",
-    "selection",
     "teacher",
-    "understanding",
 ]
