@@ -62,6 +62,7 @@ def cell(
     seen = grokking(taken, loss, error**2, level, floor=floor, norm=norm, error=True)
     late = taken >= 10 * seen.t1
     to_go = error[-1] ** 2 + np.maximum(norm**2 - norm[-1] ** 2, 0)
+    apart = np.abs(np.log(error**2 / to_go))[late]
     return {
         "t1": seen.t1,
         "t2": seen.t2,
@@ -71,7 +72,9 @@ def cell(
         "floor": floor,
         "foreseen": float(end),
         "left": float(error[-1] ** 2),
-        "off": float(np.exp(np.abs(np.log(error**2 / to_go))[late].max())),
+        "off": float(np.exp(np.abs(np.log(error**2 / to_go))[late].max()))
+        if late.any()
+        else np.nan,
         "trajectory_step": taken,
         "trajectory_loss": loss,
         "trajectory_test_error": error**2,
