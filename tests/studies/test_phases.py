@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.figures import phases
+from tacit.papers.beyond import step_beta
 from tacit.measures.crossing import crossing
 from tacit.papers.beyond import scale_accuracy
 from tacit.papers.reading import read_study
@@ -193,13 +193,13 @@ def lasso(X, y, beta):
 def test_a_cell_of_step_and_beta_against_descent_written_out():
     problem = tacit.sparse_recovery(15, 20, sparsity=2, seed=3, snr=1e8)
     step = 0.4 * 2 / np.linalg.eigvalsh(problem.X @ problem.X.T)[-1]
-    one = phases.step_cell(0.4, 1e-3, 3, **SPARSE)
+    one = step_beta.cell(0.4, 1e-3, 3, **SPARSE)
     count = descended(problem, step, 1e-3, SPARSE["level"], 20_000)
     assert one["t2"] == pytest.approx(count, rel=0.03)  # records are 6 % apart
     assert one["foreseen"] == pytest.approx(count, rel=0.15)
     rest = np.sum((lasso(problem.X, problem.y, 1e-2) - problem.truth) ** 2)
-    assert phases.step_cell(0.4, 1e-2, 3, **SPARSE)["rest"] == pytest.approx(rest, rel=1e-4)
-    other = phases.step_cell(0.4, 5e-4, 3, **SPARSE)["t2"]
+    assert step_beta.cell(0.4, 1e-2, 3, **SPARSE)["rest"] == pytest.approx(rest, rel=1e-4)
+    other = step_beta.cell(0.4, 5e-4, 3, **SPARSE)["t2"]
     assert other == pytest.approx(2 * count, rel=0.1)
     assert other != pytest.approx(count, rel=0.5)
 

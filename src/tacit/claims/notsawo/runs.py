@@ -6,8 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
 from tacit.arguments import Array
 from tacit.models.linear import LinearPredictor
 from tacit.problems.recovery import sparse_recovery
@@ -15,7 +13,7 @@ from tacit.problems.regression import Regression
 from tacit.regularizers.norms import L1
 from tacit.solvers.delay import least_squares_limit
 from tacit.solvers.slow_flow import SlowFlow, slow_flow
-from tacit.training.descent.methods import Proximal, Subgradient
+from tacit.training.descent.methods import Subgradient
 from tacit.training.record import At
 from tacit.training.stop import Steps
 from tacit.training.train import train
@@ -50,24 +48,3 @@ def sparse_run(problem: Regression, step: float, beta: float, record: Sequence[i
         stop=Steps(max(record)),
         record=At(record),
     ).dataset
-
-
-def lasso(problem: Regression, beta: float, steps: int = 4000) -> Array:
-    """The minimiser of (1/2)|X a - y|^2 + beta |a|_1, by accelerated proximal descent."""
-    step = 0.5 * least_squares_limit(problem.X, problem.y, 1e-3).step_bound
-    method, stop = Proximal(step, accelerated=True), Steps(steps)
-    path = train(LinearPredictor(0.0), problem, method, penalty=beta * L1(), stop=stop)
-    return path.predictor
-
-
-def crossing(steps: Array, values: Array, level: float) -> float:
-    """The step at which `values` first come down to the level, in logarithms between records."""
-    below = np.flatnonzero(values <= level)
-    if not len(below):
-        return math.inf
-    k = int(below[0])
-    if k == 0:
-        return float(steps[0])
-    logs = np.log(values[k - 1 : k + 1])
-    share = (logs[0] - math.log(level)) / (logs[0] - logs[1])
-    return float(steps[k - 1] + share * (steps[k] - steps[k - 1]))

@@ -12,7 +12,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.instances import slope
-from tacit.papers.notsawo2025.recoveries import log_steps, reached, recovery
+from tacit.papers.notsawo2025.recoveries import reached, recovery
 
 if TYPE_CHECKING:
     import xarray
@@ -33,7 +33,6 @@ def cell(
     few: int,
     level: float,
     relative: bool,
-    points_per_decade: int = 0,
 ) -> dict[str, Any]:
     """t1, t2 and the errors at rest of one run, with what theory foresees.
 
@@ -49,9 +48,8 @@ def cell(
     tau = slow.reaches(case.truth, error)
     end = math.ceil(1.5 * slow.time / pace + SETTLE / rate)
     near = np.linspace(0.8, 1.4, 61) * tau / pace if math.isfinite(tau) else np.zeros(1)
-    log = log_steps(end, points_per_decade) if points_per_decade else np.ones(1)
     rest = np.arange(end - LAST + 1, end + 1)
-    run = case.run(rate, beta, np.concatenate([log, np.floor(near), rest]))
+    run = case.run(rate, beta, np.concatenate([np.floor(near), rest]))
     steps, points = run.step.values.astype(float), case.points(run)[-LAST:]
     t1, t2 = case.t1(rate), reached(steps, run.relative_error.values, error / size)
     gap, point = slow.points[0] - case.truth, case.penalized(beta)
@@ -74,6 +72,7 @@ def cell(
         "pace": pace,
         "scaled": (t2 - t1) * pace,
         "tau": tau,
+        "bound": case.bound,
         "gap": case.dual(gap),
         "euclidean": float(np.linalg.norm(gap)),
         "above_truth": h["at_rest"] - h["of_truth"],

@@ -1,4 +1,4 @@
-"""Cells of phase diagrams that no single figure of a source has."""
+"""The cells of the phase diagram of step size and penalty, which no figure of a source shows."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.figures.notsawo_low_rank import recovery
-from tacit.figures.notsawo_runs import Recovery, crossing, log_steps
-from tacit.figures.notsawo_scaling import penalized
+from tacit.papers.notsawo2025.recoveries import Recovery, log_steps, reached, recovery
 
 if TYPE_CHECKING:
     from tacit.solvers.slow_flow import SlowFlow
@@ -18,7 +16,7 @@ if TYPE_CHECKING:
 Given = tuple[int, int, int, int, float]  # samples, dimension, sparsity, seed, snr
 
 
-def step_cell(
+def cell(
     step_size: float,
     beta: float,
     seed: int,
@@ -60,15 +58,15 @@ def step_cell(
     )
     if path.outcome.kind is Kind.DIVERGED:
         raise NumericalError(f"step {step:g}, beta {beta:g}", path.outcome)
-    run, pace = path.dataset, step * beta
+    run, rate = path.dataset, step * beta
     taken = run.step.values.astype(float)
     error = run.test_error.values
     return {
-        "t1": crossing(taken, run.loss.values, level),
-        "t2": crossing(taken, error, level),
+        "t1": reached(taken, run.loss.values, level),
+        "t2": reached(taken, error, level),
         "error": float(error.min()),
-        "foreseen": slow.reaches(case.truth, math.sqrt(level)) / pace,
-        "order": case.dual(slow.points[0] - case.truth) / pace,
+        "foreseen": slow.reaches(case.truth, math.sqrt(level)) / rate,
+        "order": case.dual(slow.points[0] - case.truth) / rate,
         "rest": _rest(given, beta),
         "trajectory_step": taken,
         "trajectory_loss": run.loss.values,
@@ -79,8 +77,9 @@ def step_cell(
 @functools.lru_cache(maxsize=8)
 def _case(given: Given, start: float) -> tuple[Recovery, SlowFlow]:
     """A problem and its slow phase, which neighbouring cells share."""
-    names = ("samples", "dimension", "sparsity", "seed", "snr")
-    case = recovery(dict(zip(names, given, strict=True)))
+    samples, dimension, few, seed, snr = given
+    sizes: Any = {"samples": samples, "dimension": dimension, "few": few}
+    case = recovery("sparse", **sizes, seed=seed, noise=1 / snr)
     return case, case.slow(start)
 
 
@@ -88,4 +87,4 @@ def _case(given: Given, start: float) -> tuple[Recovery, SlowFlow]:
 def _rest(given: Given, beta: float) -> float:
     """|a - a*|^2 of the minimiser of (1/2)|X a - y|^2 + beta |a|_1."""
     case, _ = _case(given, 0.0)
-    return float(np.sum((penalized(case, beta, case.least()) - case.truth) ** 2))
+    return float(np.sum((case.penalized(beta) - case.truth) ** 2))
