@@ -25,8 +25,6 @@ ROOMS = [
     "evidence",
     "plotting",
     "papers",
-    "claims",
-    "figures",
     "watch",
     "report",
     "explore",
@@ -128,7 +126,7 @@ def room_of(module):
 
 
 # what has a time axis has `.plot()`, and that alone asks an edge to draw
-DOORS = {("path.py", "tacit.plotting.paths"), ("registry.py", "tacit.claims.registry")}
+DOORS = {("path.py", "tacit.plotting.paths")}
 
 
 def backwards(file, room):

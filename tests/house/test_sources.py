@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from tacit.arguments import nearest, one_of
-from tacit.figures import registry as figures
 from tacit.papers.reading import presets
 from tacit.papers.registry import library
 from tacit.sources import SOURCES, source_of
@@ -25,7 +24,6 @@ def test_claims_figures_and_studies_come_in_the_order_of_the_sources():
     order = ["W", "M", "L", "N"]
     assert [source.letter for source in SOURCES] == order
     assert letters(library().ids) == order
-    assert letters(figures.figures()) == [letter for letter in order if letter != "M"]
     assert letters(presets()) == ["phase"]
 
 
@@ -39,10 +37,8 @@ def test_the_order_does_not_depend_on_what_was_imported_first():
 
 
 def test_every_claim_and_figure_has_a_source_that_names_its_authors():
-    for id in [*library().ids, *figures.figures()]:
+    for id in library().ids:
         assert source_of(id).letter == id[0]
-    for entry in figures.figures().values():  # what figures print and the table say the same
-        assert entry.source.startswith(source_of(entry.id).short), entry.id
     assert source_of("phase-scale-width") is None
 
 

@@ -76,23 +76,6 @@ def test_claims_are_limited_here_and_in_workers(jobs, monkeypatch):
     assert "2 holds" in result.output
 
 
-def test_figures_are_limited_also_without_the_command(monkeypatch):
-    from tacit.figures import registry
-
-    seen = []
-
-    def data(parameters, progress):
-        seen.append(blas_threads())
-        raise Stopped
-
-    monkeypatch.setattr(registry, "_ENTRIES", {})
-    draw = registry.figure("W-F0", title="t", source="s", data=data, presets={"quick": {}})
-    draw(lambda dataset: None)
-    with pytest.raises(Stopped):
-        registry.make("W-F0")
-    assert seen == [{1}]
-
-
 def test_training_is_limited():
     seen = []
     with pytest.raises(Stopped):

@@ -7,22 +7,18 @@ import pytest
 
 import tacit
 from expected_statuses import EXPECTED, SLOW
-from tacit.papers.experiment import Experiment
 from tacit.papers.registry import library
 
 
-def marks(id):
-    claim = library()[id]
-    slow = id in SLOW or (not isinstance(claim, Experiment) and claim.seconds >= 15)
-    return [pytest.mark.slow] if slow else []
+def cases():
+    for id, status in EXPECTED.items():
+        marks = [pytest.mark.slow] if id in SLOW else []
+        yield pytest.param(id, status, id=id, marks=marks)
 
 
-@pytest.mark.parametrize(
-    ("id", "status"),
-    [pytest.param(id, status, id=id, marks=marks(id)) for id, status in EXPECTED.items()],
-)
+@pytest.mark.parametrize(("id", "status"), cases())
 def test_status(id, status, verdict_of):
-    verdict = verdict_of(id) if isinstance(library()[id], Experiment) else tacit.verify(id)
+    verdict = verdict_of(id)
     assert verdict.status == status, str(verdict)
     assert verdict.controls
     assert all(control.misses for control in verdict.evidence.controls.values())
@@ -53,6 +49,5 @@ def test_every_experiment_is_expected_and_listed_in_the_order_of_its_paper():
 
 def test_statements_are_sentences():
     for experiment in library().experiments():
-        if isinstance(experiment, Experiment):
-            assert experiment.statement[0].isupper(), experiment.id
-            assert experiment.statement.endswith("."), experiment.id
+        assert experiment.statement[0].isupper(), experiment.id
+        assert experiment.statement.endswith("."), experiment.id

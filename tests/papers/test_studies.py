@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from tacit.papers.experiment import Experiment
 from tacit.papers.reading import read_study
 from tacit.papers.registry import library
 from tacit.studies.sizes import SIZES
@@ -21,8 +20,6 @@ def test_a_study_is_whole_at_every_size(name):
 
 def test_names_are_those_of_the_experiments():
     for experiment in library().experiments():
-        if not isinstance(experiment, Experiment):
-            continue
         names = [sizes.name for sizes in experiment.studies]
         assert len(set(names)) == len(names), experiment.id
         assert all(name.startswith(experiment.source + "-") for name in names), experiment.id

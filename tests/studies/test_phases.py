@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.papers.beyond import step_beta
 from tacit.measures.crossing import crossing
-from tacit.papers.beyond import scale_accuracy
+from tacit.papers.beyond import scale_accuracy, step_beta
 from tacit.papers.reading import read_study
 from tacit.papers.woodworth2020 import figure_5
 from tacit.studies.cells import cells_of

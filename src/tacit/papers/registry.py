@@ -5,11 +5,9 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from tacit.arguments import one_of
 from tacit.papers.experiment import Experiment
-from tacit.sources import in_order
 from tacit.studies.sizes import Sizes
 
 PAPERS = ("woodworth2020", "moroshko2020", "lyu2023", "notsawo2025")
@@ -18,9 +16,11 @@ PAPERS = ("woodworth2020", "moroshko2020", "lyu2023", "notsawo2025")
 class Registry:
     """Experiments by id; those that `listed` places in a module are imported when asked for."""
 
-    def __init__(self, listed: Mapping[str, str] | None = None, experiments: Iterable[Any] = ()):
+    def __init__(
+        self, listed: Mapping[str, str] | None = None, experiments: Iterable[Experiment] = ()
+    ):
         self._listed = dict(listed or {})
-        self._found: dict[str, Any] = {}
+        self._found: dict[str, Experiment] = {}
         for experiment in experiments:
             if experiment.id in self._found:
                 raise ValueError(f"Registry: {experiment.id!r} is given twice; choose another id")
@@ -34,7 +34,7 @@ class Registry:
         """Every id, in the order of the papers."""
         return tuple(dict.fromkeys((*self._listed, *self._found)))
 
-    def __getitem__(self, id: str) -> Any:
+    def __getitem__(self, id: str) -> Experiment:
         """The experiment with this id, in capitals or not."""
         spelled = {known.upper(): known for known in self.ids}
         name = spelled.get(id.strip().upper()) or one_of("tacit", "id", id, self.ids)
@@ -44,11 +44,11 @@ class Registry:
             self._found[name] = found[0]
         return self._found[name]
 
-    def experiments(self) -> tuple[Any, ...]:
+    def experiments(self) -> tuple[Experiment, ...]:
         """Every experiment, in the order of the papers."""
         return tuple(self[id] for id in self.ids)
 
-    def select(self, names: str | Iterable[str] | None = None) -> tuple[Any, ...]:
+    def select(self, names: str | Iterable[str] | None = None) -> tuple[Experiment, ...]:
         """The experiments named by ids or letters of papers, any case; None means all."""
         if names is None:
             return self.experiments()
@@ -75,20 +75,15 @@ class Registry:
 
     def studies(self) -> dict[str, Sizes]:
         """Every study of the experiments, by its name."""
-        own = (e for e in self.experiments() if isinstance(e, Experiment))
-        return {sizes.name: sizes for experiment in own for sizes in experiment.studies}
+        every = self.experiments()
+        return {sizes.name: sizes for experiment in every for sizes in experiment.studies}
 
 
 @functools.cache
 def library() -> Registry:
     """The experiments of the papers, in the order of the sources and of their own lists."""
-    from tacit.claims.registry import ledger
-
     listed: dict[str, str] = {}
     for paper in PAPERS:
         statements = importlib.import_module(f"tacit.papers.{paper}").STATEMENTS
         listed |= {id: f"tacit.papers.{paper}.{file}" for id, file in statements.items()}
-    registry = Registry(listed, ledger.claims())
-    order = in_order(registry.ids)
-    registry._listed = {id: registry._listed.get(id, "") for id in order}
-    return registry
+    return Registry(listed)

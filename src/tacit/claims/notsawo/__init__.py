@@ -1,1 +1,0 @@
-"""Source notsawo: what is not an experiment yet."""

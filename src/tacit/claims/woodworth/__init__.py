@@ -1,1 +1,0 @@
-"""Source woodworth: what is not an experiment yet."""
