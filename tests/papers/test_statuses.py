@@ -16,7 +16,7 @@ def cases():
         yield pytest.param(id, status, id=id, marks=marks)
 
 
-@pytest.mark.parametrize(("id", "status"), cases())
+@pytest.mark.parametrize(("id", "status"), list(cases()))
 def test_status(id, status, verdict_of):
     verdict = verdict_of(id)
     assert verdict.status == status, str(verdict)
