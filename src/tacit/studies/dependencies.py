@@ -54,9 +54,8 @@ def _follow(found: Slice, name: str, wanted: str | None) -> list[Reference]:
     if wanted is None:
         return more + [(name, known) for known in (*module.bindings, *module.imports)]
     if wanted in module.bindings:
-        nodes = module.bindings[wanted]
-        found.texts[name, wanted] = words(nodes)
-        return more + [r for node in nodes for r in module.references(node)]
+        found.texts[name, wanted], used = _read(module, wanted)
+        return more + used
     if wanted in module.imports:
         return [*more, module.imports[wanted]]
     if module_named(f"{name}.{wanted}"):
@@ -64,6 +63,24 @@ def _follow(found: Slice, name: str, wanted: str | None) -> list[Reference]:
     if name == tacit.__name__ and wanted in tacit.__all__:
         return [*more, (getattr(tacit, wanted).__module__, wanted)]
     return more + [(star, wanted) for star in module.stars]
+
+
+_READ: dict[tuple[str, bytes, str | None], tuple[str, list[Reference]]] = {}
+
+
+def _read(module: Module, wanted: str | None) -> tuple[str, list[Reference]]:
+    """The words of a definition, or of what runs at import (None), and what they refer to.
+
+    Those of tacit are read once: no module appears beside them while a process runs.
+    """
+    key = module.name, module.text, wanted
+    if key in _READ:
+        return _READ[key]
+    nodes = module.always if wanted is None else module.bindings[wanted]
+    found = words(nodes), [r for node in nodes for r in module.references(node)]
+    if module.name.split(".")[0] == tacit.__name__:
+        _READ[key] = found
+    return found
 
 
 def _entered(found: Slice, name: str) -> list[Reference]:
@@ -74,8 +91,8 @@ def _entered(found: Slice, name: str) -> list[Reference]:
     more: list[Reference] = []
     for module in new:
         found.modules[module.name] = module
-        found.texts[module.name, None] = words(module.always)
-        more += [r for node in module.always for r in module.references(node)]
+        found.texts[module.name, None], used = _read(module, None)
+        more += used
         if parts[0] != tacit.__name__:
             more += _unwritten(module)
     return more
