@@ -171,9 +171,10 @@ study = sized(
     function=cell,
     arguments=SIZES | {"large": 1.0},
     grid={"samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100], "depth": [1, 2, 3, 4]},
-    seeds=5,
+    seeds=3,
     labels=LABELS,
     draw={"x": "samples", "colour": "error", "log": True},
+    standard={"seeds": 5},
     full={"seeds": 25},
 )
 noise = sized(
@@ -182,8 +183,9 @@ noise = sized(
     function=cell,
     arguments=SIZES | {"large": 1.0, "noise": 1e-8},
     grid={"samples": FEW, "depth": [1, 2, 3, 4]},
-    seeds=5,
+    seeds=3,
     labels=LABELS,
+    standard={"seeds": 5},
     full={"seeds": 25},
 )
 runs = sized(

@@ -72,9 +72,7 @@ def cell(
         "floor": floor,
         "foreseen": float(end),
         "left": float(error[-1] ** 2),
-        "off": float(np.exp(np.abs(np.log(error**2 / to_go))[late].max()))
-        if late.any()
-        else np.nan,
+        "off": float(np.exp(apart.max())) if late.any() else np.nan,
         "trajectory_step": taken,
         "trajectory_loss": loss,
         "trajectory_test_error": error**2,
