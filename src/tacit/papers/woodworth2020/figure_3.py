@@ -92,6 +92,7 @@ scales = sized(
     tiny={
         "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
         "grid": {"depth": [2, 3, 10], "sample_size": [10, 16, 18, 20, 30, 45]},
+        "seeds": 5,
     },
     standard={"grid": {"sample_size": SIZES}, "seeds": 9},
     full={
@@ -117,6 +118,7 @@ least = sized(
     tiny={
         "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
         "grid": {"sample_size": list(range(10, 40, 2))},
+        "seeds": 5,
     },
     standard={"grid": {"sample_size": list(range(16, 60, 2))}, "seeds": 9},
     full={
