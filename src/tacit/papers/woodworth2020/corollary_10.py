@@ -125,9 +125,9 @@ edge = sized(
         "target": [0.0, 1e4],
         "spread": [1.0, 2.0],
     },
-    seeds=2,
+    seeds=1,
     dims={"shares": ["bound"]},
-    tiny={"seeds": 1},
+    standard={"seeds": 2},
     full={"seeds": 30},
 )
 targets = sized(
@@ -135,8 +135,8 @@ targets = sized(
     function=cell,
     arguments={"power": -0.5, "Y": 1.0},
     grid={"width": [1e10, 1e12, 1e14], "factor": [10.0, 30.0]},
-    seeds=2,
-    tiny={"seeds": 1},
+    seeds=1,
+    standard={"seeds": 2},
     full={"seeds": 30},
 )
 blank = sized(
@@ -144,8 +144,8 @@ blank = sized(
     function=cell,
     arguments={"power": 0.0, "Y": 0.0},
     grid={"width": [1e6, 1e8, 1e10], "factor": [0.01, 1.0]},
-    seeds=2,
-    tiny={"seeds": 1},
+    seeds=1,
+    standard={"seeds": 2},
     full={"seeds": 30},
 )
 vanishing = sized(

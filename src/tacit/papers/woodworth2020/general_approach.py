@@ -77,7 +77,10 @@ study = sized(
     full={"grid": {"instance": list(range(8))}},
 )
 known = sized(
-    "W-GA-known", function=reproduction, grid={"depth": [2, 3], "alpha": [0.05, 0.7, 2.0]}
+    "W-GA-known",
+    function=reproduction,
+    grid={"depth": [2, 3], "alpha": [0.05, 2.0]},
+    full={"grid": {"alpha": [0.05, 0.7, 2.0]}},
 )
 
 

@@ -43,17 +43,19 @@ def cell(instance: int) -> dict[str, Any]:
 study = sized(
     "W-L12",
     function=cell,
-    grid={"instance": list(range(60))},
+    grid={"instance": list(range(30))},
     dims={"share_wrong": ["bound"]},
     tiny={"grid": {"instance": list(range(8))}},
+    standard={"grid": {"instance": list(range(60))}},
     full={"grid": {"instance": list(range(600))}},
 )
 large_gamma = sized(
     "W-L12-gamma",
     function=beyond_gamma,
     arguments={"seed": 120},
-    grid={"instance": list(range(60))},
-    tiny={"grid": {"instance": list(range(24))}},
+    grid={"instance": list(range(24))},
+    standard={"grid": {"instance": list(range(60))}},
+    full={"grid": {"instance": list(range(60))}},
 )
 
 

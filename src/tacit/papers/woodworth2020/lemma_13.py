@@ -44,9 +44,10 @@ def cell(rows: int, ratio: int, draws: int) -> dict[str, float]:
 study = sized(
     "W-L13",
     function=cell,
-    arguments={"draws": 4000},
+    arguments={"draws": 2000},
     grid={"rows": [2, 4, 6, 10], "ratio": [1, 4, 100]},
     tiny={"arguments": {"draws": 1000}},
+    standard={"arguments": {"draws": 4000}},
     full={"arguments": {"draws": 20_000}, "grid": {"rows": [2, 4, 6, 10, 16]}},
 )
 large = sized(

@@ -60,7 +60,7 @@ def at_width(shape: str, k: int, mu2: float, seed: int) -> dict[str, float]:
 
 
 def completed(scale: float, rows: int, columns: int, samples: int, seed: int) -> dict[str, float]:
-    """Figure 5: hidden entries of a rank-one matrix, trained from alpha^2 k = scale.
+    """Figure 5: hidden entries of a rank-one matrix, trained from alpha^2 k = scale, k = 1e10.
 
     `error` is that of the hidden entries over their RMS, `kernel` the distance of the end to the
     interpolant nearest to the start.
@@ -70,7 +70,7 @@ def completed(scale: float, rows: int, columns: int, samples: int, seed: int) ->
     seen = np.zeros(truth.size, bool)
     seen[rng.permutation(truth.size)[:samples]] = True
     X = np.eye(truth.size)[seen].reshape(-1, rows, columns)
-    problem, k = Sensing(X, truth.ravel()[seen]), 10**6
+    problem, k = Sensing(X, truth.ravel()[seen]), 10**10
     root = np.sqrt(scale / k) * wishart_root(rng, rows + columns, k)
     model = start(rows, columns, root)
     M, first = end(model, problem), root[:rows] @ root[rows:].T
@@ -169,6 +169,7 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, completion: xarray.Da
                     ),
                 ],
                 x_scale="log",
+                y_scale="log",
             )
         ],
     )

@@ -78,17 +78,20 @@ def at_share(share: float, seed: int) -> dict[str, float]:
 study = sized(
     "W-T9",
     function=cell,
-    grid={"instance": list(range(60))},
+    grid={"instance": list(range(30))},
     dims={"from_start_wrong": ["bound"]},
     tiny={"grid": {"instance": list(range(8))}},
+    standard={"grid": {"instance": list(range(60))}},
     full={"grid": {"instance": list(range(600))}},
 )
 large_gamma = sized(
     "W-T9-gamma",
     function=beyond_gamma,
     arguments={"seed": 90},
-    grid={"instance": list(range(60))},
+    grid={"instance": list(range(24))},
     tiny={"grid": {"instance": list(range(8))}},
+    standard={"grid": {"instance": list(range(60))}},
+    full={"grid": {"instance": list(range(60))}},
 )
 shares = sized(
     "W-T9-exponent",
