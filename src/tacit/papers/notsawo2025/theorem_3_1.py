@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tacit.evidence.evidence import Evidence
+import numpy as np
+
+from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.memorization import BETAS, NOISES, cell, evidence, far_cell
 from tacit.studies.sizes import sized
@@ -13,10 +15,11 @@ if TYPE_CHECKING:
     import xarray
 
 GIVEN = {"kind": "sparse", "samples": 30, "dimension": 100, "few": 5, "step": 0.1}
+LATE = 400
 study = sized(
     "N-T31",
     function=cell,
-    arguments=GIVEN,
+    arguments={**GIVEN, "late": LATE},
     grid={"noise": NOISES, "beta": BETAS},
     seeds=[0, 1],
     dims={"steps": ["record"], "G": ["record"], "H": ["record"]},
@@ -36,7 +39,9 @@ far = sized(
 
 def check(dataset: xarray.Dataset, far: xarray.Dataset) -> Evidence:
     """t1, the distance to a_hat and the norms of both gradients."""
-    return evidence(dataset, far, "sparse recoveries (100, 5, 30)", "a")
+    off = float(np.abs(dataset.t1 - dataset.t1_foreseen).max())
+    time = Check("largest |t1 - prediction| in steps", off, tolerance=1)
+    return evidence(dataset, far, "sparse recoveries (100, 5, 30)", "a", time, LATE)
 
 
 experiment = Experiment(
