@@ -10,7 +10,7 @@ import tacit
 from tacit.measures.crossing import crossing
 from tacit.papers.beyond import scale_accuracy, step_beta
 from tacit.papers.reading import read_study
-from tacit.papers.woodworth2020 import figure_5
+from tacit.papers.woodworth2020 import completion
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
 from tacit.studies.run import run_study
@@ -64,10 +64,10 @@ def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
 
     least, seen = nuclear(problem.truth), nuclear(np.where(problem.observed, problem.truth, 0))
     excess = (nuclear(found) - least) / (seen - least)
-    one = figure_5.cell(0.4, 12, 2, **given)
+    one = completion.cell(0.4, 12, 2, **given)
     assert one["excess"] == pytest.approx(excess, rel=1e-4)
     assert one["scale"] == pytest.approx(0.4**2 * 12)
-    assert abs(figure_5.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
+    assert abs(completion.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
 
 
 # --- scale x accuracy ------------------------------------------------------------------------

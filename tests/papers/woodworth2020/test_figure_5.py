@@ -7,8 +7,8 @@ import tacit
 from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.factorization import Factorization
-from tacit.papers.woodworth2020 import figure_5
-from tacit.papers.woodworth2020.figure_5 import MEASURES, turn
+from tacit.papers.woodworth2020 import completion, figure_5
+from tacit.papers.woodworth2020.completion import MEASURES, turn
 from tacit.problems.matrices import low_rank_completion
 
 REFUTED = ("fails", "inconclusive")
@@ -26,7 +26,7 @@ def status(datasets):
 
 
 def cell(seed, alpha, k, **changes):
-    found = figure_5.cell(alpha, k, seed, **GIVEN | changes)
+    found = completion.cell(alpha, k, seed, **GIVEN | changes)
     assert found["scale"] == pytest.approx(alpha**2 * (k or 1))
     return np.array([found[name] for name in MEASURES])
 
@@ -141,7 +141,7 @@ def alternating(problem, rank, rounds=4000):
 def test_greedy_low_rank_learning_ends_at_the_completion_of_least_rank():
     """Where the least nuclear norm is another matrix, as on seed 9, too."""
     problem = low_rank_completion(samples=60, dimension=10, rank=1, seed=9)
-    found, stages = figure_5.greedy(problem, 1e-6, 1e-14)
+    found, stages = completion.greedy(problem, 1e-6, 1e-14)
     assert stages == 1
     np.testing.assert_allclose(found, alternating(problem, 1), atol=1e-4)
     np.testing.assert_allclose(found, problem.truth, atol=1e-4)
@@ -153,14 +153,14 @@ def test_greedy_low_rank_learning_ends_at_the_completion_of_least_rank():
 @pytest.mark.slow
 def test_a_second_stage_adds_a_second_rank():
     problem = low_rank_completion(samples=80, dimension=10, rank=2, seed=0)
-    found, stages = figure_5.greedy(problem, 1e-4, 1e-10)
+    found, stages = completion.greedy(problem, 1e-4, 1e-10)
     assert stages == 2
     np.testing.assert_allclose(found, problem.truth, atol=1e-3)
 
 
 def test_the_drawing_holds_the_data(data_of):
     datasets = data_of(ID, "quick")
-    found = figure_5.turns(*datasets[:2])
+    found = completion.turns(*datasets[:2])
     np.testing.assert_allclose(found.scale, found.transition**2 * found.k)
     picture = figure_5.experiment.picture(datasets)
     a, b, c, d = picture.axes[:4]

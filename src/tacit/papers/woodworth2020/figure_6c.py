@@ -4,70 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020 import wide_nets
-from tacit.papers.woodworth2020.digit_images import present
 from tacit.papers.woodworth2020.kernel_regime import INSIDE, OUTSIDE
-from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
+from tacit.papers.woodworth2020.wide_net_panels import best, draw
+from tacit.papers.woodworth2020.wide_nets import EARLY, cell
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 SMALL, LARGE, LARGER = 1.0, 50.0, 200.0  # alpha
 PRINTED = {"small": 0.014, "large": 0.024, "output": 0.027}  # W B.2
 CLEAR = 3.0  # standard errors from which on a difference of test errors counts
-TRAININGS = ("printed", "unbiased", "kernel", "output")
 
 Runs = Mapping[str, "xarray.Dataset"]
-
-
-def cell(
-    alpha: float,
-    step: float,
-    seed: int,
-    *,
-    training: str,
-    images: str,
-    otherwise: str,
-    train: int,
-    width: int,
-    batch: int,
-    epochs: int,
-) -> dict[str, Any]:
-    """One run; `taken` are the epochs that it took, at most `epochs`.
-
-    The net is trained as "printed"; "unbiased", with the outputs of its start subtracted; as its
-    "kernel" machine, unbiased with moves that vanish beside the start; or its "output" layer
-    alone. The seed draws the split or the subset of the images, the start and the batches.
-
-    f = alpha^2 g(w / alpha), so the tangent kernel grows as alpha^2, and a step over alpha^2 moves
-    the outputs as `step` does at alpha = 1; the weights move by 1/alpha^2 of themselves. Below
-    alpha = 1 the weights grow, and such a step would soon be too long.
-    """
-    one_of("Figure 6 (c)", "training", training, TRAININGS)
-    name, instead = present(images, otherwise)
-    found = wide_nets.loaded(name, train, seed)
-    run = wide_nets.trained(
-        found,
-        width=width,
-        alpha=alpha,
-        step=step * min(1.0, alpha**2) / alpha**2 if training == "kernel" else step,
-        seed=seed,
-        batch=batch,
-        epochs=epochs,
-        unbiased=training in ("unbiased", "kernel"),
-        output=training == "output",
-    )
-    return {**run, "tested": len(found.test_labels), "instead": instead}
 
 
 LABELS = {
@@ -98,12 +53,15 @@ study = sized(
     title="Large starts err more on images of digits, and as printed never enter the kernel regime",
     function=cell,
     arguments={**DIGITS, "training": "printed"},
-    grid={"alpha": [SMALL, 5.0, LARGE, LARGER], "step": [0.5, 0.1, 0.05]},
+    grid={"alpha": [SMALL, 5.0, LARGE, LARGER], "step": [0.5, 0.1]},
     seeds=5,
     labels=LABELS,
     draw={"x": "alpha", "colour": "error"},
     tiny={"grid": {"alpha": [SMALL, LARGE, LARGER], "step": [0.1]}, "seeds": 3},
-    standard={"arguments": SET, "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER]}},
+    standard={
+        "arguments": SET,
+        "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER], "step": [0.5, 0.1, 0.05]},
+    },
     full={
         "arguments": WHOLE,
         "grid": {"alpha": ALPHAS, "step": [0.5, 0.1, 0.05, 0.01]},
@@ -115,10 +73,10 @@ small = sized(
     title="The start of alpha = 1 with the longest step, by many seeds",
     function=cell,
     arguments={**DIGITS, "training": "printed", "alpha": SMALL, "step": 0.5},
-    seeds=36,
+    seeds=24,
     labels=LABELS,
     tiny={"seeds": 12},
-    standard={"arguments": SET},
+    standard={"arguments": SET, "seeds": 36},
     full={"arguments": WHOLE, "seeds": 1},
 )
 kernel = sized(
@@ -139,10 +97,10 @@ output = sized(
     title="A wide ReLU net of which only the output layer is trained, W's proxy for the kernel",
     function=cell,
     arguments={**DIGITS, "training": "output", "alpha": SMALL, "step": 0.5},
-    seeds=36,
+    seeds=24,
     labels=LABELS,
     tiny={"seeds": 12},
-    standard={"arguments": {**SET, "epochs": 300}},
+    standard={"arguments": {**SET, "epochs": 300}, "seeds": 36},
     full={"arguments": {**WHOLE, "step": 0.1}, "seeds": 1},
 )
 steps = sized(
@@ -150,20 +108,13 @@ steps = sized(
     title="Large starts with their outputs subtracted, and the steps of the printed run",
     function=cell,
     arguments={**DIGITS, "training": "unbiased", "alpha": LARGE},
-    grid={"step": [0.5, 0.1, 0.05]},
+    grid={"step": [0.5, 0.1]},
     seeds=5,
     labels=LABELS,
     tiny={"grid": {"step": [0.1]}, "seeds": 3},
-    standard={"arguments": SET},
+    standard={"arguments": SET, "grid": {"step": [0.5, 0.1, 0.05]}},
     full={"arguments": WHOLE, "grid": {"step": [0.5, 0.1, 0.05, 0.01]}, "seeds": 1},
 )
-
-
-def best(rows: xarray.Dataset) -> float:
-    """The step of the least mean test error among those that fit all; NaN if none does."""
-    fits = (rows.train_accuracy == 1).all("seed")
-    errors = rows.error.mean("seed").where(fits, np.inf).values
-    return float(rows.step[errors.argmin()]) if np.isfinite(errors).any() else float("nan")
 
 
 def named(
@@ -256,7 +207,6 @@ def check(*datasets: xarray.Dataset) -> Evidence:
 def checks(runs: Runs) -> dict[str, Check]:
     """Every check, of the printed statement and of the corrected one."""
     moves = exponent(runs, "large", "larger")
-    early = wide_nets.EARLY
     return {
         "worse": Check(
             "test error of the small start over that of the large one, printed 0.58",
@@ -283,7 +233,7 @@ def checks(runs: Runs) -> dict[str, Check]:
             tolerance=INSIDE,
         ),
         "falls": Check(
-            f"exponent in alpha of its relative move after {early} epochs; -2 in the kernel regime",
+            f"exponent in alpha of its relative move after {EARLY} epochs; -2 in the kernel regime",
             moves,
             -1.0,
             kind="at most",
@@ -307,7 +257,7 @@ def checks(runs: Runs) -> dict[str, Check]:
             kind="at least",
         ),
         "free": Check(
-            f"exponent in alpha of the large start's relative move after {early} epochs",
+            f"exponent in alpha of the large start's relative move after {EARLY} epochs",
             moves,
             0.0,
             tolerance=0.1,
@@ -392,54 +342,6 @@ def findings(runs: Runs) -> list[str]:
         f"grad distance between start and end, mean: {turned}",
         f"what the large start errs more than the small one: {parts}",
     ]
-
-
-def at_best(printed: xarray.Dataset, name: str) -> Array:
-    """A measure as printed at the best step of every alpha, by seed; NaN where no step fits."""
-    rows = []
-    for alpha in printed.alpha.values:
-        row = printed.sel(alpha=alpha)
-        step = best(row)
-        rows.append(row[name].sel(step=step).values if step == step else row[name][0] * np.nan)
-    return np.array(rows)
-
-
-def draw(*datasets: xarray.Dataset) -> Figure:
-    """Test error and grad distance over alpha: as printed, and without the start's outputs."""
-    printed, _, kernel, output, _ = datasets
-    attributes = printed.attrs
-    told = f"{printed.instead.values.flat[0]} {caption_of(attributes)}".strip()
-    picture, (a, b) = sheet(attributes["title"], told, widths=(6.0, 6.0), height=4.9)
-    label = r"outputs of the start subtracted, step$/\alpha^2$"
-    for axes, name, factor in ((a, "error", 100), (b, "turned", 1)):
-        _curve(axes, printed.alpha, factor * at_best(printed, name), "as printed", RED, "s")
-        machines = kernel[name].transpose("alpha", "seed").values
-        _curve(axes, kernel.alpha, factor * machines, label, BLUE, "o")
-        axes.set(xscale="log", xlabel=r"scale of the start $\alpha$")
-        axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He's start, $\alpha = 1$")
-    proxy = 100 * float(output.error.mean())
-    a.axhline(proxy, color=BLACK, linestyle="--", linewidth=1.4, label="output layer alone")
-    a.set(
-        ylabel="test error (% of the test images)",
-        title="(a) test error: large starts lose more than their kernel machine",
-    )
-    a.set_ylim(bottom=0)
-    b.set(
-        yscale="log",
-        ylabel="grad distance (1 - cosine)",
-        title="(b) tangent features: as printed no start keeps them",
-    )
-    a.legend(loc="lower right", frameon=True, edgecolor="none")
-    b.legend(loc="lower left", frameon=True, edgecolor="none")
-    return picture
-
-
-def _curve(axes: Axes, x: Any, values: Array, label: str, colour: str, marker: str) -> None:
-    """Means over the seeds, in a band from the least to the largest."""
-    means = values.mean(axis=1)
-    axes.plot(x, means, color=colour, marker=marker, markersize=4, label=label)
-    low, high = values.min(axis=1), values.max(axis=1)
-    axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0)
 
 
 experiment = Experiment(

@@ -38,19 +38,17 @@ study = sized(
     function=cell,
     arguments={**GIVEN, "training": "all", "step": 0.03},  # W's step is for a net that is wider
     grid={"alpha": [SMALL, LARGE, LARGER]},
-    seeds=2,
+    seeds=1,
     dims=DIMS,
     labels=LABELS,
     draw={"x": "alpha", "colour": "error"},
     standard={
         "arguments": {**PART, "epochs": 150},
         "grid": {"alpha": [0.7, SMALL, 1.4, LARGE, LARGER]},
-        "seeds": 1,
     },
     full={
         "arguments": {**WHOLE, "step": 1e-4},
         "grid": {"alpha": [0.5, 0.7, 0.85, SMALL, 1.2, 1.4, LARGE, LARGER]},
-        "seeds": 1,
     },
 )
 kernel = sized(
@@ -58,22 +56,22 @@ kernel = sized(
     title="A VGG11-like net without the outputs of its start: its kernel machine",
     function=cell,
     arguments={**GIVEN, "training": "kernel", "alpha": LAZY, "step": 0.3},
-    seeds=2,
+    seeds=1,
     dims=DIMS,
     labels=LABELS,
-    standard={"arguments": {**PART, "epochs": 150}, "seeds": 1},
-    full={"arguments": {**WHOLE, "step": 1e-3, "whole": False}, "seeds": 1},
+    standard={"arguments": {**PART, "epochs": 150}},
+    full={"arguments": {**WHOLE, "step": 1e-3, "whole": False}},
 )
 output = sized(
     "W-F6d-output",
     title="A VGG11-like net of which only the output layer is trained, W's proxy for the kernel",
     function=cell,
     arguments={**GIVEN, "training": "output", "alpha": SMALL, "step": 0.3},
-    seeds=2,
+    seeds=1,
     dims=DIMS,
     labels=LABELS,
-    standard={"arguments": {**PART, "epochs": 150, "step": 0.03}, "seeds": 1},
-    full={"arguments": {**WHOLE, "step": 1e-3}, "seeds": 1},
+    standard={"arguments": {**PART, "epochs": 150, "step": 0.03}},
+    full={"arguments": {**WHOLE, "step": 1e-3}},
 )
 
 

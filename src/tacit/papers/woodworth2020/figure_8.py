@@ -36,7 +36,7 @@ STEP = 0.03  # one for all alphas, as W has it
 SLOWER = 1.2  # one start counts as slower than another with a fifth more epochs
 BLIND = 0.2  # training accuracy of a net that has learned nothing: 0.1, and what classes differ
 LEFT = 2.0  # training loss below which a net has left the plateau at log 10 = 2.30
-GIVEN = {**DIGITS, "test": 100, "even": False}
+GIVEN = {**DIGITS, "train": 100, "test": 50, "batch": 10, "even": False}
 CIFAR = {**PART, "classes": [], "train": 1000, "test": 500, "batch": 50}
 study = sized(
     "W-F8",

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array
+from tacit.arguments import Array, one_of
 from tacit.models.image_net import dense_net
 from tacit.models.output_layer import OutputLayer
-from tacit.papers.woodworth2020.digit_images import MOST, digits
+from tacit.papers.woodworth2020.digit_images import MOST, digits, present
 from tacit.problems.images.arrays import Images
 from tacit.problems.images.load import load_images
 from tacit.training.descent.methods import SGD
@@ -19,6 +19,7 @@ from tacit.training.stop import Accuracy, Epochs
 from tacit.training.train import train
 
 EARLY = 2  # epochs after which runs that may differ in their end are compared
+TRAININGS = ("printed", "unbiased", "kernel", "output")
 INPUTS = 500  # training images whose tangent features are followed
 
 
@@ -68,6 +69,46 @@ def trained(
         "moved": float(last.moved),
         "early": float(rows.moved[passed <= EARLY][-1]),
     }
+
+
+def cell(
+    alpha: float,
+    step: float,
+    seed: int,
+    *,
+    training: str,
+    images: str,
+    otherwise: str,
+    train: int,
+    width: int,
+    batch: int,
+    epochs: int,
+) -> dict[str, Any]:
+    """One run; `taken` are the epochs that it took, at most `epochs`.
+
+    The net is trained as "printed"; "unbiased", with the outputs of its start subtracted; as its
+    "kernel" machine, unbiased with moves that vanish beside the start; or its "output" layer
+    alone. The seed draws the split or the subset of the images, the start and the batches.
+
+    f = alpha^2 g(w / alpha), so the tangent kernel grows as alpha^2, and a step over alpha^2 moves
+    the outputs as `step` does at alpha = 1; the weights move by 1/alpha^2 of themselves. Below
+    alpha = 1 the weights grow, and such a step would soon be too long.
+    """
+    one_of("Figure 6 (c)", "training", training, TRAININGS)
+    name, instead = present(images, otherwise)
+    found = loaded(name, train, seed)
+    run = trained(
+        found,
+        width=width,
+        alpha=alpha,
+        step=step * min(1.0, alpha**2) / alpha**2 if training == "kernel" else step,
+        seed=seed,
+        batch=batch,
+        epochs=epochs,
+        unbiased=training in ("unbiased", "kernel"),
+        output=training == "output",
+    )
+    return {**run, "tested": len(found.test_labels), "instead": instead}
 
 
 def grad_distance(start: Any, end: Any, X: Any) -> float:
