@@ -50,14 +50,14 @@ study = sized(
     title=TITLE,
     function=cell,
     arguments={"level": LEVEL, "rtol": 1e-6},
-    grid={"depth": [2, 3, 10], "start": {"logspace": [-2.0, 3.0, 11]}},
+    grid={"depth": [2, 3, 10], "start": {"logspace": [-2.0, 3.0, 6]}},
     labels={
         "depth": "depth D",
         "start": "scale of the predictor at the start, alpha^D",
         "needed": "smoothed margin from which on the excess l1 norm stays below 5 %",
     },
     draw={"x": "start", "colour": "needed", "log": True},
-    tiny={"grid": {"start": {"logspace": [-2.0, 3.0, 6]}}},
+    standard={"grid": {"start": {"logspace": [-2.0, 3.0, 11]}}},
     full={
         "arguments": {"rtol": 1e-10},
         "grid": {"start": {"logspace": [-2.0, 3.0, 31]}},
