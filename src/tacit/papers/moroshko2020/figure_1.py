@@ -49,9 +49,10 @@ def trained_cell(way: str) -> dict[str, float]:
     goals = {
         "to_l2": max_margin_of(problem, "l2"),
         "to_l1": max_margin_of(problem, "l1"),
-        "to_deep": stationary(problem, 3)[0],
         "to_q": max_margin(problem.X, problem.y, Q(3, mu=mu)).beta,
     }
+    if way.endswith("first"):
+        goals["to_deep"] = stationary(problem, 3)[0]
     return {name: float(angle(found, goal)) for name, goal in goals.items()}
 
 
