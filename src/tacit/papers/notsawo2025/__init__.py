@@ -5,6 +5,9 @@ STATEMENTS: dict[str, str] = {
     "N-LU": "rescaling",
     "N-F2": "figure_2",
     "N-F3": "figure_3",
+    "N-NTK": "tangent_kernel",
+    "N-NTK-t2": "tangent_kernel",
+    "N-NTK-KKT": "tangent_kernel",
     "N-F-alg": "algorithmic_dataset",
     "N-F-ts": "teacher_student",
 }
