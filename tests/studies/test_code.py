@@ -23,6 +23,8 @@ FILES = {
     "package/inner/__init__.py": "from .deep import g\n",
     "package/inner/deep.py": "def g(a):\n    from . import table\n    return a + table.SHIFT\n",
     "package/inner/table.py": "SHIFT = 1\n",
+    "bare/cells.py": "from bare import helper\ndef cell(a):\n    return {'b': helper.f(a)}\n",
+    "bare/helper.py": "def f(a):\n    return 2 * a\n",  # in a folder without __init__.py
 }
 
 
@@ -34,7 +36,9 @@ def project(tmp_path, monkeypatch):
         (tmp_path / name).write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     yield tmp_path
-    for name in [m for m in sys.modules if m.split(".")[0] in ("cells", "helper", "package")]:
+    for name in [
+        m for m in sys.modules if m.split(".")[0] in ("cells", "helper", "package", "bare")
+    ]:
         del sys.modules[name]
     code._SEEN.clear()
 
@@ -43,7 +47,7 @@ def study(**more):
     return Study(name="s", function="cells:cell", grid={"a": [1.0]}, **more)
 
 
-def edited(project, file, old, new):
+def edited(project, file, old, new, study=study):
     """The version before and after an edit, as two processes would see it."""
     before = code_of(study()).version
     text = (project / file).read_text()
@@ -81,6 +85,14 @@ def test_what_a_cell_calls_changes_its_version(project, file, old, new):
 def test_nothing_else_does(project, file, old, new):
     before, after = edited(project, file, old, new)
     assert before == after
+
+
+def test_a_folder_without_init_is_the_user_s_too(project):
+    def bare():
+        return Study(name="s", function="bare.cells:cell", grid={"a": [1.0]})
+
+    before, after = edited(project, "bare/helper.py", "2 * a", "3 * a", bare)
+    assert before != after
 
 
 def test_a_name_made_at_run_time_counts_with_its_folder(project):

@@ -170,9 +170,17 @@ def _located(name: str) -> Path | None:
 @functools.cache
 def _is_library(name: str) -> bool:
     """True for the standard library and for what pip installed, except tacit."""
-    file = _located(name)
-    places = library_places()
-    return name != "tacit" and (file is None or any(file.is_relative_to(p) for p in places))
+    found = [file] if (file := _located(name)) else _folders_of(name)
+    inside = any(place.is_relative_to(p) for place in found for p in library_places())
+    return name != "tacit" and (not found or inside)
+
+
+def _folders_of(name: str) -> list[Path]:
+    """The folders of a package without __init__.py, which has no file of its own."""
+    with suppress(ImportError, AttributeError, ValueError):
+        spec = importlib.util.find_spec(name)
+        return [Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()]
+    return []
 
 
 @functools.cache
