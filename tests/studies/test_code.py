@@ -6,10 +6,10 @@ import sys
 import pytest
 
 import tacit
+from tacit.papers.reading import read_study
 from tacit.studies import code
 from tacit.studies.code import code_of, roots_of
 from tacit.studies.dependencies import reached
-from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
 

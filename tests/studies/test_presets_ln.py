@@ -17,11 +17,8 @@ from tacit.studies.reading import PRESETS, presets, read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
 
-NETS = ("N-F1", "N-F2", "N-F3", "N-F-alg", "N-F-ts", "N-LU")  # tests/papers/notsawo2025
-IDS = [id for id in figures() if id.startswith(("L-", "N-")) and id not in NETS]
-STUDIES = [
-    name for name in presets() if name.startswith(("L-", "N-")) and not name.startswith(NETS)
-]
+IDS = [id for id in figures() if id.startswith(("L-", "N-"))]
+STUDIES = [name for name in presets() if name.startswith(("L-", "N-"))]
 FORMS = ("quick", "paper")
 # parameters of a figure that a study says in other words; see the tests that name them
 OWN_WORDS = {
