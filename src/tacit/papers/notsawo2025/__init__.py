@@ -20,6 +20,9 @@ STATEMENTS: dict[str, str] = {
     "N-F-scaling-nuclear": "figure_6",
     "N-F-data": "data_selection",
     "N-F-depth": "depth",
+    "N-NTK": "tangent_kernel",
+    "N-NTK-t2": "tangent_kernel",
+    "N-NTK-KKT": "tangent_kernel",
     "N-F-alg": "algorithmic_dataset",
     "N-F-ts": "teacher_student",
 }
