@@ -88,14 +88,13 @@ study = sized(
     title="A diagonal net at (1 + c)(1/rate) log alpha against the l1 max margin",
     function=cell,
     arguments={"z": 1.5},
-    grid={"problem": [0, 1], "log_alpha": [320.0, 640.0]},
+    grid={"problem": [0], "log_alpha": [320.0, 640.0]},
     labels={
         "to_rich": "angle to the l1 max margin predictor",
         "to_kernel": "angle to the l2 max margin predictor",
         "residual": "KKT residual of the parameters",
     },
     draw={"x": "log_alpha", "y": "problem", "colour": "residual", "log": True},
-    tiny={"grid": {"problem": [0]}},
     standard={"grid": {"problem": [0, 1, 2]}},
     full={"grid": {"problem": list(range(12))}},
 )
