@@ -1,4 +1,4 @@
-"""Every statement and figure of every paper: its status, small and large; its controls miss.
+"""Every statement and figure of every paper: its status, small and large, and its picture.
 
 Whether a wrong theory would be caught is tested paper by paper, in the folders beside this file.
 """
@@ -7,6 +7,7 @@ import pytest
 
 import tacit
 from expected_statuses import EXPECTED, SLOW
+from figure_checks import assert_axes_named, assert_readable
 from tacit.papers.registry import library
 
 
@@ -17,13 +18,17 @@ def cases():
 
 
 @pytest.mark.parametrize(("id", "status"), list(cases()))
-def test_status(id, status, verdict_of):
-    verdict = verdict_of(id)
+def test_status_and_picture(id, status, data_of):
+    experiment, data = library()[id], data_of(id)
+    verdict = experiment.verdict(experiment.evidence(data), "tiny")
     assert verdict.status == status, str(verdict)
     assert verdict.controls
     assert all(control.misses for control in verdict.evidence.controls.values())
     assert not verdict.evidence.arithmetic
     assert not any("Warning" in line for line in verdict.evidence.findings)
+    picture = experiment.picture(data)
+    assert_axes_named(picture)
+    assert_readable(picture)
 
 
 DATA = {"W-F6c": "mnist", "W-F6d": "cifar10", "W-F8": "cifar10"}  # what full sizes are about
@@ -49,5 +54,5 @@ def test_every_experiment_is_expected_and_listed_in_the_order_of_its_paper():
 
 def test_statements_are_sentences():
     for experiment in library().experiments():
-        assert experiment.statement[0].isupper(), experiment.id
+        assert experiment.statement.lstrip("(")[0].isupper(), experiment.id
         assert experiment.statement.endswith("."), experiment.id

@@ -12,7 +12,8 @@ _GREEK = "alpha|beta|gamma|delta|epsilon|eps|eta|theta|kappa|lambda|mu|nu|rho|si
 GREEK = frozenset(_GREEK.split("|"))
 SIGNS = {"<=": "≤", ">=": "≥", "->": "→"}
 START, END = r"(?<![A-Za-z0-9_.\\])", r"(?![A-Za-z0-9_])"
-INDEX, POWER = r"(?:_([A-Za-z0-9]+))?", rf"(?:\^(-?(?:[A-Za-z]+|\d+(?:/\d+)?)){END})?"
+INDEX = r"(?:_([A-Za-z0-9]+))?"
+POWER = rf"(?:\^(-?(?:[A-Za-z]+|\d+(?:/\d+)?){END}|\([^()$|]{{1,16}}\)))?"  # 2, -1/2, (D/2)
 NUMBER = re.compile(rf"{START}(\d+(?:\.\d+)?)e([+-]?\d+){END}")  # 1e-05
 NORM = re.compile(r"\|([^|$]+)\|" + INDEX + POWER)  # |a - a*|^2
 NAMED = re.compile(rf"{START}([lt])([12](?:/[\dD]+)?){END}")  # l1, l2/3, t2
@@ -76,7 +77,10 @@ def _signed(found: re.Match[str]) -> str:
 
 def _scripts(index: str | None, power: str | None) -> str:
     below = f"_{{{_symbol(index)}}}" if index else ""
-    return below + (f"^{{{power}}}" if power else "")
+    if not power:
+        return below
+    above = typeset(power[1:-1]).replace("$", "") if power.startswith("(") else power
+    return f"{below}^{{{above}}}"
 
 
 def _symbol(name: str) -> str:

@@ -16,7 +16,7 @@ TINY = {"samples": 6, "dimension": 9, "few": 1, "seed": 1}
 
 @pytest.mark.parametrize("id", ["N-T31", "N-T34"])
 @pytest.mark.parametrize(
-    ("name", "factor"), [("t1_foreseen", 0.9), ("to_hat", 1e3), ("after", 2.0), ("before", 0.01)]
+    ("name", "factor"), [("t1_foreseen", 0.8), ("to_hat", 1e3), ("after", 2.0), ("before", 0.01)]
 )
 def test_a_wrong_number_is_caught(data_of, id, name, factor):
     dataset, far = data_of(id)

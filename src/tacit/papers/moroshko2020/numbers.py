@@ -326,10 +326,10 @@ def check(
 
 experiment = Experiment(
     "M-num",
-    statement="alpha = 100 leaves the l2 max margin (mu = 0.5) at loss 10^-8700 and comes near the"
-    " l1 one (mu = 0.001) at about 10^-4000000, alpha = 1 does at 10^-434; around the l2 predictor"
-    " log(1/loss) is alpha^2; alpha = 100 is close to l1 at exp(-10^8), alpha = 0.001 at"
-    " exp(-0.1).",
+    statement="From alpha = 100 training leaves the l2 max margin (mu = 0.5) at loss 10^-8700 and"
+    " comes near the l1 one (mu = 0.001) at about 10^-4000000, from alpha = 1 it does at 10^-434;"
+    " around the l2 predictor log(1/loss) is alpha^2; alpha = 100 is close to l1 at exp(-10^8),"
+    " alpha = 0.001 at exp(-0.1).",
     place="section 5, text on Figure 3(b); appendix H.1",
     study=(study, visits, rich, descent, twin),
     check=check,

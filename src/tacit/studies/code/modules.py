@@ -90,7 +90,11 @@ def _take(module: Module, statement: ast.stmt) -> None:
             names, stars = imported(inner, module.package)
             module.imports.update(names)
             module.stars.extend(stars)
-    if isinstance(statement, ast.Import | ast.ImportFrom) or _for_types_only(statement):
+    if isinstance(statement, ast.If) and _for_types_only(statement):
+        for otherwise in statement.orelse:
+            _take(module, otherwise)
+        return
+    if isinstance(statement, ast.Import | ast.ImportFrom):
         return
     bound = set(_bound(statement))
     for name in bound:
@@ -116,8 +120,8 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             yield from (n.id for n in stored if isinstance(n.ctx, ast.Store))
 
 
-def _for_types_only(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.If) and ast.unparse(statement.test).endswith("TYPE_CHECKING")
+def _for_types_only(statement: ast.If) -> bool:
+    return ast.unparse(statement.test).endswith("TYPE_CHECKING")
 
 
 def imported(
