@@ -7,9 +7,9 @@ own, by the interpreter that the environment variable TORCH_PYTHON names (this o
 none). Short spans of both take turns, so that both meet the same load; the fastest span of each
 counts, and both sleep in between, since idle threads of the other side may still spin. Processor
 time, the sum over all threads, stands beside: other programs disturb it less. Our side leaves the
-67 pixels out that are black in all training images (see `tacit.training.images.pixels`). If MNIST
-is not in the cache folder, noise of the same size with as many black pixels takes its place:
-beyond their number the speed does not depend on what the images show.
+67 pixels out that are black in all training images (see `tacit.training.images.task`). If MNIST is
+not in the cache folder, noise of the same size with as many black pixels takes its place: beyond
+their number the speed does not depend on what the images show.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ import tempfile
 
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
-from tacit.figures import draw, figures, make
-from tacit.figures.registry import save
+from tacit.papers.files import save
+from tacit.papers.registry import library
 
 FIGURES = ("M-F3", "M-F4")
 
@@ -18,14 +18,15 @@ def main() -> None:
     rows, total = [], 0.0
     with tempfile.TemporaryDirectory() as folder:
         for id in FIGURES:
-            data, dataset = best_of(repeats, lambda id=id: make(id))
-            drawing, _ = best_of(repeats, lambda id=id, d=dataset: draw(id, d))
-            files, _ = best_of(repeats, lambda id=id, d=dataset: save(id, d, folder, ["png"]))
-            curves = dataset.sizes["curve"]
+            one = library()[id]
+            data, found = best_of(repeats, lambda one=one: one.data())
+            drawing, _ = best_of(repeats, lambda one=one, d=found: one.picture(d))
+            files, _ = best_of(repeats, lambda one=one, d=found: save(one, d, folder, ["png"]))
+            curves = found[0].attrs["cells"]
             times = [seconds(value) for value in (data, drawing, files)]
-            rows.append([id, figures()[id].title, curves, *times])
+            rows.append([id, one.title, curves, *times])
             total += data + files  # saving draws too
-    print(f"Preset quick. {ONE_THREAD}\n")
+    print(f"Size quick. {ONE_THREAD}\n")
     table(["figure", "title", "trajectories", "data", "drawing", "drawing and files"], rows)
     ratio("six panels, data and drawing / 20 s", total / 20, "<= 1", judged=not quick)
     print(f"six panels, data and drawing: {seconds(total)}")

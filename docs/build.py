@@ -15,10 +15,10 @@ from pathlib import Path
 
 from PIL import Image
 
-from tacit.figures import draw, make
-from tacit.figures.study import draw_study
-from tacit.figures.style import RC, styled
-from tacit.studies.reading import read_study
+from tacit.papers.reading import read_study
+from tacit.papers.registry import library
+from tacit.plotting.study.picture import draw_study
+from tacit.plotting.style import RC, styled
 from tacit.studies.run import run_study
 from tacit.threads import one_thread
 
@@ -59,8 +59,9 @@ def build(folder: Path, names: Collection[str] = ()) -> list[Path]:
 
 def _draw(name: str, file: Path) -> None:
     if name in DIAGRAMS:
+        experiment = library()[name]
         with styled():
-            draw(name, make(name)).savefig(file, metadata={"Date": None})
+            experiment.picture(experiment.data()).savefig(file, metadata={"Date": None})
         return
     if name in PHASES:
         with tempfile.TemporaryDirectory() as place, styled():

@@ -13,7 +13,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, sheet, styled
 
 problem, step, level = tacit.sparse_recovery(30, 100, sparsity=5, seed=4, snr=np.inf), 0.1, 1e-4
 size = np.sum(problem.truth**2)

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLACK, BLUE, RED, sheet, styled
+from tacit.plotting.style import BLACK, BLUE, RED, sheet, styled
 
 starts = [(-1, 0), (-1, 0.75), (-0.5, -0.5), (0, 0), (0.5, -0.5), (1, 0), (1.5, -0.5)]
 first = np.ravel(starts).astype(float)

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import CYCLE, GREY, sheet, styled
+from tacit.plotting.style import CYCLE, GREY, sheet, styled
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(20, 30))

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLACK, BLUE, GREY, sheet, styled
+from tacit.plotting.style import BLACK, BLUE, GREY, sheet, styled
 
 rng = np.random.default_rng(1)
 X = rng.normal(size=(30, 40))

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, end_label, sheet, styled
+from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, end_label, sheet, styled
 
 problem = tacit.problems.three_points("M-F3b")
 X, y = problem.X, problem.y

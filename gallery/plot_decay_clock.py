@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLACK, BLUE, GREY, sheet, styled
+from tacit.plotting.style import BLACK, BLUE, GREY, sheet, styled
 
 problem = tacit.sparse_regression(samples=25, dimension=60, sparsity=3, noise=0.0, seed=1)
 net, rate = tacit.DiagonalNet(depth=2, alpha=10.0), 1e-4

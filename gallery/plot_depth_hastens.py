@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import CYCLE, sheet, styled
+from tacit.plotting.style import CYCLE, sheet, styled
 
 problem = tacit.problems.sparse_regression(samples=25, dimension=80, sparsity=3, seed=2)
 X, y = problem.X, problem.y

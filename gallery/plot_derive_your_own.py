@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import tacit
-from tacit.figures.style import CYCLE, sheet, styled
+from tacit.plotting.style import CYCLE, sheet, styled
 
 maps = {
     "$w$": lambda w: w,

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLUE, RED, sheet, styled
+from tacit.plotting.style import BLUE, RED, sheet, styled
 
 problem = tacit.problems.sparse_regression(samples=15, dimension=50, sparsity=3, seed=0)
 X, y = problem.X, problem.y

@@ -11,7 +11,7 @@ import sys
 import torch
 
 import tacit
-from tacit.figures.style import BLUE, GREY, RED, end_label, sheet, styled
+from tacit.plotting.style import BLUE, GREY, RED, end_label, sheet, styled
 
 images = tacit.load_images("digits", train=500, flat=True)
 middle, tensor = images.train_images.mean(axis=0), torch.tensor

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLUE, GREY, sheet, styled
+from tacit.plotting.style import BLUE, GREY, sheet, styled
 
 problem = tacit.problems.sparse_regression(samples=30, dimension=100, sparsity=4, seed=1)
 log_alphas = np.log(10) * np.linspace(1, -8, 91)

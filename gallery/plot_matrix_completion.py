@@ -3,8 +3,9 @@ Width is a scale, too
 =====================
 
 Sixty entries of a 10 x 10 matrix of rank one are seen, and U V^T with random Gaussian factors is
-trained on them. Small starts end near the least nuclear norm. Large ones do not, and wide factors
-are large already at a smaller alpha: what counts is alpha^2 times the width k.
+trained on them. Small starts end at the matrix of rank one, which here has the least nuclear norm
+too (not for every choice of the entries). Large ones do not, and wide factors are large already at
+a smaller alpha: what counts is alpha^2 times the width k.
 """
 
 import sys
@@ -12,7 +13,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLUE, GREY, RED, sheet, styled
+from tacit.plotting.style import BLUE, GREY, RED, sheet, styled
 
 problem = tacit.low_rank_completion(dimension=10, rank=1, samples=60, seed=0)
 least = tacit.interpolate(problem, tacit.Nuclear()).value

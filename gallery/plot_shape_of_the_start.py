@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLACK, BLUE, sheet, styled
+from tacit.plotting.style import BLACK, BLUE, sheet, styled
 
 rng = np.random.default_rng(0)
 problem = tacit.problems.sparse_regression(samples=20, dimension=60, sparsity=3, seed=0)

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import CYCLE, sheet, styled
+from tacit.plotting.style import CYCLE, sheet, styled
 
 problem = tacit.problems.sparse_regression(samples=10, dimension=30, sparsity=2, seed=0)
 scales = np.logspace(2, -3, 21)

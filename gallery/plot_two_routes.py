@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import tacit
-from tacit.figures.style import CYCLE, GREY, sheet, styled
+from tacit.plotting.style import CYCLE, GREY, sheet, styled
 
 truth = np.zeros(40)
 truth[:4] = 2.0, 1.0, -0.6, 0.3

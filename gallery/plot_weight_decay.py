@@ -10,7 +10,7 @@ starts would select foretells when.
 import sys
 
 import tacit
-from tacit.figures.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
+from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
 problem = tacit.majority(samples=60, dimension=300, seed=3)
 net, rate = tacit.DiagonalNet(depth=2, alpha=20.0), 1e-4

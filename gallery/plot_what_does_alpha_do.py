@@ -10,7 +10,7 @@ error is mostly the random output of the start: subtract it (unbiased), and litt
 import sys
 
 import tacit
-from tacit.figures.style import BLUE, RED, sheet, styled
+from tacit.plotting.style import BLUE, RED, sheet, styled
 
 try:
     images = tacit.load_images("fashion-mnist", train=500, test=2000, flat=True)

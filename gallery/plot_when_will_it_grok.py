@@ -12,7 +12,7 @@ import jax
 import numpy as np
 
 import tacit
-from tacit.figures.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
+from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, sheet, styled
 
 problem, decay, early, foreseen = tacit.modular_addition(17, fraction=0.6), 5e-3, 2000, None
 x, y, train = np.eye(17)[problem.pairs], np.eye(17)[problem.labels], problem.train

@@ -11,7 +11,7 @@ squares learns both at once.
 import sys
 
 import tacit
-from tacit.figures.style import BLUE, GREY, ORANGE, RED, sheet, styled
+from tacit.plotting.style import BLUE, GREY, ORANGE, RED, sheet, styled
 
 problem = tacit.modular_arithmetic(31, operation="+", fraction=0.6)
 adam = tacit.Adam(5e-3, weight_decay=2.0)

@@ -1,8 +1,6 @@
 """The public names of tacit, each with its home; `__init__.py` reads this file."""
 
-from tacit.claims.run import verify
-from tacit.claims.verdict import Verdict, Verdicts
-from tacit.figures.paths import plot
+from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
 from tacit.measures.forecast import Forecast, forecast, transition_time
@@ -46,6 +44,9 @@ from tacit.models.token_transformer import TokenTransformer
 from tacit.models.two_token_net import TwoTokenNet
 from tacit.models.unbiased import Unbiased
 from tacit.models.univariate import univariate_relu
+from tacit.papers.reading import read_study
+from tacit.papers.verify import verify
+from tacit.plotting.paths import plot
 from tacit.problems.arithmetic import modular_addition
 from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.classification import Classification, separable_points, three_points
@@ -88,7 +89,6 @@ from tacit.solvers.slow_flow import SlowFlow, slow_flow
 from tacit.solvers.solution import Solution
 from tacit.solvers.stationary import stationary_points
 from tacit.store import load, save
-from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
 from tacit.training.descent.held_norm import HeldNorm

@@ -115,6 +115,24 @@ def positive(who: str, name: str, value: object) -> float:
     return number
 
 
+def decay_rate(who: str, name: str, value: object) -> float:
+    """`value` as a finite float of at least 0."""
+    rate = real(who, name, value, rule="a finite number >= 0")
+    if rate < 0:
+        raise ValueError(
+            f"{who}: {name} must be >= 0, got {rate:g}; a negative one blows the parameters up"
+        )
+    return rate
+
+
+def share(who: str, name: str, value: object, interval: str = "[0, 1)") -> float:
+    """`value` as a float in [0, 1) or (0, 1)."""
+    number = real(who, name, value, rule=f"a number in {interval}")
+    if not 0 <= number < 1 or (number == 0 and interval[0] == "("):
+        raise ValueError(f"{who}: {name} must be in {interval}, got {number:g}")
+    return number
+
+
 def integer(who: str, name: str, value: object, *, least: int) -> int:
     """`value` as an int of at least `least`; 3.0 counts as 3."""
     refuse_long(who, name, value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import html
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 import numpy as np
@@ -139,3 +139,21 @@ class Record:
 
     def _repr_html_(self) -> str:
         return html_table(type(self).__name__, self.rows())
+
+
+Checks = Mapping[str, Callable[[str, str, Any], Any]]
+
+
+class Checked(Record):
+    """A record whose fields are checked when it is made, and replaced by what the checks return.
+
+    A check is a function of who complains, the name of the field and its value.
+    """
+
+    checks: ClassVar[Checks] = {}
+
+    def __post_init__(self) -> None:
+        for kind in reversed(type(self).__mro__):
+            for name, check in vars(kind).get("checks", {}).items():
+                found = check(type(self).__name__, name, getattr(self, name))
+                object.__setattr__(self, name, found)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tacit.records import Record
@@ -70,17 +68,3 @@ LETTERS = {source.letter: source for source in SOURCES}
 def source_of(id: str) -> Source | None:
     """The source of a claim, figure or study, by the letters before the first dash of its id."""
     return LETTERS.get(id.split("-")[0].upper())
-
-
-def in_order(ids: Iterable[str]) -> list[str]:
-    """Ids in the order of the sources, then of their own text with numbers read as numbers."""
-    return sorted(ids, key=_rank)
-
-
-def _rank(id: str) -> tuple[int, list[str | int]]:
-    source = source_of(id)
-    place = SOURCES.index(source) if source else len(SOURCES)
-    parts = re.split(
-        r"(\d+)", id.upper()
-    )  # text and numbers take turns, so equal places have equal types
-    return place, [int(part) if part.isdigit() else part for part in parts]

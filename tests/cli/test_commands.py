@@ -20,21 +20,28 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import little_ledger
+import little_papers
 import tacit
 from child_processes import FOLDERS, HEED_CTRL_C
 from tacit.cli import app
-from tacit.figures import registry as figures
+from tacit.papers.reading import presets
+from tacit.papers.registry import Registry
 
 
 @pytest.fixture(autouse=True)
 def little_world(monkeypatch, tmp_path):
-    """The little ledger in place of the real one, in an empty working directory."""
-    for command in ("verify", "listing"):
+    """The little experiments in place of the real ones, in an empty working directory."""
+    for command in ("verify", "listing", "figure"):
         module = importlib.import_module(f"tacit.cli.{command}")
-        monkeypatch.setattr(module, "ledger", little_ledger.ledger)
+        monkeypatch.setattr(module, "library", lambda: little_papers.library)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "140")
+
+
+def only(monkeypatch, experiment):
+    """This experiment in place of all others."""
+    book = Registry(experiments=[experiment])
+    monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "library", lambda: book)
 
 
 def tacit_command(*words):
@@ -59,7 +66,7 @@ def test_verify_prints_the_table_and_writes_the_report():
     assert "A-MEAN ✎ holds as corrected: the sum is n(n + 1)/2" in printed
     assert "1 holds; 1 holds as corrected" in printed
     assert f"report: {Path('tacit-report/index.html')}" in printed
-    assert files() == [
+    assert [name for name in files() if not name.startswith("tacit-studies")] == [
         "tacit-report",
         "tacit-report/index.html",
         "tacit-report/verdicts",
@@ -88,7 +95,8 @@ def test_verify_prints_the_table_and_writes_the_report():
 )
 def test_the_exit_code_says_whether_anything_fails(ids, code):
     assert tacit_command("verify", *ids, "--no-report", "--jobs", 1)[0] == code
-    assert files() == []
+    folders = {name.split("/")[0] for name in files()}  # cells are kept, and nothing else
+    assert folders == (set() if code == 2 else {"tacit-studies"})
 
 
 def test_an_unknown_id_touches_no_file_and_offers_the_nearest():
@@ -127,11 +135,8 @@ def test_progress_lines_count_the_claims():
 
 
 def test_brackets_in_a_statement_are_not_taken_for_markup(monkeypatch):
-    from tacit.claims.registry import Registry
-
-    book = Registry()
-    book.claim("T-1", statement="[bold]x[/bold] in [0, 1]", place="[p]")(little_ledger.basel)
-    monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "ledger", book)
+    one = little_papers.summed("T-1", "[bold]x[/bold] in [0, 1]", "[p]", little_papers.basel)
+    only(monkeypatch, one)
     assert "[bold]x[/bold] in [0, 1]" in tacit_command("verify", "--no-report", "--jobs", 1)[1]
 
 
@@ -139,11 +144,11 @@ def test_brackets_in_a_statement_are_not_taken_for_markup(monkeypatch):
 def test_the_table_fits_every_width(width):
     from rich.console import Console
 
-    from tacit.claims.run import gather
     from tacit.cli.table import print_verdicts
+    from tacit.papers.verify import gather
 
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
-    print_verdicts(console, gather(little_ledger.ledger.select("A"), jobs=1))
+    print_verdicts(console, gather(little_papers.library.select("A"), jobs=1))
     console.file.close()
     text = console.export_text()
     table = text.split("A-MEAN ✎")[0] if "A-MEAN ✎" in text else text
@@ -166,38 +171,40 @@ def ids_listed(*words):
 
 
 def test_list_has_one_line_for_each():
-    from tacit.studies.reading import presets
-
-    claims = [claim.id for claim in little_ledger.ledger.claims()]
-    assert ids_listed() == [*claims, *figures.figures(), *presets()]
+    known = little_papers.library.experiments()
+    assert ids_listed() == [*(experiment.id for experiment in known), *presets()]
     printed = tacit_command("list")[1]
-    for claim in little_ledger.ledger.claims():  # whole, so that grep finds everything
-        line = f"{claim.id} .*{re.escape(claim.statement)}  \\[{re.escape(claim.place)}\\]$"
+    for one in known:  # whole, so that grep finds everything
+        line = f"{one.id} .*{re.escape(one.statement)}  \\[{re.escape(one.place)}\\]$"
         assert re.search(line, printed, flags=re.MULTILINE)
 
 
 def test_list_is_filtered_by_kind_source_id_and_text():
-    from tacit.studies.reading import presets
-
-    assert ids_listed("figures") == ids_listed("FIGURE") == list(figures.figures())
-    assert ids_listed("studies") == list(presets())
-    assert ids_listed("claims") == [claim.id for claim in little_ledger.ledger.claims()]
-    assert {name[:2] for name in ids_listed("m")} == {"M-"}
-    assert ids_listed("figures", "M") == [name for name in figures.figures() if name[0] == "M"]
+    assert ids_listed("studies") == ids_listed("STUDY") == list(presets())
+    assert ids_listed("experiments") == list(little_papers.library.ids)
     assert ids_listed("pi^2") == ["A-SUM"]
-    assert ids_listed("claims", "a-sum") == ["A-SUM"]
+    assert ids_listed("experiments", "a-sum") == ["A-SUM"]
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["figurs"], "list: nothing matches 'figurs'; did you mean figures?"),
-        (["W-F77"], "list: nothing matches 'W-F77'; did you mean W-F7, W-F7d?"),
-        (["A-SUM", "M"], "list: nothing matches all of A-SUM, M; give fewer words"),
+        (["studeis"], "list: nothing matches 'studeis'; did you mean studies?"),
+        (["A-SUN"], "list: nothing matches 'A-SUN'; did you mean A-SUM?"),
+        (["A-SUM", "phase"], "list: nothing matches all of A-SUM, phase; give fewer words"),
     ],
 )
 def test_list_says_what_matches_nothing(words, sentence):
     assert tacit_command("list", *words) == (2, f"error: {sentence}\n")
+
+
+def test_the_papers_are_listed_by_their_letters(monkeypatch):
+    from tacit.papers.registry import library
+
+    module = importlib.import_module("tacit.cli.listing")
+    monkeypatch.setattr(module, "library", library)
+    assert {name[:2] for name in ids_listed("m")} == {"M-"}
+    assert ids_listed("W", "experiments") == [id for id in library().ids if id[0] == "W"]
 
 
 def test_on_a_terminal_the_list_keeps_to_one_line_each():
@@ -205,7 +212,7 @@ def test_on_a_terminal_the_list_keeps_to_one_line_each():
 
     from tacit.cli.listing import Entry, _print
 
-    entry = Entry("claims", "W-T1", "a statement [of] many words " * 9, "section 4")
+    entry = Entry("experiments", "W-T1", "a statement [of] many words " * 9, "section 4")
     for whole, lines in ((False, 1), (True, 8)):
         console = Console(width=40, force_terminal=True, file=open(os.devnull, "w"), record=True)  # noqa: SIM115
         _print(console, entry, 6, whole)
@@ -277,86 +284,48 @@ def test_version_and_help():
 # --- figure --------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def little_figures(monkeypatch):
-    """Two figures that only record how they were asked for."""
-    asked = []
-
-    class Entry:
-        title, source, presets = "a title", "a source", {"quick": {}, "paper": {}}
-
-    class Data:
-        def __init__(self, preset):
-            self.preset = preset
-            self.attrs = {"summary": "in short"} if preset == "paper" else {}
-
-    def save(id, dataset, folder, formats):
-        asked.append((id, dataset.preset, str(folder), tuple(formats)))
-        return [Path(folder) / f"{id}.{name}" for name in formats]
-
-    monkeypatch.setattr(figures, "figures", lambda: {"W-F1": Entry, "W-F2": Entry})
-    monkeypatch.setattr(figures, "make", lambda id, preset, progress: Data(preset))
-    monkeypatch.setattr(figures, "save", save)
-    return asked
-
-
-def test_figure_asks_for_what_was_named(little_figures):
-    assert tacit_command("figure", "w-f2")[0] == 0
-    code, printed = tacit_command(
-        *("figure", "W-F1", "w-f1", "--preset", "paper", "--out", "here"),
-        *("--format", "pdf", "--format", "png"),
-    )
+def test_figure_draws_what_was_named():
+    assert tacit_command("figure", "a-sum", "--format", "svg")[0] == 0
+    words = ("figure", "A-SUM", "a-sum", "--size", "full", "--out", "here", "--format", "png")
+    code, printed = tacit_command(*words)
     assert code == 0
-    files = f"{Path('here/W-F1.pdf')}, {Path('here/W-F1.png')}"
-    assert printed == f"W-F1: {files}\nin short\n"
-    tacit_command("figure", "--all")
-    both = ("png", "svg")
-    assert little_figures == [
-        ("W-F2", "quick", "tacit-figures", both),
-        ("W-F1", "paper", "here", ("pdf", "png")),
-        ("W-F1", "quick", "tacit-figures", both),
-        ("W-F2", "quick", "tacit-figures", both),
-    ]
+    drawn = f"{Path('here/A-SUM-full.nc')}, {Path('here/A-SUM.png')}"
+    assert f"A-SUM: {drawn}\nA-SUM: holds: every check passes" in printed
+    assert sorted(path.name for path in Path("here").iterdir()) == ["A-SUM-full.nc", "A-SUM.png"]
+    assert tacit_command("show", "here/A-SUM-full.nc")[0] == 0
+    pictures = sorted(path.name for path in Path("tacit-figures").iterdir())
+    assert pictures == ["A-SUM.nc", "A-SUM.svg"]
 
 
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["W-F1", "W-F3"], "figure: unknown id 'W-F3'; did you mean W-F1, W-F2?"),
+        (["A-SUM", "A-SUN"], "figure: unknown id 'A-SUN'; did you mean A-SUM?"),
         ([], "figure: name a figure, or pass --all"),
-        (["W-F1", "--preset", "papr"], "unknown preset 'papr'; did you mean paper?"),
-        (["W-F1", "--format", "pgn"], "unknown format 'pgn'; did you mean png"),
+        (["A-SUM", "--size", "ful"], "unknown size 'ful'; did you mean full?"),
+        (["A-SUM", "--format", "pgn"], "unknown format 'pgn'; did you mean png"),
+        (["A-SUM", "--engine", "proceses"], "unknown engine 'proceses'; did you mean processes"),
     ],
 )
-def test_figure_refuses_before_it_makes_anything(little_figures, words, sentence):
+def test_figure_refuses_before_it_makes_anything(words, sentence):
     code, printed = tacit_command("figure", *words)
     assert code == 2
     assert sentence in printed
     assert len(printed.splitlines()) == 1
-    assert little_figures == []
     assert files() == []
 
 
-def test_figures_whose_images_are_absent_do_not_stop_the_others(little_figures, monkeypatch):
-    make = figures.make
-
-    def without_images(id, preset, progress):
-        if id == "W-F1":
-            raise FileNotFoundError("load_images: mnist is not in the cache folder")
-        return make(id, preset, progress)
-
-    monkeypatch.setattr(figures, "make", without_images)
-    code, printed = tacit_command("figure", "--all")
+def test_figures_whose_cells_fail_do_not_stop_the_others(monkeypatch):
+    broken = little_papers.summed(
+        "T-1", "s", "p", little_papers.basel, cell=little_papers.broken_cell
+    )
+    book = Registry(experiments=[broken, little_papers.library["A-SUM"]])
+    monkeypatch.setattr(importlib.import_module("tacit.cli.figure"), "library", lambda: book)
+    code, printed = tacit_command("figure", "--all", "--format", "svg")
     assert code == 2
-    assert [asked[0] for asked in little_figures] == ["W-F2"]
-    assert "error: W-F1: load_images: mnist is not in the cache folder\n" in printed
-
-
-def test_a_real_figure_comes_with_its_data():
-    code, printed = tacit_command("figure", "W-F2", "--format", "svg", "--out", "here")
-    assert code == 0, printed
-    assert files() == ["here", "here/W-F2.nc", "here/W-F2.svg"]
-    assert tacit_command("show", "here/W-F2.nc")[0] == 0
+    assert "error: T-1: this cell is broken\n" in printed
+    assert "tacit-figures/A-SUM.svg" in files()
+    assert "tacit-figures/T-1.svg" not in files()
 
 
 # --- real processes ------------------------------------------------------------------------
@@ -364,19 +333,19 @@ def test_a_real_figure_comes_with_its_data():
 SCRIPT = """
 import sys
 sys.path[:0] = {folders!r}
-import little_ledger
+import little_papers
 import tacit.cli
 
 if __name__ == "__main__":
     {heed}
-    sys.modules["tacit.cli.verify"].ledger = little_ledger.{book}
+    sys.modules["tacit.cli.verify"].library = lambda: little_papers.{book}
     tacit.cli.app(prog_name="tacit")
 """
 
 
 @contextmanager
 def started(book, *words):
-    """A `tacit` process on one of the little ledgers, ended with the block it is used in."""
+    """A `tacit` process on some of the little experiments, ended with the block it is used in."""
     Path("run.py").write_text(SCRIPT.format(folders=FOLDERS, book=book, heed=HEED_CTRL_C))
     process = subprocess.Popen(
         [sys.executable, "run.py", *words],
@@ -394,7 +363,7 @@ def started(book, *words):
 
 
 def test_a_real_process_ends_with_the_code_and_a_report():
-    with started("ledger", "verify", "--jobs", "2", "--out", "report") as process:
+    with started("library", "verify", "--jobs", "2", "--out", "report") as process:
         printed, told = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "1 holds; 1 holds as corrected; 1 fails; 2 inconclusive" in printed
@@ -404,7 +373,7 @@ def test_a_real_process_ends_with_the_code_and_a_report():
 
 
 def test_a_real_process_refuses_an_unknown_id():
-    with started("ledger", "verify", "A-SUN") as process:
+    with started("library", "verify", "A-SUN") as process:
         printed, told = process.communicate(timeout=120)
     assert (process.returncode, printed) == (2, "")
     assert told.startswith("error: verify: unknown claim id 'A-SUN'")
@@ -414,7 +383,7 @@ def test_a_real_process_refuses_an_unknown_id():
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
 def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
-    monkeypatch.setenv("LITTLE_LEDGER", ".")
+    monkeypatch.setenv("LITTLE_PAPERS", ".")
     with started("patient", "verify", "--jobs", "2") as process:
         assert process.stderr.readline().startswith("1/2 P-SHORT ✓ holds")  # both are at work
         while not Path("pid").exists() or not Path("pid").read_text():
@@ -429,7 +398,8 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
     kept = "tacit-report/verdicts/P-SHORT.quick.json"
-    assert files() == ["pid", "run.py", "short", "tacit-report", "tacit-report/verdicts", kept]
+    assert kept in files()
+    assert "tacit-studies/P-SHORT.nc" in files()
     Path("hurry").touch()
     with started("patient", "verify", "--jobs", "2") as process:
         printed, told = process.communicate(timeout=60)
@@ -441,7 +411,7 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
     assert Path("short").read_text() == "ran\n"  # once, in the first run
     with started("patient", "verify", "--fresh", "--jobs", "2") as process:
         process.communicate(timeout=60)
-    assert Path("short").read_text() == "ran\nran\n"
+    assert Path("short").read_text() == "ran\n"  # judged anew, from the cell on disk
 
 
 # --- verdicts that were found before --------------------------------------------------------
@@ -449,19 +419,15 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
 
 @pytest.fixture
 def counted(monkeypatch):
-    """A ledger of one claim, and how often it ran."""
-    from tacit.claims.registry import Registry
-
+    """One experiment, and how often it was judged."""
     ran = []
 
-    @functools.wraps(little_ledger.basel)  # its code is in a file that tacit can find
-    def experiment(size):
-        ran.append(size)
-        return little_ledger.basel(size)
+    @functools.wraps(little_papers.basel)  # its code is in a file that tacit can find
+    def check(dataset):
+        ran.append(dataset.attrs["size"])
+        return little_papers.basel(dataset)
 
-    book = Registry()
-    book.claim("T-1", statement="s", place="p")(experiment)
-    monkeypatch.setattr(importlib.import_module("tacit.cli.verify"), "ledger", book)
+    only(monkeypatch, little_papers.summed("T-1", "s", "p", check))
     return ran
 
 
@@ -514,29 +480,31 @@ def test_a_run_that_broke_off_is_not_kept(monkeypatch):
 def test_a_claim_whose_code_is_in_no_file_is_never_kept():
     from tacit.report.finished import circumstances
 
-    (claim,) = little_ledger.ledger.select("A-SUM")
+    (claim,) = little_papers.library.select("A-SUM")
     assert circumstances(claim)["code"]
-    made = types.FunctionType(claim.experiment.__code__, {"__name__": "nowhere"})
-    assert circumstances(dataclasses.replace(claim, experiment=made)) is None
+    made = types.FunctionType(claim.check.__code__, {"__name__": "nowhere"})
+    assert circumstances(dataclasses.replace(claim, check=made)) is None
 
 
 def test_the_code_of_a_claim_is_what_it_uses():
-    from tacit.claims.registry import ledger
+    from tacit.papers.registry import library
     from tacit.report.finished import circumstances
-    from tacit.studies.dependencies import reached
+    from tacit.studies.code.dependencies import reached
 
-    (claim,) = ledger.select("W-T2")
-    experiment = claim.experiment
-    known = reached([(experiment.__module__, experiment.__qualname__)]).texts
+    known = reached(library()["W-T1"].roots).texts
     assert ("tacit.solvers.interpolate", "interpolate") in known
     assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
-    assert len({circumstances(c)["code"] for c in ledger.select(["W-T1", "W-T2", "W-L5"])}) == 3
+    assert len({circumstances(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
+    assert (
+        circumstances(library()["W-T1"])["cells"]
+        != circumstances(library()["W-T1"], "full")["cells"]
+    )
 
 
 def test_no_text_of_a_file_gives_orders_to_a_terminal(tmp_path):
     import xarray
 
-    from tacit.cli.spoken import PlainConsole
+    from tacit.cli.console import PlainConsole
 
     order = "\x1b[2J\x1b]0;owned\x07\x9b31m"
     dataset = xarray.Dataset({"x": (f"d{order}", [1.0], {"long_name": order})}, attrs={"a": order})

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 import tacit
 from child_processes import HEED_CTRL_C, PATH
-from tacit.studies import code as versions
+from tacit.studies.code import version as versions
 
 command = importlib.import_module("tacit.cli.run")
 app = typer.Typer(rich_markup_mode="rich")
@@ -162,7 +162,7 @@ def test_durations_and_sizes_have_units():
     assert [command.duration(s) for s in (0.0021, 3.14, 90, 5400, 2e5)] == [
         "2.1 ms", "3.1 s", "1.5 min", "1.5 h", "2.3 days",
     ]  # fmt: skip
-    assert [command.size(b) for b in (12, 3400, 5.6e6, 7e9)] == [
+    assert [command.bytes_of(b) for b in (12, 3400, 5.6e6, 7e9)] == [
         "12 bytes", "3.4 kB", "5.6 MB", "7.0 GB",
     ]  # fmt: skip
 
@@ -192,8 +192,8 @@ def test_control_c_leaves_everything_finished():
 def test_a_bar_on_a_terminal_shows_failures_and_what_was_set_aside():
     from rich.console import Console
 
-    from tacit.cli.run_meter import meter
-    from tacit.studies.desk import Done
+    from tacit.cli.run_progress import meter
+    from tacit.studies.storage.cache import Done
 
     console = Console(force_terminal=True, width=120, record=True)
     with meter("sweep", console) as told:

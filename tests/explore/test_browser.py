@@ -92,12 +92,12 @@ async def by_click(page, url):
 
 def seen(folder):
     """What a browser saw of a page with a little study and a report."""
-    from little_ledger import ledger
-    from tacit.claims.run import gather
+    from little_papers import library
+    from tacit.papers.verify import gather
     from tacit.report.write import write_report
 
     study = store.save(made(), folder / "little.nc")
-    write_report(gather(ledger.select(["A-SUM"]), jobs=1), folder / "report")
+    write_report(gather(library.select(["A-SUM"]), jobs=1), folder / "report")
     with served(study, folder / "report") as url:
         return url, asyncio.run(visit(url, folder))
 

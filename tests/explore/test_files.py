@@ -136,12 +136,12 @@ def test_a_file_that_is_too_large_is_not_opened(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def report(tmp_path_factory):
-    from little_ledger import ledger
-    from tacit.claims.run import gather
+    from little_papers import library
+    from tacit.papers.verify import gather
     from tacit.report.write import write_report
 
     folder = tmp_path_factory.mktemp("report")
-    write_report(gather(ledger.select(["A-SUM", "A-MEAN"]), jobs=1), folder)
+    write_report(gather(library.select(["A-SUM", "A-MEAN"]), jobs=1), folder)
     return folder
 
 

@@ -98,7 +98,9 @@ def test_the_trajectory_on_the_sphere_is_that_of_training_in_the_parameters(
 ):
     shown = sphere.trajectory(points, depth, log10_alpha)
     problem, net = tacit.three_points(points), tacit.DiagonalNet(depth, alpha=10**log10_alpha)
-    margins = sphere.rising_margins(depth, net.alpha, sphere.RECORD)
+    margins = sphere.rising_margins(
+        depth, net.alpha, points=sphere.RECORDS, end=sphere.END, least_end=sphere.LEAST_END
+    )
     early = int(np.searchsorted(margins, 8.0))
     assert early > 8
     path = tacit.train(

@@ -71,29 +71,26 @@ def test_the_regularizer_recipe(problem):
     np.testing.assert_allclose(found.beta, reference.beta, atol=1e-7)
 
 
-def test_the_claim_recipe():
-    from tacit.claims import Check, Evidence, Size
-    from tacit.claims.instances import distance, instances
-    from tacit.claims.registry import Registry
-    from tacit.claims.training import endpoint
-
-    registry = Registry()
-    space = {"claim": registry.claim, "Check": Check, "Evidence": Evidence, "Size": Size,
-             "instances": instances, "distance": distance, "endpoint": endpoint,
-             "interpolate": tacit.interpolate, "L1": tacit.L1, "L2": tacit.L2}  # fmt: skip
-    exec(block("CONTRIBUTING.md", "A claim"), space)
-    assert registry.select("W-XX")[0].run().status == "holds"
+HEAD = """
+import numpy as np
+from tacit import DiagonalNet, L1, L2, ParameterFlow, interpolate, sparse_regression, train
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.plotting.style import caption_of, sheet
+from tacit.studies.sizes import sized
+"""
 
 
-def test_the_figure_recipe(monkeypatch):
-    import xarray
+def test_the_experiment_recipe(tmp_path, monkeypatch):
+    from tacit.papers.experiment import Setting
+    from tacit.papers.registry import Registry
 
-    from tacit.figures import registry
-    from tacit.figures.style import caption_of, sheet
-
-    monkeypatch.setattr(registry, "_ENTRIES", {})
-    space = {"np": np, "xarray": xarray, "Q": tacit.Q, "figure": registry.figure, "sheet": sheet,
-             "caption_of": caption_of}  # fmt: skip
-    exec(block("CONTRIBUTING.md", "A figure"), space)
-    picture = registry.draw("X-F1", registry.make("X-F1"))
-    assert picture.axes[0].get_xlabel() == "z"
+    code = block("CONTRIBUTING.md", "An experiment")
+    assert len(code.splitlines()) < 45  # one screen
+    (tmp_path / "recipe_of_test.py").write_text(HEAD + code)
+    monkeypatch.syspath_prepend(tmp_path)
+    experiment = Registry({"W-XX": "recipe_of_test"})["W-XX"]
+    data = experiment.data(Setting("tiny", tmp_path / "cells"))
+    assert experiment.verdict(experiment.evidence(data), "tiny").status == "holds"
+    assert experiment.picture(data).axes[0].get_xlabel() == "initial scale alpha"
+    assert (tmp_path / "cells" / "W-XX-tiny.nc").exists()

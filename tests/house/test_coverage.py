@@ -1,4 +1,4 @@
-"""README's table of what is covered: generated, complete, in order, and what the claims say."""
+"""The table of what is covered: generated, complete, in order, and what the claims say."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-import little_ledger
+import little_papers
 from expected_statuses import EXPECTED
-from tacit.claims import Check, Evidence, Verdict
-from tacit.claims.evidence import STATUSES
-from tacit.claims.registry import ledger
-from tacit.claims.run import gather
-from tacit.claims.verdict import MEANINGS
+from tacit.evidence.evidence import STATUSES, Check, Evidence
+from tacit.evidence.verdict import MEANINGS, Verdict
+from tacit.papers.registry import Registry, library
+from tacit.papers.verify import gather
 from tacit.report.coverage import coverage, dumps, escaped, loads, replaced, row_of
 
 ROOT = Path(__file__).parents[2]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+TABLE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
 ROWS = loads((ROOT / "docs" / "coverage.json").read_text(encoding="utf-8"))
 
 
@@ -31,7 +30,7 @@ def cells(line):
 
 
 def lines():
-    part = README.split("<!-- coverage: begin -->")[1].split("<!-- coverage: end -->")[0]
+    part = TABLE.split("<!-- coverage: begin -->")[1].split("<!-- coverage: end -->")[0]
     return [line for line in part.splitlines() if line.startswith("|")]
 
 
@@ -42,11 +41,11 @@ def table():
 
 
 def test_the_table_is_what_the_last_run_gives():
-    assert replaced(README, ROWS) == README, "run python docs/coverage.py, do not edit the table"
+    assert replaced(TABLE, ROWS) == TABLE, "run python docs/coverage.py, do not edit the table"
 
 
 def test_the_rows_are_the_claims_with_their_statements_in_the_order_of_the_sources():
-    claims = ledger.claims()
+    claims = library().experiments()
     assert [row[:2] for row in table()] == [
         [claim.id, " ".join(claim.statement.split())] for claim in claims
     ]
@@ -59,12 +58,12 @@ def test_the_statuses_are_those_that_the_tests_of_the_claims_expect():
 
 def test_every_number_has_the_size_of_its_run():
     for row in table():
-        assert re.match(r"(quick|full): .", row[4]), row
+        assert re.match(r"(quick|standard|full): .", row[4]), row
         assert re.search(r": .*\d.* [≤≥] ", row[3]), row
 
 
 def test_the_words_above_the_table_explain_every_status_in_it():
-    words = README.split("<!-- coverage: begin -->")[1].split("\n\n| id")[0]
+    words = TABLE.split("<!-- coverage: begin -->")[1].split("\n\n| id")[0]
     seen = [row[2] for row in table()]
     for status in STATUSES:
         told = f"*{status}* ({seen.count(status)}): {MEANINGS[status]}"
@@ -81,8 +80,8 @@ def test_a_number_or_a_status_edited_by_hand_is_noticed():
         other = check[: digit.start()] + str(9 - int(digit[0])) + check[digit.end() :]
         better = "fails" if status == "holds" else "holds"
         for edited in (line.replace(check, other), line.replace(f"| {status} |", f"| {better} |")):
-            document = README.replace(line, edited)
-            assert document != README
+            document = TABLE.replace(line, edited)
+            assert document != TABLE
             assert replaced(document, ROWS) != document
 
 
@@ -103,7 +102,7 @@ def test_a_row_cannot_hold_against_its_own_number():
 
 @pytest.mark.filterwarnings("default")
 def test_rows_survive_json_and_say_what_the_verdicts_say():
-    verdicts = gather(little_ledger.ledger.claims(), jobs=1)
+    verdicts = gather(little_papers.library.experiments(), jobs=1)
     rows = [row_of(verdict) for verdict in verdicts]
     unknown = Evidence("a run", [Check("c", math.nan, tolerance=1)], controls={"w": 3.0})
     rows.append(row_of(Verdict("C-1", "s", "p", unknown)))
@@ -125,16 +124,20 @@ def test_the_script_takes_a_report_and_refuses_what_is_missing(tmp_path, monkeyp
 
     script = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
     space = script["update"].__globals__
-    readme, kept = tmp_path / "README.md", tmp_path / "coverage.json"
+    readme, kept = tmp_path / "papers.md", tmp_path / "coverage.json"
     readme.write_text("above\n<!-- coverage: begin -->\nold\n<!-- coverage: end -->\nbelow\n")
     kept.write_text(dumps([]))
-    for name, value in {"README": readme, "ROWS": kept, "ledger": little_ledger.ledger}.items():
+    for name, value in {
+        "TABLE": readme,
+        "ROWS": kept,
+        "library": lambda: little_papers.library,
+    }.items():
         monkeypatch.setitem(space, name, value)
-    good = little_ledger.ledger.select("A")
+    good = little_papers.library.select("A")
     write_report(gather(good, jobs=1), tmp_path / "report")
     with pytest.raises(SystemExit, match="run `tacit verify B-FALSE B-STOP B-VAGUE` first"):
         script["update"]([str(tmp_path / "report")])
-    monkeypatch.setattr(space["ledger"], "claims", lambda: good)
+    monkeypatch.setitem(space, "library", lambda: Registry(experiments=good))
     script["update"]([str(tmp_path / "report")])
     text = readme.read_text(encoding="utf-8")
     assert text.startswith("above\n<!-- coverage: begin -->\n2 claims;")

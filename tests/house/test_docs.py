@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.claims.moroshko.open_question import CLOSE, SEEDS
-from tacit.claims.moroshko.open_question_cases import drawn
+from tacit.papers.moroshko2020.open_question import CLOSE, MUS, Case, study
 
 ROOT = Path(__file__).resolve().parents[2]
 THEORY = (ROOT / "docs" / "theory.md").read_text()
@@ -41,14 +40,15 @@ def test_the_counts_of_the_random_data_sets():
         r" the Q_mu path to the end in (\d+) of them and leaves it in (\d+); of the (\d+) whose"
         r" support vectors stay the same it still leaves (\d+)\."
     )
-    assert len(SEEDS["full"]) == sets
-    cases = [drawn(seed) for seed in SEEDS["full"]]
-    for count, gone, group in (
-        (changing, left, [case for case in cases if case.changes]),
-        (steady, lost, [case for case in cases if not case.changes]),
-    ):
+    (axis,) = study.at("full").axes
+    cases = [Case(points) for points in axis.values if points.startswith("seed")]
+    assert len(cases) == sets
+    gaps = [tacit.angle(case.ratchet(case.depth).beta, case.q.beta).max() for case in cases]
+    changes = [any(MUS[-1] < c.mu < MUS[0] for c in case.q.changes) for case in cases]
+    for count, gone, side in ((changing, left, True), (steady, lost, False)):
+        group = [gap for gap, changed in zip(gaps, changes, strict=True) if changed == side]
         assert len(group) == count
-        assert sum(case.gap.max() > CLOSE for case in group) == gone
+        assert sum(gap > CLOSE for gap in group) == gone
     assert changing - left == followed
 
 

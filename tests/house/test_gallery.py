@@ -128,7 +128,7 @@ def test_a_script_is_short_explained_and_public(script):
     }
     froms = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert modules <= EVERYWHERE | BESIDES.get(script.stem, set())
-    assert froms <= {"tacit.figures.style"}
+    assert froms <= {"tacit.plotting.style"}
 
 
 def test_a_script_runs_from_the_command_line(tmp_path):

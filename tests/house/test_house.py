@@ -22,14 +22,15 @@ ROOMS = [
     "training",
     "measures",
     "studies",
-    "claims",
-    "figures",
+    "evidence",
+    "plotting",
+    "papers",
     "watch",
     "report",
     "explore",
     "cli",
 ]
-SILENT = [*ROOMS[: ROOMS.index("claims")], "watch"]
+SILENT = [*ROOMS[: ROOMS.index("evidence")], "watch"]
 EDGE_LIBRARIES = {"typer", "rich", "matplotlib", "bokeh"}
 
 
@@ -125,7 +126,7 @@ def room_of(module):
 
 
 # what has a time axis has `.plot()`, and that alone asks an edge to draw
-DOORS = {("path.py", "tacit.figures.paths")}
+DOORS = {("path.py", "tacit.plotting.paths")}
 
 
 def backwards(file, room):

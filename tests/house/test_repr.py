@@ -9,9 +9,9 @@ import re
 import numpy as np
 import pytest
 
-import little_ledger
+import little_papers
 import tacit
-from tacit.claims.run import verify
+from tacit.papers.verify import verify
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(4, 9)), rng.normal(size=4)
@@ -170,8 +170,8 @@ RESULTS = {
     "Solution": lambda: tacit.interpolate(X, y, tacit.L1()),
     "Stability": lambda: tacit.Stability(True, 1.0, 2.0, (1, 2), None),
     "Custom": lambda: tacit.Custom(lambda w: w @ w),
-    "Verdict": lambda: verify("A-SUM", registry=little_ledger.ledger),
-    "Verdicts": lambda: verify("A", registry=little_ledger.ledger),
+    "Verdict": lambda: verify("A-SUM", registry=little_papers.library),
+    "Verdicts": lambda: verify("A", registry=little_papers.library),
     "Watch": lambda: tacit.watch(outputs, X, parameters=np.ones(9)),
 }
 ABSTRACT = {"Regularizer", "TokenNet"}
@@ -278,9 +278,9 @@ def test_what_a_repr_reads_like(thing, text):
 
 
 def test_a_verdict_is_one_line_and_its_table_is_printed():
-    verdict = verify("A-SUM", registry=little_ledger.ledger)
+    verdict = verify("A-SUM", registry=little_papers.library)
     assert repr(verdict) == "<Verdict A-SUM, quick: holds (5e-05 ≤ 0.0001)>"
-    assert repr(verify("A", registry=little_ledger.ledger)) == (
+    assert repr(verify("A", registry=little_papers.library)) == (
         "<Verdicts: 1 holds; 1 holds as corrected>"
     )
     assert "partial sums of 20000 terms" in str(verdict)

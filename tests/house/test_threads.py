@@ -12,11 +12,11 @@ import scipy.linalg  # noqa: F401  (a BLAS of its own, to be counted from the st
 from threadpoolctl import threadpool_limits
 from typer.testing import CliRunner
 
-import little_ledger
+import little_papers
 import tacit
-from little_ledger import blas_threads
+from little_papers import blas_threads
 from tacit.cli import app
-from tacit.cli.spoken import spoken
+from tacit.cli.console import errors_in_one_line
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -52,14 +52,14 @@ class Probe:
 def test_every_command_is_limited():
     seen = []
 
-    @spoken
+    @errors_in_one_line
     def command():
         seen.append((blas_threads(), os.environ.get("OPENBLAS_NUM_THREADS")))
 
     command()
     assert seen == [({1}, "1")]
     made_by = {entry.callback.__code__ for entry in app.registered_commands}
-    assert made_by == {command.__code__}  # each is what `spoken` returns
+    assert made_by == {command.__code__}  # each is what `errors_in_one_line` returns
 
 
 def test_the_control_a_bare_function_is_not_limited():
@@ -69,28 +69,11 @@ def test_the_control_a_bare_function_is_not_limited():
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_claims_are_limited_here_and_in_workers(jobs, monkeypatch):
     monkeypatch.setattr(
-        importlib.import_module("tacit.cli.verify"), "ledger", little_ledger.threads
+        importlib.import_module("tacit.cli.verify"), "library", lambda: little_papers.threads
     )
     result = CliRunner().invoke(app, ["verify", "--no-report", "--jobs", str(jobs)])
     assert result.exit_code == 0, result.output
     assert "2 holds" in result.output
-
-
-def test_figures_are_limited_also_without_the_command(monkeypatch):
-    from tacit.figures import registry
-
-    seen = []
-
-    def data(parameters, progress):
-        seen.append(blas_threads())
-        raise Stopped
-
-    monkeypatch.setattr(registry, "_ENTRIES", {})
-    draw = registry.figure("W-F0", title="t", source="s", data=data, presets={"quick": {}})
-    draw(lambda dataset: None)
-    with pytest.raises(Stopped):
-        registry.make("W-F0")
-    assert seen == [{1}]
 
 
 def test_training_is_limited():

@@ -8,10 +8,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.claims.lyu.forecasts import jump, turned
 from tacit.measures.forecast import forecast, meeting, transition_time
 from tacit.measures.forecast_run import forecast_run
 from tacit.models.function import FunctionModel
+from tacit.papers.lyu2023.forecasts import half_turned, jump
 from tacit.problems.classification import separable_points
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
@@ -100,7 +100,7 @@ def test_a_run_is_forecast_before_it_happens(run):
     assert on_the_way.weight_decay == pytest.approx(rate, rel=0.02)
     assert on_the_way.low <= half_turn <= on_the_way.high
     # half of the predictor's turning; (1/rate) log alpha and the total norm's log are not there
-    turns = turned(dataset, rate) / rate
+    turns = half_turned(dataset, rate) / rate
     assert abs(expected.transition - turns) < 0.2 / rate
     for other in (expected.naive, math.log(np.linalg.norm(net.start(300))) / rate):
         assert abs(other - turns) > 0.8 / rate
@@ -160,7 +160,7 @@ def test_the_predictor_turns_and_the_test_curve_jumps_where_it_was_foreseen(fami
         expected = forecast(net, problem, RATE)
         data = by_training(net, problem, expected)
         # another route: how the predictor of the run itself turns
-        assert turned(data, RATE) == pytest.approx(expected.transition * RATE, abs=0.3)
+        assert half_turned(data, RATE) == pytest.approx(expected.transition * RATE, abs=0.3)
         seen, tested = jump(data) * RATE, forecast(net, problem, RATE, measure=measured_by(problem))
         assert tested.low * RATE < seen < tested.high * RATE
         assert tested.transition * RATE == pytest.approx(seen, abs=0.6 if labels else 0.1)
@@ -170,7 +170,7 @@ def test_a_start_of_unequal_entries_turns_where_it_was_foreseen():
     net = tacit.DiagonalNet(3, alpha=3.0, shape=np.linspace(0.5, 2.0, 40))
     problem = tacit.sparse_regression(20, 40, sparsity=2, noise=0.0, seed=21)
     expected = forecast(net, problem, RATE)
-    turns = turned(by_training(net, problem, expected), RATE)
+    turns = half_turned(by_training(net, problem, expected), RATE)
     assert turns == pytest.approx(expected.transition * RATE, abs=0.1)
     # control: equal entries of the same norm turn elsewhere
     equal = tacit.DiagonalNet(3, alpha=3.0 * float(np.linalg.norm(net.shape)) / math.sqrt(40))
@@ -216,7 +216,7 @@ def foreseen_and_seen(dimension, fraction, alpha, rate, seed=0):
     data = tacit.train(
         model, problem, flow, stop=tacit.Time(plain.high + 3 / rate), record=tacit.LogSpaced(40)
     ).dataset
-    return plain, tested, turned(data, rate), jump(data) * rate
+    return plain, tested, half_turned(data, rate), jump(data) * rate
 
 
 @pytest.mark.parametrize(("dimension", "fraction", "alpha"), TABLES)

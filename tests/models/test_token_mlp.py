@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tacit.claims.notsawo.token_runs import PENALTIES, weighted
 from tacit.models.token_mlp import Tensors, TokenMLP
+from tacit.papers.notsawo2025 import token_runs
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.operations import modular_arithmetic
@@ -21,10 +21,10 @@ from tacit.training.descent.methods import SGD, Adam, GradientDescent, Normalize
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Below, Steps
 from tacit.training.tokens.loss import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
-from tacit.training.tokens.meter import norms
-from tacit.training.tokens.task import TokenTask
+from tacit.training.tokens.task import TokenTask, norms
 from tacit.training.train import train
 
+PENALTIES = {**token_runs.PENALTIES, "l2 over all": L2(squared=False)}
 PROBLEM = modular_arithmetic(7, operation="+", fraction=0.6, seed=1)
 LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)
 SOURCE = TokenMLP(embedding=4, width=5, seed=3, precision="double")
@@ -90,7 +90,10 @@ def adam(net, problem, rate, steps, penalty="l2^2", beta=1e-6, **more):
     until, dense = more.pop("until", None), more.pop("per_decade", 40)
     stop = Steps(steps) if until is None else [Steps(steps), Accuracy(test=until)]
     method = Adam(rate, decoupled=more.pop("decoupled", False))
-    given = {"record": LogSpaced(dense), "penalty": weighted(penalty, beta)} | more
+    given = {
+        "record": LogSpaced(dense),
+        "penalty": beta * PENALTIES[penalty] if beta else None,
+    } | more
     return train(net, problem, method, stop=stop, **given)
 
 
@@ -108,7 +111,7 @@ def gradient(net, problem, tensors, steps=(0,), batch=None, seed=0):
             data, share = task.full_data(), None
             if batch is not None:
                 rows, share, _ = batches.draw(taken, batches.start(seed, taken))
-                data = type(task.data)(*(jnp.asarray(part)[rows] for part in task.data))
+                data = jax.tree.map(lambda part, rows=rows: jnp.asarray(part)[rows], task.data)
             found.append(both(data, start, share))
     return [
         (float(value), Tensors(*(None if x is None else np.asarray(x) for x in slope)))
@@ -264,7 +267,9 @@ def test_penalties_and_their_gradients(name):
 
 def test_norms_of_known_tensors():
     found = norms({"a": np.diag([3.0, -4.0]), "b": np.array([0.0, 12.0])})
-    assert found == pytest.approx({"l1": 19.0, "l2": 13.0, "nuclear": 19.0}, rel=1e-14)
+    assert found == pytest.approx(
+        {"norm_l1": 19.0, "norm_l2": 13.0, "norm_nuclear": 19.0}, rel=1e-14
+    )
 
 
 # ---- Adam ----

@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
-from tacit.claims.woodworth.spline_runs import cubic_spline, learn, least_norm, linear_spline
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.difference import Difference
 from tacit.models.hinges import net_hinges, rms_distance, sup_distance, tangent_hinges
 from tacit.models.network import two_layer
 from tacit.models.univariate import Layers, kernel_move, layers, mean_kernel, univariate_relu
+from tacit.papers.woodworth2020.spline_nets import cubic_spline, learn, least_norm, linear_spline
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import plateau, zigzag
 from tacit.training.descent.methods import GradientDescent

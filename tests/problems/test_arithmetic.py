@@ -17,8 +17,7 @@ from tacit.training.descent.driver import Run
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Steps, Time
-from tacit.training.tokens.meter import cross_entropies, flat, turn
-from tacit.training.tokens.task import TokenTask
+from tacit.training.tokens.task import TokenTask, cross_entropies, flat, turn
 from tacit.training.train import train
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)

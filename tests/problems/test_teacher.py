@@ -8,16 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.claims.notsawo.courses import course, exponent
 from tacit.models.linear import LinearPredictor
 from tacit.models.network import two_layer
 from tacit.models.student import student
 from tacit.problems.classification import separable_points
 from tacit.problems.regression import Regression
 from tacit.problems.teacher import questions, teacher_student
-from tacit.records import NumericalError
 from tacit.regularizers.derivatives import DerivativeMatch
-from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.norms import L2
 from tacit.training.descent.methods import SGD, Adam
 from tacit.training.stop import Steps
 from tacit.training.train import train
@@ -222,26 +220,3 @@ def test_test_samples_of_another_kind_are_refused():
         dataclasses.replace(data.training, test=Regression(np.ones((2, 3)), [1, 2]))
     with pytest.raises(ValueError, match="test must be a Regression too, got Classification"):
         dataclasses.replace(data.training, test=separable_points(5, 4))
-
-
-def test_a_course_is_that_of_the_run():
-    data, model = (
-        teacher_student(8, 4, width=5, outputs=2, seed=1, test=6),
-        student(6, 2, alpha=1.0, seed=2),
-    )
-    method, penalty, stop = Adam(0.01), 1e-3 * L1(), Steps(60)
-    found = course(data, model, method, penalty, 60, level=0.5)
-    theta = train(model, data.training, method, penalty=penalty, stop=stop).parameters
-    for part, curve in ((data.training, found.train), (data.test, found.test)):
-        mean = np.mean((model.predict(theta, part.X) - part.y) ** 2)
-        assert curve[-1] == pytest.approx(mean / data.variance, rel=1e-10)
-    assert found.left == found.test[-1]
-    assert found.verdict.level == 0.5
-    with pytest.raises(NumericalError, match="smaller learning rate than 10"):
-        course(data, model, SGD(10.0), None, 50)
-
-
-def test_the_exponent_of_a_power_is_found():
-    x = np.array([0.1, 0.01, 0.003])
-    assert exponent(x, 5 * x**-0.7) == pytest.approx(-0.7)
-    assert np.isnan(exponent(x, np.array([1.0, np.inf, 2.0])))

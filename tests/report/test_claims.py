@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 import math
 import os
@@ -16,14 +17,18 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-import little_ledger
+import little_papers
 from explore_browser import CHROMIUM, browser
-from tacit.claims import Check, Evidence, Plot, Series, Verdict, Verdicts
-from tacit.claims.run import gather
+from tacit.evidence import saved
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.evidence.verdict import Verdict, Verdicts
+from tacit.papers.verify import gather
+from tacit.plotting.plots import drawable
 from tacit.report import page, read_verdicts, refuse_unwritable, write_report
-from tacit.report.draw import drawable, figure, svg
-from tacit.report.gauge import gauge, place, strain
+from tacit.report.draw import figure, svg
 from tacit.report.markup import Markup, joined, tag
+from tacit.report.tolerance_bars import place, strain, tolerance_bars
 from tacit.report.write import write_whole
 from tacit.sources import SOURCES
 
@@ -37,7 +42,7 @@ def verdicts():
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")  # one little claim warns on purpose
-        return gather(little_ledger.ledger.claims(), jobs=1)
+        return gather(little_papers.library.experiments(), jobs=1)
 
 
 def parsed(text):
@@ -66,7 +71,7 @@ def test_the_page_shows_every_part_of_a_claim(verdicts):
     verdict = verdicts["A-MEAN"]
     for part in (verdict.statement, verdict.place, verdict.ran, verdict.correction, verdict.reason):
         assert part in shown
-    for part in ("✎holds as corrected", "199 > 0", "0 ≤ 0", "n^2 / 2", "printed formula"):
+    for part in ("✎holds as corrected", "199 > 0", "0 ≤ 0", "n2 / 2", "printed formula"):
         assert part in shown
     assert "tacit verify A-MEAN" in shown
     first = words(claim_of(tree, "A-SUM"))
@@ -309,7 +314,7 @@ def test_equal_plots_give_equal_drawings():
     assert svg(plot, "p") != svg(plot, "q")
 
 
-# --- the gauge -----------------------------------------------------------------------------
+# --- bars against the tolerance -------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -337,9 +342,11 @@ def test_the_gauge_puts_what_passes_on_the_left(measured, tolerance):
     assert (place(check) <= 0.5) == check.passes
 
 
-def test_the_gauge_is_left_out_where_nothing_can_be_placed():
-    assert gauge(Evidence(ran="", checks=[Check("c", 1.0)], controls={"w": 2.0})) is None
-    assert gauge(Evidence(ran="", checks=[Check("c", math.inf, tolerance=1.0)])) is not None
+def test_the_bars_are_left_out_where_nothing_can_be_placed():
+    assert tolerance_bars(Evidence(ran="", checks=[Check("c", 1.0)], controls={"w": 2.0})) is None
+    assert (
+        tolerance_bars(Evidence(ran="", checks=[Check("c", math.inf, tolerance=1.0)])) is not None
+    )
 
 
 # --- files ---------------------------------------------------------------------------------
@@ -391,3 +398,16 @@ def test_a_file_that_is_not_text_is_refused_by_name(tmp_path):
     (tmp_path / "x.json").write_bytes(b"\x89HDF\r\n\xff\xfe")
     with pytest.raises(ValueError, match=r"x\.json: not a text file"):
         read_verdicts(tmp_path / "x.json")
+
+
+def test_a_picture_is_shown_in_place_of_plots(verdicts):
+    text = page(Verdicts((dataclasses.replace(verdicts["A-SUM"], picture="iVBORw0KGgo="),)))
+    assert 'src="data:image/png;base64,iVBORw0KGgo="' in text
+    assert "<svg" not in text.split("<main")[1]
+    assert "data:image/png" not in page(Verdicts((verdicts["A-SUM"],)))
+
+
+def test_a_picture_that_is_no_base64_is_refused(verdicts):
+    odd = Verdicts((dataclasses.replace(verdicts["A-SUM"], picture='" onerror="alert(1)'),))
+    with pytest.raises(ValueError, match="damaged verdict file"):
+        saved.loads(saved.dumps(odd))

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 
 import study_cells
 import tacit
-from tacit.figures.study import draw_study, further
-from tacit.figures.study_contours import crossings
-from tacit.figures.study_ruler import geometric, ruler
-from tacit.figures.study_words import number, plain
+from tacit.plotting.study.contours import crossings
+from tacit.plotting.study.picture import draw_study, further
+from tacit.plotting.study.ruler import geometric, ruler
+from tacit.plotting.study.words import number, plain
 from tacit.report.markup import tag
 from tacit.report.study_files import write_study_report
 from tacit.report.study_page import study_page

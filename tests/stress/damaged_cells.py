@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
-from tacit.studies import files
 from tacit.studies.cells import Cell, cell_name
 from tacit.studies.compute import Result
 from tacit.studies.run import run_study
-from tacit.studies.shelves import survey
+from tacit.studies.storage import files
+from tacit.studies.storage.folder import survey
 from tacit.studies.study import Study
 
 SPEC = {"function": "study_cells:plain", "arguments": {"a": 1.0}, "dims": {}}

@@ -17,11 +17,11 @@ import h5py
 import numpy as np
 import xarray
 
-import little_ledger
+import little_papers
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
 from tacit import store
-from tacit.claims import saved
-from tacit.claims.run import gather
+from tacit.evidence import saved
+from tacit.papers.verify import gather
 from tacit.problems.images import cache
 from tacit.problems.images.catalogue import PARTS, ImageSet
 from tacit.problems.images.checksums import checksum
@@ -166,7 +166,7 @@ def verdicts(folder: Path, count: int) -> Found:
     file = folder / "verdicts.json"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # one of the little claims warns on purpose
-        text = saved.dumps(gather([little_ledger.ledger.claims()[0]], jobs=1))
+        text = saved.dumps(gather([little_papers.library.experiments()[0]], jobs=1))
     file.write_text(text, encoding="utf-8")
     found = of_file(file, count - count // 4, lambda file: saved.dumps(read_verdicts(file)), SHOW)
     for place, number in chosen(itertools.product(places(text), range(len(ODD))), count // 4):

@@ -11,9 +11,9 @@ import time
 import pytest
 
 from child_processes import PATH
-from tacit.studies import code
-from tacit.studies.code import Code, numerical_versions
-from tacit.studies.completing import Ears
+from tacit.studies.code import version as code
+from tacit.studies.code.version import Code, numerical_versions
+from tacit.studies.engines.complete import Progress
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
 
@@ -72,7 +72,7 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path):
     grid = {"a": {"linspace": [0, 149, 150]}}
     study = Study(name="slow", function="study_cells:slow", grid=grid)
 
-    class Killing(Ears):
+    class Killing(Progress):
         ended = 0
 
         def done(self, cells):
@@ -82,7 +82,7 @@ def test_a_killed_worker_loses_nothing(cluster, tmp_path):
                 workers[0].wait()
 
     told = Killing()
-    dataset = run_study(study, tmp_path / "cluster", address, ears=told)
+    dataset = run_study(study, tmp_path / "cluster", address, progress=told)
     assert workers[0].poll() == -9  # it was killed in mid-run, and one worker did the rest
     assert (dataset.status == "solved").all()
     assert told.ended == 150
@@ -113,11 +113,11 @@ def test_a_killed_scheduler_is_one_sentence_and_the_cells_are_safe(tmp_path):
     kept = len(list((tmp_path / "out").rglob("*.cell")))
     assert kept > 0
     heard = Counting()
-    run_study(study, tmp_path / "out", ears=heard)
+    run_study(study, tmp_path / "out", progress=heard)
     assert heard.ended <= 150 - kept
 
 
-class Counting(Ears):
+class Counting(Progress):
     ended = 0
 
     def done(self, cells):
@@ -126,15 +126,15 @@ class Counting(Ears):
 
 KILLING = """
 import os, signal, sys
-from tacit.studies.completing import Ears
+from tacit.studies.engines.complete import Progress
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
-class Killing(Ears):
+class Killing(Progress):
     def done(self, cells):
         os.kill(int(sys.argv[3]), signal.SIGKILL)
 study = Study(name="slow", function="study_cells:slow", grid={"a": {"linspace": [0, 149, 150]}})
 try:
-    run_study(study, sys.argv[1], sys.argv[2], ears=Killing())
+    run_study(study, sys.argv[1], sys.argv[2], progress=Killing())
 except OSError as told:
     print(told)
 """

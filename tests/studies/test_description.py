@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from tacit import load
 from tacit.cli import app
-from tacit.studies import reading
+from tacit.papers import reading
+from tacit.papers.reading import read_study
+from tacit.papers.registry import Registry
 from tacit.studies.cells import cells_of
-from tacit.studies.reading import read_study
 from tacit.studies.study import Study
 
 TOML = """
@@ -380,10 +381,11 @@ def shelf(tmp_path, monkeypatch):
 def test_presets_are_read_by_name(shelf, tmp_path):
     assert read_study("w-SCALE").name == "W-scale"
     assert read_study("W-scale", "paper").name == "W-scale-paper"
-    assert reading.preset_forms() == {"W-scale": ("scale and samples", ("quick", "paper", "large"))}
+    found = reading.named_studies(Registry())
+    assert found == {"W-scale": ("scale and samples", ("quick", "paper", "large"))}
     with pytest.raises(ValueError, match="run: unknown study 'W-scael'; did you mean W-scale"):
         read_study("W-scael")
-    with pytest.raises(ValueError, match="run: unknown study '777'; known: W-scale"):
+    with pytest.raises(ValueError, match="run: unknown study '777'; known: "):
         read_study("777")
 
 
@@ -402,14 +404,14 @@ def test_tacit_run_takes_a_preset_and_its_form(shelf, tmp_path, monkeypatch):
         told = CliRunner().invoke(app, ["run", *words])
         return told.exit_code, told.output
 
-    code, printed = run("W-scale", "--preset", "paper", "--dry")
+    code, printed = run("W-scale", "--size", "paper", "--dry")
     assert code == 0
     assert "W-scale-paper: 42 cells (alpha 7 x samples 2 x seed 3), 0 finished" in printed
     assert not (tmp_path / "tacit-studies").exists()
-    code, printed = run("small", "--preset", "two", "--engine", "here")
+    code, printed = run("small", "--size", "two", "--engine", "here")
     assert (code, "small-two: 2 cells, 2 computed now, 0 failed" in printed) == (0, True)
-    assert load("tacit-studies/small-two.nc").attrs["command"] == "tacit run small --preset two"
-    code, printed = run("W-scale", "--preset", "papre")
+    assert load("tacit-studies/small-two.nc").attrs["command"] == "tacit run small --size two"
+    code, printed = run("W-scale", "--size", "papre")
     assert (code, "paper?" in printed) == (2, True)
     code, printed = run("W-skale")
     assert (code, "did you mean W-scale" in printed) == (2, True)

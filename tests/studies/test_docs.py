@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tacit
-from tacit.studies.reading import read_study
+from tacit.papers.reading import read_study
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
 

@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tacit.studies import files
 from tacit.studies.cells import Cell, cell_name
 from tacit.studies.compute import Result
-from tacit.studies.files import CannotWrite, NotACell, file_of, read_named, write_cell
-from tacit.studies.shelves import finished, listed, survey
+from tacit.studies.storage import files
+from tacit.studies.storage.files import CannotWrite, NotACell, file_of, read_named, write_cell
+from tacit.studies.storage.folder import finished, listed, survey
 
 SPEC = {"function": "m:f", "arguments": {"a": 1.0}, "dims": {}}
 CODE = "1.0+abc"

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.figures import phases, woodworth_f5
-from tacit.figures.woodworth_f5 import crossing
+from tacit.measures.crossing import crossing
+from tacit.papers.beyond import scale_accuracy, step_beta
+from tacit.papers.reading import read_study
+from tacit.papers.woodworth2020 import completion
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
-from tacit.studies.reading import read_study
 from tacit.studies.run import run_study
 
 NAMES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
@@ -63,10 +64,10 @@ def test_a_cell_of_scale_and_width_against_the_flow_in_parameters():
 
     least, seen = nuclear(problem.truth), nuclear(np.where(problem.observed, problem.truth, 0))
     excess = (nuclear(found) - least) / (seen - least)
-    one = woodworth_f5.cell(0.4, 12, 2, **given)
+    one = completion.cell(0.4, 12, 2, **given)
     assert one["excess"] == pytest.approx(excess, rel=1e-4)
     assert one["scale"] == pytest.approx(0.4**2 * 12)
-    assert abs(woodworth_f5.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
+    assert abs(completion.cell(0.4, 13, 2, **given)["excess"] - excess) > 1e-2  # another width
 
 
 # --- scale x accuracy ------------------------------------------------------------------------
@@ -122,7 +123,7 @@ def test_a_cell_of_scale_and_accuracy_against_general_solvers():
         return scaled / (np.abs(kernel).sum() / (rows @ kernel).min() / least - 1)
 
     def cell(alpha, accuracy):
-        return phases.accuracy_cell(alpha, accuracy, points="M-F3b", depth=2, rtol=1e-8)
+        return scale_accuracy.cell(alpha, accuracy, points="M-F3b", depth=2, rtol=1e-8)
 
     one, direct = cell(0.7, 30.0), trained(rows, 0.7, 30.0)
     assert one["excess"] == pytest.approx(excess(direct), rel=1e-5)
@@ -191,13 +192,13 @@ def lasso(X, y, beta):
 def test_a_cell_of_step_and_beta_against_descent_written_out():
     problem = tacit.sparse_recovery(15, 20, sparsity=2, seed=3, snr=1e8)
     step = 0.4 * 2 / np.linalg.eigvalsh(problem.X @ problem.X.T)[-1]
-    one = phases.step_cell(0.4, 1e-3, 3, **SPARSE)
+    one = step_beta.cell(0.4, 1e-3, 3, **SPARSE)
     count = descended(problem, step, 1e-3, SPARSE["level"], 20_000)
     assert one["t2"] == pytest.approx(count, rel=0.03)  # records are 6 % apart
     assert one["foreseen"] == pytest.approx(count, rel=0.15)
     rest = np.sum((lasso(problem.X, problem.y, 1e-2) - problem.truth) ** 2)
-    assert phases.step_cell(0.4, 1e-2, 3, **SPARSE)["rest"] == pytest.approx(rest, rel=1e-4)
-    other = phases.step_cell(0.4, 5e-4, 3, **SPARSE)["t2"]
+    assert step_beta.cell(0.4, 1e-2, 3, **SPARSE)["rest"] == pytest.approx(rest, rel=1e-4)
+    other = step_beta.cell(0.4, 5e-4, 3, **SPARSE)["t2"]
     assert other == pytest.approx(2 * count, rel=0.1)
     assert other != pytest.approx(count, rel=0.5)
 
@@ -229,7 +230,7 @@ def whole(tmp_path):
 def test_scale_and_width_leave_the_rich_regime_together(whole):
     dataset = whole("phase-scale-width")
     excess = dataset.excess.median("seed").transpose("k", "alpha").values
-    alphas = np.array([crossing(dataset.alpha.values, row, 0.5) for row in excess])
+    alphas = np.exp([crossing(np.log(dataset.alpha.values), row, 0.5) for row in excess])
     k = dataset.k.values
     # theory -1/2; at finite width the excess sets in earlier, the more so the narrower
     assert -0.5 < slope(k, alphas) < -0.38
@@ -242,7 +243,9 @@ def test_accuracy_must_grow_with_the_square_of_a_large_scale(whole):
     dataset = whole("phase-scale-accuracy")
     alpha, accuracy = dataset.alpha.values, dataset.accuracy.values
     measured, foreseen = (
-        np.array([crossing(accuracy, 1 - dataset[name].sel(alpha=a).values, 0.5) for a in alpha])
+        np.exp(
+            [crossing(np.log(accuracy), 1 - dataset[name].sel(alpha=a).values, 0.5) for a in alpha]
+        )
         for name in ("excess", "foreseen")
     )
     large = alpha > 3

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.studies import code, desk
-from tacit.studies.completing import Ears
+from tacit.studies.code import version as code
+from tacit.studies.engines.complete import Progress
 from tacit.studies.estimate import estimate
 from tacit.studies.run import run_study
+from tacit.studies.storage import cache as cache
 from tacit.studies.study import Study
 
 ENGINES = [("here", 1), ("processes", 2)]
@@ -27,7 +28,7 @@ def of(function, grid, **more):
     return Study(name=function, function=f"study_cells:{function}", grid=grid, **more)
 
 
-class Heard(Ears):
+class Heard(Progress):
     def __init__(self):
         self.total, self.before, self.ended, self.told = 0, [], [], []
 
@@ -178,7 +179,7 @@ def test_damaged_cells_are_named_and_computed_again(tmp_path):
     cells[0].write_bytes(cells[0].read_bytes()[:50])
     cells[1].write_text("a shopping list")
     heard = Heard()
-    run_study(study, tmp_path, ears=heard)
+    run_study(study, tmp_path, progress=heard)
     assert len(heard.ended) == len(heard.told) == 2
     assert all(cell.name in " ".join(heard.told) for cell in cells[:2])
     assert (tmp_path / "plain.nc").read_bytes() == whole
@@ -191,7 +192,7 @@ def test_cells_of_other_libraries_are_not_used_and_not_moved(tmp_path, monkeypat
     others = set((tmp_path / "plain.cells").glob("??/*.cell"))
     monkeypatch.setattr(code, "versions", lambda: {**tacit.versions.versions(), "numpy": "0.9"})
     heard = Heard()
-    run_study(study, tmp_path, ears=heard)
+    run_study(study, tmp_path, progress=heard)
     assert len(heard.ended) == 2
     assert heard.told == []
     assert others < set((tmp_path / "plain.cells").glob("??/*.cell"))
@@ -200,7 +201,7 @@ def test_cells_of_other_libraries_are_not_used_and_not_moved(tmp_path, monkeypat
 def test_a_file_of_cells_of_several_versions_says_so(tmp_path, monkeypatch):
     run_study(of("plain", {"a": [1.0]}), tmp_path)
     made = {**tacit.versions.versions(), "xarray": "1.0"}
-    monkeypatch.setattr(desk, "versions", lambda: made)
+    monkeypatch.setattr(cache, "versions", lambda: made)
     dataset = run_study(of("plain", {"a": [1.0, 2.0]}), tmp_path)
     assert dataset.mixed == f"xarray 1.0 and {tacit.versions.versions()['xarray']}"
     assert "mixed" not in run_study(of("plain", {"a": [2.0]}), tmp_path).attrs
@@ -277,7 +278,7 @@ def test_another_study_of_the_same_name_is_kept(tmp_path):
     )
     results = [run_study(study, tmp_path) for study in (one, other)]
     heard = Heard()
-    assert run_study(one, tmp_path, ears=heard).equals(results[0])
+    assert run_study(one, tmp_path, progress=heard).equals(results[0])
     assert heard.ended == []  # neither moves the other's cells
     assert "held another study of this name; it is kept as twin-" in heard.told[0]
     kept = [tacit.load(file) for file in tmp_path.glob("twin-*.nc")]
@@ -292,24 +293,26 @@ def test_another_study_of_the_same_name_is_kept(tmp_path):
 def test_a_larger_grid_is_the_same_study(tmp_path):
     heard = Heard()
     for values in ([1.0], [1.0, 2.0]):
-        run_study(of("plain", {"a": values}, title=f"{len(values)} values"), tmp_path, ears=heard)
+        run_study(
+            of("plain", {"a": values}, title=f"{len(values)} values"), tmp_path, progress=heard
+        )
     assert heard.told == []
     assert len(list(tmp_path.glob("*.nc"))) == 1
 
 
 def test_a_worker_that_dies_before_it_is_ready_is_replaced(tmp_path, monkeypatch):
-    from tacit.studies import processes
+    from tacit.studies.engines import processes
 
     started = []
 
-    class Frail(processes.Hand):
+    class Frail(processes.Worker):
         def __init__(self, *given):
             super().__init__(*given)
             started.append(self)
             if len(started) <= lost:
                 self.process.kill()
 
-    monkeypatch.setattr(processes, "Hand", Frail)
+    monkeypatch.setattr(processes, "Worker", Frail)
     lost = 2
     assert (run_study(of("plain", {"a": [1.0]}), tmp_path, "processes", 1).status == "solved").all()
     started.clear()

@@ -9,8 +9,8 @@ import time
 import pytest
 
 from killed_studies import CELLS, KILLER, RUN, STUDY, child, killed_runs
-from tacit.studies.files import CannotWrite
 from tacit.studies.run import run_study
+from tacit.studies.storage.files import CannotWrite
 from tacit.studies.study import Study
 
 
@@ -111,7 +111,7 @@ def test_a_full_disk(tmp_path, engine, jobs):
         tmp_path.joinpath("disk2").mkdir()
         subprocess.run(["cp", "-r", f"{disk}/.", str(tmp_path / "disk2")], check=True)
     heard = []
-    dataset = run_study(study, tmp_path / "disk2", ears=_Counting(heard))
+    dataset = run_study(study, tmp_path / "disk2", progress=_Counting(heard))
     assert len(heard) == 10 - len(finished)  # after making room only the rest is computed
     assert (dataset.block.isel(block_0=0) == dataset.a).all()
 

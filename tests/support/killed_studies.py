@@ -15,9 +15,9 @@ STUDY = {"name": "slow", "function": "study_cells:slow", "seeds": 3,
 # a process without threads, which forks the runs that are to be killed: no time goes to imports
 KILLER = f"""
 import os, random, signal, sys, time
-from tacit.studies.code import code_of
+from tacit.studies.code.version import code_of
 from tacit.studies.run import run_study
-from tacit.studies.shelves import listed
+from tacit.studies.storage.folder import listed
 from tacit.studies.study import Study
 from tacit.threads import controller
 from pathlib import Path

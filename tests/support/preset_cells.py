@@ -1,9 +1,9 @@
 """Single cells of the studies that come with tacit, for tests that compare them with figures."""
 
+from tacit.papers.reading import read_study
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
 from tacit.studies.forms import merged
-from tacit.studies.reading import read_study
 from tacit.studies.study import Study
 
 

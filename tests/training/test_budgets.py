@@ -7,7 +7,8 @@ import pytest
 
 import tacit
 from tacit.records import Kind
-from tacit.training.exact.follow import PATIENCE, Snapshot, crawls
+from tacit.training.exact.dual.integrator import PATIENCE, crawls
+from tacit.training.exact.task import Moment
 from tacit.training.train import train
 
 SPARSE = tacit.sparse_regression(8, 20, sparsity=2, seed=0)
@@ -124,8 +125,8 @@ def test_steps_that_bring_nothing_forward_end_a_flow():
 
 def test_a_weight_that_grows_while_time_stands_still_is_progress():
     zero = np.zeros(2)
-    before = Snapshot(1.0, zero, zero, np.array([[3.0, 1.0], [-3.0, -1.0]]))
-    grown = Snapshot(1.0, zero, zero, np.array([[9.0, 1.0], [-9.0, -1.0]]))
+    before = Moment(1.0, zero, log_growth=np.array([[3.0, 1.0], [-3.0, -1.0]]))
+    grown = Moment(1.0, zero, log_growth=np.array([[9.0, 1.0], [-9.0, -1.0]]))
     later = before._replace(t=1.1)
     assert crawls(before, before)
     assert not crawls(before, grown)

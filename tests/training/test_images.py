@@ -18,9 +18,17 @@ from tacit.problems.images import load_images
 from tacit.records import Kind
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.method import Descent
-from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent
-from tacit.training.images import task as image_task
-from tacit.training.images.task import Features, ImageTask, block_starts, outputs
+from tacit.training.descent.methods import (
+    SGD,
+    Adam,
+    GradientDescent,
+    NormalizedDescent,
+    Proximal,
+)
+from tacit.training.images import loss as image_loss
+from tacit.training.images.loss import Features, ImageLoss, block_starts, outputs
+from tacit.training.images.task import ImageTask
+from tacit.training.meter import Meter
 from tacit.training.path import load_path
 from tacit.training.record import At
 from tacit.training.stop import Accuracy, Below, Epochs, Loss, Near, Steps
@@ -228,7 +236,7 @@ def test_the_output_layer_alone_is_training_with_the_other_slopes_at_zero(net, d
 def test_features_in_blocks_are_features(digits, monkeypatch):
     import jax
 
-    monkeypatch.setattr(image_task, "BLOCK", 48)
+    monkeypatch.setattr(image_loss, "BLOCK", 48)
     net = conv_net("3-M-4-FC", seed=2)
     start, X = net.start(digits), jax.numpy.asarray(digits.train_images)
     found = outputs(Features(net.function), start, X)
@@ -287,13 +295,24 @@ def test_weights_at_black_pixels_stay_and_count_in_tests(dark, digits):
     assert float(shared.dataset.t[1]) == pytest.approx(min(0.1, 1 / square))
 
 
+def test_accelerated_proximal_steps_keep_the_precision_of_the_net(digits):
+    rules = {"penalty": 1e-3 * tacit.L1(), "stop": Steps(30)}
+    single = train(NET, digits, Proximal(0.1, accelerated=True), **rules)
+    for part in single.parameters.values():
+        assert part.dtype == np.float32
+    exact = train(double(NET), digits, Proximal(0.1, accelerated=True), **rules)
+    plain = train(double(NET), digits, Proximal(0.1), **rules)  # the control
+    assert single.log_loss == pytest.approx(exact.log_loss, rel=1e-4)
+    assert plain.log_loss != pytest.approx(exact.log_loss, rel=1e-2)
+
+
 # ---------------------------------------------------------------- pieces
 
 
 @settings(**COMMON)
 @given(st.integers(1, 2000))
 def test_blocks_cover_all_images_in_order(count):
-    starts, size = block_starts(count), min(image_task.BLOCK, count)
+    starts, size = block_starts(count), min(image_loss.BLOCK, count)
     assert starts == sorted(starts)
     covered = np.zeros(count, bool)
     for begins in starts:
@@ -332,11 +351,11 @@ def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, cu
     from tacit.training.goals import Goals
 
     with pytest.MonkeyPatch.context() as patch, double_precision():
-        patch.setattr(image_task, "BLOCK", 50)
+        patch.setattr(image_loss, "BLOCK", 50)
         task = ImageTask("test", NET, digits)
         moment = Moment(90, 18.0, math.log(18), curve.parameters)
-        bounds = list(task.meter(None).bounds(moment))
-        exact = task.meter(None).look(moment)
+        bounds = list(Meter(task, None).bounds(moment))
+        exact = Meter(task, None).look(moment)
         assert len(bounds) == 4
         assert [b["log_loss"] for b in bounds] == sorted(b["log_loss"] for b in bounds)
         right = [b["train_accuracy"] for b in bounds]
@@ -349,16 +368,16 @@ def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, cu
 
 
 def test_a_look_at_a_goal_measures_no_more_than_it_must(digits, monkeypatch):
-    monkeypatch.setattr(image_task, "BLOCK", 32)
+    monkeypatch.setattr(image_loss, "BLOCK", 32)
     seen = []
-    judged = ImageTask.judged
+    judged = ImageLoss.judged
 
     def watched(self, part, parameters):
         for block in judged(self, part, parameters):
-            seen.append("train" if part is self.data else "test")
+            seen.append("train" if len(part.labels) == len(digits.train_labels) else "test")
             yield block
 
-    monkeypatch.setattr(ImageTask, "judged", watched)
+    monkeypatch.setattr(ImageLoss, "judged", watched)
     path = train(
         NET,
         digits,
@@ -597,8 +616,6 @@ def test_a_quadratic_penalty_is_weight_decay_also_at_black_pixels(dark):
 
 
 def test_a_proximal_step_on_a_net_sets_weights_to_zero(dark):
-    from tacit.training.descent.methods import Proximal
-
     net, rate, weight = double(NET), 0.05, 2.0
     path = train(net, dark, Proximal(rate), penalty=weight * tacit.L1(), stop=Steps(1))
     hand = ByHand(net.start(dark))

@@ -366,3 +366,12 @@ def test_a_path_and_several_paths_are_drawn() -> None:
         paths[0].plot("speed")
     with pytest.raises(ValueError, match="a mapping from labels to paths"):
         tacit.plot([])
+
+
+def test_a_run_of_variable_steps_that_diverges_records_no_step_twice():
+    problem = tacit.sparse_regression(8, 16, sparsity=2, noise=0.1, seed=1)
+    net, method = tacit.DiagonalNet(2, alpha=0.3), GradientDescent(1.0, scaled=50.0)
+    path = train(net, problem, method, stop=Time(100.0))
+    assert path.outcome.kind is Kind.DIVERGED
+    assert path.dataset.sizes["time"] > 1
+    assert (np.diff(path.dataset.step.values) > 0).all()

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 import tacit
 from figure_checks import assert_axes_named
 from tacit.cli import app
-from tacit.figures.watch import MOST as POINTS
-from tacit.figures.watch import SHADES
-from tacit.figures.watch_table import MOST, chosen, shown
+from tacit.plotting.watch import MOST as POINTS
+from tacit.plotting.watch import SHADES
+from tacit.plotting.watch_table import MOST, chosen, shown
 from tacit.store import json_checksum
 from tacit.watch import load, report
 from tacit.watch.export import curves, findings
@@ -390,7 +390,7 @@ def test_a_loaded_record_is_reported_alike(grown, tmp_path, capsys):
 def test_a_failed_drawing_leaves_the_old_file(grown, tmp_path, monkeypatch):
     file = tmp_path / "run.png"
     file.write_text("old")
-    monkeypatch.setattr("tacit.figures.watch.draw_watch", lambda *args: 1 / 0)
+    monkeypatch.setattr("tacit.plotting.watch.draw_watch", lambda *args: 1 / 0)
     seen = fresh(steps=5)
     seen.report(file)
     assert "ZeroDivisionError" in seen.failures[-1].sentence
@@ -618,7 +618,7 @@ def sketch(monkeypatch):
     """A quick drawing in place of the real one, for tests of what is done with it."""
     from matplotlib.figure import Figure
 
-    monkeypatch.setattr("tacit.figures.watch.draw_watch", lambda *args: Figure(figsize=(1, 1)))
+    monkeypatch.setattr("tacit.plotting.watch.draw_watch", lambda *args: Figure(figsize=(1, 1)))
 
 
 @pytest.fixture

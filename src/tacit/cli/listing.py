@@ -1,4 +1,4 @@
-"""`tacit list`: the claims, figures and studies there are, a line each."""
+"""`tacit list`: the experiments of the papers and the studies there are, a line each."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from tacit.arguments import nearest
-from tacit.claims.registry import ledger
-from tacit.cli.spoken import output, spoken
+from tacit.cli.console import errors_in_one_line, output
+from tacit.papers.reading import named_studies
+from tacit.papers.registry import library
 from tacit.sources import LETTERS
 
-SINGULAR = {"claim": "claims", "figure": "figures", "study": "studies"}
-KINDS = {"claims": "tacit verify ID", "figures": "tacit figure ID", "studies": "tacit run NAME"}
+SINGULAR = {"experiment": "experiments", "study": "studies"}
+KINDS = {"experiments": "tacit verify ID", "studies": "tacit run NAME"}
 
 
 class Entry(NamedTuple):
@@ -36,21 +37,23 @@ class Entry(NamedTuple):
         return any(word.lower() in part.lower() for part in self[1:])
 
 
-@spoken
+@errors_in_one_line
 def listing(
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="Only what matches every word: W, figures, an id, any text."),
+        typer.Argument(help="Only what matches every word: W, studies, an id, any text."),
     ] = None,
 ) -> None:
-    """List claims (for `tacit verify`), figures (`tacit figure`) and studies (`tacit run`).
+    """List the experiments of the papers, and the studies beside them.
+
+    `tacit verify ID`, `tacit figure ID` and `tacit run ID` take every experiment.
 
     \b
     [bold]Examples[/bold]
       tacit list                  everything, a line each
       tacit list W                source W alone; M, L and N likewise
-      tacit list figures          figures alone; claims and studies likewise
-      tacit list claims N nuclear all of these words
+      tacit list studies          what only `tacit run` knows
+      tacit list N nuclear        all of these words
       tacit list W-T1             what has this id, in full if it is one
       tacit list | grep margin    lines are not cut in a pipe or a file
     """
@@ -69,15 +72,12 @@ def listing(
 
 
 def _entries() -> Iterator[Entry]:
-    from tacit.figures import registry
-    from tacit.studies.reading import preset_forms
-
-    for claim in ledger.claims():
-        yield Entry("claims", claim.id, claim.statement, claim.place)
-    for figure in registry.figures().values():
-        yield Entry("figures", figure.id, figure.title, figure.source)
-    for name, (title, forms) in preset_forms().items():
-        yield Entry("studies", name, title, ", ".join(forms))
+    known = library()
+    for experiment in known.experiments():
+        yield Entry("experiments", experiment.id, experiment.statement, experiment.place)
+    for name, (title, sizes) in named_studies(known).items():
+        if name not in known.ids:
+            yield Entry("studies", name, title, ", ".join(sizes))
 
 
 def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:

@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from tacit.cli.run_meter import meter
-from tacit.cli.spoken import chatter, output, spoken
+from tacit.cli.console import errors_in_one_line, messages, output
+from tacit.cli.run_progress import meter
 
 if TYPE_CHECKING:
     from tacit.studies.estimate import Estimate
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 SHOWN = 5  # sentences of failed cells
 
 
-@spoken
+@errors_in_one_line
 def run(
     study: Annotated[
         str | None, typer.Argument(help="A .toml or .py file, or a name of `tacit list`.")
     ] = None,
-    preset: Annotated[
-        str, typer.Option(help="A form of the study: quick, or one of its own such as paper.")
+    size: Annotated[
+        str, typer.Option(help="quick, full, or a form of a TOML study such as paper.")
     ] = "quick",
     engine: Annotated[
         str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
@@ -48,7 +48,7 @@ def run(
     \b
     [bold]Examples[/bold]
       tacit run phase-scale-width                a study that comes with tacit
-      tacit run phase-scale-width --preset paper in its larger form
+      tacit run phase-scale-width --size paper   in its larger form
       tacit run scale.toml --dry                 what it would take
       tacit run scale.toml                       on all cores
       tacit run scale.toml --engine here         in this process
@@ -72,26 +72,26 @@ def run(
       2  wrong usage, or the disk is full; finished cells are safe
     """
     from tacit.cli.trust import asked
+    from tacit.papers.reading import read_study
     from tacit.report.write import refuse_unwritable
-    from tacit.studies.engines import engine_named
-    from tacit.studies.reading import read_study
+    from tacit.studies.engines.named import engine_named
 
     if study is None:
         raise ValueError("run: name a study: a .toml or .py file, or one that `tacit list` names")
-    chosen = read_study(study, preset, trust=True if trust else asked)
+    chosen = read_study(study, size, trust=True if trust else asked)
     engine_named(engine, jobs)  # so that a wrong word is told before anything is done
     refuse_unwritable("run", out)
     if dry:
         _tell(chosen, out, engine, jobs)
     else:
-        form = "" if preset == "quick" else f" --preset {preset}"
+        form = "" if size == "quick" else f" --size {size}"
         _run(chosen, out, engine, jobs, f"tacit run {Path(study).name}{form}")
 
 
 def _run(study: Study, out: Path, engine: str, jobs: int | None, command: str) -> None:
     from tacit.studies.run import run_study
 
-    console = chatter()
+    console = messages()
     with _interrupted(console, study), meter(study.name, console) as told:
         dataset = run_study(study, out, engine, jobs, told, command)
     _print_failures(output(), dataset)
@@ -141,11 +141,11 @@ def _print_failures(console: Console, dataset: Any) -> None:
 
 
 def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
-    from tacit.studies.engines import cores
+    from tacit.studies.engines.named import cores
     from tacit.studies.estimate import estimate
 
     if study.function is not None:
-        chatter().print(Text(f"{study.name}: --dry computes sample cells of {study.function}"))
+        messages().print(Text(f"{study.name}: --dry computes sample cells of {study.function}"))
     found = estimate(study, out)
     workers = 1 if engine == "here" else jobs or (cores() if engine == "processes" else 1)
     for line in _lines(study, found, workers):
@@ -162,7 +162,7 @@ def _lines(study: Study, found: Estimate, workers: int) -> list[str]:
         f"{study.name}: {most}{found.cells} cells ({axes or 'one'}), {found.finished} finished",
         f"time: about {duration(found.wall(workers))} on {workers} worker(s), "
         f"{duration(found.seconds)} a cell by {found.basis}",
-        f"disk: about {size(found.disk)}, {size(found.free)} free",
+        f"disk: about {bytes_of(found.disk)}, {bytes_of(found.free)} free",
     ]
     if found.failure:
         lines.append(f"warning: a sample cell failed: {found.failure}")
@@ -177,7 +177,7 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e3:.1f} ms"
 
 
-def size(count: float) -> str:
+def bytes_of(count: float) -> str:
     """A number of bytes in the unit that suits it."""
     for least, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= least:

@@ -11,13 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tacit.cli.spoken import output, spoken
+from tacit.cli.console import errors_in_one_line, output
 
 if TYPE_CHECKING:
     import xarray
 
 
-@spoken
+@errors_in_one_line
 def show(
     result: Annotated[
         Path, typer.Argument(help="A result (.nc), a verdicts.json, or a report folder.")

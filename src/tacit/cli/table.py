@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from tacit.claims.evidence import Status
-from tacit.claims.verdict import SYMBOLS, Verdict, Verdicts, shown
+from tacit.evidence.evidence import Status
+from tacit.evidence.verdict import SYMBOLS, Verdict, Verdicts, shown
 
 STYLES: dict[Status, str] = {
     "holds": "green",

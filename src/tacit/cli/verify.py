@@ -5,28 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from tacit.claims.registry import Claim, ledger
-from tacit.claims.run import gather
-from tacit.claims.verdict import Size, Verdict, Verdicts
-from tacit.cli.spoken import chatter, output, spoken
+from tacit.arguments import one_of
+from tacit.cli.console import errors_in_one_line, messages, output
 from tacit.cli.table import marked, print_verdicts
+from tacit.evidence.verdict import Verdict, Verdicts
+from tacit.papers.experiment import Experiment, Setting
+from tacit.papers.registry import library
+from tacit.papers.verify import gather
+from tacit.studies.sizes import SIZES, Size
 
 FINISHED = "verdicts"  # the folder inside that of the report
 
 
-@spoken
+@errors_in_one_line
 def verify(
     ids: Annotated[
         list[str] | None,
         typer.Argument(help="Claim ids (W-T1) or sources (W), any case; none means all."),
     ] = None,
-    full: Annotated[bool, typer.Option("--full", help="Larger instances; takes longer.")] = False,
+    size: Annotated[
+        str, typer.Option(help="quick (two minutes), standard (five), or full (hours).")
+    ] = "quick",
+    full: Annotated[bool, typer.Option("--full", help="The same as --size full.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("tacit-report"),
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes; one a core if not given.")
@@ -35,8 +41,14 @@ def verify(
         bool, typer.Option("--report/--no-report", help="Write the report, or only print.")
     ] = True,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Run every claim, also those already finished.")
+        bool, typer.Option("--fresh", help="Judge every claim anew, also those already finished.")
     ] = False,
+    cells: Annotated[
+        Path, typer.Option(help="Folder for finished cells, shared with `tacit run`.")
+    ] = Path("tacit-studies"),
+    engine: Annotated[
+        str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
+    ] = "here",
 ) -> None:
     """Run claims against the theory and print a verdict for each.
 
@@ -51,10 +63,11 @@ def verify(
     control (the same measurement with a wrong theorem) misses the tolerance.
 
     \b
-    Each verdict is printed and written when it is found. After Ctrl-C, or a
+    Each cell and each verdict is written when it is found. After Ctrl-C, or a
     crash, the same command goes on with what is missing. A verdict is taken
     over only if the code, the packages and the images are those it was found
-    with; --fresh runs everything anew, --no-report neither reads nor writes.
+    with; --fresh judges everything anew, from the cells in tacit-studies/;
+    --no-report neither reads nor writes verdicts.
 
     \b
     [bold]Exit code[/bold]
@@ -66,17 +79,20 @@ def verify(
     The report is one page, index.html, beside verdicts.json.
     """
     from tacit.report.write import refuse_unwritable, write_report
+    from tacit.studies.engines.named import engine_named
 
-    claims = ledger.select(ids or None)
-    if not claims:
-        raise ValueError("verify: no claims are registered; install tacit with its claims folder")
-    size: Size = "full" if full else "quick"
+    claims = library().select(ids or None)
+    engine_named(engine, jobs)  # so that a wrong word is told before anything is done
+    refuse_unwritable("verify", cells)
+    one_of("verify", "size", size, SIZES)
+    chosen = cast(Size, "full" if full else size)
+    setting = Setting(chosen, cells, engine, jobs, pictures=report)
     if report:
         refuse_unwritable("verify", out)
-        verdicts = _continued(claims, size, jobs, out / FINISHED, fresh)
+        verdicts = _continued(claims, setting, jobs, out / FINISHED, fresh)
     else:
-        with meter(claims, chatter()) as progress:
-            verdicts = gather(claims, size, jobs, progress)
+        with meter(claims, messages()) as progress:
+            verdicts = gather(claims, setting, jobs, progress)
     print_verdicts(output(), verdicts)
     if report:
         page, _ = write_report(verdicts, out)
@@ -85,12 +101,16 @@ def verify(
 
 
 def _continued(
-    claims: Sequence[Claim], size: Size, jobs: int | None, folder: Path, fresh: bool
+    claims: Sequence[Experiment],
+    setting: Setting,
+    jobs: int | None,
+    folder: Path,
+    fresh: bool,
 ) -> Verdicts:
     """The verdicts of `claims`, each written when it is found, finished ones not run again."""
     from tacit.report.finished import Finished
 
-    finished, console = Finished(folder, size), chatter()
+    finished, console = Finished(folder, setting.size), messages()
     known = {} if fresh else finished.read(claims)
     named = {claim.id: claim for claim in claims}
     count = len(known)
@@ -108,7 +128,7 @@ def _continued(
                 count += 1
                 progress(verdict)
 
-            return gather(claims, size, jobs, keep, known)
+            return gather(claims, setting, jobs, keep, known)
     except KeyboardInterrupt:
         told = f"interrupted with {count} of {len(claims)} verdicts found"
         console.print(f"{told}; they are kept, and the same command goes on")
@@ -122,7 +142,7 @@ def exit_code(verdicts: Verdicts) -> int:
 
 @contextmanager
 def meter(
-    claims: Sequence[Claim], console: Console, known: Mapping[str, Verdict] | None = None
+    claims: Sequence[Experiment], console: Console, known: Mapping[str, Verdict] | None = None
 ) -> Iterator[Callable[[Verdict], None]]:
     """What to call with each finished verdict: it prints a line, above a bar on a terminal."""
     line = _lines(claims, known or {}, console)
@@ -143,7 +163,7 @@ def meter(
 
 
 def _lines(
-    claims: Sequence[Claim], known: Mapping[str, Verdict], console: Console
+    claims: Sequence[Experiment], known: Mapping[str, Verdict], console: Console
 ) -> Callable[[Verdict], None]:
     """What prints a numbered line a verdict, those found before at once."""
     numbers = iter(range(1, len(claims) + 1))

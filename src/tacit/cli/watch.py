@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from tacit.cli.spoken import output, spoken
+from tacit.cli.console import errors_in_one_line, output
 
 
-@spoken
+@errors_in_one_line
 def watch(
     record: Annotated[
         Path, typer.Argument(metavar="FILE", help="A record that a watch wrote, .nc or .json.")

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.explore.drawing import columns, draw_curves, empty_figure, name_places
 from tacit.explore.picture import Cells, Panel
-from tacit.figures.style import BLACK, ORANGE, PALE
+from tacit.plotting.style import BLACK, ORANGE, PALE
 
 Choose = Callable[[Mapping[str, float | str]], None]
 

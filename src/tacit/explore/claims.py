@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
-from tacit.claims.verdict import SYMBOLS, Verdict, Verdicts
+from tacit.evidence.verdict import SYMBOLS, Verdict, Verdicts
 from tacit.explore.controls import WHO, Choice
 from tacit.explore.page import menu, plain_page
 from tacit.explore.picture import Picture

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.explore.access import readable
 from tacit.explore.picture import Curve, Panel
-from tacit.figures.style import BLACK
+from tacit.plotting.style import BLACK
 
 if TYPE_CHECKING:
     from bokeh.models import ColumnDataSource

@@ -12,10 +12,10 @@ from tacit.arguments import Array
 from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, level, line
 from tacit.explore.state import Values, View
-from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
 from tacit.measures.forecast import Forecast, forecast
 from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
+from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
 from tacit.problems.classification import Classification
 from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.population import MajorityCube

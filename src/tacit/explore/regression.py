@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, level, line
 from tacit.explore.state import Values, View
-from tacit.figures.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
+from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q

@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.explore.controls import Number
 from tacit.explore.picture import Curve, Panel, Picture, Style
 from tacit.explore.state import Values, View
-from tacit.figures.style import BLACK, BLUE, RED
+from tacit.plotting.style import BLACK, BLUE, RED
 from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
 

@@ -11,11 +11,10 @@ from tacit.arguments import Array
 from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, Style, reach
 from tacit.explore.state import Values, View
-from tacit.figures.landmarks import angles, l1_ends
-from tacit.figures.sphere import directions, lit_ball, seen_by, viewer
-from tacit.figures.style import BLACK, BLUE, GREEN, ORANGE
-from tacit.figures.trajectories import follow, rising_margins
 from tacit.measures.directions import angle
+from tacit.papers.moroshko2020.trajectories import angles, follow, l1_ends, rising_margins
+from tacit.plotting.sphere import directions, lit_ball, seen_by, viewer
+from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.margins.path import max_margin_path
@@ -34,7 +33,7 @@ CONTROLS = (
     Number("azimuth", "the sphere seen from azimuth", -90, 120, 10, 30),
 )
 # the smoothed margins of a trajectory: enough for a curve on a screen
-RECORD = {"end": 1e6, "least_end": 1e4, "points": 64}
+END, LEAST_END, RECORDS = 1e6, 1e4, 64
 RTOL = 1e-3  # errs by 0.1 degrees at most, less than a pixel
 MUS = np.logspace(4, -8, 49)
 PITCH = 22.0
@@ -45,7 +44,7 @@ PIXELS = 300
 def trajectory(points: str, depth: int, log10_alpha: float) -> Array:
     """Azimuth and pitch of the predictor along training, from the start on."""
     alpha = 10.0**log10_alpha
-    margins = rising_margins(depth, alpha, RECORD)
+    margins = rising_margins(depth, alpha, points=RECORDS, end=END, least_end=LEAST_END)
     return angles(follow(three_points(points), depth, alpha, margins, RTOL).predictor.values)
 
 

@@ -13,7 +13,7 @@ from tacit.explore.state import Values, View
 from tacit.explore.study_cell import row, told, trajectory
 from tacit.explore.study_grid import CUT, Grid, grid_of, plain
 from tacit.explore.study_layer import NONE, Diagram, Fixed, diagram
-from tacit.figures.study_plan import SEED
+from tacit.plotting.study.plan import SEED
 from tacit.studies.compute import OK
 from tacit.studies.gather import MISSING
 

@@ -9,7 +9,7 @@ import numpy as np
 from tacit.explore.picture import Cells, Curve, Panel, reach
 from tacit.explore.study_grid import CUT, TIMES, Grid, plain
 from tacit.explore.study_layer import Diagram, logarithmic, span_of
-from tacit.figures.style import BLUE, ORANGE
+from tacit.plotting.style import BLUE, ORANGE
 
 MOST_TOLD = 12  # values of a cell that are written out
 TRAJECTORY = "trajectory_"

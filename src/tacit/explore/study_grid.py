@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.explore.controls import WHO
-from tacit.figures.study_plan import CLOCKS, SEED, Plan, Study, plan_of
+from tacit.plotting.study.plan import CLOCKS, SEED, Plan, Study, plan_of
 
 if TYPE_CHECKING:
     import xarray

@@ -12,10 +12,10 @@ from tacit.arguments import Array
 from tacit.explore.controls import WHO
 from tacit.explore.picture import Curve, Range, Style
 from tacit.explore.study_grid import CUT, Grid, Wish, plain
-from tacit.figures.study_contours import crossings
-from tacit.figures.study_layer import layer, spans_decades
-from tacit.figures.study_ruler import Ruler
-from tacit.figures.style import BLACK, RED
+from tacit.plotting.study.contours import crossings
+from tacit.plotting.study.layer import layer, spans_decades
+from tacit.plotting.study.ruler import Ruler
+from tacit.plotting.style import BLACK, RED
 from tacit.studies.compute import OK
 from tacit.studies.gather import MISSING
 

@@ -1,4 +1,4 @@
-"""A two-layer ReLU net on pairs of tokens with one logit per class (L-F3, modular addition)."""
+"""A two-layer ReLU net on pairs of tokens with one logit per class (L, modular addition)."""
 
 from __future__ import annotations
 

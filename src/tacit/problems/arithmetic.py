@@ -90,7 +90,7 @@ class TokenPairs(Record):
 def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> TokenPairs:
     """All pairs (a, b) labelled (a + b) mod `modulus`, a random `fraction` of them for training.
 
-    L-F3: modulus 97 and fraction 0.4. About that fraction of the test pairs then are twins.
+    Source L: modulus 97 and fraction 0.4. About that fraction of the test pairs then are twins.
 
     Parameters
     ----------

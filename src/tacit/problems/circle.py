@@ -1,4 +1,4 @@
-"""Points on the unit circle labelled by a small ReLU teacher: the synthetic data of W-F6."""
+"""Points on the unit circle labelled by a small ReLU teacher: the synthetic data of W, Figure 6."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from tacit.problems.population import MajorityCube, WideMargin
 def majority(
     samples: int, dimension: int, *, relevant: int = 3, loss: str = "logistic", seed: int = 0
 ) -> Classification:
-    """L-F1: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
+    """L, grokking: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
 
     The label has a sparse classifier, which the l1 margin finds and the l2 margin does not.
 
@@ -70,7 +70,7 @@ def majority(
 def wide_margin(
     samples: int, dimension: int, *, gamma: float, loss: str = "logistic", seed: int = 0
 ) -> Classification:
-    """L-F2: Gaussian points on two sides of a plane in general position, a gap `gamma` apart.
+    """L, misgrokking: Gaussian points on two sides of a plane, a gap `gamma` apart.
 
     The label has a dense classifier of large l2 margin, which the l1 margin does not find.
 

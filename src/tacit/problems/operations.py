@@ -34,7 +34,7 @@ def modular_arithmetic(
 ) -> TokenPairs:
     """Pairs (x, y) over Z/p with the class x operation y mod p, a random `fraction` for training.
 
-    N-F1: "+", modulus 97 and fraction 0.4.
+    Figure 1 of N has "+", modulus 97 and fraction 0.4.
 
     Parameters
     ----------

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 
 from tacit.arguments import one_of
-from tacit.claims.evidence import HOLDING, STATUSES, Check, Status
-from tacit.claims.saved import packed, unpacked
-from tacit.claims.verdict import MEANINGS, Size, Verdict, shown
+from tacit.evidence.evidence import HOLDING, STATUSES, Check, Status
+from tacit.evidence.saved import packed, unpacked
+from tacit.evidence.verdict import MEANINGS, Size, Verdict, shown
 from tacit.records import Record
 
 BEGIN, END = "<!-- coverage: begin -->", "<!-- coverage: end -->"

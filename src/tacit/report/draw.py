@@ -7,10 +7,9 @@ import io
 import re
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tacit.claims.plot import Plot, Scale, Series
-from tacit.figures.ticks import clear_logs
+from tacit.evidence.plot import Plot
+from tacit.plotting.plots import draw_plot
+from tacit.plotting.ticks import clear_logs
 from tacit.report.markup import Markup
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ SERIES = [f"#0{n}0{n}0{n}" for n in range(3, 9)]
 VARIABLES = {INK: "currentColor", GRID: "var(--line)"} | {
     color: f"var(--series-{n})" for n, color in enumerate(SERIES, start=1)
 }
-MARKERS = "os^Dv*"
 SIZE = (5.0, 3.4)  # inches: small, so that the text stays legible on a phone
 
 
@@ -44,45 +42,12 @@ def figure(plot: Plot) -> Figure:
 
     drawn = Figure(figsize=SIZE, layout="constrained")
     axes = drawn.add_subplot()
-    for number, series in enumerate(plot.series):
-        _draw(axes, series, number, plot)
+    draw_plot(axes, plot, SERIES)
     axes.set_xlabel(plot.x_label, color=INK, parse_math=False)
     axes.set_ylabel(plot.y_label, color=INK, parse_math=False)
-    _scale(axes, plot)
     _plain_frame(axes)
     _legend(axes, plot)
     return clear_logs(drawn)
-
-
-def _draw(axes: Axes, series: Series, number: int, plot: Plot) -> None:
-    x = drawable(series.x, plot.x_scale)
-    y = drawable(series.y, plot.y_scale)
-    color, marker = SERIES[number % len(SERIES)], MARKERS[number % len(MARKERS)]
-    if series.style == "points":
-        many = len(x) > 2000  # thousands of vector marks would swell the page
-        size = 5.0 if len(x) <= 100 else 3.5
-        axes.plot(x, y, marker, color=color, ms=size, alpha=0.75, mew=0, rasterized=many)
-        return
-    step = {"drawstyle": "steps-post"} if series.style == "steps" else {}
-    dash = "--" if series.style == "dashed" else "-"
-    # A few marks on each curve tell the curves apart without colour.
-    marks = {"marker": marker, "ms": 4.5, "markevery": (0.04 + 0.03 * number, 0.2)}
-    told_apart = marks if len(plot.series) > 1 and np.isfinite(x + y).any() else {}
-    axes.plot(x, y, dash, color=color, lw=1.6, **step, **told_apart)  # type: ignore[arg-type]
-
-
-def drawable(values: object, scale: Scale) -> np.ndarray:
-    """The values with NaN in place of what the axis cannot show."""
-    array = np.asarray(values, dtype=float)
-    visible = np.isfinite(array) & ((array > 0) | (scale != "log"))
-    return np.where(visible, array, np.nan)
-
-
-def _scale(axes: Axes, plot: Plot) -> None:
-    for axis, scale in (("x", plot.x_scale), ("y", plot.y_scale)):
-        values = [drawable(getattr(series, axis), scale) for series in plot.series]
-        if any(np.isfinite(part).any() for part in values):  # an empty axis stays linear
-            getattr(axes, f"set_{axis}scale")(scale)
 
 
 def _plain_frame(axes: Axes) -> None:

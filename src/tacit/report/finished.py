@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tacit.claims import saved
-from tacit.claims.registry import Claim, broke_off
-from tacit.claims.verdict import Size, Verdict, Verdicts
+from tacit.evidence import saved
+from tacit.evidence.verdict import Verdict, Verdicts
+from tacit.papers.experiment import Experiment, broke_off
 from tacit.report.write import read_verdicts, write_whole
-from tacit.studies.dependencies import Slice, reached
-from tacit.studies.modules import module_named
+from tacit.studies.code.dependencies import Slice, reached
+from tacit.studies.code.modules import module_named
+from tacit.studies.sizes import Size
 from tacit.versions import versions
 
-JUDGES = [("tacit.claims.registry", "Claim"), ("tacit.claims.evidence", "judge")]
+JUDGES = [("tacit.papers.experiment", "Experiment"), ("tacit.evidence.evidence", "judge")]
 
 
 @dataclass(frozen=True)
@@ -28,13 +31,13 @@ class Finished:
     folder: Path
     size: Size
 
-    def read(self, claims: Iterable[Claim]) -> dict[str, Verdict]:
+    def read(self, claims: Iterable[Experiment]) -> dict[str, Verdict]:
         """Claim id -> the verdict that running the claim again would give."""
         found = {claim.id: self._read(claim) for claim in claims}
         return {id: verdict for id, verdict in found.items() if verdict is not None}
 
-    def _read(self, claim: Claim) -> Verdict | None:
-        found_with = circumstances(claim)
+    def _read(self, claim: Experiment) -> Verdict | None:
+        found_with = circumstances(claim, self.size)
         try:
             stored = read_verdicts(self._file(claim.id))
         except (OSError, ValueError):  # none is there, or it is damaged or of another format
@@ -46,9 +49,9 @@ class Finished:
         same = (verdict.id, verdict.statement, verdict.place, verdict.size) == expected
         return verdict if same else None
 
-    def write(self, claim: Claim, verdict: Verdict) -> None:
+    def write(self, claim: Experiment, verdict: Verdict) -> None:
         """Keep a verdict, whole or not at all; one of a run that broke off is no result."""
-        found_with = circumstances(claim)
+        found_with = circumstances(claim, self.size)
         if found_with is None or broke_off(verdict.evidence):
             return
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -58,13 +61,14 @@ class Finished:
         return self.folder / f"{re.sub(r'[^A-Za-z0-9-]', '_', id)}.{self.size}.json"
 
 
-def circumstances(claim: Claim) -> dict[str, str] | None:
+def circumstances(claim: Experiment, size: Size = "quick") -> dict[str, str] | None:
     """What a verdict depends on besides the claim; None if the code of the claim is in no file."""
-    home, name = claim.experiment.__module__, claim.experiment.__qualname__
-    if module_named(home) is None:
+    if any(module_named(home) is None for home, _ in claim.roots):
         return None
-    code: Slice = reached([(home, name), *JUDGES])
-    return {**versions(), "code": code.digest(), "images": _images()}
+    code: Slice = reached([*claim.roots, *JUDGES])
+    asked = json.dumps([sizes.at(size).describe() for sizes in claim.studies], sort_keys=True)
+    cells = hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()
+    return {**versions(), "code": code.digest(), "cells": cells, "images": _images()}
 
 
 def _images() -> str:

@@ -7,7 +7,7 @@
   const sources = Array.from(document.querySelectorAll(".source"));
   const tiles = Array.from(document.querySelectorAll(".tiles a"));
   const search = one("search");
-  const texts = new Map(claims.map((claim) => [claim, claim.textContent.toLowerCase()]));
+  const texts = new Map(claims.map((claim) => [claim, (claim.textContent + claim.dataset.text).toLowerCase()]));
   let status = "every";
 
   const apply = () => {

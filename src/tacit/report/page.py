@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tacit.claims.evidence import STATUSES, Status
-from tacit.claims.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts
+from tacit.evidence.evidence import STATUSES, Status
+from tacit.evidence.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts
 from tacit.report.document import document
 from tacit.report.markup import Markup, tag
 from tacit.report.parts import tile

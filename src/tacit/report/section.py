@@ -6,13 +6,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tacit.claims.evidence import Check, Status
-from tacit.claims.verdict import SYMBOLS, Verdict
+from tacit.evidence.evidence import Check, Status
+from tacit.evidence.verdict import SYMBOLS, Verdict
 from tacit.records import brief
 from tacit.report.draw import svg
-from tacit.report.gauge import gauge
 from tacit.report.markup import Markup, joined, tag
+from tacit.report.mathml import mathematics
 from tacit.report.parts import part, table
+from tacit.report.tolerance_bars import tolerance_bars
 
 
 def section(verdict: Verdict, number: int) -> Markup:
@@ -24,7 +25,7 @@ def evidence(verdict: Verdict, number: int) -> tuple[Markup | None, ...]:
     """What stands behind a verdict, part by part."""
     return (
         tag("p", verdict.reason, class_=f"reason {kind(verdict.status)}"),
-        part("What was run", tag("p", verdict.ran)),
+        part("What was run", tag("p", mathematics(verdict.ran))),
         _correction(verdict),
         _checks("Checks of the statement as printed", verdict.evidence.checks),
         _checks(
@@ -32,7 +33,7 @@ def evidence(verdict: Verdict, number: int) -> tuple[Markup | None, ...]:
         ),
         _checks("Checks of what the correction says", verdict.evidence.corrected),
         _controls(verdict.evidence.controls),
-        gauge(verdict.evidence),
+        tolerance_bars(verdict.evidence),
         _premises(verdict),
         _findings(verdict.findings),
         _plots(verdict, number),
@@ -58,7 +59,8 @@ def badge(status: Status) -> Markup:
 
 def _title(verdict: Verdict) -> Markup:
     line = tag("p", tag("b", verdict.id), badge(verdict.status), class_="line")
-    return joined(line, tag("h2", verdict.statement), tag("p", verdict.place, class_="place"))
+    place = tag("p", verdict.place, class_="place")
+    return joined(line, tag("h2", mathematics(verdict.statement)), place)
 
 
 RULES = {"error": "within", "at most": "at most", "at least": "at least"}
@@ -66,7 +68,7 @@ RULES = {"error": "within", "at most": "at most", "at least": "at least"}
 
 def _numbers(check: Check) -> list[str]:
     numbers = (check.measured, check.predicted, check.tolerance)
-    return [check.name, *(f"{number:.6g}" for number in numbers), RULES[check.kind]]
+    return [mathematics(check.name), *(f"{number:.6g}" for number in numbers), RULES[check.kind]]
 
 
 def _checks(title: str, checks: Sequence[Check]) -> Markup | None:
@@ -107,7 +109,9 @@ def _premises(verdict: Verdict) -> Markup | None:
 
 def _correction(verdict: Verdict) -> Markup | None:
     told = _told(verdict.counterexample)
-    parts = [tag("h3", "Correction"), tag("p", verdict.correction)] if verdict.correction else []
+    parts = []
+    if verdict.correction:
+        parts += [tag("h3", "Correction"), tag("p", mathematics(verdict.correction))]
     parts += [tag("h3", "Counterexample to what is printed"), told] if told else []
     return tag("aside", *parts) if parts else None
 
@@ -125,10 +129,18 @@ def _told(value: Any) -> Markup | None:
 def _findings(findings: Sequence[str]) -> Markup | None:
     if not findings:
         return None
-    return part("Findings", tag("ul", *(tag("li", line) for line in findings)))
+    return part("Findings", tag("ul", *(tag("li", mathematics(line)) for line in findings)))
 
 
 def _plots(verdict: Verdict, number: int) -> Markup | None:
+    picture = verdict.picture and tag(
+        "img",
+        src=f"data:image/png;base64,{verdict.picture}",
+        alt=f"the picture of {verdict.id}",
+        class_="picture",
+    )
+    if picture:
+        return tag("figure", picture)
     if not verdict.figures:
         return None
     figures = [

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-from tacit.claims.verdict import Verdict, Verdicts, shown
+from tacit.evidence.verdict import Verdict, Verdicts, shown
 from tacit.report.markup import Markup, joined, tag
+from tacit.report.mathml import mathematics
 from tacit.report.section import anchor, badge, evidence, kind
 from tacit.sources import LETTERS, Source
 
@@ -45,7 +46,7 @@ def _title(letter: str, source: Source | None) -> Markup:
 def _claim(verdict: Verdict, number: int, open_: bool) -> Markup:
     name = joined(
         tag("b", verdict.id),
-        tag("span", verdict.statement, class_="statement"),
+        tag("span", mathematics(verdict.statement), class_="statement"),
         tag("span", _place(verdict), class_="place"),
     )
     run = (
@@ -66,13 +67,14 @@ def _claim(verdict: Verdict, number: int, open_: bool) -> Markup:
         inside,
         class_="claim",
         data_status=kind(verdict.status),
+        data_text=verdict.statement,
         open="open" if open_ else None,
     )
 
 
 def _decisive(verdict: Verdict) -> tuple[Markup | None, ...]:
     check = verdict.decisive
-    named = tag("span", check.name, class_="place") if check else None
+    named = tag("span", mathematics(check.name), class_="place") if check else None
     return tag("span", shown(check), class_="number"), named
 
 

@@ -7,10 +7,10 @@ import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from tacit.figures.study import draw_study, further
-from tacit.figures.study_words import title_of
-from tacit.figures.style import styled
-from tacit.studies.compute import told
+from tacit.plotting.study.picture import draw_study, further
+from tacit.plotting.study.words import title_of
+from tacit.plotting.style import styled
+from tacit.studies.compute import message_of
 
 if TYPE_CHECKING:
     import xarray
@@ -53,7 +53,7 @@ def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> Picture
         with styled():
             return _picture(text, draw())
     except Exception as error:  # a picture must not cost the result its report
-        reasons.append(told(error))
+        reasons.append(message_of(error))
         return None
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tacit.claims import saved
-from tacit.claims.verdict import Verdicts
+from tacit.evidence import saved
+from tacit.evidence.verdict import Verdicts
 from tacit.report.page import page
 
 

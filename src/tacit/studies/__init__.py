@@ -3,12 +3,12 @@
     study = read_study("scale.toml")            # reading, study, axes, parts, checks
     dataset = run_study(study, "tacit-studies", engine="processes")
 
-A study is a grid of cells (cells). A cell's name is a hash of its full description and of the
-version of the code (code, dependencies, modules); the worker that computed it writes it under that
-name, in one step (compute, desk, inputs, files, shelves). Engines bring missing cells to their end:
-here, processes with worker, cluster (completing, engines, pace). The finished study is one labelled
-dataset, whose layout is told in tacit.studies.gather, in OUT/NAME.nc (writing). Adaptive studies
-ask for cells in rounds (asking, threshold, refine). `tacit run --dry` looks ahead (estimate).
+A study is a grid of cells (cells), at several sizes if one likes (sizes, forms). A cell's name is a
+hash of its full description and of the version of the code (code/); the worker that computed it
+writes it under that name, in one step (compute, storage/). Engines compute what is missing
+(engines/). The finished study is one labelled dataset, whose layout is described in
+tacit.studies.gather, in OUT/NAME.nc. Adaptive studies choose cells in rounds (adaptive/).
+`tacit run --dry` looks ahead (estimate).
 
 Running a study runs the code that it names: `function = "package.module:function"` is imported
 and called, as a script would be, if the reader trusts it; tables with `is` reach the public names

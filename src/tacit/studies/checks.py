@@ -105,8 +105,8 @@ def check_function(study: Study) -> None:
 
 def check_adaptive(study: Study) -> None:
     """The plain study behind an adaptive one: with its ends, or on its finest lattice."""
-    from tacit.studies.refine import on_lattice
-    from tacit.studies.threshold import with_axis
+    from tacit.studies.adaptive.refine import on_lattice
+    from tacit.studies.adaptive.threshold import with_axis
 
     if study.threshold is not None and study.refine is not None:
         raise ValueError(f"{study.source}: give threshold or refine, not both")

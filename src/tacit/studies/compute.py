@@ -49,13 +49,13 @@ def compute(spec: Mapping[str, Any]) -> Result:
     except NumericalError as error:
         status, sentence, values = error.outcome.kind.value, error.outcome.sentence, {}
     except PASSING as error:
-        return Result(ERROR, told(error), {}, perf_counter() - start, kept=False)
+        return Result(ERROR, message_of(error), {}, perf_counter() - start, kept=False)
     except Exception as error:  # a cell must not take the others with it
-        status, sentence, values = ERROR, told(error), {}
+        status, sentence, values = ERROR, message_of(error), {}
     return Result(status, sentence, values, perf_counter() - start)
 
 
-def told(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """The error on one line, with its kind where that says more than its words."""
     words = " ".join(str(error).split())
     plain = isinstance(error, ValueError) and words

@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.records import Record
+from tacit.studies.adaptive.refine import on_lattice
+from tacit.studies.adaptive.threshold import most_trials, read_threshold, with_axis
 from tacit.studies.cells import Cell, cells_of
-from tacit.studies.code import Code, code_of
+from tacit.studies.code.version import Code, code_of
 from tacit.studies.compute import ERROR
-from tacit.studies.desk import Desk, Done
-from tacit.studies.files import file_of
-from tacit.studies.refine import on_lattice
 from tacit.studies.run import cells_folder
-from tacit.studies.shelves import finished, listed
-from tacit.studies.threshold import most_trials, read_threshold, with_axis
+from tacit.studies.storage.cache import CellCache, Done
+from tacit.studies.storage.files import file_of
+from tacit.studies.storage.folder import finished, listed
 from tacit.threads import one_thread
 
 if TYPE_CHECKING:
@@ -67,14 +67,14 @@ class Estimate(Record):
 def estimate(study: Study, out: str | os.PathLike[str]) -> Estimate:
     """Cells, time and disk of a study; nothing is written into `out`."""
     code = code_of(study)
-    desk = Desk(cells_folder(study, out), code)
+    cache = CellCache(cells_folder(study, out), code)
     plain, most = _planned(study)
     cells = list(cells_of(plain, code.version))
-    wanted = listed(desk.folder) if most else {cell.name for cell in cells}
-    found = finished(desk.folder, wanted, code.version)
+    wanted = listed(cache.folder) if most else {cell.name for cell in cells}
+    found = finished(cache.folder, wanted, code.version)
     if found:
         seconds = [result.seconds for result in found.values()]
-        sizes = [os.path.getsize(file_of(desk.folder, name)) for name in found]
+        sizes = [os.path.getsize(file_of(cache.folder, name)) for name in found]
         basis, failure = f"the {len(found)} finished cells", ""
     else:
         ends, sizes = _sampled(cells, code)
@@ -85,7 +85,7 @@ def estimate(study: Study, out: str | os.PathLike[str]) -> Estimate:
         failure = next((done.sentence for done in ends if done.status == ERROR), "")
     mean, size = sum(seconds) / len(seconds), sum(sizes) / max(len(sizes), 1)
     number = max(most, len(found)) if most else len(cells)
-    return Estimate(number, len(found), mean, size, basis, _free(desk.folder), failure, bool(most))
+    return Estimate(number, len(found), mean, size, basis, _free(cache.folder), failure, bool(most))
 
 
 def _planned(study: Study) -> tuple[Study, int]:
@@ -103,14 +103,14 @@ def _sampled(cells: Sequence[Cell], code: Code) -> tuple[list[Done], list[int]]:
     """Ends and file sizes of cells from all over the grid; the first one pays for imports."""
     spread = np.unique(np.linspace(0, len(cells) - 1, SAMPLES + 1).astype(int))
     with tempfile.TemporaryDirectory(prefix="tacit-dry-") as place, one_thread(xla=True):
-        desk, start = Desk(Path(place), code), perf_counter()
+        cache, start = CellCache(Path(place), code), perf_counter()
         ends = []
         for at in spread:
-            ends.append(desk.attend(cells[at]))
+            ends.append(cache.finish(cells[at]))
             if perf_counter() - start > (PATIENCE if len(ends) > 1 else LONG):
                 break
         ends = ends[1:] or ends
-        files = [file_of(desk.folder, done.name) for done in ends if done.kept]
+        files = [file_of(cache.folder, done.name) for done in ends if done.kept]
         return ends, [os.path.getsize(file) for file in files]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import tacit
 from tacit.arguments import one_of, real
-from tacit.studies.inputs import noticed
+from tacit.studies.code.inputs import noticed
 from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.descent.method import Descent

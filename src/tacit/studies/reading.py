@@ -11,47 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arguments import one_of
-from tacit.sources import in_order
 from tacit.studies.forms import FORMS, QUICK, formed, read_forms
 from tacit.studies.study import Study
 
 KEYS = tuple(
     field.name for field in dataclasses.fields(Study) if field.init and field.name != "source"
 )
-PRESETS = Path(__file__).parent.parent / "figures" / "presets"  # they name cells of figures
 
 
 Trust = bool | Callable[[Path, str], bool]  # whether to run the function that a file names
 
 
 def read_study(file: str | Path, form: str = QUICK, *, trust: Trust = False) -> Study:
-    """The study that a .toml or .py file describes, or a preset by its name, checked.
+    """The study that a .toml or .py file describes, checked; `form` is a table [forms.NAME].
 
-    Parameters
-    ----------
-    file
-        The file, or the name of a preset. A .py file is run, as a script is.
-    form
-        One of the tables [forms.NAME] of a TOML file; "quick" is the file without them.
-    trust
-        A TOML file runs nothing of its own, unless it names a function, whose module is
-        imported here: that needs True.
-
-    Returns
-    -------
-    Study
-        The study.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> study = tacit.read_study("W-F3a")
-    >>> study.name, study.dimensions
-    ('W-F3a', ('depth', 'z'))
+    A TOML file that names a function runs code, which needs `trust`; a .py file is run.
     """
     path = Path(file)
     if not path.is_file():
-        path, trust = _preset(path), True
+        raise ValueError(f"run: there is no study file {str(path)!r}")
     if path.suffix == ".toml":
         return _from_toml(path, form, trust)
     if path.suffix == ".py":
@@ -60,27 +38,10 @@ def read_study(file: str | Path, form: str = QUICK, *, trust: Trust = False) -> 
     raise ValueError(f"run: a study is a .toml or a .py file, got {path.name!r}")
 
 
-def _preset(path: Path) -> Path:
-    """The study that comes with tacit under this name, in capitals or not."""
-    known = {name.upper(): name for name in presets()}
-    if path.suffix in (".toml", ".py") or len(path.parts) != 1 or not known:
-        raise ValueError(f"run: there is no study file {str(path)!r}")
-    found = known.get(path.name.upper()) or one_of("run", "study", path.name, known.values())
-    return PRESETS / f"{found}.toml"
-
-
-def presets() -> tuple[str, ...]:
-    """The names of the studies that come with tacit, in the order of the sources."""
-    return tuple(in_order(file.stem for file in PRESETS.glob("*.toml")))
-
-
-def preset_forms() -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Title and forms of every study that comes with tacit."""
-    tables = {name: _table(PRESETS / f"{name}.toml") for name in presets()}
-    return {
-        name: (table.get("title", ""), (QUICK, *read_forms(name, table, KEYS)))
-        for name, table in tables.items()
-    }
+def title_and_forms(path: Path) -> tuple[str, tuple[str, ...]]:
+    """What a TOML study says it is about, and the forms it has."""
+    table = _table(path)
+    return str(table.get("title", "")), (QUICK, *read_forms(path.stem, table, KEYS))
 
 
 def _table(path: Path) -> dict[str, Any]:

@@ -6,17 +6,17 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tacit.studies.asking import Asking
+from tacit.studies.adaptive.refine import refined
+from tacit.studies.adaptive.rounds import Rounds
+from tacit.studies.adaptive.threshold import bisected
 from tacit.studies.cells import cells_of
-from tacit.studies.code import code_of
-from tacit.studies.completing import Ears
-from tacit.studies.desk import Desk
-from tacit.studies.engines import Engine, engine_named
+from tacit.studies.code.version import code_of
+from tacit.studies.engines.complete import Progress
+from tacit.studies.engines.named import Engine, engine_named
 from tacit.studies.gather import gather
 from tacit.studies.references import DescriptionError
-from tacit.studies.refine import refined
-from tacit.studies.threshold import bisected
-from tacit.studies.writing import keep_other, write_dataset
+from tacit.studies.storage.cache import CellCache
+from tacit.studies.storage.writing import keep_other, write_dataset
 
 if TYPE_CHECKING:
     import xarray
@@ -34,7 +34,7 @@ def run_study(
     out: str | os.PathLike[str] = "tacit-studies",
     engine: str | Engine = "here",
     jobs: int | None = None,
-    ears: Ears | None = None,
+    progress: Progress | None = None,
     command: str = "",
 ) -> xarray.Dataset:
     """The finished study, which is also in OUT/NAME.nc; only cells that are missing are computed.
@@ -51,7 +51,7 @@ def run_study(
         "here" (this process), "processes", "tcp://host:port" (a dask scheduler) or "slurm".
     jobs
         The number of workers.
-    ears
+    progress
         What is told about the progress.
     command
         The command that is written into the file.
@@ -65,36 +65,37 @@ def run_study(
     --------
     >>> import tacit
     >>> import tempfile
-    >>> function = "tacit.figures.woodworth_f3:panel_a"
-    >>> study = tacit.Study(name="q", function=function, grid={"depth": [2, 3], "z": [0.5, 1.0]})
+    >>> function = "tacit.papers.woodworth2020.lemma_13:cell"
+    >>> grid = {"rows": [2, 3], "ratio": [1, 4]}
+    >>> study = tacit.Study(name="q", function=function, arguments={"draws": 9}, grid=grid)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     dataset = tacit.run_study(study, folder)
-    >>> dataset.q.dims, dataset.q.shape
-    (('depth', 'z'), (2, 2))
+    >>> dataset.largest.dims, dataset.largest.shape
+    (('rows', 'ratio'), (2, 2))
     """
     chosen = engine if callable(engine) else engine_named(engine, jobs)
-    desk = Desk(cells_folder(study, out), code_of(study))
-    asking = Asking(desk, chosen, ears or Ears())
+    cache = CellCache(cells_folder(study, out), code_of(study))
+    rounds = Rounds(cache, chosen, progress or Progress())
     try:
-        dataset = _asked(study, asking, command)
+        dataset = _asked(study, rounds, command)
     except DescriptionError as fault:
         raise ValueError(f"{study.source}: {fault}") from None
     # not with_suffix, which would cut a name such as v1.2
-    file = desk.folder.with_name(f"{study.name}.nc")
+    file = cache.folder.with_name(f"{study.name}.nc")
     kept = keep_other(study, file)
     if kept:
-        asking.ears.aside(kept)
+        rounds.progress.aside(kept)
     write_dataset(dataset, file)
     return dataset
 
 
-def _asked(study: Study, asking: Asking, command: str) -> xarray.Dataset:
+def _asked(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
     """The dataset of a study: all of its grid, or what an adaptive one asks for in rounds."""
     if study.threshold is not None:
-        return bisected(study, asking, command)
+        return bisected(study, rounds, command)
     if study.refine is not None:
-        return refined(study, asking, command)
-    code = asking.desk.code.version
+        return refined(study, rounds, command)
+    code = rounds.cache.code.version
     cells = list(cells_of(study, code))
-    asking.complete(cells)
-    return gather(study, cells, asking.desk.folder, code, asking.lost, command)
+    rounds.complete(cells)
+    return gather(study, cells, rounds.cache.folder, code, rounds.lost, command)

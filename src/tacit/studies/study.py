@@ -80,10 +80,11 @@ class Study(Record):
     Examples
     --------
     >>> import tacit
-    >>> function = "tacit.figures.woodworth_f3:panel_a"
-    >>> study = tacit.Study(name="q", function=function, grid={"depth": [2, 3], "z": [0.5, 1.0]})
+    >>> function = "tacit.papers.woodworth2020.lemma_13:cell"
+    >>> grid = {"rows": [2, 3], "ratio": [1, 4]}
+    >>> study = tacit.Study(name="q", function=function, arguments={"draws": 9}, grid=grid)
     >>> study.dimensions, study.shape
-    (('depth', 'z'), (2, 2))
+    (('rows', 'ratio'), (2, 2))
     """
 
     name: str

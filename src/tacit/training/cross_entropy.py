@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tacit.lazy import jax, jnp
+
 TAIL = 30.0  # below -TAIL log(log(1 + e^z)) is z to the last digits
 
 
@@ -12,16 +14,11 @@ def cross_entropy(outputs: Any, labels: Any) -> Any:
 
     Written so, neither a tiny loss nor its gradient is lost in the rounding of 1.
     """
-    import jax
-
     return jax.nn.softplus(_excess(outputs, labels))
 
 
 def log_cross_entropy(outputs: Any, labels: Any) -> Any:
     """The logarithm of the same, also where the loss itself is too small for a number."""
-    import jax
-    import jax.numpy as jnp
-
     z = _excess(outputs, labels)
     near = jnp.log(jax.nn.softplus(jnp.maximum(z, -TAIL)))
     return jnp.where(z > -TAIL, near, z)
@@ -29,9 +26,6 @@ def log_cross_entropy(outputs: Any, labels: Any) -> Any:
 
 def _excess(outputs: Any, labels: Any) -> Any:
     """log of the sum of exp(f_j - f_label) over the other classes j, for every row."""
-    import jax
-    import jax.numpy as jnp
-
     own = jnp.take_along_axis(outputs, labels[:, None], axis=1)
     others = jnp.arange(outputs.shape[1]) != labels[:, None]
     return jax.nn.logsumexp(outputs - own, axis=1, where=others)

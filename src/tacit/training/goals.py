@@ -34,7 +34,7 @@ class Goals:
         self.near = [rule for rule in self.goals if rule.directional]
         self.others = [r for r in self.goals if r not in self.levels and not r.directional]
         for rule in self.others:
-            if missing := [name for name in rule.looks_at if name not in recorded]:
+            if missing := [name for name in rule.levels if name not in recorded]:
                 raise ValueError(
                     f"{who}: {type(rule).__name__} looks at {missing[0]}, which is not recorded "
                     f"here; there are {', '.join(recorded)}"
@@ -65,10 +65,8 @@ class Goals:
 
     def met(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome | None:
         """The outcome if a goal is met, or the time of a method of variable steps is over."""
-        found = self._passed(moment, numbers)
-        for rule in self.others:
-            if (words := rule.met(numbers)) is not None:
-                found = f"came to {words}"
+        reached = [words for rule in self.others if (words := rule.met(numbers)) is not None]
+        found = f"came to {reached[-1]}" if reached else self._passed(moment, numbers)
         if found is None:
             return None
         if self.goals and found.startswith("took"):

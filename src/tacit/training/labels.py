@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ LABELS = {
     "turn": "angle between the parameters and their start",
     "margin_l1": "smallest margin over the l1 norm of the predictor",
     "margin_l2": "smallest margin over the Euclidean norm of the predictor",
-    "train_accuracy": "share of the samples with a positive margin; a tie counts one half",
+    "train_accuracy": "accuracy on the training samples; a tie counts one half",
     "test_accuracy": "accuracy on the test samples, or expected on new ones",
     "penalty": "penalty of the parameters, with its weight",
     "objective": "training loss plus penalty",
@@ -40,6 +41,11 @@ LABELS = {
     "penalty_gradient_norm": "Euclidean norm of the subgradient of the penalty",
     "relative_error": "|predictor - truth| / |truth|",
     "test_loss": "loss of the test samples",
+    "twin_accuracy": "accuracy over test pairs whose mirror is in training",
+    "novel_accuracy": "accuracy over test pairs whose mirror is not in training",
+    "moved": "distance of all parameters from their start, relative to its norm",
+    "layer_norm": "Euclidean norm of the parameters of a layer",
+    "layer": "layer of weights",
     "X": "samples, one per row",
     "y": "labels",
     "X_test": "test samples, one per row",
@@ -61,24 +67,35 @@ DIMS = {
     "parameters": ("parameter",),
     "predictions": ("sample",),
     "margins": ("sample",),
+    "layer_norm": ("layer",),
 }
+COORDINATES = ("t", "step", "layer")
 
 
 def assembled(problem: Any, recorded: dict[str, Array], final_parameters: Array | None) -> Any:
     """The dataset of arrays whose first axis is time, without attributes."""
-    import xarray
-
-    variables: dict[str, Any] = {
-        name: (_dims(name, values), values) for name, values in recorded.items()
-    }
+    variables = columns(recorded)
     if final_parameters is not None:
         variables["final_parameters"] = ("parameter",), final_parameters
-    variables |= _data(problem)
-    coordinates = {name: variables.pop(name) for name in ("t", "step") if name in variables}
-    dataset = xarray.Dataset(variables, coordinates)
-    labels = LABELS | (MATRIX_LABELS if isinstance(problem, MatrixProblem) else {})
+    matrix = isinstance(problem, MatrixProblem)
+    return labelled(variables | _data(problem), MATRIX_LABELS if matrix else {})
+
+
+def columns(recorded: dict[str, Array]) -> dict[str, Any]:
+    """Arrays whose first axis is time, with their dimensions."""
+    return {name: (_dims(name, values), values) for name, values in recorded.items()}
+
+
+def labelled(variables: dict[str, Any], words: Mapping[str, str]) -> Any:
+    """The dataset of arrays with their dimensions; `words` replace those of LABELS."""
+    import xarray
+
+    found = {name: variables[name] for name in COORDINATES if name in variables}
+    rest = {name: values for name, values in variables.items() if name not in found}
+    dataset = xarray.Dataset(rest, found)
     for name, variable in dataset.variables.items():
-        variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": labels[str(name)]}
+        text = words.get(str(name)) or LABELS[str(name)]
+        variable.attrs = {"units": UNITS.get(str(name), "1"), "long_name": text}
     return dataset
 
 

@@ -79,8 +79,7 @@ class Path(Record):
 
     def save(self, file: str | os.PathLike[str]) -> FilePath:
         """Write everything to `file`, for `load_path`: also what `resume` needs."""
-        saved = saving.Saved(self.outcome, self.dataset, self.parameters, self.memory)
-        return saving.write(saved, file)
+        return saving.write(file, self.outcome, self.dataset, self.parameters, self.memory)
 
     def _last(self, name: str, why: str) -> Array:
         if name not in self.dataset:

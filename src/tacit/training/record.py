@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import math
 from collections.abc import Iterable, Sequence
@@ -15,12 +14,13 @@ DENSEST = 1000  # records in a decade: some 20,000 in the path of a flow
 KINDS = ("steps", "epochs", "times", "margins")
 
 
-class Rule(Record, abc.ABC):
+class Rule(Record):
     """Which moments of a run are recorded."""
 
-    @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
         """What is needed to build this rule again, as plain JSON values."""
+        given = {name: value for name, value in vars(self).items() if value is not None}
+        return {"rule": type(self).__name__, **given}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -54,11 +54,8 @@ class LogSpaced(Rule):
                 "record in memory: name single moments with At"
             )
 
-    def describe(self) -> dict[str, Any]:
-        return {"rule": "LogSpaced", "per_decade": self.per_decade}
 
-
-@dataclasses.dataclass(frozen=True, init=False, repr=False)
+@dataclasses.dataclass(frozen=True, repr=False)
 class At(Rule):
     """Records at the given `steps`, `epochs`, `times` or smoothed `margins`.
 
@@ -85,24 +82,16 @@ class At(Rule):
     array([  0,  10,  20, 100])
     """
 
-    steps: tuple[int, ...] | None
-    epochs: tuple[int, ...] | None
-    times: tuple[float, ...] | None
-    margins: tuple[float, ...] | None
+    steps: Iterable[int] | None = None
+    _: dataclasses.KW_ONLY
+    epochs: Iterable[int] | None = None
+    times: Iterable[float] | None = None
+    margins: Iterable[float] | None = None
 
-    def __init__(
-        self,
-        steps: Iterable[int] | None = None,
-        *,
-        epochs: Iterable[int] | None = None,
-        times: Iterable[float] | None = None,
-        margins: Iterable[float] | None = None,
-    ) -> None:
-        given = {"steps": steps, "epochs": epochs, "times": times, "margins": margins}
-        if sum(values is not None for values in given.values()) != 1:
+    def __post_init__(self) -> None:
+        if sum(getattr(self, name) is not None for name in KINDS) != 1:
             raise ValueError("At: give exactly one of steps=, epochs=, times= and margins=")
-        for name, values in given.items():
-            object.__setattr__(self, name, _moments(name, values))
+        object.__setattr__(self, self.kind, _moments(self.kind, getattr(self, self.kind)))
 
     @property
     def kind(self) -> str:
@@ -116,13 +105,9 @@ class At(Rule):
         found: tuple[Any, ...] = getattr(self, self.kind)
         return found
 
-    def describe(self) -> dict[str, Any]:
-        return {"rule": "At", self.kind: list(getattr(self, self.kind))}
 
-
-def _moments(name: str, values: Any) -> Any:
-    if values is None:
-        return None
+def _moments(name: str, values: Any) -> tuple[float, ...]:
+    """The moments in order, each of them once."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"At: {name} must list moments to record, got {values!r}")
     if name in ("steps", "epochs"):

@@ -5,50 +5,45 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import jax, jnp
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
-from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.problems.population import accuracy
 from tacit.regularizers.spectral import Frobenius, Nuclear, Spectral
-from tacit.training.exact.labelling import dataset as labelled
+from tacit.training.descent.compiled import Weighted
+from tacit.training.descent.method import Objective
+from tacit.training.exact.labelling import dataset as flow_dataset
 from tacit.training.exact.loss import finite
 from tacit.training.exact.task import Moment as FlowMoment
 from tacit.training.exact.task import Task as FlowTask
 from tacit.training.exact.task import task as flow_task
-from tacit.training.inputs import inputs_of, outputs
-from tacit.training.task import Meter, Moment, Task
+from tacit.training.task import Measures, Moment, Task
 
+EXTRA = ("penalty", "objective", "gradient_norm", "penalty_gradient_norm", "relative_error")
 TAIL = 30.0  # beyond this margin log(1 + exp(-m)) is exp(-m) to the last digits
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class SampleLoss:
+class SampleLoss(Objective):
     """The loss of a model on rows of inputs and labels; one per model in compiled code."""
 
     model: Model
     loss: str
     samples: int
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, SampleLoss):
-            return NotImplemented
-        return other._key == self._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
     @property
-    def _key(self) -> tuple[Any, ...]:
+    def key(self) -> tuple[Any, ...]:
         """The model itself, but linear ones that differ in their starts predict alike."""
         model: Any = id(self.model)
         if isinstance(self.model, LinearPredictor | LinearMatrix):
@@ -56,8 +51,6 @@ class SampleLoss:
         return model, self.loss, self.samples
 
     def value(self, data: Any, parameters: Any, share: Any = None) -> Any:
-        import jax.numpy as jnp
-
         inputs, y = data
         found = outputs(self.model, parameters, inputs)
         if self.loss == "exp":
@@ -74,9 +67,6 @@ class SampleLoss:
         return jnp.sum(losses) * (total / len(y))
 
     def log_value(self, data: Any, parameters: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
         inputs, y = data
         if self.loss not in ("exp", "logistic"):
             return jnp.log(self.value(data, parameters))
@@ -92,7 +82,7 @@ class SampleLoss:
 class SampleTask(Task):
     """A checked pair of a Model and a Regression, a Classification or a matrix problem."""
 
-    outside = False
+    penalty_names = ("penalty", "gradient_norm", "penalty_gradient_norm")
 
     def __init__(self, who: str, model: Any, problem: Any) -> None:
         self.who = who
@@ -165,11 +155,71 @@ class SampleTask(Task):
             f"{type(self.model).__name__} are flat; use Nuclear with LinearMatrix or with shape="
         )
 
-    def meter(self, penalty: Any) -> SampleMeter:
-        return SampleMeter(self, penalty)
-
     def describe(self) -> dict[str, Any]:
         return describe(self.model, self.problem)
+
+    def measures(self, moment: Moment) -> Measures:
+        theta, problem = moment.parameters, self.problem
+        found: Measures = {("log_loss", "loss"): lambda: self._losses(theta)}
+        if isinstance(problem, Classification):
+            found[("train_accuracy",)] = lambda: self._accuracy(theta)
+        elif self.linear and problem.truth is not None:
+            found[("test_error", "relative_error")] = lambda: self._errors(self.predictor(theta))
+        if problem.test is not None:
+            names = ("test_loss", "test_accuracy")[: 1 + isinstance(problem.test, Classification)]
+            found[names] = lambda: self._tested(theta)
+        return found
+
+    def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
+        """The penalty and what it pulls with; a nan of either is an error that names the step."""
+        with double_precision():
+            weights, terms = zip(*penalty.weighted, strict=True)
+            measure = _pulls(self.objective, terms)
+            gradient, value, pull = measure(weights, self.data, moment.parameters)
+        found = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
+        for name, number in zip(("value", "subgradient"), found.values(), strict=True):
+            if math.isnan(number):
+                raise ValueError(
+                    f"{self.who}: the {name} of the penalty is nan at step {moment.step}, "
+                    "where the parameters are finite (the largest is "
+                    f"{np.abs(moment.parameters).max():.3g}); check the penalty there"
+                )
+        return found | {"gradient_norm": float(np.linalg.norm(gradient))}
+
+    def record(self, moment: Moment, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        extra = {name: numbers[name] for name in EXTRA if name in numbers}
+        return {"moment": moment, "step": moment.step, "log_t": moment.log_t, **extra}
+
+    def dataset(self, records: Sequence[dict[str, Any]]) -> Any:
+        predict, moments = self.flow.samples.predict, [record.pop("moment") for record in records]
+        flow = [FlowMoment(m.t, m.parameters, predict(m.parameters)) for m in moments]
+        extra = {name: np.array([record[name] for record in records]) for name in records[0]}
+        return flow_dataset(self.flow, 0.0, flow, extra)
+
+    def _losses(self, theta: Array) -> dict[str, float]:
+        log_loss = float(self.flow.loss.log_loss(np.asarray(self.flow.samples.predict(theta))))
+        return {"log_loss": log_loss, "loss": float(np.exp(log_loss))}
+
+    def _accuracy(self, theta: Array) -> dict[str, float]:
+        margins = np.asarray(self.flow.samples.predict(theta)) * self.problem.y
+        return {"train_accuracy": float(accuracy(margins))}
+
+    def _errors(self, predictor: Array) -> dict[str, float]:
+        truth = self.problem.truth
+        apart = float(np.linalg.norm(predictor.ravel() - truth.ravel()))
+        error = apart**2
+        if isinstance(self.problem, MatrixProblem):
+            error = self.problem.test_error(predictor)
+        return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
+
+    def _tested(self, theta: Array) -> dict[str, float]:
+        test = self.problem.test
+        found = np.asarray(self.model.predict(theta, test.X))
+        loss = type(self.flow.loss)(test.y, test.loss)
+        result = {"test_loss": float(np.exp(loss.log_loss(found)))}
+        if isinstance(test, Classification):
+            result["test_accuracy"] = float(accuracy(found * test.y))
+        return result
 
 
 def describe(model: Any, problem: Any) -> dict[str, Any]:
@@ -184,96 +234,31 @@ def describe(model: Any, problem: Any) -> dict[str, Any]:
     return {"problem": described, "model": model.describe()}
 
 
-class SampleMeter(Meter):
-    """What is measured along the way; the rest of a dataset follows from the records."""
-
-    def __init__(self, task: SampleTask, penalty: Any) -> None:
-        self.task, self.penalty = task, penalty
-        begin = Moment(0, 0.0, -math.inf, task.start)
-        self.moments: list[Moment] = []
-        self.numbers: list[Mapping[str, float]] = []
-        self.first = self.look(begin)
-
-    def look(self, moment: Moment) -> Mapping[str, float]:
-        task, theta = self.task, moment.parameters
-        with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
-            predictions = np.asarray(task.flow.samples.predict(theta))
-            log_loss = float(task.flow.loss.log_loss(predictions))
-            found = {"log_loss": log_loss, "loss": float(np.exp(log_loss))}
-            if isinstance(task.problem, Classification):
-                found["train_accuracy"] = float(accuracy(predictions * task.problem.y))
-            elif task.linear and task.problem.truth is not None:
-                found |= self._errors(task.predictor(theta))
-            if task.problem.test is not None:
-                found |= self._tested(theta)
-            if self.penalty is not None:
-                found |= self._penalty(moment, found["loss"])
-        return found
-
-    def keep(self, moment: Moment, numbers: Mapping[str, float]) -> None:
-        self.moments.append(moment)
-        self.numbers.append(numbers)
-
-    def dataset(self) -> Any:
-        steps = np.array([moment.step for moment in self.moments])
-        log_t = np.array([moment.log_t for moment in self.moments])
-        names = ("penalty", "objective", "gradient_norm", "penalty_gradient_norm", "relative_error")
-        extra = {
-            name: np.array([numbers[name] for numbers in self.numbers])
-            for name in names
-            if name in self.numbers[0]
-        }
-        samples = self.task.flow.samples
-        flow = [FlowMoment(m.t, m.parameters, samples.predict(m.parameters)) for m in self.moments]
-        return labelled(self.task.flow, 0.0, flow, {"step": steps, "log_t": log_t, **extra})
-
-    def _errors(self, predictor: Array) -> dict[str, float]:
-        truth = self.task.problem.truth
-        apart = float(np.linalg.norm(predictor.ravel() - truth.ravel()))
-        error = apart**2
-        if isinstance(self.task.problem, MatrixProblem):
-            error = self.task.problem.test_error(predictor)
-        return {"test_error": error, "relative_error": apart / float(np.linalg.norm(truth))}
-
-    def _tested(self, theta: Array) -> dict[str, float]:
-        test = self.task.problem.test
-        found = np.asarray(self.task.model.predict(theta, test.X))
-        loss = type(self.task.flow.loss)(test.y, test.loss)
-        result = {"test_loss": float(np.exp(loss.log_loss(found)))}
-        if isinstance(test, Classification):
-            result["test_accuracy"] = float(accuracy(found * test.y))
-        return result
-
-    def _penalty(self, moment: Moment, loss: float) -> dict[str, float]:
-        """The penalty and what it pulls with; a nan of either is an error that names the step."""
-        with double_precision():
-            weights, terms = zip(*self.penalty.weighted, strict=True)
-            measure = _pulls(self.task.objective, terms)
-            gradient, value, pull = measure(weights, self.task.data, moment.parameters)
-        found = {"penalty": float(value), "penalty_gradient_norm": float(np.linalg.norm(pull))}
-        for name, number in zip(("value", "subgradient"), found.values(), strict=True):
-            if math.isnan(number):
-                raise ValueError(
-                    f"{self.task.who}: the {name} of the penalty is nan at step {moment.step}, "
-                    "where the parameters are finite (the largest is "
-                    f"{np.abs(moment.parameters).max():.3g}); check the penalty there"
-                )
-        found["objective"] = loss + found["penalty"]
-        return found | {"gradient_norm": float(np.linalg.norm(gradient))}
-
-
 @functools.lru_cache(maxsize=32)
 def _pulls(objective: SampleLoss, terms: tuple[Any, ...]) -> Callable[..., Any]:
     """A compiled function of (weights, data, theta), for penalties of these terms.
 
     It returns the gradient of the loss, the penalty and its subgradient.
     """
-    import jax
 
     def measure(weights: Any, data: Any, theta: Any) -> Any:
         gradient = jax.grad(objective.value, argnums=1)(data, theta)
-        pairs = list(zip(weights, terms, strict=True))
-        value = sum(weight * term.value(theta) for weight, term in pairs)
-        return gradient, value, sum(weight * term.subgradient(theta) for weight, term in pairs)
+        penalty = Weighted(weights, terms)
+        return gradient, penalty.value(theta), penalty.subgradient(theta)
 
     return jax.jit(measure)
+
+
+def inputs_of(model: Model, problem: Any) -> Any:
+    """One row per sample; for observed entries of a matrix only their places in it."""
+    if isinstance(problem, Completion) and isinstance(model, MatrixModel):
+        return problem.places
+    return problem.design if isinstance(problem, MatrixProblem) else problem.X
+
+
+def outputs(model: Model, parameters: Any, inputs: Any) -> Any:
+    """f of every sample, for the inputs of `inputs_of`; accepts JAX arrays as `predict` does."""
+    if inputs.ndim > 1:
+        return model.predict(parameters, inputs)
+    assert isinstance(model, MatrixModel)
+    return model.matrix(parameters).reshape(-1)[inputs]

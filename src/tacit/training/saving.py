@@ -7,7 +7,7 @@ import importlib
 import json
 import os
 from pathlib import Path as FilePath
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,34 +19,21 @@ PREFIX = "path_"  # of the variables that hold parameters and memory
 OWN = "tacit.models."  # modules whose named tuples are made again; others get a plain one
 
 
-class Saved(NamedTuple):
-    """What a file of a path holds."""
-
-    outcome: Outcome
-    dataset: Any
-    parameters: Any
-    memory: tuple[Any, ...] | None
-
-
-def write(saved: Saved, file: str | os.PathLike[str]) -> FilePath:
-    """Write `saved` to `file`, whole or not at all and sealed by a checksum."""
+def write(
+    file: str | os.PathLike[str], outcome: Outcome, dataset: Any, parameters: Any, memory: Any
+) -> FilePath:
+    """Write all of it to `file`, whole or not at all and sealed by a checksum."""
     arrays: list[Any] = []
-    header = {
-        "outcome": [saved.outcome.kind.value, saved.outcome.sentence],
-        "parameters": _structure(saved.parameters, arrays),
-        "memory": _structure(saved.memory, arrays),
-    }
-    dataset = saved.dataset.assign(
-        {
-            f"{PREFIX}{k}": ([f"{PREFIX}{k}_{axis}" for axis in range(array.ndim)], array)
-            for k, array in enumerate(arrays)
-        }
-    )
+    header = {"outcome": [outcome.kind.value, outcome.sentence]}
+    header |= {"parameters": _structure(parameters, arrays), "memory": _structure(memory, arrays)}
+    for k, array in enumerate(arrays):
+        axes = [f"{PREFIX}{k}_{axis}" for axis in range(array.ndim)]
+        dataset = dataset.assign({f"{PREFIX}{k}": (axes, array)})
     return store.save(dataset.assign_attrs({MARK: json.dumps(header)}), file)
 
 
-def read(who: str, file: str | os.PathLike[str]) -> Saved:
-    """What `write` wrote to `file`."""
+def read(who: str, file: str | os.PathLike[str]) -> tuple[Outcome, Any, Any, Any]:
+    """The outcome, the dataset, the parameters and the memory that `write` wrote to `file`."""
     dataset = store.load(file, who=who)
     if MARK not in dataset.attrs:
         raise ValueError(
@@ -65,7 +52,7 @@ def read(who: str, file: str | os.PathLike[str]) -> Saved:
             f"{who}: {file} is no file of path.save ({type(reason).__name__}: {reason})"
         ) from None
     dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
-    return Saved(outcome, dataset, parameters, memory)
+    return outcome, dataset, parameters, memory
 
 
 def _structure(tree: Any, arrays: list[Any]) -> Any:

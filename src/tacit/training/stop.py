@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -10,15 +11,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer, positive, real
-from tacit.records import Record
+from tacit.arguments import Array, finite_array, integer, positive, real, share
+from tacit.records import Checked
+
+COUNT, OPEN_SHARE = functools.partial(integer, least=1), functools.partial(share, interval="(0, 1)")
 
 
-class Stop(Record):
+class Stop(Checked):
     """A reason to stop. Of several, the first that is met stops."""
 
     budget: ClassVar[bool] = False  # True if the rule bounds the effort and sets no goal
     directional: ClassVar[bool] = False  # True if the rule looks at the predictor
+    words: ClassVar[str]  # what it stops at, with the names of its fields
+
+    @property
+    def levels(self) -> dict[str, float]:
+        """What the recorded numbers that the rule looks at must come to."""
+        return {}
 
     def log_level(self, who: str, model: Any, unit: float) -> float:
         """The log loss at which to stop, `unit` being that of the relative ones; else -inf."""
@@ -27,11 +36,6 @@ class Stop(Record):
     def gap(self, predictor: Array) -> float:
         """How far `predictor` is from where the rule stops, in degrees; 0 and less is there."""
         return math.inf
-
-    @property
-    def looks_at(self) -> tuple[str, ...]:
-        """The recorded numbers that the rule looks at."""
-        return ()
 
     def missed(self, numbers: Mapping[str, float]) -> str | None:
         """What a record lacks of the goal, in words; None if it is met or is no number."""
@@ -47,6 +51,9 @@ class Stop(Record):
         plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in fields}
         return {"rule": type(self).__name__, **plain}
 
+    def __str__(self) -> str:
+        return self.words.format_map(vars(self))
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Steps(Stop):
@@ -60,21 +67,13 @@ class Steps(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
-    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=stop)
-    >>> path.steps
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=tacit.Steps(100)).steps
     100
     """
 
-    budget = True
+    budget, words, checks = True, "{count} steps", {"count": COUNT}
     count: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", integer("Steps", "count", self.count, least=1))
-
-    def __str__(self) -> str:
-        return f"{self.count} steps"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -89,21 +88,13 @@ class Epochs(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Epochs(4)
-    >>> path = tacit.train(net, problem, tacit.SGD(1e-3), stop=stop, batch=2)
-    >>> path.steps
-    12
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> tacit.train(net, problem, tacit.SGD(0.1), stop=tacit.Epochs(4), batch=2).steps
+    8
     """
 
-    budget = True
+    budget, words, checks = True, "{count} epochs", {"count": COUNT}
     count: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "count", integer("Epochs", "count", self.count, least=1))
-
-    def __str__(self) -> str:
-        return f"{self.count} epochs"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -118,32 +109,17 @@ class Time(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Time(0.05)
-    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=stop)
-    >>> path.steps
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=tacit.Time(5.0)).steps
     50
     """
 
-    budget = True
+    budget, words, checks = True, "t = {t:g}", {"t": positive}
     t: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "t", positive("Time", "t", self.t))
-
-    def __str__(self) -> str:
-        return f"t = {self.t:g}"
-
-
-class _Level(Stop):
-    """A rule that a small enough loss meets."""
-
-    def _at(self, numbers: Mapping[str, float], log_level: float) -> bool:
-        return numbers["log_loss"] <= log_level
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Loss(_Level):
+class Loss(Stop):
     """Stop where the loss of the problem is at most `value`.
 
     Parameters
@@ -154,27 +130,21 @@ class Loss(_Level):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), [tacit.Steps(10_000), tacit.Loss(1e-3)]
-    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-2), stop=stop)
-    >>> path.log_loss <= -6.9
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> stop = [tacit.Steps(10_000), tacit.Loss(0.1)]
+    >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
     True
     """
 
+    words, checks = "loss {value:g}", {"value": positive}
     value: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", positive("Loss", "value", self.value))
 
     def log_level(self, who: str, model: Any, unit: float) -> float:
         return math.log(self.value)
 
-    def __str__(self) -> str:
-        return f"loss {self.value:g}"
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class LogLoss(_Level):
+class LogLoss(Stop):
     """Stop where the natural logarithm of the loss is `value`; -1e7 is a loss of 10^-4342945.
 
     Parameters
@@ -185,28 +155,21 @@ class LogLoss(_Level):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.three_points("M-F3b")
-    >>> path = tacit.train(
-    ...     tacit.DiagonalNet(2, alpha=1.0), problem, tacit.DualFlow(), stop=tacit.LogLoss(-1e6)
-    ... )
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.LogLoss(-1e6))
     >>> round(path.log_loss)
     -1000000
     """
 
+    words, checks = "log loss {value:.6g}", {"value": real}
     value: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "value", real("LogLoss", "value", self.value))
 
     def log_level(self, who: str, model: Any, unit: float) -> float:
         return self.value
 
-    def __str__(self) -> str:
-        return f"log loss {self.value:.6g}"
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Interpolated(_Level):
+class Interpolated(Stop):
     """Stop where the data are fitted: at `relative` times the loss of the zero predictor.
 
     On a Classification, whose loss never vanishes, it is relative to the loss of the start.
@@ -221,28 +184,19 @@ class Interpolated(_Level):
     >>> import tacit
     >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
     >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Interpolated(1e-10)
-    >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=stop)
-    >>> path.outcome.ok
+    >>> tacit.train(net, problem, tacit.DualFlow(), stop=stop).outcome.ok
     True
     """
 
+    words, checks = "a loss of {relative:g} times that of no predictor", {"relative": OPEN_SHARE}
     relative: float = 1e-20
-
-    def __post_init__(self) -> None:
-        level = real("Interpolated", "relative", self.relative, rule="a number in (0, 1)")
-        if not 0 < level < 1:
-            raise ValueError(f"Interpolated: relative must be in (0, 1), got {level:g}")
-        object.__setattr__(self, "relative", level)
 
     def log_level(self, who: str, model: Any, unit: float) -> float:
         return math.log(self.relative) + unit
 
-    def __str__(self) -> str:
-        return f"a loss of {self.relative:g} times that of no predictor"
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Scale(_Level):
+class Scale(Stop):
     """Stop at the smoothed margin alpha^D / mu, where M theorem 6 expects the Q_mu direction.
 
     Parameters
@@ -259,10 +213,8 @@ class Scale(_Level):
     100.0
     """
 
+    words, checks = "alpha^D / {mu:.6g}", {"mu": positive}
     mu: float
-
-    def __post_init__(self) -> None:
-        positive("Scale", "mu", self.mu)
 
     def log_level(self, who: str, model: Any, unit: float) -> float:
         log_alpha, depth = getattr(model, "log_alpha", None), model.homogeneity
@@ -279,9 +231,6 @@ class Scale(_Level):
             )
         return -math.exp(log_margin)
 
-    def __str__(self) -> str:
-        return f"alpha^D / {self.mu:.6g}"
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Accuracy(Stop):
@@ -297,48 +246,43 @@ class Accuracy(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.separable_points(12, 5, margin=0.3, seed=1)
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(1000), tacit.Accuracy(train=1.0)]
-    >>> net = tacit.DiagonalNet(2, alpha=0.1)
-    >>> path = tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop)
-    >>> float(path.dataset.train_accuracy[-1])
-    1.0
+    >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
+    True
     """
 
     train: float | None = None
     test: float | None = None
 
     def __post_init__(self) -> None:
-        for name, level in self._levels().items():
+        for name, level in self.levels.items():
             if not 0 < real("Accuracy", name.split("_")[0], level) <= 1:
                 raise ValueError(f"Accuracy: levels must be above 0 and at most 1, got {level:g}")
-        if not self._levels():
+        if not self.levels:
             raise ValueError("Accuracy: give train= or test=, an accuracy to come to")
 
-    def _levels(self) -> dict[str, float]:
+    @property
+    def levels(self) -> dict[str, float]:
         given = {"train_accuracy": self.train, "test_accuracy": self.test}
         return {name: level for name, level in given.items() if level is not None}
 
-    @property
-    def looks_at(self) -> tuple[str, ...]:
-        return tuple(self._levels())
-
     def missed(self, numbers: Mapping[str, float]) -> str | None:
-        short = [
-            f"{name.replace('_', ' ')} {numbers[name]:.4g} below {level:g}"
-            for name, level in self._levels().items()
-            if not numbers[name] >= level
-        ]
-        return " and ".join(short) or None
+        low = {name: level for name, level in self.levels.items() if not numbers[name] >= level}
+        seen = {name: f"{numbers[name]:.4g} below {level:g}" for name, level in low.items()}
+        return _listed(seen) or None
 
     def met(self, numbers: Mapping[str, float]) -> str | None:
         if self.missed(numbers):
             return None
-        return " and ".join(f"{n.replace('_', ' ')} {numbers[n]:.4g}" for n in self._levels())
+        return _listed({name: f"{numbers[name]:.4g}" for name in self.levels})
 
     def __str__(self) -> str:
-        levels = self._levels().items()
-        return " and ".join(f"{name.replace('_', ' ')} {level:g}" for name, level in levels)
+        return _listed({name: f"{level:g}" for name, level in self.levels.items()})
+
+
+def _listed(texts: Mapping[str, str]) -> str:
+    return " and ".join(f"{name.replace('_', ' ')} {text}" for name, text in texts.items())
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -355,25 +299,24 @@ class Below(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net = tacit.DiagonalNet(2, alpha=0.1)
-    >>> stop = [tacit.Steps(10_000), tacit.Below("loss", 0.01)]
-    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-2), stop=stop)
-    >>> float(path.dataset.loss[-1]) <= 0.01
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> stop = [tacit.Steps(10_000), tacit.Below("loss", 0.1)]
+    >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
     True
     """
 
+    words, checks = "{name} {value:g}", {"value": real}
     name: str
     value: float
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise ValueError(f"Below: name must be that of a recorded number, got {self.name!r}")
-        object.__setattr__(self, "value", real("Below", "value", self.value))
+        super().__post_init__()
 
     @property
-    def looks_at(self) -> tuple[str, ...]:
-        return (self.name,)
+    def levels(self) -> dict[str, float]:
+        return {self.name: self.value}
 
     def missed(self, numbers: Mapping[str, float]) -> str | None:
         found = numbers[self.name]
@@ -381,9 +324,6 @@ class Below(Stop):
 
     def met(self, numbers: Mapping[str, float]) -> str | None:
         return None if self.missed(numbers) else f"{self.name} {numbers[self.name]:.3g}"
-
-    def __str__(self) -> str:
-        return f"{self.name} {self.value:g}"
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -407,7 +347,7 @@ class Near(Stop):
     10.0
     """
 
-    directional = True
+    directional, words = True, "{degrees:g} degrees from the direction"
     direction: Array
     degrees: float
 
@@ -428,15 +368,10 @@ class Near(Stop):
         apart, along = np.linalg.norm(unit - self.direction), np.linalg.norm(unit + self.direction)
         return math.degrees(2 * math.atan2(apart, along)) - self.degrees
 
-    def __str__(self) -> str:
-        return f"{self.degrees:g} degrees from the direction"
-
 
 def rules(who: str, stop: Stop | Sequence[Stop] | None) -> tuple[Stop, ...]:
     """`stop` as a tuple of rules, one of a kind each."""
-    if stop is None:
-        return ()
-    given = tuple(stop) if isinstance(stop, Sequence) else (stop,)
+    given = () if stop is None else tuple(stop) if isinstance(stop, Sequence) else (stop,)
     for rule in given:
         if not isinstance(rule, Stop):
             raise ValueError(
@@ -455,11 +390,9 @@ def understood(
     """A ValueError if a rule is of another kind than those named."""
     for rule in given:
         if not isinstance(rule, kinds):
-            names = ", ".join(kind.__name__ for kind in kinds)
+            name, names = type(rule).__name__, ", ".join(kind.__name__ for kind in kinds)
             reason = f" {why}" if why else ""
-            raise ValueError(
-                f"{who}: {type(rule).__name__} does not apply here{reason}; use {names}"
-            )
+            raise ValueError(f"{who}: {name} does not apply here{reason}; use {names}")
 
 
 def first(given: Sequence[Stop], kind: type[Stop]) -> Any:

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+import abc
+import functools
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import jax
+from tacit.precision import double_precision
+from tacit.training.labels import columns, labelled
 
 #: called now and then with the fraction done and a short message
 Progress = Callable[[float, str], None]
+#: names of numbers that are measured together, and the function that measures them
+Measures = dict[tuple[str, ...], Callable[[], Mapping[str, Any]]]
 
 
 class Moment(NamedTuple):
@@ -20,30 +31,35 @@ class Moment(NamedTuple):
     parameters: Any
 
 
-class Meter(Protocol):
-    """Measures moments of one run and keeps those that are recorded."""
+class Numbers(Mapping[str, Any]):
+    """The numbers of one moment; what nobody looks at is not measured.
 
-    first: Mapping[str, float]  # the numbers of the start
+    `known` ones take the place of measured ones.
+    """
 
-    def look(self, moment: Moment) -> Mapping[str, float]:
-        """The numbers of a moment, among them `loss` and `log_loss`."""
+    def __init__(self, measures: Measures, known: Mapping[str, float] | None = None) -> None:
+        self.measures, self.known = measures, dict(known or {})
 
-    def bounds(self, moment: Moment) -> Iterator[Mapping[str, float]]:
-        """Numbers that are no worse than the true ones and cost less, ever better; or none."""
-        yield from ()
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.known:
+            if name not in self:
+                raise KeyError(name)
+            measure = next(m for names, m in self.measures.items() if name in names)
+            with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
+                self.known |= measure()
+        return self.known[name]
 
-    def keep(self, moment: Moment, numbers: Mapping[str, float]) -> None:
-        """Adds a moment to the records."""
+    def __contains__(self, name: object) -> bool:
+        return any(name in names for names in self.measures)
 
-    def dataset(self) -> Any:
-        """The records as a labelled dataset, without attributes."""
+    def __iter__(self) -> Iterator[str]:
+        return (name for names in self.measures for name in names)
 
-    def stalled(self, moment: Moment) -> str | None:
-        """Why nothing but decay can move the parameters any more, in words; None if they move."""
-        return None
+    def __len__(self) -> int:
+        return sum(map(len, self.measures))
 
 
-class Task(Protocol):
+class Task(abc.ABC):
     """A checked pair of model and problem."""
 
     model: Any
@@ -52,8 +68,51 @@ class Task(Protocol):
     objective: Any  # hashable: the loss as a function of data and parameters
     data: Any  # a pytree of arrays, one row per sample each
     samples: int
-    outside: bool  # whether compiled steps go one by one, which convolutions need
-    linear: bool  # whether there is a linear predictor
+    outside = False  # whether compiled steps go one by one, which convolutions need
+    linear = False  # whether there is a linear predictor
+    penalty_names: tuple[str, ...] = ("penalty",)  # what `penalized` measures
+    words: Mapping[str, str] = {}  # labels of numbers that mean something else here
+
+    @abc.abstractmethod
+    def measures(self, moment: Moment) -> Measures:
+        """The numbers of a moment, among them `loss` and `log_loss`, and how to measure them."""
+
+    @abc.abstractmethod
+    def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
+        """The penalty, and what else is measured of it."""
+
+    @abc.abstractmethod
+    def describe(self) -> dict[str, Any]:
+        """The problem and the model as plain JSON values."""
+
+    @functools.cached_property
+    def first(self) -> Numbers:
+        """The numbers of the start."""
+        return Numbers(self.measures(Moment(0, 0.0, -math.inf, self.start)))
+
+    def log_unit(self) -> float:
+        """log of the loss that relative levels refer to."""
+        return float(self.first["log_loss"])
+
+    def bounds(self, parameters: Any) -> Iterator[Mapping[str, float]]:
+        """Numbers that are no worse than the true ones and cost less, ever better; or none."""
+        yield from ()
+
+    def stalled(self, numbers: Mapping[str, float]) -> str | None:
+        """Why nothing but decay can move the parameters any more, in words; None if they move."""
+        return None
+
+    def record(self, moment: Moment, numbers: Mapping[str, Any]) -> dict[str, Any]:
+        """What is kept of a moment."""
+        return {"t": moment.t, "step": moment.step, "log_t": moment.log_t, **numbers}
+
+    def dataset(self, records: Sequence[dict[str, Any]]) -> Any:
+        """The records as a labelled dataset, without attributes."""
+        return labelled(self.variables(records), self.words)
+
+    def variables(self, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """The columns of the records, with their dimensions."""
+        return columns({name: np.array([row[name] for row in records]) for name in records[0]})
 
     def refuse_overflow(self, who: str) -> None:
         """A ValueError if the gradients of the start are beyond floating-point numbers."""
@@ -71,21 +130,35 @@ class Task(Protocol):
         """`data`, or a shorter form of them for a run that sees all samples at every step."""
         return self.data
 
-    def log_unit(self) -> float:
-        """log of the loss that relative levels refer to."""
-
     def smoothness(self) -> float | None:
         """The largest eigenvalue of the Hessian of a quadratic loss; None for other losses."""
+        return None
 
     def predictor(self, parameters: Any) -> Array:
-        """The linear predictor."""
+        """The linear predictor, where there is one."""
+        raise NotImplementedError
 
     def shaped(self, who: str, penalty: Any) -> Any:
         """The penalty as it acts on these parameters, or a ValueError where it cannot."""
         return penalty
 
-    def meter(self, penalty: Any) -> Meter:
-        """A new meter, which has the start as its first record."""
 
-    def describe(self) -> dict[str, Any]:
-        """The problem and the model as plain JSON values."""
+def traced(complaint: str, function: Callable[..., Any], *given: Any) -> Any:
+    """The shapes of what `function` returns; a ValueError where JAX cannot trace it."""
+    try:
+        with double_precision():
+            return jax.tree.map(lambda leaf: leaf.shape, jax.eval_shape(function, *given))
+    except TypeError as reason:  # among them: NumPy functions on what JAX traces
+        why = str(reason).splitlines()[0].rstrip(".")
+        raise ValueError(f"{complaint}, got: {why}") from reason
+
+
+def described(model: Any, problem: Any, *arrays: Any) -> dict[str, Any]:
+    """A net and its problem as plain JSON values, with a text that other `arrays` would change."""
+    digest = hashlib.sha256()
+    for part in arrays:
+        digest.update(f"{part.dtype} {part.shape}".encode())
+        digest.update(np.ascontiguousarray(part).data)
+    about = {"description": problem.description, "recipe": problem.recipe}
+    about["fingerprint"] = digest.hexdigest()[:16]
+    return {"problem": about, "model": model.describe()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import integer
+from tacit.lazy import jax
 from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
@@ -22,15 +24,16 @@ from tacit.threads import on_one_blas_thread
 from tacit.training import record as recording
 from tacit.training import stop as stopping
 from tacit.training.descent.batches import batches
-from tacit.training.descent.driver import Plan, Run, State, follow, plan, rarely
+from tacit.training.descent.driver import Run, follow
 from tacit.training.descent.method import Descent
+from tacit.training.descent.plan import Plan, plan
 from tacit.training.exact.flow import Course, Flow
 from tacit.training.exact.run import run_flow
 from tacit.training.images.task import ImageTask
 from tacit.training.path import Path
-from tacit.training.resume import check_same
+from tacit.training.resume import joined, resumed
 from tacit.training.samples import SampleTask, describe
-from tacit.training.task import Progress, Task
+from tacit.training.task import Progress, Task, traced
 from tacit.training.tokens.task import TokenTask
 from tacit.versions import versions
 
@@ -92,19 +95,17 @@ def train(
     """
     who = type(method).__name__
     stops, records = stopping.rules("train", stop), recording.rules("train", record)
+    arguments = {"method": method, "stop": stops, "record": records}
     if isinstance(method, Flow):
         for name, given in {"batch": batch, "resume": resume}.items():
             if given is not None:
                 raise ValueError(f"{who}: an exact flow has no {name}; leave it out")
         course = Course(stops, records, progress=progress)
         followed = run_flow(method, model, problem, penalty, course)
-        told = _told(describe(model, problem), method, penalty, stops, records, None, None)
+        told = _told(describe(model, problem), **arguments, penalty=penalty, batch=None, seed=None)
         return _path(followed.dataset, followed.outcome, told, followed.parameters)
     if not isinstance(method, Descent):
-        raise ValueError(
-            "train: the method must be one such as GradientDescent(0.01), got "
-            f"{type(method).__name__}"
-        )
+        raise ValueError(f"train: the method must be one such as GradientDescent(0.01), got {who}")
     # parameters that no loss pulls at stay where they are
     still = penalty is None and method.elementwise and not method.weight_decay
     task = task_of(who, model, problem, still)
@@ -118,14 +119,11 @@ def train(
     if seed >= 2**63:
         raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
     _stable(who, method, task, penalty, full=size.size is None)
-    told = _told(task.describe(), method, penalty, stops, records, batch, seed)
-    progress = None if progress is None else rarely(progress)
+    told = _told(task.describe(), **arguments, penalty=penalty, batch=batch, seed=seed)
+    progress = None if progress is None else _rarely(progress)
     with double_precision():
         run = Run(who, task, method, penalty, size, seed)
-        todo = plan(run, stops, records)
-        if resume is None:
-            return _from_start(run, todo, told, progress)
-        return _go_on(run, todo, told, resume, progress)
+        return _stepped(run, plan(run, stops, records), told, resume, progress)
 
 
 def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
@@ -175,31 +173,28 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
     if method.penalties == "prox" and not penalty.has_prox:
         raise ValueError(f"{who}: {penalty!r} has no proximal map; use Subgradient")
     penalty = task.shaped(who, penalty)
-    _traced(who, penalty, task.start, method.penalties == "prox")
+    _fits(who, penalty, task.start, method.penalties == "prox")
     return penalty
 
 
-def _traced(who: str, penalty: Any, start: Any, prox: bool) -> None:
+def _fits(who: str, penalty: Any, start: Any, prox: bool) -> None:
     """Traces the penalty once, so that a wrong shape is told before the run."""
-    import jax
+    leaves, structure = jax.tree.flatten(start)
+    shape = jax.tree.unflatten(structure, [leaf.shape for leaf in leaves])
+    due = {"value": (), "subgradient": shape} | ({"prox": shape} if prox else {})
+    for name, wanted in due.items():
+        found = _traced(who, penalty, name, structure, tuple((a.shape, a.dtype) for a in leaves))
+        if found != wanted:
+            raise ValueError(f"{who}: the penalty's {name} must have shape {wanted}, got {found}")
 
-    asked = {"value": (start,), "subgradient": (start,)} | ({"prox": (start, 1.0)} if prox else {})
-    with double_precision():
-        wanted = jax.eval_shape(lambda w: w, start)
-        for name, given in asked.items():
-            try:
-                made = jax.eval_shape(getattr(penalty, name), *given)
-            except TypeError as reason:  # among them: NumPy functions on what JAX traces
-                why = str(reason).splitlines()[0].rstrip(".")
-                of = "the parameters" + (" and a length" if name == "prox" else "")
-                raise ValueError(
-                    f"{who}: the penalty's {name} must be a function of {of} in jax.numpy, got: "
-                    f"{why}"
-                ) from reason
-            shapes = jax.tree.map(lambda leaf: leaf.shape, made)
-            due = () if name == "value" else jax.tree.map(lambda leaf: leaf.shape, wanted)
-            if shapes != due:
-                raise ValueError(f"{who}: the penalty's {name} must have shape {due}, got {shapes}")
+
+@functools.lru_cache(maxsize=64)
+def _traced(who: str, penalty: Any, name: str, structure: Any, leaves: tuple[Any, ...]) -> Any:
+    """The shape of a part of the penalty for parameters of these shapes and types."""
+    start = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
+    given, more = ((start, 1.0), " and a length") if name == "prox" else ((start,), "")
+    rule = f"must be a function of the parameters{more} in jax.numpy"
+    return traced(f"{who}: the penalty's {name} {rule}", getattr(penalty, name), *given)
 
 
 def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> None:
@@ -216,103 +211,62 @@ def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> 
         )
 
 
-def _told(
-    about: dict[str, Any],
-    method: Descent | Flow,
-    penalty: Any,
-    stops: Sequence[stopping.Stop],
-    records: Sequence[recording.Rule],
-    batch: int | None,
-    seed: int | None,
-) -> dict[str, Any]:
+def _told(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
     """The whole run as plain JSON values."""
-    told = about | {
-        "method": method.describe(),
-        "penalty": None if penalty is None else penalty.describe(),
-        "stop": [rule.describe() for rule in stops],
-        "record": [rule.describe() for rule in records],
-        "batch": batch,
-        "seed": seed,
-        "versions": versions(),
-    }
-    plain: dict[str, Any] = json.loads(json.dumps(told))
-    return plain
+
+    def plain(thing: Any) -> Any:
+        if isinstance(thing, tuple):
+            return [plain(part) for part in thing]
+        return thing.describe() if hasattr(thing, "describe") else thing
+
+    told = about | {name: plain(given) for name, given in arguments.items()}
+    found: dict[str, Any] = json.loads(json.dumps(told | {"versions": versions()}))
+    return found
 
 
-def _from_start(run: Run, todo: Plan, told: dict[str, Any], progress: Progress | None) -> Path:
-    state = run.begin()
-    meter = run.task.meter(run.penalty)
-    moment = run.moment(state)
-    numbers = meter.look(moment)
-    meter.keep(moment, numbers)
-    outcome = todo.goals.met(moment, numbers)
-    if outcome is None:
-        state, outcome = follow(run, state, meter, todo, progress)
-    return _stepped(run, state, outcome, told, meter.dataset())
-
-
-def _go_on(
-    run: Run, todo: Plan, told: dict[str, Any], before: Path, progress: Progress | None
+def _stepped(
+    run: Run, todo: Plan, told: dict[str, Any], before: Path | None, progress: Progress | None
 ) -> Path:
-    """The path of a run that goes on where `before` ended."""
-    import xarray
-
-    check_same("train", before, told)
-    if todo.last <= before.steps:
-        raise ValueError(
-            f"train: resume has taken {before.steps} steps already, which stop must exceed"
-        )
-    assert before.memory is not None
-    state = run.again(before.parameters, before.memory, before.steps)
-    meter = run.task.meter(run.penalty)
-    start = run.moment(run.begin())
-    meter.keep(start, meter.look(start))
+    """The path of a step-by-step method, from the start or from where `before` ended."""
+    meter, state = run.meter, run.begin()
     moment = run.moment(state)
+    meter.keep(moment, meter.look(moment))
+    if before is not None:
+        state = run.again(state, *resumed("train", before, told, todo.last))
+        moment = run.moment(state)
     outcome = todo.goals.met(moment, meter.look(moment))
-    if outcome is not None:
+    if outcome is not None and before is not None:
         return before
-    kept = todo.kept(before, run.rate(state))
-    state, outcome = follow(run, state, meter, todo, progress)
-    old = before.dataset.drop_vars("epoch", errors="ignore")
-    new = meter.dataset()
-    both = xarray.concat(
-        [old.isel(time=np.flatnonzero(kept)), new.isel(time=slice(1, None))],
-        "time",
-        data_vars="minimal",
-        coords="minimal",
-        compat="override",
-        join="override",
-        combine_attrs="override",
-    )
-    if "final_parameters" in new:
-        both["final_parameters"] = new["final_parameters"]
-    return _stepped(run, state, outcome, told, both)
-
-
-def _stepped(run: Run, state: State, outcome: Outcome, told: dict[str, Any], dataset: Any) -> Path:
-    """The path of a step-by-step method; one that diverged cannot go on."""
-    import jax
-
+    kept = None if before is None else todo.kept(before, run.rate(state))
+    if kept is not None and kept[-1]:
+        meter.last = moment.step
+    if outcome is None:
+        state, outcome = follow(run, state, todo, progress)
+    dataset = meter.dataset() if before is None else joined(before, kept, meter.dataset())
     if run.batches.epoch is not None:
         about = {"units": "epochs", "long_name": "number of passes over the samples"}
         epochs = dataset.step.values / run.batches.epoch
         dataset = dataset.assign_coords(epoch=("time", epochs, about))
     parameters = run.task.whole(jax.tree.map(np.asarray, state.parameters))
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
-    lost = outcome.kind is Kind.DIVERGED
+    lost = outcome.kind is Kind.DIVERGED  # it cannot go on
     return _path(dataset, outcome, told, parameters, None if lost else memory)
 
 
-def _path(
-    dataset: Any,
-    outcome: Outcome,
-    told: dict[str, Any],
-    parameters: Any,
-    memory: tuple[Any, ...] | None = None,
-) -> Path:
-    dataset.attrs = {
-        "description": json.dumps(told),
-        "outcome": outcome.kind.value,
-        "sentence": outcome.sentence,
-    }
+def _rarely(progress: Progress) -> Progress:
+    """`progress`, called only where another fiftieth of the run is done."""
+    told = -1.0
+
+    def called(share: float, text: str) -> None:
+        nonlocal told
+        if share >= min(told + 0.02, 1.0):
+            told = share
+            progress(share, text)
+
+    return called
+
+
+def _path(dataset: Any, outcome: Outcome, told: Any, parameters: Any, memory: Any = None) -> Path:
+    about = {"description": json.dumps(told), "outcome": outcome.kind.value}
+    dataset.attrs = about | {"sentence": outcome.sentence}
     return Path(outcome, dataset, parameters, memory)

@@ -101,7 +101,7 @@ class JaxBackend:
         import jax
 
         paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
-        return tuple(_spoken(jax.tree_util.keystr(paths[i])) for i in self.gradients.learned)
+        return tuple(_readable(jax.tree_util.keystr(paths[i])) for i in self.gradients.learned)
 
     @property
     def _dtype(self) -> Any:
@@ -164,7 +164,7 @@ def _raised(x: Any) -> Any:
     return np.asarray(x).astype(np.float32) if low else x
 
 
-def _spoken(path: str) -> str:
+def _readable(path: str) -> str:
     """['layer']['w'][0] as layer.w.0."""
     bare = path.replace("['", ".").replace("']", "").replace("[", ".").replace("]", "")
     return bare.strip(".") or "params"

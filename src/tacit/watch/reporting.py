@@ -71,13 +71,13 @@ class Report(Record):
 
     def print(self, console: Any = None) -> None:
         """Prints a table of the looks and all sentences; `console` is one of rich."""
-        from tacit.figures.watch_table import print_watch
+        from tacit.plotting.watch_table import print_watch
 
         print_watch(self.dataset, regimes(self.dataset), self.rows(), console)
 
     def figure(self) -> Any:
         """The matplotlib figure: curves, regimes in time, norms, and the interval forecast."""
-        from tacit.figures.watch import draw_watch
+        from tacit.plotting.watch import draw_watch
 
         marks = [(self.verdict.t1, "training solved"), (self.verdict.t2, "test solved")]
         first = float(self.dataset["call_step"].values.min(initial=math.inf))
@@ -153,7 +153,7 @@ def save_figure(found: Report, file: Path) -> Path:
 
 
 def _draw(figure: Any, target: Any, kind: str) -> None:
-    from tacit.figures.style import styled
+    from tacit.plotting.style import styled
 
     with styled():
         # a date inside would make equal pictures differ

@@ -264,8 +264,6 @@ def test_a_path_is_saved_and_loaded(tmp_path):
 @pytest.mark.parametrize(
     ("stop", "record", "match"),
     [
-        (tacit.LogLoss(0.5), None, "below that of the start"),
-        (tacit.Loss(2.0), None, "below that of the start"),
         (tacit.Scale(1e-310), None, "no float64 holds"),
         (tacit.Steps(3), None, "Steps does not apply here; use Interpolated, Loss, LogLoss"),
         (tacit.Accuracy(train=1.0), None, "Accuracy does not apply here"),
@@ -275,6 +273,20 @@ def test_a_path_is_saved_and_loaded(tmp_path):
 def test_settings_that_cannot_be_met_are_refused(stop, record, match):
     with pytest.raises(ValueError, match=match):
         run(three_points("M-F3b"), 2, stop, record, alpha=10.0)
+
+
+@pytest.mark.parametrize("stop", [tacit.LogLoss(0.5), tacit.Loss(2.0)])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 10.0])
+def test_a_goal_that_the_start_meets_ends_flows_and_steps_before_they_begin(stop, alpha):
+    problem, net = three_points("M-F3b"), tacit.DiagonalNet(2, alpha=alpha)
+    for method in (tacit.DualFlow(), tacit.ParameterFlow(), tacit.GradientDescent(0.1)):
+        path = tacit.train(net, problem, method, stop=stop)
+        assert path.outcome.kind is Kind.SOLVED, method
+        assert (path.t, path.dataset.sizes["time"]) == (0.0, 1)
+        np.testing.assert_allclose(path.parameters, net.start(problem.dimension), rtol=1e-12)
+        assert path.log_loss == pytest.approx(0.0, abs=1e-12)
+        onward = tacit.train(net, problem, method, stop=[tacit.Time(0.5), tacit.LogLoss(-3.0)])
+        assert onward.t > 0  # the control: a goal that the start does not meet
 
 
 def test_time_alone_is_followed_to_its_end():

@@ -68,9 +68,9 @@ def test_a_smooth_net_that_gives_up_is_not_told_of_kinks():
     path = tacit.train(net, problems()[0], flow, stop=tacit.Time(20.0))
     assert path.outcome.kind is Kind.SOLVED
     job = task("test", net, problems()[0])
-    system = StiffIntegrator("test", job.samples, job.loss, job.start, RATE, 1e-6)
+    system = StiffIntegrator("test", job, RATE, 1e-6, 20.0)
     moment = Moment(path.t, path.parameters, path.predictions)
-    assert system._kink(moment, 20.0) is None
+    assert system._kink(moment) is None
 
 
 @pytest.mark.parametrize("method", ["descent", "flow"])

@@ -326,7 +326,7 @@ MINUS = Completion((2, 2), [[0, 0], [1, 1]], [-1.0, 2.0])
     [
         (MatrixFlow(), None, ZERO, SMALL, Kind.STALLED, "a saddle"),
         (MatrixFlow(form="lifted"), None, ZERO, SMALL, Kind.STALLED, "a saddle"),
-        (MatrixFlow(), [Time(0.1), Loss(1e-9)], *CASES["product"], Kind.BUDGET_SPENT, "its Time"),
+        (MatrixFlow(), [Time(0.1), Loss(1e-9)], *CASES["product"], Kind.BUDGET_SPENT, "by Time"),
         (MatrixFlow(), Time(0.1), *CASES["product"], Kind.SOLVED, "followed to t=0.1"),
         (MatrixFlow(max_steps=2), None, *CASES["product"], Kind.BUDGET_SPENT, "raise max_steps"),
         (MatrixFlow(), None, Factorization(4, alpha=0.5), TWICE, Kind.STALLED, "no matrix fits y"),

@@ -245,7 +245,6 @@ def test_a_rule_that_is_never_met_ends_with_an_outcome():
 @pytest.mark.parametrize(
     ("rules", "problem", "sentence"),
     [
-        ({"stop": LogLoss(2.0)}, three_points("M-F3b"), "target log loss 2 must be below"),
         ({}, Classification([[1.0, 0], [-1.0, 0]], [1, 1]), "not linearly separable"),
         ({}, Classification([[1.0, 0], [0, 0]], [1, 1]), "row 1 of X is zero"),
         ({"stop": ["soon"]}, three_points("M-F3b"), "stop must be a rule"),

@@ -26,11 +26,10 @@ from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.labelling import turn
-from tacit.training.exact.matrix_samples import MatrixSamples, TwoFactorSamples
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.samples import DenseDerivative
+from tacit.training.exact.samples import DenseDerivative, MatrixSamples, TwoFactorSamples
 from tacit.training.exact.stiff.bdf import SIGNS, Backward
-from tacit.training.exact.stiff.newton import Curved, GaussNewton
+from tacit.training.exact.stiff.system import Curved, GaussNewton
 from tacit.training.stop import LogLoss, Near
 
 RNG = np.random.default_rng(0)
@@ -534,3 +533,13 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(run, sentence):
     with pytest.raises(ValueError, match=sentence) as refused:
         run()
     assert "\n" not in str(refused.value)
+
+
+def test_a_time_that_is_asked_for_is_recorded_to_the_bit():
+    """Also one that differs from an evenly spaced record by less than its logarithm tells."""
+    rate = 10**-0.9
+    asked = (np.array([0.1, 1.0]) / rate).tolist()
+    net, problem = DiagonalNet(2, alpha=1.0), separable_points(3, 6, seed=150)
+    flow, both = ParameterFlow(rtol=1e-6, weight_decay=rate), [LogSpaced(), At(times=asked)]
+    path = train(net, problem, flow, stop=Time(5.0 / rate), record=both)
+    assert set(asked) <= set(path.dataset.t.values.tolist())

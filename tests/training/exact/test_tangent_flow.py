@@ -214,7 +214,7 @@ def test_budgets_are_said():
     assert "raise max_steps" in str(few.outcome)
     short = ended(model, problem, [Time(1e-3), Interpolated()])
     assert short.outcome.kind is Kind.BUDGET_SPENT
-    assert "its Time" in str(short.outcome)
+    assert "by Time" in str(short.outcome)
     assert ended(model, problem, Time(1e-3)).outcome.kind is Kind.SOLVED
     assert short.t == 1e-3
     done = ended(LinearPredictor(), Regression([[1.0]], [0.0]))

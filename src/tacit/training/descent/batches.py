@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from tacit.arguments import integer
+from tacit.lazy import jax, jnp
 
 
 class Shared(NamedTuple):
@@ -17,7 +18,6 @@ class Shared(NamedTuple):
 
 def per_sample(function: Callable[[Any], Any], data: Any) -> Any:
     """The data with `function` applied to all arrays that have a row per sample."""
-    import jax
 
     def shared(part: Any) -> bool:
         return isinstance(part, Shared)
@@ -33,31 +33,23 @@ class Batches:
     epoch depends on the seed and its number alone, so that training can go on anywhere.
     """
 
-    size: int | None
+    size: Any  # an integer, or None for all samples at every step
     samples: int
 
     @property
-    def epoch(self) -> int | None:
-        """Steps in an epoch."""
+    def epoch(self) -> Any:
+        """Steps in an epoch; None where all steps see all samples."""
         return None if self.size is None else -(-self.samples // self.size)
 
     def start(self, seed: int, taken: int) -> Any:
         """What the draws carry from step to step: the key and the order of the epoch."""
-        import jax
-
         if self.size is None:
             return ()
-        assert self.epoch is not None
         key = jax.random.PRNGKey(seed)
         return key, self._order(key, taken // self.epoch)
 
     def draw(self, k: Any, carried: Any) -> tuple[Any, Any, Any]:
         """The samples of step `k`, which of them count, and what the draws carry on."""
-        import jax
-        import jax.numpy as jnp
-
-        assert self.size is not None
-        assert self.epoch is not None
         key, order = carried
         epoch, place = divmod(k, self.epoch)
         order = jax.lax.cond(place == 0, lambda: self._order(key, epoch), lambda: order)
@@ -69,11 +61,6 @@ class Batches:
 
     def _order(self, key: Any, epoch: Any) -> Any:
         """The samples in the order of an epoch; some again at the end fill the last piece."""
-        import jax
-        import jax.numpy as jnp
-
-        assert self.size is not None
-        assert self.epoch is not None
         order = jax.random.permutation(jax.random.fold_in(key, epoch), self.samples)
         return jnp.pad(order, (0, self.epoch * self.size - self.samples)).astype(jnp.int32)
 

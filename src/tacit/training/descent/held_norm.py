@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tacit.arguments import one_of, positive
+from tacit.lazy import jax, jnp
+from tacit.records import Checks
 from tacit.training.descent.method import Descent, Oracle
 from tacit.training.descent.projections import SPHERES, length
 
@@ -57,11 +60,7 @@ class HeldNorm(Descent):
     penalties: ClassVar[str] = "none"
     decays: ClassVar[bool] = False
     steady: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        one_of("HeldNorm", "norm", self.norm, SPHERES)
-        object.__setattr__(self, "size", positive("HeldNorm", "size", self.size))
+    checks: ClassVar[Checks] = {"norm": functools.partial(one_of, known=SPHERES), "size": positive}
 
     def prepared(self, parameters: Any) -> Any:
         if not isinstance(parameters, np.ndarray):
@@ -78,15 +77,10 @@ class HeldNorm(Descent):
         return np.asarray(parameters * (self.size / own))
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        import jax.numpy as jnp
-
         rate = jnp.asarray(self.learning_rate, jnp.float64)
         return oracle.value(parameters), oracle.loss_gradient(parameters), rate
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        import jax
-        import jax.numpy as jnp
-
         value, gradient, rate = memory
         longest = STRIDE * jnp.linalg.norm(parameters) / jnp.linalg.norm(gradient)  # inf at rest
         rate = jnp.minimum(rate, longest)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer, one_of, positive
+from tacit.lazy import jax
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
@@ -31,11 +32,10 @@ LABELS = {
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class HeldSweep(Record):
-    """Where descent at each held size ended; rows of `parameters` belong to `sizes`.
+    """Where descent at each held size ended.
 
-    `loss` is that of the end and `fall` what it lost in the second half of the steps, both over
-    the loss of the zero predictor (over 1 on a Classification). The outcome of a size is solved if
-    its fall is at most the tolerance, and budget spent if more steps would matter.
+    The outcome of a size is solved if its fall is at most the tolerance, and budget spent if more
+    steps would matter.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class HeldSweep(Record):
     sizes
         The norms that were held.
     loss
-        The loss at the end, over that of the zero predictor.
+        The loss at the end, over that of the zero predictor (over 1 on a Classification).
     fall
         What the loss lost in the second half of the steps, in the same unit.
     parameters
@@ -77,8 +77,7 @@ class HeldSweep(Record):
         """Everything over the held size, with labels."""
         import xarray
 
-        columns = {"loss": self.loss, "fall": self.fall}
-        variables: dict[str, Any] = {name: ("size", values) for name, values in columns.items()}
+        variables: Any = {"loss": ("size", self.loss), "fall": ("size", self.fall)}
         variables["parameters"] = ("size", "parameter"), self.parameters
         dataset = xarray.Dataset(variables, {"size": self.sizes}, {"norm": self.norm})
         for name, variable in dataset.variables.items():
@@ -98,8 +97,6 @@ def held_sweep(
 ) -> HeldSweep:
     """Where `HeldNorm` with these settings ends, for all `sizes` in one compiled run.
 
-    `start` replaces the model's own; a table has one row per size. It is stretched to each size.
-
     Parameters
     ----------
     model
@@ -115,7 +112,7 @@ def held_sweep(
     steps
         The number of steps.
     start
-        Replaces the model's start; a table has one row per size.
+        Replaces the model's start, stretched to each size; a table has one row per size.
     tolerance
         The largest fall of the loss that counts as at rest.
 
@@ -179,7 +176,6 @@ def _compiled(objective: SampleLoss, norm: str) -> Callable[..., Any]:
 
     There is one of each for every size.
     """
-    import jax
 
     def one(data: Any, size: Any, start: Any, rate: Any, half: Any, steps: Any) -> Any:
         oracle = Oracle(objective, data, None, None)

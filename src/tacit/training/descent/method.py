@@ -6,27 +6,36 @@ import abc
 import dataclasses
 import math
 import sys
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
-from tacit.arguments import positive, real
-from tacit.records import Record
+from tacit.arguments import decay_rate, positive
+from tacit.lazy import jax, jnp
+from tacit.records import Checked, Checks
 
 LARGEST = math.log(sys.float_info.max)
 
 
-class Objective(Protocol):
-    """The loss of a model on a problem, as a function of parameters and data; hashable.
+class Objective(abc.ABC):
+    """The loss of a model on a problem; those with equal keys share what is compiled."""
 
-    `share` weighs the samples of a batch; without it they all count.
-    """
+    @property
+    @abc.abstractmethod
+    def key(self) -> Any:
+        """What tells two of them apart; hashable."""
 
+    @abc.abstractmethod
     def value(self, data: Any, parameters: Any, share: Any = None) -> Any:
-        """The loss, or its unbiased estimate from a batch."""
+        """The loss, or its unbiased estimate from a batch, whose samples `share` weighs."""
 
+    @abc.abstractmethod
     def log_value(self, data: Any, parameters: Any) -> Any:
         """Its logarithm, also where the loss itself is below float64."""
 
-    def __hash__(self) -> int: ...
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.key == self.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
 
 class Oracle:
@@ -41,8 +50,6 @@ class Oracle:
 
     def loss_gradient(self, parameters: Any) -> Any:
         """The gradient of the loss."""
-        import jax
-
         return jax.grad(self.value)(parameters)
 
     def gradient(self, parameters: Any) -> Any:
@@ -54,8 +61,6 @@ class Oracle:
 
     def log_value_and_gradient(self, parameters: Any) -> tuple[Any, Any]:
         """log L and its gradient, grad L / L."""
-        import jax
-
         return jax.value_and_grad(lambda w: self.objective.log_value(self.data, w))(parameters)
 
     def prox(self, parameters: Any, length: Any) -> Any:
@@ -67,8 +72,6 @@ class Oracle:
 
 def plus(parameters: Any, factor: Any, direction: Any) -> Any:
     """parameters + factor * direction, leaf by leaf."""
-    import jax
-
     return jax.tree.map(lambda a, b: a + _like(factor, a) * b, parameters, direction)
 
 
@@ -79,14 +82,11 @@ def _like(factor: Any, part: Any) -> Any:
 
 def zeros(parameters: Any) -> Any:
     """Zeros of the same structure."""
-    import jax
-    import jax.numpy as jnp
-
     return jax.tree.map(jnp.zeros_like, parameters)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Descent(Record, abc.ABC):
+class Descent(Checked, abc.ABC):
     """A method that goes step by step. A new one defines `step`, and `memory` if it has any.
 
     Positive numbers among the fields may change from run to run without compiling anew.
@@ -102,25 +102,18 @@ class Descent(Record, abc.ABC):
     penalties: ClassVar[str] = "any"  # which it takes: "any", "smooth", "prox" or "none"
     decays: ClassVar[bool] = True  # whether it has weight decay
     logarithmic: ClassVar[bool] = False  # whether it sees the loss only by its logarithm
+    checks: ClassVar[Checks] = {"learning_rate": positive, "weight_decay": decay_rate}
 
     def __post_init__(self) -> None:
-        who = type(self).__name__
-        rate = positive(who, "learning_rate", self.learning_rate)
-        decay = real(who, "weight_decay", self.weight_decay, rule="a finite number >= 0")
-        if decay < 0:
-            raise ValueError(
-                f"{who}: weight_decay must be >= 0, got {decay:g}; a negative one blows the "
-                "parameters up"
-            )
-        if decay and not self.decays:
-            raise ValueError(f"{who}: has no weight decay, got weight_decay={decay:g}")
-        if rate * decay >= 2:
+        super().__post_init__()
+        who, shrink = type(self).__name__, self.learning_rate * self.weight_decay
+        if self.weight_decay and not self.decays:
+            raise ValueError(f"{who}: has no weight decay, got weight_decay={self.weight_decay:g}")
+        if shrink >= 2:
             raise ValueError(
                 f"{who}: weight decay multiplies the parameters by 1 - learning_rate * "
-                f"weight_decay, which must be above -1, got {1 - rate * decay:g}; take smaller ones"
+                f"weight_decay, which must be above -1, got {1 - shrink:g}; take smaller ones"
             )
-        object.__setattr__(self, "learning_rate", rate)
-        object.__setattr__(self, "weight_decay", decay)
 
     def prepared(self, parameters: Any) -> Any:
         """The parameters that training begins with, as NumPy arrays."""
@@ -176,27 +169,25 @@ class Descent(Record, abc.ABC):
         """
         return None
 
+    def settings(self) -> dict[str, Any]:
+        """The fields and their values."""
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+
     def describe(self) -> dict[str, Any]:
         """What is needed to build this method again, as plain JSON values."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {"method": type(self).__name__, **fields}
+        return {"method": type(self).__name__, **self.settings()}
 
     def numbers(self) -> dict[str, float]:
         """The settings that are floating-point numbers; a zero stays one in compiled code."""
-        named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return {name: value for name, value in named.items() if isinstance(value, float) and value}
+        return {k: v for k, v in self.settings().items() if isinstance(v, float) and v}
 
     def kind(self) -> tuple[Any, ...]:
         """What compiled code depends on: the class and the settings that are not numbers."""
-        named = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return type(self), tuple(
-            (name, value) if not (isinstance(value, float) and value) else (name, "a number")
-            for name, value in named.items()
-        )
+        plain = self.settings() | dict.fromkeys(self.numbers(), "a number")
+        return type(self), tuple(plain.items())
 
     def with_numbers(self, numbers: dict[str, Any]) -> Descent:
         """A copy whose numbers are those traced by JAX, without checks."""
         copy = object.__new__(type(self))
-        copy.__dict__.update(self.__dict__)
-        copy.__dict__.update(numbers)
+        copy.__dict__.update(self.__dict__ | numbers)
         return copy

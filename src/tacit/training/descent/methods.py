@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arguments import positive, real
+from tacit.arguments import positive, share
+from tacit.lazy import jax, jnp
+from tacit.records import Checks
 from tacit.training.descent.method import Descent, Oracle, plus, zeros
 
 FINEST = 10  # a step must shrink the parameters by so many units of rounding, or decay is noise
@@ -35,20 +37,16 @@ class GradientDescent(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
-    >>> path = tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=stop)
-    >>> path.steps
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=tacit.Steps(100)).steps
     100
     """
 
     scaled: float | None = None
     penalties: ClassVar[str] = "smooth"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.scaled is not None:
-            object.__setattr__(self, "scaled", positive(type(self).__name__, "scaled", self.scaled))
+    checks: ClassVar[Checks] = {
+        "scaled": lambda *given: None if given[2] is None else positive(*given)
+    }
 
     @property
     def steady(self) -> bool:
@@ -63,8 +61,6 @@ class GradientDescent(Descent):
         return self.scaled is not None
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        import jax.numpy as jnp
-
         return () if self.scaled is None else jnp.float64(0.0)
 
     def prepared(self, parameters: Any) -> Any:
@@ -74,9 +70,6 @@ class GradientDescent(Descent):
     def rate(self, parameters: Any) -> Any:
         if self.scaled is None:
             return self.learning_rate
-        import jax
-        import jax.numpy as jnp
-
         parts = jax.tree.leaves(parameters)
         square = sum(jnp.sum(jnp.square(part)).astype(jnp.float64) for part in parts)
         rate = jnp.minimum(self.learning_rate, self.scaled / square)
@@ -94,9 +87,7 @@ class GradientDescent(Descent):
 
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         total = smoothness + curvature + self.weight_decay
-        return (
-            2 / total if total > 0 else math.inf
-        ), "below 2/(largest curvature of the objective)"
+        return _over(2, total), "below 2/(largest curvature of the objective)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -117,11 +108,9 @@ class Subgradient(GradientDescent):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> method, penalty = tacit.Subgradient(1e-3), 1e-3 * tacit.L1()
-    >>> path = tacit.train(net, problem, method, stop=stop, penalty=penalty)
-    >>> path.steps
+    >>> tacit.train(net, problem, method, stop=tacit.Steps(100), penalty=penalty).steps
     100
     """
 
@@ -150,20 +139,16 @@ class SGD(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
-    >>> path = tacit.train(net, problem, tacit.SGD(1e-3, momentum=0.9), stop=stop, batch=2, seed=1)
-    >>> path.steps
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> method, stop = tacit.SGD(1e-3, momentum=0.9), tacit.Steps(100)
+    >>> tacit.train(net, problem, method, stop=stop, batch=2, seed=1).steps
     100
     """
 
     momentum: float = 0.0
     nesterov: bool = False
+    checks: ClassVar[Checks] = {"momentum": share}
     elementwise: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "momentum", _share(self, "momentum", self.momentum))
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         return () if self._plain else zeros(parameters)
@@ -184,8 +169,7 @@ class SGD(Descent):
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         if self.nesterov:
             return None
-        total = smoothness + curvature + self.weight_decay
-        bound = 2 * (1 + self.momentum) / total if total > 0 else math.inf
+        bound = _over(2 * (1 + self.momentum), smoothness + curvature + self.weight_decay)
         return bound, "below 2 (1 + momentum)/(largest curvature of the objective)"
 
 
@@ -221,10 +205,8 @@ class Adam(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
-    >>> net, stop = tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(100)
-    >>> path = tacit.train(net, problem, tacit.Adam(1e-2, weight_decay=0.1), stop=stop)
-    >>> path.steps
+    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> tacit.train(net, problem, tacit.Adam(1e-2, weight_decay=0.1), stop=tacit.Steps(100)).steps
     100
     """
 
@@ -232,21 +214,13 @@ class Adam(Descent):
     square_decay: float = 0.999
     epsilon: float = 1e-8
     decoupled: bool = False
+    checks: ClassVar[Checks] = {"mean_decay": share, "square_decay": share, "epsilon": positive}
     elementwise: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("mean_decay", "square_decay"):
-            object.__setattr__(self, name, _share(self, name, getattr(self, name)))
-        object.__setattr__(self, "epsilon", positive("Adam", "epsilon", self.epsilon))
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         return zeros(parameters), zeros(parameters)
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        import jax
-        import jax.numpy as jnp
-
         outside = self.decoupled and oracle.penalty is not None
         gradient = (oracle.loss_gradient if outside else oracle.gradient)(parameters)
         a, b = self.mean_decay, self.square_decay
@@ -254,15 +228,12 @@ class Adam(Descent):
         square = jax.tree.map(lambda v, g: b * v + (1 - b) * g * g, memory[1], gradient)
         # 1 - a^k without the cancellation of small k in float32
         count = (k + 1).astype(jax.tree.leaves(mean)[0].dtype)
-        first, second = (-jnp.expm1(count * jnp.log(share)) for share in (a, b))
-        moved = jax.tree.map(
-            lambda w, m, v: (
-                w - self.learning_rate * (m / first) / (jnp.sqrt(v / second) + self.epsilon)
-            ),
-            parameters,
-            mean,
-            square,
-        )
+        first, second = (-jnp.expm1(count * jnp.log(kept)) for kept in (a, b))
+
+        def move(w: Any, m: Any, v: Any) -> Any:
+            return w - self.learning_rate * (m / first) / (jnp.sqrt(v / second) + self.epsilon)
+
+        moved = jax.tree.map(move, parameters, mean, square)
         if outside:
             moved = plus(moved, -self.learning_rate, oracle.penalty.subgradient(parameters))
         return moved, (mean, square)
@@ -297,8 +268,7 @@ class Proximal(Descent):
     >>> import tacit
     >>> problem = tacit.sparse_regression(5, 8, sparsity=1)
     >>> net, stop = tacit.LinearPredictor(), tacit.Steps(100)
-    >>> path = tacit.train(net, problem, tacit.Proximal(1e-2), stop=stop, penalty=0.1 * tacit.L1())
-    >>> path.steps
+    >>> tacit.train(net, problem, tacit.Proximal(1e-2), stop=stop, penalty=0.1 * tacit.L1()).steps
     100
     """
 
@@ -307,17 +277,12 @@ class Proximal(Descent):
     batches: ClassVar[bool] = False
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        import jax.numpy as jnp
-
         return (parameters, jnp.float64(1.0)) if self.accelerated else ()
 
     def ahead(self, parameters: Any, memory: Any) -> Any:
         return memory[0] if self.accelerated else parameters
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        import jax
-        import jax.numpy as jnp
-
         ahead = self.ahead(parameters, memory)
         moved = plus(ahead, -self.learning_rate, oracle.loss_gradient(ahead))
         moved = oracle.prox(moved, self.learning_rate)
@@ -326,13 +291,11 @@ class Proximal(Descent):
         weight = memory[1]
         grown = (1 + jnp.sqrt(1 + 4 * weight**2)) / 2
         push = (weight - 1) / grown
-        ahead = jax.tree.map(lambda new, old: new + push * (new - old), moved, parameters)
-        return moved, (ahead, grown)
+        return moved, (plus(moved, push, plus(moved, -1.0, parameters)), grown)
 
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         words, top = ("at most 1", 1 + 1e-12) if self.accelerated else ("below 2", 2.0)
-        bound = top / smoothness if smoothness > 0 else math.inf
-        return bound, f"{words}/(largest curvature of the loss)"
+        return _over(top, smoothness), f"{words}/(largest curvature of the loss)"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -368,13 +331,9 @@ class NormalizedDescent(Descent):
     logarithmic: ClassVar[bool] = True
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        import jax.numpy as jnp
-
         return jnp.float64(-math.inf)
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        import jax.numpy as jnp
-
         log_loss, gradient = oracle.log_value_and_gradient(parameters)
         log_time = jnp.logaddexp(memory, jnp.log(self.learning_rate) - log_loss)
         return plus(parameters, -self.learning_rate, gradient), log_time
@@ -385,8 +344,6 @@ class NormalizedDescent(Descent):
 
 def _resolved(method: GradientDescent, parameters: Any) -> None:
     """Refuses a decay of which most is lost in rounding."""
-    import jax
-
     rate = float(method.rate(parameters))
     least = min(FINEST * float(np.finfo(part.dtype).eps) for part in jax.tree.leaves(parameters))
     if 0 < rate * method.weight_decay < least:
@@ -397,10 +354,5 @@ def _resolved(method: GradientDescent, parameters: Any) -> None:
         )
 
 
-def _share(method: Descent, name: str, value: object) -> float:
-    """A number in [0, 1)."""
-    who = type(method).__name__
-    share = real(who, name, value, rule="a number in [0, 1)")
-    if not 0 <= share < 1:
-        raise ValueError(f"{who}: {name} must be in [0, 1), got {share}")
-    return share
+def _over(top: float, curvature: float) -> float:
+    return top / curvature if curvature > 0 else math.inf

@@ -8,18 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
-from tacit.arguments import Array, finite_array, one_of, positive
-from tacit.precision import double_precision
+from tacit.lazy import jnp
 
 Projection = Callable[[Any, Any], Any]
 
 
 def onto_l2_sphere(point: Any, size: Any) -> Any:
     """The nearest a with |a|_2 = size; nan for the origin, which has no nearest one."""
-    import jax.numpy as jnp
-
     return point * (size / jnp.linalg.norm(point))
 
 
@@ -29,8 +24,6 @@ def onto_l1_ball(point: Any, size: Any) -> Any:
     The threshold makes the entries that survive it sum to `size`; they are the largest ones, so
     sorting finds them (Duchi, Shalev-Shwartz, Singer and Chandra 2008).
     """
-    import jax.numpy as jnp
-
     entries = jnp.abs(point)
     falling = jnp.sort(entries)[::-1]
     surplus = jnp.cumsum(falling) - size
@@ -45,8 +38,6 @@ def onto_l1_sphere(point: Any, size: Any) -> Any:
     |a_i - p_i| is at least ||a_i| - |p_i||, and these sum to size - |p|_1 or more, so that equal
     shares have the least sum of squares. A zero may grow either way; here it grows upwards.
     """
-    import jax.numpy as jnp
-
     missing = jnp.maximum(size - jnp.abs(point).sum(), 0.0) / point.size
     return onto_l1_ball(point, size) + jnp.where(point < 0, -missing, missing)
 
@@ -57,14 +48,3 @@ SPHERES: dict[str, Projection] = {"l1": onto_l1_sphere, "l2": onto_l2_sphere}
 def length(norm: str, point: Any) -> Any:
     """|point| in the norm "l1" or "l2", on NumPy and on JAX arrays."""
     return abs(point).sum() if norm == "l1" else (point**2).sum() ** 0.5
-
-
-def project(point: Array, size: float, norm: str = "l2") -> Array:
-    """The nearest point to `point` whose norm, "l2" or "l1", is `size`, in float64."""
-    who = "project"
-    point = finite_array(who, "point", point, ndim=1)
-    size = positive(who, "size", size)
-    if one_of(who, "norm", norm, SPHERES) == "l2" and not point.any():
-        raise ValueError(f"{who}: point must not be zero, every point of the sphere is as near")
-    with double_precision():
-        return np.asarray(SPHERES[norm](point, size))

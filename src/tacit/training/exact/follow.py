@@ -1,297 +1,273 @@
-"""Following a flow: log-spaced records, and when to stop and what to say then."""
+"""The outer loop of every exact flow: records, stop rules, budgets, progress and the outcome."""
 
 from __future__ import annotations
 
-import contextlib
+import abc
 import math
-import warnings
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arguments import Array
-from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
-from tacit.solvers.constraints import reduce
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow
-from tacit.training.exact.loss import log_sum_of_squares
-from tacit.training.exact.times import asked_times, times_to_record
+from tacit.training.exact.solver import GaveUp, crossing, quiet
+from tacit.training.exact.task import Moment
+from tacit.training.exact.times import asked_times, own_time, times_to_record
 from tacit.training.task import Progress
 
-LOOK = 8  # small steps between two looks at the loss
 ROUNDING = 1e-26  # of the loss of the zero predictor: squares of what rounding leaves of a fit
-PATIENCE = 5000  # integrator steps that must bring the time or a weight forward
 SETTLED = 1e-9  # relative change of every variable over a decade of time that counts as none
+SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
+STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
 
 
-GOALS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
-CRAWL = (
-    f"{PATIENCE} steps brought neither the time nor a weight forward, for one weight grows too "
-    "suddenly for float64; take a larger alpha, or interpolate() for the end of the flow"
-)
+class Goal(NamedTuple):
+    """A reason to stop that is located within a step: `gap` falls to zero there."""
 
-
-class Snapshot(NamedTuple):
-    """One time of a flow: its predictor, and the variables the flow itself moves.
-
-    A dual flow adds the logarithms of |w+| and |w-| over their start, in two rows.
-    """
-
-    t: float
-    predictor: Array
-    state: Array
-    log_growth: Array | None = None
-
-
-class Step(NamedTuple):
-    """An accepted step of an integrator that ends at `t`; `at` interpolates inside it."""
-
-    t: float
-    at: Callable[[float], Snapshot]
-
-
-class GaveUp(Exception):
-    """The integrator cannot go on; the message says why."""
+    gap: Callable[[Moment], float]
+    outcome: Callable[[Moment], Outcome]
 
 
 class Plan(NamedTuple):
-    """When to stop, and what to record, with times in the flow's own unit."""
+    """When to stop, and what to record, in the clock of the flow."""
 
-    log_level: float  # of the loss that is low enough
-    bare: bool  # whether no goal was given, so that to come to `t_max` is all
-    t_max: float
-    max_steps: int
     times: Iterator[float]  # increasing
+    max_steps: int
+    t_max: float = math.inf
+    log_level: float = -math.inf  # of the loss that is low enough
+    bare: bool = False  # whether no goal was given, so that to come to `t_max` is all
+    unit: float = 1.0  # the shortest time scale at the start
+    goals: tuple[Goal, ...] = ()
+    rests: bool = True  # whether a flow at rest is at its end
+    look: int = 1  # small steps between two looks at the loss
+    progress: Progress | None = None
+
+    @property
+    def looks(self) -> bool:
+        """True if something but the clock and the steps can stop the flow."""
+        return self.rests or bool(self.goals) or self.log_level > -math.inf
 
 
-def planned_fit(
+def log_level(
+    who: str,
+    course: Course,
+    model: object,
+    log_unit: float,
+    why: str,
+    fitted: float = stopping.Interpolated().relative,
+) -> float:
+    """The log loss of values to stop at; without a goal where they are `fitted`."""
+    stopping.understood(who, course.stops, STOPS, why)
+    fitted = fitted if course.t_max is None else ROUNDING
+    return course.log_level(who, model, log_unit, fitted)
+
+
+def planned(
     who: str,
     flow: Flow,
     course: Course,
-    model: Any,
-    problem: Regression,
+    unit: float,
     first: float,
+    level: float,
     log_unit: float = 0.0,
 ) -> Plan:
-    """The plan of a run on values, whose log-spaced records begin at `first`."""
-    stopping.understood(who, course.stops, GOALS, "where a linear predictor learns values")
-    log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
-    fitted = stopping.Interpolated().relative if course.t_max is None else ROUNDING
-    level = course.log_level(who, model, log_scale, fitted)
+    """The plan of a run in training time over exp(log_unit), with log-spaced records from `first`.
+
+    `unit` is the shortest time scale at the start.
+    """
     t_max = math.inf if course.t_max is None else own_time(course.t_max, log_unit)
     asked = [own_time(t, log_unit) for t in asked_times(who, course)]
-    times = times_to_record(first, course.per_decade, asked)
+    times = times_to_record(first, course.per_decade, asked, t_max)
     bare = not course.goals and course.t_max is not None
-    return Plan(level, bare, t_max, flow.max_steps, times)
+    return Plan(times, flow.max_steps, t_max, level, bare, unit, progress=course.progress)
 
 
-def own_time(t: float, log_unit: float) -> float:
-    """A training time in the flow's own unit, exp(log_unit)."""
-    if log_unit == 0:
-        return t
-    with np.errstate(over="ignore", under="ignore"):
-        return max(float(np.exp(math.log(t) - log_unit)), 1e-300)
+class Integrator(abc.ABC):
+    """One flow, step by step in a clock of its own; `t` is its clock after the last step."""
 
+    t: float = 0.0
+    steps: int = 0  # so far
+    stuck: bool = False  # whether nothing moves from the start
+    hint: str = ""  # why there may be many steps
 
-def advance(solver: Any) -> bool:
-    """Take one step of a SciPy solver; False if it failed.
+    @abc.abstractmethod
+    def advance(self, limit: float) -> None:
+        """Takes a step, which may pass `limit` only if `at` interpolates; GaveUp if none is left.
 
-    Its warnings only repeat the status, and a ValueError is a trial step that overflowed.
-    """
-    with quiet():
-        return try_step(solver)
+        After GaveUp the flow is where its last accepted step ended.
+        """
 
+    @abc.abstractmethod
+    def at(self, t: float) -> Moment:
+        """The moment at a clock within the last step."""
 
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Silences what a solver says of trial steps."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        yield
+    def log_loss(self, now: Moment) -> float:
+        """The logarithm of the loss, where that can end the flow."""
+        return math.inf
 
+    def log_floor(self, now: Moment) -> float:
+        """The log loss that rounding leaves, where that ends the flow."""
+        return -math.inf
 
-def try_step(solver: Any) -> bool:
-    """`advance` for a caller that is `quiet` already: to enter that at every step takes time."""
-    try:
-        solver.step()
-    except ValueError:
-        return False
-    return solver.status != "failed" and bool(np.isfinite(solver.y).all())
+    def clock(self, t: float) -> str:
+        """The clock in words."""
+        return f"t={t:.4g}"
 
+    def level(self, now: Moment) -> str:
+        return f" with loss {math.exp(self.log_loss(now)):.3g}"
 
-def stiff(
-    velocity: Callable[[float, Array], Array],
-    jacobian: Callable[[float, Array], Array],
-    start: Array,
-    t_max: float,
-    first_step: float,
-    atol: float | Array,
-    newton: float,
-) -> Any:
-    """SciPy's BDF from t=0 with an absolute tolerance, a fraction `newton` of it for its equations.
+    def place(self, now: Moment) -> str:
+        return f"{self.clock(now.t)}{self.level(now)}"
 
-    What Newton leaves is a floor under the residual; less than rounding it cannot leave. Not
-    LSODA: that opens with a non-stiff method, and cannot recover from a step that overflows.
-    """
-    from scipy.integrate import BDF
+    def still(self, before: Moment, now: Moment) -> bool:
+        """True if no variable moved."""
+        return bool((np.abs(now.state - before.state) <= SETTLED * np.abs(now.state)).all())
 
-    first_step = min(first_step, t_max)
-    settings: Any = {"rtol": 1e-13, "atol": atol, "jac": jacobian}
-    solver = BDF(velocity, 0.0, start, t_max, first_step=first_step, **settings)
-    solver.newton_tol = newton
-    return solver
-
-
-def tolerance(rtol: float, residual: Array, y: Array) -> float:
-    """`rtol`, or what rounding leaves of it once the residual is small.
-
-    The velocity of a dual is the residual, known to eps |y|. Where nothing damps the dual, asking
-    more than eps |y| / |residual| of it would chase noise with ever smaller steps.
-    """
-    noise = np.finfo(float).eps * float(np.linalg.norm(y))
-    return max(rtol, noise / max(float(np.linalg.norm(residual)), noise))
-
-
-def follow(
-    begin: Snapshot,
-    steps: Iterator[Step],
-    problem: Regression,
-    plan: Plan,
-    progress: Progress | None = None,
-    log_unit: float = 0.0,
-) -> tuple[list[Snapshot], Outcome]:
-    """Snapshots at 0, at the times of the plan and at the end, and the outcome.
-
-    Times are in the flow's own unit, exp(log_unit) in training time.
-    """
-    watch = _Watch(problem, plan, progress, log_unit)
-    records, checkpoint, last, marked = [begin], begin, begin, begin
-    if watch.log_loss(begin) <= plan.log_level:
-        return records, Outcome(Kind.SOLVED, "the start already fits the data")
-    due = next(plan.times, math.inf)
-    try:
-        for count, step in enumerate(steps, start=1):
-            while due < step.t:
-                records.append(step.at(due))
-                watch.report(records[-1])
-                due = next(plan.times, math.inf)
-            if count % LOOK and step.t < min(1.1 * last.t, plan.t_max):
-                continue
-            last = step.at(step.t)
-            if count % PATIENCE == 0:
-                if crawls(marked, last):
-                    raise GaveUp(CRAWL)
-                marked = last
-            if not np.isfinite(last.predictor).all():
-                return records, Outcome(Kind.DIVERGED, f"not finite at t={watch.time(step.t)}")
-            if watch.log_loss(last) <= plan.log_level:
-                return [*records, last], watch.fitted(last)
-            if step.t >= 10 * checkpoint.t:
-                if watch.settled(checkpoint, last):
-                    return [*records, last], watch.stalled(last)
-                checkpoint = last
-            if count >= plan.max_steps:
-                sentence = f"{plan.max_steps} integrator steps; raise max_steps"
-                return [*records, last], watch.spent(last, sentence)
-    except GaveUp as reason:
-        last = max(records[-1], last, key=lambda snapshot: snapshot.t)
-        records = records if last is records[-1] else [*records, last]
-        return records, watch.gave_up(last, str(reason))
-    return [*records, last], watch.timed_out(last)
-
-
-def contradictory(problem: Regression) -> bool:
-    """True if no linear predictor fits y, decided with rows and columns in units of their own."""
-    try:
-        reduce("follow", problem.X, problem.y)
-    except ValueError:
-        return True
-    return False
-
-
-def crawls(before: Snapshot, now: Snapshot) -> bool:
-    """True if rounding alone fills the steps: the time and every weight stand still.
-
-    Near a saddle the time stands still in float64 while weights grow by many orders of magnitude,
-    and those are seen in their logarithms.
-    """
-    if now.log_growth is None or before.log_growth is None or now.t > (1 + SETTLED) * before.t:
-        return False
-    return bool(np.abs(now.log_growth - before.log_growth).max() < math.sqrt(SETTLED))
-
-
-class _Watch:
-    """Knows the loss, the target and how to say what happened."""
-
-    def __init__(
-        self, problem: Regression, plan: Plan, progress: Progress | None, log_unit: float
-    ) -> None:
-        self.problem, self.target, self.log_unit = problem, plan.log_level, log_unit
-        self.bare = plan.bare
-        self.progress, self.reported = progress, -1.0
-        self.first_loss: float | None = None
-
-    def log_loss(self, snapshot: Snapshot) -> float:
-        return float(log_sum_of_squares(self.problem.X @ snapshot.predictor - self.problem.y))
-
-    def time(self, t: float) -> str:
-        """Training time in words that survive over- and underflow."""
-        if t == 0:
-            return "0"
-        log_t = (math.log(t) + self.log_unit) / math.log(10)
-        return f"{10**log_t:.4g}" if abs(log_t) < 300 else f"10^{log_t:.1f}"
-
-    def level(self, snapshot: Snapshot) -> str:
-        return f"loss {math.exp(self.log_loss(snapshot)):.3g}"
-
-    def report(self, snapshot: Snapshot) -> None:
-        """Tell `progress` how far the logarithm of the loss has come, at most fifty times."""
-        if self.progress is None:
-            return
-        loss = self.log_loss(snapshot)
-        first = self.first_loss = loss if self.first_loss is None else self.first_loss
-        span = first - self.target
-        done = (first - loss) / span if 0 < span < math.inf else 0.0
-        if done >= self.reported + 0.02:
-            self.reported = done
-            self.progress(min(max(done, 0.0), 1.0), f"t={self.time(snapshot.t)}")
-
-    def settled(self, before: Snapshot, now: Snapshot) -> bool:
-        """True if a decade of time moved no variable and did not halve the loss."""
-        still = np.abs(now.state - before.state) <= SETTLED * np.abs(now.state)
-        return bool(still.all()) and self.log_loss(now) > self.log_loss(before) - math.log(2)
-
-    def fitted(self, now: Snapshot) -> Outcome:
-        sentence = f"the data are fitted at t={self.time(now.t)} with {self.level(now)}"
-        return Outcome(Kind.SOLVED, sentence)
-
-    def stalled(self, now: Snapshot) -> Outcome:
-        where = f"at rest since t={self.time(now.t / 10)} with {self.level(now)}"
-        if self.bare:
+    def at_rest(self, now: Moment, plan: Plan) -> Outcome:
+        """The outcome of a flow that a decade of time has not moved."""
+        where = f"at rest since {self.clock(now.t / 10)}{self.level(now)}"
+        if plan.bare:
             return Outcome(Kind.SOLVED, where)
-        best = np.linalg.lstsq(self.problem.X, self.problem.y, rcond=None)[0]
-        floor = float(np.sum((self.problem.X @ best - self.problem.y) ** 2))
-        here, zero = math.exp(self.log_loss(now)), float(np.sum(self.problem.y**2))
-        why = "the model cannot move further"
-        if here < ROUNDING * zero:
-            why = "rounding leaves no less; stop at a larger loss"
-        elif floor > 0.5 * here and contradictory(self.problem):
-            why = f"no linear predictor fits y, the least-squares loss is {floor:.3g}"
-        elif here < 1e-12 * zero:
-            why = f"the steps are not accurate enough for {math.exp(self.target):.3g}; lower rtol"
-        return Outcome(Kind.STALLED, f"{where}: {why}")
+        return Outcome(Kind.STALLED, f"{where}: {self.why(now, plan)}")
 
-    def timed_out(self, now: Snapshot) -> Outcome:
-        if not self.bare:
-            return self.spent(now, "Time; give more of it")
-        return Outcome(Kind.SOLVED, f"followed to t={self.time(now.t)} with {self.level(now)}")
+    def why(self, now: Moment, plan: Plan) -> str:
+        """Why a flow rests before its goal."""
+        return "the model cannot move further"
 
-    def spent(self, now: Snapshot, sentence: str) -> Outcome:
-        where = f"t={self.time(now.t)} with {self.level(now)} > {math.exp(self.target):.3g}"
-        return Outcome(Kind.BUDGET_SPENT, f"stopped at {where} by {sentence}")
+    def reached(self, now: Moment, plan: Plan) -> Outcome:
+        """The outcome at the end of the clock."""
+        if plan.bare:
+            return Outcome(Kind.SOLVED, f"followed to {self.place(now)}")
+        return self.spent(now, plan, "Time; give more of it")
 
-    def gave_up(self, now: Snapshot, reason: str) -> Outcome:
-        where = f"t={self.time(now.t)} with {self.level(now)}"
-        return Outcome(Kind.STALLED, f"the integrator gave up at {where}: {reason}")
+    def spent(self, now: Moment, plan: Plan, by: str) -> Outcome:
+        goal = f" > {math.exp(plan.log_level):.3g}" if plan.log_level > -math.inf else ""
+        return Outcome(Kind.BUDGET_SPENT, f"stopped at {self.place(now)}{goal} by {by}")
+
+
+def follow(flow: Integrator, plan: Plan, begin: Moment) -> tuple[list[Moment], Outcome]:
+    """Moments at the start, at the times of the plan and at the end, and the outcome."""
+    records = [begin]
+    if flow.log_loss(begin) <= plan.log_level:
+        return records, Outcome(Kind.SOLVED, "the start already fits the data")
+    if flow.stuck:
+        return records, Outcome(Kind.STALLED, SADDLE)
+    return records, go_on(flow, plan, records)
+
+
+def go_on(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
+    """Adds the moments of a flow that can move to `records`; the outcome."""
+    with quiet():
+        try:
+            return _steps(flow, plan, records)
+        except GaveUp as reason:
+            now = flow.at(flow.t)
+            now = _end(records, now) if np.isfinite(now.state).all() else records[-1]
+            sentence = f"the integrator gave up at {flow.place(now)}: {reason}"
+            return Outcome(Kind.STALLED, sentence)
+
+
+def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
+    checkpoint = last = records[-1]
+    meter, due = _Meter(flow, plan, last), next(plan.times, math.inf)
+    while True:
+        before = flow.t
+        flow.advance(min(due, plan.t_max))
+        t = min(flow.t, plan.t_max)
+        met = _first_met(flow, plan, before, t)
+        t = t if met is None else met[0]
+        while due <= t:
+            records.append(flow.at(due))
+            due = next(plan.times, math.inf)
+        if met is not None:
+            return met[1](_end(records, flow.at(t)))
+        if t < plan.t_max and _passes(flow, plan, 1.1 * last.t):
+            if not plan.looks:
+                meter.tell(t)
+            continue
+        last = now = records[-1] if records[-1].t == t else flow.at(t)
+        loss = flow.log_loss(now) if plan.looks else -math.inf
+        meter.tell(t, loss)
+        end = _ended(flow, plan, checkpoint, now, loss)
+        if end is not None:
+            _end(records, now)
+            return end
+        if now.t >= 10 * checkpoint.t:
+            checkpoint = now
+
+
+def _passes(flow: Integrator, plan: Plan, soon: float) -> bool:
+    """True if nothing is looked at after this step, for it is small and others follow."""
+    if plan.looks:
+        return bool(flow.steps % plan.look) and flow.t < soon
+    return flow.steps < plan.max_steps
+
+
+def _ended(
+    flow: Integrator, plan: Plan, before: Moment, now: Moment, loss: float
+) -> Outcome | None:
+    """The outcome if the flow ends here; `before` is a moment at a tenth of the time or later."""
+    if not loss < math.inf:
+        return Outcome(Kind.DIVERGED, f"not finite at {flow.clock(now.t)}")
+    if plan.log_level > -math.inf and (met := _met(flow, plan, now, loss)) is not None:
+        return Outcome(Kind.SOLVED, f"the target is met at {flow.place(now)}{met}")
+    if now.t >= plan.t_max:
+        return flow.reached(now, plan)
+    if flow.steps >= plan.max_steps:
+        by = f"{plan.max_steps} integrator steps{flow.hint}; raise max_steps"
+        return flow.spent(now, plan, by)
+    if plan.rests and now.t >= 10 * before.t > 0 and flow.still(before, now):
+        halved = loss <= flow.log_loss(before) - math.log(2)
+        return None if halved else flow.at_rest(now, plan)
+    return None
+
+
+def _met(flow: Integrator, plan: Plan, now: Moment, loss: float) -> str | None:
+    """None if the loss is too large, and otherwise what is to be said of it."""
+    if loss <= plan.log_level:
+        return ""
+    return ", as far as rounding allows from this start" if loss <= flow.log_floor(now) else None
+
+
+def _first_met(
+    flow: Integrator, plan: Plan, before: float, now: float
+) -> tuple[float, Callable[[Moment], Outcome]] | None:
+    """The first clock of the last step at which a goal is met."""
+    found = []
+    for goal in plan.goals:
+        if goal.gap(flow.at(now)) <= 0:
+            t = crossing(lambda t, gap=goal.gap: gap(flow.at(t)), before, now)  # type: ignore[misc]
+            found.append((t, goal.outcome))
+    return min(found, key=lambda pair: pair[0], default=None)
+
+
+def _end(records: list[Moment], last: Moment) -> Moment:
+    """Makes `last` the last of the records."""
+    if last.t > records[-1].t:
+        records.append(last)
+    return last
+
+
+class _Meter:
+    """Tells how far a run has come in its clock or its loss, at most fifty times."""
+
+    def __init__(self, flow: Integrator, plan: Plan, begin: Moment) -> None:
+        self.flow, self.plan, self.told = flow, plan, -1.0
+        self.by_loss = plan.t_max == math.inf
+        self.first = flow.log_loss(begin) if self.by_loss else 0.0
+
+    def tell(self, t: float, loss: float = math.nan) -> None:
+        if self.plan.progress is None:
+            return
+        done = min(max(self._share(t, loss), 0.0), 1.0)
+        if done >= self.told + 0.02:
+            self.told = done
+            self.plan.progress(done, self.flow.clock(t))
+
+    def _share(self, t: float, loss: float) -> float:
+        if not self.by_loss:
+            return math.log1p(t / self.plan.unit) / math.log1p(self.plan.t_max / self.plan.unit)
+        span = self.first - self.plan.log_level
+        return (self.first - loss) / span if 0 < span < math.inf else 0.0

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.models.matrix import MatrixModel
 from tacit.models.model import Separable
 from tacit.models.tangent import kernel_distance, kernel_distances
 from tacit.problems.classification import Classification
@@ -18,8 +17,6 @@ from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.margins.tails import log_mean_loss
-from tacit.training.exact.matrix_samples import TwoFactorSamples
-from tacit.training.exact.samples import HomogeneousSamples
 from tacit.training.exact.task import Moment, Task
 from tacit.training.labels import assembled
 
@@ -32,17 +29,17 @@ def dataset(
 ) -> Any:
     """The labelled dataset of moments of any model, without attributes."""
     recorded = _measured(task, moments) | (extra or {})
-    final = moments[-1].parameters
+    final = moments[-1].state
     if isinstance(task.model, Separable):
         recorded |= _predictors(task, task.model, rate, moments)
         return linear(task.problem, recorded, final)
     recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
     test = task.problem.test
     if test is not None:
-        found = [np.asarray(task.model.predict(m.parameters, test.X)) for m in moments]
+        found = [np.asarray(task.model.predict(m.state, test.X)) for m in moments]
         recorded |= _tested(test, np.array(found))
     if isinstance(task.problem, MatrixProblem):
-        recorded |= of_matrices(task.problem, _matrices(task, rate, moments))
+        recorded |= of_matrices(task.problem, _wholes(task, rate, moments))
     if task.start.size <= FEW:
         recorded |= _kernels(task, moments)
     return assembled(task.problem, recorded, final)
@@ -67,8 +64,9 @@ def linear(
         }
         if isinstance(problem, Classification):
             found |= _margins(problem, recorded)
-            for norm in ("l1", "l2"):
-                found[f"margin_{norm}"] = _over(found["margin"], found[f"norm_{norm}"])
+            for name in ("l1", "l2"):  # a zero predictor has no direction
+                norm = found[f"norm_{name}"]
+                found[f"margin_{name}"] = found["margin"] / np.where(norm > 0, norm, np.nan)
         else:
             residuals = predictor @ problem.X.T - problem.y
             found |= _losses(log_sum_of_squares(residuals) + problem.log_factor)
@@ -94,6 +92,12 @@ def of_matrices(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
     return found
 
 
+def columns(moments: Sequence[Moment], *names: str) -> dict[str, Array]:
+    """What the moments know, one array for every name, first axis time."""
+    known = [name for name in names if getattr(moments[0], name) is not None]
+    return {name: np.array([getattr(moment, name) for moment in moments]) for name in known}
+
+
 def turn(start: Array, now: Array) -> float:
     """The angle between two vectors in degrees; NaN where one of them is zero."""
     sizes = [float(np.abs(vector).max()) for vector in (start, now)]
@@ -104,6 +108,11 @@ def turn(start: Array, now: Array) -> float:
     # 2 atan2(|a - b|, |a + b|): accurate for the smallest angles, where arccos is not
     angle = 2 * math.atan2(float(np.linalg.norm(a - b)), float(np.linalg.norm(a + b)))
     return math.degrees(angle)
+
+
+def _turned(start: Array, now: Moment) -> float:
+    # a displacement from the start tells angles that the parameters have rounded away
+    return turn(start, now.state if now.displacement is None else start + now.displacement)
 
 
 def _losses(log_loss: Array) -> dict[str, Array]:
@@ -121,11 +130,6 @@ def _tested(test: Regression | Classification, outputs: Array) -> dict[str, Arra
         margins = outputs * test.y
         loss = np.exp(log_mean_loss(test.loss, margins))
     return {"test_loss": loss, "test_accuracy": accuracy(margins)}
-
-
-def _over(margin: Array, norm: Array) -> Array:
-    """margin / norm; NaN at a zero predictor, which has no direction."""
-    return margin / np.where(norm > 0, norm, np.nan)
 
 
 def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, Array]:
@@ -160,34 +164,31 @@ def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     t = np.array([moment.t for moment in moments])
     with np.errstate(divide="ignore", under="ignore", over="ignore"):
         found = {"t": t, "log_t": np.log(t)}
-        squares = [float(log_sum_of_squares(m.parameters)) for m in moments]
+        squares = [float(log_sum_of_squares(m.state)) for m in moments]
         found["parameter_norm"] = np.exp(np.array(squares) / 2)
         # a displacement from the start tells angles that the parameters have rounded away
-        now = [
-            m.parameters if m.displacement is None else task.start + m.displacement for m in moments
-        ]
+        now = [m.state if m.displacement is None else task.start + m.displacement for m in moments]
         found["turn"] = np.array([turn(task.start, vector) for vector in now])
     if task.start.size <= FEW or isinstance(task.model, Separable):
-        found["parameters"] = np.array([moment.parameters for moment in moments])
+        found["parameters"] = np.array([moment.state for moment in moments])
     return found
+
+
+def _wholes(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
+    """The linear predictor or the matrix at every moment."""
+    whole = task.samples.whole
+    return np.array([whole(m.state, m.displacement, -rate * m.t) for m in moments])
 
 
 def _predictors(
     task: Task, model: Separable, rate: float, moments: Sequence[Moment]
 ) -> dict[str, Array]:
     """The predictor of a separable model, and how far its tangent kernel has turned."""
-    exact = task.samples if isinstance(task.samples, HomogeneousSamples) else None
-    predictor, slopes = [], []
-    for moment in moments:
-        if exact is not None and moment.displacement is not None:
-            predictor.append(exact.predictor(moment.displacement, -rate * moment.t))
-        else:
-            predictor.append(model.predictor(moment.parameters))
-        slopes.append(log_sum_of_squares(model.slopes(moment.parameters).T))
-    found = {"predictor": np.array(predictor)}
+    found = {"predictor": _wholes(task, rate, moments)}
+    slopes = np.array([log_sum_of_squares(model.slopes(m.state).T) for m in moments])
     if np.isfinite(np.max(slopes, axis=1)).all():
         with np.errstate(under="ignore"):
-            found["kernel_distance"] = kernel_distances(task.rows, np.array(slopes))
+            found["kernel_distance"] = kernel_distances(task.rows, slopes)
     return found
 
 
@@ -198,25 +199,12 @@ def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
     return found | _losses(log_loss)
 
 
-def _matrices(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
-    exact = task.samples if isinstance(task.samples, TwoFactorSamples) else None
-    matrices = []
-    for moment in moments:
-        if exact is not None and moment.displacement is not None:
-            matrices.append(exact.matrix(moment.displacement, -rate * moment.t))
-        else:
-            assert isinstance(task.model, MatrixModel)
-            matrices.append(task.model.matrix(moment.parameters))
-    return np.array(matrices)
-
-
 def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
     """Distances of the tangent kernels from the first one, where none of them vanishes."""
 
     def kernel_of(moment: Moment) -> Array:
-        if moment.kernel is not None:
-            return moment.kernel
-        return task.samples.derivative(moment.parameters).kernel()
+        known = moment.kernel
+        return task.samples.derivative(moment.state).kernel() if known is None else known
 
     first, found = kernel_of(moments[0]), [0.0]
     for moment in moments[1:]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,15 +11,16 @@ from tacit.arguments import Array
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
-from tacit.records import Kind, Outcome
 from tacit.solvers.separation import require_separable
+from tacit.training.exact.fit import FitIntegrator, planned_fit
 from tacit.training.exact.flow import Course, Flow, Followed
-from tacit.training.exact.follow import GaveUp, Snapshot, Step, advance, follow, planned_fit
-from tacit.training.exact.labelling import linear
-from tacit.training.exact.margins.follow import follow_margin, margin_records, planned
+from tacit.training.exact.follow import follow
+from tacit.training.exact.labelling import columns, linear
+from tacit.training.exact.margins.follow import follow_margin, margin_records, planned_margin
 from tacit.training.exact.margins.parameters import MarginParameters
-from tacit.training.exact.stiff.run import SADDLE, follow_stiff
-from tacit.training.exact.task import separable
+from tacit.training.exact.solver import state_at, step
+from tacit.training.exact.stiff.integrator import follow_stiff
+from tacit.training.exact.task import Moment, separable
 
 WHO = "ParameterFlow"
 
@@ -39,14 +39,6 @@ class ParameterFlow(Flow):
     their records are log-spaced in time or At(times=...). Decay needs Time, for it never ends.
     Large models are done in seconds with rtol=1e-7; errors at the end are some tens to hundreds
     of times rtol.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
-    >>> path = tacit.train(tacit.DiagonalNet(2, alpha=0.1), problem, tacit.ParameterFlow())
-    >>> path.outcome.ok
-    True
 
     Parameters
     ----------
@@ -82,44 +74,27 @@ class ParameterFlow(Flow):
     def _classify(self, model: Separable, problem: Classification, course: Course) -> Followed:
         require_separable(WHO, problem.signed_rows)
         system = MarginParameters(model, problem)
-        plan = planned(WHO, self, course, model, system.begin_g)
-        if system.stuck:
-            records, outcome = [system.first()], Outcome(Kind.STALLED, SADDLE)
-        else:
-            records, outcome = follow_margin(system, plan, course.progress)
-        if outcome.kind is Kind.STALLED and system.still:
-            outcome = _at_rest(records[-1].smoothed_margin)
-        final = records[-1].parameters
-        return Followed(linear(problem, margin_records(records), final), outcome, final)
+        plan = planned_margin(WHO, self, course, model, system.begin_g)
+        moments, outcome = follow_margin(system, plan)
+        final = moments[-1].parameters
+        return Followed(linear(problem, margin_records(moments), final), outcome, final)
 
     def _regress(self, model: Separable, problem: Regression, course: Course) -> Followed:
-        descent = _Descent(model, problem)
-        plan = planned_fit(WHO, self, course, model, problem, first=0.01 * descent.unit)
-        begin = descent.snapshot(0.0, descent.start - descent.origin)
-        if descent.stuck:
-            records, outcome = [begin], Outcome(Kind.STALLED, SADDLE)
-        else:
-            steps = descent.steps(self.rtol, plan.t_max)
-            records, outcome = follow(begin, steps, problem, plan, course.progress)
-        t = np.array([record.t for record in records])
+        flow = _Descent(model, problem)
+        plan = planned_fit(WHO, self, course, model, problem, flow.unit)
+        if not flow.stuck:
+            flow.start_solver(self.rtol, plan.t_max)
+        moments, outcome = follow(flow, plan, flow.moment(0.0, flow.start - flow.origin))
+        t = np.array([moment.t for moment in moments])
         with np.errstate(divide="ignore"):
-            recorded = {"t": t, "log_t": np.log(t)}
-        recorded["predictor"] = np.array([record.predictor for record in records])
-        parameters = np.array([descent.start + record.state for record in records])
-        recorded["parameters"] = parameters
-        return Followed(linear(problem, recorded, parameters[-1]), outcome, parameters[-1])
+            found = {"t": t, "log_t": np.log(t)} | columns(moments, "predictor")
+        found["parameters"] = np.array([flow.start + moment.state for moment in moments])
+        final = found["parameters"][-1]
+        return Followed(linear(problem, found, final), outcome, final)
 
 
-def _at_rest(smoothed_margin: float) -> Outcome:
-    sentence = (
-        f"at rest at smoothed margin {smoothed_margin:.6g}: the model cannot lower the loss "
-        "further, or only past a saddle too flat for float64; take a larger start"
-    )
-    return Outcome(Kind.STALLED, sentence)
-
-
-class _Descent:
-    """The velocity of one model on one problem, in parameters measured from `origin`.
+class _Descent(FitIntegrator):
+    """The flow of one model on one problem, in parameters measured from `origin`.
 
     A large start barely moves, so there the displacement from the start is integrated: the
     parameters themselves would lose its digits. A small start is left far behind, and there the
@@ -127,6 +102,7 @@ class _Descent:
     """
 
     def __init__(self, model: Separable, problem: Regression) -> None:
+        super().__init__(problem)
         self.model, self.X, self.y = model, problem.X, problem.y
         self.start = model.start(problem.dimension)
         self.beta = model.predictor(self.start)
@@ -170,8 +146,8 @@ class _Descent:
     def residual(self, state: Array) -> Array:
         return self.X @ self.predictor(state) - self.y
 
-    def snapshot(self, t: float, state: Array) -> Snapshot:
-        return Snapshot(t, self.predictor(state), state + (self.origin - self.start))
+    def moment(self, t: float, state: Array) -> Moment:
+        return Moment(t, state + (self.origin - self.start), predictor=self.predictor(state))
 
     def velocity(self, _: float, state: Array) -> Array:
         # L = sum r^2, so its gradient is 2 sum_n r_n grad f(x_n)
@@ -182,26 +158,18 @@ class _Descent:
         J = self.model.jacobian(parameters, self.X)
         return -2 * (J.T @ J + self.model.curvature(parameters, self.X, self.residual(state)))
 
-    def steps(self, rtol: float, t_max: float) -> Iterator[Step]:
+    def start_solver(self, rtol: float, t_max: float) -> None:
         from scipy.integrate import LSODA
 
         if not 1e-4 * self.unit > 0:
             raise OverflowError("the time unit of the flow underflows")  # told by run_flow
-        solver = LSODA(
-            self.velocity,
-            0.0,
-            self.start - self.origin,
-            t_max,
-            first_step=min(1e-4 * self.unit, t_max),
-            rtol=rtol,
-            atol=rtol * self.size,
-            jac=self.jacobian,
-        )
-        while solver.status == "running":
-            if not advance(solver):
-                raise GaveUp("its steps became too small; raise rtol")
-            yield Step(solver.t, lambda t: self._at(solver, t))
+        settings: Any = {"rtol": rtol, "atol": rtol * self.size, "jac": self.jacobian}
+        settings["first_step"] = min(1e-4 * self.unit, t_max)
+        self.solver = LSODA(self.velocity, 0.0, self.start - self.origin, t_max, **settings)
 
-    def _at(self, solver: Any, t: float) -> Snapshot:
-        state = solver.y if t == solver.t else solver.dense_output()(t)
-        return self.snapshot(t, state.copy())
+    def advance(self, limit: float) -> None:
+        step(self.solver)
+        self.t, self.steps = self.solver.t, self.steps + 1
+
+    def at(self, t: float) -> Moment:
+        return self.moment(t, state_at(self.solver, t))

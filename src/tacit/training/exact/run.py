@@ -58,15 +58,12 @@ def _decay(who: str, penalty: Any) -> float:
 
 def _doubled(course: Course) -> Course:
     """The same course on twice the loss, where time runs twice as fast and decay counts double."""
-    stops: list[stopping.Stop] = []
-    for rule in course.stops:
-        if isinstance(rule, stopping.Time):
-            rule = stopping.Time(rule.t / 2)
-        elif isinstance(rule, stopping.Loss):
-            rule = stopping.Loss(2 * rule.value)
-        elif isinstance(rule, stopping.LogLoss):
-            rule = stopping.LogLoss(rule.value + math.log(2))
-        stops.append(rule)
+    twice: dict[type, Any] = {
+        stopping.Time: lambda rule: stopping.Time(rule.t / 2),
+        stopping.Loss: lambda rule: stopping.Loss(2 * rule.value),
+        stopping.LogLoss: lambda rule: stopping.LogLoss(rule.value + math.log(2)),
+    }
+    stops = [twice.get(type(rule), lambda rule: rule)(rule) for rule in course.stops]
     records: list[recording.Rule] = []
     for given in course.records:
         if isinstance(given, recording.At) and given.times is not None:

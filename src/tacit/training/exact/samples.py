@@ -2,52 +2,33 @@
 
 from __future__ import annotations
 
+import abc
 import math
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.models.factorization import TwoFactors
+from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
+from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.training.exact.matrices.system import SparseKernel
 
 
 class Derivative(Protocol):
     """The derivative J of the predictions at one point, as a linear map."""
 
-    def push(self, direction: Array) -> Array:
-        """J direction, one number per sample."""
-
-    def pull(self, residual: Array) -> Array:
-        """J^T residual, one number per parameter."""
-
-    def kernel(self) -> Array:
-        """J J^T, the tangent kernel."""
-
-
-class Samples(Protocol):
-    """A model on the samples of a problem.
-
-    `exact` says that `displaced` loses no digits to a large start.
-    """
-
-    exact: bool
-
-    def predict(self, parameters: Array) -> Array: ...
-
-    def displaced(self, displacement: Array, log_scale: float) -> Array:
-        """The predictions at e^log_scale (start + displacement)."""
-
-    def pullback(self, parameters: Array, residual: Array) -> Array:
-        """The gradient of sum_n residual_n f_n."""
-
-    def derivative(self, parameters: Array) -> Derivative: ...
+    def push(self, direction: Array) -> Array: ...  # J direction, one number per sample
+    def pull(self, residual: Array) -> Array: ...  # J^T residual, one number per parameter
+    def kernel(self) -> Array: ...  # J J^T, the tangent kernel
 
 
 class DenseDerivative:
     """A derivative held as a matrix."""
 
     def __init__(self, jacobian: Array) -> None:
-        self.jacobian = jacobian
+        self.jacobian = np.asarray(jacobian)
 
     def push(self, direction: Array) -> Array:
         return self.jacobian @ direction
@@ -59,50 +40,138 @@ class DenseDerivative:
         return self.jacobian @ self.jacobian.T
 
 
-class RowSamples:
-    """Any model on the rows of a design."""
+class CompletionDerivative:
+    """The derivative of observed entries of M = part(W W^T), never written out as a matrix."""
+
+    def __init__(self, samples: TwoFactorSamples, parameters: Array) -> None:
+        self.samples, self.parameters = samples, parameters
+        self.stack = samples.model.stack(parameters)
+
+    def push(self, direction: Array) -> Array:
+        half = self.samples.model.stack(direction) @ self.stack.T
+        return self.samples.problem.apply(self.samples.model.part(half + half.T))
+
+    def pull(self, residual: Array) -> Array:
+        return self.samples.pullback(self.parameters, residual)
+
+    def kernel(self) -> Array:
+        assert self.samples.sparse is not None
+        return self.samples.sparse.at(self.stack @ self.stack.T)
+
+
+class Samples(abc.ABC):
+    """A model on the samples of a problem; `exact` if `displaced` loses no digits to the start."""
 
     exact = False
 
-    def __init__(self, model: Model, rows: Array, start: Array) -> None:
-        self.model, self.rows, self.start = model, rows, start
+    def __init__(self, model: Any, problem: Any, start: Array) -> None:
+        self.model, self.problem, self.start = model, problem, start
 
-    def predict(self, parameters: Array) -> Array:
-        return np.asarray(self.model.predict(parameters, self.rows))
+    @abc.abstractmethod
+    def predict(self, parameters: Array) -> Array: ...
+
+    @abc.abstractmethod
+    def pullback(self, parameters: Array, residual: Array) -> Array:
+        """The gradient of sum_n residual_n f_n."""
+
+    @abc.abstractmethod
+    def derivative(self, parameters: Array) -> Derivative: ...
+
+    @abc.abstractmethod
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        """The linear predictor or matrix at parameters = e^log_scale (start + displacement)."""
 
     def displaced(self, displacement: Array, log_scale: float) -> Array:
+        """The predictions at e^log_scale (start + displacement)."""
         return self.predict(math.exp(log_scale) * (self.start + displacement))
 
+
+class RowSamples(Samples):
+    """Any model on the rows of a design."""
+
+    def predict(self, parameters: Array) -> Array:
+        return np.asarray(self.model.predict(parameters, self.problem.X))
+
     def pullback(self, parameters: Array, residual: Array) -> Array:
-        return np.asarray(self.model.pullback(parameters, self.rows, residual))
+        return np.asarray(self.model.pullback(parameters, self.problem.X, residual))
 
     def derivative(self, parameters: Array) -> Derivative:
-        return DenseDerivative(np.asarray(self.model.jacobian(parameters, self.rows)))
+        return DenseDerivative(self.model.jacobian(parameters, self.problem.X))
+
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        return np.asarray(self.model.predictor(parameters))
 
 
-class HomogeneousSamples:
+class HomogeneousSamples(RowSamples):
     """A separable model of known homogeneity, whose predictors are told apart at any start."""
 
     exact = True
 
-    def __init__(self, model: Separable, rows: Array, start: Array) -> None:
-        self.model, self.rows, self.start = model, rows, start
-        self.degree = model.homogeneity or 0
+    def __init__(self, model: Separable, problem: Any, start: Array) -> None:
+        super().__init__(model, problem, start)
         self.beta = model.predictor(start)
 
-    def predict(self, parameters: Array) -> Array:
-        return self.rows @ self.model.predictor(parameters)
-
-    def displaced(self, displacement: Array, log_scale: float) -> Array:
-        return self.rows @ self.predictor(displacement, log_scale)
-
-    def predictor(self, displacement: Array, log_scale: float) -> Array:
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        if displacement is None:
+            return super().whole(parameters, None, log_scale)
         # f(c w) = c^D f(w), and `change` knows f(start + displacement) - f(start) exactly
         moved = self.beta + self.model.change(self.start, displacement)
-        return math.exp(self.degree * log_scale) * moved
+        return math.exp(self.model.homogeneity * log_scale) * moved
+
+    def displaced(self, displacement: Array, log_scale: float) -> Array:
+        return self.problem.X @ self.whole(self.start, displacement, log_scale)
+
+
+class MatrixSamples(Samples):
+    """Any matrix model on any matrix problem."""
+
+    def predict(self, parameters: Array) -> Array:
+        return self.problem.apply(self.model.matrix(parameters))
 
     def pullback(self, parameters: Array, residual: Array) -> Array:
-        return self.model.pullback(parameters, self.rows, residual)
+        return self.model.slope(parameters, self.problem.adjoint(residual))
 
     def derivative(self, parameters: Array) -> Derivative:
-        return DenseDerivative(self.model.jacobian(parameters, self.rows))
+        return DenseDerivative(self.model.jacobian(parameters, self.problem.design))
+
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        return np.asarray(self.model.matrix(parameters))
+
+
+class TwoFactorSamples(MatrixSamples):
+    """M = part(W W^T) on any matrix problem, without cancellation near a large start."""
+
+    exact = True
+
+    def __init__(self, model: TwoFactors, problem: MatrixProblem, start: Array) -> None:
+        super().__init__(model, problem, start)
+        self.first = model.matrix(start)
+        self.sparse = SparseKernel(model, problem) if isinstance(problem, Completion) else None
+
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        if displacement is None:
+            return super().whole(parameters, None, log_scale)
+        # (W + E)(W + E)^T - W W^T = E (W + E/2)^T + its transpose: nothing of size |W|^2 is left
+        middle = self.model.stack(self.start + displacement / 2)
+        half = self.model.stack(displacement) @ middle.T
+        return math.exp(2 * log_scale) * (self.first + self.model.part(half + half.T))
+
+    def displaced(self, displacement: Array, log_scale: float) -> Array:
+        return self.problem.apply(self.whole(self.start, displacement, log_scale))
+
+    def derivative(self, parameters: Array) -> Derivative:
+        if self.sparse is None:
+            return super().derivative(parameters)
+        return CompletionDerivative(self, parameters)
+
+
+def samples_of(model: Model, problem: Any, start: Array) -> Samples:
+    """The samples of a pair that fits."""
+    if isinstance(problem, MatrixProblem):
+        if isinstance(model, TwoFactors):
+            return TwoFactorSamples(model, problem, start)
+        assert isinstance(model, MatrixModel)
+        return MatrixSamples(model, problem, start)
+    if isinstance(model, Separable) and model.homogeneity is not None:
+        return HomogeneousSamples(model, problem, start)
+    return RowSamples(model, problem, start)

@@ -5,27 +5,33 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from tacit.arguments import Array
-from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.matrices import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
-from tacit.training.exact.matrix_samples import MatrixSamples, TwoFactorSamples
-from tacit.training.exact.samples import HomogeneousSamples, RowSamples, Samples
+from tacit.training.exact.samples import Samples, samples_of
 
 Problem = Regression | Classification
 
 
 class Moment(NamedTuple):
-    """One time of the flow."""
+    """What a flow knows at one time; None where it does not."""
 
-    t: float
-    parameters: Array
-    predictions: Array
-    displacement: Array | None = None  # of e^(rate t) parameters from the start, while small
-    kernel: Array | None = None  # the tangent kernel, where the flow has it anyway
+    t: float  # in the clock of the flow
+    state: Array  # the variables that move: parameters, duals, factors
+    predictions: Any = None
+    displacement: Any = None  # of e^(rate t) parameters from the start, while small
+    kernel: Any = None  # the tangent kernel
+    predictor: Any = None
+    dual: Any = None
+    log_growth: Any = None  # log of |w+| and |w-| over their start, in two rows
+    log_t: Any = None  # where the clock is another one
+    smoothed_margin: Any = None
+    margins: Any = None
+    log_slopes: Any = None  # log |dbeta_i/dw|^2 up to a constant
+    parameters: Any = None  # where `state` is something else
 
 
 class Task(NamedTuple):
@@ -65,7 +71,7 @@ def task(who: str, model: object, problem: object) -> Task:
     loss: Loss = SquaredLoss(problem.y, problem.loss)
     if isinstance(problem, Classification):
         loss = MarginLoss(problem.y, problem.loss)
-    return Task(model, problem, start, _samples(model, problem, start), loss)
+    return Task(model, problem, start, samples_of(model, problem, start), loss)
 
 
 def separable(who: str, model: object, problem: object) -> tuple[Separable, Problem]:
@@ -81,14 +87,3 @@ def separable(who: str, model: object, problem: object) -> tuple[Separable, Prob
             f"as DiagonalNet or ProductNet, got {type(model).__name__}"
         )
     return model, problem
-
-
-def _samples(model: Model, problem: Any, start: Array) -> Samples:
-    if isinstance(problem, MatrixProblem):
-        if isinstance(model, TwoFactors):
-            return TwoFactorSamples(model, problem, start)
-        assert isinstance(model, MatrixModel)
-        return MatrixSamples(model, problem, start)
-    if isinstance(model, Separable) and model.homogeneity is not None:
-        return HomogeneousSamples(model, problem.X, start)
-    return RowSamples(model, problem.X, start)

@@ -40,13 +40,23 @@ def named(t: Array, course: Course) -> Array:
 
 
 def times_to_record(
-    first: float, per_decade: int | None, asked: Sequence[float]
+    first: float, per_decade: int | None, asked: Sequence[float], t_max: float = math.inf
 ) -> Iterator[float]:
     """Log-spaced times from `first` on, where there are any, and those asked for, in order."""
     spaced: Iterator[float] = iter(())
     if per_decade is not None:
         spaced = (first * 10 ** (k / per_decade) for k in itertools.count())
+        # one as near to the end as this would be a second record of it
+        spaced = itertools.takewhile(lambda t: t < t_max * (1 - SAME), spaced)
     return (t for t, _ in itertools.groupby(heapq.merge(spaced, asked)))
+
+
+def own_time(t: float, log_unit: float) -> float:
+    """A training time in units of exp(log_unit)."""
+    if log_unit == 0:
+        return t
+    with np.errstate(over="ignore", under="ignore"):
+        return max(float(np.exp(math.log(t) - log_unit)), 1e-300)
 
 
 def last_time(who: str, rate: float, log_alpha: float, t_max: float | None) -> float:
@@ -98,5 +108,6 @@ def decay_times(who: str, course: Course, log_first: float, t_max: float) -> Tim
     spaced = record_times(log_first, t_max, course.per_decade)
     if not len(asked):
         return spaced
-    logs, kept = np.unique(np.concatenate([spaced.log, np.log(asked)]), return_index=True)
-    return Times(np.concatenate([spaced.t, asked])[kept], logs)
+    # of two times with one logarithm, that asked for is recorded, to the bit
+    logs, first = np.unique(np.concatenate([np.log(asked), spaced.log]), return_index=True)
+    return Times(np.concatenate([asked, spaced.t])[first], logs)

@@ -10,30 +10,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import jax, jnp
 from tacit.models.token_mlp import Tensors, TokenMLP
 from tacit.models.token_net import TokenNet
 from tacit.problems.arithmetic import Integers, TokenPairs
 from tacit.training.cross_entropy import log_cross_entropy
+from tacit.training.descent.method import Objective
 
 BLOCK = 36  # rows that are gathered and summed in one compiled pass
 
 
 class Pairs(NamedTuple):
-    """Training pairs and their answers as one-hot rows, one row each: what batches draw from."""
+    """Training pairs and their answers as one-hot rows, one row each: what batches draw from.
 
-    pairs: Any
-    answers: Any
-
-
-class Distinct(NamedTuple):
-    """Pairs that the net can tell apart, with their shares of all training pairs.
-
-    `places` and `partners` are the incidence of the pairs, for the MLP with one embedding.
+    Those that the net can tell apart have `weights`, their shares of all training pairs, and for
+    the MLP with one embedding `places` and `partners`, their incidence.
     """
 
     pairs: Any
     answers: Any
-    weights: Any
+    weights: Any = None
     places: Any = None
     partners: Any = None
 
@@ -45,30 +41,24 @@ def all_pairs(problem: TokenPairs, dtype: Any) -> Pairs:
     return Pairs(pairs, np.eye(problem.classes, dtype=dtype)[labels])
 
 
-def distinct_pairs(net: TokenNet, problem: TokenPairs, dtype: Any) -> Distinct:
+def distinct_pairs(net: TokenNet, problem: TokenPairs, dtype: Any) -> Pairs:
     """The training pairs that the net can tell apart."""
     pairs, labels, shares = distinct(net, problem)
     tables: tuple[Any, ...] = ()
     if isinstance(net, TokenMLP) and net.symmetric:
         tables = tuple(table.astype(np.int32) for table in incidence(pairs, problem.tokens))
     answers = np.eye(problem.classes, dtype=dtype)[labels]
-    return Distinct(pairs.astype(np.int32), answers, shares.astype(dtype), *tables)
+    return Pairs(pairs.astype(np.int32), answers, shares.astype(dtype), *tables)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class TokenLoss:
-    """The mean cross-entropy of a net over `Pairs` or `Distinct`; one per net in compiled code."""
+class TokenLoss(Objective):
+    """The mean cross-entropy of a net; one per net in compiled code."""
 
     net: TokenNet
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TokenLoss) and other._key == self._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
-
     @property
-    def _key(self) -> Any:
+    def key(self) -> Any:
         """The net itself, or its identity where it cannot be compared."""
         try:
             hash(self.net)
@@ -76,31 +66,26 @@ class TokenLoss:
             return id(self.net)
         return self.net
 
-    def value(self, data: Pairs | Distinct, parameters: Any, share: Any = None) -> Any:
-        import jax.numpy as jnp
-
-        if isinstance(data, Distinct) and isinstance(self.net, TokenMLP):
+    def value(self, data: Pairs, parameters: Any, share: Any = None) -> Any:
+        if data.weights is not None and isinstance(self.net, TokenMLP):
             layers = parameters._replace(embedding=None, partner=None)
             return _judged(self.net)(layers, self._joined(data, parameters), data)
         losses = _cross_entropies(self.net.logits(parameters, data.pairs), data.answers)
-        if isinstance(data, Distinct):
+        if data.weights is not None:
             return data.weights @ losses
         if share is None:
             return jnp.mean(losses)
         weights = share.astype(losses.dtype)
         return (weights / jnp.sum(weights)) @ losses
 
-    def log_value(self, data: Pairs | Distinct, parameters: Any) -> Any:
-        import jax
-        import jax.numpy as jnp
-
+    def log_value(self, data: Pairs, parameters: Any) -> Any:
         logits, labels = self.net.logits(parameters, data.pairs), jnp.argmax(data.answers, axis=1)
         logs = log_cross_entropy(logits, labels)
-        if isinstance(data, Distinct):
+        if data.weights is not None:
             return jax.nn.logsumexp(logs, b=data.weights)
         return jax.nn.logsumexp(logs) - np.log(len(labels))
 
-    def _joined(self, data: Distinct, tensors: Tensors) -> Any:
+    def _joined(self, data: Pairs, tensors: Tensors) -> Any:
         """The joint codes of the pairs; for one embedding its backward pass only gathers."""
         assert isinstance(self.net, TokenMLP)
         if data.places is None:
@@ -109,21 +94,19 @@ class TokenLoss:
 
 
 @functools.lru_cache(maxsize=8)
-def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Distinct], Any]:
+def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Pairs], Any]:
     """The loss as a function of the layers and the joint codes, with its gradient by hand.
 
     What autodiff would give, in fewer passes over the logits: sums over rows and columns are
     products with ones, which run on vectors, and the hidden units tell by themselves which are on.
     Logits are taken relative to that of the first class, whose slope follows from the others'.
     """
-    import jax
-    import jax.numpy as jnp
 
     @jax.custom_vjp
-    def judged(layers: Tensors, codes: Any, data: Distinct) -> Any:
+    def judged(layers: Tensors, codes: Any, data: Pairs) -> Any:
         return data.weights @ _cross_entropies(net.readout(layers, codes), data.answers)
 
-    def forward(layers: Tensors, codes: Any, data: Distinct) -> tuple[Any, Any]:
+    def forward(layers: Tensors, codes: Any, data: Pairs) -> tuple[Any, Any]:
         return judged(layers, codes, data), (layers, codes, data)
 
     def backward(kept: Any, slope: Any) -> tuple[Tensors, Any, None]:
@@ -161,23 +144,16 @@ def _against_the_first(layers: Tensors) -> Tensors:
 
 def _with_the_first(slopes: Any) -> Any:
     """Slopes of all classes: over the classes they add up to 0, as chances add up to 1."""
-    import jax.numpy as jnp
-
     return jnp.concatenate([-jnp.sum(slopes, axis=0, keepdims=True), slopes])
 
 
 def _turned(matrix: Any) -> Any:
     """The transpose, written out: XLA multiplies slowly by a long matrix that it reads sideways."""
-    import jax
-
     return jax.lax.optimization_barrier(matrix.T)
 
 
 def _cross_entropies(logits: Any, answers: Any) -> Any:
     """-log of the probabilities of the answers, given as one-hot rows."""
-    import jax
-    import jax.numpy as jnp
-
     return jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * answers, axis=1)
 
 
@@ -199,8 +175,6 @@ def _product() -> Callable[[Any, Any, Any, Any], Any]:
     Its derivative adds up rows at repeated places, which is slow element by element. Each token
     knows its pairs beforehand, so their rows can be gathered and summed instead.
     """
-    import jax
-    import jax.numpy as jnp
 
     @jax.custom_vjp
     def product(embedding: Any, pairs: Any, places: Any, partners: Any) -> Any:

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-import hashlib
+import functools
+import math
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import jax
+from tacit.models.tangent import kernel_distance
 from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
-from tacit.problems.arithmetic import TokenPairs
-from tacit.training.task import Task
-from tacit.training.tokens.loss import Distinct, TokenLoss, all_pairs, distinct_pairs
-from tacit.training.tokens.meter import TokenMeter
+from tacit.problems.arithmetic import Integers, Mask, TokenPairs
+from tacit.training.task import Measures, Moment, Task, described, traced
+from tacit.training.tokens.loss import Pairs, TokenLoss, all_pairs, distinct_pairs
+
+PROBES = 32  # pairs whose tangent kernel is followed
+NORMS = {
+    "norm_l1": "l1 norm of all parameters",
+    "norm_l2": "Euclidean norm of all parameters",
+    "norm_nuclear": "sum of the nuclear norms of the parameter tensors",
+}
 
 
 class TokenTask(Task):
-    """A checked pair of a TokenNet and TokenPairs; the start's dtype is the precision."""
+    """A checked pair of a TokenNet and TokenPairs; the start's dtype is the precision.
 
-    outside = False
-    linear = False
+    What is measured along the way is in float64.
+    """
+
+    words = NORMS
 
     def __init__(self, who: str, model: Any, problem: TokenPairs) -> None:
         if not isinstance(model, TokenNet) or isinstance(model, type):
@@ -31,42 +43,133 @@ class TokenTask(Task):
         self.model, self.problem, self.samples = model, problem, problem.samples
         self.start = _floats(who, model.start(problem))
         self.objective = TokenLoss(model)
-        self.dtype = _dtype(self.start)
+        self.dtype = np.result_type(*jax.tree.leaves(self.start))
         self.data = all_pairs(problem, self.dtype)
         _logits_fit(who, self)
 
-    def full_data(self) -> Distinct:
+    def full_data(self) -> Pairs:
         return distinct_pairs(self.model, self.problem, self.dtype)
-
-    def log_unit(self) -> float:
-        return self.meter(None).first["log_loss"]
-
-    def smoothness(self) -> float | None:
-        return None
-
-    def predictor(self, parameters: Any) -> Array:
-        raise ValueError(f"{type(self.model).__name__} has no linear predictor")
-
-    def meter(self, penalty: Any) -> TokenMeter:
-        return TokenMeter(self, penalty)
 
     def describe(self) -> dict[str, Any]:
         problem = self.problem
-        described = {"description": problem.description, "recipe": problem.recipe}
-        described["fingerprint"] = fingerprint(problem)
-        return {"problem": described, "model": self.model.describe()}
+        return described(self.model, problem, problem.pairs, problem.labels, problem.train)
+
+    def measures(self, moment: Moment) -> Measures:
+        parameters = doubled(moment.parameters)
+        accuracies = [f"{name}_accuracy" for name in self._masks]
+        found: Measures = {
+            ("loss", "log_loss", "test_loss", *accuracies): lambda: self._judged(parameters),
+            (*NORMS, "parameter_norm"): lambda: self._norms(parameters),
+            ("turn",): lambda: {"turn": turn(flat(self.start), flat(parameters))},
+        }
+        if self._kernel is not None:
+            found[("kernel_distance",)] = lambda: self._distance(parameters)
+        return found
+
+    def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
+        with double_precision():
+            return {"penalty": float(_value(penalty)(doubled(moment.parameters)))}
+
+    def stalled(self, numbers: Mapping[str, float]) -> str | None:
+        if self._kernel is None or not self._kernel.any():
+            return None
+        dead = math.isnan(numbers["kernel_distance"])
+        return "no hidden unit is active any more" if dead else None
+
+    @functools.cached_property
+    def _masks(self) -> dict[str, Mask]:
+        problem = self.problem
+        parts = problem.train, problem.test, problem.twins, problem.novel
+        return dict(zip(("train", "test", "twin", "novel"), parts, strict=True))
+
+    @functools.cached_property
+    def _probes(self) -> Integers:
+        chosen = np.random.default_rng(0).permutation(len(self.problem.pairs))[:PROBES]
+        return self.problem.pairs[np.sort(chosen)]
+
+    @functools.cached_property
+    def _kernel(self) -> Any:
+        """The tangent kernel of the start, where the net knows its kernel."""
+        if not hasattr(self.model, "kernel"):
+            return None
+        return self.model.kernel(doubled(self.start), self._probes)
+
+    def _judged(self, parameters: Any) -> dict[str, float]:
+        problem = self.problem
+        logits = np.asarray(self.model.logits(parameters, problem.pairs))
+        losses = cross_entropies(logits, problem.labels)
+        right = logits.argmax(axis=1) == problem.labels
+        loss = _mean(losses, problem.train)
+        found = {"loss": loss, "log_loss": math.log(loss) if loss > 0 else -math.inf}
+        found["test_loss"] = _mean(losses, problem.test)
+        return found | {f"{name}_accuracy": _mean(right, m) for name, m in self._masks.items()}
+
+    def _norms(self, parameters: Any) -> dict[str, float]:
+        found = norms(parameters)
+        return found | {"parameter_norm": found["norm_l2"]}
+
+    def _distance(self, parameters: Any) -> dict[str, float]:
+        kernel = self.model.kernel(parameters, self._probes)
+        alive = kernel.any()  # a kernel of zeros has no direction
+        return {"kernel_distance": kernel_distance(self._kernel, kernel) if alive else math.nan}
 
 
-def fingerprint(problem: TokenPairs) -> str:
-    """A short text that another split, other labels or other pairs would change."""
-    parts = [problem.pairs, problem.labels, problem.train]
-    return hashlib.sha256(b"".join(part.tobytes() for part in parts)).hexdigest()[:16]
+def cross_entropies(logits: Array, labels: Integers) -> Array:
+    """-log of the probability of its label, for every row of logits."""
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    own = np.take_along_axis(shifted, labels[:, None], axis=1)[:, 0]
+    return np.log(np.exp(shifted).sum(axis=1)) - own
+
+
+def flat(parameters: Any) -> Array:
+    """All parameters as one vector in float64."""
+    parts = [np.ravel(part) for part in jax.tree.leaves(parameters)]
+    return np.concatenate(parts).astype(np.float64)
+
+
+def doubled(parameters: Any) -> Any:
+    """The parameters as NumPy arrays in float64."""
+    return jax.tree.map(lambda part: np.asarray(part, np.float64), parameters)
+
+
+def norms(parameters: Any) -> dict[str, float]:
+    """The l1 and l2 norms of all parameters, and the sum of the nuclear norms of the tensors."""
+    together, nuclear = flat(parameters), sum(map(_nuclear, jax.tree.leaves(parameters)))
+    found = np.abs(together).sum(), np.linalg.norm(together), nuclear
+    return dict(zip(NORMS, map(float, found), strict=True))
+
+
+def _nuclear(part: Array) -> float:
+    """The sum of the singular values; a vector is a matrix with one column."""
+    if part.ndim < 2:
+        return float(np.linalg.norm(part))
+    return float(np.linalg.svd(part.reshape(len(part), -1), compute_uv=False).sum())
+
+
+def turn(start: Array, end: Array) -> float:
+    """The angle between two vectors in degrees; not a number if one is zero."""
+    sizes = np.linalg.norm(start), np.linalg.norm(end)
+    if not min(sizes) > 0:
+        return math.nan
+    first, second = start / sizes[0], end / sizes[1]
+    # unlike an arc cosine this is exact for small angles
+    half = np.arctan2(np.linalg.norm(first - second), np.linalg.norm(first + second))
+    return float(np.degrees(2 * half))
+
+
+@functools.lru_cache(maxsize=32)
+def _value(penalty: Any) -> Callable[[Any], Any]:
+    """The compiled value of a penalty."""
+    return jax.jit(penalty.value)
+
+
+def _mean(values: Array | Mask, mask: Mask) -> float:
+    """The mean of the marked values; not a number where nothing is marked."""
+    return float(values[mask].mean()) if mask.any() else math.nan
 
 
 def _floats(who: str, start: Any) -> Any:
     """The start as NumPy arrays, all of them floating-point numbers."""
-    import jax
-
     start = jax.tree.map(np.asarray, start)
     for part in jax.tree.leaves(start):
         if part.dtype.kind != "f":
@@ -79,27 +182,12 @@ def _floats(who: str, start: Any) -> Any:
     return start
 
 
-def _dtype(start: Any) -> Any:
-    import jax
-
-    return np.result_type(*jax.tree.leaves(start))
-
-
 def _logits_fit(who: str, task: TokenTask) -> None:
     """Traces the net once, so that a wrong shape is told before the run."""
-    import jax
-
-    pairs, due = task.data.pairs, (task.samples, task.problem.classes)
-    try:
-        with double_precision():
-            found = jax.eval_shape(task.model.logits, task.start, pairs)
-    except TypeError as reason:  # among them: NumPy functions on what JAX traces
-        why = str(reason).splitlines()[0].rstrip(".")
+    complaint = f"{who}: logits must work on JAX arrays as on those of NumPy"
+    found = traced(complaint, task.model.logits, task.start, task.data.pairs)
+    due = task.samples, task.problem.classes
+    if found != due:
         raise ValueError(
-            f"{who}: logits must work on JAX arrays as on those of NumPy, got: {why}"
-        ) from reason
-    if getattr(found, "shape", None) != due:
-        raise ValueError(
-            f"{who}: logits must have a row per pair and a column per class, {due}, got "
-            f"{getattr(found, 'shape', type(found).__name__)}"
+            f"{who}: logits must have a row per pair and a column per class, {due}, got {found}"
         )

@@ -3,101 +3,96 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.records import Kind, Outcome
+from tacit.records import Outcome
 from tacit.training.exact.decay.dual import LAZY, DecayDual, MarginDecay, SquareDecay
 from tacit.training.exact.decay.row_products import RowProducts
-from tacit.training.exact.follow import quiet, try_step
+from tacit.training.exact.flow import Flow
+from tacit.training.exact.follow import Integrator, Plan, go_on
+from tacit.training.exact.solver import GaveUp, try_step
+from tacit.training.exact.task import Moment
 from tacit.training.exact.times import Times
 from tacit.training.task import Progress
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
 STRIDE = 5.0  # of the clock in one step: a longer one extrapolates beyond float64
+DEEP = "1 - |s| is below what float64 resolves at this depth; ParameterFlow may go further"
 
 
-def follow(
-    dual: DecayDual,
-    times: Times,
-    rtol: float,
-    max_steps: int,
-    progress: Progress | None = None,
-) -> tuple[list[Array], Outcome]:
-    """x at the start and at every time reached, and the outcome."""
-    found = [np.zeros(len(dual.rows))]
-    taus = [dual.tau(log_t) for log_t in times.log]
-    begin, x = 0.0, found[0]
-    if isinstance(dual, SquareDecay):
-        begin = _lazy_until(dual)
-        found += [dual.lazy(tau) for tau in taus if tau < begin]
-        x = dual.lazy(begin) if begin > 0 else x
-    due = [tau for tau in taus if tau >= begin]
-    with quiet():
-        outcome = _integrate(dual, begin, x, due, rtol, max_steps, progress, found)
-    return found, outcome
+def follow_decay(
+    dual: DecayDual, times: Times, flow: Flow, progress: Progress | None = None
+) -> tuple[list[Moment], Outcome]:
+    """The moments at the start and at every time reached, and the outcome."""
+    steps = DecaySteps(dual, times, flow.rtol)
+    end = steps.end
+    settings: Any = {"bare": True, "rests": False, "progress": progress, "unit": end}
+    plan = Plan(iter(steps.names), flow.max_steps, end, **settings)
+    moments = [Moment(0.0, np.zeros(len(dual.rows)), log_t=-math.inf)]
+    return moments, go_on(steps, plan, moments)
 
 
-def _lazy_until(dual: SquareDecay) -> float:
-    """The clock up to which the kernel's closed form is exact to rounding; 0 if never."""
-    law = dual.law
-    excess = law.log_amplitude(0.0) - LAZY
-    return dual.tau(math.log(excess / (law.depth * law.rate))) if excess > 0 else 0.0
+class DecaySteps(Integrator):
+    """The flow of the scaled dual x in the clock tau; up to `begin` it has a closed form."""
 
+    def __init__(self, dual: DecayDual, times: Times, rtol: float) -> None:
+        self.dual, self.begin = dual, 0.0
+        # records keep the times that were asked for, which the clock would round
+        self.names = {dual.tau(log_t): log_t for log_t in times.log}
+        self.end = max(self.names)
+        excess = dual.law.log_amplitude(0.0) - LAZY
+        if isinstance(dual, SquareDecay) and excess > 0:
+            # the kernel's closed form is exact to rounding until then
+            self.begin = dual.tau(math.log(excess / (dual.law.depth * dual.law.rate)))
+        self.rtol = max(rtol / dual.law.sensitivity(dual.time(self.end)), 1e-12)
+        self.solver: Any = None
 
-def _integrate(
-    dual: DecayDual,
-    begin: float,
-    x: Array,
-    due: list[float],
-    rtol: float,
-    max_steps: int,
-    progress: Progress | None,
-    found: list[Array],
-) -> Outcome:
-    if not due:
-        return Outcome(Kind.SOLVED, "followed to the end of the time asked for")
-    end = due[-1]
-    rtol = max(rtol / dual.law.sensitivity(dual.time(end)), 1e-12)
-    dual.products = RowProducts(dual.rows, rtol)
-    solvers = _solvers(dual, begin, x, end, rtol)
-    solver = next(solvers)
-    place, shown = 0, 0.0
-    for _ in range(max_steps):
-        while not try_step(solver):
-            successor = solvers.send(solver)
+    def advance(self, limit: float) -> None:
+        if self.t < self.begin:
+            self.t = self.begin
+            return
+        if self.solver is None:
+            self.dual.products = RowProducts(self.dual.rows, self.rtol)
+            self.solvers = self._solvers()
+            self.solver = next(self.solvers)
+        elif self.dual.slack(self.t, self.solver.y) < LEAST:
+            raise GaveUp(DEEP)
+        while not try_step(self.solver):
+            successor = next(self.solvers, None)
             if successor is None:
-                return _gave_up(dual, solver.t)
-            solver = successor
-        inside = solver.dense_output()
-        while place < len(due) and due[place] <= solver.t:
-            found.append(inside(due[place]))
-            place += 1
-        if place < len(due) and dual.slack(solver.t, solver.y) < LEAST:
-            return _gave_up(dual, solver.t)
-        if place == len(due):
-            return Outcome(Kind.SOLVED, f"followed to t={dual.time(end):.6g}")
-        if progress is not None and (done := dual.time(solver.t) / dual.time(end)) >= shown + 0.02:
-            shown = done
-            progress(min(done, 1.0), f"t={dual.time(solver.t):.4g}")
-    sentence = f"stopped at t={dual.time(solver.t):.4g} by {max_steps} steps; raise max_steps"
-    return Outcome(Kind.BUDGET_SPENT, sentence)
+                accuracy = "the integrator cannot go on at this accuracy; raise rtol"
+                raise GaveUp(DEEP if self.dual.law.depth > 2 else accuracy)
+            self.solver = successor
+        self.t, self.steps = self.solver.t, self.steps + 1
 
+    def _solvers(self) -> Iterator[Any]:
+        """BDF, the cheapest; where it fails Radau goes on from there."""
+        from scipy.integrate import BDF, Radau
 
-def _solvers(
-    dual: DecayDual, begin: float, x: Array, end: float, rtol: float
-) -> Generator[Any, Any, None]:
-    """BDF, the cheapest; where it fails Radau goes on from there, and None says that it failed."""
-    from scipy.integrate import BDF, Radau
+        dual, begin, end = self.dual, self.begin, self.end
+        x = self.at(begin).state if begin > 0 else np.zeros(len(dual.rows))
+        settings: Any = {"jac": dual.jacobian, "max_step": STRIDE}
+        settings |= {"rtol": self.rtol, "atol": self.rtol * _size(dual)}
+        yield BDF(dual.velocity, begin, x, end, first_step=min(1e-3, end - begin), **settings)
+        yield Radau(dual.velocity, self.solver.t, self.solver.y, end, **settings)
 
-    settings: Any = {"jac": dual.jacobian, "max_step": STRIDE}
-    settings |= {"rtol": rtol, "atol": rtol * _size(dual)}
-    failed = yield BDF(dual.velocity, begin, x, end, first_step=min(1e-3, end - begin), **settings)
-    failed = yield Radau(dual.velocity, failed.t, failed.y, end, **settings)
-    yield None
+    def at(self, t: float) -> Moment:
+        log_t = self.names.get(t)
+        log_t = self.dual.log_time(t) if log_t is None else log_t
+        if self.solver is None:
+            assert isinstance(self.dual, SquareDecay)
+            return Moment(t, self.dual.lazy(t), log_t=log_t)
+        return Moment(t, self.solver.dense_output()(t), log_t=log_t)
+
+    def clock(self, t: float) -> str:
+        return f"t={self.dual.time(t):.6g}"
+
+    def level(self, now: Moment) -> str:
+        return ""
 
 
 def _size(dual: DecayDual) -> float:
@@ -106,38 +101,26 @@ def _size(dual: DecayDual) -> float:
     return min(0.01 * float(speed.max()), 0.01) or 1.0
 
 
-def _gave_up(dual: DecayDual, tau: float) -> Outcome:
-    why = "the integrator cannot go on at this accuracy; raise rtol"
-    if dual.law.depth > 2:
-        why = "1 - |s| is below what float64 resolves at this depth; ParameterFlow may go further"
-    return Outcome(Kind.STALLED, f"gave up at t={dual.time(tau):.4g}: {why}")
-
-
-def recorded(dual: DecayDual, times: Times, duals: list[Array]) -> dict[str, Array]:
-    """What the flow knows at the start and the recorded times, ready to be labelled."""
-    names = "predictor", "log_slopes", "parameter_norm", "turn"
-    rows: dict[str, list[Any]] = {name: [] for name in names}
-    law = dual.law
+def recorded(dual: DecayDual, times: Times, moments: list[Moment]) -> dict[str, Array]:
+    """What the flow knows at the recorded times, ready to be labelled."""
+    law, states, rows = dual.law, np.array([moment.state for moment in moments]), []
     with np.errstate(over="ignore", under="ignore"):
-        t, log_t = np.insert(times.t, 0, 0.0), np.insert(times.log, 0, -math.inf)
-        t, log_t = t[: len(duals)], log_t[: len(duals)]  # the flow may have ended early
-        for time, pull in zip(t, dual.pull(np.array(duals)), strict=True):
+        log_t = np.array([moment.log_t for moment in moments])
+        names = dict(zip(times.log, times.t, strict=True))
+        t = np.array([names.get(log, np.exp(log)) for log in log_t])
+        for time, pull in zip(t, dual.pull(states), strict=True):
             now = law.at(float(time))
-            rows["predictor"].append(law.predictor(now, pull))
-            rows["log_slopes"].append(law.log_slopes(now, pull) + np.zeros_like(pull))
-            norm, turn = _norm_and_turn(dual, float(time), law.log_growth(now, pull))
-            rows["parameter_norm"].append(norm)
-            rows["turn"].append(turn)
-    found = {name: np.array(values) for name, values in rows.items()}
-    found |= {"t": t, "log_t": log_t, "dual": _dual(dual, duals)}
+            slopes = law.log_slopes(now, pull) + np.zeros_like(pull)
+            turned = _norm_and_turn(dual, float(time), law.log_growth(now, pull))
+            rows.append((law.predictor(now, pull), slopes, *turned))
+    known = "predictor", "log_slopes", "parameter_norm", "turn"
+    columns = zip(known, zip(*rows, strict=True), strict=True)
+    found = {name: np.array(values) for name, values in columns}
+    duals = states @ dual.basis.T if isinstance(dual, SquareDecay) else states
+    found |= {"t": t, "log_t": log_t, "dual": duals}
     if isinstance(dual, MarginDecay):
         found["margins"] = found["predictor"] @ dual.rows.T
     return found
-
-
-def _dual(dual: DecayDual, duals: list[Array]) -> Array:
-    table = np.array(duals)
-    return table @ dual.basis.T if isinstance(dual, SquareDecay) else table
 
 
 def _norm_and_turn(dual: DecayDual, t: float, growth: Array) -> tuple[float, float]:

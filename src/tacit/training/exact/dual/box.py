@@ -8,14 +8,15 @@ from the last anchor, and the basis is chosen afresh when one of them comes clos
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.training.exact.dual.form import DualForm, leading_columns
-from tacit.training.exact.follow import GaveUp, Snapshot, Step, advance, stiff, tolerance
+from tacit.training.exact.dual.integrator import Anchor
+from tacit.training.exact.solver import tolerance
+from tacit.training.exact.task import Moment
 
 CLOSE = 1e-2  # slack around which a coordinate outside the basis should enter it
 STEEPEST = 1e8  # cap on the preference for some coordinates, to keep the basis sound
@@ -35,11 +36,13 @@ class Place(NamedTuple):
         return np.minimum(self.below, self.above)
 
 
-class Anchor:
+class BoxAnchor(Anchor):
     """The place at one time, and a basis of coordinates whose z moves on from there."""
 
+    newton = 1e-2
+
     def __init__(self, form: DualForm, t: float, place: Place) -> None:
-        self.form, self.t, self.place = form, t, place
+        self.place = place
         # the basis holds the coordinates whose beta answers most to s: near the wall, or large
         large = 2 * form.power * np.exp(np.minimum(form.log_amplitude, 50.0)) / form.size
         weight = np.minimum(np.maximum(1 / place.near, large), STEEPEST)
@@ -48,13 +51,25 @@ class Anchor:
         self.corner = columns[:, self.basis]
         self.combine = np.linalg.solve(self.corner, columns)  # s = combine^T s_basis
         self.combine[:, self.basis] = np.eye(len(form.y))
-        self.z = 2 * self.angle(place)[self.basis]
+        super().__init__(form, t, 2 * self.angle(place)[self.basis])
         self.sharpness = 1 / np.maximum(large[self.basis], 1.0)  # of z, for equal errors in beta
         self.limit = np.minimum(place.near, CLOSE) / 10
         self.limit[self.basis] = 0.0
         # no trial step may come closer to the wall than this
         floor = np.exp((form.log_amplitude - form.log_cap()) / form.power)
         self.floor = np.maximum(self.limit / 10, np.minimum(floor, 0.1))
+
+    @classmethod
+    def first(cls, form: DualForm) -> BoxAnchor:
+        closest = float(np.min((form.log_amplitude - form.log_cap()) / form.power))
+        if closest < -690:
+            raise ValueError(
+                f"DualFlow: at this scale a depth-{form.depth} net comes within "
+                f"10^{closest / np.log(10):.0f} of the wall of its dual box, beyond float64; "
+                "take a larger alpha, or interpolate() for the end of the flow"
+            )
+        ones = np.ones(form.rows.shape[1])
+        return cls(form, 0.0, Place(0 * ones, ones, ones))
 
     def angle(self, place: Place) -> Array:
         """atanh(s)."""
@@ -108,75 +123,29 @@ class Anchor:
         jacobian[np.diag_indices(len(z))] -= 2 * place.s[self.basis] / product * force
         return jacobian
 
-    def snapshot(self, t: float, z: Array) -> Snapshot:
-        place = self.held(z)
+    def unit(self) -> float:
+        return self.form.unit(np.exp(self.form.log_amplitude))
+
+    def atol(self, rtol: float, state: Array) -> Array:
+        return tolerance(rtol, self.residual(self.held(state)), self.form.y) * self.sharpness
+
+    def follows(self, state: Array) -> bool:
+        return not (self.at(state).near <= self.floor).any()
+
+    def far(self, solver: Any) -> bool:
+        # near the wall, or time stands still in float64: count it afresh from here
+        near = (self.at(solver.y).near < self.limit).any()
+        return bool(near or solver.step_size < 1e-11 * solver.t)
+
+    def next(self, t: float, state: Array) -> BoxAnchor:
+        return BoxAnchor(self.form, self.t + t, self.at(state))
+
+    def first_step(self, t: float, solver: Any) -> float:
+        return max(solver.step_size or 0.0, 1e-8 * t)
+
+    def moment(self, t: float, state: Array) -> Moment:
+        place = self.held(state)
         nu = np.linalg.solve(self.corner.T, place.s[self.basis])
         growth = np.log([place.below, place.above]) / (2 - self.form.depth)  # W eq. 56
-        return Snapshot(t, self.predictor(place), nu, growth)
-
-
-class BoxDual:
-    """The flow of nu in its box, as steps from anchor to anchor."""
-
-    def __init__(self, form: DualForm) -> None:
-        self.form, self.log_unit = form, -form.log_rate
-        closest = float(np.min((form.log_amplitude - form.log_cap()) / form.power))
-        if closest < -690:
-            raise ValueError(
-                f"DualFlow: at this scale a depth-{form.depth} net comes within "
-                f"10^{closest / np.log(10):.0f} of the wall of its dual box, beyond float64; "
-                "take a larger alpha, or interpolate() for the end of the flow"
-            )
-
-    def begin(self) -> Snapshot:
-        return Snapshot(0.0, np.zeros(self.form.rows.shape[1]), np.zeros(len(self.form.y)))
-
-    def unit(self) -> float:
-        """The shortest time scale at the start: of the tangent kernel or of the escape."""
-        slope = 2 * self.form.power * np.exp(self.form.log_amplitude)
-        kernel = np.linalg.norm(self.form.rows * np.sqrt(slope * self.form.kappa), ord=2) ** 2
-        escape = np.abs(self.form.y @ self.form.scaled).max() / self.form.escape
-        return float(1 / max(kernel, escape))
-
-    def steps(self, rtol: float, t_max: float) -> Iterator[Step]:
-        ones = np.ones(self.form.rows.shape[1])
-        anchor, h, stuck = Anchor(self.form, 0.0, Place(0 * ones, ones, ones)), self.unit(), 0
-        h *= 1e-4
-        while anchor.t < t_max:
-            length = t_max - anchor.t
-            atol = rtol * anchor.sharpness
-            solver = stiff(anchor.velocity, anchor.jacobian, anchor.z, length, h, atol, 1e-2)
-            t, z = yield from _until_crowded(anchor, solver, rtol)
-            stuck = stuck + 1 if t == 0 else 0
-            if stuck > 25:
-                raise GaveUp("coordinates crowd the wall of the dual box; use ParameterFlow")
-            h = h / 10 if stuck else max(solver.step_size or 0.0, 1e-8 * t)
-            anchor = Anchor(self.form, anchor.t + t, anchor.at(z))
-
-    def dual(self, state: Array) -> Array:
-        """nu in sample space."""
-        return state @ self.form.basis.T
-
-
-def _until_crowded(
-    anchor: Anchor, solver: Any, rtol: float
-) -> Generator[Step, None, tuple[float, Array]]:
-    """Steps until a new anchor is due; returns its time (from this anchor) and z."""
-    while solver.status == "running":
-        t_old, z_old = solver.t, solver.y.copy()
-        residual = anchor.residual(anchor.held(z_old))
-        solver.atol = tolerance(rtol, residual, anchor.form.y) * anchor.sharpness
-        moved = advance(solver)
-        near = anchor.at(solver.y).near
-        if not moved or (near <= anchor.floor).any():
-            return t_old, z_old  # beyond what this anchor can follow: back to the last good step
-        yield Step(anchor.t + solver.t, lambda t: _at(anchor, solver, t))
-        if (near < anchor.limit).any() or solver.step_size < 1e-11 * solver.t:
-            break  # near the wall, or time stands still in float64: count it afresh from here
-    return solver.t, solver.y.copy()
-
-
-def _at(anchor: Anchor, solver: Any, t: float) -> Snapshot:
-    local = min(max(t - anchor.t, solver.t_old or 0.0), solver.t)
-    z = solver.y.copy() if t == anchor.t + solver.t else solver.dense_output()(local)
-    return anchor.snapshot(t, z)
+        predictor, dual = self.predictor(place), nu @ self.form.basis.T
+        return Moment(t, nu, predictor=predictor, dual=dual, log_growth=growth)

@@ -11,68 +11,65 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.records import Kind, Outcome
+from tacit.records import Outcome
 from tacit.training.exact.dual.margin import MarginDual
-from tacit.training.exact.follow import try_step
-from tacit.training.exact.margins.integrator import MarginSnapshot, Plan
+from tacit.training.exact.follow import Plan
+from tacit.training.exact.margins.follow import MarginPlan
+from tacit.training.exact.margins.integrator import PASSED, Opening
 from tacit.training.exact.margins.tails import rise, tail
+from tacit.training.exact.solver import GaveUp, inside, try_step
+from tacit.training.exact.task import Moment
 
 SEPARATED = 10.0  # log(1/loss) beyond log N: no saddle is left, and gaps can be held
 AFRESH = 1e8  # steps shorter than 1/AFRESH of the clock start it again from zero
 
 
-def opening(system: MarginDual, plan: Plan) -> Escape | None:
-    """The escape that has to come before an Integrator, where there is one."""
+def opening(system: MarginDual, plan: MarginPlan) -> Escape | None:
+    """The escape that has to come before a MarginIntegrator, where there is one."""
     return Escape(system, plan) if system.own and system.past > -math.inf else None
 
 
-class Escape:
+class Escape(Opening):
     """The accepted steps, up to where the data are separated; the clock is autonomous.
 
     The state is (x, rho, theta), where theta is the training time times the rate of the law.
     """
 
-    def __init__(self, system: MarginDual, plan: Plan) -> None:
-        self.system, self.plan = system, plan
+    def __init__(self, system: MarginDual, plan: MarginPlan) -> None:
+        separated = system.g0 + math.log(system.samples) + SEPARATED
+        super().__init__(system, system.sigma(min(plan.end, separated)))
+        self.passes_on, self.rtol = plan.end > separated, plan.rtol
         self.Z, self.law = system.Z, system.law
         self.reach = float(np.abs(self.Z).max())
-        separated = system.g0 + math.log(system.samples) + SEPARATED
-        self.passes_on = plan.end > separated
-        self.end = system.sigma(min(plan.end, separated))
         theta = math.exp(system.past + system.begin_g)
         self.state = np.append(system.start[: system.own + system.samples], theta)
         self.low = self._rise(self.state)
-        self.now, self.steps, self.failed = 0.0, 0, False
-        self.solver: Any = None
-        self._cache: tuple[float, MarginSnapshot] | None = None
+        self.was = 0.0  # sigma at the beginning of the last step
 
-    def __iter__(self) -> Iterator[tuple[float, float]]:
-        """(sigma before, sigma after) every step."""
-        fresh = 1
-        while fresh and self.now < self.end and self.steps < self.plan.max_steps:
-            self.solver, fresh = self._make(), 0
-            while try_step(self.solver):
-                self.steps, fresh = self.steps + 1, fresh + 1
-                self.state, before = self.solver.y.copy(), self.now
-                self.now = min(max(self._sigma(self.state), before), self.end)
-                yield before, self.now
-                short = (self.solver.t - self.solver.t_old) * AFRESH < self.solver.t
-                if self.now >= self.end or self.steps >= self.plan.max_steps or short:
-                    break
-        self.failed = not fresh
+    def advance(self, limit: float) -> None:
+        short = self.solver is None or (
+            (self.solver.t - self.solver.t_old) * AFRESH < self.solver.t
+        )
+        if short:
+            self.solver = self._make()
+        if not try_step(self.solver):
+            self.solver = self._make()
+            if short or not try_step(self.solver):
+                raise GaveUp("a saddle is too near")
+        self.steps += 1
+        self.was, self.state = self._sigma(self.state), self.solver.y.copy()
+        self.t = min(max(self._sigma(self.state), self.t), self.end)
 
     def _make(self) -> Any:
         from scipy.integrate import LSODA
 
-        rtol = self.plan.rtol
-        atol = np.full(len(self.state), rtol)
-        settings: Any = {"rtol": rtol, "atol": atol, "jac": self._jacobian}
+        atol = np.full(len(self.state), self.rtol)
+        settings: Any = {"rtol": self.rtol, "atol": atol, "jac": self._jacobian}
         return LSODA(self._velocity, 0.0, self.state, math.inf, first_step=1e-3, **settings)
 
     def _read(self, x: Array) -> tuple[float, Array]:
@@ -115,28 +112,18 @@ class Escape:
         J[:own, :own] -= np.outer(share * v, share * bent)
         return J / self.reach
 
-    def at(self, sigma: float) -> MarginSnapshot:
-        """The flow at a moment of the last step."""
-        if self._cache is None or self._cache[0] != sigma:
-            self._cache = (sigma, self._snapshot(self._inside(sigma)))
-        return self._cache[1]
-
     def _inside(self, sigma: float) -> Array:
-        if sigma >= self._sigma(self.state):
+        now = self._sigma(self.state)
+        if sigma >= now:
             return self.state
-        curve = self.solver.dense_output()
-        low, high = float(self.solver.t_old), float(self.solver.t)
-        for _ in range(60):
-            middle = (low + high) / 2
-            if not low < middle < high:
-                break
-            low, high = (low, middle) if self._sigma(curve(middle)) > sigma else (middle, high)
-        return np.asarray(curve(high))
+        return inside(self.solver, self._sigma, sigma, (self.was, now), -1.0)  # to the bit
 
-    def _snapshot(self, state: Array) -> MarginSnapshot:
-        own = self.system.own
+    def inside(self, sigma: float) -> Moment:
+        state, own = self._inside(sigma), self.system.own
         g, margins = self._read(state[:own])
-        return MarginSnapshot(
+        return Moment(
+            sigma,
+            state,
             smoothed_margin=g,
             log_t=math.log(state[-1]) - self.system.log_rate,
             predictor=self.law.predictor(state[:own]),
@@ -147,7 +134,6 @@ class Escape:
         )
 
     def successor(self) -> MarginDual:
-        """The same flow from here on, its gaps held in the state."""
         system, own = copy.copy(self.system), self.system.own
         state = self._inside(self.end)
         g, margins = self._read(state[:own])
@@ -156,13 +142,5 @@ class Escape:
         system.start = np.concatenate([state[:-1], margins - g, [0.0]])
         return system
 
-    def outcome(self, last: MarginSnapshot) -> Outcome:
-        """How the flow ended, if it ended here."""
-        g = last.smoothed_margin
-        if self.failed:
-            sentence = f"the integrator gave up at smoothed margin {g:.6g}, near a saddle"
-            return Outcome(Kind.STALLED, sentence)
-        if self.now < self.end:
-            sentence = f"stopped at smoothed margin {g:.6g} by max_steps; raise max_steps"
-            return Outcome(Kind.BUDGET_SPENT, sentence)
-        return Outcome(Kind.SOLVED, f"reached smoothed margin {g:.6g}, log loss {-g:.6g}")
+    def reached(self, now: Moment, plan: Plan) -> Outcome:
+        return PASSED if self.passes_on else super().reached(now, plan)

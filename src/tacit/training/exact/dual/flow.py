@@ -16,24 +16,23 @@ from tacit.records import Kind, Outcome
 from tacit.solvers.separation import require_separable
 from tacit.training import stop as stopping
 from tacit.training.exact.decay.dual import MarginDecay, SquareDecay
-from tacit.training.exact.decay.follow import follow as follow_decay
-from tacit.training.exact.decay.follow import recorded as decay_records
-from tacit.training.exact.dual.box import BoxDual
+from tacit.training.exact.decay.follow import follow_decay, recorded
+from tacit.training.exact.dual.box import BoxAnchor
 from tacit.training.exact.dual.escape import opening
 from tacit.training.exact.dual.form import dual_form
-from tacit.training.exact.dual.lazy import LAZY, LazyDual
+from tacit.training.exact.dual.integrator import Anchor, DualIntegrator
+from tacit.training.exact.dual.lazy import LAZY, LazyAnchor
 from tacit.training.exact.dual.margin import MarginDual
-from tacit.training.exact.dual.open import OpenDual
+from tacit.training.exact.dual.open import OpenAnchor
+from tacit.training.exact.fit import planned_fit
 from tacit.training.exact.flow import Course, Flow, Followed
-from tacit.training.exact.follow import Snapshot, follow, planned_fit
-from tacit.training.exact.labelling import linear
-from tacit.training.exact.margins.follow import follow_margin, margin_records, planned
-from tacit.training.exact.task import Problem, separable
+from tacit.training.exact.follow import follow
+from tacit.training.exact.labelling import columns, linear
+from tacit.training.exact.margins.follow import follow_margin, margin_records, planned_margin
+from tacit.training.exact.task import Moment, Problem, separable
 from tacit.training.exact.times import asked_times, decay_times, last_time, named
 
 WHO = "DualFlow"
-
-Dual = LazyDual | OpenDual | BoxDual
 
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
@@ -50,14 +49,6 @@ class DualFlow(Flow):
     Under weight decay Time alone ends training, by default 8/weight_decay after the start has
     decayed to size one, and records are log-spaced in time or At(times=...). Inseparable labels
     are fine there: the decay bounds the parameters.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> problem = tacit.sparse_regression(20, 50, sparsity=3)
-    >>> path = tacit.train(tacit.DiagonalNet(2, alpha=1e-3), problem, tacit.DualFlow())
-    >>> path.outcome.ok
-    True
 
     Parameters
     ----------
@@ -87,35 +78,35 @@ class DualFlow(Flow):
         return self._regress(net, problem, course)
 
     def _regress(self, net: DiagonalNet, problem: Regression, course: Course) -> Followed:
-        form = dual_form(net, problem)
+        form, log_unit = dual_form(net, problem), 0.0
         if not form.y.any():
-            return _at_rest(net, problem)
-        flow: Dual
-        if form.log_reach() < math.log(LAZY):
-            flow = LazyDual(form)
+            moments, outcome = _unmoved(problem)
         else:
-            flow = OpenDual(form) if form.depth == 2 else BoxDual(form)
-        unit, log_unit = flow.unit(), flow.log_unit
-        plan = planned_fit(WHO, self, course, net, problem, 0.01 * unit, log_unit)
-        steps = flow.steps(self.rtol, plan.t_max)
-        records, outcome = follow(flow.begin(), steps, problem, plan, course.progress, log_unit)
+            log_size = form.log_reach()
+            lazy = log_size < math.log(LAZY)
+            anchor: Anchor
+            if lazy:
+                anchor = LazyAnchor(form, log_size)
+            else:
+                anchor = OpenAnchor.first(form) if form.depth == 2 else BoxAnchor.first(form)
+            log_unit = (log_size if lazy else 0.0) - form.log_rate
+            plan = planned_fit(WHO, self, course, net, problem, anchor.unit(), log_unit)
+            flow = DualIntegrator(problem, anchor, self.rtol, plan, log_unit)
+            moments, outcome = follow(flow, plan, flow.begin)
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
-            log_t = np.log([record.t for record in records]) + log_unit
-            recorded = {"t": named(np.exp(log_t), course), "log_t": log_t}
-        recorded["predictor"] = np.array([record.predictor for record in records])
-        recorded["dual"] = np.array([flow.dual(record.state) for record in records])
-        final = _parameters(net, problem.dimension, records[-1])
-        return Followed(linear(problem, recorded, final), outcome, final)
+            log_t = np.log([moment.t for moment in moments]) + log_unit
+            found = {"t": named(np.exp(log_t), course), "log_t": log_t}
+        final = _parameters(net, problem.dimension, moments[-1])
+        found |= columns(moments, "predictor", "dual")
+        return Followed(linear(problem, found, final), outcome, final)
 
     def _classify(self, net: DiagonalNet, problem: Classification, course: Course) -> Followed:
         require_separable(WHO, problem.signed_rows)
         system = MarginDual(net, problem)
-        plan = planned(WHO, self, course, net, system.g0)
-        records, outcome = follow_margin(system, plan, course.progress, opening(system, plan))
-        last = records[-1]
-        end = Snapshot(0.0, last.predictor, last.predictor, last.log_growth)
-        final = _parameters(net, problem.dimension, end)
-        return Followed(linear(problem, margin_records(records), final), outcome, final)
+        plan = planned_margin(WHO, self, course, net, system.g0)
+        moments, outcome = follow_margin(system, plan, opening(system, plan))
+        final = _parameters(net, problem.dimension, moments[-1])
+        return Followed(linear(problem, margin_records(moments), final), outcome, final)
 
     def _decay(self, net: DiagonalNet, problem: Problem, course: Course) -> Followed:
         why, rate = "under weight decay, where time alone ends training", course.weight_decay
@@ -131,21 +122,19 @@ class DualFlow(Flow):
         t_max = last_time(WHO, rate, dual.law.log_alpha + dual.law.top, asked)
         log_first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
         times = decay_times(WHO, course, log_first, t_max)
-        states, outcome = follow_decay(dual, times, self.rtol, self.max_steps, course.progress)
-        return Followed(linear(problem, decay_records(dual, times, states)), outcome, None)
+        moments, outcome = follow_decay(dual, times, self, course.progress)
+        return Followed(linear(problem, recorded(dual, times, moments)), outcome, None)
 
 
-def _at_rest(net: DiagonalNet, problem: Regression) -> Followed:
+def _unmoved(problem: Regression) -> tuple[list[Moment], Outcome]:
     """Data that exert no force on a zero predictor."""
     outcome = Outcome(Kind.SOLVED, "the start already fits the data")
     if problem.y.any():
         sentence = "y is orthogonal to every column of X, so nothing moves"
         outcome = Outcome(Kind.STALLED, sentence)
-    begin = Snapshot(0.0, np.zeros(problem.dimension), np.zeros(problem.samples))
-    recorded = {"t": np.zeros(1), "log_t": np.full(1, -np.inf)}
-    recorded |= {"predictor": begin.predictor[None], "dual": begin.state[None]}
-    final = _parameters(net, problem.dimension, begin)
-    return Followed(linear(problem, recorded, final), outcome, final)
+    zero, dual = np.zeros(problem.dimension), np.zeros(problem.samples)
+    growth = np.zeros((2, problem.dimension))
+    return [Moment(0.0, dual, predictor=zero, dual=dual, log_growth=growth)], outcome
 
 
 def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]:
@@ -159,11 +148,10 @@ def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]
     return model, problem
 
 
-def _parameters(net: DiagonalNet, dimension: int, end: Snapshot) -> Array | None:
+def _parameters(net: DiagonalNet, dimension: int, end: Moment) -> Array | None:
     """w+ and w- at the end, or None where float64 cannot hold them."""
     assert net.log_alpha is not None
-    shape = net.shape_for(dimension)
-    growth = np.zeros((2, dimension)) if end.log_growth is None else end.log_growth
+    shape, growth = net.shape_for(dimension), end.log_growth
     if net.depth % 2:  # there a negative pair runs the other way round: w^D has the sign of w
         growth = np.where(shape < 0, growth[::-1], growth)
     log_size = net.log_alpha + np.log(np.abs(shape)) + growth

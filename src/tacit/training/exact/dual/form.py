@@ -71,6 +71,13 @@ class DualForm:
         """
         return math.log(1e4 * float(np.abs(self.kernel_predictor).sum()))
 
+    def unit(self, front: Array, size: float = 1.0) -> float:
+        """The shortest time scale where beta_i = 2 p front_i s_i / size to first order."""
+        slope = 2 * self.power * front
+        kernel = np.linalg.norm(self.rows * np.sqrt(slope * self.kappa), ord=2) ** 2
+        escape = size * np.abs(self.y @ self.scaled).max() / self.escape
+        return float(1 / max(kernel, escape))
+
     def log_reach(self) -> float:
         """log of the largest |s| that the linearised flow would reach."""
         with np.errstate(divide="ignore"):

@@ -14,14 +14,15 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
-from tacit.training.exact.margins.integrator import MarginSnapshot
+from tacit.training.exact.margins.integrator import HIGHEST, MarginSystem
 from tacit.training.exact.margins.laws import Law, PowerLaw, Response, SinhLaw
 from tacit.training.exact.margins.tails import Tail, log_mean_loss, tail
+from tacit.training.exact.task import Moment
 
 FAINT = 1e-16  # margins below this leave the loss weights equal to rounding
 
 
-class MarginDual:
+class MarginDual(MarginSystem):
     """The velocity of one net on one problem in the clock sigma, g = g0 + unit (e^sigma - 1)."""
 
     def __init__(self, net: DiagonalNet, problem: Classification) -> None:
@@ -69,15 +70,6 @@ class MarginDual:
         self.start = np.concatenate([x, rho, gaps, [0.0]])
         response = self.law.response(self._x(self.start))
         self.log_brake = math.log(float(response.slope @ mean**2)) + response.log_unit
-
-    def g(self, sigma: float) -> float:
-        return self.begin_g + self.unit * math.expm1(sigma if sigma < 700.0 else 700.0)
-
-    def sigma(self, g: float) -> float:
-        return math.log1p((g - self.begin_g) / self.unit)
-
-    def stretch(self, sigma: float) -> float:
-        return self.unit * math.exp(sigma if sigma < 700.0 else 700.0)  # trial steps may be wild
 
     def log_elapsed(self, sigma: float, time: float) -> float:
         """log of T in units of its first gain; at the start what one unit of g takes."""
@@ -127,7 +119,7 @@ class MarginDual:
     def _time_gain(self, pull: Tail, speed: float, response: Response) -> float:
         """K^2 / brake, what one unit of g adds to T."""
         log_gain = math.log(speed * pull.ratio) - response.log_unit + self.log_brake
-        return math.exp(min(log_gain, 700.0))  # a wild trial step may ask for more
+        return math.exp(min(log_gain, HIGHEST))  # a wild trial step may ask for more
 
     def jacobian(self, sigma: float, state: Array) -> Array:
         pull = tail(self.loss, self.g(sigma), self._split(state)[2])
@@ -178,26 +170,20 @@ class MarginDual:
         time = time_gain * d_log_speed
         return np.concatenate([speed * own[: self.own], speed * rho, speed * gaps, time[None]])
 
-    def first(self) -> MarginSnapshot:
-        """The start itself, where everything is zero."""
-        x, rho = np.zeros(self.Z.shape[1]), np.zeros(self.samples)
-        return MarginSnapshot(
-            self.g0,
-            -math.inf,
-            x,
-            rho,
-            self.law.log_slope(x),
-            dual=rho,
-            log_growth=self.law.log_growth(x),
-        )
+    def first(self) -> Moment:
+        """The start itself, where everything is zero, before the clock begins."""
+        start, margins = self.moment(0.0, np.zeros_like(self.start)), np.zeros(self.samples)
+        return start._replace(t=-1.0, smoothed_margin=self.g0, margins=margins, log_t=-math.inf)
 
-    def snapshot(self, sigma: float, state: Array) -> MarginSnapshot:
+    def moment(self, sigma: float, state: Array) -> Moment:
         _, rho, gaps, time = self._split(state)
         x, g = self._x(state), self.g(sigma)
         log_time = math.log(time) - self.log_brake if time > 0 else -math.inf
         log_time = float(np.logaddexp(log_time, self.past - (g - self.begin_g)))
         with np.errstate(over="ignore", under="ignore"):
-            return MarginSnapshot(
+            return Moment(
+                sigma,
+                state,
                 smoothed_margin=g,
                 log_t=log_time + g - self.law.lift - self.log_rate,
                 predictor=self.law.predictor(x),

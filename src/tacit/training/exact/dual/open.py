@@ -6,25 +6,37 @@ c_i + s_i are large and cancel, so the sums are kept at an anchor and only incre
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.training.exact.dual.form import DualForm
-from tacit.training.exact.follow import GaveUp, Snapshot, Step, advance, stiff, tolerance
+from tacit.training.exact.dual.integrator import Anchor
+from tacit.training.exact.solver import GaveUp, tolerance
+from tacit.training.exact.task import Moment
 
 FAR = 30.0  # increments of s beyond which a new anchor is set
 
 
-class Anchor:
+class OpenAnchor(Anchor):
     """nu, s and the exponents c + s and c - s at one time; the state is the increment of nu."""
 
-    def __init__(self, form: DualForm, t: float, nu: Array, s: Array, up: Array, down: Array):
-        self.form, self.t, self.nu = form, t, nu
-        self.s, self.up, self.down = s, up, down
+    newton = 1e-3
+
+    def __init__(
+        self, form: DualForm, t: float, nu: Array, s: Array, up: Array, down: Array
+    ) -> None:
+        super().__init__(form, t, np.zeros(len(form.y)))
+        self.nu, self.s, self.up, self.down = nu, s, up, down
         self.cap = form.log_cap()
+        self.excess = np.exp(np.clip(form.log_amplitude.max() - np.log(form.size), 0.0, 9.0))
+        self.longest = np.linalg.norm(form.rows, axis=0).max()
+
+    @classmethod
+    def first(cls, form: DualForm) -> OpenAnchor:
+        c = form.log_amplitude
+        return cls(form, 0.0, np.zeros(len(form.y)), 0 * c, c, c)
 
     def moved(self, state: Array) -> tuple[Array, Array, Array]:
         """s, c + s and c - s after the increment `state` of nu."""
@@ -45,71 +57,35 @@ class Anchor:
         slope = np.exp(np.minimum(up, self.cap)) + np.exp(np.minimum(down, self.cap))
         return -(self.form.rows * slope) @ self.form.rows.T
 
-    def next(self, t: float, state: Array) -> Anchor:
-        """The anchor at time `t` after this one."""
-        return Anchor(self.form, self.t + t, self.nu + state, *self.moved(state))
-
-    def snapshot(self, t: float, state: Array) -> Snapshot:
-        s, up, down = self.moved(state)
-        growth = np.array([s, -s]) / 2  # W eq. 16
-        return Snapshot(t, self.predictor(s, up, down), self.nu + state, growth)
-
-
-class OpenDual:
-    """The flow of nu, as steps from anchor to anchor."""
-
-    def __init__(self, form: DualForm) -> None:
-        self.form, self.log_unit = form, -form.log_rate
-
-    def begin(self) -> Snapshot:
-        return Snapshot(0.0, np.zeros(self.form.rows.shape[1]), np.zeros(len(self.form.y)))
-
     def unit(self) -> float:
-        """The shortest time scale at the start: of the tangent kernel or of the escape."""
         root = np.exp(self.form.log_amplitude / 2)
         kernel = 2 * np.linalg.norm(self.form.rows * root, ord=2) ** 2
         escape = np.abs(self.form.y @ self.form.rows).max() / self.form.escape
         return float(1 / max(kernel, escape))
 
-    def steps(self, rtol: float, t_max: float) -> Iterator[Step]:
+    def atol(self, rtol: float, state: Array) -> float:
         # an error in s is a relative error of beta: bound it absolutely, however large s is
-        excess = np.exp(np.clip(self.form.log_amplitude.max() - np.log(self.form.size), 0.0, 9.0))
-        atol = rtol / excess / np.linalg.norm(self.form.rows, axis=0).max()
-        rest, c = np.zeros(len(self.form.y)), self.form.log_amplitude
-        anchor, h = Anchor(self.form, 0.0, rest, 0 * c, c, c), 1e-4 * self.unit()
-        while anchor.t < t_max:
-            length = t_max - anchor.t
-            solver = stiff(anchor.velocity, anchor.jacobian, rest, length, h, atol, 1e-3)
-            t, state = yield from _until_far(anchor, solver, rtol)
-            plateau = t < 3 * solver.step_size  # nothing but a long way to go: go faster
-            h = solver.step_size * (10 if plateau else 1)
-            anchor = anchor.next(t, state)
+        atol = rtol / self.excess / self.longest
+        return float(atol * tolerance(rtol, self.velocity(0.0, state), self.form.y) / rtol)
 
-    def dual(self, state: Array) -> Array:
-        """nu in sample space."""
-        return state @ self.form.basis.T
-
-
-def _until_far(
-    anchor: Anchor, solver: Any, rtol: float
-) -> Generator[Step, None, tuple[float, Array]]:
-    """Steps until a new anchor is due; returns its time (from this anchor) and increment."""
-    atol = solver.atol
-    while solver.status == "running":
-        residual = anchor.velocity(0.0, solver.y)
-        solver.atol = atol * tolerance(rtol, residual, anchor.form.y) / rtol
-        if not advance(solver):
-            raise GaveUp("its steps became too small; raise rtol")
-        s, up, down = anchor.moved(solver.y)
-        if np.maximum(up, down).max() > anchor.cap - 2:
+    def follows(self, state: Array) -> bool:
+        _, up, down = self.moved(state)
+        if np.maximum(up, down).max() > self.cap - 2:
             raise GaveUp("the predictor grew beyond all expectation; use ParameterFlow")
-        yield Step(anchor.t + solver.t, lambda t: _at(anchor, solver, t))
-        if np.abs(s - anchor.s).max() > FAR:
-            break
-    return solver.t, solver.y.copy()
+        return True
 
+    def far(self, solver: Any) -> bool:
+        return bool(np.abs(self.moved(solver.y)[0] - self.s).max() > FAR)
 
-def _at(anchor: Anchor, solver: Any, t: float) -> Snapshot:
-    local = min(max(t - anchor.t, solver.t_old or 0.0), solver.t)
-    state = solver.y.copy() if t == anchor.t + solver.t else solver.dense_output()(local)
-    return anchor.snapshot(t, state)
+    def next(self, t: float, state: Array) -> OpenAnchor:
+        return OpenAnchor(self.form, self.t + t, self.nu + state, *self.moved(state))
+
+    def first_step(self, t: float, solver: Any) -> float:
+        plateau = t < 3 * solver.step_size  # nothing but a long way to go: go faster
+        return float(solver.step_size * (10 if plateau else 1))
+
+    def moment(self, t: float, state: Array) -> Moment:
+        (s, up, down), nu = self.moved(state), self.nu + state
+        growth = np.array([s, -s]) / 2  # W eq. 16
+        predictor, dual = self.predictor(s, up, down), nu @ self.form.basis.T
+        return Moment(t, nu, predictor=predictor, dual=dual, log_growth=growth)

@@ -14,16 +14,16 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.model import Separable
 from tacit.problems.classification import Classification
-from tacit.training.exact.margins.integrator import MarginSnapshot
+from tacit.training.exact.margins.integrator import MarginSystem
 from tacit.training.exact.margins.tails import log_mean_loss, tail
+from tacit.training.exact.task import Moment
 
 WHO = "ParameterFlow"
 GAP = 1e-10  # gaps of order one need not be known better
 REST = 16.0  # log of the factor of time over which a margin that does not rise is at rest
-HIGHEST = 700.0  # a trial step beyond e^HIGHEST would overflow
 
 
-class MarginParameters:
+class MarginParameters(MarginSystem):
     """The velocity of one model on one problem in the clock sigma, g = g0 + unit (e^sigma - 1).
 
     The state is (parameters, gaps, T), each in its own unit. The gaps, margin - g, are carried
@@ -60,16 +60,10 @@ class MarginParameters:
         self.lazy = largest > 10 * move
         self.base = self.initial if self.lazy else np.zeros_like(self.initial)
         self.clock = self.unit * pull.ratio**2 / square
-        self.risen, self.still = (self.begin_g, self.begin_g + math.log(self.clock)), False
+        self.risen = self.begin_g, self.begin_g + math.log(self.clock)
         self.units = np.ones(self.count + len(gaps) + 1)
         self.units[: self.count], self.units[-1] = min(move, largest), self.clock
         self.start = np.concatenate([self.initial - self.base, gaps, [self.clock]]) / self.units
-
-    def g(self, sigma: float) -> float:
-        return self.begin_g + self.unit * math.expm1(min(sigma, HIGHEST))
-
-    def sigma(self, g: float) -> float:
-        return math.log1p((g - self.begin_g) / self.unit)
 
     def atol(self, rtol: float) -> Array:
         """Displacements count against the largest of them, weights each against itself."""
@@ -78,11 +72,7 @@ class MarginParameters:
         atol[-1] = 0.0
         return atol
 
-    def stretch(self, sigma: float) -> float:
-        return self.unit * math.exp(min(sigma, HIGHEST))
-
     def log_elapsed(self, sigma: float, time: float) -> float:
-        """log T, with what the first unit of g takes added from the start on."""
         return math.log(time) if time > 0 else -math.inf
 
     def _split(self, state: Array) -> tuple[Array, Array, float]:
@@ -142,11 +132,7 @@ class MarginParameters:
         whole[-1, :-1], whole[-1, -1] = d_clock, -1
         return self.stretch(sigma) * whole * self.units / self.units[:, None]
 
-    def first(self) -> MarginSnapshot:
-        """The start itself."""
-        return self.snapshot(0.0, self.start)
-
-    def snapshot(self, sigma: float, state: Array) -> MarginSnapshot:
+    def moment(self, sigma: float, state: Array) -> Moment:
         held, gaps, clock = self._split(state)
         g, parameters = self.g(sigma), self.base + held
         beta = self.model.predictor(parameters)
@@ -155,7 +141,9 @@ class MarginParameters:
         squares = (self.model.slopes(parameters) ** 2).sum(axis=0)
         elapsed = max(clock - self.clock * math.exp(self.begin_g - g), 0.0)
         with np.errstate(divide="ignore"):
-            return MarginSnapshot(
+            return Moment(
+                sigma,
+                state,
                 smoothed_margin=g,
                 log_t=float(np.log(elapsed)) + g,
                 predictor=beta,

@@ -12,18 +12,17 @@ from tacit.arguments import Array, one_of
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.problems.matrices import MatrixProblem
-from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow, Followed
-from tacit.training.exact.follow import ROUNDING
+from tacit.training.exact.follow import follow, log_level, planned
 from tacit.training.exact.labelling import of_matrices, turn
 from tacit.training.exact.loss import log_sum_of_squares
-from tacit.training.exact.matrices.integrate import WHO, Plan, State, integrate
-from tacit.training.exact.matrices.plain import LiftedSystem, PlainSystem, integrate_plain
-from tacit.training.exact.matrices.system import FactorSystem
+from tacit.training.exact.matrices.integrate import FactorSteps, PlainSteps
+from tacit.training.exact.matrices.system import FactorSystem, LiftedSystem, PlainSystem
+from tacit.training.exact.task import Moment
 from tacit.training.labels import assembled
 
+WHO = "MatrixFlow"
 FORMS = ("factors", "lifted")
-STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
 System = FactorSystem | LiftedSystem | PlainSystem
 SMALL = 1500  # samples up to which a dense eigendecomposition per step pays
 
@@ -71,22 +70,26 @@ class MatrixFlow(Flow):
         one_of(WHO, "form", self.form, FORMS)
 
     def follow(self, model: Any, problem: Any, course: Course) -> Followed:
+        from scipy.integrate import DOP853, LSODA
+
         model, problem = _checked(model, problem)
-        stopping.understood(WHO, course.stops, STOPS, "to a matrix flow")
         system = self._system(model, problem, course.weight_decay)
         # a norm of y that is zero would make every loss too large
-        unit = math.log(float(problem.y @ problem.y) or 1.0)
-        target = None
-        if course.goals or not course.weight_decay:
-            fitted = 1e-20 if course.t_max is None else ROUNDING
-            target = math.exp(course.log_level(WHO, model, unit, fitted))
-        plan = Plan(target, course, self.max_steps, self.rtol)
+        log_unit = math.log(float(problem.y @ problem.y) or 1.0)
+        level = log_level(WHO, course, model, log_unit, "to a matrix flow")
+        if course.weight_decay and not course.goals:
+            level = -math.inf
+        t_max = math.inf if course.t_max is None else course.t_max
+        steps: FactorSteps | PlainSteps
         if isinstance(system, FactorSystem):
-            states, outcome = integrate(system, plan)
-        else:
-            states, outcome = integrate_plain(system, plan)
-        last = system.parameters(states[-1].W)
-        return Followed(assembled(problem, _recorded(system, states), last), outcome, last)
+            steps = FactorSteps(system, self.rtol, level)
+        else:  # the lifted matrix is small, and stiff from a small start
+            method = LSODA if isinstance(system, LiftedSystem) else DOP853
+            steps = PlainSteps(system, self.rtol, t_max, method)
+        plan = planned(WHO, self, course, steps.first, steps.first, level)
+        moments, outcome = follow(steps, plan, Moment(0.0, system.start))
+        last = system.parameters(moments[-1].state)
+        return Followed(assembled(problem, _recorded(system, moments), last), outcome, last)
 
     def _system(self, model: MatrixModel, problem: MatrixProblem, rate: float) -> System:
         if self.form == "lifted":
@@ -101,19 +104,19 @@ class MatrixFlow(Flow):
         return PlainSystem(model, problem, rate)
 
 
-def _recorded(system: System, states: list[State]) -> dict[str, Array]:
+def _recorded(system: System, moments: list[Moment]) -> dict[str, Array]:
     """The arrays of the records, first axis time."""
     problem = system.problem
-    t = np.array([state.t for state in states])
-    matrices = np.array([system.matrix(state.W) for state in states])
+    t = np.array([moment.t for moment in moments])
+    matrices = np.array([system.matrix(moment.state) for moment in moments])
     predictions = np.array([problem.apply(matrix) for matrix in matrices])
     log_loss = log_sum_of_squares(predictions - problem.y)
     with np.errstate(under="ignore", divide="ignore"):
         recorded = {"t": t, "log_t": np.log(t), "log_loss": log_loss, "loss": np.exp(log_loss)}
     recorded |= {"predictions": predictions} | of_matrices(problem, matrices)
-    recorded["parameter_norm"] = np.array([system.norm(state.W) for state in states])
+    recorded["parameter_norm"] = np.array([system.norm(moment.state) for moment in moments])
     if not isinstance(system, LiftedSystem):
-        recorded["turn"] = np.array([turn(system.start, state.W) for state in states])
+        recorded["turn"] = np.array([turn(system.start, moment.state) for moment in moments])
     return recorded
 
 

@@ -1,4 +1,4 @@
-"""Gradient flow of a matrix with two factors, in as few columns as its start has directions."""
+"""Gradient flow of a matrix: in reduced factors, in W W^T, or in the parameters of any model."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.models.factorization import TwoFactors
+from tacit.models.matrix import MatrixModel
 from tacit.problems.matrices import Completion, MatrixProblem
 
 
@@ -31,7 +32,8 @@ class FactorSystem:
         W = model.stack(model.start(problem.dimension))
         self.frame, triangle = np.linalg.qr(W.T)
         self.start = triangle.T
-        self.kernel = _Sparse(self) if isinstance(problem, Completion) else _Dense(self)
+        kernel = SparseKernel if isinstance(problem, Completion) else DenseKernel
+        self.kernel = kernel(model, problem)
 
     def matrix(self, W: Array) -> Array:
         return self.model.part(W @ W.T)
@@ -71,13 +73,11 @@ class FactorSystem:
         return self.problem.samples * (noise * gain) ** 2
 
 
-class _Dense:
+class DenseKernel:
     """J J^T = (tr lift(X_m) P lift(X_n)) with P = W W^T, for any measurements."""
 
-    def __init__(self, system: FactorSystem) -> None:
-        problem = system.problem
-        stack = problem.design.reshape(problem.samples, *problem.shape)
-        self.lifted = system.model.lift(stack)
+    def __init__(self, model: TwoFactors, problem: MatrixProblem) -> None:
+        self.lifted = model.lift(problem.design.reshape(problem.samples, *problem.shape))
 
     def at(self, P: Array) -> Array:
         rows = len(self.lifted)
@@ -85,13 +85,16 @@ class _Dense:
         return (kernel + kernel.T) / 2
 
 
-class _Sparse:
+class SparseKernel:
     """The same for single entries, whose lifts have at most four entries each."""
 
-    def __init__(self, system: FactorSystem) -> None:
-        problem, self.samples = system.problem, system.problem.samples
-        side = len(system.start)
-        owner, first, second, weight = _terms(system)
+    def __init__(self, model: TwoFactors, problem: MatrixProblem) -> None:
+        found, self.samples, side = [], problem.samples, 0
+        for sample, unit in enumerate(np.eye(problem.samples)):
+            lifted = model.lift(problem.adjoint(unit))
+            side, (rows, columns) = len(lifted), np.nonzero(lifted)
+            found.append((np.full(len(rows), sample), rows, columns, lifted[rows, columns]))
+        owner, first, second, weight = map(np.concatenate, zip(*found, strict=True))
         # tr(E_ab P E_cd) = P_bc where d = a
         order = np.argsort(second, kind="stable")
         low = np.searchsorted(second[order], first, "left")
@@ -109,12 +112,55 @@ class _Sparse:
         return (kernel + kernel.T) / 2
 
 
-def _terms(system: FactorSystem) -> tuple[Array, Array, Array, Array]:
-    """(sample, row, column, value) of every entry of every lifted measurement."""
-    found = []
-    for sample, unit in enumerate(np.eye(system.problem.samples)):
-        lifted = system.model.lift(system.problem.adjoint(unit))
-        rows, columns = np.nonzero(lifted)
-        found.append((np.full(len(rows), sample), rows, columns, lifted[rows, columns]))
-    owner, first, second, weight = (np.concatenate(column) for column in zip(*found, strict=True))
-    return owner, first, second, weight
+class LiftedSystem:
+    """P' = -2 (S P + P S) - 2 rate P for P = W W^T, closed in itself; S = lift(sum_n r_n X_n).
+
+    W section 6 prints the right side with the opposite sign and without the 2 of the sum of
+    squares, so that the loss would grow.
+    """
+
+    def __init__(self, system: FactorSystem) -> None:
+        self.system, self.problem, self.rate = system, system.problem, system.rate
+        self.side = len(system.start)
+        self.start = (system.start @ system.start.T).ravel()
+
+    def matrix(self, state: Array) -> Array:
+        return self.system.model.part(state.reshape(self.side, -1))
+
+    def residual(self, state: Array) -> Array:
+        return self.problem.apply(self.matrix(state)) - self.problem.y
+
+    def velocity(self, state: Array) -> Array:
+        P = state.reshape(self.side, -1)
+        half = self.system.model.lift(self.problem.adjoint(self.residual(state))) @ P
+        return (-2 * (half + half.T) - 2 * self.rate * P).ravel()
+
+    def parameters(self, state: Array) -> None:
+        """None: W is known up to a rotation only."""
+
+    def norm(self, state: Array) -> float:
+        return float(np.sqrt(np.trace(state.reshape(self.side, -1))))
+
+
+class PlainSystem:
+    """w' = -grad L - rate w in the parameters of any matrix model."""
+
+    def __init__(self, model: MatrixModel, problem: MatrixProblem, rate: float = 0.0) -> None:
+        self.model, self.problem, self.rate = model, problem, rate
+        self.start = model.start(problem.dimension)
+
+    def matrix(self, state: Array) -> Array:
+        return self.model.matrix(state)
+
+    def residual(self, state: Array) -> Array:
+        return self.problem.apply(self.matrix(state)) - self.problem.y
+
+    def velocity(self, state: Array) -> Array:
+        slope = self.model.slope(state, self.problem.adjoint(self.residual(state)))
+        return -2 * slope - self.rate * state
+
+    def parameters(self, state: Array) -> Array:
+        return state
+
+    def norm(self, state: Array) -> float:
+        return float(np.linalg.norm(state))

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.training.exact.follow import GaveUp
+from tacit.training.exact.solver import SHORT, GaveUp
+from tacit.training.exact.stiff.system import Curved, Form, GaussNewton
 
 HIGHEST = 5
 KAPPA = np.array([0.0, -0.1850, -1 / 9, -0.0823, -0.0415, 0.0])
@@ -28,27 +28,6 @@ SLOW = 0.1  # a contraction above which the next step gets a new tangent
 SIGNS = np.array([[(-1.0) ** m * math.comb(j, m) for m in range(8)] for j in range(8)])
 
 
-class Tangent(Protocol):
-    """The stiff part A of a velocity's derivative."""
-
-    def solver(self, step: float) -> Callable[[Array], Array]:
-        """The solution x of (I - step * A) x = b, as a function of b."""
-
-
-class System(Protocol):
-    """A differential equation y' = velocity(t, y) with what counts as small."""
-
-    def velocity(self, t: float, state: Array) -> Array: ...
-
-    def tangent(self, t: float, state: Array) -> Tangent: ...
-
-    def curved(self, t: float, state: Array) -> Tangent:
-        """A tangent that leaves nothing out, dearer, for when the other one is not enough."""
-
-    def weights(self, state: Array) -> Array:
-        """The error of one step that each variable may have."""
-
-
 def rising(s: float, count: int) -> Array:
     """s (s+1) ... (s+k-1) / k! for k below `count`: a backward difference's weight at t + s h."""
     factors = np.array([1.0, *((s + k) / (k + 1) for k in range(count - 1))])
@@ -59,13 +38,13 @@ class Backward:
     """An integrator at time `t`; the differences of its last points are the rows of `table`."""
 
     def __init__(
-        self, system: System, t: float, state: Array, first_step: float, highest: int = HIGHEST
+        self, system: Form, t: float, state: Array, first_step: float, highest: int = HIGHEST
     ) -> None:
         self.system, self.t, self.h, self.highest = system, t, first_step, highest
         self.order, self.equal, self.taken, self.curved = 1, 0, 0, False
         self.table = np.zeros((HIGHEST + 3, len(state)))
         self.table[0], self.table[1] = state, first_step * system.velocity(t, state)
-        self._tangent: Tangent | None = None
+        self._tangent: GaussNewton | Curved | None = None
         self._solver: tuple[float, Callable[[Array], Array]] | None = None
 
     @property
@@ -76,7 +55,7 @@ class Backward:
         """The state at a time inside the last step."""
         return rising((t - self.t) / self.h, self.order + 1) @ self.table[: self.order + 1]
 
-    def change(self, system: System, variables: Callable[[float, Array], Array]) -> None:
+    def change(self, system: Form, variables: Callable[[float, Array], Array]) -> None:
         """Go on with `system`, whose state at t is variables(t, state), with the same history."""
         count = self.order + 1
         points = SIGNS[:count, :count] @ self.table[:count]
@@ -89,7 +68,7 @@ class Backward:
         """Take one step; raises GaveUp if none is small enough."""
         while True:
             if not self.t + 1e-3 * self.h > self.t:
-                raise GaveUp("its steps became too small; raise rtol")
+                raise GaveUp(SHORT)
             ahead = self.table[: self.order + 1].sum(axis=0)
             weights = self.system.weights(ahead)
             correction = self._newton(ahead, weights)

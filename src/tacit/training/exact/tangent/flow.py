@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Callable
 from typing import Any, ClassVar
@@ -14,18 +13,14 @@ from tacit.models.function import FunctionModel
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
-from tacit.records import Kind, Outcome
-from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow, Followed
-from tacit.training.exact.follow import ROUNDING
+from tacit.training.exact.follow import Integrator, follow, log_level, planned
 from tacit.training.exact.labelling import dataset
-from tacit.training.exact.stiff.run import SADDLE
+from tacit.training.exact.solver import SHORT, GaveUp
 from tacit.training.exact.tangent.step import Limits, State, compiled, kernel, moving, unreachable
 from tacit.training.exact.task import Moment, Task, task
-from tacit.training.exact.times import asked_times, times_to_record
 
 WHO = "TangentFlow"
-STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -36,7 +31,7 @@ class TangentFlow(Flow):
     eigenvalues of K limit no step; what limits them is how fast K turns. `rtol` is the error of
     one step, relative to the parameters or to what it does to an output, whichever is more. Where
     ReLU units slide along their kinks the steps grow in number as 1/rtol; errors of outputs were
-    at most 0.6 rtol on the nets of W-F6, mostly far below.
+    at most 0.6 rtol on the nets of W's Figure 6, mostly far below.
 
     Without a goal the flow stops at 1e-9 of the loss of the zero predictor. Every record ends a
     step; record=At(times=[]) is the fastest run. Nets whose functions are equal share what is
@@ -65,110 +60,74 @@ class TangentFlow(Flow):
     max_steps: int = 100_000
 
     def follow(self, model: Any, problem: Any, course: Course) -> Followed:
-        stopping.understood(WHO, course.stops, STOPS, "to a tangent flow")
         if course.weight_decay:
             raise ValueError(
                 f"{WHO}: has no weight decay, got a rate of {course.weight_decay:g}; use "
                 "ParameterFlow"
             )
-        run = _Run(self, regression_task(model, problem), course)
-        moments, steps, outcome = [run.moment()], [0], run.ended()
-        times = times_to_record(run.first, course.per_decade, asked_times(WHO, course))
-        for t in itertools.chain(times, [math.inf]):
-            if outcome is not None:
-                break
-            outcome = run.follow(t)
-            if run.t > moments[-1].t:
-                moments.append(run.moment())
-                steps.append(run.steps)
-            if course.progress is not None:
-                course.progress(run.done(), f"t={run.t:.4g}")
-        assert outcome is not None
-        recorded = dataset(run.task, 0.0, moments, {"integrator_steps": np.array(steps)})
-        return Followed(recorded, outcome, moments[-1].parameters)
+        job = regression_task(model, problem)
+        log_unit = job.loss.log_unit(job.start)
+        level = log_level(WHO, course, job.model, log_unit, "to a tangent flow", fitted=1e-9)
+        flow = _Steps(self, job, math.exp(level), math.exp(log_unit))
+        # the logarithm of what the compiled steps compare with, to the bit
+        level = math.log(flow.target)
+        plan = planned(WHO, self, course, flow.first, flow.first, level)._replace(rests=False)
+        moments, outcome = follow(flow, plan, flow.at(0.0))
+        steps = {"integrator_steps": np.array([flow.taken[moment.t] for moment in moments])}
+        return Followed(dataset(job, 0.0, moments, steps), outcome, moments[-1].state)
 
 
-class _Run:
-    """One run: the state between two records."""
+class _Steps(Integrator):
+    """Compiled steps, as many as lead to the next record."""
 
-    def __init__(self, flow: TangentFlow, task: Task, course: Course) -> None:
-        self.flow, self.task, self.course = flow, task, course
-        self.function = function_of(task.model)
+    def __init__(self, flow: TangentFlow, task: Task, target: float, scale: float) -> None:
+        self.flow, self.function, self.target = flow, function_of(task.model), target
         self.X, self.y = task.rows, task.problem.y
-        log_unit = task.loss.log_unit(self.y)
-        self.unit = math.exp(log_unit)
-        fitted = 1e-9 if course.t_max is None else ROUNDING
-        self.target = math.exp(course.log_level(WHO, task.model, log_unit, fitted))
-        self.t_max = math.inf if course.t_max is None else course.t_max
+        self.scale = math.sqrt(scale / len(self.y))
         with double_precision(), np.errstate(all="ignore"):
             self.state: State = compiled()[0](self.function, self.X, self.y, task.start)
-        self.begin_loss = self.loss
-        values = float(self.state.tangent.values[-1]), self.begin_loss, float(self.state.step)
-        if not (math.isfinite(values[0]) and math.isfinite(values[1])):
+        loss, top = self._loss(), float(self.state.tangent.values[-1])
+        if not (math.isfinite(top) and math.isfinite(loss)):
             raise ValueError(
                 f"{WHO}: the outputs or gradients of this start are beyond float64 (loss "
-                f"{values[1]:.3g}, kernel {values[0]:.3g}); take a smaller start"
+                f"{loss:.3g}, kernel {top:.3g}); take a smaller start"
             )
-        self.first = 2 * values[2]
+        self.first, self.stuck = 2 * float(self.state.step), self._holds(unreachable)
+        self.taken = {0.0: 0}  # steps at the records
 
-    @property
-    def t(self) -> float:
-        return float(self.state.t)
+    def advance(self, limit: float) -> None:
+        given = limit, self.target, self.flow.max_steps, self.flow.rtol, self.scale
+        tried = self.steps
+        with double_precision():
+            go_on = compiled()[1]
+            self.state = go_on(self.function, self.X, self.y, self.state, Limits(*given))
+        self.t, self.steps = float(self.state.t), int(self.state.tried)
+        self.taken[self.t] = int(self.state.taken)
+        if self.t < limit and self._loss() > self.target and self.steps < self.flow.max_steps:
+            if self._holds(unreachable):
+                raise GaveUp("the kernel cannot move what is left")
+            if not self._holds(moving) or self.steps == tried:
+                raise GaveUp(SHORT)
 
-    @property
-    def loss(self) -> float:
+    def _loss(self) -> float:
         return float(np.sum(np.asarray(self.state.residual) ** 2))
 
-    @property
-    def steps(self) -> int:
-        return int(self.state.taken)
-
-    def moment(self) -> Moment:
-        import jax
-
-        state = jax.device_get(self.state)
-        outputs = state.residual + self.y
-        at = kernel(state.tangent.derivative)
-        return Moment(float(state.t), np.array(state.parameters), outputs, kernel=at)
-
-    def follow(self, t: float) -> Outcome | None:
-        """Goes on to time `t` or to the end; the outcome if it is the end."""
-        scale = math.sqrt(self.unit / len(self.y))
-        given = min(t, self.t_max), self.target, self.flow.max_steps, self.flow.rtol, scale
-        with double_precision():
-            advance = compiled()[1]
-            self.state = advance(self.function, self.X, self.y, self.state, Limits(*given))
-        return self.ended()
-
-    def ended(self) -> Outcome | None:
-        place = f"t={self.t:.4g} with loss {self.loss:.3g}"
-        if self.loss <= self.target:
-            if self.t == 0:
-                return Outcome(Kind.SOLVED, "the start already fits the data")
-            return Outcome(Kind.SOLVED, f"the target is met at {place} after {self.steps} steps")
-        if self._holds(unreachable):
-            sentence = f"at rest at {place}: the kernel cannot move what is left"
-            return Outcome(Kind.STALLED, sentence if self.t else SADDLE)
-        if self.t >= self.t_max:
-            if not self.course.goals:
-                return Outcome(Kind.SOLVED, f"followed to {place} in {self.steps} steps")
-            return Outcome(Kind.BUDGET_SPENT, f"stopped at {place} by its Time; give more")
-        if int(self.state.tried) >= self.flow.max_steps:
-            sentence = f"stopped at {place} by {self.flow.max_steps} tried steps"
-            return Outcome(Kind.BUDGET_SPENT, f"{sentence}; raise max_steps or rtol")
-        if not self._holds(moving):
-            return Outcome(Kind.STALLED, f"the steps became too short at {place}; raise rtol")
-        return None
+    def log_loss(self, now: Moment) -> float:
+        loss = self._loss()  # moments are those of the last step, for none are interpolated
+        return math.log(loss) if loss > 0 else -math.inf
 
     def _holds(self, condition: Callable[[State], Any]) -> bool:
         import jax
 
         return bool(condition(jax.device_get(self.state)))
 
-    def done(self) -> float:
-        """The share of the way to the target, in logarithms of the loss."""
-        span = math.log(self.begin_loss / self.target)
-        return min(max(math.log(self.begin_loss / max(self.loss, self.target)) / span, 0.0), 1.0)
+    def at(self, t: float) -> Moment:
+        import jax
+
+        state = jax.device_get(self.state)
+        outputs = state.residual + self.y
+        at = kernel(state.tangent.derivative)
+        return Moment(float(state.t), np.array(state.parameters), outputs, kernel=at)
 
 
 def regression_task(model: object, problem: object) -> Task:

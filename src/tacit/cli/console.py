@@ -1,0 +1,67 @@
+"""Wrong input as one red line and exit code 2, and consoles for the two streams."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import ParamSpec
+
+import typer
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from rich.text import Text
+
+Given = ParamSpec("Given")
+WIDE = 120  # columns for a file or a pipe, which have no width of their own
+
+
+class PlainConsole(Console):
+    """A console to which no text can give orders: control characters are shown, not obeyed."""
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.translate(LINES).isprintable():
+                yield segment
+            else:
+                yield Segment(segment.text.translate(VISIBLE), segment.style)
+
+
+LINES = {ord(character): " " for character in "\n\t"}
+VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if code not in LINES}
+
+
+def output() -> Console:
+    """The console for results."""
+    console = PlainConsole(highlight=False)
+    return console if console.is_terminal else PlainConsole(highlight=False, width=WIDE)
+
+
+def messages() -> Console:
+    """The console for progress and complaints, so that a pipe receives results alone."""
+    return PlainConsole(stderr=True, highlight=False, soft_wrap=True)
+
+
+def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
+    """The command with every complaint of the library told in one line instead of a traceback.
+
+    Every command runs in it, so it is also where BLAS gets its one thread.
+    """
+
+    @functools.wraps(command)
+    def telling(*args: Given.args, **kwargs: Given.kwargs) -> None:
+        from tacit.records import NumericalError
+        from tacit.threads import one_thread
+
+        try:
+            with one_thread(xla=False):
+                command(*args, **kwargs)
+        except (ValueError, NumericalError, OSError) as error:
+            messages().print(Text(f"error: {error}", style="red"))
+            raise typer.Exit(2) from None
+        except KeyboardInterrupt:
+            messages().print("interrupted; what was not finished was not written")
+            raise typer.Exit(130) from None
+
+    return telling

@@ -1,0 +1,1 @@
+"""What a claim must show: checks, premises, controls, and the verdict that follows from them."""

@@ -1,0 +1,281 @@
+"""What a claim function returns, and the one place where evidence becomes a status."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from tacit.arguments import one_of
+from tacit.evidence.plot import Plot
+from tacit.records import Record, brief
+
+Rule = Literal["error", "at most", "at least"]
+Status = Literal["holds", "holds, proof corrected", "holds as corrected", "fails", "inconclusive"]
+
+RELATIONS: dict[Rule, str] = {"error": "≤>", "at most": "≤>", "at least": "≥<"}
+STATUSES: tuple[Status, ...] = get_args(Status)
+HOLDING: tuple[Status, ...] = STATUSES[:3]
+
+
+def plain(value: Any) -> Any:
+    """`value` with numpy scalars, arrays and tuples turned into what JSON knows."""
+    if isinstance(value, Mapping):
+        return {str(key): plain(entry) for key, entry in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(entry) for entry in value]
+    return value if value is None or isinstance(value, bool | int | float | str) else str(value)
+
+
+def _number(check: str, name: str, value: object) -> float:
+    try:
+        return float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        rule = f"{name} must be one real number"
+        raise ValueError(f"Check {check!r}: {rule}, got {type(value).__name__} {value!r}") from None
+
+
+@dataclass(frozen=True, repr=False)
+class Check(Record):
+    """One measured number against one rule.
+
+    "error" asks |measured - predicted| <= tolerance, "at most" measured <= predicted + tolerance,
+    "at least" measured >= predicted - tolerance. A distance is an error with predicted 0.
+    """
+
+    name: str
+    measured: float
+    predicted: float = 0.0
+    tolerance: float = 0.0
+    kind: Rule = "error"
+
+    def __post_init__(self) -> None:
+        for name in ("measured", "predicted", "tolerance"):
+            object.__setattr__(self, name, _number(self.name, name, getattr(self, name)))
+        if not 0 <= self.tolerance < math.inf:
+            rule = "tolerance must be finite and >= 0"
+            raise ValueError(f"Check {self.name!r}: {rule}, got {self.tolerance}")
+        one_of(f"Check {self.name!r}", "kind", self.kind, ("error", "at most", "at least"))
+
+    @property
+    def excess(self) -> float:
+        """How far `measured` lies beyond the rule: <= 0 inside, > 0 outside, NaN if unknown."""
+        gap = self.measured - self.predicted
+        side = {"error": abs(gap), "at most": gap, "at least": -gap}[self.kind]
+        return side - self.tolerance
+
+    @property
+    def passes(self) -> bool:
+        """True if a finite measurement obeys the rule."""
+        return math.isfinite(self.measured) and self.excess <= 0
+
+    @property
+    def misses(self) -> bool:
+        """True if the measurement certainly breaks the rule; NaN neither passes nor misses."""
+        return self.excess > 0
+
+    @property
+    def rule(self) -> tuple[Rule, float]:
+        return self.kind, self.tolerance
+
+    def control(self, measured: float | None = None, *, predicted: float | None = None) -> Check:
+        """The same check with the number that a wrong theorem gives: it must miss."""
+        return replace(
+            self,
+            measured=self.measured if measured is None else measured,
+            predicted=self.predicted if predicted is None else predicted,
+        )
+
+    @property
+    def sentence(self) -> str:
+        """The comparison in symbols, for example `3.1e-09 ≤ 1e-06`."""
+        if not (self.passes or self.misses):
+            return f"{self.measured:.4g} decides nothing"
+        relation = RELATIONS[self.kind][0 if self.passes else 1]
+        if self.kind == "error":
+            return f"{_gap(self)} {relation} {self.tolerance:.4g}"
+        sign = "+" if self.kind == "at most" else "−"
+        slack = f" {sign} {self.tolerance:.4g}" if self.tolerance else ""
+        return f"{self.measured:.6g} {relation} {self.predicted:.6g}{slack}"
+
+
+def _derived(control: float, measured: float) -> bool:
+    """True if `control` is `measured` scaled, inverted or shifted by a number of two digits."""
+    if control == measured or not math.isfinite(control * measured):
+        return False
+    if _counted(control) or _counted(measured):
+        return False  # 0 and 1, or 1/8 and 1/2, are a round number apart for any reason
+    made = [control / measured, control * measured]
+    if 1e-6 < abs(measured / control) < 1e6:  # else the difference is the larger of the two
+        made += [control - measured, control + measured]
+    return any(abs(float(f"{number:.1e}") - number) <= 1e-12 * abs(number) for number in made)
+
+
+def _counted(number: float) -> bool:
+    """True for a count, and for a share of some thousand cases."""
+    near = Fraction(number).limit_denominator(2000)
+    return abs(number - near) <= 1e-12 * abs(number)
+
+
+def _gap(check: Check) -> str:
+    distance = abs(check.measured - check.predicted)
+    if check.predicted == 0:
+        return f"{distance:.4g}"
+    return f"off by {distance:.4g}"
+
+
+@dataclass(frozen=True, repr=False)
+class Premise(Record):
+    """Whether an assumption of the claim was met in the run, and the number that says so."""
+
+    holds: bool
+    value: float | str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "holds", bool(self.holds))
+        object.__setattr__(self, "value", plain(self.value))
+
+    def __str__(self) -> str:
+        number = f" ({brief(self.value)})" if self.value != "" else ""
+        return f"{'met' if self.holds else 'not met'}{number}"
+
+
+@dataclass(frozen=True, repr=False)
+class Evidence(Record):
+    """What one run of a claim found.
+
+    `checks` test the statement as printed, `proof` a printed line of its proof or an equation
+    beside it. `corrected` replaces what misses, as `correction` words it: the lines of the proof
+    where there are any, else all of the checks. Beside a proof the statement itself must stand.
+    `controls` maps a wrong theorem to the number it gives, measured against the first deciding
+    check, or to `check.control(number)`. Premises may be written as `(holds, value)`.
+    """
+
+    ran: str
+    checks: Sequence[Check] = ()
+    proof: Sequence[Check] = ()
+    corrected: Sequence[Check] = ()
+    premises: Mapping[str, Any] = field(default_factory=dict)
+    controls: Mapping[str, Any] = field(default_factory=dict)
+    counterexample: str | Mapping[str, Any] | None = None
+    correction: str | None = None
+    findings: Sequence[str] = ()
+    plots: Sequence[Plot] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("checks", "proof", "corrected", "plots"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        object.__setattr__(self, "findings", tuple(str(line) for line in self.findings))
+        object.__setattr__(self, "counterexample", plain(self.counterexample))
+        object.__setattr__(self, "premises", {k: _premise(v) for k, v in self.premises.items()})
+        self._refuse_half_a_correction()
+        self._refuse_equal_names()
+        object.__setattr__(self, "controls", {k: self._control(k) for k in self.controls})
+
+    @property
+    def deciding(self) -> Sequence[Check]:
+        """The printed checks, or what the correction puts in the place of those that miss."""
+        if self.corrected and self.proof_misses:
+            return (*self.checks, *self.corrected)
+        if self.corrected and self.statement_misses and not self.proof:
+            return self.corrected
+        return (*self.checks, *self.proof)
+
+    @property
+    def statement_misses(self) -> bool:
+        """True if the statement fails as printed."""
+        return any(check.misses for check in self.checks)
+
+    @property
+    def proof_misses(self) -> bool:
+        """True if a printed line of the proof, or an equation beside the statement, fails."""
+        return any(check.misses for check in self.proof)
+
+    @property
+    def arithmetic(self) -> list[str]:
+        """The controls that are a measured number times, plus or under a round one.
+
+        Such a number says nothing of a wrong theorem: it misses because it was made to.
+        """
+        measured = (*self.checks, *self.proof, *self.corrected)
+        return [
+            name
+            for name, control in self.controls.items()
+            if any(_derived(control.measured, check.measured) for check in measured)
+        ]
+
+    @property
+    def guarded(self) -> bool:
+        """True if a control, computed or trained, was held to the rule of a deciding check."""
+        rules, made = {check.rule for check in self.deciding}, set(self.arithmetic)
+        return any(c.rule in rules for name, c in self.controls.items() if name not in made)
+
+    def _control(self, name: str) -> Check:
+        given = self.controls[name]
+        if not isinstance(given, Check):
+            if not self.deciding:
+                raise ValueError(f"Evidence: control {name!r} has no check to be held against")
+            given = self.deciding[0].control(given)
+        # A wrong theorem judged more strictly than the right one would prove nothing.
+        if given.rule not in {check.rule for check in (*self.checks, *self.proof, *self.corrected)}:
+            rule = f"no check has its rule ({given.kind}, tolerance {given.tolerance:g})"
+            raise ValueError(f"Evidence: control {name!r}: {rule}; write check.control(value)")
+        return replace(given, name=name)
+
+    def _refuse_half_a_correction(self) -> None:
+        if bool(self.corrected) != bool(self.correction):
+            rule = "`corrected` (checks) and `correction` (a sentence) go together"
+            missing = "correction" if self.corrected else "corrected"
+            raise ValueError(f"Evidence: {rule}, but {missing} is missing")
+
+    def _refuse_equal_names(self) -> None:
+        decided_together = (*self.checks, *self.corrected) if self.proof else self.corrected
+        for checks in ((*self.checks, *self.proof), decided_together):
+            names = [check.name for check in checks]
+            if len(set(names)) < len(names):
+                raise ValueError(f"Evidence: check names must differ, got {', '.join(names)}")
+
+
+def _premise(given: Any) -> Premise:
+    if isinstance(given, Premise):
+        return given
+    return Premise(*given) if isinstance(given, tuple) else Premise(given)
+
+
+def judge(evidence: Evidence) -> tuple[Status, str]:
+    """The status of a claim and the sentence that justifies it; nothing else decides a status."""
+    doubt = _doubt(evidence)
+    if doubt:
+        return "inconclusive", doubt
+    for check in evidence.deciding:
+        if check.misses:
+            return "fails", f"{check.name}: {check.sentence}"
+    for check in evidence.deciding:
+        if not check.passes:
+            return "inconclusive", f"{check.name}: {check.sentence}"
+    if not evidence.guarded:
+        return "inconclusive", "no control shows that a wrong theorem would miss the tolerance"
+    if evidence.statement_misses:
+        return "holds as corrected", "the printed statement misses; the corrected one passes"
+    if evidence.proof_misses:
+        found = "the statement passes; a printed line of its proof misses, its correction passes"
+        return "holds, proof corrected", found
+    return "holds", "every check passes and every control misses"
+
+
+def _doubt(evidence: Evidence) -> str | None:
+    """Why this evidence cannot decide anything, or None."""
+    for name, premise in evidence.premises.items():
+        if not premise.holds:
+            return f"premise not met: {name} ({brief(premise.value)})"
+    for name, control in evidence.controls.items():
+        if not control.misses:
+            verb = "passes too" if control.passes else "was not measured"
+            return f"the control {verb}: {name}: {control.sentence}"
+    return None if evidence.checks else "nothing was checked"

@@ -1,0 +1,103 @@
+"""Verdicts as JSON text and back; NaN and infinity survive in strict JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import asdict
+from typing import Any
+
+from tacit.evidence.evidence import Check, Evidence, Premise
+from tacit.evidence.plot import Plot, Series
+from tacit.evidence.verdict import Verdict, Verdicts
+from tacit.store import json_checksum
+
+FORMAT = "tacit verdicts 3"
+
+
+def dumps(verdicts: Verdicts) -> str:
+    """The verdicts as JSON text, one evidence a claim, with the status beside it for readers."""
+    entries = [
+        {**asdict(verdict), "status": verdict.status, "reason": verdict.reason}
+        for verdict in verdicts
+    ]
+    content = packed({"format": FORMAT, "versions": verdicts.versions, "verdicts": entries})
+    content["checksum"] = json_checksum(content)
+    return json.dumps(content, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+
+
+def loads(text: str, name: str = "verdicts") -> Verdicts:
+    """The verdicts in `text`; text that is cut short, foreign or tampered with is refused."""
+    try:
+        stored = json.loads(text)
+        content = unpacked(stored)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{name}: not a whole JSON file ({error}); verify again") from None
+    except RecursionError:
+        raise ValueError(f"{name}: a JSON file that is nested too deeply; verify again") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise ValueError(f"{name}: not a verdict file of tacit (format {FORMAT!r} is missing)")
+    try:
+        items = tuple(_verdict(entry, name) for entry in content["verdicts"])
+        verdicts = Verdicts(items, dict(content["versions"]))
+        intact = content["checksum"] == json_checksum(stored)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{name}: a damaged verdict file ({error!r:.200}); verify again") from None
+    if not intact:
+        raise ValueError(f"{name}: was changed or damaged, its checksum is wrong; verify again")
+    return verdicts
+
+
+def _verdict(entry: dict[str, Any], name: str) -> Verdict:
+    status, _ = entry.pop("status"), entry.pop("reason")
+    texts = ("id", "statement", "place", "size", "picture")
+    if not all(isinstance(entry[key], str) for key in texts):
+        raise TypeError(f"{', '.join(texts)} must be texts")
+    if not re.fullmatch(r"[A-Za-z0-9+/]*=*", entry["picture"]):
+        raise TypeError("the picture must be in base64")
+    if not isinstance(entry["seconds"], int | float):
+        raise TypeError("seconds must be a number")
+    verdict = Verdict(**{**entry, "evidence": _evidence(**entry["evidence"])})
+    if verdict.status != status:  # the numbers decide, not the word written beside them
+        seen = f"says {verdict.id} {status!r} but its own numbers give {verdict.status!r}"
+        raise ValueError(f"{name}: {seen}; the file was edited, verify again")
+    return verdict
+
+
+def _evidence(**stored: Any) -> Evidence:
+    return Evidence(
+        **{
+            **stored,
+            "checks": [Check(**check) for check in stored["checks"]],
+            "proof": [Check(**check) for check in stored["proof"]],
+            "corrected": [Check(**check) for check in stored["corrected"]],
+            "premises": {name: Premise(**seen) for name, seen in stored["premises"].items()},
+            "controls": {name: Check(**seen) for name, seen in stored["controls"].items()},
+            "plots": [_plot(**plot) for plot in stored["plots"]],
+        }
+    )
+
+
+def _plot(series: list[dict[str, Any]], **rest: Any) -> Plot:
+    return Plot(series=[Series(**curve) for curve in series], **rest)
+
+
+def packed(value: Any) -> Any:
+    """`value` with every NaN and infinity written as {"$float": "nan"}."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"$float": str(value)}
+    if isinstance(value, dict):
+        return {key: packed(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [packed(entry) for entry in value]
+    return value
+
+
+def unpacked(value: Any) -> Any:
+    """What `packed` was made from."""
+    if isinstance(value, dict):
+        if list(value) == ["$float"] and value["$float"] in ("nan", "inf", "-inf"):
+            return float(value["$float"])
+        return {key: unpacked(entry) for key, entry in value.items()}
+    return [unpacked(entry) for entry in value] if isinstance(value, list) else value

@@ -1,0 +1,25 @@
+"""JAX and its NumPy, imported where they are first used, so that `import tacit` is quick."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__all__ = ["jax", "jnp"]
+
+
+class _Module:
+    """A module that is imported with the first of its names."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(importlib.import_module(self._name), name)
+
+
+if TYPE_CHECKING:
+    import jax
+    import jax.numpy as jnp
+else:
+    jax, jnp = _Module("jax"), _Module("jax.numpy")

@@ -1,0 +1,1 @@
+"""Ours: phase diagrams that no paper has, as studies for `tacit run`."""

@@ -1,0 +1,40 @@
+"""The cells of the phase diagram of scale and accuracy, which no figure of a source shows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.measures.directions import angle
+from tacit.papers.moroshko2020.excess import least_norm, relative_excess
+from tacit.papers.moroshko2020.trajectories import follow
+from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.norms import L2
+from tacit.regularizers.q import Q
+from tacit.solvers.max_margin import max_margin
+
+
+def cell(
+    alpha: float, accuracy: float, *, points: str, depth: int, rtol: float
+) -> dict[str, float]:
+    """Where training with exp loss stands at log(1/loss) = accuracy, and where M's limit puts it.
+
+    `excess` is the l1 norm at margin 1 above the least one, over that of the l2 max margin: 1 is
+    the kernel regime, 0 the l1 max margin. `foreseen` is the same of argmin Q_mu at
+    mu = alpha^D / accuracy, `gap` the angle between both directions in degrees. # M theorem 6
+    """
+    problem, mu = three_points(points), alpha**depth / accuracy
+    path = follow(problem, depth, alpha, np.array([accuracy]), rtol)
+    trained, limit = path.predictor.values[0], max_margin(problem.X, problem.y, Q(depth, mu=mu))
+    kernel = _excess(problem, max_margin(problem.X, problem.y, L2()).beta)
+    return {
+        "excess": _excess(problem, trained) / kernel,
+        "foreseen": _excess(problem, limit.beta) / kernel,
+        "gap": float(angle(trained, limit.beta)),
+        "mu": mu,
+    }
+
+
+def _excess(problem: Classification, beta: Array) -> float:
+    margin = (problem.signed_rows @ beta).min()
+    return float(relative_excess(beta, margin, 1.0, least_norm(problem, 1.0)))

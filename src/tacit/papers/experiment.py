@@ -1,0 +1,228 @@
+"""An experiment: cells computed by a study, a check that can fail, a picture; one file each."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.evidence.evidence import Evidence, Premise
+from tacit.evidence.verdict import Verdict
+from tacit.records import Record
+from tacit.sources import source_of
+from tacit.studies.code.modules import Reference
+from tacit.studies.code.version import roots_of
+from tacit.studies.compute import OK
+from tacit.studies.run import run_study
+from tacit.studies.sizes import Size, Sizes
+from tacit.threads import one_blas_thread
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+    from tacit.studies.engines.complete import Progress
+    from tacit.studies.engines.named import Engine
+
+RAN = "ran to the end"
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """How experiments are run: at which size, where cells are stored, who computes them.
+
+    Without a folder nothing is stored. `pictures` draws each one into its verdict.
+    """
+
+    size: Size = "quick"
+    folder: Path | None = None
+    engine: str | Engine = "here"
+    jobs: int | None = None
+    pictures: bool = False
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Experiment(Record):
+    """One statement or figure of a paper: what is computed, checked and drawn.
+
+    Parameters
+    ----------
+    id
+        The letter of the paper and the place, for example W-F5.
+    statement
+        What is claimed, one sentence in our words.
+    place
+        Where the paper says it.
+    study
+        Its cells, at every size; several studies are given to `check` and `draw` in this order.
+    check
+        The evidence, read off the datasets of the studies alone.
+    draw
+        The picture, read off the same datasets; without it the plots of the evidence are drawn.
+    title
+        What the picture shows, a short sentence; the statement if none is given.
+    ours
+        Which parameters are ours because the paper does not print them.
+    seconds
+        About how long the quick size takes: the longest start first.
+    """
+
+    id: str
+    statement: str
+    place: str
+    study: Sizes | Sequence[Sizes]
+    check: Callable[..., Evidence]
+    draw: Callable[..., Figure] | None = None
+    title: str = ""
+    ours: str = ""
+    seconds: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.statement.strip() and self.place.strip()):
+            raise ValueError(f"Experiment: {self.id} needs a statement and its place in the paper")
+
+    @property
+    def source(self) -> str:
+        """The letter of the paper."""
+        return self.id.split("-")[0]
+
+    @property
+    def studies(self) -> tuple[Sizes, ...]:
+        """The studies, be it one or several."""
+        return (self.study,) if isinstance(self.study, Sizes) else tuple(self.study)
+
+    @property
+    def roots(self) -> list[Reference]:
+        """Where the code of its verdict begins: check, picture and cells."""
+        own = [(f.__module__, f.__qualname__) for f in (self.check, self.draw) if f is not None]
+        return [*own, *(root for sizes in self.studies for root in roots_of(sizes.at()))]
+
+    def data(
+        self, setting: Setting | None = None, progress: Progress | None = None
+    ) -> tuple[xarray.Dataset, ...]:
+        """The dataset of every study; cells that are stored in the folder are not computed."""
+        how = setting or Setting()
+        with _folder(how.folder) as folder:
+            found = [
+                run_study(sizes.at(how.size), folder, how.engine, how.jobs, progress)
+                for sizes in self.studies
+            ]
+        return tuple(dataset.assign_attrs(self._attributes(how.size)) for dataset in found)
+
+    def _attributes(self, size: Size) -> dict[str, str]:
+        paper = source_of(self.id)
+        place = f"{paper.short}, {self.place}" if paper else self.place
+        title = self.title or self.statement
+        return {
+            "experiment": self.id,
+            "title": title,
+            "source": place,
+            "size": size,
+            "ours": self.ours,
+        }
+
+    def evidence(self, data: Sequence[xarray.Dataset]) -> Evidence:
+        """What the datasets show; a cell that failed makes it undecided, with its sentence."""
+        failed = failures(data)
+        if not failed:
+            found = self.check(*data)
+            if not isinstance(found, Evidence):
+                raise TypeError(f"the experiment returned {type(found).__name__}")
+            return found
+        sentence = f"{len(failed)} cells failed; the first says: {failed[0]}"
+        try:
+            found = self.check(*data)
+        except Exception:  # a missing value may break any check; the cell says why it is missing
+            return unfinished(sentence)
+        premises = {**found.premises, RAN: Premise(False, sentence)}
+        return dataclasses.replace(found, premises=premises)
+
+    def picture(self, data: Sequence[xarray.Dataset]) -> Figure:
+        """The picture of the datasets; nothing is computed."""
+        from tacit.plotting.plots import panels
+        from tacit.plotting.style import caption_of, styled
+        from tacit.plotting.ticks import clear_logs
+
+        with styled():
+            if self.draw is not None:
+                return clear_logs(self.draw(*data))
+            attributes = data[0].attrs
+            return panels(attributes["title"], self.check(*data).plots, caption_of(attributes))
+
+    def run(self, setting: Setting | None = None, progress: Progress | None = None) -> Verdict:
+        """The verdict of one run; an experiment that raises gives an inconclusive one."""
+        how, start, picture = setting or Setting(), perf_counter(), ""
+        with warnings.catch_warnings(record=True) as seen, one_blas_thread():
+            try:
+                data = self.data(how, progress)
+                evidence = self.evidence(data)
+                if how.pictures and self.draw is not None:
+                    picture = _png(self.picture(data))
+            except Exception as error:
+                evidence = unfinished(sentence_of(error))
+        evidence = with_warnings(evidence, seen)
+        return self.verdict(evidence, how.size, perf_counter() - start, picture)
+
+    def verdict(
+        self, evidence: Evidence, size: Size, seconds: float = 0.0, picture: str = ""
+    ) -> Verdict:
+        """The verdict that the evidence gives."""
+        return Verdict(self.id, self.statement, self.place, evidence, size, seconds, picture)
+
+
+def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
+    """The folder for cells, or one that is gone afterwards."""
+    return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
+
+
+def failures(data: Sequence[xarray.Dataset]) -> list[str]:
+    """What the failed cells say."""
+    pairs = [(d.status.values.ravel(), d.sentence.values.ravel()) for d in data]
+    return [str(s) for status, sentence in pairs for s in sentence[~np.isin(status, OK)]]
+
+
+def _png(figure: Figure) -> str:
+    """A picture in base64, as a page can hold it."""
+    import base64
+    import io
+
+    stream = io.BytesIO()
+    figure.savefig(stream, format="png", dpi=120)
+    return base64.b64encode(stream.getvalue()).decode()
+
+
+def unfinished(sentence: str) -> Evidence:
+    """The evidence of an experiment that did not run to its end: none, and the reason."""
+    return Evidence(
+        ran="the experiment did not run to its end",
+        premises={RAN: Premise(False, sentence)},
+        findings=[sentence],
+    )
+
+
+def broke_off(evidence: Evidence) -> bool:
+    """True for the evidence of an experiment that did not run to its end."""
+    return not evidence.premises.get(RAN, Premise(True)).holds
+
+
+def sentence_of(error: Exception) -> str:
+    """The error in one sentence, with the module line where it was raised."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(last.filename).name}, line {last.lineno}"
+    return f"{type(error).__name__}: {error} ({where})"
+
+
+def with_warnings(evidence: Evidence, seen: list[warnings.WarningMessage]) -> Evidence:
+    """The same evidence, warnings of the run among its findings."""
+    lines = dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in seen)
+    if not lines:
+        return evidence
+    return dataclasses.replace(evidence, findings=[*evidence.findings, *lines])

@@ -1,0 +1,85 @@
+"""Diagonal nets under weight decay, read off at multiples z of 1/rate."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.measures.directions import angle
+from tacit.models.diagonal import DiagonalNet
+from tacit.problems.classification import Classification, separable_points
+from tacit.records import NumericalError
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.task import Problem
+from tacit.training.path import Path
+from tacit.training.record import At
+from tacit.training.stop import Time
+from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
+
+APART = 30.0  # degrees between the kernel and the rich limit
+
+
+def exact(
+    problem: Problem, log_alpha: float, rate: float, z: Array, depth: int = 2, rtol: float = 1e-7
+) -> xarray.Dataset:
+    """The dual flow of a diagonal net at the times z/rate, at any scale of the start."""
+    net, flow = DiagonalNet(depth, log_alpha=log_alpha), DualFlow(rtol=rtol, weight_decay=rate)
+    return moments(train(net, problem, flow, record=At(times=np.asarray(z) / rate)), rate, z)
+
+
+def in_parameters(
+    problem: Problem, log_alpha: float, rate: float, z: Array, depth: int = 2, rtol: float = 1e-9
+) -> xarray.Dataset:
+    """The same trained in its parameters, with no use of any closed form."""
+    times = np.asarray(z) / rate
+    net, flow = DiagonalNet(depth, log_alpha=log_alpha), ParameterFlow(rtol=rtol, weight_decay=rate)
+    path = train(net, problem, flow, stop=Time(times[-1]), record=At(times=times))
+    return moments(path, rate, z)
+
+
+def moments(path: Path, rate: float, z: Array) -> xarray.Dataset:
+    """The records of a path at the times z/rate; `growth` is |theta| e^z / |theta0|."""
+    if not path.outcome.ok:
+        raise NumericalError("training under decay", path.outcome)
+    dataset = path.dataset
+    # the rules of recording give these times exactly, up to the rounding of a logarithm
+    times, wanted = dataset["t"].values, np.asarray(z) / rate
+    rows = [int(np.argmin(np.abs(times - t))) for t in wanted]
+    if np.abs(times[rows] / wanted - 1).max() > 1e-9:
+        raise RuntimeError("training under decay was not recorded at the times z/rate")
+    norms = dataset["parameter_norm"].values
+    with np.errstate(over="ignore"):  # long after the transition the ratio means nothing
+        grown = norms[rows] / norms[0] * np.exp(z)
+    return dataset.isel(time=rows).assign(
+        growth=("time", grown), smoothed_margin=-dataset["log_loss"].isel(time=rows)
+    )
+
+
+@functools.lru_cache(maxsize=64)
+def data_set(number: int, loss: str = "logistic") -> Classification:
+    """Four points in R^8 whose l2 and l1 max margin predictors are APART or more."""
+    drawn = (separable_points(4, 8, margin=0.3, seed=s, loss=loss) for s in itertools.count())
+    far = (p for p in drawn if float(angle(*margin_points(p))) >= APART)
+    return next(itertools.islice(far, number, None))
+
+
+def margin_points(problem: Classification) -> tuple[Array, Array]:
+    """The l2 and the l1 max margin predictor: the kernel and the rich limit of depth 2."""
+    found = (max_margin(problem.X, problem.y, norm).beta for norm in (L2(), L1()))
+    return next(found), next(found)
+
+
+def joint_rate(log_alpha: float) -> float:
+    """The rate 1/alpha: both limits of L at once."""
+    return math.exp(-log_alpha)

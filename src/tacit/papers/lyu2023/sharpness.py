@@ -1,0 +1,232 @@
+"""Where the jump sits against (1/rate) log alpha, and how sharp it is."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.measures.crossing import crossing
+from tacit.measures.directions import angle
+from tacit.measures.forecast import forecast
+from tacit.models.diagonal import DiagonalNet
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import slope
+from tacit.papers.lyu2023.runs import data_set, exact, margin_points
+from tacit.problems.classification import Classification
+from tacit.regularizers.norms import Lp
+from tacit.solvers.stationary import stationary_points
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def cell(
+    problem: int, log_alpha: float, *, depth: int, first: float, last: float, log_rate: float | None
+) -> dict[str, float]:
+    """When (in rate t) the direction has gone 10, 50 and 90% of the way to the rich limit.
+
+    The run is read off from `first` to `last` around its forecast; its rate is 1/alpha unless
+    `log_rate` gives another. `left` are the degrees from its end to the rich limit.
+    """
+    data, rate = data_set(problem), math.exp(-log_alpha if log_rate is None else log_rate)
+    expected = forecast(DiagonalNet(depth, log_alpha=log_alpha), data, rate)
+    z = expected.transition * rate + window(first, last)
+    run = exact(data, log_alpha, rate, z, depth, rtol=1e-6)
+    beta = run.predictor.values
+    away = angle(beta, margin_points(data)[0])
+    left = angle(beta, rich_limit(data, depth, beta[-1]))
+    begins, half, ends = (crossing(z, away / (away + left), part) for part in (0.1, 0.5, 0.9))
+    log_norms = np.log(run.growth.values) - z + log_alpha + math.log(2 * data.dimension) / 2
+    return {
+        "begins": begins,
+        "half": half,
+        "ends": ends,
+        "forecast": expected.transition * rate,
+        "log_norm": float(np.interp(half, z, log_norms)),
+        "left": float(left[-1]),
+    }
+
+
+def window(first: float, last: float) -> Array:
+    """Times in units of 1/rate, dense up to 9 after the forecast."""
+    late = np.arange(10.0, last + 1, 2.0)
+    return np.concatenate([np.linspace(first, 9, round((9 - first) * 10) + 1), late])
+
+
+def rich_limit(problem: Classification, depth: int, end: Array) -> Array:
+    """The l1 max margin at depth 2; beyond, the certified l_{2/L} point nearest to `end`."""
+    if depth == 2:
+        return margin_points(problem)[1]
+    found = stationary_points(problem.X, problem.y, Lp(2 / depth), starts=20)
+    points = [point.beta for point in found]
+    return min(points, key=lambda point: float(angle(end, point)))
+
+
+LABELS = {
+    "begins": "rate t at which a tenth of the way to the rich limit is done",
+    "half": "rate t at which half of it is done",
+    "ends": "rate t at which nine tenths of it are done",
+    "forecast": "rate t of the transition foreseen before training",
+    "log_norm": "log of the norm of the parameters at half",
+    "left": "degrees from the end of the run to the rich limit",
+}
+DEPTH_2 = {"depth": 2, "first": -4.0, "last": 200.0, "log_rate": None}
+# at depth 3 the exact flow cannot resolve later times
+DEPTH_3 = {"depth": 3, "first": -4.0, "last": 9.0, "log_rate": None}
+DRAWN = {"x": "log_alpha", "y": "problem", "colour": "half"}
+study = sized(
+    "L-sharp",
+    title="The jump from the kernel to the rich classifier at depth 2",
+    function=cell,
+    arguments=DEPTH_2,
+    grid={"problem": [0, 1], "log_alpha": [40.0, 640.0]},
+    labels=LABELS,
+    draw=DRAWN,
+    tiny={"grid": {"problem": [0], "log_alpha": [20.0, 320.0]}},
+    standard={"grid": {"log_alpha": [40.0, 160.0, 640.0]}},
+    full={"grid": {"problem": list(range(8)), "log_alpha": [40.0, 160.0, 640.0]}},
+)
+deeper = sized(
+    "L-sharp-deeper",
+    title="The jump from the kernel to the rich classifier at depth 3",
+    function=cell,
+    arguments=DEPTH_3,
+    grid={"problem": [0], "log_alpha": [40.0, 160.0]},
+    labels=LABELS,
+    draw=DRAWN,
+    standard={"grid": {"problem": [0, 1], "log_alpha": [40.0, 80.0, 160.0]}},
+    full={"grid": {"problem": list(range(8)), "log_alpha": [40.0, 80.0, 160.0]}},
+)
+apart = sized(
+    "L-sharp-apart",
+    title="The largest start of depth 2 under the largest of the rates",
+    function=cell,
+    arguments={**DEPTH_2, "log_rate": -40.0},
+    grid={"problem": [0], "log_alpha": [640.0]},
+    tiny={"arguments": {"log_rate": -20.0}, "grid": {"log_alpha": [320.0]}},
+)
+
+
+def rows(dataset: xarray.Dataset, values: Any) -> list[Array]:
+    """One row of values over log alpha for every data set."""
+    return list(values.transpose("problem", "log_alpha").values)
+
+
+def powers(dataset: xarray.Dataset, values: Any) -> Array:
+    """The exponents in log alpha, one for every data set."""
+    return np.array([slope(dataset.log_alpha.values, row) for row in rows(dataset, values)])
+
+
+def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset) -> Evidence:
+    """Place, width, drift from the forecast and norm of the jump, at depths 2 and 3."""
+    both = {2: dataset, 3: deeper}
+    first, last = (float(dataset.log_alpha[k]) for k in (0, -1))
+    parted = apart.isel(problem=0, log_alpha=0)
+    places = [
+        *(d.half.isel(log_alpha=-1) / float(d.log_alpha[-1]) - 1 for d in both.values()),
+        parted.half / last - 1,
+    ]
+    narrowing = {L: powers(d, (d.ends - d.begins) / d.log_alpha) for L, d in both.items()}
+    drift = max(np.ptp(row) for d in both.values() for row in rows(d, d.half - d.forecast))
+    without = min(np.ptp(row) for d in both.values() for row in rows(d, d.half - d.log_alpha))
+    norms = np.concatenate([powers(d, np.exp(d.log_norm)) - 1 / L for L, d in both.items()])
+    at_first = dataset.isel(problem=0, log_alpha=0)
+    grows = float(parted.log_norm - at_first.log_norm) / math.log(last / first)
+    sits = Check(
+        "largest |rate t_half / log alpha - 1| at the largest alpha",
+        max(float(abs(place).max()) for place in places),
+        tolerance=0.02,
+    )
+    sharpens = Check(
+        "largest exponent of width/(1/rate log alpha) in log alpha",
+        max(values.max() for values in narrowing.values()),
+        -0.5,
+        kind="at most",
+    )
+    gap = Check(
+        "largest drift of rate t_half - (log alpha + const - (1/L) log g) over the alphas",
+        drift,
+        tolerance=0.35,
+    )
+    norm = Check(
+        "largest deviation of the exponent of |theta| at the jump in log(1/rate) from 1/L",
+        norms[np.abs(norms).argmax()],
+        tolerance=0.1,
+    )
+    shown = dataset.sel(problem=0)
+    off = max(float(d.left.isel(log_alpha=-1).max()) for d in both.values())
+    return Evidence(
+        ran=f"{dataset.sizes['problem']} data sets of 4 points in R^8, logistic loss, rate ="
+        f" 1/alpha, exact flow; log alpha {first:g} to {last:g} at depth 2,"
+        f" {float(deeper.log_alpha[0]):g} to {float(deeper.log_alpha[-1]):g} at depth 3; the jump"
+        " is half done where the direction is half way from the l2 max margin to the rich limit:"
+        " l1 at depth 2, a certified stationary point of l_{2/3} at depth 3; one run with alpha"
+        " and rate apart",
+        checks=[sits, sharpens, gap, norm],
+        premises={"the runs end at the rich limit (degrees)": (off < 1, off)},
+        controls={
+            "no term (1/L) log g": gap.control(without),
+            "a transition that begins when training does": sharpens.control(
+                max(powers(d, d.ends / d.log_alpha).max() for d in both.values())
+            ),
+            "alpha alone grows and the rate stays: exponent of |theta| less 1/2": norm.control(
+                grows - 0.5
+            ),
+            "the jump at (1/rate) log(1/rate)": sits.control(abs(float(parted.half) / first - 1)),
+        },
+        findings=_findings(dataset, narrowing),
+        plots=[
+            Plot(
+                "the jump narrows relative to its time",
+                "log alpha",
+                "rate t / log alpha",
+                [
+                    Series(name, dataset.log_alpha, shown[name] / dataset.log_alpha)
+                    for name in ("begins", "half", "ends")
+                ],
+                x_scale="log",
+            )
+        ],
+    )
+
+
+def _findings(dataset: xarray.Dataset, narrowing: dict[int, Array]) -> list[str]:
+    exponents = [f"{e:.2f} (L = {L})" for L, row in narrowing.items() for e in row[:2]]
+    late = rows(dataset, dataset.half - dataset.log_alpha)[:2]
+    starts = ", ".join(f"{a:g}" for a in dataset.log_alpha.values)
+    return [
+        "at finite size the jump is at (1/rate)(log alpha + (1/L) log(|theta0|/(g |delta0|)))"
+        " with unit-scale |theta0|, |delta0| and g about log(1/rate): a constant and"
+        " -(1/L) log log(1/rate) away from log alpha, so the relative gap closes only like"
+        " log log alpha / log alpha",
+        "the width over (1/rate) log alpha falls like log alpha to the power "
+        + ", ".join(exponents),
+        "rate t_half - log alpha: "
+        + "; ".join(
+            f"data set {k}: " + ", ".join(f"{gap:+.2f}" for gap in row)
+            for k, row in enumerate(late)
+        )
+        + f" for log alpha = {starts} at depth 2",
+        "alpha multiplies the start; the total norm is alpha sqrt(2d), and log of it over rate"
+        " is off by log(2d)/2 for ever",
+    ]
+
+
+experiment = Experiment(
+    "L-sharp",
+    statement="The jump from the kernel to the rich classifier sits at (1/rate) log alpha and"
+    " takes only o((1/rate) log(1/rate)); it begins once the norm has decayed to the order of"
+    " (log 1/rate)^(1/L), as measured on diagonal nets with L = 2 and L = 3.",
+    place="Main results (the time t_q) and Key insights, rich regime",
+    study=(study, deeper, apart),
+    check=check,
+    title="The jump narrows relative to the time at which it happens",
+    ours="the data, and rate = 1/alpha, which takes both limits at once",
+    seconds=10,
+)

@@ -1,0 +1,374 @@
+"""A multiplication table completed by U U^T - V V^T: memorized at once, understood late."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.measures.forecast import forecast
+from tacit.measures.grokking import grokking
+from tacit.models.factorization import DifferenceFactorization
+from tacit.models.tangent import kernel_distance
+from tacit.papers.experiment import Experiment
+from tacit.papers.lyu2023.tables import nuclear_norm, table
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
+from tacit.plotting.transition import LEGEND, rows
+from tacit.plotting.typeset import typeset
+from tacit.problems.matrices import Completion
+from tacit.records import NumericalError
+from tacit.studies.compute import TRAJECTORY
+from tacit.studies.sizes import sized
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.record import At
+from tacit.training.stop import Time
+from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HEIGHTS = (2.4, 1.2, 1.2, 0.9, 0.9, 0.9)
+CURVES = {
+    "t": "training time of gradient flow on the mean squared error",
+    "steps": "training time as a number of descent steps",
+    "train_error": "root mean square error on the entries seen",
+    "test_error": "root mean square error on the entries neither seen nor mirrored",
+    "norm_nuclear": "nuclear norm of the matrix over the least that fits the data",
+    "from_kernel": "distance to the kernel interpolant, relative",
+    "from_nuclear": "distance to the minimiser of the nuclear norm, relative",
+    "parameter_norm": "Euclidean norm of the parameters",
+    "turn": "angle between the parameters and their start (degrees)",
+    "kernel_distance": "1 - cos(K(t), K(0))",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class MeanLoss:
+    """The one place where a mean squared error meets our sum of squares.
+
+    sum = samples * mean, so decay next to the mean is `samples * decay` next to the sum, and
+    gradient flow on the mean takes `samples` times as long.
+    """
+
+    samples: int
+    decay: float
+
+    @property
+    def rate(self) -> float:
+        return self.samples * self.decay
+
+    def time(self, ours: Any) -> Any:
+        """Training time on the mean that corresponds to a time on the sum."""
+        return self.samples * ours
+
+
+def seen_pairs(fraction: float) -> float:
+    """The share of unordered pairs {i, j} of which a random `fraction` of all entries shows one."""
+    return 1 - (1 - fraction) ** 2
+
+
+def tangent_kernel(problem: Completion, matrix: Array, product: float) -> Array:
+    """The tangent kernel of U U^T - V V^T on the entries seen, from the matrix alone.
+
+    Training from U = V = alpha I keeps V^T U = product * I, product = alpha^2 exp(-2 decay t), so
+    U U^T and V V^T are inverse up to product^2, and their sum S has S^2 = M^2 + 4 product^2 I.
+    """
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    S = (vectors * np.hypot(values, 2 * product)) @ vectors.T
+    i, j = problem.entries.T
+    kernel = np.zeros((len(i), len(i)))
+    for a, b in ((i, j), (j, i)):
+        for c, d in ((i, j), (j, i)):
+            kernel += np.equal.outer(a, c) * S[np.ix_(b, d)]
+    return kernel
+
+
+def cell(
+    decay: float,
+    seed: int,
+    *,
+    dimension: int,
+    fraction: float,
+    alpha: float,
+    step: float,
+    end: float,
+    records: int,
+    rtol: float,
+    level: float,
+) -> dict[str, Any]:
+    """One run in the time of the mean loss to t = end/decay, what was foreseen and when it fell."""
+    problem, limits = table(dimension, seen_pairs(fraction), seed)
+    model, mean = DifferenceFactorization(alpha=alpha), MeanLoss(problem.samples, decay)
+    foreseen = forecast(model, problem, mean.rate)  # before training
+    path = trained(model, problem, mean.rate, end / mean.rate, records, rtol)
+    matrices, t = path.predictor.values, path.t.values
+    curves = {name: path[name].values for name in ("test_error", "parameter_norm", "turn")} | {
+        "t": mean.time(t),
+        "steps": mean.time(t) / step,
+        "train_error": np.sqrt(path.loss.values / problem.samples),
+        "norm_nuclear": path.norm_nuclear.values / limits.value,
+        "from_kernel": _distances(matrices, limits.kernel),
+        "from_nuclear": _distances(matrices, limits.nuclear),
+        "kernel_distance": _kernel_distances(
+            problem, matrices, alpha**2 * np.exp(-2 * mean.rate * t)
+        ),
+    }
+    late = {name: curves[name][1:] for name in ("t", "train_error", "test_error")}
+    found = grokking(late["t"], late["train_error"], late["test_error"], level, error=True)
+    assert problem.truth is not None
+    return {f"{TRAJECTORY}{name}": values for name, values in curves.items()} | {
+        "forecast": mean.time(foreseen.transition),
+        "forecast_low": mean.time(foreseen.low),
+        "forecast_high": mean.time(foreseen.high),
+        "theory": mean.time(foreseen.naive),
+        "t1": found.t1,
+        "t2": found.t2,
+        "jump": found.jump,
+        "kind": found.kind,
+        "least_nuclear": limits.value,
+        "certificate": limits.certificate,
+        "truth_nuclear": nuclear_norm(problem.truth),
+        "kernel_nuclear": nuclear_norm(limits.kernel) / limits.value,
+        "least_error": problem.test_error(limits.nuclear),
+        "kernel_error": problem.test_error(limits.kernel),
+    }
+
+
+def trained(
+    model: DifferenceFactorization,
+    problem: Completion,
+    rate: float,
+    last: float,
+    records: int,
+    rtol: float,
+) -> xarray.Dataset:
+    """The recorded path, half of its records log-spaced and half evenly spaced."""
+    half = records // 2
+    first = 1e-2 / model.alpha**2  # the kernel's eigenvalues are of order alpha^2
+    times = np.append(
+        np.geomspace(first, last / half, half, endpoint=False), np.linspace(last / half, last, half)
+    )
+    flow = ParameterFlow(rtol=rtol, weight_decay=rate)
+    path = train(model, problem, flow, stop=Time(last), record=At(times=times[:-1]))
+    if not path.outcome.ok:
+        raise NumericalError(f"table under the rate {rate:g}", path.outcome)
+    t = path.dataset.t.values
+    return path.dataset.isel(time=np.searchsorted(t, np.append(0.0, times) * (1 - 1e-12)))
+
+
+def _distances(matrices: Array, target: Array) -> Array:
+    return np.linalg.norm(matrices - target, axis=(1, 2)) / np.linalg.norm(target)
+
+
+def _kernel_distances(problem: Completion, matrices: Array, products: Array) -> Array:
+    kernels = (tangent_kernel(problem, M, p) for M, p in zip(matrices, products, strict=True))
+    first = next(kernels)
+    return np.array([0.0, *(kernel_distance(first, kernel) for kernel in kernels)])
+
+
+study = sized(
+    "L-F3a",
+    title="Multiplication table: memorized at once, understood after the decay",
+    function=cell,
+    arguments={
+        "dimension": 20,
+        "fraction": 0.3,
+        "alpha": 10.0,
+        "step": 0.1,  # of the descent whose steps are counted
+        "end": 25.0,  # of the run, in units of 1/decay
+        "records": 120,
+        "rtol": 1e-6,
+        "level": 0.02,
+    },
+    grid={"decay": [1e-4, 1e-6]},
+    seeds=[0],
+    dims={f"{TRAJECTORY}{name}": ["time"] for name in CURVES},
+    labels={f"{TRAJECTORY}{name}": text for name, text in CURVES.items()}
+    | {
+        "decay": "rate of the weight decay next to a mean squared error, lambda",
+        "jump": "time at which half of the late fall of the test error is done",
+        "t1": "time from which the training error stays below the level",
+        "t2": "time from which the test error stays below the level",
+        "forecast": "time of the transition foreseen before training",
+        "forecast_low": "lower end of the interval foreseen",
+        "forecast_high": "upper end of the interval foreseen",
+        "theory": "(1/lambda) log alpha; NaN up to alpha = 1",
+        "least_nuclear": "least nuclear norm of a symmetric matrix that fits the data",
+        "certificate": "worst optimality condition of that matrix, relative",
+        "truth_nuclear": "nuclear norm of the table",
+        "least_error": "test error of the matrix of least nuclear norm",
+    },
+    draw={"x": "decay", "colour": "jump", "log": True},
+    tiny={"arguments": {"dimension": 12, "fraction": 0.4, "records": 80}, "seeds": [1]},
+    standard={"arguments": {"dimension": 40, "fraction": 0.15, "records": 200}},
+    full={"arguments": {"dimension": 97, "fraction": 0.05, "records": 200}},
+)
+
+
+def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
+    """One run for every decay, the largest first, its curves under their plain names."""
+    named = dataset.isel(seed=0).rename({f"{TRAJECTORY}{name}": name for name in CURVES})
+    return [named.sel(decay=decay) for decay in sorted(dataset.decay.values, reverse=True)]
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """The kernel interpolant first, the least nuclear norm last, at the time foreseen."""
+    runs = runs_of(dataset)
+    early = [
+        run.isel(time=int(np.abs(run.t.values - float(run.forecast) / 4).argmin())) for run in runs
+    ]
+    last = [run.isel(time=-1) for run in runs]
+    near = Check(
+        "largest distance to the kernel interpolant at a quarter of the forecast",
+        max(float(run.from_kernel) for run in early),
+        2e-3,
+        kind="at most",
+    )
+    least = Check(
+        "nuclear norm at the end over the least that fits, largest deviation from 1",
+        max(abs(float(run.norm_nuclear) - 1) for run in last),
+        tolerance=0.01,
+    )
+    solved = Check(
+        "test error at the end of the smallest decay", last[-1].test_error, 1e-4, kind="at most"
+    )
+    bias = Check(
+        "exponent of the last test error in the decay",
+        np.log(float(last[0].test_error / last[-1].test_error))
+        / np.log(float(last[0].decay / last[-1].decay)),
+        1.0,
+        0.02,
+    )
+    waits = Check(
+        "decades from the time training is solved to that of the test, least",
+        min(np.log10(float(run.t2 / run.t1)) for run in runs),
+        3.0,
+        kind="at least",
+    )
+    time = Check(
+        "furthest ratio of the foreseen time to that of half of the fall, natural logarithm",
+        max((float(np.log(run.forecast / run.jump)) for run in runs), key=abs),
+        tolerance=float(np.log(1.25)),
+    )
+    certified = max(float(run.certificate) for run in runs)
+    determined = max(float(run.least_error) for run in runs)
+    return Evidence(
+        ran=f"tables trained in U and V from 10 I at the decays"
+        f" {', '.join(f'{float(run.decay):g}' for run in runs)} next to the mean squared error",
+        checks=[near, least, solved, bias, waits, time],
+        premises={
+            "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),
+            "what was seen determines the table: its least nuclear norm has no test error": (
+                determined < 1e-8,
+                determined,
+            ),
+        },
+        controls={
+            "the least nuclear norm before the transition": near.control(
+                min(float(run.from_nuclear) for run in early)
+            ),
+            "the kernel interpolant's nuclear norm at the end": least.control(
+                min(float(run.kernel_nuclear) - 1 for run in runs)
+            ),
+            "the kernel interpolant's test error": solved.control(float(last[-1].kernel_error)),
+            "the last error has nothing to do with the decay": bias.control(predicted=0.0),
+            "(1/lambda) log alpha as the time of the fall": time.control(
+                max((float(np.log(run.theory / run.jump)) for run in runs), key=abs)
+            ),
+        },
+        findings=[
+            f"decay {float(run.decay):g}: training is solved from t = {float(run.t1):.2g}, the test"
+            f" from {float(run.t2):.2g}, half of the fall at {float(run.jump):.3g}, foreseen"
+            f" {float(run.forecast):.3g}; last test error {float(end.test_error):.2g}"
+            for run, end in zip(runs, last, strict=True)
+        ],
+    )
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Errors, distances, nuclear norm, parameter norm, turn and kernel distance over one time."""
+    runs = runs_of(dataset)
+    colours = [RED, BLUE] if len(runs) == 2 else [CYCLE[k % len(CYCLE)] for k in range(len(runs))]
+    step = float((runs[0].t / runs[0].steps)[-1])
+    caption = f"{caption_of(dataset.attrs)} A step of descent is {step:g} of t."
+    picture, axes = rows(dataset.title, caption, HEIGHTS)
+    for run, colour in zip(runs, colours, strict=True):
+        _foreseen(axes, run, colour)
+    for run, colour in zip(runs, colours, strict=True):
+        _draw_run(axes, run.isel(time=run.t.values > 0), colour)
+    _furnish(axes, runs)
+    picture.align_ylabels(axes)
+    return picture
+
+
+def _draw_run(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
+    error, distance, nuclear, norm, turn, kernel = axes
+    name = typeset(f"lambda = {float(run.decay):.1e}")
+    error.plot(run.t, run.test_error, color=colour, linewidth=3, label=f"test, {name}")
+    error.plot(run.t, run.train_error, "--", color=colour, linewidth=1.4, label=f"training, {name}")
+    distance.plot(run.t, run.from_kernel, "-.", color=colour, linewidth=1.4)
+    distance.plot(run.t, run.from_nuclear, color=colour)
+    nuclear.plot(run.t, run.norm_nuclear, color=colour)
+    norm.plot(run.t, run.parameter_norm, color=colour)
+    turn.plot(run.t, run.turn, color=colour)
+    kernel.plot(run.t, run.kernel_distance, color=colour)
+
+
+def _foreseen(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
+    """What was known before training: the forecast and (1/lambda) log alpha."""
+    low, high = float(run.forecast_low), float(run.forecast_high)
+    for one in axes:
+        one.axvspan(low, high, color=colour, alpha=0.13, linewidth=0, zorder=0)
+        one.axvline(float(run.forecast), color=BLACK, linestyle="--", linewidth=1.2, zorder=2)
+        one.axvline(float(run.theory), color=GREY, linestyle=":", linewidth=1.2, zorder=2)
+
+
+def _furnish(axes: Sequence[Axes], runs: list[xarray.Dataset]) -> None:
+    error, distance, nuclear, norm, turn, kernel = axes
+    error.set(ylabel="root mean\nsquare error", xscale="log", yscale="log")
+    times = np.concatenate([run.t.values[run.t.values > 0] for run in runs])
+    error.set_xlim(times.min(), times.max())
+    error.plot([], [], "--", color=BLACK, linewidth=1.2, label="forecast before training")
+    error.plot([], [], color=GREY, linewidth=8, alpha=0.3, label="its interval")
+    error.plot([], [], ":", color=GREY, linewidth=1.2, label=r"$(1/\lambda)\,\log\alpha$")
+    distance.plot([], [], "-.", color=BLACK, linewidth=1.4, label="kernel interpolant")
+    distance.plot([], [], color=BLACK, label="least nuclear norm")
+    distance.set(ylabel="relative\ndistance to", yscale="log")
+    nuclear.axhline(1, color=BLACK, linewidth=0.9, label="least that fits\nthe data")
+    nuclear.set(ylabel="nuclear norm\nover least", ylim=(0, None))
+    norm.set(ylabel="parameter\nnorm", yscale="log")
+    turn.set(ylabel="turn from\nstart (deg)", ylim=(0, 92), yticks=(0, 45, 90))
+    kernel.set(ylabel="kernel\ndistance", ylim=(-0.03, None), xlabel="training time $t$")
+    for one in (error, distance, nuclear):
+        one.legend(**LEGEND)
+    error.set_title("\n".join(map(_summary, runs)))
+
+
+def _summary(run: xarray.Dataset) -> str:
+    """When a run fell, and when it was foreseen to."""
+    decay, jump, forecast = (f"{float(run[name]):.1e}" for name in ("decay", "jump", "forecast"))
+    return typeset(f"lambda = {decay}: half of the fall at t = {jump}, foreseen {forecast}")
+
+
+experiment = Experiment(
+    "L-F3a",
+    statement="A multiplication table is memorized at once and completed late: from U = V = 10 I"
+    " under a small weight decay the matrix is first zero where nothing was seen, and the test"
+    " error falls when the start has decayed, to the matrix of least nuclear norm.",
+    place="Example: completing multiplication tables, plot",
+    study=study,
+    check=check,
+    draw=draw,
+    title="Multiplication table: memorized at once, understood after the decay",
+    ours="the table is i j/d^2; entries are drawn one by one, and a symmetric matrix then "
+    "knows (j, i) too; the seed is one whose least nuclear norm is the table's (18 of 20 seeds at "
+    "the size standard, 5 of 10 at full); the second decay, because the last error is "
+    "proportional to the decay; at the smaller sizes also d and the share seen",
+    seconds=4,
+)

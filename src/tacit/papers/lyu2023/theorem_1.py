@@ -1,0 +1,261 @@
+"""Theorem 1: before the jump the classifier is the kernel SVM of the start, though it decays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.measures.assumptions import assumptions
+from tacit.measures.directions import angle
+from tacit.measures.kernels.machines import kernel_svm
+from tacit.measures.kernels.tangent import kernel_predictor
+from tacit.models.diagonal import DiagonalNet
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import distance, slope
+from tacit.papers.lyu2023.networks import network, points, trained
+from tacit.papers.lyu2023.runs import data_set, exact, in_parameters, joint_rate, margin_points
+from tacit.problems.classification import Classification
+from tacit.problems.regression import sparse_regression
+from tacit.regularizers.norms import L2
+from tacit.solvers.max_margin import max_margin
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+
+
+def random_kernel_svm(problem: Classification, seed: int = 0) -> Array:
+    """The max margin predictor of a kernel with random weights on the features."""
+    weights = np.exp(np.random.default_rng(seed).normal(0, 1, problem.dimension))
+    return max_margin(problem.X, problem.y, L2(weights=weights)).beta
+
+
+def cell(problem: int, depth: int, log_alpha: float, *, c: float) -> dict[str, Any]:
+    """Angles at (1 - c)(1/rate) log alpha; turn, norm and margin then and at half of that time."""
+    data, z = data_set(problem), (1 - c) * log_alpha * np.array([0.5, 1.0])
+    run = exact(data, log_alpha, joint_rate(log_alpha), z, depth)
+    beta, (kernel, rich) = run.predictor.values[-1], margin_points(data)
+    return {
+        "to_kernel": float(angle(beta, kernel)),
+        "to_rich": float(angle(beta, rich)),
+        "to_random": float(angle(beta, random_kernel_svm(data))),
+        "turn": run.turn.values,
+        "growth": run.growth.values,
+        "margin": run.smoothed_margin.values,
+    }
+
+
+def regression_cell(seed: int, log_alpha: float, *, c: float) -> dict[str, float]:
+    """The distance to the kernel interpolant at (1 - c)(1/rate) log alpha."""
+    problem = sparse_regression(4, 8, sparsity=2, noise=0.0, seed=seed)
+    target = kernel_predictor(DiagonalNet(2, alpha=1.0), problem.X, problem.y)
+    z = np.array([(1 - c) * log_alpha])
+    run = exact(problem, log_alpha, joint_rate(log_alpha), z, rtol=1e-8)
+    return {"off": distance(run.predictor.values[0], target)}
+
+
+def network_cell(seed: int, log_alpha: float, *, c: float) -> dict[str, float | bool]:
+    """Angles between a net's outputs on new points and its kernel SVM's, and another start's."""
+    (problem, new), net = points(seed), network(log_alpha, seed)
+    outputs = net.predict(trained(problem, net, log_alpha, 1 - c), new)
+    here = kernel_svm(net, problem.X, problem.y).predict(new)
+    there = kernel_svm(network(log_alpha, seed + 100), problem.X, problem.y).predict(new)
+    assumed = assumptions(net, problem.X)
+    return {
+        "own": float(angle(outputs, here)),
+        "other": float(angle(outputs, there)),
+        "assumed": assumed.homogeneous and assumed.smooth and assumed.zero_output,
+    }
+
+
+def flow_cell(problem: int, depth: int) -> dict[str, float]:
+    """How far the exact flow is from training in the parameters, through the transition."""
+    data, z = data_set(problem), np.array([0.5, 1.5, 3.0, 4.5])
+    one = exact(data, 3.0, 1e-3, z, depth, rtol=1e-9).predictor.values
+    other = in_parameters(data, 3.0, 1e-3, z, depth).predictor.values
+    return {"apart": max(distance(a, b) for a, b in zip(one, other, strict=True))}
+
+
+MOMENTS = ["moment"]  # half of the time, and the time
+STARTS = [20.0, 80.0, 160.0, 320.0, 640.0]
+study = sized(
+    "L-T1",
+    title="A diagonal net at (1 - c)(1/rate) log alpha against the kernel SVM of its start",
+    function=cell,
+    arguments={"c": 0.5},
+    grid={"problem": [0], "depth": [2, 3], "log_alpha": [40.0, 160.0, 320.0, 640.0]},
+    dims={"turn": MOMENTS, "growth": MOMENTS, "margin": MOMENTS},
+    labels={
+        "to_kernel": "angle to the l2 max margin predictor",
+        "to_rich": "angle to the l1 max margin predictor",
+        "growth": "|theta| e^(rate t) / |theta0|",
+        "margin": "smoothed margin log(1/loss)",
+    },
+    draw={"x": "log_alpha", "y": "problem", "colour": "to_kernel", "log": True},
+    standard={"grid": {"problem": [0, 1, 2], "log_alpha": STARTS}},
+    full={"grid": {"problem": list(range(12)), "log_alpha": STARTS}},
+)
+regression = sized(
+    "L-T1-regression",
+    title="Regression: the distance to the kernel interpolant before the transition",
+    function=regression_cell,
+    arguments={"c": 0.125},
+    grid={"log_alpha": [14.0, 16.0]},
+    seeds=1,
+    standard={"seeds": 2},
+    full={"seeds": 8},
+)
+networks = sized(
+    "L-T1-networks",
+    title="A net with quadratic units against the kernel SVM of its start",
+    function=network_cell,
+    arguments={"c": 0.5},
+    grid={"log_alpha": [2.0, 6.0]},
+    seeds=1,
+    standard={"grid": {"log_alpha": [2.0, 4.0, 6.0]}},
+    full={"grid": {"log_alpha": [2.0, 4.0, 6.0]}, "seeds": 4},
+)
+flows = sized(
+    "L-T1-flows",
+    title="The exact flow of the dual against training in the parameters",
+    function=flow_cell,
+    grid={"problem": [0], "depth": [2, 3]},
+    standard={"grid": {"problem": [0, 1]}},
+    full={"grid": {"problem": [0, 1]}},
+)
+
+
+def bent(dataset: xarray.Dataset, power: int = 1) -> Array:
+    """By how much the line of 1/tan(angle)^power over log(1/loss) bends, relative to its slope."""
+    last = dataset.isel(log_alpha=slice(-3, None)).transpose("problem", "depth", "log_alpha", ...)
+    heights = np.tan(np.radians(last.to_kernel.values)) ** -power
+    slopes = np.diff(heights) / np.diff(last.margin.values[..., -1])
+    return np.abs(slopes[..., 1] / slopes[..., 0] - 1)
+
+
+def turning(dataset: xarray.Dataset, c: float, moment: int = -1) -> Array:
+    """The deviation of the exponent of turn/g in alpha from -L c: turn is |delta| / |theta|.
+
+    Beyond log alpha = 160 the turn of the parameters is below float64.
+    """
+    seen = dataset.sel(log_alpha=slice(None, 160.0)).transpose("log_alpha", "problem", "depth", ...)
+    turned = np.radians(seen.turn.values[..., moment]) / seen.margin.values[..., -1]
+    flat = np.log(turned).reshape(len(seen.log_alpha), -1)
+    exponents = np.polyfit(seen.log_alpha.values, flat, 1)[0].reshape(turned.shape[1:])
+    return exponents + seen.depth.values * c
+
+
+def largest(values: Any) -> float:
+    """The entry of largest size, with its sign."""
+    flat = np.ravel(values)
+    return float(flat[np.argmax(np.abs(flat))])
+
+
+def check(
+    dataset: xarray.Dataset, regression: xarray.Dataset, nets: xarray.Dataset, flows: xarray.Dataset
+) -> Evidence:
+    """Angle, its law, turn and norm of diagonal nets; regression; nets of quadratic units."""
+    c = 0.5
+    end = dataset.sel(log_alpha=640.0)
+    alphas, rows = np.exp(regression.log_alpha.values), regression.off.transpose("seed", ...).values
+    own, other = nets.own.max("seed").values, nets.other.min("seed").values
+    agreement, count = float(flows.apart.max()), dataset.sizes["problem"]
+    described = ", ".join(
+        f"{value:.3g} at log alpha = {a:g}" for a, value in zip(nets.log_alpha, own, strict=True)
+    )
+    near = Check(
+        "largest angle to the kernel SVM at log alpha = 640, degrees",
+        end.to_kernel.max(),
+        0.5,
+        kind="at most",
+    )
+    falls = Check(
+        "largest relative change of the slope of 1/tan(angle) in log(1/loss), log alpha 160 to 640",
+        bent(dataset).max(),
+        tolerance=0.1,
+    )
+    turns = Check(
+        "largest deviation of the exponent of turn/g in alpha from -L c",
+        largest(turning(dataset, c)),
+        tolerance=0.02,
+    )
+    shrinks = Check(
+        "largest deviation of |theta| e^(rate t)/|theta0| from 1",
+        np.abs(dataset.growth.isel(moment=-1) - 1).max(),
+        tolerance=1e-6,
+    )
+    interpolates = Check(
+        "largest deviation of the exponent of the distance to the kernel"
+        " interpolant in alpha from -4c (c = 1/8)",
+        largest([slope(alphas, row) + 0.5 for row in rows]),
+        tolerance=0.1,
+    )
+    nonlinear = Check(
+        "angle of a small net's outputs to its kernel SVM's, largest alpha over smallest",
+        own[-1] / own[0],
+        0.6,
+        kind="at most",
+    )
+    return Evidence(
+        ran=f"{count} data sets of 4 points in R^8, depths 2 and 3, logistic loss, rate ="
+        f" 1/alpha, c = 1/2, log alpha {dataset.log_alpha.values[0]:g} to 640 by the exact flow;"
+        " regression at c = 1/8; a two-layer net with quadratic activation and the difference trick"
+        " (L = 3) trained in its parameters",
+        checks=[near, falls, turns, shrinks, interpolates, nonlinear],
+        premises={
+            "the exact flow is training in the parameters (alpha = e^3, relative)": (
+                agreement < 1e-5,
+                agreement,
+            ),
+            "the small net satisfies the assumptions of L": (bool(nets.assumed.all()), described),
+        },
+        controls={
+            "the l1 max margin predictor": near.control(end.to_rich.min()),
+            "the SVM of a random kernel": near.control(end.to_random.sel(depth=2).min()),
+            "an angle like 1/sqrt(log(1/loss))": falls.control(bent(dataset, power=2).min()),
+            "a direction that no longer turns: the turn at half the time, depth 2": turns.control(
+                turning(dataset.sel(depth=[2]), c, moment=0).max()
+            ),
+            "a small net against the SVM of another start": nonlinear.control(other[-1] / other[0]),
+        },
+        findings=[
+            "the angle to the kernel SVM falls like 1/log alpha and no faster: the predictor is"
+            " log(1/loss) times the SVM plus a constant, and log(1/loss) is about (2c + 1) log"
+            " alpha here; the parameters keep their direction to alpha^(-L c), much better",
+            f"outputs of the small net against its kernel SVM, degrees: {described}",
+        ],
+        plots=[
+            Plot(
+                "angle to the kernel SVM at (1 - c)(1/rate) log alpha",
+                "log alpha",
+                "angle (degrees)",
+                [
+                    Series(f"data set {k}, depth {D}", dataset.log_alpha, row.to_kernel)
+                    for k in dataset.problem.values[:3]
+                    for D in dataset.depth.values
+                    for row in [dataset.sel(problem=k, depth=D)]
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
+        ],
+    )
+
+
+experiment = Experiment(
+    "L-T1",
+    statement="With start alpha theta0 and weight decay, at time (1 - c)(1/rate) log alpha the"
+    " model is the kernel SVM of its start (for diagonal nets the l2 max margin predictor, for"
+    " regression the kernel interpolant), and until then the parameters keep their direction while"
+    " their norm decays like e^(-rate t).",
+    place="Main results, Theorem 1; Key insights, kernel regime",
+    study=(study, regression, networks, flows),
+    check=check,
+    title="Before the jump the classifier approaches the kernel SVM of the start",
+    ours="the data, c = 1/2 and rate = 1/alpha, which takes both limits at once",
+    seconds=20,
+)

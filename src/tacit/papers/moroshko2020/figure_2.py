@@ -1,0 +1,172 @@
+"""Figure 2, a diagram: the depth-D diagonal network with 2d units in every hidden layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.models.diagonal import DiagonalNet
+from tacit.papers.experiment import Experiment
+from tacit.plotting.network import Network, draw_network
+from tacit.plotting.style import caption_of, sheet
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+FIRST, SECOND, LAST = 4.2, 6.2, 9.2  # where the hidden layers stand: 1, 2 and D - 1
+SHOWN = {"1": 4.6, "d": 2.6}  # name and height above the middle of the inputs that are shown
+DOTS = r"$\cdots$"  # the layers between the second and the last
+
+
+def network() -> Network:
+    """The units and connections, with the first, second and last hidden layer."""
+    network = Network()
+    output = network.unit("output", 12.4, 0.0, "$f$")
+    for i, height in SHOWN.items():
+        entry = network.unit("input", 0.0, height - 3.6, f"$x_{i}$")
+        for sign, minus, kind in (("+", "", "positive"), ("-", "-", "negative")):
+            y = height if sign == "+" else height - 7.2
+            copy = network.unit("fixed", 2.0, y, f"${minus}x_{i}$")
+            network.connect(entry, copy, f"${minus}1$", at=0.45)
+            chain = [network.unit(kind, x, y) for x in (FIRST, SECOND, LAST)]
+            weight = f"$u_{{{sign},{i}}}$"
+            network.connect(copy, chain[0], weight)
+            network.connect(chain[0], chain[1], weight)
+            network.connect(chain[1], chain[2], DOTS)
+            network.connect(chain[2], output, weight, at=0.35)
+    network.unit("dots", 0.0, 0.0)
+    for x in (2.0, FIRST, SECOND, LAST):
+        network.unit("dots", x, 3.6)
+        network.unit("dots", x, -3.6)
+    return network
+
+
+def output(net: Network, x: Array, u: Array, between: int) -> float:
+    """What the drawn net gives for two inputs; u is u_+, then u_-; dots are `between` layers."""
+    weight = {"$1$": 1.0, "$-1$": -1.0} | {
+        f"$u_{{{sign},{i}}}$": u[2 * s + k]
+        for s, sign in enumerate("+-")
+        for k, i in enumerate("1d")
+    }
+    values = [0.0] * len(net.units)
+    for number, unit in enumerate(net.units):
+        if unit["kind"] == "input":
+            values[number] = float(x["1d".index(unit["label"][3])])
+    for line in net.connections:  # from the inputs on: every source is complete when it is used
+        name, source = line["weight"], line["source"]
+        if name == DOTS:
+            into = next(c for c in net.connections if c["target"] == source)
+            factor = weight[into["weight"]] ** between
+        else:
+            factor = weight[name]
+        values[line["target"]] += factor * values[source]
+    return values[0]
+
+
+def cell() -> dict[str, Any]:
+    """The units and connections of the network, a column each."""
+    return {str(name): values.values for name, values in network().dataset().items()}
+
+
+def evaluated_cell(depth: int, *, samples: int) -> dict[str, float]:
+    """How far the drawn net is from DiagonalNet at random weights and inputs, and wrong ones."""
+    rng, net, model = np.random.default_rng(depth), network(), DiagonalNet(depth, alpha=1.0)
+    error = dict.fromkeys(("error", "error_without_dots", "error_one_sign"), 0.0)
+    for _ in range(samples):
+        u, x = rng.uniform(0.5, 1.5, 4), rng.normal(size=2)
+        goal = float(model.predict(u, x[None])[0])
+        plus_only = float(x @ u[:2] ** depth)
+        for name, found in (
+            ("error", output(net, x, u, depth - 3)),
+            ("error_without_dots", output(net, x, u, 0 if depth != 3 else 1)),
+            ("error_one_sign", plus_only),
+        ):
+            error[name] = max(error[name], abs(found - goal) / max(1.0, abs(goal)))
+    return error
+
+
+UNIT = ("kind", "x", "y", "label", "panel")
+CONNECTION = ("source", "target", "weight", "at")
+study = sized(
+    "M-F2",
+    title="A depth-D diagonal network: one chain of D equal weights per signed input",
+    function=cell,
+    dims={f"unit_{name}": ["unit"] for name in UNIT}
+    | {f"connection_{name}": ["connection"] for name in CONNECTION},
+    labels={
+        "unit_kind": "what a unit is; dots stand for more of them",
+        "unit_label": "what is written into a unit",
+        "unit_x": "where a unit is drawn: to the right",
+        "unit_y": "where a unit is drawn: up",
+        "connection_source": "the number of the unit where a connection begins",
+        "connection_target": "the number of the unit where it ends",
+        "connection_weight": "what is written on it",
+        "connection_at": "the fraction of its length where that is written",
+    },
+)
+evaluated = sized(
+    "M-F2-evaluated",
+    function=evaluated_cell,
+    arguments={"samples": 20},
+    grid={"depth": [3, 4, 5, 8]},
+)
+
+
+def check(dataset: xarray.Dataset, evaluated: xarray.Dataset) -> Evidence:
+    """The drawn net, read as a graph, computes what the trained model does."""
+    same = Check(
+        "largest relative deviation of the drawn net from DiagonalNet",
+        evaluated.error.values.max(),
+        tolerance=1e-12,
+    )
+    units = Check("hidden units in a layer, over inputs", _hidden(dataset), 2.0)
+    return Evidence(
+        ran="the drawn graph evaluated from its inputs to its output at depths 3, 4, 5 and 8 with"
+        " two inputs and random weights, dots as D - 3 layers",
+        checks=[same, units],
+        controls={
+            "dots as another number of layers (least)": same.control(
+                evaluated.error_without_dots.values.min()
+            ),
+            "without the negated inputs (least)": same.control(
+                evaluated.error_one_sign.values.min()
+            ),
+        },
+    )
+
+
+def _hidden(dataset: xarray.Dataset) -> float:
+    """Units that stand in the first hidden layer over those that stand at the inputs."""
+    across, kind = dataset.unit_x.values, dataset.unit_kind.values
+    hidden = (across == FIRST) & (kind != "dots")
+    return float(hidden.sum() / (kind == "input").sum())
+
+
+def draw(dataset: xarray.Dataset, evaluated: xarray.Dataset) -> Figure:
+    """The network of units and connections."""
+    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
+    picture, (axes,) = sheet(title, caption, widths=(8.4,), height=5.2)
+    axes.set_title(
+        r"$f(u, x) = \langle u_+^D - u_-^D,\; x \rangle$: $D-1$ hidden layers of $2d$ units",
+        fontsize=11,
+    )
+    draw_network(axes, dataset)
+    return picture
+
+
+experiment = Experiment(
+    "M-F2",
+    statement="The depth-D diagonal network is one chain of D equal weights per signed input; it"
+    " computes <u_+^D - u_-^D, x>.",
+    place="section 3, Figure 2",
+    study=(study, evaluated),
+    check=check,
+    draw=draw,
+    title="A depth-D diagonal network: one chain of D equal weights per signed input",
+    seconds=1,
+)

@@ -1,0 +1,407 @@
+"""The open question: what the flow does for huge alpha where the stability condition fails."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.measures.directions import angle
+from tacit.models.diagonal import DiagonalNet
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import slope
+from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, named
+from tacit.problems.classification import separable_points
+from tacit.regularizers.q import Q
+from tacit.solvers.margins.path import MarginPath, max_margin_path
+from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.studies.sizes import sized
+from tacit.training.record import At
+from tacit.training.stop import Scale
+from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
+
+MUS = np.geomspace(10, 1e-3, 33)
+HUGE = 1e12  # alpha^D: alpha = 1e6 at depth 2, 1e4 at depth 3
+ROUNDING = 1e-9  # of the largest weight
+CLOSE = 1e-5  # degrees
+REJOINING = "left and found again"
+MIDDLE = int(np.argmin(np.abs(MUS - 0.01)))  # past the kinks of all three panels
+
+
+class Case:
+    """One data set at one depth; all paths are lists of predictors at MUS."""
+
+    def __init__(self, points: str):
+        rejoining = points == REJOINING
+        self.problem, self.depth = (
+            (separable_points(3, 5, margin=0.3, seed=10), 3) if rejoining else named(points)
+        )
+
+    @cached_property
+    def q(self) -> MarginPath:
+        return max_margin_path(self.problem.X, self.problem.y, self.depth, mus=MUS)
+
+    def ratchet(self, depth: int, mus: Any = MUS) -> RatchetPath:
+        return ratchet_path(self.problem.X, self.problem.y, depth, mus=mus)
+
+    def trained(self, alpha: float, flow: str = "dual") -> Array:
+        """Predictors of the flow from alpha, at the smoothed margins alpha^D/mu."""
+        clock = alpha**self.depth / MUS
+        net, record = DiagonalNet(self.depth, alpha=alpha), At(margins=clock)
+        method = FLOWS[flow](rtol=1e-8)
+        path = train(net, self.problem, method, stop=Scale(MUS[-1]), record=record)
+        reached = path.dataset.smoothed_margin.values
+        rows = np.abs(reached[:, None] / clock - 1).argmin(axis=0)
+        if not path.outcome.ok or np.abs(reached[rows] / clock - 1).max() > 1e-9:
+            raise RuntimeError(f"open_question: alpha = {alpha:g}: {path.outcome}")
+        return np.asarray(path.dataset.predictor.values[rows])
+
+    def weights(self, alpha: float, predictors: Array) -> tuple[Array, float]:
+        """R with grad Q(predictor) = Z^T R, and the relative misfit of that equation."""
+        s, Z = Q(self.depth, alpha=alpha).dual_of(predictors), self.problem.signed_rows
+        R: Array = np.linalg.lstsq(Z.T, s.T)[0].T.astype(np.float64)
+        return R, float(np.abs(R @ Z - s).max() / np.abs(s).max())
+
+
+def steepest_fall(weights: Array) -> float:
+    """The lowest increment of any weight from one row to the next, over the largest weight."""
+    return float(np.diff(weights, axis=0).min() / np.abs(weights).max())
+
+
+def stationarity(case: Case, beta: Array) -> float:
+    """How far the gradient of the l_{2/D} norm is from the cone of the rows at the margin."""
+    from scipy.optimize import nnls
+
+    Z = case.problem.signed_rows
+    margins, large = Z @ beta, np.abs(beta) > 1e-4 * np.abs(beta).max()
+    gradient = np.sign(beta[large]) * np.abs(beta[large]) ** (2 / case.depth - 1)
+    rows = Z[margins < (1 + 1e-4) * margins.min()][:, large]
+    return float(nnls(rows.T, gradient)[1] / np.linalg.norm(gradient))
+
+
+def table(changes: Any) -> Array:
+    """Changes of support vectors as rows: mu, the sample, and whether it enters."""
+    return np.array([(c.mu, c.sample, c.enters) for c in changes], dtype=float).reshape(-1, 3)
+
+
+def cell(points: str, *, forgets: float) -> dict[str, Any]:
+    """Q path, ratchet and the flow from huge alpha on one data set.
+
+    Events are falling weights and changing support vectors of the Q path; without any the flow
+    is not trained. `forgets` moves the ratchet that share of its way to the Q path.
+    """
+    case = Case(points)
+    path, ratchet = case.q, case.ratchet(case.depth)
+    beta = ratchet.beta + forgets * (path.beta - ratchet.beta)
+    falls = steepest_fall(path.dual) < -ROUNDING
+    changes = [c for c in path.changes if MUS[-1] < c.mu < MUS[0]]
+    found: dict[str, Any] = {
+        "depth": case.depth,
+        "falls": falls,
+        "changes": len(changes) > 0,
+        "q_changes": table(path.changes),
+        "ratchet_changes": table(ratchet.changes),
+        "gap": angle(beta, path.beta),
+        "q_dual": path.dual,
+        "ratchet_dual": ratchet.dual,
+    }
+    if not (falls or changes) or points == REJOINING:
+        return found
+    huge = case.trained(HUGE ** (1 / case.depth))
+    found |= {
+        "to_ratchet": angle(huge, beta).max(),
+        "to_q": angle(huge, path.beta).max(),
+        "to_ratchet_deeper": angle(huge, case.ratchet(case.depth + 1).beta).max(),
+    }
+    if falls:
+        ends = case.ratchet(case.depth, [1e-8, 1e-16]).beta
+        l1 = max_margin_of(case.problem, "l1")
+        excess = np.abs(ends).sum(axis=1) / np.abs(l1).sum() - 1
+        found |= {
+            "excess": np.maximum(excess, 0.0),
+            "defect": stationarity(case, ends[1]),
+            "l1_defect": stationarity(case, l1),
+        }
+    return found
+
+
+def alpha_cell(points: str, start: int) -> dict[str, float]:
+    """Degrees from the flow to ratchet and Q path at mu = 0.01, from one of several alphas."""
+    case = Case(points)
+    alpha = {2: (100.0, 300.0, 1000.0), 3: (10.0, 20.0, 40.0)}[case.depth][start]
+    beta = case.trained(alpha)[MIDDLE]
+    return {
+        "alpha": alpha,
+        "to_ratchet": float(angle(beta, case.ratchet(case.depth).beta[MIDDLE])),
+        "to_q": float(angle(beta, case.q.beta[MIDDLE])),
+    }
+
+
+def weights_cell(points: str) -> dict[str, float]:
+    """Whether dual weights of a flow in the parameters grow, and both flows agree (degrees)."""
+    case = Case(points)
+    alpha = {2: 100.0, 3: 10.0}[case.depth]
+    beta = case.trained(alpha, "parameters")
+    weights, misfit = case.weights(alpha, beta)
+    return {
+        "growth": steepest_fall(weights),
+        "misfit": misfit,
+        "apart": float(angle(beta, case.trained(alpha)).max()),
+        "q_growth": steepest_fall(case.q.dual),
+    }
+
+
+PANELS = ["M-F3d", "M-F4a", "M-F4b"]
+
+
+def sets(seeds: range) -> list[str]:
+    """The values of the axis `points`."""
+    return [*PANELS, *(f"seed {k}" for k in seeds), REJOINING]
+
+
+study = sized(
+    "M-open",
+    function=cell,
+    arguments={"forgets": 0.0},
+    grid={"points": sets(range(51, 55))},
+    dims={
+        "gap": ["mu"],
+        "q_dual": ["mu", "sample"],
+        "ratchet_dual": ["mu", "sample"],
+        "q_changes": ["q_change", "column"],
+        "ratchet_changes": ["ratchet_change", "column"],
+        "excess": ["late"],
+    },
+    tiny={"grid": {"points": sets(range(51, 54))}},
+    standard={"grid": {"points": sets(range(50, 58))}},
+    full={"grid": {"points": sets(range(120))}},
+)
+approach = sized(
+    "M-open-alphas", function=alpha_cell, grid={"points": PANELS[:2], "start": [0, 1, 2]}
+)
+weights = sized("M-open-weights", function=weights_cell, grid={"points": PANELS[:2]})
+
+
+def misjudged(cases: xarray.Dataset, leaves: xarray.DataArray) -> int:
+    """On how many data sets a rule is wrong about the flow leaving the Q path."""
+    return int((leaves.astype(bool) != (cases.to_q > CLOSE)).sum())
+
+
+def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dataset) -> Evidence:
+    """The flow from huge alpha against ratchet and Q path, on sets whose Q path has an event."""
+    every = dataset.drop_sel(points=[*PANELS, REJOINING])
+    event = (dataset.falls + dataset.changes > 0).drop_sel(points=REJOINING)
+    calm = dataset.gap.sel(points=every.points).where(~event).max()
+    cases = dataset.sel(points=event.points[event])
+    left, kept = (cases.isel(points=np.flatnonzero(cases.falls == side)) for side in (1, 0))
+    limit = Check(
+        "alpha^D = 1e12: largest angle of the flow to the ratchet, degrees",
+        cases.to_ratchet.values.max(),
+        tolerance=CLOSE,
+    )
+    shares = (left.to_q / left.gap.max("mu")).values
+    share = Check(
+        "where a weight falls: the flow's distance to the Q path over the ratchet's",
+        shares[np.abs(shares - 1).argmax()],
+        1.0,
+        tolerance=1e-3,
+    )
+    followed = Check(
+        "where support vectors change and no weight falls: largest angle of the flow"
+        " to the Q path, degrees",
+        kept.to_q.values.max(initial=0.0),
+        tolerance=CLOSE,
+    )
+    rule = Check(
+        "data sets where a falling weight does not tell whether the flow leaves the Q path",
+        misjudged(cases, cases.falls),
+    )
+    rates = [
+        Check(
+            f"{name}: exponent in alpha of the angle to the ratchet at mu = 0.01",
+            slope(row.alpha.values, row.to_ratchet.values),
+            -int(dataset.depth.sel(points=name)),
+            tolerance=0.05,
+        )
+        for name in PANELS[:2]
+        for row in (approach.sel(points=name),)
+    ]
+    growth = Check(
+        "trained in the parameters: lowest increment of a weight, relative",
+        weights.growth.values.min(),
+        0.0,
+        1e-6,
+        "at least",
+    )
+    deep = left.isel(points=np.flatnonzero(left.depth == 3))
+    stationary = Check(
+        "D = 3: largest deviation of the ratchet's end from a stationary point of"
+        " the l_{2/3} margin",
+        deep.defect.values.max(),
+        tolerance=1e-6,
+    )
+    twin, misfit = weights.apart.values.max(), weights.misfit.values.max()
+    F3d = approach.sel(points="M-F3d")
+    return Evidence(
+        ran=f"{every.sizes['points']} random data sets of 3 or 4 points in 3 to 5 dimensions, a"
+        " third of them at depth 3, and the panels M-F3d, M-F4a, M-F4b; the"
+        f" {cases.sizes['points']} whose Q path has an event trained with alpha = 1e6 (1e4 at depth"
+        " 3), mu from 10 to 0.001; M-F3d and M-F4a in the parameters too",
+        checks=[limit, share, followed, rule, *rates, growth, stationary],
+        premises={
+            "both kinds of data sets occur": (
+                min(left.sizes["points"], kept.sizes["points"]) > 0,
+                f"{left.sizes['points']} and {kept.sizes['points']}",
+            ),
+            "without an event ratchet and Q path are one": (calm < 1e-8, float(calm)),
+            "flows in the parameters and in the dual agree (degrees)": (twin < 1e-5, twin),
+            "what was trained in the parameters has dual weights": (misfit < 1e-8, misfit),
+        },
+        controls={
+            "the Q path in place of the ratchet (median)": limit.control(
+                np.median(left.to_q.values)
+            ),
+            "the ratchet of depth D + 1 (median)": limit.control(
+                np.median(left.to_ratchet_deeper.values)
+            ),
+            "a distance that huge alpha removes": share.control(predicted=0.0),
+            "the Q path where a weight falls (median)": followed.control(
+                np.median(left.to_q.values)
+            ),
+            "the rule that support vectors change": rule.control(misjudged(cases, cases.changes)),
+            "the Q path in place of the ratchet: the same exponent": rates[0].control(
+                slope(F3d.alpha.values, F3d.to_q.values)
+            ),
+            "the weights of the Q path": growth.control(
+                float(weights.q_growth.sel(points="M-F3d"))
+            ),
+            "the l1 max margin of M-F4a": stationary.control(
+                float(dataset.l1_defect.sel(points="M-F4a"))
+            ),
+        },
+        findings=[
+            counted(every),
+            story(dataset.sel(points="M-F3d")),
+            steady(dataset.sel(points="M-F4b")),
+            rejoined(dataset.sel(points=REJOINING)),
+            ends_of(left),
+        ],
+        plots=plots(dataset.sel(points="M-F3d"), F3d),
+    )
+
+
+def rows_of(changes: xarray.DataArray) -> Array:
+    """The rows of a table of changes that are filled."""
+    return np.asarray(changes.values[np.isfinite(changes.values[:, 0])])
+
+
+def counted(every: xarray.Dataset) -> str:
+    """How many of the random data sets the flow follows, with and without changes."""
+    changing, falls = every.changes.values.astype(bool), every.falls.values.astype(bool)
+    hidden = every.isel(points=np.flatnonzero(falls & ~changing))
+    dropped = sum((rows_of(row)[:, 2] == 0).any() for row in hidden.ratchet_changes)
+    lost = int((changing & falls).sum())
+    return (
+        f"of {changing.sum()} random data sets whose Q path changes its support vectors the flow"
+        f" follows {changing.sum() - lost} to the end and leaves {lost}; of {(~changing).sum()}"
+        f" where it keeps them the flow still leaves {hidden.sizes['points']}, because a weight"
+        f" falls; in {dropped} of these the flow itself then loses a support vector, so that"
+        " constant support vectors of the Q path do not imply the stability condition"
+    )
+
+
+def steady(row: xarray.Dataset) -> str:
+    """A Q path that is left although no sample leaves its support."""
+    enters = rows_of(row.q_changes)[:, 2] == 1
+    dual = row.q_dual.dropna("sample").values
+    return (
+        f"{row.points.item()}: the support of the Q path gains {enters.sum()} sample and loses"
+        f" {(~enters).sum()}, yet a weight falls by {(dual.max(axis=0) - dual[-1]).max():.3g} down"
+        f" to mu = {MUS[-1]:.3g}, and the flow is {float(row.to_q):.3g} degrees away"
+    )
+
+
+def story(row: xarray.Dataset) -> str:
+    """What happens on M-F3d, in numbers."""
+    changes, own = rows_of(row.q_changes), rows_of(row.ratchet_changes)
+    (entry_mu, entry, _), gone = changes[0], changes[changes[:, 2] == 0][0]
+    leaver = int(own[own[:, 2] == 0][0, 1])
+    gaps = ", ".join(f"{float(row.gap[k]):.3g} at mu = {MUS[k]:.3g}" for k in (MIDDLE, -1))
+    return (
+        f"{row.points.item()}: sample {entry:.0f} reaches the margin at mu = {entry_mu:.4g}; on the"
+        f" Q path the weight of sample {gone[1]:.0f} then falls to zero until mu = {gone[0]:.4g},"
+        f" on the ratchet it rests at {float(row.ratchet_dual[-1, leaver]):.4g}; the angle"
+        f" between the two is {gaps}, in degrees, and the flow has it at every large alpha"
+    )
+
+
+def rejoined(row: xarray.Dataset) -> str:
+    """A path that was left and found again."""
+    gap = row.gap.values
+    apart = MUS[gap > CLOSE]
+    return (
+        "once a fallen weight has risen again to its former height the ratchet is back on the Q"
+        f" path: seed 10 at depth {int(row.depth)} is off it from mu = {apart.max():.2g} to"
+        f" {apart.min():.2g}, by up to {gap.max():.2g} degrees, and on it afterwards"
+        f" ({gap[-1]:.0e} degrees at mu = {MUS[-1]:.3g})"
+    )
+
+
+def ends_of(left: xarray.Dataset) -> str:
+    """The limit mu -> 0 of the ratchets that left the Q path, by depth."""
+    two, three = (left.excess.values[left.depth.values == depth] for depth in (2, 3))
+    return (
+        "as mu -> 0 at depth 2, where growing weights outgrow resting ones like log(1/mu), the"
+        " ratchets that left the Q path still tend to the least l1 norm, slowly: largest excess"
+        f" {two[:, 0].max():.2g} at mu = 1e-8 and {two[:, 1].max():.2g} at"
+        f" 1e-16 (median {np.median(two[:, 1]):.1g}); at depth 3 they end at stationary points of"
+        f" the l_{{2/3}} margin, {int((three[:, 1] > 1e-6).sum())} of {len(three)} of which are"
+        f" not the l1 max margin (excess up to {three[:, 1].max():.2g})"
+    )
+
+
+def plots(row: xarray.Dataset, approach: xarray.Dataset) -> list[Plot]:
+    """Flow against ratchet and Q path as alpha grows, and the dual weights of both paths."""
+    series = []
+    for n in range(3):
+        series.append(Series(f"sample {n}, ratchet", MUS, row.ratchet_dual[:, n]))
+        series.append(Series(f"sample {n}, Q path", MUS, row.q_dual[:, n], "dashed"))
+    return [
+        Plot(
+            "M-F3d at mu = 0.01: the flow tends to the ratchet and not to the Q path",
+            "alpha",
+            "angle in degrees",
+            [
+                Series("to the ratchet", approach.alpha, approach.to_ratchet),
+                Series("to the Q path", approach.alpha, approach.to_q),
+            ],
+            x_scale="log",
+            y_scale="log",
+        ),
+        Plot(
+            "M-F3d: dual weights", "mu (training goes left)", "dual weight R", series, x_scale="log"
+        ),
+    ]
+
+
+experiment = Experiment(
+    "M-open",
+    statement="As alpha grows the flow tends to the ratchet path, whose dual weights only grow;"
+    " it stays away from the Q_mu path, at a distance that no alpha removes, where a weight of"
+    " that path would have to fall, and follows it, also when support vectors change, where none"
+    " would.",
+    place="section 5, last paragraph on Figure 3(d), and Figure 4 (left open there; the answer is"
+    " ours)",
+    study=(study, approach, weights),
+    check=check,
+    title="Large starts tend to the ratchet, whose weights only grow, and not to the Q path",
+    ours="the answer and the data sets",
+    seconds=8,
+)

@@ -1,0 +1,145 @@
+"""Trained predictors at given smoothed margins, and the stability condition judged by training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.measures.directions import angle
+from tacit.measures.stability import stability
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.model import Separable
+from tacit.papers.instances import slope
+from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.path import Path
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import LogLoss
+from tacit.training.train import train
+
+Flow = DualFlow | ParameterFlow
+FLOWS: dict[str, type[DualFlow] | type[ParameterFlow]] = {
+    "dual": DualFlow,
+    "parameters": ParameterFlow,
+}
+NORMS = {"l1": L1, "l2": L2}
+NEAR = 1e-4  # how much above the smallest a margin may be, relatively, and count as the smallest
+
+
+def max_margin_of(problem: Classification, norm: str) -> Array:
+    """The max margin in the norm "l1" or "l2"."""
+    return max_margin(problem.X, problem.y, NORMS[norm]()).beta
+
+
+def trained(
+    problem: Classification,
+    model: Separable,
+    margins: Sequence[float],
+    flow: Flow | None = None,
+    per_decade: int = 1,
+) -> Path:
+    """The path of `model` to the largest of `margins`, with a record at each of them."""
+    method, record = flow or ParameterFlow(), [LogSpaced(per_decade), At(margins=margins)]
+    path = train(model, problem, method, stop=LogLoss(-max(margins)), record=record)
+    if not path.outcome.ok:
+        raise RuntimeError(f"{model.describe()}: {path.outcome}")
+    return path
+
+
+def rows_at(dataset: Any, margins: Sequence[float]) -> list[int]:
+    """The records that are nearest to these smoothed margins."""
+    reached = dataset.smoothed_margin.values
+    return [int(np.abs(reached - g).argmin()) for g in margins]
+
+
+def predictors(
+    problem: Classification,
+    depth: int,
+    alpha: float,
+    margins: Sequence[float],
+    flow: str = "parameters",
+) -> Array:
+    """Predictors at exactly these smoothed margins, one row each."""
+    net = DiagonalNet(depth, alpha=alpha)
+    data = trained(problem, net, margins, FLOWS[flow]()).dataset
+    return np.asarray(data.predictor.values[rows_at(data, margins)])
+
+
+def degrees(
+    problem: Classification,
+    depth: int,
+    alpha: float,
+    margin: float,
+    norm: str,
+    flow: str = "parameters",
+) -> float:
+    """The angle of the predictor at this smoothed margin to the max margin in `norm`."""
+    (found,) = predictors(problem, depth, alpha, [margin], flow)
+    return float(angle(found, max_margin_of(problem, norm)))
+
+
+def off_support(problem: Classification) -> float:
+    """z = |X^T nu| of M-F3b's two coordinates off its l1 point, where 1 is that of its support.
+
+    Its first two points are support vectors all along, which keeps w_2 : w_3 fixed, so both grow
+    at one rate: (Z^T nu)_2 = (Z^T nu)_3 = z with (Z^T nu)_1 = 1 (13/21 by hand).
+    """
+    Z = problem.signed_rows[:2]
+    nu = np.linalg.solve(np.array([Z[:, 0], Z[:, 1] - Z[:, 2]]), [1.0, 0.0])
+    return float(nu @ Z[:, 1])
+
+
+def drawn(seed: int) -> tuple[Classification, int]:
+    """Three or four Gaussian points in three to five dimensions, and a depth: every third set 3."""
+    points = separable_points(3 + seed % 2, 3 + seed // 2 % 3, margin=0.3, seed=seed)
+    return points, 3 if seed % 3 == 2 else 2
+
+
+def named(points: str) -> tuple[Classification, int]:
+    """A panel of M, whose depth is that of its figure, or the set of a "seed"."""
+    if points.startswith("seed"):
+        return drawn(int(points.split()[1]))
+    return three_points(points), 3 if points.startswith("M-F4") else 2
+
+
+def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> tuple[Array, Array]:
+    """Training from alpha^D = 1e4 and 1e6, stopped at alpha^D/mu: exponents and predictors.
+
+    The exponents are those in alpha of the smoothed margin from which on no sample that ends off
+    the margin was at it: zero where condition 5 holds, the depth where it fails. The predictors
+    are those of the larger alpha. No regularizer enters either of them.
+    """
+    alphas = [scale ** (1 / depth) for scale in (1e4, 1e6)]
+    runs = [
+        trained(
+            problem,
+            DiagonalNet(depth, alpha=alpha),
+            [alpha**depth / mu for mu in mus],
+            DualFlow(),
+            per_decade=10,
+        ).dataset
+        for alpha in alphas
+    ]
+    rows = rows_at(runs[-1], [alphas[-1] ** depth / mu for mu in mus])
+    found = [
+        [
+            _since(run, alpha**depth / mu, runs[-1].margins.values[row])
+            for run, alpha in zip(runs, alphas, strict=True)
+        ]
+        for mu, row in zip(mus, rows, strict=True)
+    ]
+    exponents = [slope(np.array(alphas), np.array(pair)) for pair in found]
+    return np.array(exponents), runs[-1].predictor.values[rows]
+
+
+def _since(run: Any, smoothed_margin: float, limit: Array) -> float:
+    """From where on the samples off the margin of `limit` were off it, up to `smoothed_margin`."""
+    inside = run.smoothed_margin.values <= (1 + 1e-9) * smoothed_margin
+    until = run.isel(time=np.flatnonzero(inside))
+    return max(stability(until, limit, rho=1 + NEAR, rtol=2 * NEAR).since, 1.0)

@@ -1,0 +1,265 @@
+"""Theorem 2: trained for ever, the parameters point at a KKT point of the margin problem."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.measures.directions import angle
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.linearized import Linearized
+from tacit.models.model import Model
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import slope
+from tacit.papers.moroshko2020.nets import signs_of_products
+from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, rows_at, trained
+from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
+from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.regularizers.norms import Lp
+from tacit.solvers.stationary import stationary_points
+from tacit.studies.sizes import sized
+from tacit.training.path import Path
+
+if TYPE_CHECKING:
+    import xarray
+
+CLOCK = np.geomspace(1e3, 1e8, 6)
+
+
+def kkt_defect(problem: Classification, model: Model, u: Array, power: float = 1.0) -> float:
+    """How far u, scaled to margin 1, is from u = sum_n lambda_n grad(y_n f_n), lambda >= 0.
+
+    Only samples within 1% of the smallest margin may have a multiplier (complementarity). With
+    `power` = 3 the left side is u^3: the gradient of |u|_4^4/4 in the place of |u|_2^2/2.
+    """
+    from scipy.optimize import nnls
+
+    assert model.homogeneity is not None
+    margins = problem.y * model.predict(u, problem.X)
+    u = u / margins.min() ** (1 / model.homogeneity)
+    gradients = problem.y[:, None] * model.jacobian(u, problem.X)
+    goal = np.sign(u) * np.abs(u) ** power
+    return float(nnls(gradients[margins <= 1.01 * margins.min()].T, goal)[1] / np.linalg.norm(goal))
+
+
+def trained_to(model: Model, problem: Classification, margins: Array) -> Array:
+    """Parameters of any model at these smoothed margins: du/dg = v/|v|^2, v the loss's pull."""
+    from scipy.integrate import solve_ivp
+
+    X, y = problem.X, problem.y
+
+    def velocity(log_g: float, u: Array) -> Array:
+        found = y * model.predict(u, X)
+        weights = np.exp(found.min() - found)
+        v = model.pullback(u, X, y * weights / weights.sum())
+        return np.asarray(np.exp(log_g) * v / (v @ v))
+
+    span = np.log(1e-6), float(np.log(margins[-1]))
+    run = solve_ivp(
+        velocity,
+        span,
+        model.start(problem.dimension),
+        method="LSODA",
+        t_eval=np.log(margins),
+        rtol=1e-9,
+        atol=1e-10,
+    )
+    if not run.success:
+        raise RuntimeError(f"trained_to: {run.message}")
+    return np.asarray(run.y.T)
+
+
+def long_path(
+    problem: Classification, depth: int, alpha: float, linear: bool = False
+) -> tuple[Path, Array]:
+    """A diagonal net, or its linearized twin, trained to the end of CLOCK; and its own clock.
+
+    The clock counts in units of alpha^D where that is large: what is late depends on the start.
+    """
+    net, clock = DiagonalNet(depth, alpha=alpha), CLOCK * max(1.0, alpha**depth)
+    return trained(problem, Linearized(net) if linear else net, clock.tolist()), clock
+
+
+def cell(depth: int, alpha: float, *, linear: bool) -> dict[str, Any]:
+    """KKT defects along the training of a diagonal net on M-F3b."""
+    problem, net = three_points("M-F3b"), DiagonalNet(depth, alpha=alpha)
+    path, clock = long_path(problem, depth, alpha, linear)
+    late = path.dataset.parameters.values[rows_at(path.dataset, clock.tolist())]
+    return {"defect": [kkt_defect(problem, net, u) for u in late]}
+
+
+def end_cell(run: str, *, exponent: float) -> dict[str, Any]:
+    """Degrees from the end of a depth-3 net to the nearest certified local minimiser of l_p.
+
+    `run` is the data and alpha; p is `exponent`, and for 1 there is one such minimiser, the l1 max
+    margin. `l2_away` is the same for the l2 max margin.
+    """
+    points, alpha = run.split(", ")
+    if points.startswith("seed"):
+        problem = separable_points(3, 4, margin=0.3, seed=int(points.split()[1]))
+    else:
+        problem = three_points(points)
+    beta = long_path(problem, 3, float(alpha))[0].predictor
+    if exponent == 1:
+        found = [max_margin_of(problem, "l1")]
+    else:
+        found = [p.beta for p in stationary_points(problem.X, problem.y, Lp(exponent))]
+    away, l2 = [float(angle(beta, point)) for point in found], max_margin_of(problem, "l2")
+    return {
+        "away": min(away),
+        "l2_away": min(float(angle(l2, point)) for point in found),
+        "nearest": found[int(np.argmin(away))],
+    }
+
+
+def net_cell(net: str, seed: int, *, power: float) -> dict[str, float]:
+    """The KKT defect of a net at smoothed margin 1e5 over that at 10; and the same for |u|_4."""
+    if net == QUADRATIC:
+        problem = signs_of_products(seed)
+    else:
+        problem = separable_points(4 + seed % 3, 5 + seed % 4, margin=0.3, seed=seed)
+    model = net_named(net, 0.5, problem.dimension, seed)
+    first, last = trained_to(model, problem, np.array([10.0, 1e5]))
+    falls = [
+        kkt_defect(problem, model, last, p) / kkt_defect(problem, model, first, p)
+        for p in (power, 3.0)
+    ]
+    return dict(zip(("fall", "fall_l4"), falls, strict=True))
+
+
+study = sized(
+    "M-T2",
+    function=cell,
+    arguments={"linear": False},
+    grid={"depth": [2, 3], "alpha": [0.3, 1.0]},
+    dims={"defect": ["clock"]},
+    full={"grid": {"alpha": [0.1, 0.3, 1.0, 3.0]}},
+)
+linearized = sized(
+    "M-T2-linearized",
+    function=cell,
+    arguments={"linear": True},
+    grid={"depth": [2], "alpha": [1.0]},
+    dims={"defect": ["clock"]},
+)
+PANELS = ["M-F4a, 1", "M-F4b, 0.3", "M-F4b, 0.5"]
+ends = sized(
+    "M-T2-ends",
+    function=end_cell,
+    arguments={"exponent": 2 / 3},
+    grid={"run": [*PANELS, "seed 0, 0.5"]},
+    dims={"nearest": ["feature"]},
+    tiny={"grid": {"run": PANELS}},
+    standard={"grid": {"run": [*PANELS, "seed 0, 0.5", "seed 1, 0.5"]}},
+    full={"grid": {"run": [*PANELS, *(f"seed {k}, 0.5" for k in range(8))]}},
+)
+nets = sized(
+    "M-T2-nets",
+    function=net_cell,
+    arguments={"power": 1.0},
+    grid={"net": list(NETS)[1:]},
+    seeds=1,
+    standard={"seeds": 2},
+    full={"seeds": 6},
+)
+
+
+def check(
+    dataset: xarray.Dataset,
+    linearized: xarray.Dataset,
+    ends: xarray.Dataset,
+    nets: xarray.Dataset,
+) -> Evidence:
+    """The rate at which the KKT defect falls, the end points at depth 3, and other nets."""
+    # what is off the support fades: u_2/u_1 ~ g^((z-1)/2) at D = 2, g^(-1/D) at D > 2
+    predicted = {2: -(1 - off_support(three_points("M-F3b"))) / 2, 3: -1 / 3}
+
+    def rate(row: xarray.DataArray) -> float:
+        return slope(CLOCK[3:], row.values[3:]) - predicted[int(row.depth)]
+
+    alphas = dataset.alpha.values
+    runs = {(D, a): dataset.defect.sel(depth=D, alpha=a) for D in (2, 3) for a in alphas}
+    rates = [
+        Check(
+            f"M-F3b, D = {D}: exponent of the KKT defect in log(1/eps), less {predicted[D]:.4f}",
+            max((rate(runs[D, a]) for a in alphas), key=abs),
+            tolerance=0.01,
+        )
+        for D in (2, 3)
+    ]
+    every = Check(
+        "nets of four kinds on random data: largest KKT defect at loss e^-1e5 over that at e^-10",
+        nets.fall.values.max(),
+        0.2,
+        kind="at most",
+    )
+    point = Check(
+        "D = 3, loss e^-1e8: largest angle to a certified stationary point of l_{2/3}, degrees",
+        ends.away.values.max(),
+        tolerance=0.01,
+    )
+    two = [ends.nearest.sel(run=run).dropna("feature").values for run in PANELS[1:]]
+    differ = float(angle(two[0], two[1]))
+    slow = runs[2, 1.0].values
+    return Evidence(
+        ran=f"M-F3b at depths 2 and 3 from alpha = {', '.join(f'{a:g}' for a in alphas)}, M-F4a and"
+        f" M-F4b and {ends.sizes['run'] - len(PANELS)} random sets at depth 3, all trained in the"
+        f" parameters to log(1/eps) = 1e8; {nets.fall.size} nets with quadratic units or of the"
+        " form u² - v w, u v, u³ - v³ on random sets to 1e5",
+        checks=[*rates, point, every],
+        premises={"M-F4b ends at two points from two starts": (differ > 10, differ)},
+        controls={
+            "the l2 max margin of M-F4b": point.control(float(ends.l2_away.sel(run=PANELS[1]))),
+            "the linearized net on M-F3b, D = 2: the same exponent": rates[0].control(
+                rate(linearized.defect.isel(depth=0, alpha=0))
+            ),
+            "|u|_4 in place of |u|_2, nets of four kinds": every.control(nets.fall_l4.values.max()),
+            "the end of M-F4b from alpha = 0.5 for that from 0.3": point.control(differ),
+        },
+        findings=[
+            "the approach is slow: at D = 2 the defect of u falls like log(1/eps)^"
+            f"{predicted[2]:.3f} = log(1/eps)^(-(1-z)/2), from {slow[0]:.2g} at log(1/eps) = 1e3 to"
+            f" {slow[-1]:.2g} at 1e8; at D = 3 like log(1/eps)^(-1/3)",
+            "M-F4b at D = 3: alpha = 0.3 ends in the local minimum "
+            f"{np.round(two[0], 3).tolist()}, alpha = 0.5 at {np.round(two[1], 3).tolist()}; the"
+            " theorem promises no more than a KKT point",
+            "KKT defect at loss e^-1e5 over that at e^-10: "
+            + ", ".join(
+                f"{value:.2g} ({net}, seed {seed})"
+                for seed in nets.seed.values
+                for net in nets.net.values
+                for value in (float(nets.fall.sel(net=net, seed=seed)),)
+            ),
+        ],
+        plots=[
+            Plot(
+                "M-F3b: KKT defect of the trained parameters",
+                "smoothed margin log(1/eps)",
+                "relative defect",
+                [
+                    *(Series(f"D = {D}, alpha = {a:g}", CLOCK, v) for (D, a), v in runs.items()),
+                    Series("linearized, D = 2", CLOCK, linearized.defect.values.ravel(), "dashed"),
+                ],
+                x_scale="log",
+                y_scale="log",
+            )
+        ],
+    )
+
+
+experiment = Experiment(
+    "M-T2",
+    statement="For any fixed start, limit points of u/|u| are along KKT points of min |u|_2 with"
+    " margins of at least 1, and the predictors of these are stationary for the l_{2/D} margin"
+    " problem.",
+    place="section 2, Theorem 2 and eq. (4)",
+    study=(study, linearized, ends, nets),
+    check=check,
+    title="Trained for ever, the parameters point at a KKT point of the margin problem",
+    ours="the nets and the data sets",
+    seconds=5,
+)

@@ -1,0 +1,214 @@
+"""Theorem 6: the limit between kernel and rich, as a rate in alpha."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.measures.directions import angle
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import slope
+from tacit.papers.moroshko2020.stopping import named, predictors, stops
+from tacit.problems.classification import Classification, three_points
+from tacit.regularizers.q import Q
+from tacit.solvers.max_margin import max_margin
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+
+ALPHAS = {2: (10.0, 30.0, 100.0), 3: (5.0, 10.0, 20.0), 5: (2.0, 3.0, 5.0)}
+MUS = [1.0, 0.1, 0.01, 0.001]
+
+
+def best(problem: Classification, depth: int, mu: float) -> Array:
+    """argmin Q_mu of this depth under margins of at least 1."""
+    return max_margin(problem.X, problem.y, Q(depth, mu=mu)).beta
+
+
+def cell(depth: int, mu: float, start: int, *, stretch: float) -> dict[str, float]:
+    """M-F3b from one of the ALPHAS: degrees to argmin Q at alpha^D/mu, and to that of depth D+1.
+
+    The mu of Q is `stretch` times that of training, here and in the other cells.
+    """
+    problem, alpha = three_points("M-F3b"), ALPHAS[depth][start]
+    (found,) = predictors(problem, depth, alpha, [alpha**depth / mu])
+    return {
+        "alpha": alpha,
+        "angle": float(angle(found, best(problem, depth, stretch * mu))),
+        "angle_deeper": float(angle(found, best(problem, depth + 1, mu))),
+    }
+
+
+def panel_cell(points: str, *, mus: list[float], stretch: float) -> dict[str, Any]:
+    """Degrees to argmin Q at each mu from alpha = 100, depth 2; also to wrong ones."""
+    problem = three_points(points)
+    found = predictors(problem, 2, 100.0, [1e4 / mu for mu in mus])
+    goals = {"angle": (2, stretch), "angle_deeper": (3, 1.0), "angle_larger": (2, 1.1)}
+    return {
+        name: angle(found, np.array([best(problem, depth, times * mu) for mu in mus]))
+        for name, (depth, times) in goals.items()
+    }
+
+
+def stops_cell(points: str, *, mus: list[float], stretch: float) -> dict[str, Any]:
+    """What training says of condition 5 at each mu, and degrees to argmin Q at alpha^D = 1e6."""
+    problem, depth = named(points)
+    exponents, found = stops(problem, mus, depth)
+    goal = np.array([best(problem, depth, stretch * mu) for mu in mus])
+    return {"depth": depth, "exponent": exponents, "angle": angle(found, goal)}
+
+
+study = sized(
+    "M-T6",
+    function=cell,
+    arguments={"stretch": 1.0},
+    grid={"depth": [2, 3], "mu": MUS[:3], "start": [0, 1, 2]},
+    full={"grid": {"depth": [2, 3, 5]}},
+)
+panels = sized(
+    "M-T6-panels",
+    function=panel_cell,
+    arguments={"mus": MUS, "stretch": 1.0},
+    grid={"points": ["M-F3b", "M-F3c", "M-F3d"]},
+    dims={name: ["mu"] for name in ("angle", "angle_deeper", "angle_larger")},
+)
+PANELS = ["M-F3b", "M-F3c"]
+random = sized(
+    "M-T6-stops",
+    function=stops_cell,
+    arguments={"mus": MUS, "stretch": 1.0},
+    grid={"points": [*PANELS, *(f"seed {k}" for k in range(3))]},
+    dims={"exponent": ["mu"], "angle": ["mu"]},
+    tiny={"grid": {"points": [*PANELS, "seed 0", "seed 1"]}},
+    standard={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(6))]}},
+    full={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(60))]}},
+)
+
+
+def stable(random: xarray.Dataset) -> xarray.DataArray:
+    """Whether condition 5 holds, for each set and mu."""
+    return random.exponent < random.depth / 2
+
+
+def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Dataset) -> Evidence:
+    """The rate on M-F3b, the angle at one alpha, and random sets where condition 5 holds."""
+    rows = {
+        (int(D), float(mu)): dataset.sel(depth=D, mu=mu)
+        for D in dataset.depth.values
+        for mu in dataset.mu.values
+    }
+    exponents = {key: slope(row.alpha.values, row.angle.values) for key, row in rows.items()}
+    rates = [
+        Check(
+            f"M-F3b, D = {D}: largest deviation of the exponent in alpha from -D",
+            max(abs(found + D) for (depth, _), found in exponents.items() if depth == D),
+            tolerance=0.05,
+        )
+        for D in dataset.depth.values
+    ]
+    near = Check(
+        "M-F3b, M-F3c, alpha = 100, mu = 1 to 0.001: largest angle to argmin Q_mu, degrees",
+        panels.angle.sel(points=PANELS).values.max(),
+        tolerance=0.01,
+    )
+    drawn = random.drop_sel(points=PANELS)
+    good = stable(random)
+    which = good.drop_sel(points=PANELS).values
+    held, failed = drawn.angle.values[which], drawn.angle.values[~which]
+    spread = Check(
+        f"{len(held)} stops of random sets where condition 5 holds, alpha^D = 1e6:"
+        " largest angle to argmin Q_mu, degrees",
+        held.max(initial=0.0),
+        tolerance=0.01,
+    )
+    away = np.minimum(random.exponent, random.depth - random.exponent)
+    doubt = float(away.max())
+    b, other = panels.sel(points="M-F3b"), rows[2, 0.1]
+    return Evidence(
+        ran=f"M-F3b at depths {tuple(dataset.depth.values.tolist())}, three alphas and three mu,"
+        " M-F3b and M-F3c at alpha = 100 and mu = 1 to 0.001, trained in the parameters;"
+        f" {drawn.sizes['points']} random sets at depths 2 and 3 by the exact flow to alpha^D ="
+        " 1e6, where condition 5 is judged at every mu by the margins of training from two alphas",
+        checks=[*rates, near, spread],
+        premises={
+            "condition 5 holds on M-F3b and M-F3c at every mu": (
+                bool(good.sel(points=PANELS).all()),
+                "by the margins of training",
+            ),
+            "condition 5 holds at some stops of random sets and fails at others": (
+                min(len(held), len(failed)) > 0,
+                f"{len(held)} and {len(failed)}",
+            ),
+            "the accuracy needed is plainly o(alpha^D) or plainly alpha^D (exponents)": (
+                doubt < 0.25,
+                doubt,
+            ),
+        },
+        controls={
+            "Q of depth 3 (median over mu)": near.control(np.median(b.angle_deeper)),
+            "mu 10% larger (median over mu)": near.control(np.median(b.angle_larger)),
+            "M-F3d, where the condition fails (mu = 0.01)": near.control(
+                float(panels.angle.sel(points="M-F3d")[2])
+            ),
+            "the random sets where the condition fails (median angle)": spread.control(
+                float(np.median(failed)) if len(failed) else np.nan
+            ),
+            "Q of depth 3: deviation of the exponent, D = 2, mu = 0.1": rates[0].control(
+                abs(slope(other.alpha.values, other.angle_deeper.values) + 2)
+            ),
+        },
+        findings=[
+            "the angle to the Q_mu direction falls like alpha^-D = 1/(mu log(1/eps)); exponents "
+            + ", ".join(
+                f"{value:.3f} (D = {D}, mu = {mu:g})" for (D, mu), value in exponents.items()
+            ),
+            f"condition 5 decides: of {len(held) + len(failed)} stops of random sets it holds at"
+            f" {len(held)}, all within {held.max(initial=0.0):.1e} degrees of argmin Q_mu, and"
+            f" fails at {len(failed)}, which are {failed.min(initial=np.inf):.2g} to"
+            f" {failed.max(initial=0.0):.2g} degrees away",
+        ],
+        plots=[
+            Plot(
+                "M-F3b: angle to the Q_mu direction at smoothed margin alpha^D/mu",
+                "alpha",
+                "angle in degrees",
+                [
+                    Series(f"D = {D}, mu = {mu:g}", row.alpha, row.angle)
+                    for (D, mu), row in rows.items()
+                ],
+                x_scale="log",
+                y_scale="log",
+            ),
+            Plot(
+                "random sets: condition 5 decides who is at argmin Q_mu",
+                "exponent in alpha of the accuracy from which on support vectors stay",
+                "angle to argmin Q_mu in degrees",
+                [
+                    Series(name, drawn.exponent.values[where], angles, "points")
+                    for name, where, angles in (
+                        ("the condition holds", which, held),
+                        ("the condition fails", ~which, failed),
+                    )
+                ],
+                y_scale="log",
+            ),
+        ],
+    )
+
+
+experiment = Experiment(
+    "M-T6",
+    statement="Under the stability condition, if alpha^D / log(1/eps) tends to mu, the direction"
+    " tends to the minimiser of Q_mu with margins of at least 1.",
+    place="section 4, Theorem 6; appendices F.2 and G.2",
+    study=(study, panels, random),
+    check=check,
+    title="Where support vectors stay, training that stops at alpha^D/mu tends to argmin Q_mu",
+    ours="the data sets",
+    seconds=8,
+)

@@ -1,0 +1,267 @@
+"""Figures 6 and 7: how t2 and the error that is left depend on step and beta, l1 and nuclear."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.delays import cell
+from tacit.papers.notsawo2025.recoveries import given
+from tacit.plotting.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MARKERS = "os^Dv*"
+ROUNDING = 1e-10  # of the truth: an error that is smaller is no noise
+# how a drawing writes the penalty, the error left and the source's numerator
+SYMBOLS = {
+    "sparse": (r"\|a\|_1", r"\|a - a^*\|_1", r"\|\hat a - a^*\|_\infty"),
+    "completion": (r"\|A\|_*", r"\|A - A^*\|_*", r"\|\hat A - A^*\|_{op}"),
+}
+LABELS = {
+    "step": "step size (the source's alpha)",
+    "beta": "strength of the penalty h",
+    "t1": "step at which descent without a penalty has the loss 1e-4",
+    "t2": "step at which |a - a*| comes down to the level; nan if it does not",
+    "to_truth": "h(a - a*) of the run at rest, mean over its last steps",
+    "point_error": "h(a_beta - a*) of the exact minimiser of loss + beta h(a)",
+    "tau": "time of the slow phase down to the level, in step beta steps",
+    "gap": "|a_hat - a*| in the dual norm of h, the source's numerator of t2 - t1",
+    "noise_error": "h(a - a*) of the interpolator of least h: what noise leaves at beta 0",
+    "of_truth": "h of the truth",
+    "pace": "step size times beta",
+}
+sparse = sized(
+    "N-F-scaling",
+    title="The time to recover goes like 1/(step beta); the error left goes mostly with beta",
+    function=cell,
+    arguments={
+        "kind": "sparse",
+        "samples": 30,
+        "dimension": 100,
+        "few": 5,
+        "noise": 1e-8,
+        "level": 0.01,
+        "relative": False,
+    },
+    grid={"step": [0.01, 0.03, 0.1], "beta": [1e-4, 3e-4, 1e-3, 1e-2]},
+    seeds=[0],
+    labels=LABELS,
+    draw={"x": "beta", "colour": "t2", "log": True},
+    standard={"grid": {"beta": [1e-5, 1e-4, 1e-3, 1e-2]}},
+    full={"grid": {"step": [0.005, 0.02, 0.1], "beta": [1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1]}},
+)
+nuclear = sized(
+    "N-F-scaling-nuclear",
+    title="Nuclear norm: the time to recover goes like 1/(step beta), the error left like beta",
+    function=cell,
+    arguments={
+        "kind": "completion",
+        "samples": 70,
+        "dimension": 10,
+        "few": 2,
+        "noise": 0.0,
+        "level": 0.1,
+        "relative": False,
+    },
+    grid={"step": [0.1, 0.4, 1.5], "beta": [3e-3, 1e-2, 1e-1]},
+    seeds=[2],
+    labels=LABELS,
+    draw={"x": "beta", "colour": "t2", "log": True},
+    standard={"grid": {"beta": [1e-3, 3e-3, 1e-2, 1e-1]}},
+    full={"grid": {"step": [0.08, 0.35, 1.5], "beta": [1e-5, 1e-4, 1e-3, 1e-2, 1e-1]}},
+)
+
+
+def exponents(run: xarray.Dataset) -> dict[str, float]:
+    """Fitted exponents: of t2 - t1 in step beta, of the errors in beta and in the step alone.
+
+    Only errors from three times that of noise to half the truth's norm count: noise keeps small
+    ones up, the truth large ones down. Steps above half of the largest stable one do not count in
+    the exponents in the step: near that one the iterates hop further, like step/(bound - step).
+    """
+    kept = (run.to_truth >= 3 * run.noise_error) & (run.to_truth <= run.of_truth / 2)
+    errors, rest = (np.log(run[n].where(kept).values) for n in ("to_truth", "to_point"))
+    small = run.step.values <= run.bound.values.min() / 2
+    pace, steps, betas = (np.log(run[n].values) for n in ("pace", "step", "beta"))
+    done = np.isfinite(run.t2.values)
+    return {
+        "delay": _slope(pace, np.log((run.t2 - run.t1).values)),
+        "smooth": _slope(pace[done], np.log(-pace[done] / np.exp(pace[done]))),
+        "beta": _mean([_slope(betas, row) for row in errors]),
+        "step": _mean([_slope(steps[small], column) for column in errors[small].T]),
+        "rest": _mean([_slope(steps[small], column) for column in rest[small].T]),
+    }
+
+
+def _mean(slopes: list[float]) -> float:
+    """The mean of the slopes that there are."""
+    kept = [slope for slope in slopes if math.isfinite(slope)]
+    return float(np.mean(kept)) if kept else math.nan
+
+
+def _slope(x: Array, y: Array) -> float:
+    """The least squares slope through the points that are there; nan with fewer than two."""
+    kept = np.isfinite(y)
+    if len(set(x[kept])) < 2:
+        return math.nan
+    return float(np.polyfit(x[kept], y[kept], 1)[0])
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """The exponents of the delay in step beta, and of the error in beta and in the step."""
+    run = dataset.isel(seed=0)
+    fitted = exponents(run)
+    law = Check("exponent of t2 - t1 in step beta", fitted["delay"], -1.0, 0.05)
+    by_beta = Check("exponent of the error left in beta", fitted["beta"], 1.0, 0.1)
+    by_step, rest = (
+        Check(f"exponent of the distance to {goal} in the step", fitted[name], 1.0, 0.1)
+        for name, goal in (("step", "the truth"), ("rest", "the minimiser of g + beta h"))
+    )
+    scaled = ((run.t2 - run.t1) * run.pace).values
+    seen = scaled[np.isfinite(scaled)]
+    return Evidence(
+        ran=f"{run.t2.size} runs of one problem, steps {float(run.step.min()):g} to"
+        f" {float(run.step.max()):g}, beta {float(run.beta.min()):g} to"
+        f" {float(run.beta.max()):g}, to rest",
+        checks=[law, by_beta, by_step],
+        corrected=[law, by_beta, rest],
+        correction="The error left is not proportional to step beta: it goes with beta, as that of"
+        " the minimiser of g + beta h, and only the distance to that minimiser is proportional to"
+        " step beta. A small step alone takes longer and ends hardly better.",
+        counterexample="the error over the step beta: "
+        + ", ".join(f"{v:.0f}" for v in (run.to_truth / run.pace).isel(beta=0).values)
+        + f" at beta = {float(run.beta[0]):g} and steps of "
+        + ", ".join(f"{v:g}" for v in run.step.values),
+        controls={
+            "log(1/(step beta))/(step beta), as for smooth penalties": law.control(
+                fitted["smooth"]
+            ),
+            "the time of the memorization": law.control(
+                _slope(np.log(run.pace.values), np.log(run.t1.values))
+            ),
+            "the error goes with step beta": rest.control(fitted["step"]),
+        },
+        findings=[
+            f"(t2 - t1) step beta is {seen.min():.3g} to {seen.max():.3g}; the slow phase gives"
+            f" {float(run.tau.max()):.3g}, the source's numerator is {float(run.gap.max()):.3g}",
+            f"{np.isnan(scaled).sum()} runs with a strong penalty never come to the level of t2",
+        ],
+    )
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """t2 - t1 over step beta, and the error left over step beta and over beta."""
+    run = dataset.isel(seed=0)
+    caption = (
+        f"{caption_of(dataset.attrs)} t1: training loss <= 1e-4; t2: where the error is down to the"
+        " level; strengths too large to come there have no t2. The error is a mean over the last"
+        " steps; its exponents are fitted between three times the noise limit and half the truth's"
+        " norm. The source plots it over step beta, where different steps do not meet."
+    )
+    title = dataset.attrs["title"]
+    picture, axes = sheet(title, caption, widths=(4.4, 4.0, 4.0), height=4.9)
+    symbols, fitted = SYMBOLS[given(dataset)["kind"]], exponents(run)
+    _draw_times(axes[0], run, symbols, fitted)
+    _draw_errors(axes[1:], run, symbols, fitted)
+    return picture
+
+
+def _draw_times(axes: Axes, run: xarray.Dataset, symbols: Any, fitted: dict[str, float]) -> None:
+    delay, tau = (run.t2 - run.t1).values, float(run.tau.max())
+    _points(axes, run, run.pace.values, delay)
+    reach = run.pace.values[np.isfinite(delay)]
+    ends = np.array([reach.min() / 2, reach.max() * 2]) if len(reach) else np.ones(2)
+    text = rf"slow phase, {tau:.3g}/$(\alpha\beta)$"
+    axes.plot(ends, tau / ends, color=BLACK, linewidth=1.4, zorder=1, label=text)
+    text = rf"source, ${symbols[2]}/(\alpha\beta)$"
+    axes.plot(ends, float(run.gap.max()) / ends, "--", color=ORANGE, zorder=1, label=text)
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"step times strength, $\alpha\beta$",
+        ylabel="delay $t_2 - t_1$ (steps)",
+    )
+    axes.set_title(f"(a) delay: exponent ${fitted['delay']:.3f}$ (source: $-1$)")
+    axes.legend(loc="lower left")
+
+
+def _draw_errors(
+    axes: list[Axes], run: xarray.Dataset, symbols: Any, fitted: dict[str, float]
+) -> None:
+    over_pace, over_beta = axes
+    penalty, left, _ = symbols
+    errors = run.to_truth.values
+    _points(over_pace, run, run.pace.values, errors, "-")
+    _points(over_beta, run, np.broadcast_to(run.beta.values, errors.shape), errors)
+    over_beta.plot(
+        run.beta,
+        run.point_error.isel(step=0),
+        color=BLACK,
+        linewidth=1.4,
+        zorder=1,
+        label=rf"exact minimiser of $g + \beta{penalty}$",
+    )
+    over_pace.set(xlabel=r"step times strength, $\alpha\beta$", ylabel=f"error left ${left}$")
+    over_beta.set(xlabel=r"strength of the penalty, $\beta$", ylabel=f"error left ${left}$")
+    over_pace.set_title(f"(b) error: exponent in the step {fitted['step']:.2f} (source: 1)")
+    over_beta.set_title(rf"(c) error: exponent in $\beta$ {fitted['beta']:.2f} (source: 1)")
+    noise = float(run.noise_error.max())
+    for one in axes:
+        if noise > ROUNDING * float(run.of_truth.max()):
+            text = r"by noise alone, $\beta \to 0$"
+            one.axhline(noise, color=GREY, linestyle=":", linewidth=1.2, label=text)
+        one.set(xscale="log", yscale="log")
+    over_beta.legend(loc="upper left")
+
+
+def _points(axes: Axes, run: xarray.Dataset, x: Array, y: Array, line: str = "none") -> None:
+    """One marker and colour for every step size."""
+    for k, step in enumerate(run.step.values):
+        axes.plot(
+            x[k],
+            y[k],
+            linestyle=line,
+            marker=MARKERS[k % len(MARKERS)],
+            markersize=6,
+            linewidth=0.8,
+            color=CYCLE[k % len(CYCLE)],
+            label=rf"step $\alpha$ = {step:g}",
+        )
+
+
+SAYS = (
+    "t2 is proportional to 1/(step beta) and the error at t2 to step beta: a small step beta"
+    " requires more time and ends with a lower error"
+)
+experiment = Experiment(
+    "N-F-scaling",
+    statement=f"In sparse recovery with an l1 penalty {SAYS}.",
+    place="Sparsity, Figures 6 and 7",
+    study=sparse,
+    check=check,
+    draw=draw,
+    title="The time to recover goes like 1/(step beta); the error left goes mostly with beta",
+    ours="the seed, the grid within the source's ranges and when a run is at rest",
+    seconds=4,
+)
+low_rank = Experiment(
+    "N-F-scaling-nuclear",
+    statement=f"In matrix completion with a nuclear penalty {SAYS}.",
+    place="Low-rankness, Figure 6",
+    study=nuclear,
+    check=check,
+    draw=draw,
+    title="Nuclear norm: the time to recover goes like 1/(step beta), the error left like beta",
+    ours="the seed, the level, the grid within the source's ranges and when a run is at rest",
+    seconds=4,
+)

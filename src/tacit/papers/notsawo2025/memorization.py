@@ -1,0 +1,172 @@
+"""Memorization in recovery with a penalty: descent first goes to the least squares point."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.instances import slope
+from tacit.papers.notsawo2025.recoveries import SOLVED, Recovery, log_steps, reached, recovery
+
+if TYPE_CHECKING:
+    import xarray
+
+STEPS = 10_000  # in all
+BETAS = [1e-4, 1e-5, 1e-6]  # too weak to disturb the memorization
+NOISES = [1e-8, 0.1]  # N's signal-to-noise ratio is 1e8; 10 is a lot of noise
+FAR = 1e-5  # beta of the runs from a large start
+
+
+def cell(
+    kind: str,
+    noise: float,
+    beta: float,
+    seed: int,
+    *,
+    samples: int,
+    dimension: int,
+    few: int,
+    step: float,
+    late: int,
+) -> dict[str, Any]:
+    """When a run memorizes and how near it comes to the least squares point and to the truth.
+
+    `after` is the largest share of the loss in the gradient from step `late` on.
+    """
+    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    foreseen = case.t1(step)
+    around = np.arange(max(foreseen - 5, 1), foreseen + 6)  # every step there, few elsewhere
+    run = case.run(step, beta, np.append(log_steps(STEPS, 25), around))
+    steps, points = run.step.values.astype(float), case.points(run)
+    ratio = run.gradient_norm.values / run.penalty_gradient_norm.values
+    t1 = math.ceil(reached(steps, run.loss.values, SOLVED))
+    return {
+        "t1": t1,
+        "t1_foreseen": foreseen,
+        "t1_fastest": fastest(case, step),
+        "to_hat": nearest(points, case.memorized()),
+        "to_truth": nearest(points, case.truth),
+        "before": float(ratio[steps < t1].min()),
+        "after": float(ratio[steps > late].max()),
+        "steps": steps[1:],
+        "G": run.gradient_norm.values[1:],
+        "H": run.penalty_gradient_norm.values[1:],
+    }
+
+
+def far_cell(
+    kind: str, noise: float, seed: int, *, samples: int, dimension: int, few: int, step: float
+) -> dict[str, float]:
+    """How near a run from 1 per entry comes to the printed point and to the right one."""
+    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    points = case.points(case.run(step, FAR, range(100, 2000, 50), start=1.0))
+    return {
+        "to_printed": nearest(points, case.memorized()),
+        "to_right": nearest(points, case.memorized(1.0)),
+    }
+
+
+def nearest(points: Array, goal: Array) -> float:
+    """The least |a - goal| / |goal| of the points."""
+    return float(np.linalg.norm(points - goal, axis=1).min() / np.linalg.norm(goal))
+
+
+def fastest(case: Recovery, step: float) -> float:
+    """t1 if every direction went as fast as the fastest one."""
+    shrinks = abs(1 - 2 * step / case.bound)
+    loss = 0.5 * float(case.y @ case.y)
+    return math.log(loss / SOLVED) / (-2 * math.log(shrinks))
+
+
+def evidence(
+    dataset: xarray.Dataset, far: xarray.Dataset, ran: str, a: str, time: Check, late: int
+) -> Evidence:
+    """What both theorems say of t1, of the distance to the point and of the gradients.
+
+    `a` is how the statement writes the predictor; `time` compares t1 with what is foreseen.
+    """
+    weakest = dataset.sel(beta=BETAS[-1])
+    fastest = np.abs(dataset.t1_fastest - dataset.t1_foreseen)
+    fastest = fastest if time.tolerance >= 1 else fastest / dataset.t1_foreseen
+    near = Check(
+        f"largest |{a}(t) - {a}_hat|/|{a}_hat| at its nearest, beta = 1e-6",
+        float(weakest.to_hat.max()),
+        1e-3,
+        kind="at most",
+    )
+    order = Check(
+        "least exponent of that distance in beta",
+        min(_exponents(dataset.to_hat)),
+        0.8,
+        kind="at least",
+    )
+    fit = Check("least |G|/(beta |H|) before t1", dataset.before.min(), 1.0, kind="at least")
+    pull = Check(
+        f"largest |G|/(beta |H|) after {late} steps", dataset.after.max(), 1.0, kind="at most"
+    )
+    t1 = sorted({int(t) for t in weakest.t1.values.flat})
+    one = weakest.isel(dict.fromkeys(weakest.status.dims, 0))
+    return Evidence(
+        ran=f"{weakest.t1.size} {ran}, with noise over signal"
+        f" {', '.join(f'{n:g}' for n in dataset.noise.values)} (powers), step 0.1, beta 1e-4 to"
+        " 1e-6, start 1e-6, 10000 steps",
+        checks=[time, near, order, fit, pull],
+        controls={
+            "the rate of the largest singular value": time.control(float(fastest.max())),
+            f"the truth for {a}_hat": near.control(float(weakest.to_truth.min())),
+            f"the printed {a}_hat for a start of 1 per entry": near.control(
+                float(far.to_printed.min())
+            ),
+            f"the truth for {a}_hat, over beta": order.control(max(_exponents(dataset.to_truth))),
+            "dominance without an end": fit.control(float(dataset.after.max())),
+        },
+        findings=[
+            f"t1 (loss {SOLVED:g}) is {t1[0]} to {t1[-1]} steps, whatever beta is; no iterate comes"
+            f" nearer to the truth than {float(weakest.to_truth.min()):.2g} |{a}*|",
+            "(X^T X)^+ X^T y is the limit of a start in the row space only: from 1 per entry the"
+            f" iterates stay {float(far.to_printed.min()):.2g} |{a}_hat| away from it, but come"
+            f" within {float(far.to_right.max()):.1e} of start + X^+ (y - X start)",
+        ],
+        plots=[
+            Plot(
+                "the loss dominates until t1, the penalty after it",
+                "steps",
+                "norm of a part of the gradient, beta = 1e-6",
+                [
+                    Series("|G|, loss", one.steps, one.G),
+                    Series("beta |H|, penalty", one.steps, one.H),
+                ],
+                "log",
+                "log",
+            ),
+            Plot(
+                "the distance to the least squares point falls with beta",
+                "beta",
+                f"least |{a}(t) - {a}_hat|/|{a}_hat|",
+                [
+                    Series(name, dataset.beta, variable.median(_others(variable)))
+                    for name, variable in (
+                        (f"to {a}_hat", dataset.to_hat),
+                        (f"to {a}*, the truth", dataset.to_truth),
+                    )
+                ],
+                "log",
+                "log",
+            ),
+        ],
+    )
+
+
+def _others(variable: Any) -> list[str]:
+    return [name for name in variable.dims if name != "beta"]
+
+
+def _exponents(distance: Any) -> list[float]:
+    """The exponent in beta for every problem."""
+    rows = distance.transpose(..., "beta").values.reshape(-1, distance.sizes["beta"])
+    return [slope(np.array(BETAS), row) for row in rows]

@@ -1,0 +1,274 @@
+"""Recovery with a penalty: of a sparse vector with l1, of a low-rank matrix with the nuclear norm.
+
+The loss is N's, half the sum of squared residuals; descent is subgradient descent.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import functools
+import json
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array, one_of
+from tacit.measures.crossing import crossing
+from tacit.models.linear import LinearMatrix, LinearPredictor
+from tacit.problems.matrices import Completion, Sensing, gaussian_sensing, low_rank_completion
+from tacit.problems.recovery import sparse_recovery
+from tacit.problems.regression import Regression
+from tacit.records import NumericalError
+from tacit.regularizers.norms import L1
+from tacit.regularizers.penalty import Term
+from tacit.regularizers.spectral import Nuclear
+from tacit.solvers.delay import least_squares_limit, memorization_steps
+from tacit.solvers.interpolate import interpolate
+from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.training.descent.methods import Proximal, Subgradient
+from tacit.training.record import At
+from tacit.training.stop import Steps
+from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
+
+    from tacit.models.model import Model
+
+START, SOLVED = 1e-6, 1e-4  # N: start per entry; loss at t1 and, of a vector, |a - a*|^2 at t2
+EULER = 1e-3  # step of the slow phase of a matrix, in units of the distance that it has to go
+KINDS = ("sparse", "completion", "sensing")
+
+
+class Recovery(abc.ABC):
+    """A problem and the norm that recovers it: all that vectors and matrices differ in.
+
+    Points are flat, also those that stand for a matrix.
+    """
+
+    problem: Any
+
+    @property
+    @abc.abstractmethod
+    def X(self) -> Array:
+        """One row per sample."""
+
+    @property
+    @abc.abstractmethod
+    def penalty(self) -> Term: ...
+
+    @abc.abstractmethod
+    def model(self, start: float | Array) -> Model:
+        """The linear predictor that starts here."""
+
+    @abc.abstractmethod
+    def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
+        """The path after memorization, in tau = step beta steps; to its end or to this error."""
+
+    @abc.abstractmethod
+    def interpolated(self) -> Array:
+        """The interpolator of least norm, solved for."""
+
+    @abc.abstractmethod
+    def sizes(self, points: Array) -> Array:
+        """The norm of every row."""
+
+    @abc.abstractmethod
+    def dual(self, point: Array) -> float:
+        """The dual norm, N's numerator of t2 - t1."""
+
+    @property
+    def y(self) -> Array:
+        return np.asarray(self.problem.y)
+
+    @property
+    def truth(self) -> Array:
+        """The truth, which every generated problem has."""
+        assert self.problem.truth is not None
+        return np.asarray(self.problem.truth).ravel()
+
+    @functools.cached_property
+    def bound(self) -> float:
+        """The step from which descent without a penalty no longer converges."""
+        return 2 / float(np.linalg.norm(self.X, 2)) ** 2
+
+    @functools.cached_property
+    def path(self) -> SlowFlow:
+        """The slow phase from the least squares point of zero to its end."""
+        return self.slow()
+
+    @functools.cached_property
+    def least(self) -> Array:
+        """The interpolator of least norm."""
+        return self.interpolated()
+
+    def memorized(self, start: float = 0.0) -> Array:
+        """The least squares point nearest to `start` per entry."""
+        begin = np.full(self.X.shape[1], start)
+        return least_squares_limit(self.X, self.y, self.bound / 2, begin).point
+
+    def t1(self, step: float, level: float = SOLVED) -> int:
+        """The step at which descent without a penalty has the loss `level`, in closed form."""
+        return memorization_steps(self.X, self.y, step, level)
+
+    def run(
+        self, step: float, beta: float, record: Iterable[float], start: float = START
+    ) -> xarray.Dataset:
+        """The dataset of descent with the penalty, at step 0 and the steps in `record`."""
+        steps = sorted({round(k) for k in record})
+        path = train(
+            self.model(start),
+            self.problem,
+            Subgradient(step),
+            penalty=beta * self.penalty,
+            stop=Steps(steps[-1]),
+            record=At(steps),
+        )
+        if not path.outcome.ok:
+            raise NumericalError(f"descent with step {step:g} and beta {beta:g}", path.outcome)
+        return path.dataset
+
+    def points(self, run: xarray.Dataset) -> Array:
+        """The iterates of a run, one flat row each."""
+        return np.asarray(run.predictor.values.reshape(len(run.step), -1))
+
+    def error(self, points: Array) -> Array:
+        """|a - a*| over all entries, for every row."""
+        return np.asarray(np.linalg.norm(points - self.truth, axis=1))
+
+    def penalized(self, beta: float, steps: int = 4000) -> Array:
+        """The minimiser of (1/2)|X a - y|^2 + beta h(a), by accelerated proximal descent.
+
+        From the interpolator of least norm it is near even for tiny beta, from zero it is far.
+        """
+        method = Proximal(0.495 * self.bound, accelerated=True)
+        penalty, stop = beta * self.penalty, Steps(steps)
+        model = self.model(self.least)
+        path = train(model, self.problem, method, penalty=penalty, stop=stop, record=At([]))
+        return np.asarray(path.predictor).ravel()
+
+
+@dataclasses.dataclass(frozen=True)
+class SparseRecovery(Recovery):
+    """A vector, with the l1 norm."""
+
+    problem: Regression
+
+    @property
+    def X(self) -> Array:
+        return self.problem.X
+
+    @property
+    def penalty(self) -> Term:
+        return L1()
+
+    def model(self, start: float | Array) -> Model:
+        return LinearPredictor(start)
+
+    def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
+        return slow_flow(self.X, self.memorized(start))
+
+    def interpolated(self) -> Array:
+        return interpolate(self.X, self.y, L1()).beta
+
+    def sizes(self, points: Array) -> Array:
+        return np.asarray(np.abs(points).sum(axis=1))
+
+    def dual(self, point: Array) -> float:
+        return float(np.abs(point).max())
+
+
+@dataclasses.dataclass(frozen=True)
+class LowRankRecovery(Recovery):
+    """A matrix, with the nuclear norm; `euler` is the relative step of the slow phase."""
+
+    problem: Completion | Sensing
+    euler: float = EULER
+
+    @property
+    def X(self) -> Array:
+        return np.asarray(self.problem.design)
+
+    @property
+    def penalty(self) -> Term:
+        return Nuclear(self.problem.shape)
+
+    def model(self, start: float | Array) -> Model:
+        begin = start if np.ndim(start) == 0 else np.reshape(start, self.problem.shape)
+        return LinearMatrix(self.problem.shape, begin)
+
+    def slow(self, start: float = 0.0, error: float = 0.0) -> SlowFlow:
+        begin = self.memorized(start)
+        pace = self.euler * self.dual(begin - self.truth)
+        goal = self.problem.truth if error else None
+        return nuclear_slow_flow(self.X, begin.reshape(self.problem.shape), pace, goal, error)
+
+    def interpolated(self) -> Array:
+        measurements = self.X.reshape(-1, *self.problem.shape)
+        return interpolate(measurements, self.y, Nuclear()).matrix.ravel()
+
+    def sizes(self, points: Array) -> Array:
+        matrices = points.reshape(len(points), *self.problem.shape)
+        return np.asarray(np.linalg.svd(matrices, compute_uv=False).sum(axis=1))
+
+    def dual(self, point: Array) -> float:
+        return float(np.linalg.norm(point.reshape(self.problem.shape), 2))
+
+
+@functools.lru_cache(maxsize=8)  # neighbouring cells share their problem
+def recovery(
+    kind: str,
+    *,
+    samples: int = 30,
+    dimension: int = 100,
+    few: int = 5,
+    seed: int,
+    noise: float = 0.0,
+    euler: float = EULER,
+) -> Recovery:
+    """N's recovery of a vector with `few` entries, or of a square matrix whose rank is `few`.
+
+    `noise` is the power of the noise over that of the signal, 1/SNR.
+    """
+    one_of("recovery", "kind", kind, KINDS)
+    if kind == "sparse":
+        snr = 1 / noise if noise else math.inf
+        return SparseRecovery(sparse_recovery(samples, dimension, sparsity=few, seed=seed, snr=snr))
+    make = low_rank_completion if kind == "completion" else gaussian_sensing
+    problem = make(samples=samples, dimension=dimension, rank=few, seed=seed, loss="half squares")
+    return LowRankRecovery(noisy(problem, noise), euler)
+
+
+def noisy(problem: Any, noise: float, seed: int = 0) -> Any:
+    """A matrix problem with Gaussian noise of this power, that of the signal being one."""
+    if not noise:
+        return problem
+    size = float(np.linalg.norm(problem.y)) * math.sqrt(noise / problem.samples)
+    labels = problem.y + size * np.random.default_rng(seed).standard_normal(problem.samples)
+    name = "values" if isinstance(problem, Completion) else "y"
+    return dataclasses.replace(problem, **{name: labels})
+
+
+def reached(steps: Array, values: Array, level: float) -> float:
+    """The step at which `values` come down to the level, in logarithms; NaN if they do not."""
+    return crossing(steps, np.log(np.maximum(values, 1e-300)), math.log(level))
+
+
+def given(dataset: xarray.Dataset) -> dict[str, Any]:
+    """The arguments that all cells of a study share."""
+    return dict(json.loads(dataset.attrs["description"])["arguments"])
+
+
+def log_steps(last: float, per_decade: int) -> Array:
+    """About `per_decade` whole steps a decade from 1 to `last`."""
+    count = round(per_decade * math.log10(last)) + 1
+    return np.unique(np.round(np.logspace(0, math.log10(last), count)))
+
+
+def count(steps: Any) -> str:
+    """A number of steps as pictures print it."""
+    return f"{float(steps):,.0f}".replace(",", " ")

@@ -1,0 +1,450 @@
+"""From the kernel to the rich regime: what is kept until t2, when t2 is, and what comes after it.
+
+Diagonal nets u^2 - v^2 with weight decay, exactly: u = v = alpha at the start, so they compute zero
+there and |theta(0)| = alpha sqrt(2 d).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.measures.crossing import crossing
+from tacit.measures.directions import angle
+from tacit.papers.experiment import Experiment
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+
+SHARES = np.linspace(0.25, 1.75, 61)  # of log|theta(0)| / beta, the source's t2
+EARLY, LATE = 10, 50  # the places of 1 - epsilon and 1 + epsilon with epsilon = 1/2
+# c of beta = |theta(0)|^-c; a regression whose misfit, of the order of beta, is below rounding
+# cannot be followed
+POWERS = {"classification": 1.0, "regression": 0.1}
+APART = 30.0  # degrees between the kernel and the rich limit
+DEGREES = {
+    "to_kernel": "angle of the predictor to that of the tangent kernel, in degrees",
+    "to_rich": "angle of the predictor to that of least l1 norm",
+    "theta_to_start": "angle of theta(t) to theta(0)",
+    "theta_to_kernel": "angle of theta(t) to the kernel solution, as printed",
+    "moved_to_kernel": "angle of e^(beta t) theta(t) - theta(0) to the kernel solution",
+    "moved_to_rich": "its angle to the solution of least l1 norm",
+    "moved_to_random": "its angle to the solution of a kernel with random weights",
+    "plain_to_kernel": "angle of theta(t) - theta(0) to the kernel solution",
+}
+RESIDUALS = {
+    "kkt": "KKT residual of min |theta|^2 with margins of the net itself",
+    "kkt_linear": "KKT residual with the margins linear in theta, as printed",
+}
+
+
+def problem_of(task: str, number: int, samples: int, features: int) -> tuple[Any, Any]:
+    """The `number`-th problem with two limits APART; and what solves it for a norm."""
+    from tacit.problems.classification import separable_points
+    from tacit.problems.regression import sparse_regression
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.interpolate import interpolate
+    from tacit.solvers.max_margin import max_margin
+
+    solve: Any = max_margin if task == "classification" else interpolate
+
+    def drawn(seed: int) -> Any:
+        if task == "classification":
+            return separable_points(samples, features, margin=0.3, seed=seed)
+        return sparse_regression(samples, features, sparsity=2, noise=0.0, seed=seed)
+
+    def wide(problem: Any) -> bool:
+        kernel, rich = (solve(problem.X, problem.y, norm).beta for norm in (L2(), L1()))
+        return float(angle(kernel, rich)) >= APART
+
+    problems = filter(wide, map(drawn, itertools.count()))
+    return next(itertools.islice(problems, number, None)), solve
+
+
+def parameters(predictor: Array, log_product: float) -> Array:
+    """u and v, from u^2 - v^2 = predictor and u v = exp(log_product), which the flow conserves."""
+    product = math.exp(log_product)
+    large = np.sqrt((np.abs(predictor) + np.hypot(predictor, 2 * product)) / 2)
+    small, up = product / large, predictor >= 0
+    return np.concatenate([np.where(up, large, small), np.where(up, small, large)])
+
+
+def displacement(predictor: Array, log_product: float) -> Array:
+    """e^(beta t) theta(t) - theta(0) over alpha, without cancellation."""
+    s = np.arcsinh(predictor / (2 * math.exp(log_product))) / 2
+    return np.concatenate([np.expm1(s), np.expm1(-s)])
+
+
+def kkt_residual(slopes: Array, outputs: Array, y: Array, theta: Array, equality: bool) -> float:
+    """How far the direction of theta is from a KKT point with y f >= 1, or with f = y.
+
+    `slopes` are the gradients of the outputs f. What is left of theta after the best sum of them
+    (with multipliers >= 0 for margins); plus the mean excess of margins that have multipliers, or
+    the misfit after the best scaling.
+    """
+    from scipy.optimize import nnls
+
+    unit, rows = theta / np.linalg.norm(theta), slopes / np.linalg.norm(slopes)
+    if equality:
+        fitted = np.linalg.lstsq(rows.T, unit, rcond=None)[0]
+        scaled = outputs * (outputs @ y) / (outputs @ outputs) if outputs.any() else outputs
+        misfit = np.linalg.norm(scaled - y) / np.linalg.norm(y)
+        return float(np.linalg.norm(rows.T @ fitted - unit) + misfit)
+    margins = y * outputs
+    if margins.min() <= 0:
+        return math.inf
+    excess = margins / margins.min() - 1  # a row of its own: multipliers of others should vanish
+    nu, _ = nnls(np.vstack([(y[:, None] * rows).T, excess]), np.append(unit, 0.0))
+    left = np.linalg.norm(nu @ (y[:, None] * rows) - unit)
+    return float(left + nu @ excess / nu.sum()) if nu.any() else math.inf
+
+
+def cell(
+    log_gamma: float,
+    instance: int,
+    task: str,
+    *,
+    samples: int,
+    features: int,
+    powers: Mapping[str, float],
+) -> dict[str, Any]:
+    """One run with beta = gamma^-powers[task], read off at SHARES of log(gamma) / beta."""
+    from tacit.models.diagonal import DiagonalNet
+    from tacit.records import NumericalError
+    from tacit.regularizers.norms import L1, L2
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import At
+    from tacit.training.train import train
+
+    problem, solve = problem_of(task, instance, samples, features)
+    X, y, equality = problem.X, problem.y, task == "regression"
+    log_alpha, rate = log_gamma - math.log(2 * features) / 2, math.exp(-powers[task] * log_gamma)
+    z = SHARES * log_gamma
+    flow = DualFlow(rtol=1e-7, weight_decay=rate)
+    path = train(DiagonalNet(2, log_alpha=log_alpha), problem, flow, record=At(times=z / rate))
+    if not path.outcome.ok:
+        raise NumericalError("tangent kernel", path.outcome)
+    run = path.dataset
+    places = [int(np.argmin(np.abs(run.t.values - t))) for t in z / rate]
+    weights = np.exp(np.random.default_rng(instance).normal(0, 1, features))
+    kernel, rich, random = (solve(X, y, norm).beta for norm in (L2(), L1(), L2(weights=weights)))
+    start, tangent = np.ones(2 * features), np.hstack([X, -X])  # both over alpha
+    both = {
+        name: np.concatenate([w, -w])
+        for name, w in {"kernel": kernel, "rich": rich, "random": random}.items()
+    }
+    found: dict[str, Any] = {name: [] for name in (*DEGREES, *RESIDUALS)}
+    for beta, decay in zip(run.predictor.values[places], z, strict=True):
+        theta = parameters(beta, 2 * (log_alpha - decay))
+        moved = displacement(beta, 2 * (log_alpha - decay))
+        plain = math.exp(-decay) * (moved + start) - start
+        pairs = [(beta, kernel), (beta, rich), (theta, start), (theta, both["kernel"])]
+        pairs += [(moved, both[name]) for name in ("kernel", "rich", "random")]
+        pairs.append((plain, both["kernel"]))
+        for name, pair in zip(DEGREES, pairs, strict=True):
+            found[name].append(float(angle(*pair)))
+        own, linear = tangents(theta, X), (tangent, tangent @ theta)
+        found["kkt"].append(kkt_residual(*own, y, theta, equality))
+        found["kkt_linear"].append(kkt_residual(*linear, y, theta, equality))
+    balanced = parameters(kernel, -200.0)
+    return {
+        **found,
+        "share": SHARES,
+        "kkt_of_kernel": kkt_residual(*tangents(balanced, X), y, balanced, equality),
+        "euler": np.abs(tangent @ start).max() / np.linalg.norm(tangent),
+    }
+
+
+def tangents(theta: Array, X: Array) -> tuple[Array, Array]:
+    """Gradients and outputs of the net at theta."""
+    u, v = np.split(theta, 2)
+    return 2 * np.hstack([u * X, -v * X]), X @ (u**2 - v**2)
+
+
+study = sized(
+    "N-NTK",
+    title="Diagonal nets under weight decay leave the kernel regime at log|theta(0)| / beta",
+    function=cell,
+    arguments={"samples": 4, "features": 8, "powers": POWERS},
+    grid={
+        "log_gamma": [40.0, 120.0],
+        "instance": [0, 1],
+        "task": ["classification", "regression"],
+    },
+    dims={name: ["place"] for name in (*DEGREES, *RESIDUALS, "share")},
+    labels={
+        **DEGREES,
+        **RESIDUALS,
+        "log_gamma": "log of |theta(0)|",
+        "share": "beta t / log|theta(0)|",
+        "kkt_of_kernel": "KKT residual of the predictor of the kernel, with balanced layers",
+        "euler": "largest <w(0)(x), theta(0)>, over the norm of the features",
+    },
+    draw={"x": "log_gamma", "colour": "kkt_of_kernel"},
+    tiny={"grid": {"instance": [0]}},
+    full={"grid": {"instance": list(range(8))}},
+)
+
+
+def ran(dataset: xarray.Dataset) -> str:
+    gammas = ", ".join(f"{g:g}" for g in dataset.log_gamma.values)
+    return (
+        f"{dataset.sizes['instance']} classifications and regressions of 4 samples in R^8, diagonal"
+        " nets of depth 2, theta(0) = alpha (1, ..., 1), exact flow with beta ="
+        " |theta(0)|^-c, c = 1 and 0.1,"
+        f" log|theta(0)| = {gammas}"
+    )
+
+
+def at(dataset: xarray.Dataset, name: str, place: int, task: str | None = None) -> Array:
+    """A measure at one time and the largest start, of every run or of one task."""
+    found = dataset[name].isel(place=place, log_gamma=-1)
+    return np.ravel(found.values if task is None else found.sel(task=task).values)
+
+
+def curves(dataset: xarray.Dataset, names: dict[str, str], task: str) -> list[Series]:
+    one = dataset.isel(log_gamma=-1, instance=0).sel(task=task)
+    return [Series(text, one.share.values, one[name].values) for name, text in names.items()]
+
+
+def check_direction(dataset: xarray.Dataset) -> Evidence:
+    """At (1 - epsilon) t2: the classifier, theta as printed, and what moved instead."""
+    same = Check(
+        "largest angle of the predictor to that of the kernel at t2/2, degrees",
+        at(dataset, "to_kernel", EARLY).max(),
+        tolerance=1.0,
+    )
+    printed = [
+        Check(
+            f"largest angle of theta(t2/2) to the kernel solution in {task}, degrees",
+            at(dataset, "theta_to_kernel", EARLY, task).max(),
+            tolerance=1.0,
+        )
+        for task in ("classification", "regression")
+    ]
+    mended = [
+        Check(
+            f"largest angle of e^(beta t) theta - theta(0) to the kernel solution in {task}",
+            at(dataset, "moved_to_kernel", EARLY, task).max(),
+            tolerance=1.0,
+        )
+        for task in ("classification", "regression")
+    ]
+    stays = Check(
+        "largest angle of theta(t2/2) to theta(0), degrees",
+        at(dataset, "theta_to_start", EARLY).max(),
+        tolerance=1.0,
+    )
+    first = dataset.moved_to_kernel.isel(place=EARLY).sel(task="classification").max("instance")
+    euler = float(dataset.euler.max())
+    names = {
+        "theta_to_kernel": "theta(t), as printed",
+        "moved_to_kernel": "theta(t) without the decay, minus theta(0)",
+        "theta_to_start": "theta(t) to theta(0)",
+        "moved_to_rich": "the same, to the l1 solution",
+    }
+    return Evidence(
+        ran=ran(dataset),
+        checks=[same, *printed],
+        corrected=[same, *mended, stays],
+        correction="theta(t1) is along theta(0); it is e^(beta t1) theta(t1) - theta(0) that points"
+        " along the solution of the kernel problem, in classification and in regression",
+        counterexample="by Euler <grad f(theta(0)), theta(0)> = L f(theta(0)), which is 0 for a"
+        " start that computes zero: every solution of the kernel problem is a sum of these"
+        " gradients and orthogonal to theta(0), the direction that theta keeps",
+        premises={"theta(0) is orthogonal to all features of the kernel": (euler < 1e-12, euler)},
+        controls={
+            "the solution of least l1 norm": mended[0].control(
+                at(dataset, "moved_to_rich", EARLY).min()
+            ),
+            "a kernel with random weights": mended[0].control(
+                at(dataset, "moved_to_random", EARLY).min()
+            ),
+            "theta(t1) - theta(0), without the decay": mended[0].control(
+                at(dataset, "plain_to_kernel", EARLY).min()
+            ),
+            "the predictor at 3 t2/2": same.control(at(dataset, "to_kernel", LATE).min()),
+        },
+        findings=[
+            "in classification the angle falls like 1/log|theta(0)|: "
+            + ", ".join(f"{float(v):.2f}" for v in first)
+            + " degrees; in regression it is exponentially small",
+        ],
+        plots=[
+            Plot(task, "beta t / log|theta(0)|", "degrees", curves(dataset, names, task))
+            for task in ("classification", "regression")
+        ],
+    )
+
+
+def progress(dataset: xarray.Dataset) -> Array:
+    """How far every predictor is from the kernel's to the rich one, from 0 to 1."""
+    far = dataset.to_kernel / (dataset.to_kernel + dataset.to_rich)
+    return np.asarray(far.transpose("log_gamma", "task", "instance", "place").values)
+
+
+def crossings(dataset: xarray.Dataset, level: float) -> Array:
+    """The share of log|theta(0)| / beta at which the runs pass the level, a row for each start."""
+    rows = progress(dataset)
+    flat = rows.reshape(rows.shape[0], -1, rows.shape[-1])
+    return np.array([[crossing(SHARES, row, level) for row in runs] for runs in flat])
+
+
+def check_time(dataset: xarray.Dataset) -> Evidence:
+    """Where the predictor is halfway from the kernel limit to the rich one."""
+    half, low, high = (crossings(dataset, level) for level in (0.5, 0.1, 0.9))
+    place = Check(
+        "median of beta t / log|theta(0)| halfway, at the largest start",
+        float(np.median(half[-1])),
+        1.0,
+        0.05,
+    )
+    farthest = Check(
+        "largest distance of it from 1",
+        np.abs(half[-1] - 1).max(),
+        tolerance=0.05,
+    )
+    width = Check(
+        "widest passage from 10 % to 90 % of the way, over that from the smallest start",
+        (high - low)[-1].max() / (high - low)[0].max(),
+        0.5,
+        kind="at most",
+    )
+    largest = float(dataset.log_gamma[-1])
+    lines = [
+        Series(f"log|theta(0)| = {float(g):g}", SHARES, row[0, 0])
+        for g, row in zip(dataset.log_gamma.values, progress(dataset), strict=True)
+    ]
+    return Evidence(
+        ran=ran(dataset),
+        checks=[place, farthest, width],
+        premises={
+            "every run makes the whole way": (
+                bool(np.isfinite(high).all()),
+                int(np.isfinite(high).sum()),
+            )
+        },
+        controls={
+            "log|theta(0)| / (2 beta), for a penalty beta |theta|^2": place.control(predicted=0.5),
+            "log|theta(0)|^2 / beta": place.control(predicted=2.0),
+            "1/beta, whatever the start": place.control(predicted=1 / largest),
+            "the halfway point of the smallest start, in units of 1/beta": place.control(
+                float(np.median(half[0])) * float(dataset.log_gamma[0]) / largest
+            ),
+        },
+        findings=[
+            "halfway at "
+            + "; ".join(
+                f"{np.median(row):.3f} for log|theta(0)| = {float(g):g}"
+                for g, row in zip(dataset.log_gamma.values, half, strict=True)
+            )
+        ],
+        plots=[
+            Plot(
+                "a passage at t2, sharper for larger starts",
+                "beta t / log|theta(0)|",
+                "way from the kernel to the rich limit",
+                lines,
+            )
+        ],
+    )
+
+
+def check_margins(dataset: xarray.Dataset) -> Evidence:
+    """At (1 + epsilon) t2: the KKT conditions with linear margins, and with those of the net."""
+    printed = Check(
+        "largest KKT residual at 3 t2/2, margins y <w(x), theta> linear in theta",
+        at(dataset, "kkt_linear", LATE).max(),
+        tolerance=0.02,
+    )
+    mended = Check(
+        "largest KKT residual at 3 t2/2, margins y f(theta; x) of the net",
+        at(dataset, "kkt", LATE).max(),
+        tolerance=0.02,
+    )
+    early, late = (dataset.kkt.isel(place=place) for place in (EARLY, LATE))
+    falls = Check(
+        "largest of these residuals over that of the smallest start",
+        float((late.isel(log_gamma=-1) / late.isel(log_gamma=0)).max()),
+        0.5,
+        kind="at most",
+    )
+    names = {"kkt_linear": "linear in theta, as printed", "kkt": "margins of the net, corrected"}
+    return Evidence(
+        ran=ran(dataset),
+        checks=[printed],
+        corrected=[mended, falls],
+        correction="the condition is y f(theta; x) >= 1, in regression f(theta; x) = y, under which"
+        " |theta|^2 / 2 is least; by Euler it is y <grad f(theta; x), theta> >= L with the gradient"
+        " at theta itself, not a fixed vector of features",
+        counterexample="<y(x), theta> is the product of an output with the parameters, which has no"
+        " meaning; with the features w(0)(x) in its place theta(3 t2/2) is "
+        f"{at(dataset, 'theta_to_kernel', LATE).min():.0f} degrees or more from the solution",
+        controls={
+            "theta at t2/2 is no better from a larger start": falls.control(
+                float((early.isel(log_gamma=-1) / early.isel(log_gamma=0)).min())
+            ),
+            "theta at t2/2": mended.control(at(dataset, "kkt", EARLY).min()),
+            "the predictor of the kernel, with balanced layers": mended.control(
+                float(dataset.kkt_of_kernel.min())
+            ),
+        },
+        findings=["|theta|_2 / 2 has the same minimiser as |theta|_2^2 / 2, which is meant"],
+        plots=[
+            Plot(
+                task,
+                "beta t / log|theta(0)|",
+                "KKT residual",
+                curves(dataset, names, task),
+                y_scale="log",
+            )
+            for task in ("classification", "regression")
+        ],
+    )
+
+
+PLACE = "Grokking as a transition from the kernel to the rich regime"
+OURS = "diagonal nets of depth 2, the problems, beta = |theta(0)|^-c with c = 1 (classification)"
+OURS += " and 0.1 (regression), epsilon = 1/2"
+direction = Experiment(
+    "N-NTK",
+    statement="Gradient flow with decay from a large homogeneous start represents at t1 = (1 -"
+    " epsilon) t2 the classifier (in regression the interpolant) of the tangent kernel, and"
+    " theta(t1)/|theta(t1)| points along the solution of the kernel's problem.",
+    place=f"{PLACE}, first item",
+    study=study,
+    check=check_direction,
+    title="What moved points along the kernel solution; theta itself still points along its start",
+    ours=OURS,
+    seconds=4,
+)
+time = Experiment(
+    "N-NTK-t2",
+    statement="Gradient flow on g + (beta/2) |theta|^2 from a large start leaves the kernel regime"
+    " at t2 = log|theta(0)| / beta.",
+    place=f"{PLACE}, t2",
+    study=study,
+    check=check_time,
+    title="The kernel regime ends at t2 = log|theta(0)| / beta",
+    ours=OURS,
+    seconds=3,
+)
+margins = Experiment(
+    "N-NTK-KKT",
+    statement="At (1 + epsilon) t2 the parameters are along a KKT point of min |theta|/2 subject to"
+    " y <y(x), theta> >= 1 in classification and <y(x), theta> = y in regression.",
+    place=f"{PLACE}, second item",
+    study=study,
+    check=check_margins,
+    title="After t2 the parameters meet the KKT conditions of the net's own margins",
+    ours=OURS,
+    seconds=3,
+)

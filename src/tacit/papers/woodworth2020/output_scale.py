@@ -1,0 +1,145 @@
+"""Footnote 1: scaling the output of a homogeneous model is scaling its start."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.models.diagonal import DiagonalNet
+from tacit.models.product import ProductNet
+from tacit.models.reparametrized import Reparametrized
+from tacit.papers.endpoints import trace
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import instances
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+
+MODELS = {"depth 2": 2, "depth 3": 3, "depth 5": 5, "u v": 2}  # and their homogeneity
+ODD = "w + w^3"  # not homogeneous; its output is scaled by alpha^3
+
+
+@dataclasses.dataclass(frozen=True)
+class Scaled:
+    """A model whose output is multiplied by a number."""
+
+    model: Any
+    factor: float
+
+    def start(self, dimension: int) -> Array:
+        return np.asarray(self.model.start(dimension))
+
+    def predict(self, w: Array, X: Array) -> Array:
+        return np.asarray(self.factor * self.model.predict(w, X))
+
+    def pullback(self, w: Array, X: Array, weights: Array) -> Array:
+        return np.asarray(self.factor * self.model.pullback(w, X, weights))
+
+
+def model_of(name: str, shape: Array, scale: float) -> Any:
+    """The model from `scale` times its start."""
+    if name == "u v":
+        return ProductNet(scale * shape, scale * np.abs(shape[::-1]))
+    if name == ODD:
+        return Reparametrized(lambda w: w + w**3, scale * 0.8)
+    return DiagonalNet(MODELS[name], alpha=scale, shape=shape)
+
+
+def cell(name: str, alpha: float) -> dict[str, Any]:
+    """Outputs on the way from alpha times the start, beside those of alpha^D f from the start.
+
+    The latter is followed to t/alpha^2; for controls also to t, and with alpha f for alpha^D f.
+    """
+    p = instances(1, seed=41, samples=(3, 4), dimension=(8, 9))[0]
+    D, t_end = MODELS.get(name, 3), 0.05 * alpha ** (2 - 2 * MODELS.get(name, 3))
+    scaled = model_of(name, p.shape, alpha)
+    run = trace(p.X, p.y, scaled, t_end=t_end, points=24)
+    along = np.array([scaled.predict(w, p.X) for w in run.parameters])
+
+    def outputs(factor: float, end: float) -> Array:
+        model: Any = Scaled(model_of(name, p.shape, 1.0), factor)
+        other = trace(p.X, p.y, model, t_end=end, points=24)
+        return np.array([model.predict(w, p.X) for w in other.parameters])
+
+    def off(factor: float, end: float) -> float:
+        return float(np.abs(outputs(factor, end) - along).max() / np.abs(p.y).max())
+
+    return {
+        "t": run.t,
+        "along": along[:, 0],
+        "beside": outputs(alpha**D, t_end / alpha**2)[:, 0],
+        "left": np.abs(along[-1] - p.y).max() / np.abs(p.y).max(),
+        "off": off(alpha**D, t_end / alpha**2),
+        "off_same_time": off(alpha**D, t_end),
+        "off_first_power": off(alpha, t_end / alpha**2),
+    }
+
+
+study = sized(
+    "W-fn1",
+    title="Scaling the output of a homogeneous model is scaling its start",
+    function=cell,
+    grid={"name": [*MODELS, ODD], "alpha": [0.4, 2.0]},
+    dims=dict.fromkeys(("t", "along", "beside"), ("time",)),
+)
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """The same outputs at t/alpha^2, for homogeneous models and not for another one."""
+    even, odd = dataset.sel(name=list(MODELS)), dataset.sel(name=ODD)
+    same = Check(
+        "largest difference of alpha^D f at t/alpha² from f started at alpha w0 at t, over |y|",
+        float(even.off.max()),
+        tolerance=1e-6,
+    )
+    moved = float(np.abs(even.along.isel(time=-1) - even.along.isel(time=0)).min())
+    shown = dataset.sel(name="depth 3", alpha=2.0)
+    return Evidence(
+        ran=f"gradient flow of {', '.join(MODELS)} and, for a control, of {ODD}, in the parameters,"
+        f" with start or output scaled, alpha = {dataset.alpha.values.tolist()}",
+        checks=[same],
+        premises={"the outputs move": (moved > 0.1, moved)},
+        controls={
+            "at the same time t": same.control(float(even.off_same_time.min())),
+            "alpha f in place of alpha^D f": same.control(float(even.off_first_power.min())),
+            f"{ODD}, which is not homogeneous": same.control(float(odd.off.min())),
+        },
+        findings=[
+            "the paths are one, u(t) = alpha w(t/alpha²), and so are the ends; the clocks differ:"
+            " the model with the scaled output is alpha² times faster, which Chizat et al. take"
+            " out of the loss"
+        ],
+        plots=[
+            Plot(
+                "first output of a net of depth 3, alpha = 2",
+                "time t of the scaled start",
+                "output",
+                [
+                    Series("start scaled by alpha", shown.t, shown.along),
+                    Series(
+                        "output scaled by alpha^3, at t/alpha^2", shown.t, shown.beside, "points"
+                    ),
+                ],
+                x_scale="log",
+            )
+        ],
+    )
+
+
+experiment = Experiment(
+    "W-fn1",
+    statement="For a homogeneous model the dynamics from a scaled start are those of a scaled"
+    " output, up to the unit of time.",
+    place="section 3, footnote 1",
+    study=study,
+    check=check,
+    title="Scaling the output of a homogeneous model is scaling its start",
+    ours="the models, the scales, and the unit of time: t/alpha^2",
+    seconds=3,
+)

@@ -1,0 +1,103 @@
+"""Worker processes for experiments: one pipe each, so that one may die alone."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from time import perf_counter
+
+from tacit.evidence.verdict import Verdict
+from tacit.papers.experiment import Experiment, Setting, sentence_of, unfinished
+from tacit.threads import one_thread
+
+
+def run_in_workers(
+    experiments: Sequence[Experiment], setting: Setting, jobs: int
+) -> Iterator[Verdict]:
+    """Verdicts as they finish; a worker that dies loses only the experiment it was running.
+
+    A ready-made pool would lose every pending result when one of its workers is killed.
+    """
+    queue = list(reversed(experiments))
+    busy: dict[Connection, _Worker] = {}
+    try:
+        while queue or busy:
+            while queue and len(busy) < jobs:
+                worker = _Worker(setting)
+                busy[worker.pipe] = worker
+                worker.give(queue.pop())
+            for pipe in wait(list(busy)):
+                worker = busy[pipe]  # type: ignore[index]
+                verdict = worker.take()
+                if worker.dead or not queue:
+                    del busy[worker.pipe]
+                    worker.stop()
+                else:
+                    worker.give(queue.pop())
+                yield verdict
+    finally:  # also when the caller stops early or presses Ctrl-C
+        for worker in busy.values():
+            worker.stop()
+
+
+class _Worker:
+    """One process and the experiment it is running."""
+
+    def __init__(self, setting: Setting):
+        context = get_context("spawn")  # JAX may hang in a forked process
+        self.pipe, there = context.Pipe()
+        self.process = context.Process(target=_work, args=(there,), daemon=True)
+        self.process.start()
+        there.close()  # so that our end sees the end of the worker
+        self.setting = setting
+        self.dead = False
+
+    def give(self, experiment: Experiment) -> None:
+        self.experiment, self.start = experiment, perf_counter()
+        with suppress(OSError):  # a worker that died is noticed when its answer is taken
+            self.pipe.send((experiment, self.setting))
+
+    def take(self) -> Verdict:
+        """The answer of the worker, or the verdict that says how it died."""
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, OSError):
+            answer, self.dead = self._obituary(), True
+        if isinstance(answer, Verdict):
+            return answer
+        took = perf_counter() - self.start
+        return self.experiment.verdict(unfinished(answer), self.setting.size, took)
+
+    def _obituary(self) -> str:
+        self.process.join(timeout=5)
+        code = self.process.exitcode
+        how = f"was killed by signal {-code}" if code and code < 0 else f"ended with code {code}"
+        return f"the worker process {how} before this experiment was finished"
+
+    def stop(self) -> None:
+        self.pipe.close()
+        self.process.terminate()
+        self.process.join()
+
+
+def _work(pipe: Connection) -> None:
+    """Run experiments until the pipe closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    with one_thread(xla=False), suppress(EOFError):
+        while True:
+            _answer(pipe)
+
+
+def _answer(pipe: Connection) -> None:
+    try:
+        experiment, setting = pipe.recv()
+        answer: Verdict | str = experiment.run(setting)
+    except EOFError:
+        raise
+    except Exception as error:  # the experiment could not be unpickled here
+        answer = sentence_of(error)
+    with suppress(OSError):  # nobody is listening any more; the next recv ends the loop
+        pipe.send(answer)

@@ -1,0 +1,1 @@
+"""The picture of a gathered study: maps, curves, thresholds, small multiples."""

@@ -1,0 +1,125 @@
+"""A study over two axes: a map, with lines at levels and marks on the cells that failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.plotting.study.contours import draw_contours
+from tacit.plotting.study.layer import Flags, Layer, layer, spans_decades
+from tacit.plotting.study.panels import blank, headed, key, outer, panels
+from tacit.plotting.study.plan import Plan, Study
+from tacit.plotting.study.ruler import Ruler, ruler
+from tacit.plotting.study.words import label
+from tacit.plotting.style import BLACK, GREY, PALE
+from tacit.plotting.typeset import typeset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MAP = "viridis"  # rises in lightness, for every eye and in grey
+
+
+def draw_map(study: Study, plan: Plan) -> Figure:
+    """The map of `plan.colour` over x and y, one panel for every value of a third axis."""
+    from matplotlib.colors import LogNorm
+
+    assert plan.x
+    assert plan.y
+    parts = panels(study, plan)
+    x, y = ruler(study.data, plan.x), ruler(study.data, plan.y)
+    layers = [layer(data, plan.colour, (plan.y, plan.x)) for _, data in parts]
+    norm, extend = shades(np.concatenate([found.value.ravel() for found in layers]), plan)
+    figure, axes = blank(study, plan, len(parts))
+    handles: dict[str, Any] = {}
+    for at, (title, data), found in zip(axes, parts, layers, strict=True):
+        mesh = _mesh(at, x, y, found, norm)
+        marks = _marks(at, x, y, found, norm)
+        lines = draw_contours(at, data, x, y, dict(plan.contours), isinstance(norm, LogNorm))
+        handles |= {handle.get_label(): handle for handle in [*lines, *marks]}
+        _frame(at, x, y, title)
+    bar = figure.colorbar(mesh, ax=axes, extend=extend, pad=0.02, aspect=30)
+    bar.set_label(typeset(label(study.data, plan.colour, 44)))
+    outer(axes, heights=False)
+    key(axes, list(handles.values()))
+    return figure
+
+
+def shades(values: Array, plan: Plan) -> tuple[Any, str]:
+    """(the scale of the colours, on which sides of it there are values)."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    log = plan.log if plan.log is not None else plan.range is None and spans_decades(values)
+    seen = values[np.isfinite(values) & ((values > 0) | (not log))]
+    low, high = plan.range or ((seen.min(), seen.max()) if seen.size else (1.0, 1.0))
+    if low == high:
+        low, high = (low / 2, high * 2) if log else (low - 0.5, high + 0.5)
+    below, above = bool((seen < low).any()), bool((seen > high).any())
+    extend = ["neither", "min", "max", "both"][below + 2 * above]
+    return (LogNorm if log else Normalize)(low, high), extend
+
+
+def _mesh(axes: Axes, x: Ruler, y: Ruler, found: Layer, norm: Any) -> Any:
+    """The cells, each around its value; those without a number stay blank."""
+    drawn = np.ma.masked_where(~_seen(found, norm), found.value)
+    return axes.pcolormesh(
+        x.edges, y.edges, drawn, cmap=MAP, norm=norm, shading="flat", rasterized=True
+    )
+
+
+def _seen(found: Layer, norm: Any) -> Flags:
+    from matplotlib.colors import LogNorm
+
+    return np.isfinite(found.value) & ((found.value > 0) | (not isinstance(norm, LogNorm)))
+
+
+def _marks(axes: Axes, x: Ruler, y: Ruler, found: Layer, norm: Any) -> list[Any]:
+    """Failed cells are hatched, ended ones without a number dotted, some failed seeds crossed."""
+    empty = found.asked & ~found.failed & ~_seen(found, norm)
+    handles = _hatch(axes, x, y, found.failed, found.lost, "////", "failed")
+    handles += _hatch(axes, x, y, empty, empty, "...", "no number")
+    if not found.partly.any():
+        return handles
+    rows, columns = np.nonzero(found.partly)
+    style: Any = {
+        "marker": "x",
+        "color": BLACK,
+        "linestyle": "none",
+        "markersize": 6,
+        "markeredgewidth": 1.6,
+        "label": "some seeds failed",
+    }
+    return [*handles, *axes.plot(x.at[columns], y.at[rows], zorder=3, **style)]
+
+
+def _hatch(
+    axes: Axes, x: Ruler, y: Ruler, where: Flags, filled: Flags, hatch: str, name: str
+) -> list[Any]:
+    """Rectangles over cells; `filled` ones have a pale ground of their own."""
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Patch, Rectangle
+
+    if not where.any():
+        return []
+    style: Any = {"edgecolor": GREY, "linewidth": 0.0, "hatch": hatch}
+    a, b = x.edges, y.edges
+    boxes = [
+        Rectangle((a[j], b[i]), a[j + 1] - a[j], b[i + 1] - b[i])
+        for i, j in zip(*np.nonzero(where), strict=True)
+    ]
+    ground = [PALE if filled[place] else "none" for place in zip(*np.nonzero(where), strict=True)]
+    marks = PatchCollection(boxes, facecolor=ground, zorder=2, **style)
+    axes.add_collection(marks, autolim=False)
+    return [Patch(facecolor=PALE, label=name, **style)]
+
+
+def _frame(axes: Axes, x: Ruler, y: Ruler, title: str) -> None:
+    x.put(axes, "x")
+    y.put(axes, "y")
+    axes.set(xlim=x.edges[[0, -1]], ylim=y.edges[[0, -1]])
+    axes.grid(visible=False)
+    axes.spines[["top", "right"]].set_visible(True)
+    headed(axes, title)

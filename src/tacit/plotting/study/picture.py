@@ -1,0 +1,115 @@
+"""The picture of a gathered study, and a few more of what else is in it.
+
+    figure = draw_study(tacit.load("tacit-studies/scale.nc"))
+
+The table [draw] of the study says what is drawn; where it says nothing, the first axes and the
+first number are (study_plan). Two axes are a map (study_map, study_contours), one is curves or
+bars (study_curves), a searched threshold comes with its bracket (study_threshold), rows of numbers
+are lines over their clock (study_courses), a single cell is a table (study_single).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.plotting.study.curves import draw_curves
+from tacit.plotting.study.map import draw_map
+from tacit.plotting.study.plan import Plan, Study, plan_of
+from tacit.plotting.study.single import draw_single
+from tacit.plotting.study.threshold import draw_threshold, draw_trials
+from tacit.plotting.study.trajectories import draw_courses
+from tacit.plotting.study.words import named
+from tacit.plotting.style import styled
+from tacit.plotting.ticks import clear_logs
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+FURTHER = 4  # pictures beside the first
+NUMBERS = 3  # of them of other numbers
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """A picture to come: what it shows, and the call that draws it."""
+
+    text: str
+    draw: Callable[[], Figure]
+
+
+def draw_study(dataset: xarray.Dataset) -> Figure:
+    """The picture of a gathered study; a ValueError says why there is none."""
+    study = Study(dataset)
+    with styled():
+        return clear_logs(_drawn(study))
+
+
+def _drawn(study: Study) -> Figure:
+    if study.table.get("threshold") and "measured" in study.rows and not study.numbers:
+        return draw_trials(study)  # no line has a threshold: the trials show why
+    row = first_row(study)
+    return draw_courses(study, row) if row else _of(study, plan_of(study))
+
+
+def first_row(study: Study) -> str | None:
+    """The row that is the study's picture: if it asks for one, or has nothing else to compare."""
+    wanted = (study.table.get("draw") or {}).get("colour")
+    if wanted in study.rows:
+        return str(wanted)
+    compared = study.numbers and (wanted or study.data.status.size > 1)
+    threshold = bool(study.table.get("threshold"))
+    return study.rows[0] if study.rows and not compared and not threshold else None
+
+
+def _of(study: Study, plan: Plan) -> Figure:
+    if plan.y is not None:
+        return draw_map(study, plan)
+    if study.table.get("threshold") and plan.colour == "threshold":
+        return draw_threshold(study, plan)
+    if plan.x is None or study.data.status.size == 1:
+        return draw_single(study)
+    return draw_curves(study, plan)
+
+
+def further(dataset: xarray.Dataset) -> list[Drawing]:
+    """Other numbers drawn in the same way, then rows: a handful at most."""
+    study = Study(dataset)
+    if study.table.get("threshold"):
+        text = "What was measured where the search looked"
+        trials = Drawing(text, partial(draw_trials, study, text))
+        return [trials] if study.long and study.numbers else []
+    compared = bool(study.numbers) and study.data.status.size > 1
+    numbers = _others(study)[:NUMBERS] if compared else []
+    rows = [row for row in study.rows if row != first_row(study)][: FURTHER - len(numbers)]
+    return [
+        *(Drawing(named(study.data, name), partial(_number, study, name)) for name in numbers),
+        *(Drawing(named(study.data, name), partial(_row, study, name)) for name in rows),
+    ]
+
+
+def _row(study: Study, name: str) -> Figure:
+    return clear_logs(draw_courses(study, name, named(study.data, name)))
+
+
+def _number(study: Study, name: str) -> Figure:
+    return clear_logs(_of(study, plan_of(study, name)))
+
+
+def _others(study: Study) -> list[str]:
+    """The numbers that differ from cell to cell and are not yet drawn."""
+    if first_row(study):
+        return [name for name in study.numbers if _varies(study, name)]
+    plan = plan_of(study)
+    known = {plan.colour, *plan.contours}
+    return [name for name in study.numbers if name not in known and _varies(study, name)]
+
+
+def _varies(study: Study, name: str) -> bool:
+    values = np.asarray(study.data[name].values, dtype=float)
+    return len(np.unique(values[np.isfinite(values)])) > 1

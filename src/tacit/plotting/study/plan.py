@@ -1,0 +1,184 @@
+"""How a study is drawn: its table [draw], and what is chosen where that says nothing."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from tacit.arguments import one_of
+from tacit.plotting.study.ruler import sorted_axes
+from tacit.plotting.study.words import named, number, plain
+from tacit.studies.compute import OK
+from tacit.studies.gather import MISSING
+
+if TYPE_CHECKING:
+    import xarray
+
+SEED = "seed"
+LONG = 4  # values from which both axes of a map must have
+CLOCKS = ("trajectory_t", "trajectory_log_t", "trajectory_step", "trajectory_smoothed_margin")
+BRACKET = ("lower", "upper", "trials")  # of a threshold: drawn with it, or not worth a picture
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """One picture: `y` makes it a map; without, `lines` are told apart on one panel.
+
+    `panels` is the axis of small multiples, `fixed` the axes held at their first value.
+    """
+
+    who: str
+    colour: str
+    x: str | None = None
+    y: str | None = None
+    lines: str | None = None
+    panels: str | None = None
+    fixed: tuple[str, ...] = ()
+    contours: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    range: tuple[float, float] | None = None
+    log: bool | None = None
+    title: str = ""
+
+
+class Study:
+    """A gathered study by its parts, with rising axes."""
+
+    def __init__(self, dataset: xarray.Dataset):
+        self.dims = tuple(map(str, dataset.status.dims))
+        self.data = sorted_axes(dataset, self.dims)
+        self.table: dict[str, Any] = json.loads(dataset.attrs.get("description", "{}"))
+        self.who = f"study {plain(dataset.attrs.get('study', '?'), 60)}"
+
+    @property
+    def long(self) -> list[str]:
+        """The axes with something to compare, numbers first, without the seed."""
+        found = [dim for dim in self.dims if self.data.sizes[dim] > 1 and dim != SEED]
+        return sorted(found, key=lambda dim: self.data[dim].dtype.kind not in "fiu")
+
+    @property
+    def failure(self) -> str:
+        """What a cross in a picture means: a row of a threshold is a search."""
+        searched = self.table.get("threshold")
+        return "a seed has no threshold" if searched else "a cell failed"
+
+    @property
+    def numbers(self) -> list[str]:
+        """The variables with one number a cell, those that the study itself names first."""
+        every = [
+            str(name)
+            for name, variable in self.data.data_vars.items()
+            if variable.dims == self.data.status.dims
+            and variable.dtype.kind in "fiub"
+            and name not in (BRACKET if self.table.get("threshold") else ())
+        ]
+        wanted = [
+            (self.table.get("refine") or {}).get("measure"),
+            *self.table.get("final", ()),
+            *self.table.get("labels", {}),
+        ]
+        return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
+
+    @property
+    def rows(self) -> list[str]:
+        """The variables with one row of numbers a cell, but for clocks."""
+        every = [
+            str(name)
+            for name, variable in self.data.data_vars.items()
+            if len(variable.dims) == len(self.dims) + 1
+            and variable.dtype.kind in "fiub"
+            and name not in (*CLOCKS, "tried")
+        ]
+        wanted = [
+            *(f"trajectory_{name}" for name in self.table.get("trajectory", ())),
+            *self.table.get("labels", {}),
+        ]
+        return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
+
+
+def plan_of(study: Study, colour: str | None = None) -> Plan:
+    """The plan of the study's picture, or of the same picture of another variable."""
+    table: dict[str, Any] = study.table.get("draw") or {}
+    for key in ("x", "y"):
+        if key in table:
+            one_of(study.who, f"axis in draw.{key}", table[key], study.dims)
+    for name in filter(None, (colour or table.get("colour"), *table.get("contours", {}))):
+        one_of(study.who, "number of a cell in draw,", name, study.numbers)
+    if not study.numbers:
+        raise ValueError(_nothing(study))
+    chosen = colour or table.get("colour") or study.numbers[0]
+    axes = _axes(study, table)
+    if colour is not None:
+        return Plan(
+            study.who,
+            chosen,
+            **axes,
+            contours=table.get("contours", {}),
+            title=named(study.data, colour),
+        )
+    ends = tuple(table["range"]) if "range" in table else None
+    return Plan(
+        study.who,
+        chosen,
+        **axes,
+        contours=table.get("contours", {}),
+        range=ends,
+        log=table.get("log"),
+    )
+
+
+def _nothing(study: Study) -> str:
+    kinds = sorted(set(map(str, study.data.status.values.flat)))
+    if set(kinds) <= set(OK):
+        return f"{study.who}: its cells gave no number, so there is nothing to draw"
+    ended = ", ".join(kinds)
+    return (
+        f"{study.who}: no cell gave a number to draw (cells ended: {plain(ended, 80)}); "
+        "the sentences of the cells say why"
+    )
+
+
+def _axes(study: Study, table: Mapping[str, Any]) -> dict[str, Any]:
+    """Which axis goes where."""
+    sizes, numeric = study.data.sizes, [d for d in study.long if _numeric(study, d)]
+    x, y = table.get("x"), table.get("y")
+    if x is None:
+        x = next((dim for dim in [*study.long, *study.dims] if dim != y), None)
+        wide = [dim for dim in numeric if sizes[dim] >= LONG]
+        if y is None and len(wide) > 1:
+            x, y = wide[:2]
+        elif y is None and wide:
+            x = wide[0]
+    rest = [dim for dim in study.long if dim not in (x, y)]
+    lines = rest.pop(0) if rest and y is None else None
+    panels = rest.pop(0) if rest else None
+    return {"x": x, "y": y, "lines": lines, "panels": panels, "fixed": tuple(rest)}
+
+
+def _numeric(study: Study, dim: str) -> bool:
+    return study.data[dim].dtype.kind in "fiu"
+
+
+def told(study: Study, plan: Plan) -> str:
+    """The caption: what was done with the seeds, with other axes, and how the cells ended."""
+    parts = []
+    seeds = study.data.sizes.get(SEED, 1)
+    if seeds > 1 and SEED not in (plan.x, plan.y):
+        texts = plan.x is not None and not _numeric(study, plan.x)
+        mark = "" if plan.y else f"; {'whiskers' if texts else 'band'}: smallest to largest"
+        parts.append(f"Median over {seeds} seeds{mark}.")
+    if plan.fixed:
+        held = (f"{plain(dim, 30)} = {number(study.data[dim].values[0])}" for dim in plan.fixed)
+        parts.append(f"At {', '.join(held)}.")
+    return " ".join([*parts, counted(study)])
+
+
+def counted(study: Study) -> str:
+    """How many cells there are, and how many of them failed."""
+    cells, failed = (int(study.data.attrs.get(key, 0)) for key in ("cells", "failed"))
+    if study.table.get("threshold"):
+        return f"{cells} cells, {failed} of {study.data.status.size} searches without a threshold."
+    blank = study.table.get("refine") and (study.data.status.values == MISSING).any()
+    said = f"{cells} cell{'s' * (cells != 1)}{f', {failed} failed' if failed else ''}."
+    return f"{said} Blank: not asked for." if blank else said

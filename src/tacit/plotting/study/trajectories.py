@@ -1,0 +1,112 @@
+"""Rows of numbers that cells keep, such as trajectories: a line for every cell, over its clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.plotting.study.curves import MOST, colours_of
+from tacit.plotting.study.layer import spans_decades
+from tacit.plotting.study.panels import blank, key, some
+from tacit.plotting.study.plan import CLOCKS, SEED, Plan, Study
+from tacit.plotting.study.words import label, number, plain, short
+from tacit.plotting.style import CYCLE
+from tacit.plotting.typeset import typeset
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+SEEDS = 5  # lines of one colour
+
+
+def draw_courses(
+    study: Study, name: str, title: str = "", note: str | None = None, **style: Any
+) -> Figure:
+    """The rows of `name`, in one colour for every value of an axis, a line for a seed."""
+    wanted = (study.table.get("draw") or {}).get("x")
+    lines = wanted if wanted in study.long else next(iter(study.long), None)
+    fixed = tuple(dim for dim in study.long if dim != lines)
+    data = study.data.isel(dict.fromkeys(fixed, 0))
+    note = _note(study) if note is None else note
+    figure, (axes,) = blank(study, Plan(study.who, name, x=SEED, fixed=fixed, title=title), 1, note)
+    courses = _courses(data, name, lines)
+    _scales(axes, [found for _, _, found in courses])
+    handles: dict[str, Any] = {}
+    for text, colour, found in courses:
+        for x, y in found:
+            (drawn,) = axes.plot(x, y, color=colour, linewidth=1.4, label=text, **style)
+            handles |= {text: drawn} if text else {}
+    axes.set_xlabel(typeset(_over(study.data, name)))
+    axes.set_ylabel(typeset(label(study.data, name)))
+    key([axes], list(handles.values()))
+    return figure
+
+
+def _note(study: Study) -> str:
+    seeds = study.data.sizes.get(SEED, 1)
+    most = f" (the first {SEEDS} of {seeds})" if seeds > SEEDS else ""
+    return f"One line a seed{most}." if seeds > 1 else ""
+
+
+def _courses(
+    data: xarray.Dataset, name: str, dim: str | None
+) -> list[tuple[str, Any, list[tuple[Array, Array]]]]:
+    """(name, colour, its lines) for some values of the axis."""
+    if dim is None:
+        return [("", CYCLE[0], _lines(data, name))]
+    places = some(data.sizes[dim], MOST)
+    colours = colours_of(data, dim, len(places))
+    return [
+        (
+            f"{short(data, dim, 24)} = {number(data[dim].values[k])}",
+            colour,
+            _lines(data.isel({dim: k}), name),
+        )
+        for k, colour in zip(places, colours, strict=True)
+    ]
+
+
+def _lines(data: xarray.Dataset, name: str) -> list[tuple[Array, Array]]:
+    """The finite part of every row that is left, over its own clock."""
+    clock = _clock(data, name)
+    rows = np.asarray(data[name].values, float)
+    rows = rows.reshape(-1, rows.shape[-1])[:SEEDS]
+    if clock is None:
+        times = np.broadcast_to(_count(data, name), rows.shape)
+    else:
+        times = np.asarray(data[clock].values, float).reshape(-1, rows.shape[-1])[:SEEDS]
+    known = np.isfinite(rows) & np.isfinite(times)
+    return [(t[k], row[k]) for t, row, k in zip(times, rows, known, strict=True)]
+
+
+def _clock(data: xarray.Dataset, name: str) -> str | None:
+    clocks = (*CLOCKS, "tried") if name == "measured" else CLOCKS
+    return next((c for c in clocks if c in data and data[c].dims == data[name].dims), None)
+
+
+def _count(data: xarray.Dataset, name: str) -> Array:
+    dim = str(data[name].dims[-1])
+    return (
+        np.asarray(data[dim].values, dtype=float)
+        if dim in data.coords
+        else np.arange(data.sizes[dim], dtype=float)
+    )
+
+
+def _over(data: xarray.Dataset, name: str) -> str:
+    clock = _clock(data, name)
+    return label(data, clock, 60) if clock else plain(data[name].dims[-1], 60)
+
+
+def _scales(axes: Any, groups: list[list[tuple[Array, Array]]]) -> None:
+    """Logarithms where the numbers span decades; a clock that begins at 0 is cut there."""
+    for side in (0, 1):
+        parts = [line[side] for group in groups for line in group]
+        values = np.concatenate(parts) if parts else np.empty(0)
+        if side == 0:
+            values = values[values > 0] if (values >= 0).all() else values
+        if spans_decades(values):
+            (axes.set_xscale if side == 0 else axes.set_yscale)("log")

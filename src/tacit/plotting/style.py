@@ -1,0 +1,92 @@
+"""How every picture looks: colour-blind-safe colours, readable type, a caption under the panels."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from tacit.plotting.typeset import typeset
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# Okabe and Ito's palette: distinct under the common forms of colour blindness and in grey.
+BLUE, RED, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+SKY, PURPLE, BLACK, GREY = "#56B4E9", "#CC79A7", "#222222", "#767676"
+PALE = "#E8ECEF"
+CYCLE = (BLUE, RED, GREEN, PURPLE, ORANGE, SKY, BLACK)
+
+RC: Any = {
+    "axes.grid": True,
+    "axes.labelsize": 10,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": 10,
+    "figure.dpi": 110,
+    "figure.titlesize": 13,
+    "figure.titleweight": "bold",
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "grid.color": "#DDDDDD",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 9,
+    "legend.frameon": False,
+    "lines.linewidth": 2.0,
+    "savefig.bbox": None,
+    "savefig.dpi": 200,  # every PNG: sharp on a screen with many pixels
+    "svg.hashsalt": "tacit",  # the same data give the same file
+    "text.usetex": False,
+}
+
+
+def styled() -> AbstractContextManager[None]:
+    """A context in which matplotlib draws and saves in this style, and forgets it afterwards."""
+    from matplotlib import rc_context
+
+    return rc_context(RC)
+
+
+def sheet(
+    title: str, caption: str = "", widths: Sequence[float] = (6.0,), height: float = 4.2
+) -> tuple[Figure, list[Axes]]:
+    """An empty figure with a title, a caption line and one panel for every width in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(sum(widths), height), layout="constrained")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(1, len(widths), width_ratios=list(widths))
+    axes = [figure.add_subplot(grid[0, place]) for place in range(len(widths))]
+    characters = int(sum(widths) * 8.7)
+    figure.suptitle(typeset(textwrap.fill(title, characters), bold=True), x=0.01, ha="left")
+    if caption:
+        text = typeset(textwrap.fill(caption, int(characters * 1.9)))
+        figure.supxlabel(text, x=0.01, ha="left", fontsize=8, color=GREY)
+    return figure, axes
+
+
+def caption_of(attributes: dict[str, Any]) -> str:
+    """The caption line: source and preset, and which parameters were constructed."""
+    parts = [f"After {attributes.get('source', 'no source')}."]
+    if "size" in attributes:
+        size = attributes["size"]
+        parts.append(f"Size {size}; quantities have no unit unless an axis names one.")
+    if attributes.get("ours"):
+        parts.append(f"Ours: {attributes['ours']}.")
+    if attributes.get("parameters", "{}") != "{}":
+        parts.append(
+            f"Preset {attributes['preset']}; quantities have no unit unless an axis names one."
+        )
+    if attributes.get("constructed"):
+        parts.append(f"Constructed: {attributes['constructed']}.")
+    return " ".join(parts)
+
+
+def end_label(axes: Axes, x: float, y: float, text: str, colour: str, **placing: Any) -> None:
+    """Write `text` beside the point (x, y), in the colour of its curve."""
+    options = {"xytext": (5, 0), "va": "center", "ha": "left", **placing}
+    axes.annotate(text, (x, y), textcoords="offset points", color=colour, fontsize=9, **options)

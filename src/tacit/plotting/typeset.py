@@ -1,0 +1,101 @@
+"""Plain mathematics, as titles and labels are written, typeset: alpha^2 k, l1, t2, 1e-5, |a - a*|.
+
+Titles stay plain, because terminals and lists show them too; every picture passes them through
+here, so that they look like its axes. Texts of strangers are safe: a $ of theirs begins no formula.
+"""
+
+from __future__ import annotations
+
+import re
+
+_GREEK = "alpha|beta|gamma|delta|epsilon|eps|eta|theta|kappa|lambda|mu|nu|rho|sigma|tau|phi"
+GREEK = frozenset(_GREEK.split("|"))
+SIGNS = {"<=": "≤", ">=": "≥", "->": "→"}
+START, END = r"(?<![A-Za-z0-9_.\\])", r"(?![A-Za-z0-9_])"
+INDEX = r"(?:_([A-Za-z0-9]+))?"
+POWER = rf"(?:\^(-?(?:[A-Za-z]+|\d+(?:/\d+)?){END}|\([^()$|]{{1,16}}\)))?"  # 2, -1/2, (D/2)
+NUMBER = re.compile(rf"{START}(\d+(?:\.\d+)?)e([+-]?\d+){END}")  # 1e-05
+NORM = re.compile(r"\|([^|$]+)\|" + INDEX + POWER)  # |a - a*|^2
+NAMED = re.compile(rf"{START}([lt])([12](?:/[\dD]+)?){END}")  # l1, l2/3, t2
+STARRED = re.compile(rf"{START}([A-Za-z])(?:\*|_hat{END})")  # a*, a_hat
+SCRIPTED = re.compile(rf"{START}({_GREEK}|[A-Za-z]|\d+){INDEX}{POWER}{END}")  # alpha^2
+CLOSED = re.compile(rf"(\)){INDEX}{POWER}")  # (1 + x)^2
+SIGNED = re.compile(rf"{START}([a-z])([+-])\^([A-Za-z0-9]+){END}")  # w+^L
+BESIDE = re.compile(r"\$ ([B-HJ-Zb-z])(?![A-Za-z0-9_'.(])")  # the k of alpha^2 k
+FORMULA = re.compile(r"((?<!\\)\$.+?(?<!\\)\$)")
+
+
+def typeset(text: str, bold: bool = False) -> str:
+    """The text with its mathematics between dollars, for matplotlib; lines stay lines."""
+    kept = text.replace("$", r"\$")
+    for sign, better in SIGNS.items():
+        kept = kept.replace(sign, better)
+    for pattern, write in RULES:
+        parts = FORMULA.split(kept)  # what is a formula already stays one
+        kept = "".join(part if k % 2 else pattern.sub(write, part) for k, part in enumerate(parts))
+    kept = BESIDE.sub(r"\\,\1$", kept)
+    return FORMULA.sub(_bold, kept) if bold else kept
+
+
+def _bold(found: re.Match[str]) -> str:
+    return rf"$\mathbf{{{found[1][1:-1]}}}$"
+
+
+def _number(found: re.Match[str]) -> str:
+    times = "" if float(found[1]) == 1 else rf"{found[1]} \times "
+    return rf"${times}10^{{{int(found[2])}}}$"
+
+
+def _norm(found: re.Match[str]) -> str:
+    """A norm as one formula, unless there are words in it."""
+    words = re.findall("[A-Za-z]+", found[1].replace("_hat", ""))
+    if any(len(word) > 1 and word not in GREEK for word in words):
+        return found[0]
+    inside = typeset(found[1]).replace("$", "")
+    return rf"$|{inside}|{_scripts(found[2], found[3])}$"
+
+
+def _named(found: re.Match[str]) -> str:
+    return rf"$\ell_{{{found[2]}}}$" if found[1] == "l" else f"$t_{{{found[2]}}}$"
+
+
+def _starred(found: re.Match[str]) -> str:
+    return rf"${found[1]}^*$" if found[0].endswith("*") else rf"$\hat {found[1]}$"
+
+
+def _scripted(found: re.Match[str]) -> str:
+    """A Greek letter, or anything with an index or a power."""
+    base, index, power = found.groups()
+    if not (index or power or base in GREEK):
+        return found[0]
+    return f"${_symbol(base)}{_scripts(index, power)}$"
+
+
+def _signed(found: re.Match[str]) -> str:
+    return f"${found[1]}_{found[2]}^{{{found[3]}}}$"
+
+
+def _scripts(index: str | None, power: str | None) -> str:
+    below = f"_{{{_symbol(index)}}}" if index else ""
+    if not power:
+        return below
+    above = typeset(power[1:-1]).replace("$", "") if power.startswith("(") else power
+    return f"{below}^{{{above}}}"
+
+
+def _symbol(name: str) -> str:
+    """A name as a formula has it: Greek by its letter, words upright."""
+    if name in GREEK or name == "inf":
+        return {"eps": r"\epsilon", "inf": r"\infty"}.get(name, rf"\{name}")
+    return rf"\mathrm{{{name}}}" if len(name) > 1 and name.isalpha() else name
+
+
+RULES = (
+    (NUMBER, _number),
+    (NORM, _norm),
+    (NAMED, _named),
+    (STARRED, _starred),
+    (SIGNED, _signed),
+    (SCRIPTED, _scripted),
+    (CLOSED, _scripted),
+)

@@ -1,0 +1,230 @@
+"""The picture of a watched run: its curves, its regimes in time, its norms and what is forecast.
+
+It reads the record of a watch and draws what was found in it elsewhere; it judges nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, styled
+from tacit.plotting.ticks import clear_logs
+from tacit.plotting.transition import rows
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ACCURACIES = ("accuracy", "acc")
+LOSSES = ("loss", "error", "err", "mse")
+SHADES = {"kernel": "#DCEAF5", "leaving": "#FFF3D6", "rich": "#F9DFD0", "unknown": "#FFFFFF"}
+NORMS: dict[str, tuple[str, dict[str, Any]]] = {
+    "glance_norm": (r"$\ell_2$", {"color": BLUE, "linewidth": 3.5}),
+    "norm_l1": (r"$\ell_1$", {"color": ORANGE, "linestyle": "--"}),
+    "norm_nuclear": ("nuclear", {"color": BLACK, "linestyle": ":"}),
+}
+SHADE_LABEL = "regime: "
+LEGEND: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02), "borderaxespad": 0.3}
+MOST = 2000  # points of a curve that are drawn
+FINE = 500  # with more points than this a curve may be noisy, and is thin
+FLOOR = 1e-6  # smaller changes are drawn here
+AHEAD = 30.0  # a forecast further away than this many times the run is told, not drawn
+
+
+def draw_watch(
+    dataset: xarray.Dataset,
+    title: str,
+    kinds: Sequence[str],
+    limits: tuple[float, float],
+    marks: Sequence[tuple[float, str]] = (),
+    transition: tuple[float, float, float] | None = None,
+) -> Figure:
+    """The figure of a record: accuracies, losses, kernel and norms over the steps, in rows.
+
+    `kinds` names the regime at every look and `limits` the distances that divide them, `marks`
+    are steps with a text, and `transition` is (low, expected, high) in steps.
+    """
+    start = float(dataset.attrs["start_step"])
+    band = None if transition is None else [step - start for step in transition]
+    with styled():
+        return _drawn(dataset, title, kinds, limits, [(s - start, text) for s, text in marks], band)
+
+
+def _drawn(dataset: Any, title: str, kinds: Any, limits: Any, marks: Any, band: Any) -> Figure:
+    start = float(dataset.attrs["start_step"])
+    curves = [found for ends in (ACCURACIES, LOSSES) if (found := _metrics(dataset, ends))]
+    picture, axes = rows(title, _caption(dataset), [1.55] * len(curves) + [2.1, 1.35], 9.2)
+    for one, names in zip(axes, curves, strict=False):
+        _draw_metrics(one, dataset, names, start)
+    kernel, norms = axes[-2:]
+    _draw_kernel(kernel, dataset, kinds, limits, start)
+    _draw_norms(norms, dataset, start)
+    last = _steps_axis(axes, dataset, start, band)
+    _draw_marks(axes, marks)
+    if band and band[1] <= AHEAD * last:
+        _draw_transition(axes, band, last)
+    for one in axes:
+        one.minorticks_off()  # the layout measures every one of them
+        if one.get_legend_handles_labels()[1]:
+            one.legend(**LEGEND)
+    picture.align_ylabels(axes)
+    return clear_logs(picture)
+
+
+def _metrics(dataset: Any, ends: tuple[str, ...]) -> list[str]:
+    """Names of the metrics that end in one of these words, training before the others."""
+    names = [str(name) for name, v in dataset.data_vars.items() if v.dims == ("call",)]
+    known = [name for name in names if name.split("_")[-1] in ends]
+    return sorted(known, key=lambda name: (not name.startswith("train"), name))[: len(CYCLE)]
+
+
+def _draw_metrics(axes: Axes, dataset: Any, names: Sequence[str], start: float) -> None:
+    low, high = 0.0, 1.0
+    for name, colour in zip(names, CYCLE, strict=False):
+        x, y = _thinned(dataset["call_step"].values - start, dataset[name].values)
+        width = 2.0 if len(x) < FINE else 1.2
+        axes.plot(x, y, color=colour, linewidth=width, label=name.replace("_", " "))
+        low, high = min(low, float(y.min(initial=0.0))), max(high, float(y.max(initial=1.0)))
+    if names[0].split("_")[-1] in ACCURACIES:
+        axes.set(ylabel="accuracy", ylim=(0, 1.05 * high))
+    else:
+        axes.set(ylabel="loss", yscale="log" if low == 0 else "linear")
+
+
+def _thinned(x: Any, y: Any) -> tuple[Any, Any]:
+    """At most MOST finite points after the start, evenly spaced in log x."""
+    known = np.isfinite(y) & (x > 0)
+    x, y = x[known], y[known]
+    if len(x) <= MOST:
+        return x, y
+    places = np.searchsorted(x, np.geomspace(x[0], x[-1], MOST))
+    chosen = np.unique(places.clip(0, len(x) - 1))
+    return x[chosen], y[chosen]
+
+
+def _draw_kernel(axes: Axes, dataset: Any, kinds: Any, limits: Any, start: float) -> None:
+    step = dataset["step"].values - start
+    _shade(axes, step, kinds)
+    shown = {"kernel_distance": ("kernel distance\nfrom the start", "o-", BLACK, 2.0)}
+    if not dataset.attrs["weight_decay"] > 0:  # under decay it says nothing about the regime
+        shown["linearized_error"] = ("share that the\nlinearized model\nmisses", "s--", PURPLE, 1.3)
+    for name, (text, line, colour, width) in shown.items():
+        values = dataset[name].values
+        known = np.isfinite(values) & (step > 0)
+        axes.plot(
+            step[known],
+            np.maximum(values[known], FLOOR),
+            line,
+            color=colour,
+            linewidth=width,
+            markersize=3,
+            label=text,
+        )
+    for limit in limits:
+        axes.axhline(limit, color=GREY, linestyle=":", linewidth=1)
+    axes.set(ylabel="change of the\ntangent kernel", yscale="log", ylim=(FLOOR / 2, 20))
+
+
+def _shade(axes: Axes, step: Any, kinds: Sequence[str]) -> None:
+    """Paints the regimes in time, and names them where there is room."""
+    known = [(s, kind) for s, kind in zip(step, kinds, strict=True) if s > 0]
+    parts = [(kind, next(part)[0]) for kind, part in groupby(known, lambda pair: pair[1])]
+    edges = [left for _, left in parts[1:]] + [s for s, _ in known[-1:]]
+    whole = math.log(known[-1][0] / known[0][0]) if known else 0.0
+    for (kind, left), right in zip(parts, edges, strict=True):
+        if kind == "unknown" or left == right:
+            continue
+        fresh = SHADE_LABEL + kind not in axes.get_legend_handles_labels()[1]
+        axes.axvspan(
+            left, right, color=SHADES[kind], zorder=0, label=SHADE_LABEL + kind if fresh else None
+        )
+        if math.log(right / left) > 0.1 * whole:
+            axes.text(
+                math.sqrt(left * right),
+                0.95,
+                kind,
+                ha="center",
+                va="top",
+                zorder=5,
+                fontweight="bold",
+                transform=axes.get_xaxis_transform(),
+                bbox={"facecolor": SHADES[kind], "edgecolor": "none", "pad": 2},
+            )
+
+
+def _draw_norms(axes: Axes, dataset: Any, start: float) -> None:
+    """The norms over those of the start; the l2 norm is known at the glances too."""
+    top = 1.0
+    for name, (text, style) in NORMS.items():
+        at = "glance_step" if name == "glance_norm" else "step"
+        step, values = dataset[at].values - start, dataset[name].values
+        known = np.isfinite(values) & (step > 0)
+        if known.any() and values[0] > 0:
+            mark = "o" if np.count_nonzero(known) == 1 else ""
+            axes.plot(step[known], values[known] / values[0], marker=mark, label=text, **style)
+            top = max(top, float(np.max(values[known] / values[0])))
+    axes.set(ylabel="norm over\nthat of start", ylim=(0, 1.15 * top))
+
+
+def _draw_marks(axes: Sequence[Axes], marks: Iterable[tuple[float, str]]) -> None:
+    for (step, text), line in zip(marks, ("--", "-."), strict=False):
+        for number, one in enumerate(axes):
+            one.axvline(
+                step,
+                color=BLACK,
+                linestyle=line,
+                linewidth=1.2,
+                zorder=2,
+                label=text if number == 0 else None,
+            )
+
+
+def _draw_transition(axes: Sequence[Axes], band: Sequence[float], last: float) -> None:
+    """The interval of the transition, seen or forecast, through all rows."""
+    low, expected, high = band
+    text = (
+        "forecast of the\ntransition"
+        if expected > last
+        else "transition, by the\nturn from the start"
+    )
+    for number, one in enumerate(axes):
+        one.axvspan(
+            low,
+            high,
+            facecolor="none",
+            edgecolor=GREEN,
+            hatch="//",
+            linewidth=0.8,
+            alpha=0.6,
+            zorder=1,
+            label=text if number == 0 else None,
+        )
+        one.axvline(expected, color=GREEN, linewidth=1.6, zorder=2)
+
+
+def _steps_axis(axes: Sequence[Axes], dataset: Any, start: float, band: Any) -> float:
+    """Sets the common axis, logarithmic in the steps; returns the last step since the start."""
+    parts = [dataset[name].values - start for name in ("call_step", "step")]
+    steps = np.concatenate([part[part > 0] for part in parts])
+    first, last = (float(steps.min()), float(steps.max())) if steps.size else (1.0, 10.0)
+    right = last
+    if band and band[1] <= AHEAD * last:
+        right = max(last, min(band[2], 2 * AHEAD * last))
+    axes[0].set(xscale="log", xlim=(first * 0.93, right * 1.07))
+    axes[-1].set_xlabel(f"training steps since step {start:g}" if start else "training step")
+    return last
+
+
+def _caption(dataset: Any) -> str:
+    attributes = dataset.attrs
+    samples, count = dataset.sizes["sample"], attributes["parameters"]
+    text = f"tacit.watch on {samples} probe inputs of a model with {count:,} trained parameters."
+    if attributes["weight_decay"] > 0:
+        text += f" Weight decay {attributes['weight_decay']:g}."
+    return text + " Dotted: the kernel distances that divide the regimes."

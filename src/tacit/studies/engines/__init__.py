@@ -1,0 +1,1 @@
+"""Who computes cells: this process, processes beside it, a dask cluster, SLURM."""

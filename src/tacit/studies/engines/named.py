@@ -1,0 +1,43 @@
+"""Engines by name: in this process, in processes beside it, on a dask cluster, under SLURM."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from tacit.arguments import integer, one_of
+from tacit.studies.cells import Cell
+from tacit.studies.engines.serial import run_here
+from tacit.studies.storage.cache import CellCache, Ends
+
+#: cells in, their ends out; values are on disk when an end is told
+Engine = Callable[[CellCache, Sequence[Cell]], Ends]
+NAMES = ("here", "processes", "slurm")
+
+
+def engine_named(name: str, jobs: int | None = None) -> Engine:
+    """The engine behind a word or an address such as tcp://10.0.0.1:8786."""
+    if jobs is not None:
+        jobs = integer("run", "jobs", jobs, least=1)
+    if "://" in name:
+        from tacit.studies.engines.cluster import run_on_scheduler
+
+        return partial(run_on_scheduler, name)
+    one_of("run", "engine", name, (*NAMES, "tcp://HOST:PORT"))
+    if name == "processes":
+        from tacit.studies.engines.processes import run_in_processes
+
+        return partial(run_in_processes, jobs or cores())
+    if name == "slurm":
+        from tacit.studies.engines.cluster import run_under_slurm
+
+        return partial(run_under_slurm, jobs or 1)
+    return run_here
+
+
+def cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

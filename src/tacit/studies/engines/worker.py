@@ -1,0 +1,115 @@
+"""A worker process: cells come in as lines of JSON, their ends go out the same way.
+
+Lines instead of pickles, and a fresh interpreter instead of a fork: JAX may hang in a forked
+process, and a spawned one would run the caller's script again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import Any
+
+from tacit.studies.cells import Cell
+from tacit.studies.code.version import Code
+from tacit.studies.references import DescriptionError
+from tacit.studies.storage.cache import CellCache, Done
+from tacit.studies.storage.files import CannotWrite
+
+PATIENCE = 0.05  # seconds for which ends are collected before they are told
+GRACE = 2.0  # seconds in which a worker may tidy up
+
+Tell = Callable[[dict[str, Any]], None]
+
+
+def hello(cache: CellCache) -> dict[str, Any]:
+    """What a worker must know before its first cell."""
+    code = dataclasses.asdict(cache.code)
+    return {"path": sys.path, "folder": str(cache.folder), "code": code}
+
+
+def seated(greeting: dict[str, Any]) -> CellCache:
+    """The cache of a worker, if it has the code that the study was planned with."""
+    sys.path += [entry for entry in greeting["path"] if entry not in sys.path]
+    code = Code(**greeting["code"])
+    difference = code.difference()
+    if difference:
+        raise DescriptionError(
+            f"run: a worker has {difference}; install the same on all machines, and leave the code "
+            "alone while a study runs"
+        )
+    return CellCache(Path(greeting["folder"]), code)
+
+
+def packed(cells: Iterable[Cell]) -> list[list[Any]]:
+    return [[cell.name, cell.spec] for cell in cells]
+
+
+def attend_all(
+    cache: CellCache, cells: Iterable[list[Any]], tell: Callable[[list[Done]], None]
+) -> None:
+    """Compute cells in turn, telling their ends now and then."""
+    ended: list[Done] = []
+    told = perf_counter()
+    for name, spec in cells:
+        ended.append(cache.finish(Cell(name, (), spec)))
+        if perf_counter() - told > PATIENCE:
+            tell(ended)
+            ended, told = [], perf_counter()
+    if ended:
+        tell(ended)
+
+
+def end_with_parent() -> None:
+    """Stop this process soon after the one that started it is gone, also in the midst of a cell."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            sleep(1.0)
+        os.kill(os.getpid(), signal.SIGTERM)  # tidies up, unless a library does not let it
+        sleep(GRACE)
+        os._exit(143)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def main() -> None:
+    """Answer until nobody asks any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no draft is left behind
+    end_with_parent()
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8", buffering=1)
+    os.dup2(2, 1)  # what a cell prints must not mix with the answers
+
+    def tell(message: dict[str, Any]) -> None:
+        answers.write(json.dumps(message) + "\n")
+
+    with suppress(BrokenPipeError, KeyboardInterrupt):  # one thread: the environment says so
+        try:
+            _serve(tell)
+        except (CannotWrite, DescriptionError) as reason:
+            sentence = reason.strerror if isinstance(reason, CannotWrite) else str(reason)
+            tell({"stop": [type(reason).__name__, sentence]})
+    with suppress(BrokenPipeError):
+        answers.close()
+
+
+def _serve(tell: Tell) -> None:
+    lines = iter(sys.stdin.buffer.readline, b"")
+    cache = seated(json.loads(next(lines)))
+    tell({"ready": True})
+    for line in lines:
+        attend_all(cache, json.loads(line), lambda ended: tell({"done": ended}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,192 @@
+"""Cell files: whole or absent, checked when read, set aside when they are not what they should be.
+
+A cell file has two lines of text: `tacit-cell 2 <checksum>`, and one JSON object with `name`,
+`code`, `cell` (the full description), `status`, `sentence`, `seconds`, `made_with` (versions),
+`inputs` (files that were read, each with a digest) and `values`. A value is a number, a text, or an
+array as {dims, dtype, shape, data}, its bytes in base64.
+
+A cell is not forced to the platter one by one (4 ms each): a power cut may leave a file short,
+and a short file is found by its checksum, set aside and computed again.
+"""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import json
+import os
+import stat
+import uuid
+from collections.abc import Mapping
+from contextlib import suppress
+from io import BufferedWriter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tacit.studies.cells import Cell
+from tacit.studies.code.inputs import changed
+from tacit.studies.compute import Result, Value
+
+MARK = "tacit-cell"
+FORMAT = 2
+SUFFIX = ".cell"
+PART = ".part"
+KINDS = "biufU"
+LARGEST = 2**31  # bytes
+
+
+class CannotWrite(OSError):
+    """The disk refuses; everything written before is whole."""
+
+    def __str__(self) -> str:
+        return str(self.strerror)
+
+
+class NotACell(ValueError):
+    """A file that is no readable cell; the words say what it is."""
+
+
+class OtherCode(NotACell):
+    """A cell of other code or libraries: whole, but not what is asked for."""
+
+
+def file_of(folder: Path, name: str) -> str:
+    """The place of a cell; 256 folders keep each of them small."""
+    return f"{folder}{os.sep}{name[:2]}{os.sep}{name}{SUFFIX}"
+
+
+def write_cell(folder: Path, cell: Cell, code: str, result: Result) -> None:
+    """Put a result on disk in one step: beside its place first, then renamed into it."""
+    body = json.dumps(
+        {
+            "name": cell.name,
+            "code": code,
+            "cell": cell.spec,
+            "status": result.status,
+            "sentence": result.sentence,
+            "seconds": result.seconds,
+            "made_with": dict(result.made_with),
+            "inputs": dict(result.inputs),
+            "values": {key: _encoded(value) for key, value in result.values.items()},
+        }
+    ).encode()
+    target = file_of(folder, cell.name)
+    draft = f"{target}.{uuid.uuid4().hex}{PART}"
+    try:
+        with _created(draft) as stream:
+            stream.write(f"{MARK} {FORMAT} {_checksum(body)}\n".encode() + body + b"\n")
+        os.replace(draft, target)
+    except BaseException as reason:
+        with suppress(OSError):
+            os.unlink(draft)
+        if isinstance(reason, OSError):
+            raise _refused(folder, reason) from None
+        raise
+
+
+def _refused(folder: Path, reason: OSError) -> CannotWrite:
+    return CannotWrite(
+        reason.errno or errno.EIO,
+        f"study: cannot write cells into {folder} ({reason.strerror or reason}); what is "
+        "finished is safe: make room or choose another --out, and run the same again",
+    )
+
+
+def _created(draft: str) -> BufferedWriter:
+    try:
+        return open(draft, "xb")
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(draft), exist_ok=True)
+        return open(draft, "xb")
+
+
+def _checksum(body: bytes) -> str:
+    return hashlib.blake2b(body, digest_size=8).hexdigest()
+
+
+def _encoded(value: Value) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    dims, array = value
+    plain = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return {
+        "dims": list(dims),
+        "dtype": plain.dtype.str,
+        "shape": list(plain.shape),
+        "data": base64.b64encode(plain.tobytes()).decode(),
+    }
+
+
+def _decoded(value: Any) -> Value:
+    if not isinstance(value, dict):
+        return value
+    dtype = np.dtype(str(value["dtype"]))
+    if dtype.kind not in KINDS:  # no objects: a cell is data, never code
+        raise NotACell(f"holds values of type {dtype}")
+    array = np.frombuffer(base64.b64decode(value["data"]), dtype).reshape(value["shape"])
+    return tuple(map(str, value["dims"])), array
+
+
+def read_cell(file: str) -> tuple[str, str, Result]:
+    """(name, code, result) of a cell file; NotACell says what else it is."""
+    seen = os.stat(file)
+    if not stat.S_ISREG(seen.st_mode):  # to open a pipe would wait for ever
+        raise NotACell("is not a plain file")
+    if seen.st_size > LARGEST:
+        raise NotACell(f"is larger than any cell, {seen.st_size} bytes")
+    with open(file, "rb") as stream:
+        head, _, rest = stream.read().partition(b"\n")
+    words = head.decode("ascii", "replace").split()
+    if len(words) != 3 or words[0] != MARK:
+        raise NotACell("is not a cell of tacit" if len(head) + len(rest) else "is empty")
+    if words[1] != str(FORMAT):
+        raise NotACell(f"is of cell format {words[1]}, this is {FORMAT}")
+    body = rest.removesuffix(b"\n")
+    if _checksum(body) != words[2]:
+        raise NotACell("is cut short or was changed: its checksum is wrong")
+    try:
+        told = json.loads(body)
+        values = {str(key): _decoded(value) for key, value in told["values"].items()}
+        result = Result(
+            str(told["status"]),
+            str(told["sentence"]),
+            values,
+            float(told["seconds"]),
+            made_with=_texts(told["made_with"]),
+            inputs=_texts(told["inputs"]),
+        )
+        return str(told["name"]), str(told["code"]), result
+    except (
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+    ) as reason:
+        raise NotACell(f"is a cell without its parts ({reason})") from None
+
+
+def read_named(folder: Path, name: str, code: str) -> Result | None:
+    """The result of the cell called `name`, None if it is absent; NotACell if it is not that."""
+    try:
+        found, version, result = read_cell(file_of(folder, name))
+    except FileNotFoundError:
+        return None
+    except OSError as reason:
+        raise NotACell(f"cannot be read ({reason.strerror})") from None
+    if found != name:
+        raise NotACell("belongs to another cell")
+    if version != code:
+        raise OtherCode(f"is of another version of the code, {version}")
+    stale = changed(result.inputs)
+    if stale:
+        raise NotACell(f"was computed from another content of {stale}")
+    return result
+
+
+def _texts(table: Mapping[str, Any]) -> dict[str, str]:
+    return {str(key): str(value) for key, value in table.items()}

@@ -1,0 +1,98 @@
+"""The folder of cells: which are finished, and what in it is not a cell of this study."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections.abc import Collection, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from tacit.studies.compute import Result
+from tacit.studies.storage.files import PART, SUFFIX, NotACell, OtherCode, file_of, read_named
+
+SUBFOLDER = "[0-9a-f][0-9a-f]"
+ABANDONED = 3600.0  # seconds after which the draft of a killed writer is removed
+
+
+def survey(folder: Path, wanted: Collection[str], code: str) -> tuple[dict[str, Result], list[str]]:
+    """(the finished cells, without their arrays; one sentence per file that was set aside).
+
+    Cells of other code or libraries stay where they are: their names differ from those wanted.
+    """
+    done: dict[str, Result] = {}
+    aside: list[str] = []
+    for file in _files(folder):
+        try:
+            done |= _looked_at(folder, file, wanted, code)
+        except NotACell as reason:
+            if isinstance(reason, OtherCode) and file.stem not in wanted:
+                continue
+            aside += set_aside(folder, file, str(reason))
+    return done, aside
+
+
+def finished(folder: Path, wanted: Collection[str], code: str) -> dict[str, Result]:
+    """The finished cells, without their arrays; nothing is moved."""
+    done: dict[str, Result] = {}
+    for name in listed(folder) & set(wanted):
+        with suppress(NotACell):
+            done |= _looked_at(folder, Path(file_of(folder, name)), wanted, code)
+    return done
+
+
+def listed(folder: Path) -> set[str]:
+    """The names of all cells that have a file, which is not read."""
+    entries = (
+        entry.name
+        for folder_of_cells in folder.glob(SUBFOLDER)
+        for entry in os.scandir(folder_of_cells)
+    )
+    return {name.removesuffix(SUFFIX) for name in entries if name.endswith(SUFFIX)}
+
+
+def _looked_at(
+    folder: Path, file: Path, wanted: Collection[str], code: str
+) -> Mapping[str, Result]:
+    """The finished cell of a file; nothing for a cell of a larger grid, which stays."""
+    name = file.name.removesuffix(SUFFIX)
+    if file.suffix != SUFFIX or str(file) != file_of(folder, name):
+        raise NotACell("is not a cell of tacit")
+    result = read_named(folder, name, code)
+    if result is None or name not in wanted:
+        return {}
+    light = Result(result.status, result.sentence, {}, result.seconds)
+    return {name: light}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Every file in the folders of cells; drafts that a killed writer left are removed."""
+    found = []
+    for folder_of_cells in sorted(folder.glob(SUBFOLDER)):
+        for file in sorted(folder_of_cells.iterdir()):
+            if file.name.endswith(PART):
+                _remove_abandoned(file)
+            else:
+                found.append(file)
+    return found
+
+
+def _remove_abandoned(draft: Path) -> None:
+    with suppress(OSError):
+        if time.time() - draft.stat().st_mtime > ABANDONED:
+            draft.unlink()
+
+
+def set_aside(folder: Path, file: Path, reason: str) -> list[str]:
+    """One sentence: the file moved into `aside`, never deleted; none if it is already gone."""
+    aside = folder / "aside"
+    aside.mkdir(parents=True, exist_ok=True)
+    tails = itertools.chain([""], (f".{n}" for n in itertools.count(1)))
+    places = (aside / f"{file.name}{tail}" for tail in tails)
+    target = next(place for place in places if not place.exists())
+    try:
+        os.replace(file, target)
+    except FileNotFoundError:  # another run of the same study was faster
+        return []
+    return [f"{file.name} {reason}; set aside as {target}, computed again if it is needed"]

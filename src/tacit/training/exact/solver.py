@@ -1,0 +1,120 @@
+"""SciPy's solvers step by step: failures, dense output, and a stiff one for dual variables."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+
+SHORT = "its steps became too small; raise rtol"
+
+
+class GaveUp(Exception):
+    """The integrator cannot go on; the message says why."""
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silences what a solver says of trial steps."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        yield
+
+
+def try_step(solver: Any) -> bool:
+    """One step of a SciPy solver; False if it failed, or if a trial step overflowed."""
+    try:
+        solver.step()
+    except ValueError:
+        return False
+    return solver.status != "failed" and bool(np.isfinite(solver.y).all())
+
+
+def step(solver: Any) -> None:
+    """One step of a SciPy solver, or GaveUp."""
+    if not try_step(solver):
+        raise GaveUp(SHORT)
+
+
+def state_at(solver: Any, t: float) -> Array:
+    """The state at a time within the last step."""
+    return np.array(solver.y if t == solver.t else solver.dense_output()(t))
+
+
+def inside(
+    solver: Any,
+    clock: Callable[[Array], float],
+    goal: float,
+    ends: tuple[float, float],
+    near: float,
+) -> Array:
+    """The state within the last step at which `clock`, which is `ends` at its ends, is at `goal`.
+
+    By the secant rule, and by bisection where that is slow.
+    """
+    curve, low, high = solver.dense_output(), float(solver.t_old), float(solver.t)
+    first, last = ends[0] - goal, ends[1] - goal
+    for k in range(60):
+        share = first / (first - last) if near > 0 and k < 8 and first < 0 < last else 0.5
+        middle = low + min(max(share, 0.001), 0.999) * (high - low)
+        state = curve(middle)
+        gap = clock(state) - goal
+        if abs(gap) <= near * max(1.0, abs(goal)):
+            return np.asarray(state)
+        if not low < middle < high:
+            break
+        if gap > 0:
+            high, last = middle, gap
+        else:
+            low, first = middle, gap
+    return np.asarray(curve(high))
+
+
+def crossing(gap: Callable[[float], float], low: float, high: float) -> float:
+    """Where `gap` falls through zero between two clocks, by bisection."""
+    if gap(low) <= 0:
+        return low
+    for _ in range(60):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if gap(middle) <= 0 else (middle, high)
+    return high
+
+
+def stiff(
+    velocity: Callable[[float, Array], Array],
+    jacobian: Callable[[float, Array], Array],
+    start: Array,
+    t_max: float,
+    first_step: float,
+    atol: float | Array,
+    newton: float,
+) -> Any:
+    """SciPy's BDF from t=0 with an absolute tolerance, a fraction `newton` of it for its equations.
+
+    What Newton leaves is a floor under the residual; less than rounding it cannot leave. Not
+    LSODA: that opens with a non-stiff method, and cannot recover from a step that overflows.
+    """
+    from scipy.integrate import BDF
+
+    first_step = min(first_step, t_max)
+    settings: Any = {"rtol": 1e-13, "atol": atol, "jac": jacobian}
+    solver = BDF(velocity, 0.0, start, t_max, first_step=first_step, **settings)
+    solver.newton_tol = newton
+    return solver
+
+
+def tolerance(rtol: float, residual: Array, y: Array) -> float:
+    """`rtol`, or what rounding leaves of it once the residual is small.
+
+    The velocity of a dual is the residual, known to eps |y|. Where nothing damps the dual, asking
+    more than eps |y| / |residual| of it would chase noise with ever smaller steps.
+    """
+    noise = np.finfo(float).eps * float(np.linalg.norm(y))
+    return max(rtol, noise / max(float(np.linalg.norm(residual)), noise))

@@ -1,0 +1,40 @@
+"""The data of experiments, computed once in a test session, whichever worker needs them first."""
+
+import functools
+from pathlib import Path
+
+import pytest
+
+from tacit.papers.experiment import Setting
+from tacit.papers.registry import library
+
+
+@pytest.fixture(scope="session")
+def cells(tmp_path_factory):
+    """One folder of cells for all workers of a session."""
+    base = Path(tmp_path_factory.getbasetemp())
+    shared = base.parent if base.name.startswith("popen-") else base
+    return shared / "tacit-studies"
+
+
+@pytest.fixture(scope="session")
+def data_of(cells):
+    """data_of(id, size): the datasets of an experiment."""
+
+    @functools.cache
+    def found(id, size="tiny"):
+        return library()[id].data(Setting(size, cells))
+
+    return found
+
+
+@pytest.fixture(scope="session")
+def verdict_of(data_of):
+    """verdict_of(id, size): what the check says of these datasets."""
+
+    @functools.cache
+    def found(id, size="tiny"):
+        experiment = library()[id]
+        return experiment.verdict(experiment.evidence(data_of(id, size)), size)
+
+    return found

@@ -1,0 +1,31 @@
+"""What a check says of data that were changed on purpose."""
+
+import pytest
+
+from tacit.papers.registry import library
+
+REFUTED = ("fails", "inconclusive")
+
+
+@pytest.fixture
+def judged():
+    """judged(id, data): the verdict on these datasets."""
+
+    def verdict(id, data):
+        experiment = library()[id]
+        return experiment.verdict(experiment.evidence(data), "tiny")
+
+    return verdict
+
+
+@pytest.fixture
+def refuted(judged):
+    """refuted(id, data, words): the claim falls, and by its check named so."""
+
+    def falls(id, data, words):
+        verdict = judged(id, data)
+        missed = [check.name for check in verdict.evidence.checks if check.misses]
+        assert any(words in name for name in missed), (missed, verdict.evidence.findings[:1])
+        return verdict.status in REFUTED
+
+    return falls

@@ -1,0 +1,25 @@
+"""Verdicts of this paper's experiments with one argument of a cell changed."""
+
+import dataclasses
+
+import pytest
+
+from tacit.papers.experiment import Setting
+from tacit.papers.registry import library
+from tacit.studies.sizes import Sizes
+
+
+@pytest.fixture(scope="session")
+def verdict_with(cells):
+    """verdict_with(id, size, which, **arguments): the verdict if one study has other arguments."""
+
+    def found(id, size="tiny", which=0, **arguments):
+        experiment = library()[id]
+        studies = list(experiment.studies)
+        old = studies[which]
+        words = {**old.quick, "arguments": {**old.quick["arguments"], **arguments}}
+        studies[which] = Sizes(f"{old.name}-changed", words, old.others)
+        changed = dataclasses.replace(experiment, study=tuple(studies))
+        return changed.run(Setting(size, cells))
+
+    return found

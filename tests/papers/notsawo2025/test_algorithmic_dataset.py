@@ -1,0 +1,121 @@
+"""Modular addition with Adam: that another law of the delay would be caught, and Adam's clock."""
+
+import math
+
+import numpy as np
+import pytest
+
+from picture_checks import assert_can_be_read
+from tacit.evidence.evidence import judge
+from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.papers.instances import slope
+from tacit.papers.notsawo2025 import algorithmic_dataset as module
+from tacit.papers.notsawo2025.token_runs import USUAL
+from token_datasets import token_dataset
+
+C = {"l1": 2e-3, "l2^2": 1e-3, "nuclear": 7e-3}
+RUNS = module.study.at("standard").arguments["runs"]
+
+
+def invented(law=adam_delay, longer=1, solves=True):
+    """The runs of the standard size with curves that obey the law."""
+    return token_dataset([curves({**USUAL, **run}, law, longer, solves) for run in RUNS])
+
+
+def curves(run, law, longer, solves):
+    steps = np.unique(np.geomspace(1, longer * run["steps"], 400).astype(int))
+    pace, t1 = run["learning_rate"] * run["beta"], 0.6 / run["learning_rate"]
+    t2 = t1 + float(law(pace, C[run["penalty"]])) if pace else math.inf
+    test = np.where(steps >= t2, 1.0, np.where(steps < t1, 0.1, 0.6))
+    train = np.where(steps >= t1, 1.0, 0.5)
+    shown = test if solves else np.minimum(test, 0.8)
+    return {**run, "step": steps, "train_accuracy": train, "test_accuracy": shown}
+
+
+def test_runs_as_claimed_pass():
+    evidence = module.check(invented())
+    assert judge(evidence)[0] == "holds"
+    law = next(check for check in evidence.checks if "predicted" in check.name)
+    assert law.measured < 0.05
+    for name in module.RIVALS:
+        assert evidence.controls[name].measured > law.measured + 0.1
+    assert evidence.controls["t2 - t1 = c/(step beta), as in gradient descent"].measured > 1
+
+
+def test_runs_that_do_not_generalize_or_not_later_for_a_smaller_beta_are_refuted():
+    undecided = ("fails", "inconclusive")
+    assert judge(module.check(invented(solves=False)))[0] in undecided
+    assert judge(module.check(invented(law=lambda pace, c: 2500.0)))[0] in undecided
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        lambda pace, c: c / pace,
+        lambda pace, c: 3e3 * (c / pace / 3e3) ** 0.5,
+        lambda pace, c: adam_delay(pace, c * (pace / 1e-7) ** 0.3),
+        lambda pace, c: adam_delay(pace, c * (pace / 1e-7) ** -0.3),
+    ],
+    ids=["gradient descent", "square root", "c falls with beta", "c grows"],
+)
+def test_another_law_of_the_delay_is_refuted(law):
+    """Runs that are long enough for it, so that nothing but the law is wrong."""
+    evidence = module.check(invented(law=law, longer=100))
+    assert all(premise.holds for premise in evidence.premises.values())
+    assert ["predicted" in check.name for check in evidence.checks if not check.passes] == [True]
+
+
+def test_a_weaker_beta_is_predicted_by_the_clock():
+    """Against `adam_delay` itself, which knows c."""
+    delay = float(adam_delay(1e-7, 2e-3))
+    assert float(module.log_law(delay, 30)) == pytest.approx(float(adam_delay(1e-7 / 30, 2e-3)))
+
+
+@pytest.mark.parametrize(
+    ("step", "beta", "memory", "way"),
+    [
+        (1e-3, 1e-5, 1e-2, 0.5),
+        (1e-2, 1e-6, 1e-2, 0.5),
+        (1e-2, 1e-4, 1e-3, 0.2),
+        (3e-3, 1e-3, 1e-1, 0.05),
+    ],
+)
+def test_the_delay_is_that_of_adam_on_a_slope_after_a_steeper_one(step, beta, memory, way):
+    """Second route: Adam itself on one parameter, sqrt(v) left at `memory` by an earlier slope."""
+    x, mean, square, taken = 0.0, 0.0, memory**2, 0
+    while x < way:
+        mean = 0.9 * mean + 0.1 * beta
+        square = 0.999 * square + 0.001 * beta**2
+        x += step * mean / math.sqrt(square)
+        taken += 1
+    # the first moment lags behind by 0.9/(1 - 0.9) = 9 steps, which the law leaves out
+    assert float(adam_delay(step * beta, way * memory)) == pytest.approx(taken - 9, rel=0.03)
+
+
+def test_the_clock_turns_the_delay_into_a_power_law():
+    pace = np.geomspace(1e-9, 1e-3, 40)
+    delays = adam_delay(pace, 2e-3)
+    np.testing.assert_allclose(adam_clock(delays), 2e-3 / pace, rtol=1e-9)
+    assert slope(pace, adam_clock(delays)) == pytest.approx(-1, abs=1e-9)
+    assert slope(pace[:10], delays[:10]) > -0.2  # in steps it is a logarithm
+    assert slope(pace[-10:], delays[-10:]) == pytest.approx(-1, abs=0.01)
+    decade = float(adam_delay(1e-12, 2e-3) - adam_delay(1e-11, 2e-3))
+    assert decade == pytest.approx(MEMORY * math.log(10), rel=1e-4)
+    assert pytest.approx(2000, rel=1e-3) == MEMORY
+
+
+def test_the_picture_shows_both_laws():
+    picture = module.experiment.picture([invented()])
+    assert_can_be_read(picture)
+    times, clock = picture.axes
+    row = module.parts(invented())[0][0]
+    solid, dotted = times.lines[:2]
+    weaker = row.paces[0] / solid.get_xdata()
+    np.testing.assert_allclose(solid.get_ydata(), module.log_law(row.delays[0], weaker))
+    np.testing.assert_allclose(dotted.get_ydata(), row.delays[0] * weaker)
+    np.testing.assert_allclose(clock.lines[0].get_ydata() * clock.lines[0].get_xdata(), row.c[0])
+
+
+@pytest.mark.slow
+def test_the_statement_holds(verdict_of):
+    assert verdict_of("N-F-alg", "quick").status == "holds"

@@ -1,0 +1,150 @@
+"""Figure 2, the Goldilocks zone: that a wrong picture would be caught; separate runs."""
+
+import numpy as np
+import pytest
+
+from picture_checks import assert_can_be_read
+from tacit.evidence.evidence import judge
+from tacit.models.network import two_layer
+from tacit.papers.notsawo2025 import figure_2 as module
+from tacit.problems.opposed_units import opposed_units
+from tacit.training.descent.held_norm import HeldNorm
+from tacit.training.stop import Steps
+from tacit.training.train import train
+
+
+@pytest.fixture(scope="module")
+def data(data_of):
+    return data_of("N-F2")
+
+
+def missed(checks):
+    return [check.name for check in checks if check.misses]
+
+
+def test_the_statement_holds_on_one_net_and_one_sparse_recovery(verdict_of):
+    verdict = verdict_of("N-F2")
+    assert verdict.status == "holds", str(verdict)
+    assert len(verdict.controls) == 10
+    assert not any("Warning" in line for line in verdict.findings)
+
+
+def test_the_l_and_the_u_are_seen_and_their_absence_too(data):
+    nets = module.ordinary(data[0])
+    assert not missed(module.shape(nets))
+    least = float(nets.test.min())
+    bump = np.where(np.arange(19) == 12, 5, 1)
+    cases = {
+        "ratio": {"test": nets.test.clip(max=2 * least)},
+        "median": {"test": nets.test * bump},
+        "doublings": {"test": nets.test.roll(place=2)},
+        "w_c/2": {"train": 0.01 * nets.train},
+        "w >= w_c": {"train": nets.train.clip(min=0.1)},
+    }
+    for word, wrong in cases.items():
+        assert any(word in name for name in missed(module.shape(nets.assign(wrong)))), word
+
+
+def test_shuffled_labels_have_no_zone(data):
+    nets = data[0]
+    mixed = nets.isel(run=np.flatnonzero(nets.labels.values == "shuffled"))
+    assert len(missed(module.shape(mixed))) >= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "word"),
+    [("floor", 1.05, "exact lower bound"), ("apart", 1e6, "closed form")],
+)
+def test_a_bound_that_is_too_high_and_a_wrong_ridge_are_refuted(data, name, factor, word):
+    _, sparse, path = data
+    assert not missed(module.sparse_checks(sparse, path))
+    wrong = module.sparse_checks(sparse.assign({name: factor * sparse[name]}), path)
+    assert any(word in name for name in missed(wrong))
+
+
+def test_l2_in_the_place_of_l1_is_refuted(data):
+    _, sparse, path = data
+    turned = sparse.norm.copy(data=np.where(sparse.norm == "l1", "l2", "l1"))
+    wrong = missed(module.sparse_checks(sparse.assign(norm=turned), path))
+    assert any("|a*|_1" in name for name in wrong)
+    assert any("any held l2" in name for name in wrong)
+
+
+def test_a_penalty_that_stays_on_the_shell_is_refuted(data):
+    _, sparse, path = data
+    size = float(module.recovered(sparse, "l2").floor_share[0])
+    stays = {"trajectory_share": 0 * path.trajectory_share + size}
+    stays["trajectory_error"] = 0 * path.trajectory_error + 0.5
+    assert len(missed(module.sparse_checks(sparse, path.assign(stays)))) == 2
+
+
+def test_a_run_that_has_not_come_to_rest_is_no_evidence(data):
+    nets, sparse, path = data
+    evidence = module.check(nets, sparse.assign(fall=sparse.fall + 1e-5), path)
+    assert judge(evidence)[0] == "inconclusive"
+
+
+def test_a_net_that_is_stretched_rather_than_rescaled_does_not_keep_its_test_loss(monkeypatch):
+    table = {"runs": [{"seed": 0, "rescale": True}], "given": module.NET}
+    right = module.cell(0, **table)
+
+    def stretched(theta, inner, size):
+        return theta * (size / np.linalg.norm(theta))
+
+    monkeypatch.setattr("tacit.models.rescaling.rescale_layers", stretched)
+    wrong = module.cell(0, **table)
+    assert np.nanmax(right["rescaled"]) < 2 * right["test"].min()
+    assert np.nanmax(wrong["rescaled"]) > 2 * wrong["test"].min()
+    assert np.isnan(right["rescaled"][: module.MIDDLE]).all()
+
+
+def test_the_net_s_losses_are_those_of_separate_runs():
+    given = {"inputs": 6, "width": 20, "samples": 30, "steps": 600, "seed": 1}
+    found = module.cell(0, runs=[{}], given=given)
+    case, model = opposed_units(30, 6, seed=1), two_layer(20, alpha=1.0)
+    for place, share in ((4, 0.5), (12, 2.0)):
+        method = HeldNorm(1e-3, size=case.least_norm() * share)
+        path = train(model, case.training, method, stop=Steps(600))
+        fitted = path.dataset.loss.values[-1] / (np.sum(case.training.y**2) / 2)
+        assert found["train"][place] == pytest.approx(fitted, rel=1e-6)
+        error = model.predict(path.parameters, case.test.X) - case.test.y
+        tested = np.sum(error**2) / np.sum(case.test.y**2)
+        assert found["test"][place] == pytest.approx(tested, rel=1e-6)
+
+
+def test_the_error_below_least_squares_is_what_the_data_do_not_see_and_more(data):
+    """The second route to the bound: no ridge point is nearer to the truth than X^+ y."""
+    l2 = module.recovered(data[1], "l2").isel(run=0)
+    case = module.recovery(0, 30, 100, 5)
+    ahat = np.linalg.pinv(case.problem.X) @ case.problem.y
+    below = module.SHARES * np.linalg.norm(case.truth) < np.linalg.norm(ahat)
+    unseen = np.sum((ahat - case.truth) ** 2) / (case.truth @ case.truth)
+    assert below.any()
+    assert (l2.error.values[below] >= unseen - 1e-9).all()
+    assert float(l2.floor) <= unseen
+    np.testing.assert_allclose(l2.error, l2.exact_error, rtol=1e-4)
+
+
+def test_the_symmetric_start_computes_zero():
+    x, model = np.random.default_rng(0).normal(size=(5, 10)), module.student(40)
+    assert np.abs(model.predict(module.symmetric(40, 10), x)).max() < 1e-12
+    assert np.abs(model.predict(model.start(10), x)).max() > 0.01
+
+
+def test_the_penalized_run_passes_the_best_l2_norm_and_leaves_it(data):
+    l2, path = module.recovered(data[1], "l2").isel(run=0), data[2].isel(seed=0, beta=0)
+    best = float(l2.floor_share), float(l2.floor)
+    apart = np.hypot(path.trajectory_share - best[0], path.trajectory_error - best[1]).values
+    assert np.nanmin(apart) < 0.05
+    assert 0 < np.nanargmin(apart) < len(apart) - 1
+
+
+def test_the_picture_can_be_read(data):
+    picture = module.experiment.picture(data)
+    assert_can_be_read(picture)
+    curves = {line.get_label(): line for axes in picture.axes for line in axes.lines}
+    np.testing.assert_allclose(
+        curves["test loss: U"].get_ydata(), module.ordinary(data[0]).test.median("run")
+    )
+    l2 = module.recovered(data[1], "l2").isel(run=0)
+    np.testing.assert_array_equal(curves["exact"].get_ydata(), l2.exact_error)

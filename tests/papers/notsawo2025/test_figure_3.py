@@ -1,0 +1,98 @@
+"""Figure 3: that wrong curves would be caught, and its measures of a norm after t2."""
+
+import math
+
+import numpy as np
+import pytest
+
+from picture_checks import assert_can_be_read
+from tacit.evidence.evidence import judge
+from tacit.papers.notsawo2025 import figure_3
+from tacit.papers.notsawo2025.run_tables import runs_of
+from tacit.papers.notsawo2025.token_runs import change, generalized, memorized
+from token_datasets import token_dataset
+
+T1 = 60.0
+AFTER = {1e-3: 400.0, 3e-4: 900.0, 0.0: math.inf}  # t2 - t1 by beta
+
+
+def curves(penalty, beta, rise=0.2, delays=AFTER, solves=True):
+    """An invented run of 6000 steps, whose l2 norm under l1 rises after t2."""
+    steps = np.unique(np.geomspace(1, 6000, 400).astype(int))
+    t2 = T1 + delays[beta]
+    test = np.where(steps >= t2, 1.0, np.where(steps < T1, 0.1, 0.6))
+    fall = np.where(steps < t2, 1.0, np.maximum(0.6, (t2 / steps) ** 0.5))
+    after = np.log(np.maximum(steps / t2, 1)) / math.log(6000 / min(t2, 5999))
+    grown = np.interp(after, [0, 0.3, 1], [1, 0.9, 1 + rise]) if penalty == "l1" else fall
+    return {
+        "step": steps,
+        "train_accuracy": np.where(steps >= T1, 1.0, 0.5),
+        "test_accuracy": test if solves else np.minimum(test, 0.8),
+        "norm_l1": 100 * fall,
+        "norm_l2": 10 * grown,
+        "norm_nuclear": 50 * fall,
+        "penalty": penalty,
+        "beta": beta,
+    }
+
+
+def invented(**wrong):
+    """The runs as claimed; `wrong` says how they differ."""
+    cases = [(name, beta) for name in ("l1", "l2^2", "nuclear") for beta in (1e-3, 3e-4)]
+    return token_dataset([curves(*case, **wrong) for case in (*cases, ("l2^2", 0.0))])
+
+
+def test_runs_as_claimed_pass():
+    assert judge(figure_3.check(invented()))[0] == "holds"
+
+
+def test_an_l2_norm_that_does_not_rise_under_l1_is_refuted():
+    assert judge(figure_3.check(invented(rise=-0.2)))[0] != "holds"
+    # 12% above its least value, and 1% above that at t2
+    status, reason = judge(figure_3.check(invented(rise=0.01)))
+    assert (status, "l2 norm at the end to that at t2 under l1" in reason) == ("fails", True)
+
+
+def test_runs_that_do_not_generalize_or_not_later_for_a_smaller_beta_are_refuted():
+    assert judge(figure_3.check(invented(solves=False)))[0] in ("fails", "inconclusive")
+    status, reason = judge(figure_3.check(invented(delays={**AFTER, 3e-4: 400.0})))
+    assert status in ("fails", "inconclusive")
+    assert "beta" in reason
+
+
+def test_the_measures_of_a_norm_after_t2():
+    values = {
+        "step": np.array([1, 10, 100, 1000]),
+        "train_accuracy": [0, 1, 1, 1],
+        "test_accuracy": [0, 0.5, 1, 1],
+        "norm_l1": [9, 9, 8, 4],
+        "norm_l2": [1, 5, 2, 4],
+    }
+    run, never = runs_of(
+        token_dataset(
+            [{**values, "beta": 1.0, "test_accuracy": [0, 0.5, last, last]} for last in (1, 0.9)]
+        )
+    )
+    assert (memorized(run), generalized(run)) == (10, 100)
+    assert (change(run, "l2"), change(run, "l1")) == (2.0, 0.5)
+    assert (figure_3.dip(run), figure_3.soon(run)) == (1.0, 2.0)
+    assert (figure_3.spread(run, 0), figure_3.spread(run, -1)) == (16.0, 1.0)
+    assert math.isnan(generalized(never))
+    assert math.isnan(figure_3.dip(never))
+    assert math.isnan(change(never, "l2"))
+
+
+@pytest.mark.parametrize(("rise", "word"), [(0.2, "norm rises"), (-0.1, "does not rise")])
+def test_the_words_of_the_panels_follow_the_numbers(rise, word):
+    picture = figure_3.experiment.picture([invented(rise=rise)])
+    assert_can_be_read(picture)
+    below = picture.axes[1]
+    assert word in below.get_title(loc="left")
+    lines = {line.get_label(): line for line in below.lines}
+    assert f"$t_1$ = {memorized(runs_of(invented())[0]):.0f}" in lines
+    assert lines[r"$\ell_2$"].get_ydata()[-1] == pytest.approx(1 + rise, abs=0.01)
+
+
+@pytest.mark.slow
+def test_the_statement_holds(verdict_of):
+    assert verdict_of("N-F3", "quick").status == "holds"

@@ -1,0 +1,76 @@
+"""The files of an experiment: its picture and its data appear together, or not at all."""
+
+import pytest
+import xarray
+from PIL import Image
+
+import tacit.store
+from tacit.papers.experiment import Setting
+from tacit.papers.files import save
+from tacit.papers.registry import library
+
+
+@pytest.fixture
+def diagram(data_of):
+    """A small experiment and its data."""
+    return library()["W-F9"], data_of("W-F9")
+
+
+def test_picture_and_data_lie_side_by_side(diagram, tmp_path):
+    experiment, data = diagram
+    files = save(experiment, data, tmp_path / "new" / "folder")
+    names = [file.name for file in files]
+    assert {"W-F9.png", "W-F9.svg"} < set(names)
+    assert sorted((tmp_path / "new" / "folder").iterdir()) == sorted(files)
+    for dataset in data:
+        loaded = tacit.store.load(tmp_path / "new" / "folder" / f"{dataset.study}.nc")
+        xarray.testing.assert_identical(loaded, dataset)
+        assert loaded.attrs["experiment"] == "W-F9"
+    with Image.open(tmp_path / "new" / "folder" / "W-F9.png") as picture:
+        assert picture.info["dpi"] == pytest.approx((200, 200), abs=0.5)
+
+
+def test_the_same_data_give_the_same_files(diagram, tmp_path):
+    for folder in ("a", "b"):
+        save(*diagram, tmp_path / folder)
+    for name in ("W-F9.png", "W-F9.svg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+def test_a_failure_leaves_nothing(diagram, tmp_path, monkeypatch):
+    def full(dataset, file):
+        file.write_bytes(b"half")
+        raise OSError("no space left")
+
+    before = {tmp_path / f"W-F9.{kind}": b"earlier" for kind in ("png", "svg", "nc")}
+    for file, content in before.items():
+        file.write_bytes(content)
+    monkeypatch.setattr(tacit.store, "save", full)
+    with pytest.raises(OSError, match="no space left"):
+        save(*diagram, tmp_path)
+    assert {file: file.read_bytes() for file in tmp_path.iterdir()} == before
+    with pytest.raises(OSError, match="no space left"):
+        save(*diagram, tmp_path / "new" / "folder")
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_that_is_a_file_is_refused(diagram, tmp_path):
+    (tmp_path / "file").write_text("mine")
+    with pytest.raises(ValueError, match="is a file; name a directory"):
+        save(*diagram, tmp_path / "file")
+    (tmp_path / "W-F9.png").mkdir()
+    with pytest.raises(ValueError, match=r"W-F9\.png in .* is a directory; move it"):
+        save(*diagram, tmp_path)
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["W-F9.png", "file"]
+
+
+def test_datasets_say_what_they_are(data_of):
+    (dataset, *_) = data_of("W-F5")
+    assert dataset.attrs["source"].startswith("Woodworth et al. 2020, section 6")
+    assert (dataset.attrs["size"], dataset.attrs["experiment"]) == ("tiny", "W-F5")
+    assert "seeds" in dataset.attrs["ours"]
+
+
+def test_an_unknown_size_is_refused_with_the_nearest():
+    with pytest.raises(ValueError, match=r"unknown size 'ful'; did you mean full\?"):
+        library()["W-T1"].data(Setting("ful"))

@@ -1,0 +1,178 @@
+"""Claims on wide factorizations: that a wrong theory would be caught, and their own tools."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from scipy.linalg import expm
+from scipy.stats import ks_2samp
+
+from tacit.evidence.evidence import judge
+from tacit.models.factorization import Factorization
+from tacit.papers.experiment import Setting
+from tacit.papers.registry import library
+from tacit.papers.woodworth2020 import corollary_10, lemma_12, lifted, theorem_4, theorem_9
+from tacit.problems.matrices import Sensing, commuting_sensing
+from tacit.regularizers.q import Q
+from tacit.regularizers.spectral import Frobenius, Schatten
+from tacit.solvers.interpolate import interpolate
+from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.train import train
+
+REFUTED = ("fails", "inconclusive")
+
+
+def status(id):
+    """The status of a run whose cells are computed anew and stored nowhere."""
+    return library()[id].run(Setting("tiny")).status
+
+
+def case(seed=0, **changes):
+    settings = {"d": 2, "samples": 3, "spread": 2.0, "gamma_share": 0.5, "residual_share": 1.0,
+                "pull": "random"}  # fmt: skip
+    return lifted.lifted_case(np.random.default_rng(seed), **(settings | changes))
+
+
+def as_problem(one):
+    """The same start and data for the package's own flow and model."""
+    d = one.X.shape[1]
+    model = Factorization(factors=(one.start[:d], one.start[d:]))
+    y = np.einsum("nij,ij->n", one.X, one.start[:d] @ one.start[d:].T)
+    return model, Sensing(one.X, y - one.residual)
+
+
+# --- wrong theories
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda mu2: Schatten(Q(2, alpha=np.sqrt(2 * mu2))), lambda mu2: Frobenius()],
+    ids=["scale", "norm"],
+)
+def test_a_wrong_regularizer_of_the_spectrum_is_refuted(monkeypatch, wrong):
+    monkeypatch.setattr(theorem_4, "schatten", wrong)
+    assert status("W-T4") in REFUTED
+
+
+@pytest.mark.parametrize(("id", "module"), [("W-T9", theorem_9), ("W-L12", lemma_12)])
+def test_half_the_bound_of_theorem_9_is_refuted(monkeypatch, id, module):
+    bound = lifted.start_bound
+    monkeypatch.setattr(module, "start_bound", lambda case: bound(case) / 2)
+    assert status(id) in REFUTED
+
+
+def test_a_twin_that_is_the_model_itself_proves_nothing(monkeypatch):
+    real = lifted.followed
+
+    def same(case):
+        run = real(case)
+        return dataclasses.replace(run, twin_moved=run.moved * (1 + 1e-3))
+
+    monkeypatch.setattr(theorem_9, "followed", same)
+    assert status("W-T9") in REFUTED
+
+
+def test_the_printed_size_of_the_measurements_does_not_mend_the_corollary(monkeypatch):
+    monkeypatch.setattr(
+        corollary_10.Wide, "square", lambda self, printed: self.d * self.edges[1] ** 2
+    )
+    assert status("W-C10") in REFUTED
+
+
+def test_a_wrong_power_of_the_width_is_refuted(monkeypatch, data_of):
+    monkeypatch.setattr(corollary_10, "LAW", corollary_10.LAW - [0.0, 0.1])
+    assert judge(corollary_10.check(*data_of("W-C10")))[0] in REFUTED
+
+
+def test_the_printed_kernel_is_refuted(monkeypatch):
+    real = lifted.Lifted.kernel
+    monkeypatch.setattr(lifted.Lifted, "kernel", lambda self, W: real(self, W) / 2)
+    assert status("W-L11") in REFUTED
+
+
+# --- the tools, by second routes
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_trajectory_ends_where_the_matrix_flow_ends(seed):
+    one = case(seed)
+    run = lifted.followed(one, fall=1e-10)
+    W = one.start + run.moved[-1]
+    model, problem = as_problem(one)
+    end = train(model, problem, MatrixFlow()).predictor
+    assert W[:2] @ W[2:].T == pytest.approx(end, abs=1e-8)
+    far = dataclasses.replace(one, residual=1.01 * one.residual)
+    assert np.abs(lifted.followed(far).moved[-1] - run.moved[-1]).max() > 1e-5
+
+
+def test_the_kernel_is_twice_that_of_the_jacobian():
+    one = case(1)
+    model, problem = as_problem(one)
+    J = model.jacobian(model.start(problem.dimension), problem.design)
+    assert one.kernel(one.start) == pytest.approx(2 * J @ J.T)
+
+
+def test_the_twin_obeys_its_linear_equation():
+    one = case(2)
+    model, problem = as_problem(one)
+    J = model.jacobian(model.start(problem.dimension), problem.design)
+    n = J.shape[1]
+    generator = np.zeros((n + 1, n + 1))  # w' = -2 J^T (J w + r), with a constant 1 as last entry
+    generator[:n, :n], generator[:n, n] = -2 * J.T @ J, -2 * J.T @ one.residual
+    t = np.array([0.0, 0.1, 1.0])
+    moved, residual = lifted.tangent(one, t)
+    for k, time in enumerate(t):
+        w = expm(time * generator)[:n, n]
+        assert moved[k].ravel() == pytest.approx(w, abs=1e-12)
+        assert residual[k] == pytest.approx(one.residual + J @ w, abs=1e-12)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_cases_have_the_edges_and_the_start_they_were_asked_for(samples):
+    one = case(3, samples=samples, size=0.3, mu=2.0)
+    low, high = one.edges
+    assert (low, high) == pytest.approx((0.09, 0.09 * (2.0 if samples > 1 else 1.0)))
+    off = one.start @ one.start.T - 2.0 * np.eye(4)
+    assert np.linalg.norm(off, 2) == pytest.approx(one.gamma)
+    assert one.gamma == pytest.approx(0.5 * 2.0 * low / (4 * high))
+    assert one.misfit == pytest.approx(lifted.reach(2.0, one.gamma, low, high))
+
+
+def test_wishart_roots_have_the_law_of_gaussian_factors():
+    rng = np.random.default_rng(4)
+
+    def largest(draw):
+        return [np.linalg.norm(draw(), 2) for _ in range(2000)]
+
+    gaussian = largest(lambda: rng.standard_normal((4, 20)))
+    assert ks_2samp(gaussian, largest(lambda: lifted.wishart_root(rng, 4, 20))).pvalue > 0.01
+    assert ks_2samp(gaussian, largest(lambda: lifted.wishart_root(rng, 4, 21))).pvalue < 1e-6
+
+
+def test_diagonal_measurements_are_the_vector_problem():
+    problem = commuting_sensing(samples=3, dimension=5, seed=3, rank=2, rotated=False)
+    spectra = np.einsum("nii->ni", problem.measurements)
+    trained = theorem_4.end(theorem_4.limit_start(5, 0.2), problem)
+    beta = interpolate(spectra, problem.y, Q(2, mu=0.2)).beta
+    assert trained == pytest.approx(np.diag(beta), abs=1e-7)
+    wrong = interpolate(spectra, problem.y, Q(2, mu=0.2**0.5)).beta
+    assert np.abs(np.diag(trained) - wrong).max() > 1e-3
+
+
+def test_a_direct_start_and_a_wishart_start_are_equally_far():
+    problem = commuting_sensing(samples=3, dimension=5, seed=0, rank=1)
+
+    def typical(direct):
+        models = [theorem_4.wide_start(5, 2000, 0.01, seed, direct) for seed in range(8)]
+        return np.mean([theorem_4.far(theorem_4.end(m, problem), problem, theorem_4.schatten(0.1))
+                        for m in models])  # fmt: skip
+
+    assert typical(10_000) == pytest.approx(typical(1000), rel=0.25)
+
+
+def test_commutators_tell_symmetric_from_merely_commuting():
+    plain, odd = commuting_sensing(samples=3, dimension=5, seed=0), theorem_4.shear()
+    assert theorem_4.commutator(theorem_4.lifts(plain)) < 1e-14
+    assert theorem_4.commutator(odd.measurements) == 0
+    assert theorem_4.commutator(theorem_4.lifts(odd)) == 0.25
+    assert theorem_4.commutator(theorem_4.turned(plain, 0).measurements) > 0.01

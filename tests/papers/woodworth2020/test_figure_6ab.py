@@ -1,0 +1,225 @@
+"""Figure 6 (a, b): that wrong nets, flows and kernels would be caught, and what a run measures."""
+
+import numpy as np
+import pytest
+import xarray
+
+from figure_checks import assert_axes_named, assert_readable
+from tacit.evidence.evidence import judge
+from tacit.measures.kernels.machines import kernel_interpolant
+from tacit.models.tangent import gradient_distance
+from tacit.papers.woodworth2020 import circle_nets, figure_6ab
+from tacit.papers.woodworth2020.circle_nets import data, kernel_outputs, net, start, trained
+from tacit.records import Kind, NumericalError, Outcome
+
+REFUTED = ("fails", "inconclusive")
+ID = figure_6ab.experiment.id
+
+
+@pytest.fixture
+def datasets(data_of):
+    return [dataset.copy(deep=True) for dataset in data_of(ID)]
+
+
+def status(*datasets):
+    return judge(figure_6ab.experiment.evidence(datasets))[0]
+
+
+def test_it_holds(verdict_of):
+    verdict = verdict_of(ID)
+    assert verdict.status == "holds", verdict.reason
+    assert not verdict.evidence.arithmetic
+    assert any("unbiasing" in line for line in verdict.evidence.findings)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("grad_distance", lambda runs: np.minimum(1.0, runs.grad_distance + 0.002)),
+        ("grad_distance", lambda runs: np.sqrt(runs.grad_distance)),
+        ("grad_distance", lambda runs: runs.grad_distance / 10),
+        ("test_error", lambda runs: runs.kernel_error),
+    ],
+    ids=["never still", "another exponent", "hardly turned", "no better"],
+)
+def test_a_wrong_measure_is_refuted(datasets, name, change):
+    runs, limits = datasets
+    runs[name] = change(runs)
+    assert status(runs, limits) in REFUTED
+
+
+def test_another_predictor_in_the_kernel_limit_is_refuted(datasets):
+    runs, limits = datasets
+    assert status(runs, limits.assign(converged=limits.converged + 0.001)) in REFUTED
+
+
+def test_nets_with_an_output_at_the_start_are_refuted(datasets):
+    """At alpha^D = 10 already their features turn as much as they ever will."""
+    runs, limits = datasets
+    for seed in runs.seed.values:
+        wrong = trained(2, 10.0, int(seed), unbiased=False)["grad_distance"]
+        runs.grad_distance.loc[{"seed": seed, "scale": slice(10.0, None)}] = wrong
+    assert status(runs, limits) in REFUTED
+
+
+def at_rest(runs, seeds):
+    """The same runs, of which some have come to rest above their loss."""
+    for seed in seeds:
+        place = {"seed": seed, "scale": 1.0}
+        runs.rests.loc[place] = f"{seed} at rest"
+        for name in figure_6ab.MEASURES:
+            runs[name].loc[place] = np.nan
+    return runs
+
+
+@pytest.mark.parametrize("seeds", [{2}, set(range(5))], ids=["one of five", "all"])
+def test_runs_that_fail_make_it_inconclusive(datasets, seeds):
+    runs, limits = datasets
+    runs["rests"] = runs.rests.astype("<U20")
+    evidence_of = figure_6ab.experiment.evidence
+    if len(seeds) == 5:
+        with pytest.raises(ValueError, match="at rest"):
+            evidence_of((at_rest(runs, seeds), limits))
+        return
+    found = evidence_of((at_rest(runs, seeds), limits))
+    assert judge(found)[0] == "inconclusive"
+    assert any("draw 2 is left out, for" in line and "2 at rest" in line for line in found.findings)
+
+
+def test_one_draw_in_ten_may_come_to_rest(datasets):
+    """Of ten draws: with one left out it holds, with two it does not say."""
+    runs, limits = datasets
+    ten = xarray.concat([runs, runs.assign_coords(seed=runs.seed + 5)], "seed")
+    ten["rests"] = ten.rests.astype("<U20")
+    for seeds, expected in (({3}, "holds"), ({3, 7}, "inconclusive")):
+        assert status(at_rest(ten.copy(deep=True), seeds), limits) == expected
+
+
+def test_a_run_that_does_not_reach_its_loss_is_a_gap_with_its_sentence(monkeypatch):
+    def failing(*given, **named):
+        raise NumericalError("flow", Outcome(Kind.STALLED, "at rest"))
+
+    monkeypatch.setattr(circle_nets, "trained", failing)
+    found = figure_6ab.cell(2, 1.0, 0, rtol=1e-2, loss=1e-9)
+    assert np.isnan(found["test_error"])
+    assert "at rest" in found["rests"]
+
+
+def test_kernel_outputs_are_those_of_the_interpolant():
+    problem, model = data(1), start(2, 1.0, 1)
+    X, y = problem.training.X, problem.training.y
+    slow = kernel_interpolant(model, X, y).predict(problem.test.X)
+    np.testing.assert_allclose(kernel_outputs(2, 1.0, 1), slow, atol=1e-9)
+    J, grid = (model.jacobian(model.start(2), rows) for rows in (X, problem.test.X))
+    np.testing.assert_allclose(slow, grid @ np.linalg.pinv(J) @ y, atol=1e-6)
+    np.testing.assert_allclose(kernel_outputs(2, 9.0, 1), slow, atol=1e-9)  # whatever alpha
+    other = kernel_outputs(2, 1.0, 1, drawn=2)
+    assert np.abs(other - slow).max() > 1e-3
+
+
+def test_a_start_whose_features_miss_the_labels_is_found():
+    """By least squares, and by three points of which no unit of the start sees a kink between."""
+    task, J = data(19).training, circle_nets.features(2, 19)
+    miss = task.y - J @ np.linalg.lstsq(J, task.y, rcond=1e-12)[0]
+    floor = circle_nets.floor(2, 19)
+    assert floor == pytest.approx(miss @ miss, rel=1e-6)
+    first = start(2, 1.0, 19).start(2)[: 2 * circle_nets.WIDTH].reshape(-1, 2)
+    patterns, groups = np.unique(task.X @ first.T > 0, axis=0, return_inverse=True)
+    three = np.flatnonzero(groups.ravel() == np.bincount(groups.ravel()).argmax())
+    assert (len(patterns), len(three)) == (8, 3)
+    # the net is linear on the three: one combination of their features is zero
+    null = np.cross(*task.X[three].T)
+    assert floor == pytest.approx((null @ task.y[three]) ** 2 / (null @ null))
+    assert circle_nets.floor(5, 19) < 1e-9 < floor  # more kinks
+
+
+@pytest.mark.parametrize("seed", [1, 10])
+def test_a_start_whose_features_reach_the_labels_is_taken(seed):
+    """The worst conditioned of the draws too."""
+    J, y = circle_nets.features(2, seed), data(seed).training.y
+    miss = y - J @ np.linalg.lstsq(J, y)[0]
+    assert np.linalg.matrix_rank(J) == len(y)
+    assert miss @ miss < 1e-20
+    assert circle_nets.floor(2, seed) == 0.0
+
+
+def test_the_flow_of_a_large_start_rests_at_the_floor():
+    with pytest.raises(NumericalError):
+        circle_nets.ended(2, 100.0, 19, data(19).training)
+    floor = circle_nets.floor(2, 19)
+    end = circle_nets.ended(2, 100.0, 19, data(19).training, loss=1.01 * floor)
+    assert np.exp(end.log_loss) > 0.99 * floor
+
+
+def test_draws_that_do_not_fit_are_left_out_and_named(datasets):
+    unfit = figure_6ab.cell(2, 1.0, 19, rtol=1e-2, loss=1e-9)
+    assert np.isnan(unfit["test_error"])
+    runs, limits = datasets
+    gone = runs.isel(seed=[0]).assign_coords(seed=[19])
+    for name in figure_6ab.MEASURES:
+        gone[name] = gone[name] * np.nan
+    gone["floor"] = gone.floor * 0 + unfit["floor"]
+    both = xarray.concat([runs, gone], "seed")
+    found = figure_6ab.experiment.evidence((both, limits))
+    assert judge(found)[0] == "holds"
+    (line,) = [line for line in found.findings if "left out" in line]
+    assert line.startswith("draw 19 is left out")
+    assert f"{circle_nets.floor(2, 19):.2g} (D=2)" in line
+    assert found.ran.startswith("5 draws")
+
+
+def test_a_run_measures_what_it_says():
+    run = trained(2, 0.1, 1)
+    end = circle_nets.ended(2, 0.1, 1, data(1).training)
+    model = start(2, 0.1, 1)
+    outputs = model.predict(end.parameters, data(1).test.X)
+    assert run["test_error"] == pytest.approx(np.mean((outputs - data(1).test.y) ** 2))
+    pair = [model.jacobian(w, data(1).training.X) for w in (model.start(2), end.parameters)]
+    assert run["grad_distance"] == pytest.approx(gradient_distance(*pair))
+    cosine = np.sum(pair[0] * pair[1]) / np.prod([np.linalg.norm(J) for J in pair])
+    assert run["grad_distance"] == pytest.approx(1 - cosine, rel=1e-6)
+    assert np.exp(end.log_loss) <= 1e-9
+
+
+def test_the_scale_is_alpha_to_the_depth():
+    ratio = start(3, 8.0, 0).start(2) / net(3, True).start(2)
+    np.testing.assert_allclose(ratio, 2.0)
+
+
+def test_the_critical_scale_is_where_descent_turns_unstable():
+    """Just below it a step shrinks the fastest mode of the linearised net, above it grows."""
+    scale = circle_nets.critical(2, 0)
+    for factor, stable in ((0.9, True), (1.1, False)):
+        model = start(2, factor * scale, 0)
+        J = model.jacobian(model.start(2), data(0).training.X)
+        shrunk = abs(1 - 2 * circle_nets.STEP * np.linalg.norm(J, 2) ** 2)
+        assert (shrunk < 1) == stable
+
+
+def test_a_run_that_comes_to_rest_is_made_again(monkeypatch):
+    asked = []
+    flow = circle_nets.TangentFlow
+
+    def counted(rtol):
+        asked.append(rtol)
+        return flow(rtol=rtol, max_steps=1 if len(asked) == 1 else 10_000)
+
+    monkeypatch.setattr(circle_nets, "TangentFlow", counted)
+    assert circle_nets.ended(2, 10.0, 0, data(0).training).outcome.ok
+    assert asked == pytest.approx([circle_nets.RTOL, circle_nets.RTOL / 10])
+    monkeypatch.setattr(circle_nets, "TangentFlow", lambda rtol: flow(rtol=rtol, max_steps=1))
+    with pytest.raises(NumericalError, match="raise max_steps"):
+        circle_nets.ended(2, 10.0, 0, data(0).training)
+
+
+def test_the_drawing(data_of):
+    runs = data_of(ID)[0]
+    picture = figure_6ab.experiment.picture(data_of(ID))
+    assert_axes_named(picture)
+    assert_readable(picture)
+    a, b = picture.axes
+    medians = runs.sel(depth=2)[list(figure_6ab.MEASURES)].median("seed")
+    np.testing.assert_allclose(a.get_lines()[0].get_ydata(), medians.test_error)
+    np.testing.assert_allclose(a.get_lines()[1].get_ydata(), medians.kernel_error)
+    np.testing.assert_allclose(b.get_lines()[0].get_ydata(), medians.grad_distance)
+    np.testing.assert_allclose(b.get_lines()[0].get_xdata(), runs.scale)

@@ -1,0 +1,147 @@
+"""Readable pictures: typeset mathematics, numbers beside curves, ticks apart, 200 dpi."""
+
+import numpy as np
+import pytest
+import xarray
+from matplotlib.text import Annotation
+from matplotlib.ticker import LogFormatter, LogLocator
+
+from figure_checks import collisions, raw_texts
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.reading import read_study
+from tacit.plotting.placing import Note, write_beside
+from tacit.plotting.study.words import short
+from tacit.plotting.style import sheet, styled
+from tacit.plotting.ticks import clear_logs
+from tacit.plotting.typeset import typeset
+from tacit.report.draw import figure as report_figure
+
+PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
+
+
+# ---- mathematics ----
+
+
+@pytest.mark.parametrize(
+    ("plain", "formula"),
+    [
+        ("near alpha^2 k = 1", r"near $\alpha^{2}\,k$ = 1"),
+        ("the l2/3 margin, or l1", r"the $\ell_{2/3}$ margin, or $\ell_{1}$"),
+        ("t2 <= 1e-05 or 2.5e+06", r"$t_{2}$ ≤ $10^{-5}$ or $2.5 \times 10^{6}$"),
+        ("|a_hat - a*|_inf/(step beta)", r"$|\hat a - a^*|_{\infty}$/(step $\beta$)"),
+        ("w+^L - w-^L", r"$w_+^{L}$ - $w_-^{L}$"),
+        ("max(z, 0)^L, Q_mu", r"max(z, 0$)^{L}$, $Q_{\mu}$"),
+        ("sigma_max(X^T X)", r"$\sigma_{\mathrm{max}}$($X^{T}\,X$)"),
+        ("5 alphas, forecast_t2, a_b_c, |any words|", "5 alphas, forecast_t2, a_b_c, |any words|"),
+    ],
+)
+def test_plain_mathematics_is_typeset_and_words_are_not(plain, formula):
+    assert typeset(plain) == formula
+
+
+def test_the_mathematics_of_a_title_is_as_bold_as_its_words():
+    assert typeset("near alpha^2", bold=True) == r"near $\mathbf{\alpha^{2}}$"
+
+
+@pytest.mark.parametrize(
+    "text", ["$x^{", "5 $ and 6 $", "a^ b_ |", r"\frac", "l1 costs $", "^_^", "$$"]
+)
+def test_texts_of_strangers_cannot_break_a_picture(text):
+    picture, (axes,) = sheet(text, text)
+    axes.set_xlabel(typeset(text))
+    picture.draw_without_rendering()
+    words = typeset(text).replace(r"\$", "")
+    assert words.count("$") % 2 == 0  # their own dollars are signs, ours come in pairs
+
+
+def test_the_checks_find_what_they_look_for():
+    picture, (axes,) = sheet("A title")
+    axes.plot([0, 1], [0, 1], label="transition_jump = 1e4")
+    axes.set(title="near alpha^2 k", xlabel=r"scale $\alpha^2$", ylabel="l2 margin")
+    axes.legend()
+    picture.draw_without_rendering()
+    assert raw_texts(picture) == ["l2 margin", "near alpha^2 k", "transition_jump = 1e4"]
+    assert collisions(picture) == []
+    axes.set_xticks([0.5, 0.51], ["one long label", "another one"])
+    picture.draw_without_rendering()
+    assert collisions(picture) == [("one long label", "another one")]
+
+
+# ---- ticks ----
+
+
+def report_plot(low, high):
+    x = np.geomspace(low, high, 6)
+    return Plot("angle", "log(alpha)", "angle", [Series("one", x, 1 / x)], "log", "log")
+
+
+@pytest.mark.parametrize(("low", "high"), [(20, 640), (2, 9), (1e-3, 1e5), (0.8, 1.2), (3, 30)])
+def test_numbers_on_logarithmic_axes_stay_apart(low, high):
+    picture = report_figure(report_plot(low, high))
+    picture.draw_without_rendering()
+    assert collisions(picture) == []
+
+
+class EveryNumber(LogFormatter):
+    """A number at every tick, as some versions of matplotlib write them."""
+
+    def __call__(self, x, pos=None):
+        return f"{x:e}"
+
+
+def test_without_care_the_numbers_of_a_decade_and_a_half_overlap():
+    picture, (axes,) = sheet("", widths=(5.0,))
+    axes.loglog([20, 640], [1, 2])
+    axes.xaxis.set_minor_formatter(EveryNumber())
+    axes.xaxis.set_minor_locator(LogLocator(subs=np.arange(1, 10), numticks=200))
+    picture.draw_without_rendering()
+    assert len(collisions(picture)) > 3
+    clear_logs(picture).draw_without_rendering()
+    assert collisions(picture) == []
+
+
+# ---- numbers beside curves ----
+
+
+def on_curve(axes, curve):
+    """How many annotations have a point of the curve in them."""
+    x, y = curve[:, 0], curve[:, 1]
+    fine = np.linspace(x[0], x[-1], 4000)
+    points = axes.transData.transform(np.stack([fine, np.interp(fine, x, y)], axis=-1))
+    notes = [text for text in axes.texts if isinstance(text, Annotation)]
+    return sum(bool(note.get_window_extent().count_contains(points)) for note in notes)
+
+
+def test_numbers_beside_a_curve_cover_neither_it_nor_one_another():
+    x = np.linspace(0, 6, 200)
+    curve = np.stack([x, np.sin(x)], axis=-1)
+    with styled():
+        picture, (axes,) = sheet("")
+        axes.plot(*curve.T)
+        notes = [Note(point, "$10^3$", {"fontsize": 9}) for point in curve[::5]]
+        written = write_beside(axes, notes, [curve], marks=curve[[0]])
+        picture.draw_without_rendering()
+    assert 15 < len(written) < len(notes)  # some have no room
+    assert on_curve(axes, curve) == 0
+    frames = [text.get_window_extent() for text in axes.texts]
+    assert not any(a.overlaps(b) for a in frames for b in frames if a is not b)
+    assert all(axes.bbox.count_contains(frame.corners()) == 4 for frame in frames)
+    for text in axes.texts:
+        text.set_position((0, 0))
+    assert on_curve(axes, curve) == len(written)  # the control: on their points they do cover it
+
+
+# ---- phase diagrams ----
+
+
+@pytest.mark.parametrize("name", PHASES)
+def test_a_phase_diagram_says_what_its_variables_mean(name):
+    study = read_study(name)
+    drawn = study.draw
+    for variable in (drawn["x"], drawn["y"], *drawn["contours"]):
+        values = xarray.Dataset({variable: ((), 1.0, {"long_name": study.labels[variable]})})
+        said = short(values, variable)
+        assert " " in said, (variable, said)  # words, not the name of a variable
+        assert len(said) <= 48
+    bare = xarray.Dataset({"transition_jump": ((), 1.0)})
+    assert short(bare, "transition_jump") == "transition_jump"  # the control: no words, the name
