@@ -343,6 +343,8 @@ def _furnish(axes: Sequence[Axes], runs: list[xarray.Dataset]) -> None:
     nuclear.axhline(1, color=BLACK, linewidth=0.9, label="least that fits\nthe data")
     nuclear.set(ylabel="nuclear norm\nover least", ylim=(0, None))
     norm.set(ylabel="parameter\nnorm", yscale="log")
+    low, high = np.log10(norm.get_ylim())
+    norm.set_ylim(10 ** np.floor(low), 10 ** np.ceil(high))  # whole decades: the panel is small
     turn.set(ylabel="turn from\nstart (deg)", ylim=(0, 92), yticks=(0, 45, 90))
     kernel.set(ylabel="kernel\ndistance", ylim=(-0.03, None), xlabel="training time $t$")
     for one in (error, distance, nuclear):
