@@ -91,8 +91,7 @@ from tacit.solvers.stationary import stationary_points
 from tacit.store import load, save
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
-from tacit.training.descent.held_norm import HeldNorm
-from tacit.training.descent.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.held_norm import HeldNorm, HeldSweep, held_sweep
 from tacit.training.descent.methods import (
     SGD,
     Adam,
@@ -104,7 +103,7 @@ from tacit.training.descent.methods import (
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.exact.tangent import TangentFlow
 from tacit.training.path import Path, load_path
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import (

@@ -12,12 +12,12 @@ from tacit.models.two_token_net import TwoTokenNet, Weights
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs, modular_addition
 from tacit.records import Kind
-from tacit.training.descent.batches import Batches
+from tacit.training.descent.compiled import Batches
 from tacit.training.descent.driver import Run
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Steps, Time
-from tacit.training.tokens.task import TokenTask, cross_entropies, flat, turn
+from tacit.training.tokens import TokenTask, cross_entropies, flat, turn
 from tacit.training.train import train
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)

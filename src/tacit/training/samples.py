@@ -23,11 +23,11 @@ from tacit.problems.population import accuracy
 from tacit.regularizers.spectral import Frobenius, Nuclear, Spectral
 from tacit.training.descent.compiled import Weighted
 from tacit.training.descent.method import Objective
-from tacit.training.exact.labelling import dataset as flow_dataset
 from tacit.training.exact.loss import finite
 from tacit.training.exact.task import Moment as FlowMoment
 from tacit.training.exact.task import Task as FlowTask
 from tacit.training.exact.task import task as flow_task
+from tacit.training.labels import dataset as flow_dataset
 from tacit.training.task import Measures, Moment, Task
 
 EXTRA = ("penalty", "objective", "gradient_norm", "penalty_gradient_norm", "relative_error")

@@ -23,18 +23,16 @@ from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.descent.batches import batches
+from tacit.training.descent.compiled import batches
 from tacit.training.descent.driver import Run, follow
 from tacit.training.descent.method import Descent
 from tacit.training.descent.plan import Plan, plan
-from tacit.training.exact.flow import Course, Flow
-from tacit.training.exact.run import run_flow
-from tacit.training.images.task import ImageTask
-from tacit.training.path import Path
-from tacit.training.resume import joined, resumed
+from tacit.training.exact.flow import Course, Flow, run_flow
+from tacit.training.images import ImageTask
+from tacit.training.path import Path, joined, resumed
 from tacit.training.samples import SampleTask, describe
 from tacit.training.task import Progress, Task, traced
-from tacit.training.tokens.task import TokenTask
+from tacit.training.tokens import TokenTask
 from tacit.versions import versions
 
 Stops = stopping.Stop | Sequence[stopping.Stop] | None

@@ -13,7 +13,7 @@ import tacit
 from tacit.problems import Classification, separable_points, three_points
 from tacit.records import Kind
 from tacit.training.exact.dual.margin import MarginDual
-from tacit.training.exact.margins.tails import log_mean_loss, rise, tail
+from tacit.training.exact.loss import log_mean_loss, rise, tail
 
 
 def run(problem, depth, stop, record=None, **options):

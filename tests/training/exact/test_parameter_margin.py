@@ -11,8 +11,7 @@ from tacit.models import DiagonalNet, ProductNet, Reparametrized
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind
 from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.exact.margins.parameters import MarginParameters
-from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.parameter import MarginParameters, ParameterFlow
 from tacit.training.stop import LogLoss, Near, Scale
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])

@@ -24,12 +24,11 @@ from tacit.problems.classification import Classification, separable_points
 from tacit.problems.matrices import Completion, Sensing
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
+from tacit.training.exact.bdf import SIGNS, Backward, Curved, GaussNewton
 from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.exact.labelling import turn
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.samples import DenseDerivative, MatrixSamples, TwoFactorSamples
-from tacit.training.exact.stiff.bdf import SIGNS, Backward
-from tacit.training.exact.stiff.system import Curved, GaussNewton
+from tacit.training.exact.task import DenseDerivative, MatrixSamples, TwoFactorSamples
+from tacit.training.labels import turn
 from tacit.training.stop import LogLoss, Near
 
 RNG = np.random.default_rng(0)

@@ -57,7 +57,7 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     from tacit.models.rescaling import rescale_layers
     from tacit.problems.opposed_units import opposed_units
     from tacit.problems.regression import Regression
-    from tacit.training.descent.held_sweep import held_sweep
+    from tacit.training.descent.held_norm import held_sweep
 
     usual = {"noise": 0.0, "start": "Gaussian", "labels": "right", "rescale": False}
     one: dict[str, Any] = {**usual, **given, **runs[run]}
@@ -130,7 +130,7 @@ def sparse_cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, 
     """Sparse recovery at every held norm of one kind; for l2 also where it must end, exactly."""
     from tacit.models.linear import LinearPredictor
     from tacit.solvers.held_ridge import held_best, held_ridge
-    from tacit.training.descent.held_sweep import held_sweep
+    from tacit.training.descent.held_norm import held_sweep
 
     one = {**given, **runs[run]}
     norm = one_of("sparse recovery", "norm", one["norm"], SPARSE_STEPS)

@@ -13,7 +13,7 @@ from tacit.models.hinges import Hinges, net_hinges, rms_distance, sup_distance, 
 from tacit.models.univariate import Layers, kernel_move, layers, univariate_relu
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
-from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.exact.tangent import TangentFlow
 from tacit.training.record import At
 from tacit.training.stop import Interpolated
 from tacit.training.train import train

@@ -10,12 +10,10 @@ import numpy as np
 
 from tacit.lazy import jax, jnp
 from tacit.records import Kind, Outcome
-from tacit.training.descent.batches import Batches
-from tacit.training.descent.compiled import Code, functions
+from tacit.training.descent.compiled import Batches, Code, functions
 from tacit.training.descent.method import Descent, plus
-from tacit.training.goals import Goals
-from tacit.training.meter import Meter
-from tacit.training.task import Moment, Progress, Task
+from tacit.training.descent.plan import Goals
+from tacit.training.task import Meter, Moment, Progress, Task
 
 if TYPE_CHECKING:
     from tacit.training.descent.plan import Plan

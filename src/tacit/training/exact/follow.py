@@ -11,10 +11,9 @@ import numpy as np
 
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
-from tacit.training.exact.flow import Course, Flow
+from tacit.training.exact.flow import Course, Flow, asked_times, own_time, times_to_record
 from tacit.training.exact.solver import GaveUp, crossing, quiet
 from tacit.training.exact.task import Moment
-from tacit.training.exact.times import asked_times, own_time, times_to_record
 from tacit.training.task import Progress
 
 ROUNDING = 1e-26  # of the loss of the zero predictor: squares of what rounding leaves of a fit

@@ -19,9 +19,8 @@ from tacit.arguments import Array
 from tacit.records import Outcome
 from tacit.training.exact.dual.margin import MarginDual
 from tacit.training.exact.follow import Plan
-from tacit.training.exact.margins.follow import MarginPlan
-from tacit.training.exact.margins.integrator import PASSED, Opening
-from tacit.training.exact.margins.tails import rise, tail
+from tacit.training.exact.loss import rise, tail
+from tacit.training.exact.margins import PASSED, MarginPlan, Opening
 from tacit.training.exact.solver import GaveUp, inside, try_step
 from tacit.training.exact.task import Moment
 

@@ -15,16 +15,13 @@ from tacit.arguments import Array
 from tacit.models.model import Separable
 from tacit.problems.classification import Classification
 from tacit.training import stop as stopping
-from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.bdf import LAZY, Backward, Decayed, Displaced, GaussNewton
+from tacit.training.exact.flow import Course, Flow, Followed, decay_times, last_time
 from tacit.training.exact.follow import ROUNDING, STOPS, Integrator, Plan, follow, planned
-from tacit.training.exact.labelling import dataset
 from tacit.training.exact.loss import finite
-from tacit.training.exact.samples import Derivative
 from tacit.training.exact.solver import GaveUp
-from tacit.training.exact.stiff.bdf import Backward
-from tacit.training.exact.stiff.system import LAZY, Decayed, Displaced, GaussNewton
-from tacit.training.exact.task import Moment, Task, task
-from tacit.training.exact.times import decay_times, last_time
+from tacit.training.exact.task import Derivative, Moment, Task, task
+from tacit.training.labels import dataset
 
 
 class StiffIntegrator(Integrator):

@@ -15,8 +15,8 @@ from tacit.models.tangent import kernel_distance
 from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import Integers, Mask, TokenPairs
+from tacit.training.cross_entropy import Pairs, TokenLoss, all_pairs, distinct_pairs
 from tacit.training.task import Measures, Moment, Task, described, traced
-from tacit.training.tokens.loss import Pairs, TokenLoss, all_pairs, distinct_pairs
 
 PROBES = 32  # pairs whose tangent kernel is followed
 NORMS = {
