@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit.models.tangent import turn
 from tacit.models.two_token_net import TwoTokenNet, Weights
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs, modular_addition
@@ -17,7 +18,7 @@ from tacit.training.descent.driver import Run
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Steps, Time
-from tacit.training.tokens import TokenTask, cross_entropies, flat, turn
+from tacit.training.tokens import TokenTask, cross_entropies, flat
 from tacit.training.train import train
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)

@@ -59,14 +59,12 @@ class Pairs(NamedTuple):
 
 
 def all_pairs(problem: TokenPairs, dtype: Any) -> Pairs:
-    """The training pairs one by one."""
     labels = problem.labels[problem.train]
     pairs = problem.pairs[problem.train].astype(np.int32)
     return Pairs(pairs, np.eye(problem.classes, dtype=dtype)[labels])
 
 
 def distinct_pairs(net: TokenNet, problem: TokenPairs, dtype: Any) -> Pairs:
-    """The training pairs that the net can tell apart."""
     pairs, labels, shares = distinct(net, problem)
     tables: tuple[Any, ...] = ()
     if isinstance(net, TokenMLP) and net.symmetric:
@@ -83,7 +81,6 @@ class TokenLoss(Objective):
 
     @property
     def key(self) -> Any:
-        """The net itself, or its identity where it cannot be compared."""
         try:
             hash(self.net)
         except TypeError:
@@ -110,7 +107,6 @@ class TokenLoss(Objective):
         return jax.nn.logsumexp(logs) - np.log(len(labels))
 
     def _joined(self, data: Pairs, tensors: Tensors) -> Any:
-        """The joint codes of the pairs; for one embedding its backward pass only gathers."""
         assert isinstance(self.net, TokenMLP)
         if data.places is None:
             return self.net.joined(tensors, data.pairs)
@@ -177,7 +173,6 @@ def _turned(matrix: Any) -> Any:
 
 
 def _cross_entropies(logits: Any, answers: Any) -> Any:
-    """-log of the probabilities of the answers, given as one-hot rows."""
     return jax.nn.logsumexp(logits, axis=1) - jnp.sum(logits * answers, axis=1)
 
 
@@ -224,7 +219,6 @@ def _product() -> Callable[[Any, Any, Any, Any], Any]:
 
 
 def _rows(matrix: Any, numbers: Any) -> Any:
-    """These rows of the matrix; their numbers were checked when the pairs were built."""
     return matrix.at[numbers].get(mode="promise_in_bounds")
 
 

@@ -82,7 +82,6 @@ class Features:
 
 
 def outputs(function: Any, params: Params, X: Any) -> Any:
-    """function(params, X), computed in blocks of rows."""
     size = min(BLOCK, len(X))
     width = jax.eval_shape(function, dict(params), X[:size]).shape[1]
     found = jnp.zeros((len(X), width), X.dtype)
@@ -110,8 +109,6 @@ def _filled() -> Any:
 
 @functools.cache
 def _judge() -> Any:
-    """A compiled (loss, size, part, parameters, first image) -> log losses and right answers."""
-
     @functools.partial(jax.jit, static_argnums=(0, 1))
     def judge(loss: ImageLoss, size: int, part: Part, parameters: Params, begin: Any) -> Any:
         block = per_sample(lambda a: jax.lax.dynamic_slice_in_dim(a, begin, size), part)
@@ -196,7 +193,6 @@ class ImageTask(Task):
         return super().variables(records) | {"layer": ("layer", layers)}
 
     def _part(self, which: str, live: Any) -> Part:
-        """The images of training or testing on the device."""
         images, model = self.problem, self.model
         net = _net(model)
         pixels, weights = np.asarray(getattr(images, f"{which}_images")), model.start(images)
@@ -221,7 +217,6 @@ class ImageTask(Task):
         return {"test_loss": _losses(log_loss)["loss"], "test_accuracy": right}
 
     def _sizes(self, parameters: Params) -> dict[str, float]:
-        """The norm of all weights, and how far they have moved."""
         first, now = self.model.start(self.problem), self.whole(parameters)
         moves = {name: now[name] - first[name] for name in first}
         moved, begun, norm = (np.linalg.norm(_norms(weights)) for weights in (moves, first, now))
@@ -252,14 +247,12 @@ def _check(who: str, model: Any, images: Images) -> None:
 
 
 def _net(model: ImageModel) -> ImageNet:
-    """The net itself."""
     if isinstance(model, OutputLayer):
         return model.net
     return model.model if isinstance(model, LinearizedImageNet) else model
 
 
 def _means(blocks: Iterator[tuple[Any, Any]]) -> tuple[float, float]:
-    """The logarithm of the mean loss, and the share of right answers."""
     logs, right = (np.concatenate(found) for found in zip(*blocks, strict=True))
     return _log_sum(logs) - math.log(len(logs)), float(right.mean())
 
@@ -270,12 +263,10 @@ def _losses(log_loss: float) -> dict[str, float]:
 
 
 def _log_sum(logs: Any) -> float:
-    """The logarithm of a sum of which the logarithms of the terms are given."""
     top = float(np.max(logs))
     return top + math.log(np.exp(logs - top).sum()) if math.isfinite(top) else top
 
 
 def _norms(weights: Params) -> list[float]:
-    """The norms of the weights of every layer, first layer first."""
     layers = [weights[name] for name in sorted(weights, key=number_of)]
     return [float(np.linalg.norm(np.ravel(part).astype(np.float64))) for part in layers]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.models.model import Separable
-from tacit.models.tangent import kernel_distance, kernel_distances
+from tacit.models.tangent import kernel_distance, kernel_distances, turn
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.problems.population import accuracy
@@ -114,7 +113,6 @@ def _dims(name: str, values: Array) -> tuple[str, ...]:
 
 
 def _data(problem: Any) -> dict[str, Any]:
-    """The data themselves, where no recipe draws them again."""
     found: dict[str, Any] = {}
     if problem.recipe is None:
         found["y"] = ("sample",), problem.y
@@ -210,23 +208,6 @@ def columns(moments: Sequence[Moment], *names: str) -> dict[str, Array]:
     return {name: np.array([getattr(moment, name) for moment in moments]) for name in known}
 
 
-def turn(start: Array, now: Array) -> float:
-    """The angle between two vectors in degrees; NaN where one of them is zero."""
-    sizes = [float(np.abs(vector).max()) for vector in (start, now)]
-    if not min(sizes) > 0:
-        return math.nan
-    a, b = start / sizes[0], now / sizes[1]
-    a, b = a / np.linalg.norm(a), b / np.linalg.norm(b)
-    # 2 atan2(|a - b|, |a + b|): accurate for the smallest angles, where arccos is not
-    angle = 2 * math.atan2(float(np.linalg.norm(a - b)), float(np.linalg.norm(a + b)))
-    return math.degrees(angle)
-
-
-def _turned(start: Array, now: Moment) -> float:
-    # a displacement from the start tells angles that the parameters have rounded away
-    return turn(start, now.state if now.displacement is None else start + now.displacement)
-
-
 def _losses(log_loss: Array) -> dict[str, Array]:
     """The loss beside its logarithm: NaN where float64 cannot hold it."""
     with np.errstate(under="ignore"):
@@ -235,7 +216,6 @@ def _losses(log_loss: Array) -> dict[str, Array]:
 
 
 def _tested(test: Regression | Classification, outputs: Array) -> dict[str, Array]:
-    """The loss of the test samples, and the accuracy on labels."""
     with np.errstate(over="ignore", under="ignore"):
         if not isinstance(test, Classification):
             return {"test_loss": np.exp(log_sum_of_squares(outputs - test.y) + test.log_factor)}
@@ -280,14 +260,13 @@ def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
         found["parameter_norm"] = np.exp(np.array(squares) / 2)
         # a displacement from the start tells angles that the parameters have rounded away
         now = [m.state if m.displacement is None else task.start + m.displacement for m in moments]
-        found["turn"] = np.array([turn(task.start, vector) for vector in now])
+        found["turn"] = turn(task.start, np.array(now))
     if task.start.size <= FEW or isinstance(task.model, Separable):
         found["parameters"] = np.array([moment.state for moment in moments])
     return found
 
 
 def _wholes(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
-    """The linear predictor or the matrix at every moment."""
     whole = task.samples.whole
     return np.array([whole(m.state, m.displacement, -rate * m.t) for m in moments])
 
@@ -295,7 +274,6 @@ def _wholes(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
 def _predictors(
     task: Task, model: Separable, rate: float, moments: Sequence[Moment]
 ) -> dict[str, Array]:
-    """The predictor of a separable model, and how far its tangent kernel has turned."""
     found = {"predictor": _wholes(task, rate, moments)}
     slopes = np.array([log_sum_of_squares(model.slopes(m.state).T) for m in moments])
     if np.isfinite(np.max(slopes, axis=1)).all():

@@ -58,7 +58,6 @@ def _read(who: str, file: str | os.PathLike[str]) -> tuple[Outcome, Any, Any, An
 
 
 def _structure(tree: Any, arrays: list[Any]) -> Any:
-    """The structure of a pytree as plain JSON values; its arrays are added to `arrays`."""
     if tree is None:
         return None
     if isinstance(tree, dict) and all(isinstance(key, str) for key in tree):
@@ -80,7 +79,6 @@ def _structure(tree: Any, arrays: list[Any]) -> Any:
 
 
 def _rebuilt(told: Any, arrays: list[Any]) -> Any:
-    """The pytree that `_structure` described."""
     if told is None:
         return None
     if "array" in told:
@@ -253,7 +251,6 @@ def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[An
 
 
 def joined(before: Path, kept: Any, dataset: Any) -> Any:
-    """The records of `before` that are `kept`, and those of `dataset` but for the start."""
     import xarray
 
     old = before.dataset.drop_vars("epoch", errors="ignore")

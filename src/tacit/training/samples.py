@@ -236,11 +236,6 @@ def describe(model: Any, problem: Any) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=32)
 def _pulls(objective: SampleLoss, terms: tuple[Any, ...]) -> Callable[..., Any]:
-    """A compiled function of (weights, data, theta), for penalties of these terms.
-
-    It returns the gradient of the loss, the penalty and its subgradient.
-    """
-
     def measure(weights: Any, data: Any, theta: Any) -> Any:
         gradient = jax.grad(objective.value, argnums=1)(data, theta)
         penalty = Weighted(weights, terms)

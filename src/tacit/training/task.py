@@ -135,8 +135,8 @@ class Task(abc.ABC):
         return None
 
     def predictor(self, parameters: Any) -> Array:
-        """The linear predictor, where there is one."""
-        raise NotImplementedError
+        """The linear predictor, where the model is `linear`."""
+        raise ValueError(f"{type(self.model).__name__} has no linear predictor")
 
     def shaped(self, who: str, penalty: Any) -> Any:
         """The penalty as it acts on these parameters, or a ValueError where it cannot."""

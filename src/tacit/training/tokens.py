@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import jax
-from tacit.models.tangent import kernel_distance
+from tacit.models.tangent import kernel_distance, turn
 from tacit.models.token_net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import Integers, Mask, TokenPairs
@@ -60,7 +60,7 @@ class TokenTask(Task):
         found: Measures = {
             ("loss", "log_loss", "test_loss", *accuracies): lambda: self._judged(parameters),
             (*NORMS, "parameter_norm"): lambda: self._norms(parameters),
-            ("turn",): lambda: {"turn": turn(flat(self.start), flat(parameters))},
+            ("turn",): lambda: {"turn": float(turn(flat(self.start), flat(parameters)))},
         }
         if self._kernel is not None:
             found[("kernel_distance",)] = lambda: self._distance(parameters)
@@ -89,7 +89,6 @@ class TokenTask(Task):
 
     @functools.cached_property
     def _kernel(self) -> Any:
-        """The tangent kernel of the start, where the net knows its kernel."""
         if not hasattr(self.model, "kernel"):
             return None
         return self.model.kernel(doubled(self.start), self._probes)
@@ -122,13 +121,11 @@ def cross_entropies(logits: Array, labels: Integers) -> Array:
 
 
 def flat(parameters: Any) -> Array:
-    """All parameters as one vector in float64."""
     parts = [np.ravel(part) for part in jax.tree.leaves(parameters)]
     return np.concatenate(parts).astype(np.float64)
 
 
 def doubled(parameters: Any) -> Any:
-    """The parameters as NumPy arrays in float64."""
     return jax.tree.map(lambda part: np.asarray(part, np.float64), parameters)
 
 
@@ -140,36 +137,21 @@ def norms(parameters: Any) -> dict[str, float]:
 
 
 def _nuclear(part: Array) -> float:
-    """The sum of the singular values; a vector is a matrix with one column."""
     if part.ndim < 2:
         return float(np.linalg.norm(part))
     return float(np.linalg.svd(part.reshape(len(part), -1), compute_uv=False).sum())
 
 
-def turn(start: Array, end: Array) -> float:
-    """The angle between two vectors in degrees; not a number if one is zero."""
-    sizes = np.linalg.norm(start), np.linalg.norm(end)
-    if not min(sizes) > 0:
-        return math.nan
-    first, second = start / sizes[0], end / sizes[1]
-    # unlike an arc cosine this is exact for small angles
-    half = np.arctan2(np.linalg.norm(first - second), np.linalg.norm(first + second))
-    return float(np.degrees(2 * half))
-
-
 @functools.lru_cache(maxsize=32)
 def _value(penalty: Any) -> Callable[[Any], Any]:
-    """The compiled value of a penalty."""
     return jax.jit(penalty.value)
 
 
 def _mean(values: Array | Mask, mask: Mask) -> float:
-    """The mean of the marked values; not a number where nothing is marked."""
     return float(values[mask].mean()) if mask.any() else math.nan
 
 
 def _floats(who: str, start: Any) -> Any:
-    """The start as NumPy arrays, all of them floating-point numbers."""
     start = jax.tree.map(np.asarray, start)
     for part in jax.tree.leaves(start):
         if part.dtype.kind != "f":
@@ -183,7 +165,6 @@ def _floats(who: str, start: Any) -> Any:
 
 
 def _logits_fit(who: str, task: TokenTask) -> None:
-    """Traces the net once, so that a wrong shape is told before the run."""
     complaint = f"{who}: logits must work on JAX arrays as on those of NumPy"
     found = traced(complaint, task.model.logits, task.start, task.data.pairs)
     due = task.samples, task.problem.classes

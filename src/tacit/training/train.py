@@ -104,6 +104,7 @@ def train(
         return _path(followed.dataset, followed.outcome, told, followed.parameters)
     if not isinstance(method, Descent):
         raise ValueError(f"train: the method must be one such as GradientDescent(0.01), got {who}")
+    stopping.understood_by_steps(who, stops)
     # parameters that no loss pulls at stay where they are
     still = penalty is None and method.elementwise and not method.weight_decay
     task = task_of(who, model, problem, still)
@@ -176,7 +177,6 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
 
 
 def _fits(who: str, penalty: Any, start: Any, prox: bool) -> None:
-    """Traces the penalty once, so that a wrong shape is told before the run."""
     leaves, structure = jax.tree.flatten(start)
     shape = jax.tree.unflatten(structure, [leaf.shape for leaf in leaves])
     due = {"value": (), "subgradient": shape} | ({"prox": shape} if prox else {})
@@ -188,7 +188,6 @@ def _fits(who: str, penalty: Any, start: Any, prox: bool) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _traced(who: str, penalty: Any, name: str, structure: Any, leaves: tuple[Any, ...]) -> Any:
-    """The shape of a part of the penalty for parameters of these shapes and types."""
     start = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
     given, more = ((start, 1.0), " and a length") if name == "prox" else ((start,), "")
     rule = f"must be a function of the parameters{more} in jax.numpy"
@@ -210,8 +209,6 @@ def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> 
 
 
 def _told(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-    """The whole run as plain JSON values."""
-
     def plain(thing: Any) -> Any:
         if isinstance(thing, tuple):
             return [plain(part) for part in thing]
@@ -225,7 +222,6 @@ def _told(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
 def _stepped(
     run: Run, todo: Plan, told: dict[str, Any], before: Path | None, progress: Progress | None
 ) -> Path:
-    """The path of a step-by-step method, from the start or from where `before` ended."""
     meter, state = run.meter, run.begin()
     moment = run.moment(state)
     meter.keep(moment, meter.look(moment))
@@ -252,7 +248,6 @@ def _stepped(
 
 
 def _rarely(progress: Progress) -> Progress:
-    """`progress`, called only where another fiftieth of the run is done."""
     told = -1.0
 
     def called(share: float, text: str) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.training.exact.decay import follow as row_products
+from tacit.training.exact.decay import dual as row_products
 from tacit.training.exact.decay.follow import RowProducts
 
 RNG = np.random.default_rng(0)

@@ -20,6 +20,7 @@ from tacit.models.factorization import (
 from tacit.models.function import FunctionModel
 from tacit.models.product import ProductNet
 from tacit.models.reparametrized import Reparametrized
+from tacit.models.tangent import turn
 from tacit.problems.classification import Classification, separable_points
 from tacit.problems.matrices import Completion, Sensing
 from tacit.problems.regression import Regression, sparse_regression
@@ -28,7 +29,6 @@ from tacit.training.exact.bdf import SIGNS, Backward, Curved, GaussNewton
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.task import DenseDerivative, MatrixSamples, TwoFactorSamples
-from tacit.training.labels import turn
 from tacit.training.stop import LogLoss, Near
 
 RNG = np.random.default_rng(0)

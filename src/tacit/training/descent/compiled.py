@@ -40,7 +40,6 @@ class Batches:
 
     @property
     def epoch(self) -> Any:
-        """Steps in an epoch; None where all steps see all samples."""
         return None if self.size is None else -(-self.samples // self.size)
 
     def start(self, seed: int, taken: int) -> Any:
@@ -62,7 +61,6 @@ class Batches:
         return rows, share, (key, order)
 
     def _order(self, key: Any, epoch: Any) -> Any:
-        """The samples in the order of an epoch; some again at the end fill the last piece."""
         order = jax.random.permutation(jax.random.fold_in(key, epoch), self.samples)
         return jnp.pad(order, (0, self.epoch * self.size - self.samples)).astype(jnp.int32)
 
@@ -81,8 +79,6 @@ def batches(who: str, samples: int, size: int | None) -> Batches:
 
 
 class Weighted:
-    """A weighted sum of regularizers whose weights may be traced."""
-
     def __init__(self, weights: Sequence[Any], regularizers: Sequence[Any]) -> None:
         self.terms = list(zip(weights, regularizers, strict=True))
 

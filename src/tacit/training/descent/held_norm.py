@@ -55,7 +55,6 @@ SPHERES: dict[str, Projection] = {"l1": onto_l1_sphere, "l2": onto_l2_sphere}
 
 
 def length(norm: str, point: Any) -> Any:
-    """|point| in the norm "l1" or "l2", on NumPy and on JAX arrays."""
     return abs(point).sum() if norm == "l1" else (point**2).sum() ** 0.5
 
 
@@ -199,7 +198,6 @@ class HeldSweep(Record):
 
     @property
     def dataset(self) -> Any:
-        """Everything over the held size, with labels."""
         import xarray
 
         variables: Any = {"loss": ("size", self.loss), "fall": ("size", self.fall)}
@@ -274,7 +272,6 @@ def held_sweep(
 
 
 def _starts(own: Array, start: ArrayLike | None, norm: str, sizes: Array) -> Array:
-    """One row per size, of that norm."""
     given, shape = own if start is None else np.asarray(start), (len(sizes), own.size)
     if given.shape not in (shape, shape[1:]):
         raise ValueError(

@@ -37,10 +37,10 @@ class Goals:
         self.task, self.seeks = task, located
         self.goals = [rule for rule in rules if not rule.budget]
         unit = task.log_unit()
-        levels = {rule: rule.log_level(who, task.model, unit) for rule in self.goals}
-        self.levels = {rule: level for rule, level in levels.items() if level > -math.inf}
+        levels = [(rule, rule.log_level(who, task.model, unit)) for rule in self.goals]
+        self.levels = [(rule, level) for rule, level in levels if level > -math.inf]
         self.near = [rule for rule in self.goals if rule.directional]
-        self.others = [r for r in self.goals if r not in self.levels and not r.directional]
+        self.others = [rule for rule in self.goals if rule.levels]
         for rule in self.others:
             if missing := [name for name in rule.levels if name not in recorded]:
                 raise ValueError(
@@ -61,7 +61,7 @@ class Goals:
         return self.seeks and self._passed(moment, numbers) is not None
 
     def _passed(self, moment: Moment, numbers: Mapping[str, float]) -> str | None:
-        for rule, level in self.levels.items():
+        for rule, level in self.levels:
             if numbers["log_loss"] <= level:
                 return f"came to {rule}"
         for rule in self.near:
@@ -73,8 +73,11 @@ class Goals:
 
     def met(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome | None:
         """The outcome if a goal is met, or the time of a method of variable steps is over."""
-        reached = [words for rule in self.others if (words := rule.met(numbers)) is not None]
-        found = f"came to {reached[-1]}" if reached else self._passed(moment, numbers)
+        found = self._passed(moment, numbers)
+        for rule in self.others:
+            if rule.missed(numbers) is None:
+                seen = {name: f"{numbers[name]:.4g}" for name in rule.levels}
+                found = f"came to {stopping.listed(seen)}"
         if found is None:
             return None
         if self.goals and found.startswith("took"):
@@ -83,21 +86,16 @@ class Goals:
         return Outcome(Kind.SOLVED, f"{found} after {moment.step} steps with {loss}")
 
     def ended(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome:
-        """What to say at the end of a budget."""
         loss = f"loss {numbers['loss']:.3g}"
         if not numbers["loss"] > 0:
             loss = f"log loss {numbers['log_loss']:.6g}"
         if not self.goals:
             return Outcome(Kind.SOLVED, f"took all {moment.step} steps, {loss}")
-        short = []
-        for rule in self.goals:
-            if rule in self.levels:
-                short.append(f"{loss} above {rule}")
-            elif rule.directional:
-                gap = rule.gap(self.task.predictor(moment.parameters))
-                short.append(f"{gap:.4g} degrees outside {rule}")
-            else:
-                short.append(str(rule.missed(numbers)))
+        short = [f"{loss} above {rule}" for rule, _ in self.levels]
+        for rule in self.near:
+            gap = rule.gap(self.task.predictor(moment.parameters))
+            short.append(f"{gap:.4g} degrees outside {rule}")
+        short += [str(rule.missed(numbers)) for rule in self.others]
         sentence = f"{moment.step} steps ended at {' and '.join(short)}; give more of them"
         return Outcome(Kind.BUDGET_SPENT, sentence)
 
@@ -130,7 +128,6 @@ class Plan(NamedTuple):
 
 
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
-    """What the rules say about this run."""
     who, epoch, last = run.who, run.batches.epoch, _last_step(run, stop)
     goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.method.steady)
     time = stopping.first(stop, stopping.Time)
@@ -147,7 +144,6 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
 
 
 def _last_step(run: Run, stop: Sequence[Any]) -> int:
-    """The step after which a budget ends the run."""
     if not stop:
         raise ValueError(f"{run.who}: descent never ends by itself; give stop=Steps(1000), say")
     found, epoch = [], run.batches.epoch

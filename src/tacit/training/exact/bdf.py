@@ -56,7 +56,6 @@ class GaussNewton:
         return solve
 
     def apply(self, direction: Array) -> Array:
-        """A direction."""
         outputs = self.root**2 * self.derivative.push(direction)
         return -self.derivative.pull(outputs) - self.rate * direction
 
@@ -78,7 +77,6 @@ class Curved:
         return self.tangent.apply(direction) - (ahead - behind) / (2 * small)
 
     def solver(self, step: float) -> Solver:
-        """Conjugate gradients, preconditioned by the tangent alone."""
         precondition = self.tangent.solver(step)
 
         def solve(b: Array) -> Array:
@@ -125,7 +123,6 @@ class Form(abc.ABC):
         """The error of one step that each variable may have."""
 
     def tangent(self, t: float, state: Array) -> GaussNewton:
-        """The stiff part of the derivative of the velocity."""
         bends = self.loss.bends(self.predictions(t, state))
         return GaussNewton(self.samples.derivative(self.parameters(t, state)), bends, self.damping)
 
@@ -193,7 +190,6 @@ class Displaced(Form):
         return np.maximum(self.rtol * (self.size + np.abs(state)), self.least)
 
     def lazy(self, t: float, state: Array) -> bool:
-        """True while the parameters have hardly moved but for the decay."""
         small = np.abs(state).max() < LAZY * np.abs(self.start).max()
         return bool(small) and self.rate * t < 300
 
@@ -233,7 +229,6 @@ class Backward:
         return self.table[0].copy()
 
     def at(self, t: float) -> Array:
-        """The state at a time inside the last step."""
         return rising((t - self.t) / self.h, self.order + 1) @ self.table[: self.order + 1]
 
     def change(self, system: Form, variables: Callable[[float, Array], Array]) -> None:
@@ -265,7 +260,6 @@ class Backward:
             self._choose(weights)
 
     def _newton(self, ahead: Array, weights: Array) -> Array | None:
-        """What the step adds to its prediction; None if the iteration fails with a new tangent."""
         if self._tangent is not None and (found := self._iterate(ahead, weights)) is not None:
             return found
         found = self._afresh(ahead, weights)
@@ -329,7 +323,6 @@ class Backward:
         self._resize(min(factors[self.order], 10.0))
 
     def _resize(self, factor: float) -> None:
-        """Differences of the same polynomial at another step."""
         count = self.order + 1
         points = np.array([rising(-m * factor, count) for m in range(count)])
         self.table[:count] = (SIGNS[:count, :count] @ points) @ self.table[:count]

@@ -40,13 +40,11 @@ class Course(NamedTuple):
 
     @property
     def t_max(self) -> float | None:
-        """The time that ends the run, where it is given."""
         time = stopping.first(self.stops, stopping.Time)
         return None if time is None else time.t
 
     @property
     def goals(self) -> tuple[stopping.Stop, ...]:
-        """The rules that are no budget."""
         return tuple(rule for rule in self.stops if not rule.budget)
 
     def log_level(self, who: str, model: Any, unit: float, fitted: float | None = None) -> float:
@@ -144,7 +142,6 @@ def times_to_record(
 
 
 def own_time(t: float, log_unit: float) -> float:
-    """A training time in units of exp(log_unit)."""
     if log_unit == 0:
         return t
     with np.errstate(over="ignore", under="ignore"):
@@ -174,10 +171,6 @@ class Times(NamedTuple):
 
 
 def record_times(log_first: float, t_max: float, per_decade: int) -> Times:
-    """Log-spaced times, and evenly spaced ones up to t_max.
-
-    The transition sits late in the run, where log-spaced times are few.
-    """
     step = max(math.log(10) / per_decade, (math.log(t_max) - log_first) / MOST)
     spaced = np.arange(log_first, math.log(t_max), step)
     even = t_max * (np.arange(1, 4 * per_decade + 1) / (4 * per_decade))
@@ -248,7 +241,6 @@ def _decay(who: str, penalty: Any) -> float:
 
 
 def _doubled(course: Course) -> Course:
-    """The same course on twice the loss, where time runs twice as fast and decay counts double."""
     twice: dict[type, Any] = {
         stopping.Time: lambda rule: stopping.Time(rule.t / 2),
         stopping.Loss: lambda rule: stopping.Loss(2 * rule.value),
@@ -265,7 +257,6 @@ def _doubled(course: Course) -> Course:
 
 
 def _halved(followed: Followed) -> Followed:
-    """The records in units of half the squares."""
     dataset = followed.dataset.copy()
     log2 = math.log(2)
     shifts = {"log_t": log2, "log_loss": -log2}

@@ -46,7 +46,6 @@ def tail(loss: str, g: float, gaps: Array) -> Tail:
 
 
 def log_losses(loss: str, margins: Array) -> Array:
-    """log l(m) for every margin: -m for exp, log log(1 + e^-m) for logistic."""
     return -margins if loss == "exp" else _log_loss_plus_margin(margins) - margins
 
 
@@ -100,7 +99,6 @@ class SquaredLoss(NamedTuple):
         return 0.5 if self.name == "half squares" else 1.0
 
     def log_loss(self, predictions: Array) -> Array:
-        """log of the loss along the last axis."""
         return log_sum_of_squares(predictions - self.y) + math.log(self.factor)
 
     def slopes(self, predictions: Array) -> Array:
@@ -143,11 +141,9 @@ class MarginLoss(NamedTuple):
         return self.y.copy()
 
     def log_unit(self, start: Array) -> float:
-        """That of the predictions at the start."""
         return float(self.log_loss(start))
 
     def _pull(self, margins: Array) -> Array:
-        """-dl/dm."""
         with np.errstate(over="ignore", under="ignore"):
             if self.name == "exp":
                 return np.exp(-margins)
@@ -158,5 +154,4 @@ Loss = SquaredLoss | MarginLoss
 
 
 def finite(loss: Loss, predictions: Array) -> bool:
-    """True if float64 holds the slopes of the loss."""
     return bool(np.isfinite(predictions).all() and np.isfinite(loss.slopes(predictions)).all())

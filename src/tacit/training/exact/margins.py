@@ -52,7 +52,6 @@ class MarginSystem(abc.ABC):
         return math.log1p((g - self.begin_g) / self.unit)
 
     def stretch(self, sigma: float) -> float:
-        """dg/dsigma."""
         return self.unit * math.exp(sigma if sigma < HIGHEST else HIGHEST)
 
     @abc.abstractmethod
@@ -72,7 +71,6 @@ class MarginSystem(abc.ABC):
     def moment(self, sigma: float, state: Array) -> Moment: ...
 
     def first(self) -> Moment:
-        """The start itself."""
         return self.moment(0.0, self.start)
 
 
@@ -137,7 +135,6 @@ class MarginIntegrator(MarginSteps):
             raise GaveUp(AT_REST if self.system.still else STIFF)
 
     def _steps(self) -> Iterator[int]:
-        """The number of every accepted step."""
         for rtol in sorted({self.rtol, *(r for r in LOOSER if r > self.rtol)}):
             if self.steps:
                 since = self.system.g(self.t)
@@ -237,7 +234,6 @@ class MarginPlan(NamedTuple):
     met: bool = False  # whether the start is there already
 
     def of(self, part: MarginSteps) -> Plan:
-        """The plan of one part of the way, in its own clock."""
         goals: tuple[Goal, ...] = ()
         if self.log_t_max < math.inf or any(rule.directional for rule in self.rules):
             goals = (*map(_direction, self.rules), Goal(self._time_left, self._out_of_time))
@@ -315,7 +311,6 @@ def _integrated(system: MarginSystem, plan: MarginPlan, moments: list[Moment]) -
 
 
 def margin_records(moments: list[Moment]) -> dict[str, Array]:
-    """The moments as arrays, ready to be labelled."""
     names = "smoothed_margin", "predictor", "margins", "log_slopes", "dual", "parameters"
     found = columns(moments, "log_t", *names)
     with np.errstate(over="ignore", under="ignore"):

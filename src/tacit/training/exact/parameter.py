@@ -81,7 +81,6 @@ class MarginParameters(MarginSystem):
         return math.log(time) if time > 0 else -math.inf
 
     def _split(self, state: Array) -> tuple[Array, Array, float]:
-        """(parameters from their base, gaps, T)."""
         state = state * self.units
         return state[: self.count], state[self.count : -1], float(state[-1])
 
@@ -112,7 +111,6 @@ class MarginParameters(MarginSystem):
             raise ValueError(f"{WHO}: the smoothed margin does not rise")
 
     def jacobian(self, sigma: float, state: Array) -> Array:
-        """The derivatives of the velocity in the state, exactly."""
         held, gaps, _ = self._split(state)
         parameters, n = self.base + held, self.count
         q, ratio, bend, _ = tail(self.loss, self.g(sigma), gaps)
@@ -266,7 +264,6 @@ class _Descent(FitIntegrator):
         return 0.5 / (max(float(kernel), bend) or 1.0)
 
     def _linear_move(self, slopes: Array, residual: Array) -> float:
-        """How far the linearised flow would move a parameter, at most."""
         scale = np.abs(slopes).max() or 1.0
         jacobian = np.concatenate([self.X * slope for slope in slopes / scale], axis=1)
         return float(np.abs(np.linalg.lstsq(jacobian, residual, rcond=None)[0]).max() / scale)

@@ -133,7 +133,6 @@ def follow_stiff(flow: Flow, model: object, problem: object, course: Course) -> 
 
 
 def _check_decay(who: str, job: Task, course: Course) -> None:
-    """A ValueError if the course is none that ends under weight decay."""
     rate = course.weight_decay
     why = "under weight decay, where time alone ends training"
     stopping.understood(who, course.stops, (stopping.Time,), why)
@@ -147,7 +146,6 @@ def _check_decay(who: str, job: Task, course: Course) -> None:
 
 
 def _log_level(who: str, job: Task, course: Course) -> float:
-    """The logarithm of the loss to stop at."""
     labels = isinstance(job.problem, Classification)
     why = f"where {type(job.model).__name__} learns {'labels' if labels else 'values'}"
     stopping.understood(who, course.stops, (*STOPS, stopping.Scale) if labels else STOPS, why)

@@ -63,7 +63,6 @@ class Limits(NamedTuple):
 
 
 def tangent(function: Any, parameters: Any, X: Any) -> Tangent:
-    """The tangent of f(parameters, X) in the parameters."""
     import jax.numpy as jnp
 
     derivative = _derivative(function, parameters, X)
@@ -89,7 +88,6 @@ def kernel(derivative: Any) -> Any:
 
 
 def pull(derivative: Any, weights: Any) -> Any:
-    """J^T weights, one number per parameter."""
     import jax.numpy as jnp
 
     if isinstance(derivative, list):
@@ -203,7 +201,6 @@ def compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def moving(state: State) -> Any:
-    """False once the steps are too short to change the time."""
     return state.step > 1e-15 * state.t
 
 
@@ -328,7 +325,6 @@ class _Steps(Integrator):
 
 
 def regression_task(model: object, problem: object) -> Task:
-    """The checked pair of `model` and `problem`."""
     if not isinstance(problem, Regression):
         raise ValueError(
             f"{WHO}: the problem must be a Regression, for the kernel acts exactly under the "

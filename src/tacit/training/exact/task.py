@@ -85,7 +85,6 @@ class Samples(abc.ABC):
         """The linear predictor or matrix at parameters = e^log_scale (start + displacement)."""
 
     def displaced(self, displacement: Array, log_scale: float) -> Array:
-        """The predictions at e^log_scale (start + displacement)."""
         return self.predict(math.exp(log_scale) * (self.start + displacement))
 
 
@@ -169,7 +168,6 @@ class TwoFactorSamples(MatrixSamples):
 
 
 def samples_of(model: Model, problem: Any, start: Array) -> Samples:
-    """The samples of a pair that fits."""
     if isinstance(problem, MatrixProblem):
         if isinstance(model, TwoFactors):
             return TwoFactorSamples(model, problem, start)
@@ -212,7 +210,6 @@ class Task(NamedTuple):
 
     @property
     def rows(self) -> Array:
-        """One row per sample, for the model's own `predict`."""
         matrices = isinstance(self.problem, MatrixProblem)
         return self.problem.design if matrices else self.problem.X
 

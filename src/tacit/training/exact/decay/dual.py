@@ -21,8 +21,10 @@ from tacit.arguments import Array
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
-from tacit.training.exact.decay.follow import RowProducts
 
+LARGE = 10**6  # entries of a table for which single precision matters
+SINGLE = 1e-6  # relative tolerance for which it is far more accurate than needed
+PIECE = 1024  # features summed in single precision
 SMALL = 1e-5  # below this |s| the laws are linear to s^2, which the series keeps
 
 
@@ -54,7 +56,6 @@ class DecayLaw:
         self.p = 1.0 if net.depth == 2 else net.depth / (net.depth - 2)
 
     def log_amplitude(self, t: float) -> float:
-        """The logarithm of the largest a_i."""
         return self.depth * (self.log_alpha + self.top - self.rate * t)
 
     def sensitivity(self, t: float) -> float:
@@ -83,7 +84,6 @@ class DecayLaw:
         )
 
     def s(self, now: Moment, pull: Array) -> Array:
-        """s from pull_i = <z_i, x>."""
         return pull * (now.unit * self.kappa)
 
     def predictor(self, now: Moment, pull: Array) -> Array:
@@ -103,7 +103,6 @@ class DecayLaw:
         return np.where(size < SMALL, linear, np.copysign(large, s))
 
     def slope(self, now: Moment, pull: Array) -> Array:
-        """d beta_i / d pull_i."""
         size = np.abs(self.s(now, pull))
         if self.depth == 2:
             return np.exp(now.log_ratio + size) * (1 + np.exp(-2 * size)) * self.kappa
@@ -121,7 +120,6 @@ class DecayLaw:
         return log_kernel + np.logaddexp(-power * low, -power * high)
 
     def log_growth(self, now: Moment, pull: Array) -> Array:
-        """log of w+ and w- over their decayed start, in two rows."""
         s = self.s(now, pull)
         if self.depth == 2:
             return np.array([s / 2, -s / 2])
@@ -131,6 +129,42 @@ class DecayLaw:
 LAZY = 18.0  # log of an amplitude from which on beta is linear in x to rounding
 
 RANK = 1e-12  # singular values below this fraction of the largest count as zero
+
+
+class RowProducts:
+    """Products with the (samples x features) table `rows`, to a relative accuracy of `rtol`."""
+
+    def __init__(self, rows: Array, rtol: float = 0.0) -> None:
+        self.rows = rows
+        self.single = rows.astype(np.float32) if rtol >= SINGLE and rows.size > LARGE else None
+
+    def pull(self, x: Array) -> Array:
+        if self.single is None:
+            return x @ self.rows
+        unit = float(np.abs(x).max()) or 1.0  # single precision ends at 1e-38
+        found = (x / unit).astype(np.float32) @ self.single
+        return np.multiply(found, unit, dtype=np.float64)
+
+    def outputs(self, beta: Array) -> Array:
+        if self.single is None:
+            return self.rows @ beta
+        unit = float(np.abs(beta).max()) or 1.0
+        scaled, found = (beta / unit).astype(np.float32), np.zeros(len(self.rows))
+        for at in range(0, len(beta), PIECE):
+            found += self.single[:, at : at + PIECE] @ scaled[at : at + PIECE]
+        return unit * found
+
+    def gram(self, weights: Array) -> Array:
+        """rows diag(weights) rows^T for weights >= 0."""
+        if self.single is None:
+            return (self.rows * weights) @ self.rows.T
+        unit = float(weights.max()) or 1.0
+        root = np.sqrt(weights / unit).astype(np.float32)
+        found = np.zeros((len(self.rows), len(self.rows)))
+        for at in range(0, len(root), PIECE):
+            part = self.single[:, at : at + PIECE] * root[at : at + PIECE]
+            found += part @ part.T  # NumPy sees the symmetry and does half the work
+        return unit * found
 
 
 class Force(NamedTuple):
@@ -193,17 +227,14 @@ class DecayDual(abc.ABC):
         return log_t
 
     def tau(self, log_t: float) -> float:
-        """The clock at the time e^log_t."""
         fast = float(np.logaddexp(0.0, log_t + self.log_rate))
         return fast + self.law.rate * math.exp(log_t)
 
     def _slowness(self, log_t: float) -> float:
-        """d tau / d log t."""
         x = log_t + self.log_rate
         return math.exp(min(x, 0.0)) / (1 + math.exp(-abs(x))) + self.law.rate * math.exp(log_t)
 
     def _log_pace(self, log_t: float) -> float:
-        """log(dt / dtau)."""
         log_fast = -float(np.logaddexp(-self.log_rate, log_t))
         return -float(np.logaddexp(log_fast, math.log(self.law.rate)))
 

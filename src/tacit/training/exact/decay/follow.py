@@ -1,4 +1,4 @@
-"""Following a flow under weight decay: products with large tables, records, the outcome."""
+"""Following a flow under weight decay: records over training time, and how it ended."""
 
 from __future__ import annotations
 
@@ -10,55 +10,18 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Outcome
-from tacit.training.exact.decay.dual import LAZY, DecayDual, MarginDecay, SquareDecay
+from tacit.training.exact.decay.dual import (
+    LAZY,
+    DecayDual,
+    MarginDecay,
+    RowProducts,
+    SquareDecay,
+)
 from tacit.training.exact.flow import Flow, Times
 from tacit.training.exact.follow import Integrator, Plan, go_on
 from tacit.training.exact.solver import GaveUp, try_step
 from tacit.training.exact.task import Moment
 from tacit.training.task import Progress
-
-LARGE = 10**6  # entries of a table for which it matters
-SINGLE = 1e-6  # relative tolerance from which on single precision is far more accurate than needed
-PIECE = 1024  # features summed in single precision
-
-
-class RowProducts:
-    """Products with the (samples x features) table `rows`, to a relative accuracy of `rtol`."""
-
-    def __init__(self, rows: Array, rtol: float = 0.0) -> None:
-        self.rows = rows
-        self.single = rows.astype(np.float32) if rtol >= SINGLE and rows.size > LARGE else None
-
-    def pull(self, x: Array) -> Array:
-        """x @ rows, one number per feature."""
-        if self.single is None:
-            return x @ self.rows
-        unit = float(np.abs(x).max()) or 1.0  # single precision ends at 1e-38
-        found = (x / unit).astype(np.float32) @ self.single
-        return np.multiply(found, unit, dtype=np.float64)
-
-    def outputs(self, beta: Array) -> Array:
-        """rows @ beta, one number per sample."""
-        if self.single is None:
-            return self.rows @ beta
-        unit = float(np.abs(beta).max()) or 1.0
-        scaled, found = (beta / unit).astype(np.float32), np.zeros(len(self.rows))
-        for at in range(0, len(beta), PIECE):
-            found += self.single[:, at : at + PIECE] @ scaled[at : at + PIECE]
-        return unit * found
-
-    def gram(self, weights: Array) -> Array:
-        """rows diag(weights) rows^T for weights >= 0."""
-        if self.single is None:
-            return (self.rows * weights) @ self.rows.T
-        unit = float(weights.max()) or 1.0
-        root = np.sqrt(weights / unit).astype(np.float32)
-        found = np.zeros((len(self.rows), len(self.rows)))
-        for at in range(0, len(root), PIECE):
-            part = self.single[:, at : at + PIECE] * root[at : at + PIECE]
-            found += part @ part.T  # NumPy sees the symmetry and does half the work
-        return unit * found
-
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
 STRIDE = 5.0  # of the clock in one step: a longer one extrapolates beyond float64
@@ -68,7 +31,6 @@ DEEP = "1 - |s| is below what float64 resolves at this depth; ParameterFlow may 
 def follow_decay(
     dual: DecayDual, times: Times, flow: Flow, progress: Progress | None = None
 ) -> tuple[list[Moment], Outcome]:
-    """The moments at the start and at every time reached, and the outcome."""
     steps = DecaySteps(dual, times, flow.rtol)
     end = steps.end
     settings: Any = {"bare": True, "rests": False, "progress": progress, "unit": end}
@@ -111,7 +73,6 @@ class DecaySteps(Integrator):
         self.t, self.steps = self.solver.t, self.steps + 1
 
     def _solvers(self) -> Iterator[Any]:
-        """BDF, the cheapest; where it fails Radau goes on from there."""
         from scipy.integrate import BDF, Radau
 
         dual, begin, end = self.dual, self.begin, self.end
@@ -143,7 +104,6 @@ def _size(dual: DecayDual) -> float:
 
 
 def recorded(dual: DecayDual, times: Times, moments: list[Moment]) -> dict[str, Array]:
-    """What the flow knows at the recorded times, ready to be labelled."""
     law, states, rows = dual.law, np.array([moment.state for moment in moments]), []
     with np.errstate(over="ignore", under="ignore"):
         log_t = np.array([moment.log_t for moment in moments])

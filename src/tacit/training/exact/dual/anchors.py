@@ -35,7 +35,6 @@ class LazyAnchor(Anchor):
         self.combine[:, self.basis] = np.eye(len(form.y))
 
     def ratio(self, state: Array) -> Array:
-        """s / exp(log_size) of every coordinate."""
         return (state / self.front[self.basis]) @ self.combine
 
     def predictor(self, ratio: Array) -> Array:
@@ -49,7 +48,6 @@ class LazyAnchor(Anchor):
         return self.front * ratio * per_s
 
     def slope(self, ratio: Array) -> Array:
-        """d beta / d ratio."""
         s = np.clip(self.size * ratio, -INSIDE, INSIDE)
         if self.form.depth == 2:
             return self.front * 2 * np.cosh(s)
@@ -110,7 +108,6 @@ class OpenAnchor(Anchor):
         return cls(form, 0.0, np.zeros(len(form.y)), 0 * c, c, c)
 
     def moved(self, state: Array) -> tuple[Array, Array, Array]:
-        """s, c + s and c - s after the increment `state` of nu."""
         step = state @ self.form.rows
         return self.s + step, self.up + step, self.down - step
 
@@ -176,7 +173,6 @@ class Place(NamedTuple):
 
     @property
     def near(self) -> Array:
-        """The distance to the nearer wall."""
         return np.minimum(self.below, self.above)
 
 
@@ -216,13 +212,11 @@ class BoxAnchor(Anchor):
         return cls(form, 0.0, Place(0 * ones, ones, ones))
 
     def angle(self, place: Place) -> Array:
-        """atanh(s)."""
         inner = np.arctanh(np.clip(place.s, -MIDDLE, MIDDLE))
         outer = np.log(place.above / place.below) / 2
         return np.where(np.abs(place.s) < MIDDLE, inner, outer)
 
     def at(self, z: Array) -> Place:
-        """The place of every coordinate, from z of the basis."""
         s, below, above = np.tanh(z / 2), 2 / (1 + np.exp(z)), 2 / (1 + np.exp(-z))
         start = Place(*(values[self.basis] for values in self.place))
         outer = np.where(z > 0, start.below - below, above - start.above)
@@ -245,7 +239,6 @@ class BoxAnchor(Anchor):
         return np.sign(angle) * np.exp(log_size) * -np.expm1(-2 * size)
 
     def slope(self, place: Place) -> Array:
-        """d beta / d s."""
         p, log_a = self.form.power, self.form.log_amplitude
         low, high = np.log(place.below), np.log(place.above)
         return p * (np.exp(log_a - (p + 1) * low) + np.exp(log_a - (p + 1) * high))

@@ -131,7 +131,6 @@ class DualFlow(Flow):
 
 
 def _unmoved(problem: Regression) -> tuple[list[Moment], Outcome]:
-    """Data that exert no force on a zero predictor."""
     outcome = Outcome(Kind.SOLVED, "the start already fits the data")
     if problem.y.any():
         sentence = "y is orthogonal to every column of X, so nothing moves"
@@ -142,7 +141,6 @@ def _unmoved(problem: Regression) -> tuple[list[Moment], Outcome]:
 
 
 def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]:
-    """`model` and `problem` if the dual form covers them."""
     model, problem = separable(WHO, model, problem)
     if not isinstance(model, DiagonalNet) or model.biased is not None or not model.signed:
         raise ValueError(

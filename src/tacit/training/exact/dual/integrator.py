@@ -50,7 +50,6 @@ class DualForm:
 
     @property
     def scaled(self) -> Array:
-        """The columns kappa_i x_i that make s from nu."""
         return self.rows * self.kappa
 
     @property
@@ -67,7 +66,6 @@ class DualForm:
 
     @property
     def size(self) -> float:
-        """The largest coordinate of an interpolating predictor."""
         return float(np.abs(self.kernel_predictor).max())
 
     def log_cap(self) -> float:
@@ -92,7 +90,6 @@ class DualForm:
 
 
 def dual_form(model: DiagonalNet, problem: Regression) -> DualForm:
-    """The dual form of a signed net with equal starts on `problem`."""
     assert model.log_alpha is not None
     depth, log_shape = model.depth, np.log(np.abs(model.shape_for(problem.dimension)))
     log_rate = math.log(8)
@@ -156,15 +153,12 @@ class Anchor(abc.ABC):
         return True
 
     def far(self, solver: Any) -> bool:
-        """True if another anchor is due."""
         return False
 
     def next(self, t: float, state: Array) -> Anchor:
-        """The anchor at a time after this one."""
         raise GaveUp(SHORT)
 
     def first_step(self, t: float, solver: Any) -> float:
-        """The step to try from the next anchor."""
         return solver.step_size or 0.0
 
 
@@ -186,7 +180,6 @@ class DualIntegrator(FitIntegrator):
         self.anchor, self.solver = anchor, stiff(anchor.velocity, anchor.jacobian, *given)
 
     def _renew(self, t: float, state: Array) -> None:
-        """Goes on from another anchor, `t` after the last one."""
         self.failed = self.failed + 1 if t == 0 else 0
         if self.failed > STUCK:
             raise GaveUp("coordinates crowd the wall of the dual box; use ParameterFlow")

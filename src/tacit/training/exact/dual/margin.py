@@ -64,7 +64,6 @@ class SinhLaw:
         return self.log_a + s + np.log1p(np.exp(-2 * s))
 
     def log_growth(self, x: Array) -> Array:
-        """log of u+ and u- over their start."""
         s = x * self.unit
         return np.array([s / 2, -s / 2])
 
@@ -89,7 +88,6 @@ class PowerLaw:
         self.a = np.exp(log_amplitude - self.lift)
 
     def slacks(self, x: Array) -> tuple[Array, Array]:
-        """log(1 - s) and log(1 + s)."""
         y = x * self.unit
         return LOG_2 - np.logaddexp(0.0, 2 * y), LOG_2 - np.logaddexp(0.0, -2 * y)
 
@@ -262,7 +260,6 @@ class MarginDual(MarginSystem):
     def _by_gaps(
         self, pull: Tail, response: Response, v: Array, brake: float, time_gain: float
     ) -> Array:
-        """Derivatives of the rates of everything in the gaps."""
         q, speed = pull.weights, pull.ratio / brake
         moved = self.Z @ (response.slope * v)
         dq = np.outer(q, q * pull.bend) - np.diag(q * pull.bend)
@@ -281,7 +278,6 @@ class MarginDual(MarginSystem):
     def _by_x(
         self, pull: Tail, response: Response, v: Array, brake: float, time_gain: float
     ) -> Array:
-        """Derivatives of the rates of everything in the coordinates x."""
         q, speed = pull.weights, pull.ratio / brake
         d_log_speed = -response.bend * v * v / brake
         own = np.outer(response.gain * v, d_log_speed) + np.diag(response.twist * v)

@@ -12,6 +12,7 @@ import numpy as np
 from tacit.arguments import Array, one_of
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
+from tacit.models.tangent import turn
 from tacit.problems.matrices import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
 from tacit.training.exact.flow import Course, Flow, Followed
@@ -29,7 +30,7 @@ from tacit.training.exact.matrices.system import (
 )
 from tacit.training.exact.solver import SHORT, GaveUp, state_at, step
 from tacit.training.exact.task import Moment
-from tacit.training.labels import assembled, of_matrices, turn
+from tacit.training.labels import assembled, of_matrices
 
 WHO = "MatrixFlow"
 FORMS = ("factors", "lifted")
@@ -94,7 +95,6 @@ class FactorSteps(MatrixSteps):
         self.steps += 1
 
     def _step(self, limit: float, modes: Modes) -> None:
-        """One accepted step that does not pass `limit`."""
         span = self.span
         for _ in range(60):
             last = self.t + span >= limit * (1 - 1e-12)
@@ -245,7 +245,6 @@ class MatrixFlow(Flow):
 
 
 def _recorded(system: System, moments: list[Moment]) -> dict[str, Array]:
-    """The arrays of the records, first axis time."""
     problem = system.problem
     t = np.array([moment.t for moment in moments])
     matrices = np.array([system.matrix(moment.state) for moment in moments])
@@ -256,12 +255,12 @@ def _recorded(system: System, moments: list[Moment]) -> dict[str, Array]:
     recorded |= {"predictions": predictions} | of_matrices(problem, matrices)
     recorded["parameter_norm"] = np.array([system.norm(moment.state) for moment in moments])
     if not isinstance(system, LiftedSystem):
-        recorded["turn"] = np.array([turn(system.start, moment.state) for moment in moments])
+        states = np.array([moment.state.ravel() for moment in moments])
+        recorded["turn"] = turn(system.start.ravel(), states)
     return recorded
 
 
 def _checked(model: object, problem: object) -> tuple[MatrixModel, MatrixProblem]:
-    """`model` and `problem` if they are what this flow can train."""
     if not isinstance(problem, MatrixProblem):
         raise ValueError(
             f"{WHO}: the problem must be a Completion or a Sensing, got {type(problem).__name__}"

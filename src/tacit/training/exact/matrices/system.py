@@ -48,11 +48,9 @@ class FactorSystem:
         return -2 * self.pull(self.residual(W), W) - self.rate * W
 
     def pull(self, weights: Array, W: Array) -> Array:
-        """J^T weights."""
         return self.model.lift(self.problem.adjoint(weights)) @ W
 
     def push(self, direction: Array, W: Array) -> Array:
-        """J direction: how the predictions move when W does."""
         moved = direction @ W.T
         return self.problem.apply(self.model.part(moved + moved.T))
 
@@ -61,11 +59,9 @@ class FactorSystem:
         return Modes(np.maximum(rates, 0.0), basis)
 
     def parameters(self, W: Array) -> Array:
-        """The flat parameters of the model at its full width."""
         return (W @ self.frame.T).ravel()
 
     def norm(self, W: Array) -> float:
-        """The norm of all parameters, which the reduction keeps."""
         return float(np.linalg.norm(W))
 
     def rounding(self, W: Array) -> float:
@@ -218,7 +214,6 @@ def end_game(
 
 
 def _time(heights: Array, rates: Array, target: float) -> float:
-    """The t at which sum heights exp(-rates t) falls to `target`."""
     if heights.sum() <= target:
         return 0.0
     low, high = 0.0, 1 / float(rates[0])
@@ -236,7 +231,6 @@ def _time(heights: Array, rates: Array, target: float) -> float:
 
 
 def columns(rtol: float) -> int:
-    """How many extrapolations suit an accuracy; each adds an order."""
     return min(max(3, round(0.5 - 0.85 * math.log10(rtol))), 9)
 
 
@@ -259,7 +253,6 @@ def extrapolated(
 
 
 def _euler(system: FactorSystem, W: Array, span: float, count: int, modes: Modes) -> Array:
-    """W after `count` linearly implicit steps of length `span`."""
     damping = 1 + span * system.rate
     gains = 2 * span / (damping + 2 * span * modes.rates)
     begin = W
