@@ -66,26 +66,21 @@ from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
-from tacit.regularizers.custom import Custom
-from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
-from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.penalty import Penalty
-from tacit.regularizers.q import Q
+from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
+from tacit.regularizers.q import Q, R
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
-from tacit.regularizers.tensors import Blocks, PerTensor
-from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
-from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.solvers.least_squares import Delay, predicted_delay
+from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
+from tacit.solvers.matrices.interpolate import MatrixSolution
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
-from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
 from tacit.solvers.separation import Separation, separation
-from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from tacit.solvers.solution import Solution
 from tacit.solvers.stationary import stationary_points
 from tacit.store import load, save

@@ -13,8 +13,7 @@ from tacit.arguments import Array
 from tacit.models.model import Separable
 from tacit.precision import double_precision
 from tacit.records import Record
-from tacit.regularizers.reparametrization import Reparametrization
-from tacit.regularizers.starts import read_starts
+from tacit.regularizers.reparametrization import Reparametrization, read_starts
 
 WHO = "Reparametrized"
 

@@ -9,7 +9,6 @@ import scipy
 
 from tacit.arguments import Array
 from tacit.solvers import exact
-from tacit.solvers.existence import independent
 from tacit.solvers.pivots import Pivoted
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
@@ -123,7 +122,7 @@ def combined_rows(
         if not misfit:
             break
     else:
-        if independent(given):
+        if exact.independent(given):
             raise ValueError(
                 f"{who}: some beta fits y, for the rows of X are independent, but to float64 they"
                 " are not: it would be huge; drop or mend rows that nearly depend on others"

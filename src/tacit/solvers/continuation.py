@@ -14,7 +14,7 @@ import scipy  # its submodules load when first used: `import tacit` stays light
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 from tacit.solvers.constraints import Constraints
 from tacit.solvers.dual_state import DualState, begin
 from tacit.solvers.pivots import Elimination, heaviest_columns

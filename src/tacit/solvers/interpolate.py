@@ -12,12 +12,12 @@ from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral, shape_of
 from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
-from tacit.solvers.data import after_problem, unpacked
+from tacit.solvers.data import FARTHEST, after_problem, representable, units_of, unpacked
 from tacit.solvers.solution import (
     SMALL,
     SOLVED,
@@ -34,11 +34,10 @@ from tacit.solvers.solution import (
     restored,
     unreachable,
 )
-from tacit.solvers.units import FARTHEST, representable, units_of
 from tacit.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from tacit.solvers.matrices.solution import MatrixSolution
+    from tacit.solvers.matrices.interpolate import MatrixSolution
 
 
 @overload

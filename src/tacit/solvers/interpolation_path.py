@@ -15,10 +15,9 @@ from tacit.records import Outcome, Record
 from tacit.regularizers.q import Q
 from tacit.solvers import continuation
 from tacit.solvers.constraints import reduce
-from tacit.solvers.data import unpacked
+from tacit.solvers.data import units_of, unpacked
 from tacit.solvers.interpolate import arrived, certified, fits
 from tacit.solvers.solution import Solution, restored
-from tacit.solvers.units import units_of
 from tacit.threads import one_blas_thread
 
 Measured = TypeVar("Measured")

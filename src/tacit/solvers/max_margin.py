@@ -11,17 +11,21 @@ from tacit.arguments import Array, classification_data
 from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L2, Lp
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import interpolate, power_norm
 from tacit.solvers.constraints import reduce
 from tacit.solvers.continuation import FAR, Failed
-from tacit.solvers.data import unpacked
+from tacit.solvers.data import FARTHEST, ORDINARY, Units, exponents, unpacked
 from tacit.solvers.margins import face
-from tacit.solvers.margins.active_set import Iterate, Unbounded, settle
-from tacit.solvers.margins.certificate import certified, is_l1
-from tacit.solvers.margins.least import ByInterpolation, least_squares
-from tacit.solvers.margins.rows import Rows, scaled_rows
+from tacit.solvers.margins.active_set import (
+    ByInterpolation,
+    Iterate,
+    Unbounded,
+    least_squares,
+    settle,
+)
+from tacit.solvers.margins.rows import Rows, certified, is_l1, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
 from tacit.solvers.solution import (
@@ -35,7 +39,6 @@ from tacit.solvers.solution import (
     unreachable,
 )
 from tacit.solvers.stationary import local_points
-from tacit.solvers.units import FARTHEST, ORDINARY, Units, exponents
 from tacit.threads import one_blas_thread
 
 

@@ -14,7 +14,7 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral
 from tacit.solvers import exact
-from tacit.solvers.units import FARTHEST, Units, representable
+from tacit.solvers.data import FARTHEST, Units, representable
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
 SMALL = 1e-10  # worst violation that goes without saying

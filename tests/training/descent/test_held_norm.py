@@ -20,8 +20,7 @@ from tacit.problems.recovery import sparse_recovery
 from tacit.problems.regression import Regression
 from tacit.records import Kind
 from tacit.regularizers.norms import L1
-from tacit.solvers.delay import error_floor
-from tacit.solvers.held_ridge import held_best, held_ridge
+from tacit.solvers.least_squares import error_floor, held_best, held_ridge
 from tacit.training.descent.held_norm import (
     HeldNorm,
     held_sweep,

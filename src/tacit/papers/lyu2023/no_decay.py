@@ -20,9 +20,8 @@ from tacit.problems.grokking import majority
 from tacit.problems.population import accuracy
 from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2
-from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.margins.path import max_margin_path, ratchet_path
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.ratchet.ratchet import ratchet_path
 from tacit.studies.sizes import sized
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.record import At

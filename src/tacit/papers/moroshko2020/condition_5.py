@@ -15,7 +15,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
 from tacit.problems.classification import separable_points, three_points
-from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

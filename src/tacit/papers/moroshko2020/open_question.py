@@ -17,8 +17,7 @@ from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, named
 from tacit.problems.classification import separable_points
 from tacit.regularizers.q import Q
-from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from tacit.studies.sizes import sized
 from tacit.training.record import At
 from tacit.training.stop import Scale

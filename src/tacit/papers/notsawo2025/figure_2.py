@@ -121,7 +121,7 @@ def recovery(seed: int, samples: int, features: int, sparsity: int) -> Recovery:
 
 def least_squares(problem: Regression) -> Array:
     """The interpolator of least l2 norm."""
-    from tacit.solvers.delay import least_squares_limit
+    from tacit.solvers.least_squares import least_squares_limit
 
     return least_squares_limit(problem.X, problem.y, 1e-3).point
 
@@ -129,7 +129,7 @@ def least_squares(problem: Regression) -> Array:
 def sparse_cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """Sparse recovery at every held norm of one kind; for l2 also where it must end, exactly."""
     from tacit.models.linear import LinearPredictor
-    from tacit.solvers.held_ridge import held_best, held_ridge
+    from tacit.solvers.least_squares import held_best, held_ridge
     from tacit.training.descent.held_norm import held_sweep
 
     one = {**given, **runs[run]}
@@ -173,7 +173,7 @@ def path_cell(
     """Norm and error along descent with an l1 penalty; the norm after a squared l2 penalty."""
     from tacit.models.linear import LinearPredictor
     from tacit.regularizers.norms import L1
-    from tacit.solvers.delay import ridge_limit
+    from tacit.solvers.least_squares import ridge_limit
     from tacit.solvers.slow_flow import slow_flow
     from tacit.training.descent.methods import Subgradient
     from tacit.training.record import At

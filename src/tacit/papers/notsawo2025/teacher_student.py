@@ -62,7 +62,7 @@ def _student(width: int, outputs: int, seed: int) -> FunctionModel:
 
 def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | None:
     """The penalty of this name; every sample may be given the derivatives of another one."""
-    from tacit.regularizers.derivatives import DerivativeMatch
+    from tacit.regularizers.custom import DerivativeMatch
     from tacit.regularizers.norms import L1, L2
 
     one_of("student", "penalty", name, PENALTIES)

@@ -13,8 +13,8 @@ from tacit.measures.grokking import Grokking, grokking
 from tacit.papers.notsawo2025 import run_tables
 from tacit.papers.notsawo2025.run_tables import Runs
 from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.penalty import PerTensor
 from tacit.regularizers.spectral import Nuclear
-from tacit.regularizers.tensors import PerTensor
 from tacit.studies.compute import TRAJECTORY
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""argmin Q under y_n <x_n, beta> >= 1 over many scales, with the changes of support vectors."""
+"""The paths in mu of the max margin of Q and of the gradient flow, with their support vectors."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from tacit.regularizers.q import Q
 from tacit.solvers.continuation import KERNEL, Failed
 from tacit.solvers.data import unpacked
 from tacit.solvers.margins.active_set import Unbounded
-from tacit.solvers.margins.certificate import certified
-from tacit.solvers.margins.changes import Tracker
-from tacit.solvers.margins.rows import scaled_rows
-from tacit.solvers.margins.walk import MarginWalk
+from tacit.solvers.margins.ratchet import RatchetWalk
+from tacit.solvers.margins.rows import certified, scaled_rows
+from tacit.solvers.margins.walk import MarginWalk, Tracker
 from tacit.solvers.max_margin import failed, must_fit
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
 from tacit.solvers.solution import SOLVED, Found, Solution
 from tacit.threads import one_blas_thread
 
 LONGEST = 0.5  # step in log mu: a sample that comes and goes within one step is not seen
+WHO = "ratchet_path"
+FOLLOWED = Outcome(Kind.SOLVED, "followed through every change of the support vectors")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,3 +247,148 @@ def collected(
         changes,
         tuple(s.outcome for s in solutions),
     )
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class RatchetPath(Record):
+    """The limit of the flow at each mu, in the order asked for, scaled to margin one.
+
+    Attributes
+    ----------
+    depth
+        The power D.
+    mus
+        The scales.
+    beta
+        The predictors, one row per scale.
+    dual
+        R: the gradient of Q_mu at `beta` is Z^T R, as on the path of `max_margin_path`.
+    support
+        Marks the samples whose weights grow.
+    changes
+        Where the support changes, from large to small mu.
+    outcomes
+        How each row ended.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> path = tacit.ratchet_path([[1.0, 2.0], [-2.0, -1.5]], [1, -1], mus=[1.0, 0.1])
+    >>> path.beta.shape, [outcome.ok for outcome in path.outcomes]
+    ((2, 2), [True, True])
+    """
+
+    depth: int
+    mus: Array
+    beta: Array
+    dual: Array
+    support: NDArray[np.bool_]
+    changes: tuple[Change, ...]
+    outcomes: tuple[Outcome, ...]
+
+    def rows(self) -> list[tuple[str, str]]:
+        return [
+            ("depth", str(self.depth)),
+            ("scales", f"{len(self.mus)}, mu from {self.mus.max():.4g} to {self.mus.min():.4g}"),
+            ("support vectors", f"{self.support.sum(1).min()} to {self.support.sum(1).max()}"),
+            ("changes", "; ".join(map(str, self.changes[:6])) or "none"),
+            ("failed", str(sum(not outcome.ok for outcome in self.outcomes))),
+        ]
+
+
+@overload
+def ratchet_path(
+    X: ArrayLike,
+    y: ArrayLike,
+    depth: int = ...,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = ...,
+    throw: bool = ...,
+) -> RatchetPath: ...
+
+
+@overload
+def ratchet_path(
+    problem: Classification,
+    depth: int = ...,
+    /,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = ...,
+    throw: bool = ...,
+) -> RatchetPath: ...
+
+
+def ratchet_path(
+    X: Any,
+    y: Any = None,
+    depth: Any = 2,
+    *,
+    mus: ArrayLike,
+    shape: ArrayLike | None = None,
+    throw: bool = True,
+) -> RatchetPath:
+    """Where the flow from alpha * shape stands at loss exp(-alpha^D/mu), for alpha -> infinity.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each, or a problem in the place of X and y.
+    y
+        The labels, -1 or +1.
+    depth
+        The power D.
+    mus
+        The scales, in any order; they are followed from the largest down.
+    shape
+        The vector w0; None stands for ones.
+    throw
+        False records a scale that is not reached in `outcomes`, with NaN in its row.
+
+    Returns
+    -------
+    RatchetPath
+        One row per scale.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> X, y = [[1.0, 2.0]], [1]
+    >>> path = tacit.ratchet_path(X, y, mus=[100.0, 1e-4])
+    >>> path.beta.round(3)
+    array([[0.2  , 0.4  ],
+           [0.007, 0.496]])
+    """
+    X, y, depth = unpacked(WHO, Classification, X, y, depth, default=2)
+    X, y = classification_data(WHO, X, y)
+    mus = scales(WHO, mus)
+    law = Q(depth, mu=1.0, shape=shape)
+    must_fit(WHO, law, X.shape[1])
+    Z = X * y[:, None]
+    with one_blas_thread():
+        refuse_zero_rows(WHO, Z)
+        try:
+            path = ratcheted(Z, law, mus)
+        except Unbounded:
+            refuse_inseparable(WHO, Z)
+            raise
+    for outcome in path.outcomes:
+        if throw and not outcome.ok:
+            raise NumericalError(WHO, outcome)
+    return path
+
+
+def ratcheted(Z: Array, law: Q, mus: Array) -> RatchetPath:
+    """The path for signed rows without a zero row."""
+    walk = RatchetWalk(law, Z)
+    beta, dual = np.full((len(mus), Z.shape[1]), np.nan), np.full((len(mus), len(Z)), np.nan)
+    support = np.zeros(dual.shape, dtype=bool)
+    outcomes = [FOLLOWED] * len(mus)
+    for k in np.argsort(-mus, kind="stable"):
+        try:
+            beta[k], dual[k], support[k] = walk.at(-float(np.log(mus[k])))
+        except Failed as reason:
+            outcomes[k] = Outcome(Kind.STALLED, f"mu = {mus[k]:.6g} was not reached: {reason}")
+    changes = tuple(Change(float(np.exp(-tau)), n, enters) for tau, n, enters in walk.changes)
+    return RatchetPath(law.depth, mus, beta, dual, support, changes, tuple(outcomes))

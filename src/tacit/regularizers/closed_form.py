@@ -1,4 +1,4 @@
-"""b, the gradient and Q of a derived regularizer as formulas, where a short road leads there.
+"""b, the gradient and Q of a derived regularizer as formulas, where they are found quickly.
 
 Every formula is compared with the numerical curve before it is reported, so a wrong branch of an
 inverse function costs the formula, never its truth.
@@ -14,22 +14,66 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Record
-from tacit.regularizers.formulas.exponentials import exponentials
-from tacit.regularizers.formulas.roads import (
+from tacit.regularizers.symbolic import (
+    NotSymbolic,
     Road,
     Unit,
+    expression_of,
     integral,
+    solve_for,
     through_linear_flow,
     through_parameter,
     through_predictor,
     tidy,
 )
-from tacit.regularizers.formulas.symbolic import NotSymbolic, expression_of, solve_for
 
 if TYPE_CHECKING:
     from tacit.regularizers.derive import Derived
 
 AGREES = 1e-8
+
+
+@dataclasses.dataclass(frozen=True)
+class Exponentials:
+    """b = up e^(ks) + down e^(-ks) + rest, which quadratic models lead to."""
+
+    up: Any
+    down: Any
+    rest: Any
+    k: Any
+
+    def formulas(self, s: Any, beta: Any) -> tuple[Any, Any, Any]:
+        """(b, its inverse, Q), where Q = s b - integral of b vanishes at s = 0."""
+        import sympy
+
+        up, down, k, gap = self.up, self.down, self.k, beta - self.rest
+        if down == 0:
+            root, inverse = gap, sympy.log(gap / up) / k
+        else:
+            root = sympy.sqrt(gap**2 + sympy.factor(-4 * up * down))
+            inverse = sympy.log((gap + root) / (2 * up)) / k
+        primal = up * sympy.exp(k * s) + down * sympy.exp(-k * s) + self.rest
+        if up + down == 0:
+            primal = 2 * up * sympy.sinh(k * s) + self.rest
+            inverse = sympy.asinh(gap / (2 * up)) / k
+        return primal, inverse, gap * inverse + (up - down - root) / k
+
+
+def exponentials(expression: Any, s: Any) -> Exponentials:
+    """The expression as a sum of two opposite exponentials of s."""
+    import sympy
+
+    sums = sympy.expand(expression.rewrite(sympy.exp))
+    rates = {atom: sympy.expand(atom.exp / s) for atom in sums.atoms(sympy.exp) if atom.has(s)}
+    k = max((rate for rate in rates.values() if rate.is_rational), default=sympy.Integer(0))
+    if k <= 0 or not set(rates.values()) <= {k, -k}:
+        raise NotSymbolic("b is no sum of two exponentials")
+    x = sympy.Symbol("x", positive=True)
+    powers = sympy.expand(sums.subs({atom: x ** (rate / k) for atom, rate in rates.items()}) * x)
+    if powers.has(s):
+        raise NotSymbolic(f"{s} occurs outside exponentials")
+    up, rest, down = (sympy.factor(powers.coeff(x, power)) for power in (2, 1, 0))
+    return Exponentials(up, down, rest, k)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

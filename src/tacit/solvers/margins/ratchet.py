@@ -11,19 +11,21 @@ import dataclasses
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from tacit.arguments import Array
 from tacit.regularizers.q import Q
 from tacit.solvers.continuation import Failed
 from tacit.solvers.dual_state import DualState, begin
-from tacit.solvers.margins.active_set import Index, Unbounded
-from tacit.solvers.ratchet.rates import Marks, growing, keep_pace
+from tacit.solvers.margins.active_set import Index, Unbounded, least_squares
+from tacit.solvers.margins.rows import scaled_rows
 
 KERNEL = 1e-6  # with max|s| below this W(s) is linear to 1e-12
 EDGE = 1e-11  # relative: what counts as having crossed zero
 STRIDE = 0.25  # longest step in log tau
 CHANGES = 1000  # of the support vectors, for one path
 NEWTON = 80
+Marks = NDArray[np.bool_]  # one per sample
 
 
 @dataclasses.dataclass(frozen=True)
@@ -165,3 +167,24 @@ def shifted(state: DualState, dR: Array, Z: Array) -> DualState:
     ds = dR @ Z
     factor = min(1.0, 0.9 * state.room(ds))
     return state.moved(factor * dR, factor * ds)
+
+
+def growing(Z: Array, slope: Array, among: Marks) -> Marks:
+    """Whose weights grow, of those that may: the rows `among`, which stand at the same margin."""
+    rows = np.flatnonzero(among)
+    _, found, _ = least_squares(scaled_rows(Z[rows]), slope / slope.max())
+    marks = np.zeros(len(Z), dtype=bool)
+    marks[rows[found.nu > 0]] = True
+    return marks
+
+
+def keep_pace(G: Array, pace: Array) -> Array:
+    """x with G G^T x = pace, by a QR factorization: G G^T itself would square the condition."""
+    if len(G) > G.shape[1]:
+        raise Failed(f"{len(G)} support vectors in dimension {G.shape[1]}")
+    triangle = scipy.linalg.lapack.dgeqrf(G.T)[0][: len(G)]
+    sizes = np.abs(triangle.diagonal())
+    if sizes.min() < 1e-14 * sizes.max():
+        raise Failed("the rows of the support vectors are dependent")
+    inner, _ = scipy.linalg.lapack.dtrtrs(triangle, pace, trans=1)
+    return np.asarray(scipy.linalg.lapack.dtrtrs(triangle, inner)[0])

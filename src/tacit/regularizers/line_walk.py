@@ -1,14 +1,16 @@
-"""b above and below its start for many starts at once, and what its growth says about units."""
+"""b above and below its start, its growth, and a walk along it that resolves more than s does."""
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.regularizers.lines.branch import Branch, Leg
-from tacit.regularizers.lines.orbit import PANELS, Orbits
+from tacit.regularizers.branch import Branch, Leg, Place, reading, shifted
+from tacit.regularizers.gradient_lines import PANELS, Index, Orbits
+from tacit.regularizers.regularizer import Walk
 from tacit.regularizers.reparametrization import Reparametrization, length
 
 ABOVE, BELOW = 1.0, -1.0
@@ -80,3 +82,67 @@ def growth_of(branch: Branch, scale: float) -> Growth:
     rates = points.slope / points.height
     steady = np.ptp(rates[1:]) <= 1e-9 * rates[-1]
     return Growth(float(rates[-1]) if steady else 0.0, leader)
+
+
+@dataclasses.dataclass(frozen=True)
+class Graph:
+    """The two branches of b, the leg that leads each of them, and the units of s and beta."""
+
+    branches: dict[float, Branch]
+    leaders: dict[float, int]
+    unit: float
+    offset: Array  # of every kind of coordinate
+
+    def leader(self, way: float) -> Leg:
+        return self.branches[way].legs[self.leaders[way]]
+
+
+class LineWalk(Walk):
+    """Which way each coordinate left its start, and where it stands on its leading line."""
+
+    def __init__(self, graph: Graph, kind: Index, way: Array, panel: Index, t: Array) -> None:
+        self.graph, self.kind, self.way, self.panel, self.t = graph, kind, way, panel, t
+        self.beta, self.slope = np.full((2, len(kind)), np.nan)
+        for sign, branch in graph.branches.items():
+            here = self.on(sign)
+            if not here.size:
+                continue
+            clock, height, slope, _ = reading(graph.leader(sign).orbits, self.place(sign, here))
+            other = branch.without(graph.leaders[sign]).at_clock(kind[here], clock)
+            self.beta[here] = graph.offset[kind[here]] + sign * (height + other.height)
+            self.slope[here] = (slope + other.slope) / graph.unit
+
+    @classmethod
+    def begin(cls, graph: Graph, kind: Index) -> LineWalk:
+        """The walk at s = 0."""
+        return cls(graph, kind, np.ones(len(kind)), np.zeros_like(kind), np.zeros(len(kind)))
+
+    def on(self, sign: float) -> Index:
+        """The coordinates on one branch, and not past its end."""
+        return np.flatnonzero((self.way == sign) & np.isfinite(self.t))
+
+    def place(self, sign: float, here: Index) -> Place:
+        """The places of the coordinates `here` on the leading lines of a branch."""
+        return Place(self.graph.leader(sign).lines[self.kind[here]], self.panel[here], self.t[here])
+
+    def moved(self, ds: Array) -> LineWalk:
+        way, panel, t = self.way.copy(), self.panel.copy(), self.t.copy()
+        for sign in self.graph.branches:
+            here = self.on(sign)
+            if not here.size:
+                continue
+            step = sign * ds[here] / self.graph.unit
+            place, excess = shifted(self.graph.leader(sign).orbits, self.place(sign, here), step)
+            panel[here], t[here] = place.panel, np.where(excess > 0, np.nan, place.t)
+            over = here[excess < 0]
+            if over.size:  # back across the start, to the other branch
+                place, past = self.departed(-sign, over, -excess[excess < 0])
+                way[over], panel[over] = -sign, place.panel
+                t[over] = np.where(past > 0, np.nan, place.t)
+        return LineWalk(self.graph, self.kind, way, panel, t)
+
+    def departed(self, sign: float, here: Index, clock: Array) -> tuple[Place, Array]:
+        """(place, excess) of coordinates that left the start along a branch `clock` ago."""
+        leg = self.graph.leader(sign)
+        start = Place(leg.lines[self.kind[here]], np.zeros_like(here), np.zeros(len(here)))
+        return shifted(leg.orbits, start, clock)
