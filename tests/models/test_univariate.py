@@ -12,7 +12,12 @@ from tacit.models.difference import Difference
 from tacit.models.hinges import net_hinges, rms_distance, sup_distance, tangent_hinges
 from tacit.models.network import two_layer
 from tacit.models.univariate import Layers, kernel_move, layers, mean_kernel, univariate_relu
-from tacit.papers.woodworth2020.spline_nets import cubic_spline, learn, least_norm, linear_spline
+from tacit.papers.woodworth2020.figures.spline_nets import (
+    cubic_spline,
+    learn,
+    least_norm,
+    linear_spline,
+)
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import plateau, zigzag
 from tacit.training.descent.methods import GradientDescent

@@ -15,7 +15,12 @@ from tacit.arguments import Array, one_of
 from tacit.measures.binomial import upper_limit
 from tacit.models.hinges import net_hinges
 from tacit.models.univariate import Layers, layers, univariate_relu
-from tacit.papers.woodworth2020.spline_nets import cubic_spline, least_norm, linear_spline, norms
+from tacit.papers.woodworth2020.figures.spline_nets import (
+    cubic_spline,
+    least_norm,
+    linear_spline,
+    norms,
+)
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.problems.univariate import steep_end

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.papers.woodworth2020.completion import turns
+from tacit.papers.woodworth2020.figures.completion import turns
 from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, caption_of, sheet
 
 if TYPE_CHECKING:

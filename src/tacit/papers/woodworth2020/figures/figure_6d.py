@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.conv_nets import (
+from tacit.papers.woodworth2020.figures.conv_nets import (
     DEPTH,
     DIGITS,
     DIMS,
@@ -19,7 +19,7 @@ from tacit.papers.woodworth2020.conv_nets import (
     cell,
     told,
 )
-from tacit.papers.woodworth2020.kernel_regime import INSIDE, OUTSIDE
+from tacit.papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
 from tacit.plotting.style import BLUE, GREEN, GREY, RED, caption_of, sheet
 from tacit.studies.sizes import sized
 

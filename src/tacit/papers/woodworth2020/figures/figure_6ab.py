@@ -11,7 +11,7 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.crossing import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020 import circle_nets as nets
+from tacit.papers.woodworth2020.figures import circle_nets as nets
 from tacit.plotting.style import BLUE, GREEN, GREY, RED, caption_of, sheet
 from tacit.problems.regression import Regression
 from tacit.records import NumericalError

@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.norms_of_q import log_alpha_1, shares, vectors
+from tacit.papers.woodworth2020.lemmas.norms_of_q import log_alpha_1, shares, vectors
 from tacit.regularizers.q import Q
 from tacit.studies.sizes import sized
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.kernel_regime import INSIDE, OUTSIDE
-from tacit.papers.woodworth2020.wide_net_panels import best, draw
-from tacit.papers.woodworth2020.wide_nets import EARLY, cell
+from tacit.papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
+from tacit.papers.woodworth2020.figures.wide_net_panels import best, draw
+from tacit.papers.woodworth2020.figures.wide_nets import EARLY, cell
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from tacit.models.hinges import sup_distance
 from tacit.models.univariate import mean_kernel
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020 import spline_panels, spline_survey
-from tacit.papers.woodworth2020.spline_nets import (
+from tacit.papers.woodworth2020.figures import spline_panels, spline_survey
+from tacit.papers.woodworth2020.figures.spline_nets import (
     SHARES,
     Learned,
     cubic_spline,

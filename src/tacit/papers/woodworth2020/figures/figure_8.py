@@ -12,7 +12,7 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.crossing import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020.conv_nets import (
+from tacit.papers.woodworth2020.figures.conv_nets import (
     DEPTH,
     DIGITS,
     DIMS,

@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.norms_of_q import shares, vectors
+from tacit.papers.woodworth2020.lemmas.norms_of_q import shares, vectors
 from tacit.regularizers.q import Q
 from tacit.studies.sizes import sized
 

@@ -15,7 +15,7 @@ from tacit.arguments import one_of
 from tacit.models.image_layers import Params
 from tacit.models.image_net import ImageNet, conv_net
 from tacit.models.output_layer import OutputLayer
-from tacit.papers.woodworth2020.digit_images import MOST, digits, present
+from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
 from tacit.problems.images.arrays import Images
 from tacit.problems.images.load import load_images
 from tacit.training.descent.methods import SGD

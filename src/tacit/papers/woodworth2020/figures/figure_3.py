@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020.recovery import (
+from tacit.papers.woodworth2020.figures.recovery import (
     LEVEL,
     axis_of_powers,
     largest_scale,

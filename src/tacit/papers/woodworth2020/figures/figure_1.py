@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.recovery import (
+from tacit.papers.woodworth2020.figures.recovery import (
     LEVEL,
     axis_of_powers,
     largest_scale,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.papers.woodworth2020.spline_nets import SHARES, linear_spline
+from tacit.papers.woodworth2020.figures.spline_nets import SHARES, linear_spline
 from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE, RED, caption_of, sheet
 from tacit.problems.univariate import plateau, zigzag
 
