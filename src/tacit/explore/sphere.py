@@ -12,7 +12,7 @@ from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, Style, reach
 from tacit.explore.state import Values, View
 from tacit.measures.directions import angle
-from tacit.papers.moroshko2020.trajectories import angles, follow, l1_ends, rising_margins
+from tacit.papers.moroshko2020.figures.trajectories import angles, follow, l1_ends, rising_margins
 from tacit.plotting.sphere import directions, lit_ball, seen_by, viewer
 from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE
 from tacit.problems.classification import three_points

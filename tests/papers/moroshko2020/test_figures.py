@@ -7,11 +7,11 @@ from scipy.optimize import linprog, minimize
 
 import tacit
 from figure_checks import assert_axes_named, assert_readable, flat
-from tacit.papers.moroshko2020 import figure_5
-from tacit.papers.moroshko2020.accuracy import POINTS
-from tacit.papers.moroshko2020.excess import norm, relative_excess
-from tacit.papers.moroshko2020.figure_3 import lines_on
-from tacit.papers.moroshko2020.trajectories import apart, follow, l1_ends
+from tacit.papers.moroshko2020.figures import figure_5
+from tacit.papers.moroshko2020.figures.accuracy import POINTS
+from tacit.papers.moroshko2020.figures.excess import norm, relative_excess
+from tacit.papers.moroshko2020.figures.figure_3 import lines_on
+from tacit.papers.moroshko2020.figures.trajectories import apart, follow, l1_ends
 from tacit.papers.registry import library
 from tacit.plotting.sphere import PIXELS, directions, draw_sphere, viewer
 from tacit.plotting.style import sheet, styled

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.papers.moroshko2020 import inequalities, lemma_11, lemma_13, power, runs
+from tacit.papers.moroshko2020.lemmas import inequalities, lemma_11, lemma_13, power, runs
 from tacit.problems.classification import three_points
 
 EXPECTED = {

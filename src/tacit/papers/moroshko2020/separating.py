@@ -9,7 +9,7 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.trajectories import follow, rising_margins
+from tacit.papers.moroshko2020.figures.trajectories import follow, rising_margins
 from tacit.problems.classification import separable_points, three_points
 from tacit.studies.sizes import sized
 

@@ -10,7 +10,7 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.moroshko2020.runs import of_kind
+from tacit.papers.moroshko2020.lemmas.runs import of_kind
 from tacit.papers.moroshko2020.stopping import degrees, off_support, stops
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized

@@ -10,9 +10,9 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.crossing import crossing
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.accuracy import POINTS, draw_along, study_of
-from tacit.papers.moroshko2020.excess import least_norm, relative_excess
-from tacit.papers.moroshko2020.trajectories import follow
+from tacit.papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
+from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
+from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.plotting.style import CYCLE, GREY, caption_of, sheet
 from tacit.studies.sizes import sized
 

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.trajectories import apart, line_of, studies
+from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.sphere import draw_on_sphere, draw_sphere, viewer
 from tacit.plotting.style import BLACK, PURPLE, RED, caption_of

@@ -8,8 +8,8 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figure_3 import lines_on
-from tacit.papers.moroshko2020.trajectories import apart, line_of, studies
+from tacit.papers.moroshko2020.figures.figure_3 import lines_on
+from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.style import caption_of
 

@@ -9,8 +9,8 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
+from tacit.papers.moroshko2020.figures.trajectories import stationary
 from tacit.papers.moroshko2020.stopping import max_margin_of, predictors
-from tacit.papers.moroshko2020.trajectories import stationary
 from tacit.plotting.style import BLUE, GREEN, GREY, PURPLE, RED, caption_of, sheet
 from tacit.problems.classification import three_points
 from tacit.regularizers.q import Q

@@ -10,8 +10,17 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.power import h, h_slope
-from tacit.papers.moroshko2020.runs import Case, Run, cases, listed, nth, numbered, of_kind, run_far
+from tacit.papers.moroshko2020.lemmas.power import h, h_slope
+from tacit.papers.moroshko2020.lemmas.runs import (
+    Case,
+    Run,
+    cases,
+    listed,
+    nth,
+    numbered,
+    of_kind,
+    run_far,
+)
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin

@@ -9,8 +9,8 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figure_3 import B, C, D, lines_on
-from tacit.papers.moroshko2020.trajectories import apart, studies
+from tacit.papers.moroshko2020.figures.figure_3 import B, C, D, lines_on
+from tacit.papers.moroshko2020.figures.trajectories import apart, studies
 from tacit.plotting import plane
 from tacit.plotting.placing import FAR, Note, write_beside
 from tacit.plotting.style import BLACK, caption_of

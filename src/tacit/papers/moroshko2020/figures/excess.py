@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
-from tacit.papers.moroshko2020.trajectories import follow, l1_ends, rising_margins, stationary
+from tacit.papers.moroshko2020.figures.trajectories import (
+    follow,
+    l1_ends,
+    rising_margins,
+    stationary,
+)
 from tacit.plotting import plane
 from tacit.studies.sizes import Sizes, sized
 
