@@ -1,4 +1,4 @@
-"""What training shows as the loss falls, for several depths and scales, on the points of M-F3b."""
+"""What training on panel 3b shows as the loss falls, for several depths and scales."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
-POINTS = "M-F3b"
+POINTS = "3b"
 LINES = ("-", "--", ":", "-.")  # one for every scale
 
 

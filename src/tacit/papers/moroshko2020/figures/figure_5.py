@@ -142,8 +142,8 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
     alphas = np.log10(dataset.start.values[-1]) - np.log10(LARGE[0])
     two = dataset.needed.sel(depth=2).values
     return Evidence(
-        ran=f"M-F3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales alpha^D between 0.01"
-        f" and 1000 and {small.sizes['start']} from 1e-14 on, until the excess l1 norm"
+        ran=f"panel 3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales alpha^D"
+        f" between 0.01 and 1000 and {small.sizes['start']} from 1e-14 on, until the excess l1 norm"
         " stays below 5 %",
         checks=[*slopes, *printed, *others],
         corrected=[*slopes, *mended, *others],

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-SET = "M-F3c"
+SET = "3c"
 TITLE = "Of many l1 margins large starts take the least l2 norm, small ones the largest"
 study, landmarks = studies(
     "M-F7",
