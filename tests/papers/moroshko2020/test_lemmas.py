@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.papers.moroshko2020 import inequalities, lemma_11, lemma_13, power, runs
+from tacit.papers.moroshko2020.lemmas import inequalities, lemma_11, lemma_13, power, runs
 from tacit.problems.classification import three_points
 
 EXPECTED = {
@@ -54,7 +54,7 @@ def test_misprints_in_the_proofs_are_measured():
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_both_ways_of_training_agree(depth):
     """The time of the flow by LSODA, against ParameterFlow, whose clock is the smoothed margin."""
-    case = runs.Case("M-F4a", three_points("M-F4a"), depth, 0.9)
+    case = runs.Case("4a", three_points("4a"), depth, 0.9)
     run = runs.run_in_time(case, goal=20.0)
     g = run.smoothed_margin
     stop = tacit.LogLoss(-g[-1])
@@ -73,7 +73,7 @@ def test_both_ways_of_training_agree(depth):
 @pytest.mark.parametrize("depth", [2, 4])
 def test_the_speed_of_a_run_is_that_of_its_predictor(depth):
     """dw/dt by the chain rule against differences of w over time, a half of which must differ."""
-    case = runs.Case("M-F3c", three_points("M-F3c"), depth, 1.2)
+    case = runs.Case("3c", three_points("3c"), depth, 1.2)
     run = runs.run_in_time(case, points=100_000)
     t = np.exp(run.log_t)
     k = np.flatnonzero((run.smoothed_margin > 1) & (run.smoothed_margin < 10))[1:-1]

@@ -38,7 +38,7 @@ def cell(points: str, *, depth: int, mus: list[float]) -> dict[str, Any]:
     }
 
 
-PANELS = ["M-F3b", "M-F3d", "M-F4a", "M-F4b"]
+PANELS = ["3b", "3d", "4a", "4b"]
 study = sized(
     "M-l1",
     function=cell,

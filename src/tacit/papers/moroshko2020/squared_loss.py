@@ -87,8 +87,8 @@ def cell(net: str, seed: int, alpha: float, *, off: float) -> dict[str, float]:
 
 
 def exp_cell(alpha: float, *, late: float) -> dict[str, float]:
-    """The same with the exp loss on M-F3b at log(1/loss) = late alpha^2: relative distance."""
-    problem, net = three_points("M-F3b"), DiagonalNet(2, alpha=alpha)
+    """The same with the exp loss on panel 3b at log(1/loss) = late alpha^2: relative distance."""
+    problem, net = three_points("3b"), DiagonalNet(2, alpha=alpha)
     real, twin = (
         trained(problem, model, [late * alpha**2]).predictor for model in (net, Linearized(net))
     )

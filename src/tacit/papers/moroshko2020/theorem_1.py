@@ -101,7 +101,7 @@ def cell(net: str, points: str, alpha: float, *, off: float, linear: bool) -> di
     }
 
 
-FEW, SETS = ["M-F3b", "seed 0"], ["M-F3b", "M-F3d", "seed 0", "seed 1"]
+FEW, SETS = ["3b", "seed 0"], ["3b", "3d", "seed 0", "seed 1"]
 MANY = [*SETS, *(f"seed {k}" for k in range(2, 6))]
 GIVEN = {"off": 1.0, "linear": True}
 study = sized(

@@ -11,8 +11,8 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.power import h
-from tacit.papers.moroshko2020.runs import (
+from tacit.papers.moroshko2020.lemmas.power import h
+from tacit.papers.moroshko2020.lemmas.runs import (
     Case,
     Run,
     cases,

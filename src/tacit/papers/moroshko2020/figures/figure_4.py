@@ -8,8 +8,8 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figure_3 import lines_on
-from tacit.papers.moroshko2020.trajectories import apart, line_of, studies
+from tacit.papers.moroshko2020.figures.figure_3 import lines_on
+from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.style import caption_of
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-A, B = "M-F4a", "M-F4b"
+A, B = "4a", "4b"
 MARKS = [1.0, 0.2, 0.03, 0.001]
 TITLE = "Depth 3: training leaves the Q path for the l2/3 margin, be it only a local one"
 study, landmarks = studies(

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 EARLIEST = 1e-3  # the first smoothed margin recorded: before, the steps' errors are seen
 POINT = np.array([[1.0, -2.0, 0.5]])
-PANELS = ("M-F3b", "M-F3c", "M-F3d", "M-F4a", "M-F4b")
+PANELS = ("3b", "3c", "3d", "4a", "4b")
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def cases(seed: int, depths: tuple[int, ...] = (2,)) -> Iterator[Case]:
         draw = separable_points(samples, dimension, margin=0.3, seed=1000 * seed + k)
         name = PANELS[int(rng.integers(len(PANELS)))] if k % 3 == 2 else ""
         data = three_points(name) if name else draw
-        yield Case(name or f"seed {1000 * seed + k}", data, depth, alpha)
+        yield Case(f"panel {name}" if name else f"seed {1000 * seed + k}", data, depth, alpha)
 
 
 def nth(found: Iterator[Case], number: int) -> Case:

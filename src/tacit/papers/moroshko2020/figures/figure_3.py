@@ -10,7 +10,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.trajectories import apart, line_of, studies
+from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
 from tacit.plotting import plane
 from tacit.plotting.sphere import draw_on_sphere, draw_sphere, viewer
 from tacit.plotting.style import BLACK, PURPLE, RED, caption_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-B, C, D = "M-F3b", "M-F3c", "M-F3d"
+B, C, D = "3b", "3c", "3d"
 MARKS = [0.5, 0.2, 0.1, 0.04, 0.01, 0.001]
 LARGE, SMALL = 100.0, 0.001
 TITLE = "Large starts visit the l2 margin, then walk the Q path to l1; small ones go straight"

@@ -9,8 +9,8 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
+from tacit.papers.moroshko2020.figures.trajectories import stationary
 from tacit.papers.moroshko2020.stopping import max_margin_of, predictors
-from tacit.papers.moroshko2020.trajectories import stationary
 from tacit.plotting.style import BLUE, GREEN, GREY, PURPLE, RED, caption_of, sheet
 from tacit.problems.classification import three_points
 from tacit.regularizers.q import Q
@@ -41,8 +41,8 @@ def cell(mu: float, *, points: int) -> dict[str, Any]:
 
 
 def trained_cell(way: str) -> dict[str, float]:
-    """Degrees from a depth-3 net on M-F4a to what each limit finds; `to_q` is that of one mu."""
-    problem = three_points("M-F4a")
+    """Degrees from a depth-3 net on panel 4a to what each limit finds; `to_q` is that of one mu."""
+    problem = three_points("4a")
     scale, accuracy = {"alpha first": (1e9, 1e4), "loss first": (1.0, 1e8)}.get(way, (1e6, 0.0))
     mu = float(way.split()[-1]) if way.startswith("mu") else 1.0
     (found,) = predictors(problem, 3, scale ** (1 / 3), [accuracy or scale / mu], "dual")
@@ -96,8 +96,9 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
         tolerance=1e-9,
     )
     return Evidence(
-        ran="depth 3 on M-F4a, where l1, l2 and l_{2/3} differ: alpha³ = 1e9 to log(1/eps) = 1e4,"
-        " alpha = 1 to 1e8, alpha³ = 1e6 to alpha³/mu for mu = 0.25, 1 and 4; angles in degrees",
+        ran="depth 3 on panel 4a, where l1, l2 and l_{2/3} differ: alpha³ = 1e9 to log(1/eps) ="
+        " 1e4, alpha = 1 to 1e8, alpha³ = 1e6 to alpha³/mu for mu = 0.25, 1 and 4; angles in"
+        " degrees",
         checks=[kernel, rich, middle, line],
         controls={
             "alpha first at the l_{2/3} max margin": kernel.control(float(first.to_deep)),

@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.crossing import crossing
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.accuracy import draw_along, study_of
+from tacit.papers.moroshko2020.figures.accuracy import draw_along, study_of
 from tacit.plotting.style import caption_of, sheet
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
     late = dataset.trajectory_kernel_distance.values
     by_scale = found / dataset.scale.values
     return Evidence(
-        ran=f"M-F3b at depths {', '.join(map(str, dataset.depth.values))} from alpha^D = 0.1 and 1,"
-        f" log(1/loss) from {float(dataset.trajectory_smoothed_margin.min()):g} to"
+        ran=f"panel 3b at depths {', '.join(map(str, dataset.depth.values))} from alpha^D = 0.1"
+        f" and 1, log(1/loss) from {float(dataset.trajectory_smoothed_margin.min()):g} to"
         f" {float(dataset.trajectory_smoothed_margin.max()):g}",
         checks=[deeper, smaller],
         premises={

@@ -10,8 +10,17 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.power import h, h_slope
-from tacit.papers.moroshko2020.runs import Case, Run, cases, listed, nth, numbered, of_kind, run_far
+from tacit.papers.moroshko2020.lemmas.power import h, h_slope
+from tacit.papers.moroshko2020.lemmas.runs import (
+    Case,
+    Run,
+    cases,
+    listed,
+    nth,
+    numbered,
+    of_kind,
+    run_far,
+)
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.max_margin import max_margin
@@ -42,8 +51,8 @@ def supported(run: Run) -> int:
 
 
 def crowded() -> Classification:
-    """M-F3d, whose sample 1 leaves the margin, with 27 more points that never come near it."""
-    rows = three_points("M-F3d").signed_rows
+    """Panel 3d, whose sample 1 leaves the margin, with 27 more points that never come near it."""
+    rows = three_points("3d").signed_rows
     more = np.outer(np.linspace(2, 4, 27), rows.mean(axis=0))
     return Classification(np.concatenate([rows, more]), np.ones(30))
 
@@ -90,9 +99,9 @@ def cell(run: str, *, longer: float) -> dict[str, Any]:
     if run == "early times":
         return early_times()
     if run == "panel":
-        case = Case("M-F3b", three_points("M-F3b"), 2, 100.0)
+        case = Case("panel 3b", three_points("3b"), 2, 100.0)
     elif run == "crowded":
-        case = Case("M-F3d with 27 points far off", crowded(), 2, 30.0)
+        case = Case("panel 3d with 27 points far off", crowded(), 2, 30.0)
     else:
         case = nth(cases(5, DEPTHS), int(run.split()[1]))
     found = run_far(case)
@@ -187,7 +196,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         findings=[
             "eq. (19) is attained in the kernel regime:"
-            f" {float(runs.pull.sel(run='panel').min()):.8f} on M-F3b with alpha = 100",
+            f" {float(runs.pull.sel(run='panel').min()):.8f} on panel 3b with alpha = 100",
             lost_factor(dataset.sel(run="crowded")),
             not_monotone(),
             when_early(dataset.sel(run="early times")),

@@ -10,9 +10,9 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.crossing import crossing
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.accuracy import POINTS, draw_along, study_of
-from tacit.papers.moroshko2020.excess import least_norm, relative_excess
-from tacit.papers.moroshko2020.trajectories import follow
+from tacit.papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
+from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
+from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.plotting.style import CYCLE, GREY, caption_of, sheet
 from tacit.studies.sizes import sized
 
@@ -142,8 +142,8 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
     alphas = np.log10(dataset.start.values[-1]) - np.log10(LARGE[0])
     two = dataset.needed.sel(depth=2).values
     return Evidence(
-        ran=f"M-F3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales alpha^D between 0.01"
-        f" and 1000 and {small.sizes['start']} from 1e-14 on, until the excess l1 norm"
+        ran=f"panel 3b at depths 2, 3 and 10 from {dataset.sizes['start']} scales alpha^D"
+        f" between 0.01 and 1000 and {small.sizes['start']} from 1e-14 on, until the excess l1 norm"
         " stays below 5 %",
         checks=[*slopes, *printed, *others],
         corrected=[*slopes, *mended, *others],

@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.runs import (
+from tacit.papers.moroshko2020.lemmas.runs import (
     Case,
     Run,
     cases,
@@ -50,7 +50,7 @@ def run_named(run: str) -> Run:
     if kind == "one point far":
         return run_far(single(int(number), 0.3))
     if kind == "panel":
-        return run_in_time(Case("M-F3b", three_points("M-F3b"), int(number), 100.0))
+        return run_in_time(Case("panel 3b", three_points("3b"), int(number), 100.0))
     case = nth(cases(SEEDS[kind], DEPTHS), int(number))
     return run_in_time(case) if kind == "near" else run_far(case)
 
@@ -97,7 +97,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     return Evidence(
         ran=f"{near.sizes['run']} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, in the"
         f" parameters and in t to loss e^-25, {far.sizes['run']} to loss e^-1000000 with log t; one"
-        " point and M-F3b with alpha = 100",
+        " point and panel 3b with alpha = 100",
         checks=[
             short,
             Check("the same to loss e^-1000000", far.most.values.max(), 0.0, 1e-8, "at most"),
@@ -106,12 +106,12 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "exp(-2 D² alpha^(2D-2) gamma_2² t), as of the squared loss, one point": short.control(
                 equal.most_as_squared.values.min()
             ),
-            "x_max in place of gamma_2, on M-F3b": short.control(float(kernel.most_x_max)),
+            "x_max in place of gamma_2, on panel 3b": short.control(float(kernel.most_x_max)),
         },
         findings=[
             "attained when all points are equal, in the kernel regime: one point at alpha = 100"
             f" has log(bound/loss) at most {-equal.least.values.min():.1e} for"
-            f" D = {', '.join(map(str, DEPTHS))} to loss e^-25. On M-F3b at alpha = 100"
+            f" D = {', '.join(map(str, DEPTHS))} to loss e^-25. On panel 3b at alpha = 100"
             f" bound/loss rises to {np.exp(-float(kernel.least)):.4f} and comes back to"
             f" {np.exp(-float(kernel['last'])):.6f}, for there the weights turn to those of the"
             " l2 max margin",

@@ -1,4 +1,4 @@
-"""What training shows as the loss falls, for several depths and scales, on the points of M-F3b."""
+"""What training on panel 3b shows as the loss falls, for several depths and scales."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.measures.crossing import crossing
-from tacit.papers.moroshko2020.excess import least_norm, relative_excess
-from tacit.papers.moroshko2020.trajectories import follow
+from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
+from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.plotting.style import CYCLE
 from tacit.studies.sizes import Sizes, sized
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
 
-POINTS = "M-F3b"
+POINTS = "3b"
 LINES = ("-", "--", ":", "-.")  # one for every scale
 
 

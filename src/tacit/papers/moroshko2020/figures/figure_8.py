@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.excess import SEEDS, draw_excess, lines_on, studies
+from tacit.papers.moroshko2020.figures.excess import SEEDS, draw_excess, lines_on, studies
 from tacit.plotting import plane
 from tacit.plotting.style import caption_of, sheet
 from tacit.plotting.transition import LEGEND

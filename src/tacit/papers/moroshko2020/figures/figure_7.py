@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.excess import draw_excess, lines_on, studies
+from tacit.papers.moroshko2020.figures.excess import draw_excess, lines_on, studies
 from tacit.plotting import plane
 from tacit.plotting.style import BLACK, caption_of, sheet
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-SET = "M-F3c"
+SET = "3c"
 TITLE = "Of many l1 margins large starts take the least l2 norm, small ones the largest"
 study, landmarks = studies(
     "M-F7",

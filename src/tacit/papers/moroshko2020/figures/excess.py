@@ -8,8 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array, one_of
-from tacit.papers.moroshko2020.trajectories import follow, l1_ends, rising_margins, stationary
+from tacit.arguments import Array
+from tacit.papers.moroshko2020.figures.trajectories import (
+    follow,
+    l1_ends,
+    rising_margins,
+    stationary,
+)
 from tacit.plotting import plane
 from tacit.studies.sizes import Sizes, sized
 
@@ -52,9 +57,8 @@ def points_named(name: str) -> Classification:
     """Three points of a panel, or points in ten dimensions with entries "uniform" or "spiked"."""
     from tacit.problems.classification import spiked_points, three_points, uniform_points
 
-    if name.startswith("M-"):
+    if name not in SEEDS:
         return three_points(name)
-    one_of("excess", "set", name, tuple(SEEDS))
     return {"uniform": uniform_points, "spiked": spiked_points}[name](seed=SEEDS[name])
 
 

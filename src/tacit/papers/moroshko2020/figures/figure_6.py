@@ -9,8 +9,8 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.figure_3 import B, C, D, lines_on
-from tacit.papers.moroshko2020.trajectories import apart, studies
+from tacit.papers.moroshko2020.figures.figure_3 import B, C, D, lines_on
+from tacit.papers.moroshko2020.figures.trajectories import apart, studies
 from tacit.plotting import plane
 from tacit.plotting.placing import FAR, Note, write_beside
 from tacit.plotting.style import BLACK, caption_of
@@ -67,7 +67,8 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     share = {key: angle / arc[key[0]] for key, angle in away.items()}
     around = [
         Check(
-            f"{name}, alpha = {alpha:g}: share of the arc from l2 to l1 at log(1/loss) = alpha²",
+            f"panel {name}, alpha = {alpha:g}: share of the arc from l2 to l1 at log(1/loss) ="
+            " alpha²",
             value,
             0.05,
             kind="at most",
@@ -91,7 +92,9 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         },
         findings=[
             "degrees from l2 at log(1/loss) = alpha²: "
-            + ", ".join(f"{away[k]:.2g} ({k[0]}, alpha = {k[1]:g})" for k in away if k[2] == 0)
+            + ", ".join(
+                f"{away[k]:.2g} (panel {k[0]}, alpha = {k[1]:g})" for k in away if k[2] == 0
+            )
         ],
     )
 

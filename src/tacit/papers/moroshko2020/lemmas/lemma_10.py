@@ -9,7 +9,7 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.runs import (
+from tacit.papers.moroshko2020.lemmas.runs import (
     Run,
     TimedRun,
     cases,
