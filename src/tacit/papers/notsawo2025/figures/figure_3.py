@@ -12,18 +12,21 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025 import token_runs
-from tacit.papers.notsawo2025.run_tables import runs_of
-from tacit.papers.notsawo2025.token_runs import (
+from tacit.papers.notsawo2025.figures.runs import (
+    DIMS,
+    LABELS,
     LEVEL,
     NAMES,
     OWN,
+    arguments,
+    cell,
     change,
     counted,
     generalized,
     judged,
     later,
     memorized,
+    runs_of,
     since,
 )
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
@@ -61,11 +64,11 @@ SMALL: dict[str, Any] = {"modulus": 31, "fraction": 0.6, "width": 32, "per_decad
 study = sized(
     "N-F3",
     title="Every penalty groks, and under l1 the l2 norm rises after generalization",
-    function=token_runs.cell,
-    dims=token_runs.DIMS,
-    labels=token_runs.LABELS,
+    function=cell,
+    dims=DIMS,
+    labels=LABELS,
     draw={"x": "run", "colour": "beta"},
-    **token_runs.arguments(
+    **arguments(
         runs(
             {
                 "l1": ((1.5e-3, 5e-4), 4000),
@@ -77,7 +80,7 @@ study = sized(
         **SMALL,
         learning_rate=2e-2,
     ),
-    standard=token_runs.arguments(
+    standard=arguments(
         runs(
             {
                 "l1": ((1e-3, 3e-4), 6400),
@@ -90,7 +93,7 @@ study = sized(
         **SMALL,
         learning_rate=1e-2,
     ),
-    full=token_runs.arguments(
+    full=arguments(
         runs(
             {
                 "l1": ((3e-5, 1e-5), 22_000),

@@ -13,7 +13,7 @@ import numpy as np
 from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025.run_tables import Runs, arguments
+from tacit.papers.notsawo2025.figures.runs import Runs, arguments
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
 from tacit.studies.sizes import sized
 

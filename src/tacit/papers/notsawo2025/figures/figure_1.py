@@ -10,14 +10,17 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025 import token_runs
-from tacit.papers.notsawo2025.run_tables import runs_of
-from tacit.papers.notsawo2025.token_runs import (
+from tacit.papers.notsawo2025.figures.runs import (
+    DIMS,
+    LABELS,
     LEVEL,
+    arguments,
+    cell,
     counted,
     generalized,
     judged,
     memorized,
+    runs_of,
 )
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
 from tacit.plotting.transition import LEGEND, mark, rows
@@ -43,17 +46,17 @@ def runs(beta: float, short: int, seeds: int = 1, more: Sequence[dict[str, Any]]
 study = sized(
     "N-F1",
     title="Modular addition: the plateau of the validation accuracy is made of twins",
-    function=token_runs.cell,
-    dims=token_runs.DIMS,
-    labels=token_runs.LABELS,
+    function=cell,
+    dims=DIMS,
+    labels=LABELS,
     draw={"x": "run", "colour": "beta"},
-    **token_runs.arguments(
+    **arguments(
         runs(7e-5, 250), modulus=31, fraction=0.5, width=64, learning_rate=5e-3, steps=2000
     ),
-    standard=token_runs.arguments(
+    standard=arguments(
         runs(1e-5, 855), modulus=47, fraction=0.5, width=64, learning_rate=2e-3, steps=6300
     ),
-    full=token_runs.arguments(
+    full=arguments(
         runs(1e-6, 2800, seeds=3, more=[{"beta": 1e-6, "scale": 0.5}]),
         modulus=97,
         fraction=0.4,

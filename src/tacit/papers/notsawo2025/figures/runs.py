@@ -1,17 +1,15 @@
-"""Runs of the MLP of N on modular addition: the cell that several experiments share, measures."""
+"""Studies whose cells are runs listed one by one; and such runs of N's MLP on modular addition."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.grokking import Grokking, grokking
-from tacit.papers.notsawo2025 import run_tables
-from tacit.papers.notsawo2025.run_tables import Runs
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.penalty import PerTensor
 from tacit.regularizers.spectral import Nuclear
@@ -19,6 +17,34 @@ from tacit.studies.compute import TRAJECTORY
 
 if TYPE_CHECKING:
     import xarray
+
+Runs = Sequence[Mapping[str, Any]]
+
+
+def arguments(runs: Runs, **given: Any) -> dict[str, Any]:
+    """The part of a study's size that its runs make up."""
+    table = {"given": given, "runs": list(runs)}
+    return {"arguments": table, "grid": {"run": list(range(len(runs)))}}
+
+
+def dims_of(curves: Sequence[str]) -> dict[str, list[str]]:
+    """The dimension of the curves of a run."""
+    return {f"{TRAJECTORY}{name}": ["time"] for name in curves}
+
+
+def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
+    """Every run by itself, with plain names of its curves and without what fills them up."""
+    plain = {
+        name: str(name).removeprefix(TRAJECTORY)
+        for name in dataset.data_vars
+        if str(name).startswith(TRAJECTORY)
+    }
+    found = []
+    for number in range(dataset.sizes["run"]):
+        run = dataset.isel(run=number).rename(plain)
+        found.append(run.isel(time=np.flatnonzero(np.isfinite(run.step.values))))
+    return found
+
 
 LEVEL = 0.99  # the validation accuracy that counts as t2
 NAMES = {"l1": "l1", "l2^2": "squared l2", "l2": "l2", "nuclear": "nuclear norm"}
@@ -40,7 +66,7 @@ CURVES = (
     "norm_l2",
     "norm_nuclear",
 )
-DIMS = run_tables.dims_of(CURVES)
+DIMS = dims_of(CURVES)
 LABELS = {
     "run": "number of the run",
     "split": "seed of split and start",
@@ -52,12 +78,8 @@ LABELS = {
     f"{TRAJECTORY}novel_accuracy": "validation accuracy without twins",
 }
 # of every run that says nothing else; `scale` multiplies the embeddings of the start
-USUAL = {"seed": 0, "penalty": "l2^2", "variant": "source", "scale": 1.0, "per_decade": 60}
-
-
-def arguments(runs: Runs, **given: Any) -> dict[str, Any]:
-    """The part of a study's size that its runs make up."""
-    return run_tables.arguments(runs, **{**USUAL, **given})
+USUAL: dict[str, Any] = {"seed": 0, "penalty": "l2^2", "variant": "source", "scale": 1.0}
+USUAL |= {"per_decade": 60, "decoupled": False}
 
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,7 +92,7 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     from tacit.training.stop import Steps
     from tacit.training.train import train
 
-    one = {"decoupled": False, **given, **runs[run]}
+    one = {**USUAL, **given, **runs[run]}
     seed, width = one.pop("seed"), one["width"]
     problem = modular_arithmetic(one["modulus"], operation="+", fraction=one["fraction"], seed=seed)
     path = train(

@@ -16,15 +16,18 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.notsawo2025 import token_runs
-from tacit.papers.notsawo2025.run_tables import runs_of
-from tacit.papers.notsawo2025.token_runs import (
+from tacit.papers.notsawo2025.figures.runs import (
+    DIMS,
+    LABELS,
     LEVEL,
     NAMES,
+    arguments,
+    cell,
     generalized,
     judged,
     later,
     memorized,
+    runs_of,
 )
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
 from tacit.plotting.typeset import typeset
@@ -83,12 +86,12 @@ WEAK = (1e-5, 1e-6, 1e-7)
 study = sized(
     "N-F-alg",
     title="With Adam generalization is delayed by log(1/(step beta)), not by 1/(step beta)",
-    function=token_runs.cell,
-    dims=token_runs.DIMS,
-    labels=token_runs.LABELS,
+    function=cell,
+    dims=DIMS,
+    labels=LABELS,
     draw={"x": "run", "colour": "beta"},
-    **token_runs.arguments(runs({"l1": {1e-2: (3e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
-    standard=token_runs.arguments(
+    **arguments(runs({"l1": {1e-2: (3e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
+    standard=arguments(
         runs(
             {
                 "l1": {1e-2: (3e-5, 1e-6)},
@@ -98,7 +101,7 @@ study = sized(
         ),
         **SMALL,
     ),
-    full=token_runs.arguments(
+    full=arguments(
         runs(
             {
                 "l1": {1e-2: (3e-5, 3e-6, 3e-7), 3e-3: (3e-5, 3e-6, 3e-7)},

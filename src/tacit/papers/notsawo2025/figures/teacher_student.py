@@ -14,7 +14,7 @@ from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.notsawo2025.run_tables import Runs, arguments, dims_of, runs_of
+from tacit.papers.notsawo2025.figures.runs import Runs, arguments, dims_of, runs_of
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 from tacit.studies.compute import TRAJECTORY
 from tacit.studies.sizes import sized
