@@ -241,16 +241,8 @@ def test_wrong_input_speaks_at_the_door(X, y, options, words):
 
 
 def test_a_path_that_cannot_go_on_says_so(monkeypatch):
-<<<<<<< ours
     monkeypatch.setattr(ratchet, "CHANGES", 0)
-    problem = three_points("M-F3d")
-||||||| base
-    monkeypatch.setattr(ratchet_walk, "CHANGES", 0)
-    problem = three_points("M-F3d")
-=======
-    monkeypatch.setattr(ratchet_walk, "CHANGES", 0)
     problem = three_points("3d")
->>>>>>> theirs
     with pytest.raises(NumericalError, match="changes of the support vectors"):
         ratchet_path(problem.X, problem.y, mus=[1.0, 1e-3])
     found = ratchet_path(problem.X, problem.y, mus=[1.0, 1e-3], throw=False)
