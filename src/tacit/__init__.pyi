@@ -84,6 +84,7 @@ from tacit.solvers.matrices.solution import MatrixSolution
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
 from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.solvers.saddles import Saddles, saddles
 from tacit.solvers.separation import Separation, separation
 from tacit.solvers.slow_flow import SlowFlow, slow_flow
 from tacit.solvers.solution import Solution
@@ -188,6 +189,7 @@ __all__ = [
     "Regression",
     "Regularizer",
     "Reparametrized",
+    "Saddles",
     "Scale",
     "Schatten",
     "Sensing",
@@ -259,6 +261,7 @@ __all__ = [
     "read_study",
     "relu_net",
     "run_study",
+    "saddles",
     "save",
     "separable_points",
     "separation",
@@ -280,4 +283,3 @@ __all__ = [
     "watch",
     "wide_margin",
 ]
-__version__: str
