@@ -79,6 +79,7 @@ from tacit.solvers.least_squares import Delay, predicted_delay
 from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from tacit.solvers.matrices.interpolate import MatrixSolution
 from tacit.solvers.max_margin import max_margin
+from tacit.solvers.saddles import Saddles, saddles
 from tacit.solvers.separation import Separation, separation
 from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from tacit.solvers.solution import Solution
@@ -182,6 +183,7 @@ __all__ = [
     "Regression",
     "Regularizer",
     "Reparametrized",
+    "Saddles",
     "Scale",
     "Schatten",
     "Sensing",
@@ -253,6 +255,7 @@ __all__ = [
     "read_study",
     "relu_net",
     "run_study",
+    "saddles",
     "save",
     "separable_points",
     "separation",
@@ -274,4 +277,3 @@ __all__ = [
     "watch",
     "wide_margin",
 ]
-__version__: str
