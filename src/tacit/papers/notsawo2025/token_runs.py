@@ -62,7 +62,7 @@ def arguments(runs: Runs, **given: Any) -> dict[str, Any]:
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """What was run, its curves from the first step on, and the share of the twins."""
-    from tacit.models.token_mlp import TokenMLP
+    from tacit.models.tokens.mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.records import NumericalError
     from tacit.training.descent.methods import Adam

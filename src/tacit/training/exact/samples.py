@@ -12,7 +12,7 @@ from tacit.arguments import Array
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
-from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.training.exact.matrices.system import SparseKernel
 
 

@@ -8,7 +8,7 @@ from tacit.arguments import Array
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
-from tacit.problems.matrices import MatrixProblem
+from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
 from tacit.training.exact.samples import Samples, samples_of

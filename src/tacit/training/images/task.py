@@ -11,10 +11,9 @@ import numpy as np
 from tacit.lazy import jnp
 from tacit.models.image_layers import Params, name_of, number_of
 from tacit.models.image_net import ImageNet
-from tacit.models.linearized import LinearizedImageNet
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import LinearizedImageNet, OutputLayer
 from tacit.precision import double_precision
-from tacit.problems.images.arrays import Images
+from tacit.problems.images.load import Images
 from tacit.training.descent.batches import Shared
 from tacit.training.images.loss import Features, ImageLoss, Part, outputs
 from tacit.training.task import Measures, Moment, Task, described

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arguments import Array, one_of
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
-from tacit.problems.matrices import MatrixProblem
+from tacit.problems.matrix_problem import MatrixProblem
 from tacit.training.exact.flow import Course, Flow, Followed
 from tacit.training.exact.follow import follow, log_level, planned
 from tacit.training.exact.labelling import of_matrices, turn

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
 from tacit.training.exact.follow import SETTLED, Integrator, Plan
 from tacit.training.exact.loss import log_sum_of_squares
