@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.problems.matrices import Completion
+from tacit.problems.matrix_problem import Completion
 from tacit.regularizers.norms import L1
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from oracle_q import inverse_gradient
 from tacit.problems.classification import three_points
-from tacit.problems.grokking import majority, wide_margin
+from tacit.problems.population import majority, wide_margin
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.derive import derive
 from tacit.regularizers.norms import L1, L2, Lp

@@ -172,7 +172,7 @@ def saddles(X: Any, y: Any = None, *, depth: int = 2, throw: bool = True) -> Sad
     return Saddles(tau, points[:, share] * back, dual[:, share] * signs, depth, outcome)
 
 
-def _distinct(X: Array) -> tuple[Array, Array, Array]:
+def _distinct(X: Array) -> tuple[Any, Array, Any]:
     """Columns that differ by more than a sign: their places, and every column's sign and group."""
     heads = X[np.argmax(X != 0, axis=0), np.arange(X.shape[1])]
     signs = np.where(heads < 0, -1.0, 1.0)

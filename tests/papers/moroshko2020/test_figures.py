@@ -7,6 +7,7 @@ from scipy.optimize import linprog, minimize
 
 import tacit
 from figure_checks import assert_axes_named, assert_readable, flat
+from tacit import three_points
 from tacit.papers.moroshko2020.figures import figure_5
 from tacit.papers.moroshko2020.figures.accuracy import POINTS
 from tacit.papers.moroshko2020.figures.excess import norm, relative_excess
@@ -16,7 +17,6 @@ from tacit.papers.registry import library
 from tacit.plotting.sphere import PIXELS, directions, draw_sphere, viewer
 from tacit.plotting.style import sheet, styled
 from tacit.plotting.typeset import typeset
-from tacit.problems import three_points
 
 EXPECTED = {
     "M-F1": "holds",

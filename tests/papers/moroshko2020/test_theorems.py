@@ -7,8 +7,8 @@ import pytest
 
 import tacit
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
-from tacit.models.network import two_layer
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
 from tacit.papers.moroshko2020 import nets, role_of_depth, stopping, theorem_1, theorem_2, theorem_6
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L1

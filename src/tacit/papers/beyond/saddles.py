@@ -112,7 +112,7 @@ def least_l1(of: Regression) -> Array:
     """The fit of least l1 norm, or the one of least loss where nothing fits."""
     if of.dimension > len(of.y):
         return interpolate(of, L1()).beta
-    return np.linalg.lstsq(of.X, of.y)[0]
+    return np.asarray(np.linalg.lstsq(of.X, of.y)[0])
 
 
 LABELS = {
@@ -177,7 +177,7 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
     inverse, scale = 1 / np.abs(dataset.log_alpha.values), np.exp(deep.log_alpha.values)
     time = Check(
         "depth 2, smallest start: median relative error of a jump's time",
-        errors(dataset)[-1],
+        float(errors(dataset)[-1]),
         tolerance=0.02,
     )
     power = Check("depth 2: power of 1/log(1/alpha) in that error", order(dataset, inverse), 1, 0.2)
@@ -190,7 +190,7 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
     mean = last_tall.mean_lasso.where(last_tall.monotone == 1)
     lasso = Check(
         "monotone problems: largest distance of the mean predictor from the lasso's optimality",
-        mean.max(),
+        float(mean.max()),
         tolerance=0.02,
     )
     trained = max(float(d.end.max()) for d in (last, last_deep))

@@ -16,7 +16,7 @@ from tacit.papers.lyu2023.transitions import (
     transition,
     two_biases,
 )
-from tacit.problems.grokking import majority
+from tacit.problems.population import majority
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tacit.papers.lyu2023.transitions import (
     transition,
     two_biases,
 )
-from tacit.problems.grokking import wide_margin
+from tacit.problems.population import wide_margin
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from tacit.models.factorization import DifferenceFactorization
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance, slope
 from tacit.papers.lyu2023.tables import nuclear_norm, table
-from tacit.problems.matrices import Completion
+from tacit.problems.matrix_problem import Completion
 from tacit.records import NumericalError
 from tacit.studies.sizes import sized
 from tacit.training.exact.parameter import ParameterFlow

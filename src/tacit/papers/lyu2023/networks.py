@@ -7,9 +7,9 @@ import math
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.models.difference import Difference
 from tacit.models.model import Model
-from tacit.models.network import two_layer
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
 from tacit.problems.classification import Classification
 from tacit.records import NumericalError
 from tacit.training.exact.parameter import ParameterFlow

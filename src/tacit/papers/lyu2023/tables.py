@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.problems.matrices import Completion, multiplication_table
+from tacit.problems.matrices import multiplication_table
+from tacit.problems.matrix_problem import Completion
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.solvers.interpolate import interpolate
 

@@ -9,9 +9,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.models.diagonal import DiagonalNet
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.model import Model, Separable
-from tacit.models.product import ProductNet
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.nets import QuadraticNet, SquareMinusProduct, signs_of_products

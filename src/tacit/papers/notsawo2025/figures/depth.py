@@ -17,8 +17,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import SOLVED, count, given, reached
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 from tacit.plotting.transition import LEGEND
-from tacit.problems.recovery import sparse_recovery
-from tacit.problems.regression import Regression
+from tacit.problems.regression import Regression, sparse_recovery
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer

@@ -35,7 +35,7 @@ SPARSE_STEPS = {"l1": 2000, "l2": 20_000}  # l2 is slow where the norm is just t
 @functools.lru_cache(maxsize=4)
 def student(width: int) -> FunctionModel:
     """The net that learns; one object, so that all of its runs share what was compiled."""
-    from tacit.models.network import two_layer
+    from tacit.models.two_layer import two_layer
 
     return two_layer(width, alpha=1.0)
 
@@ -54,9 +54,9 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
 
     `rescaled` is the net of the least test loss, rescaled to each larger norm and trained on.
     """
-    from tacit.models.rescaling import rescale_layers
-    from tacit.problems.opposed_units import opposed_units
+    from tacit.models.two_layer import rescale_layers
     from tacit.problems.regression import Regression
+    from tacit.problems.teacher import opposed_units
     from tacit.training.descent.held_norm import held_sweep
 
     usual = {"noise": 0.0, "start": "Gaussian", "labels": "right", "rescale": False}
@@ -111,7 +111,7 @@ class Recovery:
 
 
 def recovery(seed: int, samples: int, features: int, sparsity: int) -> Recovery:
-    from tacit.problems.recovery import sparse_recovery
+    from tacit.problems.regression import sparse_recovery
 
     problem = sparse_recovery(samples, features, sparsity=sparsity, seed=seed, snr=math.inf)
     assert problem.truth is not None

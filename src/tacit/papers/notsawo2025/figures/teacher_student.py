@@ -55,7 +55,7 @@ def _data(
 @functools.lru_cache(maxsize=16)
 def _student(width: int, outputs: int, seed: int) -> FunctionModel:
     """One object for all of its runs, so that its steps are compiled once."""
-    from tacit.models.student import student
+    from tacit.models.two_layer import student
 
     return student(width, outputs, alpha=1.0, seed=100 + seed)
 

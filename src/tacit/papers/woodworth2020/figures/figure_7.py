@@ -10,8 +10,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Check, Evidence
-from tacit.models.hinges import sup_distance
-from tacit.models.univariate import mean_kernel
+from tacit.models.univariate import mean_kernel, sup_distance
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.figures import spline_panels, spline_survey
@@ -25,8 +24,7 @@ from tacit.papers.woodworth2020.figures.spline_nets import (
     scaling_of,
     started,
 )
-from tacit.problems.regression import Regression
-from tacit.problems.univariate import plateau, zigzag
+from tacit.problems.regression import Regression, plateau, zigzag
 from tacit.records import NumericalError
 from tacit.studies.sizes import sized
 

@@ -9,8 +9,17 @@ from functools import cached_property
 import numpy as np
 
 from tacit.arguments import Array, one_of
-from tacit.models.hinges import Hinges, net_hinges, rms_distance, sup_distance, tangent_hinges
-from tacit.models.univariate import Layers, kernel_move, layers, univariate_relu
+from tacit.models.univariate import (
+    Hinges,
+    Layers,
+    kernel_move,
+    layers,
+    net_hinges,
+    rms_distance,
+    sup_distance,
+    tangent_hinges,
+    univariate_relu,
+)
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome, Record
 from tacit.training.exact.tangent import TangentFlow

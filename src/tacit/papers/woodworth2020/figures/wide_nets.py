@@ -9,10 +9,9 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.models.image_net import dense_net
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import OutputLayer
 from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
-from tacit.problems.images.arrays import Images
-from tacit.problems.images.load import load_images
+from tacit.problems.images.load import Images, load_images
 from tacit.training.descent.methods import SGD
 from tacit.training.record import At
 from tacit.training.stop import Accuracy, Epochs

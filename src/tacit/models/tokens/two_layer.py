@@ -1,4 +1,4 @@
-"""A two-layer ReLU net on pairs of tokens with one logit per class (L, modular addition)."""
+"""Two-layer nets on pairs of tokens: with squares (Gromov), and with ReLUs (L)."""
 
 from __future__ import annotations
 
@@ -8,12 +8,85 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tacit.arguments import Array, integer, log_scale, one_of
-from tacit.models.token_arrays import DTYPES
+from tacit.arguments import Array, flag, integer, log_scale, one_of, positive
+from tacit.models.tokens.net import DTYPES, rows
 from tacit.problems.arithmetic import TokenPairs
-from tacit.records import Record
+from tacit.records import Record, assign
 
-WHO = "TwoTokenNet"
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class TokenQuadratic(Record):
+    """logits = W2 (W1 x)^2 entrywise, with x the one-hot codes of both tokens; 3-homogeneous.
+
+    `inner` is W1, width x 2 tokens, its halves for the first and the second token; `outer` is
+    W2, classes x width. The start is alpha times N(0, 1/2) for W1 and alpha times N(0, 1/width)
+    for W2: at alpha = 1 units and logits are of order one.
+
+    Parameters
+    ----------
+    width
+        The number of hidden units.
+    alpha
+        The scale of the start.
+    shared
+        Both tokens use one half, width x tokens, so that (a, b) and (b, a) are one input.
+    seed
+        The seed of all random numbers.
+    precision
+        Training is in "single" or "double" precision.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.TokenQuadratic(width=4, alpha=1.0)
+    >>> start = net.start(tacit.modular_addition(modulus=5))
+    >>> {name: part.shape for name, part in start.items()}
+    {'inner': (4, 10), 'outer': (5, 4)}
+    """
+
+    width: int = 128
+    _: dataclasses.KW_ONLY
+    alpha: float = 1.0
+    shared: bool = False
+    seed: int = 0
+    precision: str = "single"
+
+    def __post_init__(self) -> None:
+        integer("TokenQuadratic", "width", self.width, least=1)
+        alpha = positive("TokenQuadratic", "alpha", self.alpha)
+        assign(self, alpha=alpha, shared=flag("TokenQuadratic", "shared", self.shared))
+        integer("TokenQuadratic", "seed", self.seed, least=0)
+        one_of("TokenQuadratic", "precision", self.precision, DTYPES)
+
+    homogeneity = 3
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether (a, b) and (b, a) always have the same logits."""
+        return self.shared
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "TokenQuadratic", **dataclasses.asdict(self)}
+
+    def start(self, problem: TokenPairs) -> dict[str, Array]:
+        """The parameters before training."""
+        rng = np.random.default_rng(self.seed)
+        inputs = problem.tokens * (1 if self.shared else 2)
+        inner = rng.standard_normal((self.width, inputs)) / math.sqrt(2)
+        outer = rng.standard_normal((problem.classes, self.width)) / math.sqrt(self.width)
+        dtype = DTYPES[self.precision]
+        return {"inner": dtype(self.alpha * inner), "outer": dtype(self.alpha * outer)}
+
+    def logits(self, parameters: dict[str, Any], pairs: Any) -> Any:
+        """One row of class scores per pair, for NumPy and JAX arrays alike."""
+        first = second = parameters["inner"].T
+        if not self.shared:
+            tokens = len(first) // 2
+            first, second = first[:tokens], first[tokens:]
+        units = rows(first, pairs[:, 0]) + rows(second, pairs[:, 1])
+        return (units * units) @ parameters["outer"].T
+
+
 LARGEST = 40  # squares of the weights must fit into float32 too
 
 
@@ -73,28 +146,23 @@ class TwoTokenNet(Record):
         seed: int = 0,
         precision: str = "single",
     ) -> None:
-        if not isinstance(shared, bool | np.bool_):
-            raise ValueError(f"{WHO}: shared must be True or False, got {shared!r}")
-        log_alpha = log_scale(WHO, 2, alpha, log_alpha, None)
+        log_alpha = log_scale("TwoTokenNet", 2, alpha, log_alpha)
         if abs(log_alpha) > LARGEST:
             raise ValueError(
-                f"{WHO}: log_alpha must lie within -{LARGEST} and {LARGEST}, where float32 can "
-                f"hold the weights, got {log_alpha:g}"
+                f"TwoTokenNet: log_alpha must lie within -{LARGEST} and {LARGEST}, where float32 "
+                f"can hold the weights, got {log_alpha:g}"
             )
-        fields = {
-            "width": integer(WHO, "width", width, least=1),
-            "log_alpha": log_alpha,
-            "alpha": math.exp(log_alpha) if alpha is None else float(alpha),
-            "shared": bool(shared),
-            "seed": integer(WHO, "seed", seed, least=0),
-            "precision": one_of(WHO, "precision", precision, DTYPES),
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        assign(
+            self,
+            width=integer("TwoTokenNet", "width", width, least=1),
+            log_alpha=log_alpha,
+            alpha=math.exp(log_alpha) if alpha is None else float(alpha),
+            shared=flag("TwoTokenNet", "shared", shared),
+            seed=integer("TwoTokenNet", "seed", seed, least=0),
+            precision=one_of("TwoTokenNet", "precision", precision, DTYPES),
+        )
 
-    @property
-    def homogeneity(self) -> int:
-        return 2
+    homogeneity = 2
 
     @property
     def symmetric(self) -> bool:
@@ -103,7 +171,7 @@ class TwoTokenNet(Record):
 
     def describe(self) -> dict[str, Any]:
         names = ("width", "alpha", "shared", "seed", "precision")
-        return {"model": WHO, **{name: getattr(self, name) for name in names}}
+        return {"model": "TwoTokenNet", **{name: getattr(self, name) for name in names}}
 
     def codes(self, pairs: Any, tokens: int) -> Any:
         """x of every pair, one row each, for NumPy and JAX arrays alike."""

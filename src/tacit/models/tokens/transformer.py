@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, one_of, positive
-from tacit.models.token_arrays import DTYPES, library, rows
+from tacit.arguments import Array, flag, integer, one_of, positive
+from tacit.models.tokens.net import DTYPES, library, rows
 from tacit.problems.arithmetic import TokenPairs
-from tacit.records import Record
+from tacit.records import Record, assign
 
 WHO = "TokenTransformer"
 LENGTH = 3  # a, b and "="
@@ -69,10 +69,8 @@ class TokenTransformer(Record):
             integer(WHO, name, getattr(self, name), least=1)
         integer(WHO, "seed", self.seed, least=0)
         one_of(WHO, "precision", self.precision, DTYPES)
-        object.__setattr__(self, "scale", positive(WHO, "scale", self.scale))
-        if not isinstance(self.positions, bool | np.bool_):
-            raise ValueError(f"{WHO}: positions must be True or False, got {self.positions!r}")
-        object.__setattr__(self, "positions", bool(self.positions))
+        positions = flag(WHO, "positions", self.positions)
+        assign(self, scale=positive(WHO, "scale", self.scale), positions=positions)
         if self.width % self.heads:
             raise ValueError(
                 f"{WHO}: width must be a multiple of heads, which share it, got width "
