@@ -29,12 +29,11 @@ REST = 16.0  # log of the factor of time over which a margin that does not rise 
 
 
 class MarginParameters(MarginSystem):
-    """The velocity of one model on one problem in the clock sigma, g = g0 + unit (e^sigma - 1).
+    """u' = -grad L in the clock sigma of the smoothed margin g = -log L = g0 + unit (e^sigma - 1).
 
-    The state is (parameters, gaps, T), each in its own unit. The gaps, margin - g, are carried
-    along: margins of 1e7 computed from parameters have no digits left for differences of order
-    one. T gives the training time t = T e^g - T0 e^g0, where e^g itself overflows; its start
-    T0 > 0 lets it be held to relative accuracy all along.
+    With r the derivatives of the loss at the samples, q = r / |r|_1 and v = J^T q, J being those of
+    the margins, du/dg = (L / |r|_1) v / |v|^2. The state is (parameters, gaps, T): gaps = margins
+    - g have digits that margins of 1e7 lack, and T gives the time t = T e^g - T0 e^g0.
     """
 
     def __init__(self, model: Separable, problem: Classification) -> None:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from tacit.lazy import jax, jnp
 from tacit.models.function import FunctionModel
 from tacit.models.model import Model
 from tacit.precision import double_precision
@@ -41,7 +42,7 @@ class Tangent(NamedTuple):
 
 
 class State(NamedTuple):
-    """Where the flow is, the step it tries next, and how many steps were tried and taken."""
+    """Where the flow is, the step it tries next, and how many were tried and taken."""
 
     t: Any
     parameters: Any
@@ -63,20 +64,13 @@ class Limits(NamedTuple):
 
 
 def tangent(function: Any, parameters: Any, X: Any) -> Tangent:
-    import jax.numpy as jnp
-
-    derivative = _derivative(function, parameters, X)
+    if hasattr(function, "factors"):
+        derivative = function.factors(parameters, X)
+    else:
+        derivative = jax.jacrev(lambda weights: function(weights, X))(parameters)
     values, vectors = jnp.linalg.eigh(kernel(derivative))
     floor = len(values) * jnp.finfo(values.dtype).eps * values[-1]
     return Tangent(derivative, jnp.where(values > floor, values, 0.0), vectors)
-
-
-def _derivative(function: Any, parameters: Any, X: Any) -> Any:
-    import jax
-
-    if hasattr(function, "factors"):
-        return function.factors(parameters, X)
-    return jax.jacrev(lambda weights: function(weights, X))(parameters)
 
 
 def kernel(derivative: Any) -> Any:
@@ -88,8 +82,6 @@ def kernel(derivative: Any) -> Any:
 
 
 def pull(derivative: Any, weights: Any) -> Any:
-    import jax.numpy as jnp
-
     if isinstance(derivative, list):
         parts = [(b.swapaxes(1, 2) * weights) @ a for a, b in derivative]
         return jnp.concatenate([part.reshape(len(part), -1) for part in parts], axis=1).ravel()
@@ -98,8 +90,6 @@ def pull(derivative: Any, weights: Any) -> Any:
 
 def move(at: Tangent, residual: Any, step: Any) -> Any:
     """-J^T (integral of 2 exp(-2 K s) over the step) r: the change of the parameters."""
-    import jax.numpy as jnp
-
     seen = at.values > 0  # what K does not see stays where it is
     integral = -jnp.expm1(-2 * at.values * step) / jnp.where(seen, at.values, 1.0)
     return -pull(at.derivative, at.vectors @ (integral * (at.vectors.T @ residual)))
@@ -126,8 +116,6 @@ def size(state: State, error: Any, scale: Any) -> Any:
     At a small start the first is the larger one, at a large start the second: there outputs change
     by as much as the targets while the parameters hardly move.
     """
-    import jax.numpy as jnp
-
     samples = len(state.residual)
     gradient = jnp.sqrt(jnp.sum(state.tangent.values) / samples)  # root mean square
     target = jnp.maximum(scale, jnp.sqrt(jnp.mean(state.residual**2)))
@@ -137,9 +125,6 @@ def size(state: State, error: Any, scale: Any) -> Any:
 
 def advanced(function: Any, X: Any, y: Any, state: State, limits: Limits) -> State:
     """The state after one try, which counts only if its error is below the tolerance."""
-    import jax
-    import jax.numpy as jnp
-
     left = limits.t - state.t
     cut = state.step >= left
     now = state._replace(step=jnp.minimum(state.step, left))
@@ -149,15 +134,8 @@ def advanced(function: Any, X: Any, y: Any, state: State, limits: Limits) -> Sta
     factor = jnp.clip(SAFETY * excess ** (-1 / 3), SHRINK, GROW)  # local errors are of order three
     step = now.step * jnp.where(jnp.isnan(excess), SHRINK, factor)
     step = jnp.where(taken & cut, jnp.maximum(step, state.step), step)
-    after = State(
-        jnp.where(cut, limits.t, state.t + now.step),
-        ended,
-        step,
-        function(ended, X) - y,
-        there,
-        state.tried,
-        state.taken,
-    )
+    t, residual = jnp.where(cut, limits.t, state.t + now.step), function(ended, X) - y
+    after = State(t, ended, step, residual, there, state.tried, state.taken)
     kept = jax.tree.map(functools.partial(jnp.where, taken), after, state)
     return kept._replace(step=step, tried=state.tried + 1, taken=state.taken + taken)
 
@@ -175,8 +153,6 @@ def compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
     `begin(function, X, y, start)` is the state at time zero and `advance(function, X, y, state,
     limits)` the one at which some limit is met.
     """
-    import jax
-    import jax.numpy as jnp
 
     @functools.partial(jax.jit, static_argnums=0)
     def begin(function: Any, X: Any, y: Any, start: Any) -> State:
@@ -259,7 +235,12 @@ class TangentFlow(Flow):
                 f"{WHO}: has no weight decay, got a rate of {course.weight_decay:g}; use "
                 "ParameterFlow"
             )
-        job = regression_task(model, problem)
+        if not isinstance(problem, Regression):
+            raise ValueError(
+                f"{WHO}: the problem must be a Regression, for the kernel acts exactly under the "
+                f"squared loss only, got {type(problem).__name__}; use ParameterFlow"
+            )
+        job = task(WHO, model, problem)
         log_unit = job.loss.log_unit(job.start)
         level = log_level(WHO, course, job.model, log_unit, "to a tangent flow", fitted=1e-9)
         flow = _Steps(self, job, math.exp(level), math.exp(log_unit))
@@ -311,26 +292,13 @@ class _Steps(Integrator):
         return math.log(loss) if loss > 0 else -math.inf
 
     def _holds(self, condition: Callable[[State], Any]) -> bool:
-        import jax
-
         return bool(condition(jax.device_get(self.state)))
 
     def at(self, t: float) -> Moment:
-        import jax
-
         state = jax.device_get(self.state)
         outputs = state.residual + self.y
         at = kernel(state.tangent.derivative)
         return Moment(float(state.t), np.array(state.parameters), outputs, kernel=at)
-
-
-def regression_task(model: object, problem: object) -> Task:
-    if not isinstance(problem, Regression):
-        raise ValueError(
-            f"{WHO}: the problem must be a Regression, for the kernel acts exactly under the "
-            f"squared loss only, got {type(problem).__name__}; use ParameterFlow"
-        )
-    return task(WHO, model, problem)
 
 
 def function_of(model: Model) -> Callable[[Any, Any], Any]:

@@ -176,7 +176,11 @@ class Force(NamedTuple):
 
 
 class DecayDual(abc.ABC):
-    """The velocity of the scaled dual x (one entry per row of `rows`) in the clock tau."""
+    """The velocity of the scaled dual x (one entry per row of `rows`) in the clock tau.
+
+    tau = log(1 + t R) + rate t, with R the fastest rate of the start: its first moments, its long
+    kernel phase and the transition all take a moderate number of steps.
+    """
 
     def __init__(self, law: DecayLaw, rows: Array) -> None:
         self.law, self.rows, self.products = law, rows, RowProducts(rows)

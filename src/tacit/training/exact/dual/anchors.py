@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.training.exact.dual.integrator import Anchor, DualForm, leading_columns
+from tacit.training.exact.dual.integrator import Anchor, DualForm, corner
 from tacit.training.exact.solver import GaveUp, tolerance
 from tacit.training.exact.task import Moment
 
@@ -29,10 +29,7 @@ class LazyAnchor(Anchor):
         super().__init__(form, 0.0, np.zeros(len(form.y)))
         self.size = float(np.exp(log_size))  # may underflow to 0: s then is 0 to float64
         self.front = np.exp(form.log_amplitude + log_size)
-        self.basis = leading_columns(form.scaled * self.front)
-        self.corner = form.scaled[:, self.basis]
-        self.combine = np.linalg.solve(self.corner, form.scaled)
-        self.combine[:, self.basis] = np.eye(len(form.y))
+        self.basis, self.corner, self.combine = corner(form.scaled, self.front)
 
     def ratio(self, state: Array) -> Array:
         return (state / self.front[self.basis]) @ self.combine
@@ -89,7 +86,10 @@ FAR = 30.0  # increments of s beyond which a new anchor is set
 
 
 class OpenAnchor(Anchor):
-    """nu, s and the exponents c + s and c - s at one time; the state is the increment of nu."""
+    """Depth 2: beta_i = exp(c_i + s_i) - exp(c_i - s_i), c_i = log a_i; the state adds to nu.
+
+    At small alpha the terms of c + s are large and cancel, so the sums are held at one time.
+    """
 
     newton = 1e-3
 
@@ -124,12 +124,6 @@ class OpenAnchor(Anchor):
         up, down = self.moved(state)[1:]
         slope = np.exp(np.minimum(up, self.cap)) + np.exp(np.minimum(down, self.cap))
         return -(self.form.rows * slope) @ self.form.rows.T
-
-    def unit(self) -> float:
-        root = np.exp(self.form.log_amplitude / 2)
-        kernel = 2 * np.linalg.norm(self.form.rows * root, ord=2) ** 2
-        escape = np.abs(self.form.y @ self.form.rows).max() / self.form.escape
-        return float(1 / max(kernel, escape))
 
     def atol(self, rtol: float, state: Array) -> float:
         # an error in s is a relative error of beta: bound it absolutely, however large s is
@@ -177,7 +171,11 @@ class Place(NamedTuple):
 
 
 class BoxAnchor(Anchor):
-    """The place at one time, and a basis of coordinates whose z moves on from there."""
+    """Depth D > 2, where the dual stays inside the box |s_i| < 1 (W Lemma 8).
+
+    Coordinates come closer to the wall than nu is rounded. So the state is z = log((1+s)/(1-s)) of
+    a basis, the closest ones; the slacks of the others follow by increments from this place.
+    """
 
     newton = 1e-2
 
@@ -186,11 +184,7 @@ class BoxAnchor(Anchor):
         # the basis holds the coordinates whose beta answers most to s: near the wall, or large
         large = 2 * form.power * np.exp(np.minimum(form.log_amplitude, 50.0)) / form.size
         weight = np.minimum(np.maximum(1 / place.near, large), STEEPEST)
-        columns = form.scaled
-        self.basis = leading_columns(columns * weight)
-        self.corner = columns[:, self.basis]
-        self.combine = np.linalg.solve(self.corner, columns)  # s = combine^T s_basis
-        self.combine[:, self.basis] = np.eye(len(form.y))
+        self.basis, self.corner, self.combine = corner(form.scaled, weight)
         super().__init__(form, t, 2 * self.angle(place)[self.basis])
         self.sharpness = 1 / np.maximum(large[self.basis], 1.0)  # of z, for equal errors in beta
         self.limit = np.minimum(place.near, CLOSE) / 10
@@ -259,9 +253,6 @@ class BoxAnchor(Anchor):
         jacobian = -pull * product / product[:, None]
         jacobian[np.diag_indices(len(z))] -= 2 * place.s[self.basis] / product * force
         return jacobian
-
-    def unit(self) -> float:
-        return self.form.unit(np.exp(self.form.log_amplitude))
 
     def atol(self, rtol: float, state: Array) -> Array:
         return tolerance(rtol, self.residual(self.held(state)), self.form.y) * self.sharpness

@@ -109,11 +109,17 @@ def dual_form(model: DiagonalNet, problem: Regression) -> DualForm:
     )
 
 
-def leading_columns(matrix: Array) -> Array:
-    """Indices of as many independent columns as there are rows, the largest first."""
+def corner(columns: Array, weight: Array) -> tuple[Array, Array, Array]:
+    """As many independent columns as there are rows, those of most weight, as a basis of all.
+
+    Their indices, the square matrix that they are, and what makes every column of them.
+    """
     from scipy.linalg import qr
 
-    return qr(matrix, mode="r", pivoting=True)[1][: len(matrix)]
+    basis = qr(columns * weight, mode="r", pivoting=True)[1][: len(columns)]
+    combine = np.linalg.solve(columns[:, basis], columns)
+    combine[:, basis] = np.eye(len(columns))
+    return basis, columns[:, basis], combine
 
 
 PATIENCE = 5000  # steps that must bring the time or a weight forward
@@ -132,9 +138,9 @@ class Anchor(abc.ABC):
     def __init__(self, form: DualForm, t: float, start: Array) -> None:
         self.form, self.t, self.start = form, t, start
 
-    @abc.abstractmethod
     def unit(self) -> float:
         """The shortest time scale: of the tangent kernel or of the escape."""
+        return self.form.unit(np.exp(self.form.log_amplitude))
 
     @abc.abstractmethod
     def velocity(self, _: float, state: Array) -> Array: ...

@@ -142,7 +142,11 @@ FAINT = 1e-16  # margins below this leave the loss weights equal to rounding
 
 
 class MarginDual(MarginSystem):
-    """The velocity of one net on one problem in the clock sigma, g = g0 + unit (e^sigma - 1)."""
+    """The velocity of one net on one problem in the clock sigma, g = g0 + unit (e^sigma - 1).
+
+    The state holds the coordinates x (or the duals rho, where they are fewer), the gaps of the
+    margins from g, and the time. Margins of 1e7 have no digits left for gaps, and only gaps pull.
+    """
 
     def __init__(self, net: DiagonalNet, problem: Classification) -> None:
         assert net.log_alpha is not None
