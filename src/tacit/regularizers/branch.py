@@ -87,11 +87,7 @@ def after(orbits: Orbits, line: Index, panels: Index, rest: Array) -> Place:
 
 
 def shifted(orbits: Orbits, place: Place, step: Array) -> tuple[Place, Array]:
-    """(place, excess) after `step` on the clock, exact also where the clock itself saturates.
-
-    `excess` is what remains of the step at either end of the line: negative before its start,
-    positive past its end.
-    """
+    """(place, excess) after `step` on the clock, exact also where the clock itself saturates."""
     line = place.line
     clock = orbits.knots[place.panel, CLOCK, line] + motion(orbits, place).clock + step
     orbits.cover_all(line, clock)
@@ -237,10 +233,7 @@ class Branch:
         return total
 
     def leaders(self, kind: Index) -> Index:
-        """The number of the leg that has risen most, as far as the lines are known.
-
-        Near the end of the domain of b only the line that runs away resolves the position.
-        """
+        """The number of the leg that has risen most, as far as the lines are known."""
         common = np.min([leg.horizon(kind) for leg in self.legs], axis=0)
         return np.argmax([leg.at(kind, common).height for leg in self.legs], axis=0)
 

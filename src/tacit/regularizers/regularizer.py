@@ -139,10 +139,7 @@ def soft_threshold(theta: Any, weight: Any) -> Any:
 
 
 def through_dual(regularizer: Regularizer, theta: Any, weight: Any) -> Any:
-    """The proximal map of an even h whose inverse gradient b is convex for s >= 0.
-
-    b(s) + weight s = |theta| is solved for s by Newton's method from above, where it only falls.
-    """
+    """The proximal map of an even h whose inverse gradient b is convex for s >= 0."""
     space, size = space_of(theta), abs(theta)
     begin = space.minimum(_ratio(size, weight), regularizer.dual_of(size))
 

@@ -87,10 +87,7 @@ class Units:
 
 
 def units_of(X: Array, y: Array, scales: bool) -> Units | None:
-    """Units in which rows and predictor are of order one; None for data of ordinary size.
-
-    Without `scales` the predictor keeps its unit, because its regularizer has one of its own.
-    """
+    """Units in which rows and predictor are of order one; None for data of ordinary size."""
     sizes = np.abs(X).reshape(len(X), -1).max(axis=1)
     rows = exponents(sizes)
     targets = exponents(y)

@@ -78,10 +78,7 @@ def separates(Z: Array, beta: Array) -> bool:
 
 
 def independent(X: Array) -> bool:
-    """True if the rows of X are independent, proven: X beta = y then has a solution for any y.
-
-    False says nothing: they may depend on each other, or be too many for this proof.
-    """
+    """True if the rows of X are independent, proven: X beta = y then has a solution for any y."""
     samples, dimension = X.shape
     if samples > dimension or samples * samples * dimension > ELIMINATION:
         return False

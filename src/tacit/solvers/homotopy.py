@@ -217,10 +217,7 @@ class Graded:
 
 
 def margin(regularizer: Regularizer, X: Array, y: Array) -> float:
-    """How far inside its range a predictor with X beta = y can stay; inf if there are no ends.
-
-    Zero or less means that no predictor in the open range fits y.
-    """
+    """How far inside its range a predictor with X beta = y can stay; inf if there are no ends."""
     from scipy.optimize import linprog
 
     dimension = X.shape[1]

@@ -28,6 +28,7 @@ from tacit.solvers.solution import (
     judged,
     kkt_residual,
     log_value_of,
+    must_fit,
     normalized,
     of_root,
     primal_residual,
@@ -122,7 +123,7 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
             " for measurement matrices use Nuclear(), Frobenius() or Schatten(Q(...))"
         )
     X, y = regression_data("interpolate", X, y)
-    fits(regularizer, X.shape[1])
+    must_fit("interpolate", regularizer, X.shape[1])
     if isinstance(regularizer, Lp) and regularizer.p <= 1:
         if regularizer.p < 1:
             raise ValueError(
@@ -147,17 +148,6 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
     found = solve(inner, reduce("interpolate", X, y))
     return restored(certified(X, y, inner, found), units, regularizer)
-
-
-def fits(regularizer: Regularizer, dimension: int) -> None:
-    """Checks that the regularizer is one and has room for `dimension` coordinates."""
-    if not isinstance(regularizer, Regularizer):
-        raise ValueError(f"interpolate: expected a regularizer such as Q(...), got {regularizer!r}")
-    if regularizer.dimension not in (None, dimension):
-        raise ValueError(
-            f"interpolate: {regularizer} has {regularizer.dimension} coordinates,"
-            f" but X has {dimension} columns"
-        )
 
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:

@@ -40,12 +40,7 @@ class LinearLimit(Record):
 def least_squares_limit(
     X: ArrayLike, y: ArrayLike, learning_rate: float, start: ArrayLike | None = None
 ) -> LinearLimit:
-    """The least squares point nearest to `start` (zero unless given), and the rate towards it.
-
-    It is start + X^+ (y - X start): N's (X^T X)^+ X^T y only if the start has no part outside the
-    row space of X. The rate is the largest |1 - learning_rate sigma^2| over the singular values
-    sigma > 0.
-    """
+    """The least squares point nearest to `start` (zero unless given), and the rate towards it."""
     who = "least_squares_limit"
     X, y = regression_data(who, X, y)
     origin = np.zeros(X.shape[1]) if start is None else _start(who, start, X.shape[1])
@@ -81,11 +76,7 @@ def descent_points(
     start: ArrayLike,
     steps: ArrayLike,
 ) -> Array:
-    """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly.
-
-    In closed form: every eigenvector of X^T X shrinks by its own factor, so 1e8 steps cost no
-    more than one. One row per entry of `steps`.
-    """
+    """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly."""
     who = "descent_points"
     X, y = regression_data(who, X, y)
     beta = real(who, "beta", beta, rule="a finite number >= 0")
@@ -107,11 +98,7 @@ def descent_points(
 
 
 def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
-    """|(I - X^+ X) truth|^2: the least squared error of any point in the row space of X.
-
-    Least squares from zero and ridge both end there, so with fewer samples than features they
-    cannot come below it (N theorem 3.6); `tacit.grokking(..., floor=)` takes this number.
-    """
+    """|(I - X^+ X) truth|^2: the least squared error of any point in the row space of X."""
     X = finite_array("error_floor", "X", X, ndim=2)
     truth = _start("error_floor", truth, X.shape[1], name="truth")
     return float(np.sum((truth - np.linalg.pinv(X) @ (X @ truth)) ** 2))

@@ -84,10 +84,7 @@ def separation(X: ArrayLike, y: ArrayLike) -> Separation:
 
 
 def require_separable(who: str, Z: ArrayLike, y: ArrayLike | None = None) -> None:
-    """Raises a ValueError that says why, unless the signed rows Z have a positive margin.
-
-    With labels `y` the rows are the points themselves.
-    """
+    """Raises a ValueError that says why, unless the signed rows Z have a positive margin."""
     if y is not None:
         X, labels = classification_data(who, Z, y)
         signed = X * labels[:, None]
@@ -176,11 +173,7 @@ def separated(who: str, Z: Array) -> Separation:
 
 
 def separating(Z: Array) -> Array | None:
-    """A beta with positive margins Z beta, proven; None if a linear program finds none.
-
-    The program has rows and columns in units of their own: whether there is such a beta does not
-    depend on those.
-    """
+    """A beta with positive margins Z beta, proven; None if a linear program finds none."""
     from scipy.optimize import linprog
 
     factors, columns = balanced(Z)

@@ -207,10 +207,7 @@ class ByInterpolation(Equations):
 
 
 def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
-    """The l2 problem, begun at the answer of a compiled nonnegative least squares solver.
-
-    Raises `Unbounded` with the weights of a combination at zero where there is no margin.
-    """
+    """The l2 problem, begun at the answer of a compiled nonnegative least squares solver."""
     weighted = rows.A * np.sqrt(softness)
     if len(rows.c) < rows.A.shape[1]:
         span = Span(weighted.copy())
@@ -223,11 +220,7 @@ def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
 
 
 def in_span(rows: Rows, softness: Array, span: Span) -> tuple[Index, Iterate, int]:
-    """The same with one coordinate for each row: the answer is a combination of the rows.
-
-    Householder's factorization turns the rows into those of a triangle, with all products kept
-    to rounding; the Gram matrix would square their condition.
-    """
+    """The same with one coordinate for each row: the answer is a combination of the rows."""
     inner = dataclasses.replace(rows, A=span.rows)
     active, found, steps = least_squares(inner, np.ones(len(rows.c)))
     b = np.sqrt(softness) * span.out(found.b)
@@ -256,11 +249,7 @@ class Span:
 
 
 def nonnegative(A: Array, c: Array) -> Array:
-    """Dual weights of the least |b| with A b >= c, as least distance programming gives them.
-
-    Minimise |A^T u|^2 + (c.u - 1)^2 over u >= 0. Zero is reached if no b meets the constraints;
-    otherwise u / (1 - c.u) is the dual. The rounding of this route is left to `settle`.
-    """
+    """Dual weights of the least |b| with A b >= c, as least distance programming gives them."""
     from scipy.optimize import nnls
 
     target = np.zeros(A.shape[1] + 1)

@@ -26,11 +26,7 @@ LONG = 1e-11  # above 1: a length that is not rounding
 
 
 def linear_program(rows: Rows, cost: Array | None = None) -> tuple[Array, Array, int]:
-    """(b, nu, iterations) of HiGHS for sum cost_i |b_i|, every margin met to a relative 1e-11.
-
-    HiGHS meets its constraints to an absolute 1e-7. Where rows have targets far below that, what
-    is missing is a linear program of the same kind, which is solved in units of its own.
-    """
+    """(b, nu, iterations) of HiGHS for sum cost_i |b_i|, every margin met to a relative 1e-11."""
     d = rows.A.shape[1]
     both = np.ones(2 * d) if cost is None else np.tile(cost, 2)
     A = np.hstack([rows.A, -rows.A])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any, overload
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,13 +19,12 @@ from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.ratchet import RatchetWalk
 from tacit.solvers.margins.rows import certified, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk, Tracker
-from tacit.solvers.max_margin import failed, must_fit
+from tacit.solvers.max_margin import failed
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
-from tacit.solvers.solution import SOLVED, Found, Solution
+from tacit.solvers.solution import SOLVED, Found, must_fit, stacked
 from tacit.threads import one_blas_thread
 
 LONGEST = 0.5  # step in log mu: a sample that comes and goes within one step is not seen
-WHO = "ratchet_path"
 FOLLOWED = Outcome(Kind.SOLVED, "followed through every change of the support vectors")
 
 
@@ -92,47 +91,34 @@ class MarginPath(Record):
     outcomes: tuple[Outcome, ...]
 
     def rows(self) -> list[tuple[str, str]]:
-        failed = sum(not outcome.ok for outcome in self.outcomes)
-        return [
-            ("depth", str(self.depth)),
-            ("scales", f"{len(self.mus)}, mu from {self.mus.max():.4g} to {self.mus.min():.4g}"),
+        worst = [
             ("worst violation", f"{np.nanmax(self.residual):.2g}"),
             ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
-            ("support vectors", f"{self.support.sum(1).min()} to {self.support.sum(1).max()}"),
-            ("changes", "; ".join(map(str, self.changes[:6])) or "none"),
-            ("factorizations", str(int(self.iterations.sum()))),
-            ("failed", str(failed)),
         ]
+        return table(self, worst, [("factorizations", str(int(self.iterations.sum())))])
 
 
-@overload
-def max_margin_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    depth: int = ...,
-    *,
-    mus: ArrayLike,
-    shape: ArrayLike | None = ...,
-    throw: bool = ...,
-) -> MarginPath: ...
-
-
-@overload
-def max_margin_path(
-    problem: Classification,
-    depth: int = ...,
-    /,
-    *,
-    mus: ArrayLike,
-    shape: ArrayLike | None = ...,
-    throw: bool = ...,
-) -> MarginPath: ...
+def table(
+    path: MarginPath | RatchetPath,
+    worst: Sequence[tuple[str, str]],
+    work: Sequence[tuple[str, str]],
+) -> list[tuple[str, str]]:
+    vectors = path.support.sum(axis=1)
+    return [
+        ("depth", str(path.depth)),
+        ("scales", f"{len(path.mus)}, mu from {path.mus.max():.4g} to {path.mus.min():.4g}"),
+        *worst,
+        ("support vectors", f"{vectors.min()} to {vectors.max()}"),
+        ("changes", "; ".join(map(str, path.changes[:6])) or "none"),
+        *work,
+        ("failed", str(sum(not outcome.ok for outcome in path.outcomes))),
+    ]
 
 
 def max_margin_path(
-    X: Any,
-    y: Any = None,
-    depth: Any = 2,
+    X: ArrayLike | Classification,
+    y: ArrayLike | None = None,
+    depth: int = 2,
     *,
     mus: ArrayLike,
     shape: ArrayLike | None = None,
@@ -169,17 +155,32 @@ def max_margin_path(
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])
     """
-    who = "max_margin_path"
-    X, y, depth = unpacked(who, Classification, X, y, depth, default=2)
+    path: MarginPath = along("max_margin_path", margin_path, (X, y, depth), mus, shape, throw)
+    return path
+
+
+def along(
+    who: str,
+    follow: Callable[[Array, Q, Array], Any],
+    data: tuple[Any, Any, Any],
+    mus: ArrayLike,
+    shape: ArrayLike | None,
+    throw: bool,
+) -> Any:
+    """What `follow` finds for the signed rows, the largest Q and the scales, all checked."""
+    X, y, depth = unpacked(who, Classification, *data, default=2)
     X, y = classification_data(who, X, y)
-    mus = scales(who, mus)
+    mus = finite_array(who, "mus", mus, ndim=1)
+    if (mus <= 0).any():
+        where = int(np.argmin(mus))
+        raise ValueError(f"{who}: mus must be > 0, got {mus[where]} at index {where}")
     largest = Q(depth, mu=float(mus.max()), shape=shape)
     must_fit(who, largest, X.shape[1])
     Z = X * y[:, None]
     with one_blas_thread():
         refuse_zero_rows(who, Z)
         try:
-            path = followed(Z, largest, mus)
+            path = follow(Z, largest, mus)
         except (Unbounded, Failed) as reason:  # already the l2 problem has no solution
             refuse_inseparable(who, Z)
             raise NumericalError(who, Outcome(Kind.STALLED, str(reason))) from None
@@ -189,63 +190,29 @@ def max_margin_path(
     return path
 
 
-def scales(who: str, mus: ArrayLike) -> Array:
-    """The scales, checked."""
-    mus = finite_array(who, "mus", mus, ndim=1)
-    if (mus <= 0).any():
-        where = int(np.argmin(mus))
-        raise ValueError(f"{who}: mus must be > 0, got {mus[where]} at index {where}")
-    return mus
-
-
-def followed(Z: Array, largest: Q, mus: Array) -> MarginPath:
-    """The path for separable signed rows."""
+def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
     rows = scaled_rows(Z)
-    walk, tracker = MarginWalk(largest, rows), Tracker()
-    solutions: list[Solution | None] = [None] * len(mus)
+    walk, tracker, unit = MarginWalk(largest, rows), Tracker(), np.log(rows.scale)
+    solutions: list[Any] = [None] * len(mus)
     support = np.zeros((len(mus), len(Z)), dtype=bool)
     for where in np.argsort(-mus, kind="stable"):
         q = Q(largest.depth, mu=float(mus[where]), shape=largest.shape)
         try:
-            b, nu, spent = walk.at(q.level - np.log(rows.scale))
+            b, nu, spent = walk.at(q.level - unit)
             found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED)
         except Failed as reason:
             found = failed(Z, f"no solution at {q}: {reason}")
         solutions[where] = certified(Z, q, found)
         support[where, walk.active] = True
-        if walk.exchange is None:
-            watch(walk, tracker)
-    unit = np.log(rows.scale)
+        if walk.exchange is None:  # from here on every change of the active set is tracked down
+            walk.exchange, walk.longest, walk.stride = tracker, LONGEST, LONGEST
+            if walk.here is None:  # still linear: from where it ceases to be so nothing is skipped
+                walk.m = walk.reach - float(np.log(KERNEL))
     changes = tuple(Change(float(np.exp(m + unit)), n, e) for m, n, e in tracker.changes)
-    return collected(largest.depth, mus, [s for s in solutions if s], support, changes)
-
-
-def watch(walk: MarginWalk, tracker: Tracker) -> None:
-    """From here on every change of the active set is tracked down."""
-    walk.exchange, walk.longest, walk.stride = tracker, LONGEST, LONGEST
-    if walk.here is None:  # still linear: from where it ceases to be so nothing is skipped
-        walk.m = walk.reach - float(np.log(KERNEL))
-
-
-def collected(
-    depth: int,
-    mus: Array,
-    solutions: Sequence[Solution],
-    support: NDArray[np.bool_],
-    changes: tuple[Change, ...],
-) -> MarginPath:
+    numbers = stacked(solutions, "beta", "dual", "value", "residual", "kkt", "iterations")
+    outcomes = tuple(s.outcome for s in solutions)
     return MarginPath(
-        depth,
-        mus,
-        np.stack([s.beta for s in solutions]),
-        np.stack([s.dual for s in solutions]),
-        np.array([s.value for s in solutions]),
-        np.array([s.residual for s in solutions]),
-        np.array([s.kkt for s in solutions]),
-        support,
-        np.array([s.iterations for s in solutions]),
-        changes,
-        tuple(s.outcome for s in solutions),
+        largest.depth, mus, support=support, changes=changes, outcomes=outcomes, **numbers
     )
 
 
@@ -287,43 +254,13 @@ class RatchetPath(Record):
     outcomes: tuple[Outcome, ...]
 
     def rows(self) -> list[tuple[str, str]]:
-        return [
-            ("depth", str(self.depth)),
-            ("scales", f"{len(self.mus)}, mu from {self.mus.max():.4g} to {self.mus.min():.4g}"),
-            ("support vectors", f"{self.support.sum(1).min()} to {self.support.sum(1).max()}"),
-            ("changes", "; ".join(map(str, self.changes[:6])) or "none"),
-            ("failed", str(sum(not outcome.ok for outcome in self.outcomes))),
-        ]
-
-
-@overload
-def ratchet_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    depth: int = ...,
-    *,
-    mus: ArrayLike,
-    shape: ArrayLike | None = ...,
-    throw: bool = ...,
-) -> RatchetPath: ...
-
-
-@overload
-def ratchet_path(
-    problem: Classification,
-    depth: int = ...,
-    /,
-    *,
-    mus: ArrayLike,
-    shape: ArrayLike | None = ...,
-    throw: bool = ...,
-) -> RatchetPath: ...
+        return table(self, (), ())
 
 
 def ratchet_path(
-    X: Any,
-    y: Any = None,
-    depth: Any = 2,
+    X: ArrayLike | Classification,
+    y: ArrayLike | None = None,
+    depth: int = 2,
     *,
     mus: ArrayLike,
     shape: ArrayLike | None = None,
@@ -360,28 +297,12 @@ def ratchet_path(
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])
     """
-    X, y, depth = unpacked(WHO, Classification, X, y, depth, default=2)
-    X, y = classification_data(WHO, X, y)
-    mus = scales(WHO, mus)
-    law = Q(depth, mu=1.0, shape=shape)
-    must_fit(WHO, law, X.shape[1])
-    Z = X * y[:, None]
-    with one_blas_thread():
-        refuse_zero_rows(WHO, Z)
-        try:
-            path = ratcheted(Z, law, mus)
-        except Unbounded:
-            refuse_inseparable(WHO, Z)
-            raise
-    for outcome in path.outcomes:
-        if throw and not outcome.ok:
-            raise NumericalError(WHO, outcome)
+    path: RatchetPath = along("ratchet_path", flow_limit, (X, y, depth), mus, shape, throw)
     return path
 
 
-def ratcheted(Z: Array, law: Q, mus: Array) -> RatchetPath:
-    """The path for signed rows without a zero row."""
-    walk = RatchetWalk(law, Z)
+def flow_limit(Z: Array, largest: Q, mus: Array) -> RatchetPath:
+    walk = RatchetWalk(Q(largest.depth, mu=1.0, shape=largest.shape), Z)
     beta, dual = np.full((len(mus), Z.shape[1]), np.nan), np.full((len(mus), len(Z)), np.nan)
     support = np.zeros(dual.shape, dtype=bool)
     outcomes = [FOLLOWED] * len(mus)
@@ -391,4 +312,4 @@ def ratcheted(Z: Array, law: Q, mus: Array) -> RatchetPath:
         except Failed as reason:
             outcomes[k] = Outcome(Kind.STALLED, f"mu = {mus[k]:.6g} was not reached: {reason}")
     changes = tuple(Change(float(np.exp(-tau)), n, enters) for tau, n, enters in walk.changes)
-    return RatchetPath(law.depth, mus, beta, dual, support, changes, tuple(outcomes))
+    return RatchetPath(largest.depth, mus, beta, dual, support, changes, tuple(outcomes))

@@ -31,10 +31,7 @@ ACTIVE = 1e-12  # a margin this close to its target counts as met
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """`A b >= c` with c > 0 and rows of A near unit size, equivalent to Z beta >= 1.
-
-    beta = scale * b, and a dual vector of the rows of Z is `factors` times one of the rows of A.
-    """
+    """`A b >= c` with c > 0 and rows of A near unit size, equivalent to Z beta >= 1."""
 
     A: Array
     c: Array
@@ -88,11 +85,7 @@ def margins_of(Z: Array, beta: Array) -> Array:
 
 
 def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = True) -> Solution:
-    """The solution with its certificate, computed from what is returned and the original data.
-
-    It is moved by what rounding took from its margins, unless that is not wanted: to meet two
-    nearly opposite rows in float64 it may have to move far.
-    """
+    """The solution with its certificate, computed from what is returned and the original data."""
     beta, dual, steps, outcome, log_unit, rest = found
     if not np.isfinite(beta).all():
         return Solution(beta, dual, np.nan, np.nan, np.nan, steps, outcome)

@@ -202,10 +202,7 @@ class MarginWalk:
 
 @dataclasses.dataclass(frozen=True)
 class Slacks:
-    """What must stay nonnegative at one m, with its slope in m.
-
-    For an active sample that is its dual weight, for another one what its margin has to spare.
-    """
+    """What must stay nonnegative at one m, with its slope in m."""
 
     walker: Walker
     values: Array
@@ -316,10 +313,7 @@ def crossing(high: Slacks, low: Slacks, sample: int) -> float:
 
 
 def root(walk: MarginWalk, sample: int, high: Slacks, low: Slacks) -> tuple[Slacks, int]:
-    """Where the slack of a sample vanishes between high and low, and the Hessians built.
-
-    The cubic through the two nearest points is so good that two or three steps are enough.
-    """
+    """Where the slack of a sample vanishes between high and low, and the Hessians built."""
     built = 0
     for _ in range(ROOT_STEPS):
         part = crossing(high, low, sample)

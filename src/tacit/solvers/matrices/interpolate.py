@@ -101,10 +101,7 @@ def kkt(problem: MatrixData, reg: Spectral, matrix: Array, dual: Array) -> float
 
 
 def graph_distance(reg: Spectral, matrix: Array, S: Array) -> float:
-    """How far (M, S) is from a pair with S = gradient(M), in units of |M| and |S|.
-
-    The gradient is monotone, so exactly one pair of its graph has the same M/|M| + S/|S|.
-    """
+    """How far (M, S) is from a pair with S = gradient(M), in units of |M| and |S|."""
     size, height = float(np.linalg.norm(matrix, 2)), float(np.linalg.norm(S, 2))
     if height == 0:
         return 1.0
@@ -125,33 +122,7 @@ def resolvent(reg: Spectral, total: Array, size: float, height: float) -> Array:
 
 
 def matrix_interpolant(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
-    """The matrix that fits <X_n, M> = y_n with the least value of the regularizer.
-
-    Any consistent measurements are solved, also dependent or repeated ones.
-
-    Parameters
-    ----------
-    problem
-        A Completion or a Sensing.
-    reg
-        What is smallest at the solution: Nuclear(), Frobenius() or Schatten(q).
-    throw
-        False returns a numerical failure as the outcome instead of raising it.
-
-    Returns
-    -------
-    MatrixSolution
-        The minimiser `matrix` with the numbers that prove it.
-
-    Examples
-    --------
-    >>> import tacit
-    >>> problem = tacit.Completion((2, 2), [[0, 0], [0, 1], [1, 0]], [1.0, 2.0, 3.0])
-    >>> solution = tacit.interpolate_matrix(problem, tacit.Frobenius())
-    >>> solution.matrix.round(4)
-    array([[1., 2.],
-           [3., 0.]])
-    """
+    """The matrix that fits <X_n, M> = y_n with the least value of the regularizer."""
     if not isinstance(reg, Spectral):
         raise ValueError(
             f"interpolate: a matrix needs a regularizer of singular values such as Nuclear(), got "

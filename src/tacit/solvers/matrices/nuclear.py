@@ -42,21 +42,14 @@ def solve(at: Measurements) -> tuple[Array, Array, int, Outcome]:
 
 
 def last_level(at: Measurements) -> float:
-    """log mu at which the gap, at most mu per singular value, is small.
-
-    A fit has at least the nuclear norm y.nu of any dual vector with |S| <= 1.
-    """
+    """log mu at which the gap, at most mu per singular value, is small."""
     nu = at.least(at.y)
     least = float(at.y @ nu) / float(np.linalg.norm(at.adjoint(nu), 2))
     return float(np.log(GAP * least / min(at.shape)))
 
 
 def how_many(state: State, matrix: Array) -> Outcome:
-    """Whether the end of the path is the only minimiser, one of many, or nothing is proved.
-
-    With the other singular values of S below 1 all minimisers are U H V^T, H symmetric, with U
-    and V of the active ones; the fit leaves H the directions `free`.
-    """
+    """Whether the end of the path is the only minimiser, one of many, or nothing is proved."""
     rank = active(state)
     if (state.factors[1][rank:] > 1 - STRICT).any():
         return CLOSED
@@ -144,10 +137,7 @@ def tangent_fit(at: Measurements, U: Array, V: Array, rank: int, misfit: Array) 
 
 
 def certified(at: Measurements, matrix: Array, rank: int, nu: Array) -> tuple[Array, Array] | None:
-    """The matrix with a dual S = U V^T + W, |W| < 1, or None.
-
-    With A injective on the tangent space such a W proves that no other fit has this norm.
-    """
+    """The matrix with a dual S = U V^T + W, |W| < 1, or None."""
     U, _, Vt = np.linalg.svd(matrix)
     rows, mask = tangent_rows(at, U, Vt.T, rank)
     wanted = np.eye(*at.shape)[mask]

@@ -25,11 +25,7 @@ BUDGET = 600  # Newton steps a walk may take
 
 
 class Hessian:
-    """A factor R of A DM A^T = R^T R, by Cholesky where that is accurate, else by QR.
-
-    Slopes differ by many orders of magnitude between large and vanished singular values. QR of
-    the rows sorted by slope keeps the small ones, which the Gram matrix would lose.
-    """
+    """A factor R of A DM A^T = R^T R, by Cholesky where that is accurate, else by QR."""
 
     def __init__(self, state: State):
         gram = barrier_gram(state)
@@ -83,10 +79,7 @@ def barrier_gram(state: State) -> Array | None:
 
 
 def weighted(state: State) -> tuple[Array, Array]:
-    """Coordinates of all X_n in which the derivative of M is diagonal, and that diagonal.
-
-    Slopes below the floor are raised to it.
-    """
+    """Coordinates of all X_n in which the derivative of M is diagonal, and that diagonal."""
     U, s, V = state.factors
     k, spectrum = len(s), state.spectrum
     turned = state.at.rotated(U, V)
@@ -110,11 +103,7 @@ def weighted(state: State) -> tuple[Array, Array]:
 
 
 def newton(state: State, close: float, misfit: float, budget: int) -> tuple[State, Hessian, int]:
-    """(state, Hessian there or just before, steps) once a step is relatively below `close`.
-
-    A misfit below `misfit`, or steps that no longer shrink because they have reached rounding,
-    end the iteration too.
-    """
+    """(state, Hessian there or just before, steps) once a step is relatively below `close`."""
     last = np.inf
     for step in range(1, budget + 1):
         hessian = Hessian(state)
@@ -174,10 +163,7 @@ class Stop(NamedTuple):
 def descend(
     at: Measurements, law: Law, target: float, close: float, longest: float = np.inf
 ) -> Iterator[Stop]:
-    """Stops from the kernel regime down to m = log mu = target, the last one exact to `close`.
-
-    No step in m is longer than `longest`.
-    """
+    """Stops from the kernel regime down to m = log mu = target, the last one exact to `close`."""
     nu = at.least(at.y)
     size = float(np.linalg.norm(at.adjoint(nu), 2))
     m = law.kernel_level(size, KERNEL)

@@ -174,10 +174,7 @@ class State:
         return State(self.at, self.law, self.m, self.nu + dnu)
 
     def relative(self, dnu: Array) -> float:
-        """The size of a step against the length over which b changes, worst singular pair.
-
-        Pairs whose slope is below rounding do not count: no step of theirs changes A(M).
-        """
+        """The size of a step against the length over which b changes, worst singular pair."""
         U, s, V = self.factors
         step = U.T @ self.at.adjoint(dnu) @ V
         root = np.sqrt(self.law.slack(s))
