@@ -17,7 +17,7 @@ from tacit.models.model import Model
 from tacit.models.network import two_layer
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.lyu2023.networks import points, trained
+from tacit.papers.lyu2023.runs import points, trained
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
