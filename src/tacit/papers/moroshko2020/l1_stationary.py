@@ -103,7 +103,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         plots=[
             Plot(
                 "depth 3: the end of training and the stationarity of l1",
-                "defect of the l1 max margin as a stationary point of l_{2/3}",
+                "defect of the l1 max margin as a stationary point of l2/3",
                 "angle of training to l1 at mu = 1e-6, degrees",
                 [
                     Series(

@@ -10,11 +10,12 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.lemmas.power import h, h_slope
 from tacit.papers.moroshko2020.lemmas.runs import (
     Case,
     Run,
     cases,
+    h,
+    h_slope,
     listed,
     nth,
     numbered,

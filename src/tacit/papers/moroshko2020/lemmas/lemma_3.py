@@ -13,13 +13,12 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.lemmas.runs import (
     Case,
     Run,
-    cases,
-    nth,
-    numbered,
     of_kind,
     run_far,
     run_in_time,
+    run_named,
     single,
+    trials,
 )
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     import xarray
 
 DEPTHS = (2, 3, 5)
-SEEDS = {"near": 3, "far": 4}
 
 
 def log_clock(run: Run, factor: float, gamma: float) -> Array:
@@ -43,21 +41,20 @@ def log_excess(run: Run, factor: float, gamma: float) -> Array:
     return np.asarray(np.logaddexp(0.0, log_clock(run, factor, gamma)) - run.smoothed_margin)
 
 
-def run_named(run: str) -> Run:
-    kind, number = run.rsplit(" ", 1)
+def run_of(run: str) -> Run:
+    kind, _, number = run.rpartition(" ")
     if kind == "one point":
         return run_in_time(single(int(number), 100.0))
     if kind == "one point far":
         return run_far(single(int(number), 0.3))
     if kind == "panel":
         return run_in_time(Case("panel 3b", three_points("3b"), int(number), 100.0))
-    case = nth(cases(SEEDS[kind], DEPTHS), int(number))
-    return run_in_time(case) if kind == "near" else run_far(case)
+    return run_named(run, {"near": 3, "far": 4}, {"near": DEPTHS, "far": DEPTHS})
 
 
 def cell(run: str, *, factor: float) -> dict[str, Any]:
     """How far the bound with this factor is above the loss at every record of one run."""
-    found = run_named(run)
+    found = run_of(run)
     gamma = found.case.gamma_2
     excess = log_excess(found, factor, gamma)
     with np.errstate(over="ignore"):  # to losses that no exponential reaches
@@ -79,10 +76,10 @@ study = sized(
     "M-L3",
     function=cell,
     arguments={"factor": 2.0},
-    grid={"run": [*numbered("near", 9), *numbered("far", 4), *SPECIAL]},
+    **trials(9, 4, SPECIAL),
     dims={"margin": ["record"], "excess": ["record"]},
-    tiny={"grid": {"run": [*numbered("near", 3), *numbered("far", 3), *SPECIAL]}},
-    full={"grid": {"run": [*numbered("near", 60), *numbered("far", 24), *SPECIAL]}},
+    tiny=trials(3, 3, SPECIAL),
+    full=trials(60, 24, SPECIAL),
 )
 
 

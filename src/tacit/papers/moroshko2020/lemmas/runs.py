@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import count, islice
 from typing import TYPE_CHECKING
@@ -203,25 +203,39 @@ def run_far(case: Case, *, goal: float = 1e6, rtol: float = 1e-7) -> Run:
     return Run(case, *(np.asarray(data[name].values) for name in names))
 
 
-def relative(found: Array, true: Array) -> float:
-    """The largest deviation of any row, relative to the largest entry of that row."""
-    return float((np.abs(found - true).max(axis=1) / np.abs(true).max(axis=1)).max())
+def run_named(run: str, seeds: Mapping[str, int], depths: Mapping[str, tuple[int, ...]]) -> Run:
+    """The run "near 3" in time, or "far 3" to loss e^-1000000; the kinds draw their own cases."""
+    kind, number = run.split()
+    case = nth(cases(seeds[kind], depths[kind]), int(number))
+    return run_in_time(case) if kind == "near" else run_far(case)
 
 
-def kernel_law(run: TimedRun) -> tuple[float, float]:
-    """What a tangent kernel that stays that of the start gives: deviations of w and of dw/dt."""
-    case = run.case
-    A = 2 * case.depth**2 * case.alpha ** (2 * case.depth - 2)
-    w = A * run.impulse @ case.rows
-    return relative(w, run.predictor), relative(A * run.drive, run.growth)
-
-
-def linear_excess(run: Run) -> Array:
-    """log |w|_inf minus log(x_bar gtilde / gamma_2^2), the bound of a kernel that never moves."""
-    case = run.case
-    bound = case.x_bar / case.gamma_2**2 * run.smoothed_margin
-    return np.asarray(np.log(np.abs(run.predictor).max(axis=1) / bound))
+def trials(near: int, far: int, special: Iterable[str]) -> dict[str, dict[str, list[str]]]:
+    """The part of a study that says how many runs of each kind there are."""
+    return {"grid": {"run": [*numbered("near", near), *numbered("far", far), *special]}}
 
 
 def listed(values: Array) -> str:
     return ", ".join(f"{value:.2g}" for value in values)
+
+
+def h(z: Array, depth: int) -> Array:
+    """h_D, also where the formula alone can be read outside (-1, 1)."""
+    p = depth / (depth - 2)
+    with np.errstate(invalid="ignore", divide="ignore"):  # NaN beyond 1 where p is no integer
+        return np.asarray((1 - z) ** -p - (1 + z) ** -p)
+
+
+def h_slope(z: Array, depth: int) -> Array:
+    p = depth / (depth - 2)
+    return np.asarray(p * ((1 - z) ** (-p - 1) + (1 + z) ** (-p - 1)))
+
+
+def h_inverse(w: Array, depth: int) -> Array:
+    """h_D^-1 by bisection, which relies on h_D alone."""
+    low, high = -np.ones_like(w), np.ones_like(w)
+    for _ in range(60):
+        middle = (low + high) / 2
+        above = h(middle, depth) > w
+        low, high = np.where(above, low, middle), np.where(above, middle, high)
+    return (low + high) / 2

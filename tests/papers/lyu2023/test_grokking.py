@@ -6,7 +6,7 @@ import xarray
 from scipy.optimize import linprog, nnls
 
 from papers.lyu2023.by_hand import descend
-from tacit.papers.lyu2023 import grokking, transitions
+from tacit.papers.lyu2023 import grokking
 from tacit.papers.registry import library
 from tacit.problems.population import majority
 
@@ -21,7 +21,7 @@ def test_the_late_change_is_the_one_of_the_source(verdict_of, id):
 
 @pytest.mark.parametrize(("id", "kind"), [("L-F1", "grok"), ("L-F2", "misgrok")])
 def test_the_detector_agrees(data_of, id, kind):
-    assert str(transitions.run_of(data_of(id)[0]).kind.values) == kind
+    assert str(grokking.run_of(data_of(id)[0]).kind.values) == kind
 
 
 @pytest.mark.parametrize("id", IDS)
@@ -60,22 +60,20 @@ def test_a_run_that_is_not_trained_decides_nothing(data_of, judged, id):
 
 @pytest.mark.parametrize("id", IDS)
 def test_the_parameters_shrink_first_and_turn_later(data_of, id):
-    run = transitions.run_of(data_of(id)[0])
+    run = grokking.run_of(data_of(id)[0])
     half, last = float(run.forecast) / 2, float(run.t[-1])
-    assert transitions.at(run, "turn", half) < 10
-    assert transitions.at(run, "kernel_distance", half) < 1e-3
-    assert transitions.at(run, "turn", last) > 75
+    assert grokking.at(run, "turn", half) < 10
+    assert grokking.at(run, "kernel_distance", half) < 1e-3
+    assert grokking.at(run, "turn", last) > 75
     assert float(max(run.share_l1.max(), run.share_l2.max())) <= 1 + 1e-9
-    low, high = (
-        transitions.at(run, "turn", float(run[f"forecast_{end}"])) for end in ("low", "high")
-    )
+    low, high = (grokking.at(run, "turn", float(run[f"forecast_{end}"])) for end in ("low", "high"))
     assert low < 45 < high  # what is foreseen is where start and displacement meet
 
 
 def little_run():
-    given = {"relevant": 3, **transitions.GIVEN, **LITTLE}
+    given = {**grokking.grok.at().arguments, **LITTLE}
     found = grokking.cell(seed=0, **given)
-    curves = {name: ("time", found[f"trajectory_{name}"]) for name in transitions.CURVES}
+    curves = {name: ("time", found[f"trajectory_{name}"]) for name in grokking.CURVES}
     return xarray.Dataset(curves)
 
 
@@ -121,7 +119,7 @@ def largest_margins(Z):
 @pytest.mark.parametrize("id", IDS)
 def test_the_rows_share_their_time_and_every_row_shows_the_foreseen_time(data_of, id):
     data = data_of(id)
-    picture, run = library()[id].picture(data), transitions.run_of(data[0])
+    picture, run = library()[id].picture(data), grokking.run_of(data[0])
     assert len({axes.get_xlim() for axes in picture.axes}) == 1
     for axes in picture.axes:
         places = [float(line.get_xdata()[0]) for line in axes.lines if len(line.get_xdata()) == 2]
