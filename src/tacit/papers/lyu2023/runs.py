@@ -12,9 +12,9 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
 from tacit.models.model import Model
-from tacit.models.network import two_layer
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
 from tacit.problems.classification import Classification, separable_points
 from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2

@@ -117,7 +117,7 @@ def corner(columns: Array, weight: Array) -> tuple[Array, Array, Array]:
     from scipy.linalg import qr
 
     basis = qr(columns * weight, mode="r", pivoting=True)[1][: len(columns)]
-    combine = np.linalg.solve(columns[:, basis], columns)
+    combine = np.asarray(np.linalg.solve(columns[:, basis], columns), dtype=float)
     combine[:, basis] = np.eye(len(columns))
     return basis, columns[:, basis], combine
 
