@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray
 
-from picture_checks import assert_can_be_read
+from figure_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.models.two_layer import student
 from tacit.papers.notsawo2025.figures import teacher_student as module
