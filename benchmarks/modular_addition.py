@@ -204,7 +204,7 @@ def transition(seeds: int, judged: bool) -> None:
     """Prints t1 and t2 of several seeds beside the printed ones, and the time to t2."""
     from clock import ratio, seconds, table
 
-    from tacit.models.token_mlp import TokenMLP
+    from tacit.models.tokens.mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.regularizers.norms import L2
     from tacit.training.descent.methods import Adam
@@ -234,7 +234,7 @@ def transition(seeds: int, judged: bool) -> None:
 def main() -> None:
     from clock import arguments
 
-    from tacit.models.token_mlp import TokenMLP
+    from tacit.models.tokens.mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
 
     quick = arguments(__doc__ or "").quick

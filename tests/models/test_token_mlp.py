@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from tacit.models.token_mlp import Tensors, TokenMLP
-from tacit.papers.notsawo2025 import token_runs
+from tacit.models.tokens.mlp import Tensors, TokenMLP
+from tacit.papers.notsawo2025.figures import runs as token_runs
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.operations import modular_arithmetic

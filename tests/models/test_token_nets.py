@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from tacit.models.token_net import TokenNet
-from tacit.models.token_quadratic import TokenQuadratic
-from tacit.models.token_transformer import TokenTransformer
+from tacit.models.tokens.net import TokenNet
+from tacit.models.tokens.transformer import TokenTransformer
+from tacit.models.tokens.two_layer import TokenQuadratic
 from tacit.precision import double_precision
 from tacit.problems.operations import modular_arithmetic
 from tacit.regularizers.norms import L2

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.models.image_net import conv_net, dense_net
-from tacit.models.linearized import Linearized
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import Linearized, OutputLayer
 from tacit.precision import double_precision
 from tacit.problems.images import load_images
 from tacit.records import Kind

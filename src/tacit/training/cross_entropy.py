@@ -11,8 +11,8 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import jax, jnp
-from tacit.models.token_mlp import Tensors, TokenMLP
-from tacit.models.token_net import TokenNet
+from tacit.models.tokens.mlp import Tensors, TokenMLP
+from tacit.models.tokens.net import TokenNet
 from tacit.problems.arithmetic import Integers, TokenPairs
 from tacit.training.descent.method import Objective
 

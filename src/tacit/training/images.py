@@ -13,10 +13,9 @@ import numpy as np
 from tacit.lazy import jax, jnp
 from tacit.models.image_layers import ImageFunction, Params, name_of, number_of
 from tacit.models.image_net import ImageNet
-from tacit.models.linearized import LinearizedImageNet
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import LinearizedImageNet, OutputLayer
 from tacit.precision import double_precision
-from tacit.problems.images.arrays import Images
+from tacit.problems.images.load import Images
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.compiled import Shared, per_sample
 from tacit.training.descent.method import Objective

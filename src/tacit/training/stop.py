@@ -64,7 +64,7 @@ class Steps(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=tacit.Steps(100)).steps
     100
     """
@@ -85,7 +85,7 @@ class Epochs(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.SGD(0.1), stop=tacit.Epochs(4), batch=2).steps
     8
     """
@@ -106,7 +106,7 @@ class Time(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=tacit.Time(5.0)).steps
     50
     """
@@ -127,7 +127,7 @@ class Loss(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(10_000), tacit.Loss(0.1)]
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
     True
@@ -152,7 +152,7 @@ class LogLoss(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.LogLoss(-1e6))
     >>> round(path.log_loss)
     -1000000
@@ -204,7 +204,7 @@ class Scale(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=10.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=10.0)
     >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Scale(mu=1.0))
     >>> round(-path.log_loss, 6)
     100.0
@@ -243,7 +243,7 @@ class Accuracy(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(1000), tacit.Accuracy(train=1.0)]
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
     True
@@ -291,7 +291,7 @@ class Below(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(10_000), tacit.Below("loss", 0.1)]
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
     True
@@ -329,7 +329,7 @@ class Near(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=0.1)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=0.1)
     >>> goal = tacit.max_margin(problem, tacit.L1()).beta
     >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Near(goal, degrees=10))
     >>> round(float(tacit.angle(path.predictor, goal)), 4)

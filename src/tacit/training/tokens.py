@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.lazy import jax
 from tacit.models.tangent import kernel_distance, turn
-from tacit.models.token_net import TokenNet
+from tacit.models.tokens.net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import Integers, Mask, TokenPairs
 from tacit.training.cross_entropy import Pairs, TokenLoss, all_pairs, distinct_pairs

@@ -11,11 +11,11 @@ import numpy as np
 
 from tacit.arguments import integer
 from tacit.lazy import jax
-from tacit.models.token_net import TokenNet
+from tacit.models.tokens.net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.classification import Classification
-from tacit.problems.images.arrays import Images
+from tacit.problems.images.load import Images
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.classification import separable_points
-from tacit.problems.matrices import Sensing, low_rank_completion
+from tacit.problems.matrices import low_rank_completion
+from tacit.problems.matrix_problem import Sensing
 from tacit.problems.regression import Regression
 from tacit.records import Kind
 from tacit.regularizers.custom import Custom

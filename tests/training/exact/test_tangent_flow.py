@@ -12,9 +12,9 @@ from scipy.integrate import solve_ivp
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
-from tacit.models.network import two_layer
 from tacit.models.relu_net import relu_net
 from tacit.models.tangent import kernel_distance
+from tacit.models.two_layer import two_layer
 from tacit.precision import double_precision
 from tacit.problems.circle import circle_teacher
 from tacit.problems.classification import Classification

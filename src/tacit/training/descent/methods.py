@@ -37,7 +37,7 @@ class GradientDescent(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=tacit.Steps(100)).steps
     100
     """
@@ -108,7 +108,7 @@ class Subgradient(GradientDescent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> method, penalty = tacit.Subgradient(1e-3), 1e-3 * tacit.L1()
     >>> tacit.train(net, problem, method, stop=tacit.Steps(100), penalty=penalty).steps
     100
@@ -139,7 +139,7 @@ class SGD(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> method, stop = tacit.SGD(1e-3, momentum=0.9), tacit.Steps(100)
     >>> tacit.train(net, problem, method, stop=stop, batch=2, seed=1).steps
     100
@@ -204,7 +204,7 @@ class Adam(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.Adam(1e-2, weight_decay=0.1), stop=tacit.Steps(100)).steps
     100
     """
@@ -316,7 +316,7 @@ class NormalizedDescent(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(1000), tacit.LogLoss(-50)]
     >>> path = tacit.train(net, problem, tacit.NormalizedDescent(1e-2), stop=stop)
     >>> path.log_loss <= -50

@@ -13,7 +13,7 @@ from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
-from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
 from tacit.training.exact.matrices.system import SparseKernel

@@ -11,7 +11,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
-from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.matrix_problem import Completion, MatrixProblem
 
 
 class Modes(NamedTuple):
