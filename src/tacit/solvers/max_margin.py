@@ -17,7 +17,7 @@ from tacit.solvers.continuation import FAR, Failed
 from tacit.solvers.data import FARTHEST, ORDINARY, Units, exponents, unpacked
 from tacit.solvers.margins import face
 from tacit.solvers.margins.active_set import (
-    ByInterpolation,
+    Index,
     Iterate,
     Unbounded,
     least_squares,
@@ -216,9 +216,20 @@ def best_local_point(norm: Lp, Z: Array) -> Found:
 
 def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
     """Any other convex regularizer: exchanges of rows around `interpolate`."""
-    nothing = np.empty(0, dtype=np.intp)
+
+    def on(active: Index, at: Iterate) -> Iterate:
+        nu = np.zeros(len(rows.c))
+        if not active.size:
+            return Iterate(nu, regularizer.primal_of(np.zeros_like(at.b)) / rows.scale)
+        system = reduce("max_margin", rows.A[active], rows.scale * rows.c[active])
+        found = interpolate.solve(regularizer, system)
+        if not found.outcome.ok:
+            raise Failed(found.outcome.sentence)
+        nu[active] = found.dual
+        return Iterate(nu, found.beta / rows.scale)
+
     start = Iterate(np.zeros(len(rows.c)), np.zeros(rows.A.shape[1]))
-    _, found, steps = settle(ByInterpolation(rows, regularizer), nothing, start)
+    _, found, steps = settle(rows, on, np.empty(0, dtype=np.intp), start)
     beta, unit = rows.scale * found.b, 0.0
     if isinstance(regularizer, Lp):  # `interpolate` gives the dual of the norm, which has no unit
         unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
