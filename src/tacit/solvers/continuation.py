@@ -159,7 +159,6 @@ class Walker:
         return nu if self.back is None else self.back @ nu
 
     def begin_at(self, top: float, m: float) -> int:
-        """The first solution, at `top`, from the kernel regime."""
         shrink = np.exp(-top)
         guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
         return self.newton(top, guess, EXACT if top == m else LOOSE)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
 
 import numpy as np
 import scipy
@@ -79,12 +78,8 @@ class PowerLaw:
 
     def moved(self, dnu: Array, ds: Array) -> PowerLaw:
         step = self.kappa * ds
-        parts: dict[str, Any] = {
-            "s": self.s + step,
-            "above": self.above - step,
-            "below": self.below + step,
-        }
-        return dataclasses.replace(self, nu=self.nu + dnu, **parts)
+        moved = self.nu + dnu, self.s + step, self.above - step, self.below + step
+        return PowerLaw(*moved, self.log_weight, self.kappa, self.p)
 
     def room(self, ds: Array) -> float:
         step = self.kappa * ds

@@ -101,7 +101,6 @@ def solve(rows: Rows) -> tuple[Array, Array, int]:
 
 
 def most(sizes: Array, count: int) -> Index:
-    """The places of the `count` largest."""
     return np.argsort(-sizes, kind="stable")[:count]
 
 

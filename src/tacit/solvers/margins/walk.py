@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -99,7 +100,6 @@ class MarginWalk:
         return self.here.b, self.here.nu, spent
 
     def start(self, top: float) -> int:
-        """The first solution, at `top`, from the kernel regime."""
         shrink = np.exp(-top)
         nu = self.nu0 * shrink
         state = begin(self.pair, self.rows.A.shape[1], nu[self.active], self.s0 * shrink)
@@ -108,16 +108,14 @@ class MarginWalk:
     def try_step(self, m: float) -> int:
         """Hessians spent on a step towards m, which may fail and shorten the next one."""
         try:
-            return self.step(self.next_stop(m))
+            gap = self.m - m
+            near = gap <= 1.3 * self.stride
+            return self.step(m if near else self.m - min(self.stride, gap / 2))
         except Failed as reason:
             self.stride /= 3
             if self.stride < 1e-3:
                 raise Failed(f"the step in log mu shrank to nothing; {reason}") from None
             return 12
-
-    def next_stop(self, m: float) -> float:
-        gap = self.m - m
-        return m if gap <= 1.3 * self.stride else self.m - min(self.stride, gap / 2)
 
     def step(self, m: float) -> int:
         """Moves to m; the Hessians built."""
@@ -213,7 +211,8 @@ class Tracker:
         assert walk.walker is not None
         high, low, built = slacks(walk, walk.walker), slacks(walk, end), 0
         for _ in range(len(high.values)):
-            sample = first_to_break(high, low)
+            broken = np.flatnonzero(low.broken).tolist()
+            sample = min(broken, key=functools.partial(crossing, high, low))
             low, used = root(walk, sample, high, low)
             built += used
             low.broken[sample] = False
@@ -255,12 +254,6 @@ class Tracker:
         self.changes += [(where, sample, False) for sample in sorted(before - after)]
         self.changes += [(where, sample, True) for sample in sorted(after - before)]
         return built
-
-
-def first_to_break(high: Slacks, low: Slacks) -> int:
-    """The broken sample whose slack vanishes first on the way down, by cubic interpolation."""
-    candidates = np.flatnonzero(low.broken).tolist()
-    return min(candidates, key=lambda sample: crossing(high, low, sample))
 
 
 def crossing(high: Slacks, low: Slacks, sample: int) -> float:

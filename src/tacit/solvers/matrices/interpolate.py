@@ -14,7 +14,7 @@ from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral, shape_of
 from tacit.solvers.continuation import Failed
-from tacit.solvers.data import representable, units_of
+from tacit.solvers.data import units_of
 from tacit.solvers.matrices import nuclear
 from tacit.solvers.matrices.measurements import Measurements, measurements
 from tacit.solvers.matrices.path import LINEAR, corrected, descend, kernel_level
@@ -26,8 +26,7 @@ from tacit.solvers.solution import (
     Found,
     Solution,
     beyond_rounding,
-    judged,
-    log_value_of,
+    concluded,
     normalized,
     restored,
 )
@@ -86,13 +85,11 @@ class MatrixSolution(Record):
 
 
 def residual(problem: MatrixProblem, matrix: Array) -> float:
-    """max|<X_n, M> - y_n| relative to max|y|."""
     scale = float(np.abs(problem.y).max())
     return float(np.abs(problem.apply(matrix) - problem.y).max() / (scale if scale > 0 else 1.0))
 
 
 def kkt(problem: MatrixProblem, reg: Spectral, matrix: Array, dual: Array) -> float:
-    """The relative certificate of optimality, see MatrixSolution."""
     S = problem.adjoint(dual)
     if isinstance(reg, Nuclear):
         value = reg(matrix)
@@ -241,12 +238,7 @@ def certified(problem: MatrixProblem, reg: Spectral, found: Found) -> MatrixSolu
     if excess > SMALL:
         missed = beyond_rounding(problem.design, problem.y, matrix.ravel())
         excess = max(missed, gap - rounding_of_dual(problem, dual))
-    if log_unit:
-        (dual,), log_unit = representable(dual[None], 0, log_unit)
-    outcome = judged(outcome, matrix, dual, misfit, gap, excess)
-    value = reg(matrix)
-    log_value = log_value_of(reg, matrix, value)
-    return MatrixSolution(matrix, dual, value, misfit, gap, steps, outcome, log_value, log_unit)
+    return MatrixSolution(*concluded(reg, found, matrix, (misfit, gap, excess))[:-1])
 
 
 def rounding_of_dual(problem: MatrixProblem, dual: Array) -> float:

@@ -113,7 +113,6 @@ def spectrum(law: Law, s: Array, m: float) -> Spectrum:
 
 
 def law_of(q: Q) -> Law:
-    """The law of Q at its depth."""
     return Sinh() if math.isinf(q.power) else Power(q.power)
 
 
@@ -138,17 +137,14 @@ class State:
 
     @functools.cached_property
     def matrix(self) -> Array:
-        """M = U b(s) V^T."""
         U, s, V = self.factors
         return (U[:, : len(s)] * self.spectrum.values) @ V[:, : len(s)].T
 
     @functools.cached_property
     def misfit(self) -> Array:
-        """y - A(M)."""
         return self.at.y - self.at.apply(self.matrix)
 
     def inside(self) -> bool:
-        """Whether b is finite here, and far from overflow."""
         return bool(self.factors[1][0] < self.law.bound(self.m))
 
     def moved(self, dnu: Array) -> State:
