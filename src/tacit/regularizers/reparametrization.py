@@ -165,7 +165,6 @@ def check_moving(line: Reparametrization, points: Array) -> None:
 
 
 def place(line: Reparametrization, w: Array) -> str:
-    """A parameter vector in words."""
     return ", ".join(f"{name} = {x:.6g}" for name, x in zip(line.names, w, strict=True))
 
 
@@ -187,16 +186,13 @@ class Starts:
 
     @property
     def equal(self) -> bool:
-        """Whether both halves of a pair begin alike."""
         return self.minus is None or np.array_equal(self.plus, self.minus)
 
     @property
     def alike(self) -> bool:
-        """Whether all coordinates begin alike."""
         return len(np.unique(self.pairs, axis=0)) == 1
 
     def first(self) -> Starts:
-        """The start of the first coordinate, standing for all."""
         return Starts(self.plus[:1], None if self.minus is None else self.minus[:1], None)
 
     def __str__(self) -> str:
@@ -230,7 +226,6 @@ def read_starts(names: Sequence[str], start: object, signed: bool) -> Starts:
 
 
 def columns_of(names: Sequence[str], start: object, signed: bool) -> list[Array]:
-    """One scalar or vector per argument of the map."""
     if len(names) == 1:
         if isinstance(start, tuple):
             way_out = "a pair (w_plus, w_minus)" if signed else "no tuple"
@@ -249,7 +244,6 @@ def columns_of(names: Sequence[str], start: object, signed: bool) -> list[Array]
 
 
 def number_or_vector(name: str, value: object) -> Array:
-    """A finite scalar or vector."""
     try:
         ndim = 0 if np.ndim(value) == 0 else 1  # type: ignore[arg-type]
     except ValueError:
