@@ -9,8 +9,7 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020.figures.completion import MEASURES, cell, gaps, rich, turns
-from tacit.papers.woodworth2020.figures.completion_panels import draw
+from tacit.papers.woodworth2020.figures.completion import MEASURES, cell, draw, gaps, rich, turns
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
