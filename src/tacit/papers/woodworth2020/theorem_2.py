@@ -188,9 +188,9 @@ study = sized(
     "W-T2",
     function=cell,
     arguments={"trained_l1": 31, "trained_l2": 6},
-    grid={"instance": list(range(100))},
+    grid={"instance": [*range(31), 87]},
     dims={"wrong_l1": ["theorem"]},
-    tiny={"arguments": {"trained_l2": 3}, "grid": {"instance": [*range(31), 87]}},
+    tiny={"arguments": {"trained_l2": 3}},
     standard={"arguments": {"trained_l2": 12}, "grid": {"instance": list(range(200))}},
     full={
         "arguments": {"trained_l1": 196, "trained_l2": 60},

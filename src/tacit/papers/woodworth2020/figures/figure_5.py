@@ -30,7 +30,7 @@ study = sized(
     arguments=GIVEN,
     grid={
         "alpha": {"logspace": [-2.5, 0.0, 12]},
-        "k": {"logspace": [1.0, 3.0, 4], "round": True},
+        "k": [10, 100, 1000],
     },
     seeds=5,
     labels=LABELS,
@@ -41,7 +41,6 @@ study = sized(
         "contours": {"excess": 0.5, "scale": 1.0},
         "range": [0.0, 1.0],
     },
-    tiny={"grid": {"k": [10, 100, 1000]}},
     standard={"grid": {"k": {"logspace": [1.0, 3.0, 8], "round": True}}},
     full={
         "arguments": {"rtol": 1e-6, "loss": 1e-16},
