@@ -17,7 +17,7 @@ from tacit.problems.arithmetic import Integers, TokenPairs
 from tacit.training.cross_entropy import log_cross_entropy
 from tacit.training.descent.method import Objective
 
-BLOCK = 36  # rows that are gathered and summed in one compiled pass
+BLOCK = 6  # rows that are gathered and summed in one compiled pass; more take long to compile
 
 
 class Pairs(NamedTuple):
