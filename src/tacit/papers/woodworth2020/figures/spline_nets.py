@@ -22,8 +22,7 @@ from tacit.models.univariate import (
     tangent_hinges,
     univariate_relu,
 )
-from tacit.problems.regression import Regression
-from tacit.problems.univariate import plateau, zigzag
+from tacit.problems.regression import Regression, plateau, zigzag
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.training.exact.tangent import TangentFlow
 from tacit.training.record import At
