@@ -12,7 +12,7 @@ from tacit.report.markup import Markup, tag
 from tacit.report.parts import tile
 from tacit.report.section import kind
 from tacit.report.source import place_of, source_part
-from tacit.sources import LETTERS
+from tacit.sources import LETTERS, OTHERS
 
 FEW = 3  # claims that are shown open
 
@@ -91,7 +91,7 @@ def _bar(groups: dict[str, list[Verdict]]) -> Markup:
         tag(
             "a",
             tag("b", letter),
-            f" {LETTERS[letter].short if letter in LETTERS else 'other'} ",
+            f" {LETTERS[letter].short if letter in LETTERS else OTHERS.get(letter, 'other')} ",
             tag("small", str(len(own))),
             href=f"#{place_of(letter)}",
         )

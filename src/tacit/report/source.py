@@ -8,7 +8,7 @@ from tacit.evidence.verdict import Verdict, Verdicts, shown
 from tacit.report.markup import Markup, joined, tag
 from tacit.report.mathml import mathematics
 from tacit.report.section import anchor, badge, evidence, kind
-from tacit.sources import LETTERS, Source
+from tacit.sources import LETTERS, OTHERS, Source
 
 
 def source_part(letter: str, verdicts: list[Verdict], open_: bool) -> Markup:
@@ -38,7 +38,7 @@ def place_of(letter: str) -> str:
 
 def _source_title(letter: str, source: Source | None) -> Markup:
     if source is None:
-        return tag("h2", tag("b", letter))
+        return tag("h2", tag("b", letter), f" {OTHERS.get(letter, '')}".rstrip())
     about = f"{', '.join(source.authors)}. {source.year}, {source.form}."
     return joined(tag("h2", tag("b", letter), " ", source.title), tag("p", about, class_="authors"))
 

@@ -156,7 +156,7 @@ def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
 def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
     rows = scaled_rows(Z)
     try:
-        if isinstance(regularizer, SignedPair):
+        if isinstance(regularizer, SignedPair) and regularizer.tilt is None:
             return by_walk(regularizer, rows)
         if isinstance(regularizer, L2):
             return by_least_squares(regularizer, rows)

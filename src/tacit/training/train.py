@@ -109,6 +109,7 @@ def train(
     # parameters that no loss pulls at stay where they are
     still = penalty is None and method.elementwise and not method.weight_decay
     task = task_of(who, model, problem, still)
+    method.refuse(task)
     if not method.logarithmic:
         task.refuse_overflow(who)
     penalty = checked_penalty(who, method, penalty, task)

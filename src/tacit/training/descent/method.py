@@ -111,6 +111,9 @@ class Descent(Checked, abc.ABC):
                 f"weight_decay, which must be above -1, got {1 - shrink:g}; take smaller ones"
             )
 
+    def refuse(self, task: Any) -> None:
+        """Raises the sentence that says why this task cannot be trained by the method."""
+
     def prepared(self, parameters: Any) -> Any:
         return parameters
 
