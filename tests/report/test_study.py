@@ -17,22 +17,20 @@ from typer.testing import CliRunner
 
 import study_cells
 import tacit
-from tacit.plotting.study.contours import crossings
+from tacit.plotting.study.map import crossings
 from tacit.plotting.study.picture import draw_study, further
 from tacit.plotting.study.ruler import geometric, ruler
 from tacit.plotting.study.words import number, plain
 from tacit.report.markup import tag
-from tacit.report.study_files import write_study_report
-from tacit.report.study_page import study_page
-from tacit.report.study_pictures import Picture, Pictures
-from tacit.report.toml_text import toml
+from tacit.report.study_cells import toml
+from tacit.report.study_page import Picture, Pictures, study_page, write_study_report
 from tacit.studies.compute import Result
 from tacit.studies.gather import label, provenance
 from tacit.studies.reading import study_of
 from tacit.studies.study import Study
 
-files = importlib.import_module("tacit.report.study_files")
-pictures = importlib.import_module("tacit.report.study_pictures")
+files = importlib.import_module("tacit.report.study_page")
+pictures = importlib.import_module("tacit.report.study_page")
 NOTHING = Pictures(None, (), ("nothing to draw",))
 
 

@@ -3,7 +3,7 @@
 from tacit.papers.reading import read_study
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
-from tacit.studies.forms import merged
+from tacit.studies.sizes import merged
 from tacit.studies.study import Study
 
 

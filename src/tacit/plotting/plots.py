@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.evidence.plot import Plot, Scale, Series
-from tacit.plotting.style import CYCLE, sheet
-from tacit.plotting.ticks import clear_logs
+from tacit.plotting.style import CYCLE, clear_logs, sheet
 from tacit.plotting.typeset import typeset
 
 if TYPE_CHECKING:

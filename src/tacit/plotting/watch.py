@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, styled
-from tacit.plotting.ticks import clear_logs
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, clear_logs, styled
 from tacit.plotting.transition import rows
 
 if TYPE_CHECKING:
