@@ -211,7 +211,7 @@ def test_all_that_runs_in_a_cell_is_in_its_version(name):
 
 def test_captions_and_claims_are_in_no_version_of_a_figure_s_cells():
     known = set(reached(roots_of(read_study("W-F5"))).definitions)
-    assert ("tacit.papers.woodworth2020.completion", "cell") in known
-    assert ("tacit.papers.woodworth2020.figure_5", "check") not in known
+    assert ("tacit.papers.woodworth2020.figures.completion", "cell") in known
+    assert ("tacit.papers.woodworth2020.figures.figure_5", "check") not in known
     assert not [module for module, _ in known if module.startswith("tacit.cli")]
     assert tacit.__name__ in {module for module, _ in known}

@@ -12,11 +12,11 @@ import xarray
 from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.image_net import conv_net
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import OutputLayer
 from tacit.models.tangent import gradient_distance
 from tacit.papers.experiment import Setting
-from tacit.papers.woodworth2020 import conv_nets, figure_6d, figure_8
-from tacit.papers.woodworth2020.conv_nets import DEPTH, rate
+from tacit.papers.woodworth2020.figures import conv_nets, figure_6d, figure_8
+from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, rate
 from tacit.problems.images import cache
 from tacit.training.descent.methods import SGD
 from tacit.training.record import At

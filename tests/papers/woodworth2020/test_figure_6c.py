@@ -15,9 +15,9 @@ from tacit.models.image_net import dense_net
 from tacit.models.linearized import Linearized
 from tacit.models.tangent import gradient_distance
 from tacit.papers.experiment import Setting
-from tacit.papers.woodworth2020 import digit_images, figure_6c, wide_net_panels, wide_nets
-from tacit.papers.woodworth2020.digit_images import digits
-from tacit.papers.woodworth2020.wide_nets import trained
+from tacit.papers.woodworth2020.figures import digit_images, figure_6c, wide_net_panels, wide_nets
+from tacit.papers.woodworth2020.figures.digit_images import digits
+from tacit.papers.woodworth2020.figures.wide_nets import trained
 from tacit.precision import double_precision
 from tacit.problems.images import cache
 from tacit.problems.images.load import load_images
