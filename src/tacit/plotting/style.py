@@ -72,19 +72,13 @@ def sheet(
 
 
 def caption_of(attributes: dict[str, Any]) -> str:
-    """The caption line: source and preset, and which parameters were constructed."""
+    """The caption line: source and size, and which parameters are ours."""
     parts = [f"After {attributes.get('source', 'no source')}."]
     if "size" in attributes:
         size = attributes["size"]
         parts.append(f"Size {size}; quantities have no unit unless an axis names one.")
     if attributes.get("ours"):
         parts.append(f"Ours: {attributes['ours']}.")
-    if attributes.get("parameters", "{}") != "{}":
-        parts.append(
-            f"Preset {attributes['preset']}; quantities have no unit unless an axis names one."
-        )
-    if attributes.get("constructed"):
-        parts.append(f"Constructed: {attributes['constructed']}.")
     return " ".join(parts)
 
 

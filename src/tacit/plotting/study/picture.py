@@ -3,9 +3,9 @@
     figure = draw_study(tacit.load("tacit-studies/scale.nc"))
 
 The table [draw] of the study says what is drawn; where it says nothing, the first axes and the
-first number are (study_plan). Two axes are a map (study_map, study_contours), one is curves or
-bars (study_curves), a searched threshold comes with its bracket (study_threshold), rows of numbers
-are lines over their clock (study_courses), a single cell is a table (study_single).
+first number are (plan). Two axes are a map (map), one is curves or bars (curves), a searched
+threshold comes with its bracket, rows of numbers are lines over their clock (trajectories), a
+single cell is a table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from tacit.plotting.study.curves import draw_curves
 from tacit.plotting.study.map import draw_map
 from tacit.plotting.study.plan import Plan, Study, blank, plan_of
-from tacit.plotting.study.trajectories import draw_courses, draw_threshold, draw_trials
+from tacit.plotting.study.trajectories import draw_rows, draw_threshold, draw_trials
 from tacit.plotting.study.words import label, named, number, plain
 from tacit.plotting.style import PALE, clear_logs, styled
 
@@ -86,7 +86,7 @@ def _drawn(study: Study) -> Figure:
     if study.table.get("threshold") and "measured" in study.rows and not study.numbers:
         return draw_trials(study)  # no line has a threshold: the trials show why
     row = first_row(study)
-    return draw_courses(study, row) if row else _of(study, plan_of(study))
+    return draw_rows(study, row) if row else _of(study, plan_of(study))
 
 
 def first_row(study: Study) -> str | None:
@@ -126,7 +126,7 @@ def further(dataset: xarray.Dataset) -> list[Drawing]:
 
 
 def _row(study: Study, name: str) -> Figure:
-    return clear_logs(draw_courses(study, name, named(study.data, name)))
+    return clear_logs(draw_rows(study, name, named(study.data, name)))
 
 
 def _number(study: Study, name: str) -> Figure:

@@ -73,34 +73,27 @@ class Study:
     @property
     def numbers(self) -> list[str]:
         """The variables with one number a cell, those that the study itself names first."""
-        every = [
-            str(name)
-            for name, variable in self.data.data_vars.items()
-            if variable.dims == self.data.status.dims
-            and variable.dtype.kind in "fiub"
-            and name not in (BRACKET if self.table.get("threshold") else ())
-        ]
-        wanted = [
-            (self.table.get("refine") or {}).get("measure"),
-            *self.table.get("final", ()),
-            *self.table.get("labels", {}),
-        ]
-        return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
+        measure = (self.table.get("refine") or {}).get("measure")
+        without = BRACKET if self.table.get("threshold") else ()
+        return self._named(0, without, [measure, *self.table.get("final", ())])
 
     @property
     def rows(self) -> list[str]:
         """The variables with one row of numbers a cell, but for clocks."""
+        first = [f"trajectory_{name}" for name in self.table.get("trajectory", ())]
+        return self._named(1, (*CLOCKS, "tried"), first)
+
+    def _named(self, more: int, without: tuple[str, ...], first: list[Any]) -> list[str]:
+        """The variables of numbers with so many more dimensions than a cell, `first` ones first."""
         every = [
             str(name)
             for name, variable in self.data.data_vars.items()
-            if len(variable.dims) == len(self.dims) + 1
+            if variable.dims[: len(self.dims)] == self.data.status.dims
+            and len(variable.dims) == len(self.dims) + more
             and variable.dtype.kind in "fiub"
-            and name not in (*CLOCKS, "tried")
+            and name not in without
         ]
-        wanted = [
-            *(f"trajectory_{name}" for name in self.table.get("trajectory", ())),
-            *self.table.get("labels", {}),
-        ]
+        wanted = [*first, *self.table.get("labels", {})]
         return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
 
 
@@ -115,24 +108,11 @@ def plan_of(study: Study, colour: str | None = None) -> Plan:
     if not study.numbers:
         raise ValueError(_nothing(study))
     chosen = colour or table.get("colour") or study.numbers[0]
-    axes = _axes(study, table)
+    plan = Plan(study.who, chosen, **_axes(study, table), contours=table.get("contours", {}))
     if colour is not None:
-        return Plan(
-            study.who,
-            chosen,
-            **axes,
-            contours=table.get("contours", {}),
-            title=named(study.data, colour),
-        )
+        return dataclasses.replace(plan, title=named(study.data, colour))
     ends = tuple(table["range"]) if "range" in table else None
-    return Plan(
-        study.who,
-        chosen,
-        **axes,
-        contours=table.get("contours", {}),
-        range=ends,
-        log=table.get("log"),
-    )
+    return dataclasses.replace(plan, range=ends, log=table.get("log"))
 
 
 def _nothing(study: Study) -> str:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SEEDS = 5  # lines of one colour
 
 
-def draw_courses(
+def draw_rows(
     study: Study, name: str, title: str = "", note: str | None = None, **style: Any
 ) -> Figure:
     """The rows of `name`, in one colour for every value of an axis, a line for a seed."""
@@ -36,10 +36,10 @@ def draw_courses(
     data = study.data.isel(dict.fromkeys(fixed, 0))
     note = _note(study) if note is None else note
     figure, (axes,) = blank(study, Plan(study.who, name, x=SEED, fixed=fixed, title=title), 1, note)
-    courses = _courses(data, name, lines)
-    _scales(axes, [found for _, _, found in courses])
+    groups = _coloured(data, name, lines)
+    _scales(axes, [found for _, _, found in groups])
     handles: dict[str, Any] = {}
-    for text, colour, found in courses:
+    for text, colour, found in groups:
         for x, y in found:
             (drawn,) = axes.plot(x, y, color=colour, linewidth=1.4, label=text, **style)
             handles |= {text: drawn} if text else {}
@@ -55,7 +55,7 @@ def _note(study: Study) -> str:
     return f"One line a seed{most}." if seeds > 1 else ""
 
 
-def _courses(
+def _coloured(
     data: xarray.Dataset, name: str, dim: str | None
 ) -> list[tuple[str, Any, list[tuple[Array, Array]]]]:
     """(name, colour, its lines) for some values of the axis."""
@@ -171,7 +171,7 @@ def rule_of(study: Study) -> str:
 def draw_trials(study: Study, title: str = "") -> Figure:
     """The measure at every value that was tried, with the level and the threshold."""
     table = study.table["threshold"]
-    figure = draw_courses(
+    figure = draw_rows(
         study,
         "measured",
         title,
