@@ -29,8 +29,7 @@ from tacit.studies.gather import label, provenance
 from tacit.studies.reading import study_of
 from tacit.studies.study import Study
 
-files = importlib.import_module("tacit.report.study_page")
-pictures = importlib.import_module("tacit.report.study_page")
+writing = importlib.import_module("tacit.report.study_page")
 NOTHING = Pictures(None, (), ("nothing to draw",))
 
 
@@ -441,7 +440,7 @@ def test_a_failure_to_draw_costs_no_result(command, monkeypatch):
     def fails(dataset):
         raise RuntimeError("no\nfont")
 
-    monkeypatch.setattr(pictures, "draw_study", fails)
+    monkeypatch.setattr(writing, "draw_study", fails)
     done = command()
     assert done.exit_code == 0
     assert "no picture: RuntimeError: no font" in done.output
@@ -454,8 +453,8 @@ def test_a_full_disk_leaves_the_result_and_the_older_page(command, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     Path("two.html").write_text("older")
-    monkeypatch.setattr(pictures, "draw_study", lambda dataset: 1 / 0)
-    monkeypatch.setattr(files, "whole", full)
+    monkeypatch.setattr(writing, "draw_study", lambda dataset: 1 / 0)
+    monkeypatch.setattr(writing, "whole", full)
     done = command()
     assert done.exit_code == 2
     assert "No space left on device" in done.output
