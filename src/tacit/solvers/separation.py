@@ -83,13 +83,9 @@ def separation(X: ArrayLike, y: ArrayLike) -> Separation:
         return separated("separation", X * y[:, None])
 
 
-def require_separable(who: str, Z: ArrayLike, y: ArrayLike | None = None) -> None:
+def require_separable(who: str, Z: ArrayLike) -> None:
     """Raises a ValueError that says why, unless the signed rows Z have a positive margin."""
-    if y is not None:
-        X, labels = classification_data(who, Z, y)
-        signed = X * labels[:, None]
-    else:
-        signed = finite_array(who, "Z", Z, ndim=2)
+    signed = finite_array(who, "Z", Z, ndim=2)
     with one_blas_thread():
         refuse_inseparable(who, signed)
 
