@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.models.linear import LinearPredictor
-from tacit.models.network import two_layer
-from tacit.models.student import student
+from tacit.models.two_layer import student, two_layer
 from tacit.problems.classification import separable_points
 from tacit.problems.regression import Regression
 from tacit.problems.teacher import questions, teacher_student

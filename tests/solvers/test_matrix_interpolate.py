@@ -7,13 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from tacit.problems.matrices import (
-    Completion,
-    commuting_sensing,
-    gaussian_sensing,
-    low_rank_completion,
-)
-from tacit.problems.matrix_problem import Sensing
+from tacit.problems.matrices import commuting_sensing, gaussian_sensing, low_rank_completion
+from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q

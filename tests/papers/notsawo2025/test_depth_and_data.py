@@ -5,9 +5,9 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025 import data_selection, depth
+from tacit.papers.notsawo2025.figures import data_selection, depth
 from tacit.papers.registry import library
-from tacit.problems.recovery import sparse_recovery
+from tacit.problems.regression import sparse_recovery
 from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.slow_flow import nuclear_slow_flow

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.problems.matrices import Completion, Sensing, gaussian_sensing, low_rank_completion
-from tacit.problems.recovery import sparse_recovery
-from tacit.problems.regression import Regression
+from tacit.problems.matrices import gaussian_sensing, low_rank_completion
+from tacit.problems.matrix_problem import Completion, Sensing
+from tacit.problems.regression import Regression, sparse_recovery
 from tacit.records import NumericalError
 from tacit.regularizers.norms import L1
 from tacit.regularizers.penalty import Term
