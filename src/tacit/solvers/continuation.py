@@ -133,7 +133,12 @@ class Walker:
             nu = self.original(self.nu0) * np.exp(-near)
             return Point(self.beta0, nu, 1, near - m)
         m = max(m, settled_level(self.pair))
-        spent = 0 if self.state is not None else self.begin_at(max(m, self.m), m)
+        spent = 0
+        if self.state is None:  # the first solution comes from the kernel regime
+            top = max(m, self.m)
+            shrink = np.exp(-top)
+            guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
+            spent = self.newton(top, guess, EXACT if top == m else LOOSE)
         while self.m > m:
             try:
                 spent += self.advance(m)
@@ -153,11 +158,6 @@ class Walker:
 
     def original(self, nu: Array) -> Array:
         return nu if self.back is None else self.back @ nu
-
-    def begin_at(self, top: float, m: float) -> int:
-        shrink = np.exp(-top)
-        guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
-        return self.newton(top, guess, EXACT if top == m else LOOSE)
 
     def advance(self, m: float) -> int:
         """One step towards m; the number of factorizations it took."""

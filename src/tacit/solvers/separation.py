@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data, finite_array
 from tacit.records import Kind, NumericalError, Outcome, Record
+from tacit.regularizers.arrays import length
 from tacit.solvers.continuation import Failed
 from tacit.solvers.exact import separates
 from tacit.solvers.margins.active_set import Unbounded, least_squares
@@ -161,7 +162,11 @@ def separated(who: str, Z: Array) -> Separation:
     weights = convex(rows.factors * found.nu)
     direction = found.b / length(found.b)
     if not separates(Z, direction):  # it rounds off what the largest columns need
-        direction = another(who, Z)
+        beta = separating(Z)
+        if beta is None:
+            text = "the points are too close to inseparable for double precision"
+            raise NumericalError(who, Outcome(Kind.STALLED, f"{text}; rescale the columns of X"))
+        direction = beta / length(beta)
     return Separation(True, float((Z @ direction).min()), direction, weights, length(weights @ Z))
 
 
@@ -183,21 +188,6 @@ def separating(Z: Array) -> Array | None:
     return beta if beta.any() and np.isfinite(beta).all() and separates(Z, beta) else None
 
 
-def another(who: str, Z: Array) -> Array:
-    """A direction that separates, where float64 does not hold the best one."""
-    beta = separating(Z)
-    if beta is None:
-        text = "the points are too close to inseparable for double precision"
-        raise NumericalError(who, Outcome(Kind.STALLED, f"{text}; rescale the columns of X"))
-    return beta / length(beta)
-
-
 def convex(weights: Array) -> Array:
     weights = weights / weights.max()
     return weights / weights.sum()
-
-
-def length(vector: Array) -> float:
-    """The Euclidean norm, also of entries whose squares underflow."""
-    size = float(np.abs(vector).max())
-    return size * float(np.linalg.norm(vector / size)) if size > 0 else 0.0

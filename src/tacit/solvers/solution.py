@@ -251,7 +251,7 @@ def restored(
     degree = 1.0 if regularizer.degree is None else regularizer.degree
     shift = (degree - 1) * units.log_size
     parts = np.vstack([solution.dual, *getattr(solution, "dual_rest", ())])
-    (dual, *rest), log_unit = units.original_dual(parts, solution.log_dual_unit + shift)
+    (dual, *rest), log_unit = representable(parts, -units.rows, solution.log_dual_unit + shift)
     log_value = solution.log_value + degree * units.log_size
     value = exponential(log_value) if solution.value else solution.value
     outcome = solution.outcome

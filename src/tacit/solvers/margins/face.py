@@ -22,10 +22,10 @@ from tacit.solvers.margins.rows import Rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.pivots import EPS
 from tacit.solvers.solution import SMALL, SOLVED, Found
+from tacit.solvers.sparse import UNIQUE
 
 DEEP = 30
 LEVEL = -2000.0  # log mu at which Q of depth 2 stands for its limit on a face
-UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
 FACE = "the minimisers fill a face; this is"
 ENTROPIC = Outcome(
     Kind.NOT_UNIQUE, f"{FACE} its point of largest entropy, the limit of Q of depth 2 for mu -> 0"
