@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,20 +50,26 @@ def length(gradient: Array) -> Array:
     return scale * np.sqrt(np.sum((gradient / scale[..., None]) ** 2, axis=-1))
 
 
+@functools.lru_cache(maxsize=64)
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The map and its gradient for rows of parameters."""
+    import jax
+
+    def scalar(w: Any) -> Any:
+        return function(*w)
+
+    return jax.jit(jax.vmap(jax.value_and_grad(scalar)))
+
+
 class Reparametrization:
     """F and its gradient at many parameter vectors at once, in float64, by JAX."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        import jax
-
         self.function = function
         self.names = argument_names(function)
         self.check_traceable()
-
-        def scalar(w: Any) -> Any:
-            return function(*w)
-
-        self._both = jax.jit(jax.vmap(jax.value_and_grad(scalar)))
+        shared = isinstance(function, Hashable)  # model and regularizer of a map compile it once
+        self._both = (_compiled if shared else _compiled.__wrapped__)(function)
 
     def __str__(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
