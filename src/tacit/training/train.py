@@ -127,10 +127,7 @@ def train(
 
 
 def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
-    """`model` and `problem` as one task; otherwise an error that says why.
-
-    `still` says that parameters without a gradient stay where they are.
-    """
+    """The pair as one task, or an error; `still`: parameters without a gradient stay in place."""
     if isinstance(problem, TokenPairs):
         return TokenTask(who, model, problem)
     if isinstance(model, TokenNet):
