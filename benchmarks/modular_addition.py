@@ -99,12 +99,12 @@ def ours(problem: Any, net: Any, steps: int) -> tuple[Callable[[], Any], list[fl
 
     from tacit.precision import double_precision
     from tacit.regularizers.norms import L2
-    from tacit.training.descent.batches import Batches
+    from tacit.training.descent.compiled import Batches
     from tacit.training.descent.driver import Run
     from tacit.training.descent.methods import Adam
     from tacit.training.record import At
     from tacit.training.stop import Steps
-    from tacit.training.tokens.task import TokenTask
+    from tacit.training.tokens import TokenTask
     from tacit.training.train import train
 
     adam, penalty, record = Adam(RATE), BETA * L2(), At(steps=range(LOSSES))
@@ -130,7 +130,7 @@ def products(problem: Any, net: Any, steps: int) -> dict[str, Callable[[], Any]]
     import jax
     from threadpoolctl import threadpool_limits
 
-    from tacit.training.tokens.loss import distinct
+    from tacit.training.cross_entropy import distinct
 
     rng = np.random.default_rng(0)
     count, width, hidden = len(distinct(net, problem)[0]), net.embedding, net.width

@@ -52,33 +52,28 @@ from tacit.problems.population import majority, wide_margin
 from tacit.problems.regression import Regression, sparse_recovery, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
-from tacit.regularizers.custom import Custom
-from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
-from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.penalty import Penalty
-from tacit.regularizers.q import Q
+from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
+from tacit.regularizers.q import Q, R
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
-from tacit.regularizers.tensors import Blocks, PerTensor
-from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
-from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.solvers.least_squares import Delay, predicted_delay
+from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
+from tacit.solvers.matrices.interpolate import MatrixSolution
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
-from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.solvers.saddles import Saddles, saddles
 from tacit.solvers.separation import Separation, separation
-from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from tacit.solvers.solution import Solution
 from tacit.solvers.stationary import stationary_points
 from tacit.store import load, save
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
-from tacit.training.descent.held_norm import HeldNorm
-from tacit.training.descent.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.held_norm import HeldNorm, HeldSweep, held_sweep
 from tacit.training.descent.methods import (
     SGD,
     Adam,
@@ -90,7 +85,7 @@ from tacit.training.descent.methods import (
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.exact.tangent import TangentFlow
 from tacit.training.path import Path, load_path
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import (
@@ -174,6 +169,7 @@ __all__ = [
     "Regression",
     "Regularizer",
     "Reparametrized",
+    "Saddles",
     "Scale",
     "Schatten",
     "Sensing",
@@ -245,6 +241,7 @@ __all__ = [
     "read_study",
     "relu_net",
     "run_study",
+    "saddles",
     "save",
     "separable_points",
     "separation",

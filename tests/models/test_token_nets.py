@@ -14,10 +14,10 @@ from tacit.models.tokens.two_layer import TokenQuadratic
 from tacit.precision import double_precision
 from tacit.problems.operations import modular_arithmetic
 from tacit.regularizers.norms import L2
+from tacit.training.cross_entropy import TokenLoss
 from tacit.training.descent.methods import Adam
 from tacit.training.stop import Steps
-from tacit.training.tokens.loss import TokenLoss
-from tacit.training.tokens.task import TokenTask
+from tacit.training.tokens import TokenTask
 from tacit.training.train import train
 
 LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)

@@ -21,7 +21,12 @@ from tacit.models.univariate import (
     tangent_hinges,
     univariate_relu,
 )
-from tacit.papers.woodworth2020.spline_nets import cubic_spline, learn, least_norm, linear_spline
+from tacit.papers.woodworth2020.figures.spline_nets import (
+    cubic_spline,
+    learn,
+    least_norm,
+    linear_spline,
+)
 from tacit.problems.regression import Regression, plateau, zigzag
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import LogSpaced

@@ -14,7 +14,7 @@ from tacit.models.two_layer import student, two_layer
 from tacit.problems.classification import separable_points
 from tacit.problems.regression import Regression
 from tacit.problems.teacher import questions, teacher_student
-from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.custom import DerivativeMatch
 from tacit.regularizers.norms import L2
 from tacit.training.descent.methods import SGD, Adam
 from tacit.training.stop import Steps

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
 from tacit.problems.regression import sparse_recovery
-from tacit.solvers.delay import (
+from tacit.solvers.least_squares import (
     descent_points,
     error_floor,
     least_squares_limit,

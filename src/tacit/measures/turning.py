@@ -30,10 +30,9 @@ from tacit.solvers.continuation import Failed, Walker
 from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.rows import scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
-from tacit.solvers.matrices.law import law_of
 from tacit.solvers.matrices.measurements import measurements
-from tacit.solvers.matrices.newton import corrected
-from tacit.solvers.matrices.path import descend
+from tacit.solvers.matrices.path import corrected, descend
+from tacit.solvers.matrices.state import law_of
 from tacit.threads import one_blas_thread
 
 Problem = Regression | Classification | MatrixProblem

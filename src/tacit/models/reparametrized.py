@@ -14,8 +14,7 @@ from tacit.lazy import jax
 from tacit.models.model import Separable
 from tacit.precision import double_precision
 from tacit.records import Record, assign
-from tacit.regularizers.reparametrization import Reparametrization
-from tacit.regularizers.starts import read_starts
+from tacit.regularizers.reparametrization import Reparametrization, read_starts
 
 WHO = "Reparametrized"
 

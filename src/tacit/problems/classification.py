@@ -70,21 +70,21 @@ class Classification(Samples):
 #: y_n x_n of the three points that stand for each panel of M; the source prints no data, so
 #: these are constructed to show what it describes
 THREE_POINTS = {
-    "M-F3b": ([1.5, 2, -0.5], [1.5, 0.5, 1.5], [2, 1.5, 2]),
-    "M-F3c": ([0, 3, 1], [1, 1, 0.5], [1, 2.5, -1]),
-    "M-F3d": ([1.3, 1.6, 2], [1.6, 0.6, 1.9], [1.9, 0.8, 1.4]),
-    "M-F4a": ([0.7, 1.6, 1.2], [1.6, 1.4, 1.2], [1.8, 1.6, -0.1]),
-    "M-F4b": ([1.3, 0.9, 0.3], [0.5, 0.8, 1.1], [1.5, 0.5, 0.3]),
+    "3b": ([1.5, 2, -0.5], [1.5, 0.5, 1.5], [2, 1.5, 2]),
+    "3c": ([0, 3, 1], [1, 1, 0.5], [1, 2.5, -1]),
+    "3d": ([1.3, 1.6, 2], [1.6, 0.6, 1.9], [1.9, 0.8, 1.4]),
+    "4a": ([0.7, 1.6, 1.2], [1.6, 1.4, 1.2], [1.8, 1.6, -0.1]),
+    "4b": ([1.3, 0.9, 0.3], [0.5, 0.8, 1.1], [1.5, 0.5, 0.3]),
 }
 
 
 def three_points(name: str, *, loss: str = "exp") -> Classification:
-    """The three points in R^3 constructed for a panel of M.
+    """The three points in R^3 constructed for a panel of the figures of M.
 
     Parameters
     ----------
     name
-        The panel: M-F3b, M-F3c, M-F3d, M-F4a or M-F4b.
+        The panel of Figures 3 and 4: 3b, 3c, 3d, 4a or 4b.
     loss
         "exp" or "logistic", as in Classification.
 
@@ -96,12 +96,12 @@ def three_points(name: str, *, loss: str = "exp") -> Classification:
     Examples
     --------
     >>> import tacit
-    >>> tacit.three_points("M-F3b").X.shape
+    >>> tacit.three_points("3b").X.shape
     (3, 3)
     """
     rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
     recipe = recipe_of("three_points", name=name, loss=loss)
-    description = f"three constructed points in R^3 for {name}"
+    description = f"three constructed points in R^3 for panel {name}"
     return Classification(np.array(rows), np.ones(3), loss, None, description, recipe)
 
 

@@ -6,7 +6,7 @@ import pytest
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.models.two_layer import two_layer
-from tacit.papers.notsawo2025 import figure_2 as module
+from tacit.papers.notsawo2025.figures import figure_2 as module
 from tacit.problems.teacher import opposed_units
 from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.stop import Steps

@@ -16,8 +16,8 @@ from tacit.problems.regression import Regression, sparse_recovery
 from tacit.records import Kind
 from tacit.regularizers.custom import Custom
 from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.penalty import Blocks
 from tacit.regularizers.spectral import Nuclear
-from tacit.regularizers.tensors import Blocks
 from tacit.training.descent.methods import SGD, Adam, GradientDescent, Proximal, Subgradient
 from tacit.training.record import At
 from tacit.training.stop import Below, Loss, Steps

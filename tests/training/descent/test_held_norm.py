@@ -18,11 +18,14 @@ from tacit.problems.regression import Regression, sparse_recovery
 from tacit.problems.teacher import answers, opposed_units
 from tacit.records import Kind
 from tacit.regularizers.norms import L1
-from tacit.solvers.delay import error_floor
-from tacit.solvers.held_ridge import held_best, held_ridge
-from tacit.training.descent.held_norm import HeldNorm
-from tacit.training.descent.held_sweep import held_sweep
-from tacit.training.descent.projections import onto_l1_ball, onto_l1_sphere, onto_l2_sphere
+from tacit.solvers.least_squares import error_floor, held_best, held_ridge
+from tacit.training.descent.held_norm import (
+    HeldNorm,
+    held_sweep,
+    onto_l1_ball,
+    onto_l1_sphere,
+    onto_l2_sphere,
+)
 from tacit.training.record import At
 from tacit.training.stop import Below, Steps
 from tacit.training.train import train

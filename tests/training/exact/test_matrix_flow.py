@@ -28,8 +28,7 @@ from tacit.regularizers.norms import L2
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
-from tacit.training.exact.matrices.step import extrapolated
-from tacit.training.exact.matrices.system import FactorSystem
+from tacit.training.exact.matrices.system import FactorSystem, extrapolated
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Interpolated, Loss, Steps, Time

@@ -21,10 +21,9 @@ from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
 from tacit.training.descent.methods import GradientDescent
+from tacit.training.exact import tangent as exponential_step
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.tangent import step as exponential_step
-from tacit.training.exact.tangent.flow import TangentFlow, function_of
-from tacit.training.exact.tangent.step import compiled, trial
+from tacit.training.exact.tangent import TangentFlow, compiled, function_of, trial
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Interpolated, Near, Steps, Time
 from tacit.training.train import train

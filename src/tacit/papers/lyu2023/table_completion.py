@@ -15,7 +15,7 @@ from tacit.measures.grokking import grokking
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.tangent import kernel_distance
 from tacit.papers.experiment import Experiment
-from tacit.papers.lyu2023.tables import nuclear_norm, table
+from tacit.papers.lyu2023.multiplication_table import nuclear_norm, table
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
 from tacit.plotting.transition import LEGEND, rows
 from tacit.plotting.typeset import typeset

@@ -17,7 +17,7 @@ from tacit.models.two_layer import two_layer
 from tacit.models.unbiased import Difference
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.lyu2023.networks import points, trained
+from tacit.papers.lyu2023.runs import points, trained
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -25,10 +25,9 @@ from tacit.records import NumericalError
 from tacit.regularizers.norms import L1
 from tacit.regularizers.penalty import Term
 from tacit.regularizers.spectral import Nuclear
-from tacit.solvers.delay import least_squares_limit, memorization_steps
 from tacit.solvers.interpolate import interpolate
-from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
-from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.solvers.least_squares import least_squares_limit, memorization_steps
+from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from tacit.training.descent.methods import Proximal, Subgradient
 from tacit.training.record import At
 from tacit.training.stop import Steps
