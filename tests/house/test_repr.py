@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import inspect
 import re
@@ -176,6 +177,12 @@ RESULTS = {
 }
 ABSTRACT = {"Regularizer", "TokenNet"}
 
+
+@functools.cache
+def result(name):
+    return RESULTS[name]()
+
+
 ADDRESS = re.compile(r"0x[0-9a-f]{4,}| object at ")
 
 
@@ -241,11 +248,10 @@ TABLES = [name for name in RESULTS if name not in {"Custom", "NumericalError", "
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_result_prints_as_a_table(name):
-    result = RESULTS[name]()
-    text, page = str(result), result._repr_html_()
+    text, page = str(result(name)), result(name)._repr_html_()
     assert page.startswith("<table>")
     assert not ADDRESS.search(text + page)
-    for row, told in result.rows():
+    for row, told in result(name).rows():
         assert row in html.unescape(page)
         assert row in text or name == "Derived"  # whose str is the call
         assert told[:20].split("\n")[0] in html.unescape(page)
@@ -253,7 +259,7 @@ def test_a_result_prints_as_a_table(name):
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_repr_of_a_result_is_short(name):
-    text = repr(RESULTS[name]())
+    text = repr(result(name))
     assert len(text) < 700, text
     assert name in text or name == "Derived"  # whose first line is the call of derive
     assert not ADDRESS.search(text), text

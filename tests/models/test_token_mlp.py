@@ -104,13 +104,13 @@ def gradient(net, problem, tensors, steps=(0,), batch=None, seed=0):
 
     task, batches = TokenTask("test", net, problem), Batches(batch, problem.samples)
     both = jax.jit(jax.value_and_grad(TokenLoss(net).value, argnums=1))
-    found = []
+    draw, found = jax.jit(batches.draw), []
     with double_precision():
         start = jax.tree.map(jnp.asarray, tensors)
         for taken in steps:
             data, share = task.full_data(), None
             if batch is not None:
-                rows, share, _ = batches.draw(taken, batches.start(seed, taken))
+                rows, share, _ = draw(taken, batches.start(seed, taken))
                 data = jax.tree.map(lambda part, rows=rows: jnp.asarray(part)[rows], task.data)
             found.append(both(data, start, share))
     return [
