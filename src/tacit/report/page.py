@@ -144,7 +144,7 @@ def place_of(letter: str) -> str:
 
 def _source_title(letter: str, source: Source | None) -> Markup:
     if source is None:
-        return tag("h2", tag("b", letter))
+        return tag("h2", tag("b", letter), f" {OTHERS.get(letter, '')}".rstrip())
     about = f"{', '.join(source.authors)}. {source.year}, {source.form}."
     return joined(tag("h2", tag("b", letter), " ", source.title), tag("p", about, class_="authors"))
 
