@@ -102,10 +102,7 @@ EXPECTED = {
 
 # too long for the default tests even at the size "tiny"; the tests of their papers test the checks
 SLOW = {
-    "W-F6ab",
-    "W-F6c",
     "W-F6d",
-    "W-F7",
     "W-F8",
     "L-F3b",
     "N-F1",
