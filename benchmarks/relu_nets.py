@@ -116,7 +116,7 @@ def sample(start_: Start, end: float) -> dict[str, float]:
     """The errors of both at one time, for one start."""
     from tacit.papers.woodworth2020.figures.circle_nets import RTOL, data, start
     from tacit.precision import double_precision
-    from tacit.training.exact.tangent.flow import TangentFlow
+    from tacit.training.exact.tangent import TangentFlow
     from tacit.training.record import At
     from tacit.training.stop import Interpolated, Time
     from tacit.training.train import train

@@ -8,18 +8,26 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from tacit.measures.kernels.machines import kernel_interpolant
-from tacit.models.difference import Difference
-from tacit.models.hinges import net_hinges, rms_distance, sup_distance, tangent_hinges
-from tacit.models.network import two_layer
-from tacit.models.univariate import Layers, kernel_move, layers, mean_kernel, univariate_relu
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
+from tacit.models.univariate import (
+    Layers,
+    kernel_move,
+    layers,
+    mean_kernel,
+    net_hinges,
+    rms_distance,
+    sup_distance,
+    tangent_hinges,
+    univariate_relu,
+)
 from tacit.papers.woodworth2020.figures.spline_nets import (
     cubic_spline,
     learn,
     least_norm,
     linear_spline,
 )
-from tacit.problems.regression import Regression
-from tacit.problems.univariate import plateau, zigzag
+from tacit.problems.regression import Regression, plateau, zigzag
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Interpolated, Steps
@@ -35,9 +43,6 @@ def drawn(seed, units):
 
 def plain(net, x):
     return np.maximum(np.outer(x, net.w) + net.b, 0) @ net.v + net.c
-
-
-# --- the model
 
 
 def test_the_net_is_the_difference_of_two_nets_with_biases():
@@ -114,9 +119,6 @@ def test_the_kernel_move_is_that_of_the_general_interpolant(c):
     np.testing.assert_allclose(function(problem.X[:, 0]), problem.y, atol=1e-9)
 
 
-# --- hinges
-
-
 @given(seed=st.integers(0, 10**6), units=st.integers(1, 30))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_hinges_are_the_net_itself(seed, units):
@@ -137,9 +139,6 @@ def test_distances_against_quadrature_and_a_fine_grid(seed):
     sup, seen = sup_distance(f, g, breaks), np.abs(f(fine) - g(fine)).max()
     assert seen <= sup * (1 + 1e-12)
     np.testing.assert_allclose(sup, seen, rtol=1e-2)
-
-
-# --- what is learned
 
 
 def test_the_splines():

@@ -1,111 +1,25 @@
 """The status that every experiment must have, at every size."""
 
-EXPECTED = {
-    "W-K": "holds, proof corrected",
-    "W-fn1": "holds",
-    "W-T1": "holds, proof corrected",
-    "W-GA": "holds",
-    "W-T2": "holds, proof corrected",
-    "W-F1": "holds",
-    "W-N": "holds",
-    "W-A": "holds as corrected",
-    "W-R": "holds as corrected",
-    "W-F2": "holds",
-    "W-T3": "holds, proof corrected",
-    "W-F3": "holds",
-    "W-T4": "holds as corrected",
-    "W-fn4": "holds",
-    "W-F4": "holds",
-    "W-F5": "holds as corrected",
-    "W-F6ab": "holds",
-    "W-F6c": "holds as corrected",
-    "W-F6d": "holds as corrected",
-    "W-F7": "holds as corrected",
-    "W-F8": "holds",
-    "W-F9": "holds",
-    "W-C": "holds, proof corrected",
-    "W-L5": "holds",
-    "W-L6": "holds, proof corrected",
-    "W-L7": "holds",
-    "W-L8": "holds",
-    "W-T9": "holds",
-    "W-C10": "holds, proof corrected",
-    "W-L11": "holds, proof corrected",
-    "W-L12": "holds, proof corrected",
-    "W-L13": "holds",
-    "M-F1": "holds",
-    "M-T1": "holds",
-    "M-squared": "holds",
-    "M-T2": "holds",
-    "M-F2": "holds",
-    "M-layers": "holds",
-    "M-L3": "holds",
-    "M-T4": "holds",
-    "M-C5": "holds",
-    "M-T6": "holds",
-    "M-T7": "holds",
-    "M-l1": "holds",
-    "M-depth": "holds as corrected",
-    "M-F3": "holds",
-    "M-area": "holds as corrected",
-    "M-num": "holds as corrected",
-    "M-open": "holds",
-    "M-F4": "holds",
-    "M-F5": "holds as corrected",
-    "M-I": "holds",
-    "M-L10": "holds",
-    "M-L11": "holds",
-    "M-L12": "holds",
-    "M-L13": "holds as corrected",
-    "M-F6": "holds",
-    "M-F7": "holds",
-    "M-F8": "holds",
-    "M-F9": "holds",
-    "L-A3": "holds as corrected",
-    "L-T1": "holds",
-    "L-T2": "holds",
-    "L-sharp": "holds",
-    "L-F1": "holds",
-    "L-F2": "holds",
-    "L-table": "holds",
-    "L-F3a": "holds",
-    "L-F3b": "holds",
-    "L-sweep": "holds",
-    "L-no-decay": "holds",
-    "L-clock": "holds",
-    "L-forecast": "holds",
-    "N-F1": "holds",
-    "N-LU": "holds as corrected",
-    "N-F2": "holds",
-    "N-F3": "holds",
-    "N-GWU": "holds as corrected",
-    "N-F-mirage": "holds",
-    "N-T21": "holds as corrected",
-    "N-PL": "holds as corrected",
-    "N-T31": "holds",
-    "N-T33": "holds as corrected",
-    "N-F-dominance": "holds",
-    "N-F-scaling": "holds as corrected",
-    "N-T34": "holds",
-    "N-T35": "holds as corrected",
-    "N-norm": "holds as corrected",
-    "N-F-dominance-nuclear": "holds",
-    "N-F-scaling-nuclear": "holds as corrected",
-    "N-F-data": "holds",
-    "N-F-depth": "holds",
-    "N-NTK": "holds as corrected",
-    "N-NTK-t2": "holds",
-    "N-NTK-KKT": "holds as corrected",
-    "N-F-alg": "holds",
-    "N-F-ts": "holds",
+STATUSES = {
+    "holds": """
+        W-fn1 W-GA W-F1 W-N W-F2 W-F3 W-fn4 W-F4 W-F6ab W-F8 W-F9 W-L5 W-L7 W-L8 W-T9 W-L13
+        M-F1 M-T1 M-squared M-T2 M-F2 M-layers M-L3 M-T4 M-C5 M-T6 M-T7 M-l1 M-F3 M-open M-F4
+        M-I M-L10 M-L11 M-L12 M-F6 M-F7 M-F8 M-F9
+        L-T1 L-T2 L-sharp L-F1 L-F2 L-table L-F3a L-F3b L-sweep L-no-decay L-clock L-forecast
+        N-F1 N-F2 N-F3 N-F-mirage N-T31 N-F-dominance N-T34 N-F-dominance-nuclear N-F-data
+        N-F-depth N-NTK-t2 N-F-alg N-F-ts
+    """,
+    "holds, proof corrected": """
+        W-K W-T1 W-T2 W-T3 W-C W-L6 W-C10 W-L11 W-L12
+    """,
+    "holds as corrected": """
+        W-A W-R W-T4 W-F5 W-F6c W-F6d W-F7
+        M-depth M-area M-num M-F5 M-L13
+        L-A3
+        N-LU N-GWU N-T21 N-PL N-T33 N-F-scaling N-T35 N-norm N-F-scaling-nuclear N-NTK N-NTK-KKT
+    """,
 }
+EXPECTED = {id: status for status, ids in STATUSES.items() for id in ids.split()}
 
 # too long for the default tests even at the size "tiny"; the tests of their papers test the checks
-SLOW = {
-    "W-F6d",
-    "W-F8",
-    "L-F3b",
-    "N-F1",
-    "N-F3",
-    "N-F-alg",
-}
+SLOW = {"W-F6d", "W-F8", "L-F3b", "N-F1", "N-F3", "N-F-alg"}

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.models.image_net import conv_net, dense_net
-from tacit.models.linearized import Linearized
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import Linearized, OutputLayer
 from tacit.precision import double_precision
 from tacit.problems.images import load_images
 from tacit.records import Kind
+from tacit.training import images as image_loss
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.method import Descent
 from tacit.training.descent.methods import (
@@ -25,14 +25,11 @@ from tacit.training.descent.methods import (
     NormalizedDescent,
     Proximal,
 )
-from tacit.training.images import loss as image_loss
-from tacit.training.images.loss import Features, ImageLoss, block_starts, outputs
-from tacit.training.images.task import ImageTask
-from tacit.training.meter import Meter
+from tacit.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
 from tacit.training.path import load_path
 from tacit.training.record import At
 from tacit.training.stop import Accuracy, Below, Epochs, Loss, Near, Steps
-from tacit.training.task import Moment
+from tacit.training.task import Meter, Moment
 from tacit.training.train import train
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 30}
@@ -184,31 +181,6 @@ def test_nets_move_as_the_formulas_say(name, kind, request):
     assert float(last.moved) == pytest.approx(away / first, rel=1e-6)
 
 
-def test_the_methods_are_optax_s():
-    import jax
-    import optax
-
-    rng = np.random.default_rng(0)
-    with double_precision():
-        for ours, theirs in (
-            (SGD(0.1), optax.sgd(0.1)),
-            (SGD(0.1, momentum=0.8), optax.sgd(0.1, 0.8)),
-            (SGD(0.1, momentum=0.8, nesterov=True), optax.sgd(0.1, 0.8, nesterov=True)),
-            (Adam(0.01), optax.adam(0.01)),
-        ):
-            params = {"a": np.float32(rng.normal(size=(5, 3))), "b": np.float32(rng.normal(size=4))}
-            kept, memory, same = theirs.init(params), ours.memory(None, params), params
-            for k in range(5):
-                slope = jax.tree.map(lambda w: np.float32(rng.normal(size=w.shape)), params)
-                given = type("Given", (), {"penalty": None, "gradient": lambda self, w, g=slope: g})
-                params, memory = ours.step(given(), params, memory, jax.numpy.asarray(k))
-                change, kept = theirs.update(slope, kept, same)
-                same = optax.apply_updates(same, change)
-            for name in same:
-                np.testing.assert_allclose(params[name], same[name], rtol=2e-6, atol=2e-7)
-                assert params[name].dtype == np.float32
-
-
 def test_single_precision_is_near_and_the_default(digits):
     path = train(NET, digits, SGD(0.5), batch=BATCH, stop=Epochs(2))
     assert {part.dtype for part in path.parameters.values()} == {np.dtype(np.float32)}
@@ -350,7 +322,7 @@ def curve(digits):
 @settings(**COMMON)
 @given(accuracy=st.floats(0.3, 1), loss=st.floats(0.01, 3))
 def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, curve):
-    from tacit.training.goals import Goals
+    from tacit.training.descent.plan import Goals
 
     with pytest.MonkeyPatch.context() as patch, double_precision():
         patch.setattr(image_loss, "BLOCK", 50)

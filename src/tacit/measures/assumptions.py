@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -12,9 +14,79 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer
 from tacit.measures.kernels.features import unit_twin
-from tacit.measures.smoothness import SMOOTH, Line, roughness
 from tacit.models.model import Model
 from tacit.records import Record
+
+CELLS = 128  # of a line
+WIDE = 8  # cells of the wide differences; the narrow ones take neighbours
+NARROW = 16  # a suspect place is looked at again this many times closer
+LOOKS = 2  # how often
+SUSPECTS = 6  # how many places
+NOISE = 1e-13  # of the terms of f, below which a difference is rounding
+CLEAR = 2.9  # an order that needs no closer look
+SMOOTH = 0.6  # a jump of f'' reads 0.8 to 1, depending on where it falls in its cell
+
+
+class Line(NamedTuple):
+    """f(x_n) at a position on a line of parameters, and the size of the terms it is summed from."""
+
+    values: Callable[[float], Array]
+    terms: Array
+
+
+def roughness(who: str, lines: list[Line]) -> float:
+    """3 minus the order at which third differences of f vanish with their step, at the worst place.
+
+    0 is smooth; 1 is a jump of the second derivative (squared ReLU), 2 one of the first (ReLU).
+    """
+    suspects = []
+    for line in lines:
+        if not all(np.isfinite(line.values(float(s))).all() for s in np.linspace(0.0, 1.0, 9)):
+            continue  # f is not defined along it
+        orders, places = orders_along(line, 0.0, 1.0)
+        suspects += [(order, line, n, places[n]) for n, order in enumerate(orders)]
+    if not suspects:
+        raise ValueError(f"{who}: the model is not finite along any line of random parameters")
+    suspects.sort(key=lambda suspect: suspect[0])
+    seen = [closely(line, n, place, order) for order, line, n, place in suspects[:SUSPECTS]]
+    return max(0.0, 3.0 - min(seen))
+
+
+def closely(line: Line, sample: int, place: float, order: float) -> float:
+    """The order for one sample near one place, at ever finer steps while it looks rough."""
+    half = 0.5
+    for _ in range(LOOKS):
+        if order >= CLEAR:
+            return order
+        half /= NARROW
+        orders, places = orders_along(line, max(place - half, 0.0), min(place + half, 1.0))
+        order, place = orders[sample], places[sample]
+    return order
+
+
+def orders_along(line: Line, left: float, right: float) -> tuple[list[float], list[float]]:
+    """For each sample the order between the two steps, and where its differences are largest."""
+    grid = np.linspace(left, right, CELLS + 1)
+    values = np.array([line.values(float(s)) for s in grid])
+    fine, coarse = np.abs(third(values, 1)), np.abs(third(values, WIDE))
+    floor = NOISE * np.maximum(np.abs(values).max(axis=0), line.terms)
+    sizes = zip(fine.max(axis=0), coarse.max(axis=0), floor, strict=True)
+    orders = [order_of(*size) for size in sizes]
+    middles = grid[np.argmax(fine, axis=0)] + 1.5 * (grid[1] - grid[0])
+    return orders, [float(middle) for middle in middles]
+
+
+def third(values: Array, step: int) -> Array:
+    """Third differences along the first axis, `step` rows apart."""
+    for _ in range(3):
+        values = values[step:] - values[:-step]
+    return values
+
+
+def order_of(fine: float, coarse: float, floor: float) -> float:
+    """log_8(coarse / fine), 3 where nothing but rounding is left."""
+    return 3.0 if fine <= floor else math.log(coarse / fine, WIDE) if coarse > 0 else 0.0
+
 
 WHO = "assumptions"
 HOMOGENEOUS = 1e-9  # defects up to here are rounding
@@ -160,16 +232,8 @@ def _measured(model: Model, start: Array, X: Array, rng: np.random.Generator) ->
         degree, defect = _homogeneity(model, [*near, *far], X)
         rough = roughness(WHO, _lines(model, start, near, far, X))
         output = _output(model, start, X)
-    return Assumptions(
-        homogeneous=bool(defect <= HOMOGENEOUS),
-        degree=degree,
-        defect=defect,
-        declared=model.homogeneity,
-        smooth=bool(rough <= SMOOTH),
-        roughness=rough,
-        zero_output=bool(output <= ZERO),
-        output=output,
-    )
+    homogeneous = defect <= HOMOGENEOUS, degree, defect, model.homogeneity
+    return Assumptions(*homogeneous, rough <= SMOOTH, rough, output <= ZERO, output)
 
 
 def _points(start: Array, rng: np.random.Generator) -> tuple[list[Array], list[Array]]:
@@ -183,35 +247,23 @@ def _points(start: Array, rng: np.random.Generator) -> tuple[list[Array], list[A
     return near, list(size * normal[POINTS:])
 
 
-class Run(NamedTuple):
-    """f at one point for every sample, at its multiples, and the size of the terms of f."""
-
-    before: Array
-    after: Array
-    terms: Array
-
-
 def _homogeneity(model: Model, points: list[Array], X: Array) -> tuple[float, float]:
     """(degree, defect) over the points where f is defined and not zero."""
-    runs = [run for point in points if (run := _run(model, point, X)) is not None]
-    if not runs:
+    steps, grown, defects = np.log(FACTORS), [], []
+    for point in points:
+        before = model.predict(point, X)
+        after = np.array([model.predict(c * point, X) for c in FACTORS])
+        finite = np.isfinite(before).all() and np.isfinite(after).all()
+        if finite and before.any() and after.any(axis=1).all():
+            grown.append(np.log(_norm(after.T) / _norm(before)))
+            defects.append(functools.partial(_defect, before, after, _terms(model, point, X)))
+    if not grown:
         raise ValueError(
             f"{WHO}: the model is zero or not finite at every random point of the size of its "
             "start, so that it has no degree; take another start"
         )
-    steps = np.log(FACTORS)
-    grown = [np.log(_norm(run.after.T) / _norm(run.before)) for run in runs]
     degree = float(np.mean(grown @ steps) / np.sum(steps**2))
-    return degree, max(_defect(run, degree) for run in runs)
-
-
-def _run(model: Model, point: Array, X: Array) -> Run | None:
-    before = model.predict(point, X)
-    after = np.array([model.predict(c * point, X) for c in FACTORS])
-    finite = np.isfinite(before).all() and np.isfinite(after).all()
-    if not (finite and before.any() and after.any(axis=1).all()):
-        return None
-    return Run(before, after, _terms(model, point, X))
+    return degree, max(defect(degree) for defect in defects)
 
 
 def _norm(columns: Array) -> Array:
@@ -221,10 +273,10 @@ def _norm(columns: Array) -> Array:
     return size * np.sqrt(np.sum((columns / size) ** 2, axis=0))
 
 
-def _defect(run: Run, degree: float) -> float:
+def _defect(before: Array, after: Array, terms: Array, degree: float) -> float:
     """The largest |f(c w) / c^degree - f(w)|, relative to the terms that f(w) is made of."""
-    apart = np.abs(run.after / FACTORS[:, None] ** degree - run.before).max(axis=0)
-    return float(np.max(apart[run.terms > 0] / run.terms[run.terms > 0], initial=0.0))
+    apart = np.abs(after / FACTORS[:, None] ** degree - before).max(axis=0)
+    return float(np.max(apart[terms > 0] / terms[terms > 0], initial=0.0))
 
 
 def _lines(model: Model, start: Array, near: list[Array], far: list[Array], X: Array) -> list[Line]:

@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arguments import Array, finite_array, real
+from tacit.lazy import jax
 from tacit.models.model import Model
 from tacit.precision import double_precision
-from tacit.records import Record
+from tacit.records import Record, assign
 
 WHO = "FunctionModel"
 SHOWN = 1000  # entries of a start that a description lists in full
@@ -72,16 +73,16 @@ class FunctionModel(Record, Model):
                 f"{type(function).__name__}"
             )
         if homogeneity is not None:
-            homogeneity = _plain(real(WHO, "homogeneity", homogeneity))
+            homogeneity = real(WHO, "homogeneity", homogeneity)
+            homogeneity = int(homogeneity) if homogeneity.is_integer() else homogeneity
         tree, begin = None, start
         if _is_tree(start):
             tree, begin = start, _raveled(start)
         elif not callable(start):
             begin = finite_array(WHO, "start", start, ndim=1)
         called = name or str(getattr(function, "__name__", type(function).__name__))
-        fields = {"function": function, "begin": begin, "degree": homogeneity, "name": called}
-        for field, value in {**fields, "details": details, "tree": tree}.items():
-            object.__setattr__(self, field, value)
+        assign(self, function=function, begin=begin, degree=homogeneity, name=called)
+        assign(self, details=details, tree=tree)
 
     @property
     def recipe(self) -> dict[str, Any] | None:
@@ -101,8 +102,6 @@ class FunctionModel(Record, Model):
         """Flat parameters as the pytree that the function takes."""
         if self.tree is None:
             return parameters
-        import jax
-
         leaves, structure = jax.tree.flatten(self.tree)
         ends = np.cumsum([np.size(leaf) for leaf in leaves]).tolist()
         parts = [
@@ -129,7 +128,12 @@ class FunctionModel(Record, Model):
     def describe(self) -> dict[str, Any]:
         degree = {"homogeneity": self.degree}
         described = {"model": WHO, "name": self.name, **degree, **(self.details or {})}
-        return described if callable(self.begin) else described | _shown(self.begin)
+        if callable(self.begin):
+            return described
+        if self.begin.size <= SHOWN:
+            return described | {"start": self.begin.tolist()}
+        fingerprint = hashlib.sha256(self.begin.tobytes()).hexdigest()[:16]
+        return described | {"start": fingerprint, "parameters": self.begin.size}
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: compiled functions cannot be sent to another process."""
@@ -139,8 +143,6 @@ class FunctionModel(Record, Model):
         self.__dict__.update(state)
 
     def _call(self, which: str, *arrays: Array) -> Array:
-        import jax
-
         with double_precision():
             try:
                 return np.array(self._compiled[which](*arrays), dtype=np.float64)
@@ -152,8 +154,6 @@ class FunctionModel(Record, Model):
 
     @functools.cached_property
     def _compiled(self) -> dict[str, Callable[..., Any]]:
-        import jax
-
         def pullback(parameters: Any, X: Any, residual: Any) -> Any:
             return jax.vjp(lambda w: self._outputs(w, X), parameters)[1](residual)[0]
 
@@ -184,8 +184,6 @@ def _is_tree(start: Any) -> bool:
 
 def _raveled(tree: Any) -> Array:
     """The leaves of a pytree one after another, as floating-point numbers."""
-    import jax
-
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
     for leaf in leaves:
         if leaf.dtype.kind != "f":
@@ -195,14 +193,3 @@ def _raveled(tree: Any) -> Array:
             )
     flat = np.concatenate([leaf.ravel() for leaf in leaves]) if leaves else np.zeros(0)
     return finite_array(WHO, "start", flat.astype(np.float64), ndim=1)
-
-
-def _plain(degree: float) -> float:
-    return int(degree) if degree.is_integer() else degree
-
-
-def _shown(start: Array) -> dict[str, Any]:
-    """The start for a description: in full, or as its size and fingerprint."""
-    if start.size <= SHOWN:
-        return {"start": start.tolist()}
-    return {"start": hashlib.sha256(start.tobytes()).hexdigest()[:16], "parameters": start.size}

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, positive
 from tacit.regularizers.arrays import as_floats, length, mapped, space_of
-from tacit.regularizers.prox import of_power, soft_threshold, through_dual
-from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.regularizer import Regularizer, of_power, soft_threshold, through_dual
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -35,9 +34,6 @@ class L1(Regularizer):
     in_jax = True
     has_prox = True
     smooth = False
-
-    def __str__(self) -> str:
-        return "L1()"
 
     def terms(self, beta: Array) -> Array:
         return abs(beta)
@@ -118,7 +114,6 @@ class L2(Regularizer):
 
     @property
     def stiffness(self) -> Array:
-        """The second derivative of the sum of squares."""
         return 2 * self.spread_weights
 
     def __call__(self, beta: ArrayLike) -> float:
@@ -177,7 +172,6 @@ class L2(Regularizer):
 
 
 def _or_one(size: Any) -> Any:
-    """A size to divide by: 1 in place of 0."""
     return space_of(size).where(size > 0, size, 1.0)
 
 

@@ -14,7 +14,7 @@ import scipy  # its submodules load when first used: `import tacit` stays light
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 from tacit.solvers.constraints import Constraints
 from tacit.solvers.dual_state import DualState, begin
 from tacit.solvers.pivots import Elimination, heaviest_columns
@@ -50,11 +50,7 @@ class Failed(Exception):
 
 
 class Hessian:
-    """The Cholesky factor of X diag(slope) X^T.
-
-    The jitter, relative to the diagonal, freezes directions that are only rounding noise;
-    `refine` takes its effect out of the directions that are not.
-    """
+    """The Cholesky factor of X diag(slope) X^T."""
 
     def __init__(self, X: Array, slope: Array, jitter: float = 1e-12):
         self.X, self.slope = X, slope
@@ -96,12 +92,7 @@ def follow(
 
 
 class Walker:
-    """Walks down in m = log mu, keeping the last state and its tangents for the next step.
-
-    Where the sizes of beta spread over many decades the rows of X are a poor basis for nu: s of a
-    large coordinate is then a small difference of large numbers. `rebase` changes to a basis in
-    which nu lists s on the largest independent coordinates.
-    """
+    """Walks down in m = log mu, keeping the last state and its tangents for the next step."""
 
     def __init__(self, pair: SignedPair, X: Array, y: Array):
         self.stand(pair, X, y)
@@ -168,7 +159,6 @@ class Walker:
         return nu if self.back is None else self.back @ nu
 
     def begin_at(self, top: float, m: float) -> int:
-        """The first solution, at `top`, from the kernel regime."""
         shrink = np.exp(-top)
         guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
         return self.newton(top, guess, EXACT if top == m else LOOSE)
@@ -178,11 +168,7 @@ class Walker:
         assert self.state is not None
         gap = self.m - m
         step = gap if gap <= 1.3 * self.stride else min(self.stride, gap / 2)
-        dnu = self.predict(step)
-        ds = dnu @ self.X
-        room = self.state.room(ds)
-        factor = 1.0 if room > 1 else 0.9 * room
-        guess = self.state.moved(factor * dnu, factor * ds)
+        guess = self.predicted(step)
         goal, accuracy = (m, EXACT) if step == gap else (self.m - step, LOOSE)
         built = self.newton(goal, guess, accuracy)
         if built <= 2 and step > 0.7 * self.stride:
@@ -192,10 +178,7 @@ class Walker:
         return built
 
     def predict(self, step: float) -> Array:
-        """The move of nu for m -> m - step, extrapolated in the variable in which nu is smooth.
-
-        Depth 2: nu is asymptotically linear in m. Deeper: it is analytic in e^(m/p).
-        """
+        """The move of nu for m -> m - step, extrapolated in the variable in which nu is smooth."""
         (_, tangent) = self.tangents[-1]
         forward = self.stretch(-step)
         if len(self.tangents) == 1:
@@ -206,6 +189,15 @@ class Walker:
         before = before * np.exp(-self.curl * ahead)  # slope in the common variable
         bend = np.clip(-forward / (2 * backward), -0.5, 0.5)
         return forward * (tangent + bend * (tangent - before))
+
+    def predicted(self, step: float) -> DualState:
+        """The state predicted for m -> m - step, inside the domain of beta."""
+        assert self.state is not None
+        dnu = self.predict(step)
+        ds = dnu @ self.X
+        room = self.state.room(ds)
+        factor = 1.0 if room > 1 else 0.9 * room
+        return self.state.moved(factor * dnu, factor * ds)
 
     def stretch(self, dm: float) -> float:
         return dm if self.curl == 0 else float(np.expm1(self.curl * dm) / self.curl)
@@ -225,7 +217,7 @@ class Walker:
         assert self.state is not None
         beta, slope = self.state.evaluate(self.m)
         columns = self.change_basis(self.floored(self.state, beta, slope))
-        self.state = self.state.rebased(columns.T @ self.state.nu)
+        self.state = dataclasses.replace(self.state, nu=columns.T @ self.state.nu)
         self.tangents = [(m, columns.T @ tangent) for m, tangent in self.tangents]
 
     def change_basis(self, weight: Array) -> Array:

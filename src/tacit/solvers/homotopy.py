@@ -12,10 +12,10 @@ from scipy.linalg import lapack, qr, solve_triangular
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
-from tacit.regularizers.regularizer import Regularizer
-from tacit.regularizers.walk import PlainWalk, Walk
-from tacit.solvers.reach import margin
+from tacit.regularizers.line_walk import LineWalk
+from tacit.regularizers.regularizer import PlainWalk, Regularizer
 
+Walk = PlainWalk | LineWalk
 EXACT = 1e-13  # relative residual to reach at y
 LOOSE = 1e-3  # and on the way, relative to the way gone so far
 NEWTON_STEPS = 3000  # in total
@@ -57,7 +57,7 @@ class Path:
         step = 1.0
         while self.done < 1 and self.gap.any():
             step = min(step, 1 - self.done)
-            first = step * newton_step(self.X, self.walk.slope, self.gap)
+            first = step * Graded(self.X, self.walk.slope).solve(self.gap)
             if not np.isfinite(first).all():
                 return self.gave_up(Kind.STALLED, "the Hessian became singular")
             walk, spent = self.walk.moved(first @ self.X), self.spent
@@ -154,7 +154,7 @@ def searched(
     X: Array, walk: Walk, target: Array, residual: Array, halvings: int
 ) -> tuple[Array, Walk] | None:
     """(step in nu, walk after it) of a damped Newton step; None if no step helps."""
-    step = newton_step(X, walk.slope, residual)
+    step = Graded(X, walk.slope).solve(residual)
     gain = float(residual @ step)
     if not np.isfinite(step).all() or gain <= 0:
         return None
@@ -168,11 +168,6 @@ def searched(
             return t * step, after
         t *= 0.5
     return None
-
-
-def newton_step(X: Array, slope: Array, right: Array) -> Array:
-    """(X diag(slope) X^T)^-1 right, not finite where the matrix is singular."""
-    return Graded(X, slope).solve(right)
 
 
 class Graded:
@@ -216,3 +211,52 @@ class Graded:
             )
             step[self.pivots] = solve_triangular(self.triangle, inner, check_finite=False)
         return step / self.top
+
+
+def margin(regularizer: Regularizer, X: Array, y: Array) -> float:
+    """How far inside its range a predictor with X beta = y can stay; inf if there are no ends."""
+    from scipy.optimize import linprog
+
+    dimension = X.shape[1]
+    low, high = predictor_range(regularizer, dimension)
+    bounded = np.flatnonzero(np.isfinite(low)), np.flatnonzero(np.isfinite(high))
+    if not bounded[0].size and not bounded[1].size:
+        return np.inf
+    size = float(np.abs(y).max()) or 1.0
+    rows, right = [], []
+    for sign, which, end in ((-1.0, bounded[0], low), (1.0, bounded[1], high)):
+        block = np.zeros((which.size, dimension + 1))
+        block[np.arange(which.size), which] = sign
+        block[:, -1] = 1.0
+        rows.append(block)
+        right.append(sign * end[which] / size)
+    result = linprog(
+        np.append(np.zeros(dimension), -1.0),  # the largest margin
+        A_ub=np.vstack(rows),
+        b_ub=np.concatenate(right),
+        A_eq=np.column_stack([X, np.zeros(len(X))]),
+        b_eq=y / size,
+        bounds=[(None, None)] * dimension + [(None, 1.0)],
+    )
+    if result.status != 0:
+        return np.inf  # the solver could not tell
+    best = float(-result.fun)
+    return size * best if best > 1e-9 else min(size * best, 0.0)
+
+
+def predictor_range(regularizer: Regularizer, dimension: int) -> tuple[Array, Array]:
+    """(lowest, highest) predictor of every coordinate: as the regularizer says, or probed."""
+    if hasattr(regularizer, "range"):
+        low, high = regularizer.range
+        return np.broadcast_to(low, dimension), np.broadcast_to(high, dimension)
+    return probed(regularizer, dimension, -1.0), probed(regularizer, dimension, 1.0)
+
+
+def probed(regularizer: Regularizer, dimension: int, sign: float) -> Array:
+    """The limit of b(s) on one side, taken as infinite unless it stopped moving."""
+    with np.errstate(all="ignore"):
+        far, farther = (
+            regularizer.primal_of(np.full(dimension, sign * size)) for size in (1e100, 1e200)
+        )
+        settled = np.isfinite(farther) & (np.abs(farther - far) <= 1e-9 * np.abs(farther))
+    return np.where(settled, farther, sign * np.inf)

@@ -12,12 +12,12 @@ from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral, shape_of
 from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
-from tacit.solvers.data import after_problem, unpacked
+from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
 from tacit.solvers.solution import (
     SMALL,
     SOLVED,
@@ -25,20 +25,19 @@ from tacit.solvers.solution import (
     Solution,
     as_sum,
     beyond_rounding,
-    judged,
+    concluded,
     kkt_residual,
-    log_value_of,
+    must_fit,
     normalized,
     of_root,
     primal_residual,
     restored,
     unreachable,
 )
-from tacit.solvers.units import FARTHEST, representable, units_of
 from tacit.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from tacit.solvers.matrices.solution import MatrixSolution
+    from tacit.solvers.matrices.interpolate import MatrixSolution
 
 
 @overload
@@ -123,7 +122,7 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
             " for measurement matrices use Nuclear(), Frobenius() or Schatten(Q(...))"
         )
     X, y = regression_data("interpolate", X, y)
-    fits(regularizer, X.shape[1])
+    must_fit("interpolate", regularizer, X.shape[1])
     if isinstance(regularizer, Lp) and regularizer.p <= 1:
         if regularizer.p < 1:
             raise ValueError(
@@ -150,21 +149,11 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
     return restored(certified(X, y, inner, found), units, regularizer)
 
 
-def fits(regularizer: Regularizer, dimension: int) -> None:
-    """Checks that the regularizer is one and has room for `dimension` coordinates."""
-    if not isinstance(regularizer, Regularizer):
-        raise ValueError(f"interpolate: expected a regularizer such as Q(...), got {regularizer!r}")
-    if regularizer.dimension not in (None, dimension):
-        raise ValueError(
-            f"interpolate: {regularizer} has {regularizer.dimension} coordinates,"
-            f" but X has {dimension} columns"
-        )
-
-
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
     """The minimiser and its dual in the original units."""
     if isinstance(regularizer, SignedPair):
-        return along_the_path(regularizer, at)
+        (end,) = continuation.follow(regularizer, at, [regularizer.level - np.log(at.scale)])
+        return arrived(regularizer, at, end)
     if isinstance(regularizer, L1):
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
         return in_data(at, at.scale * beta, nu, steps, outcome)
@@ -189,11 +178,6 @@ def in_data(
     """What was found, with the dual of the rows that were given."""
     dual, *rest = at.exact_dual(nu)
     return Found(beta, dual, steps, outcome, log_unit, tuple(rest))
-
-
-def along_the_path(pair: SignedPair, at: Constraints) -> Found:
-    (end,) = continuation.follow(pair, at, [pair.level - np.log(at.scale)])
-    return arrived(pair, at, end)
 
 
 def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome) -> Found:
@@ -229,14 +213,7 @@ def certified(
         beta = mended(X, y, beta)
         residual = primal_residual(X, y, beta)
     inner, unit_beta = normalized(regularizer, beta, log_unit)
-    parts = np.vstack([dual, *rest])
-    slopes = exact.product(parts, X) if len(parts) > 1 else dual @ X
+    slopes = exact.product(np.vstack([dual, *rest]), X) if rest else dual @ X
     kkt = kkt_residual(inner, unit_beta, slopes) if beta.any() else 0.0
-    if log_unit:
-        parts, log_unit = representable(parts, 0, log_unit)
     excess = max(beyond_rounding(X, y, beta), kkt)
-    outcome = judged(outcome, beta, parts[0], residual, kkt, excess)
-    value = regularizer(beta) if valued else np.nan
-    log_value = log_value_of(regularizer, beta, value) if valued else np.nan
-    certificate = residual, kkt, steps, outcome, log_value, log_unit
-    return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))
+    return Solution(*concluded(regularizer, found, beta, (residual, kkt, excess), valued))

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data
 from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
-from tacit.regularizers.norms import L2, Lp
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import interpolate, power_norm
 from tacit.solvers.constraints import reduce
 from tacit.solvers.continuation import FAR, Failed
-from tacit.solvers.data import unpacked
+from tacit.solvers.data import FARTHEST, ORDINARY, Units, exponents, unpacked
 from tacit.solvers.margins import face
-from tacit.solvers.margins.active_set import Iterate, Unbounded, settle
-from tacit.solvers.margins.certificate import certified, is_l1
-from tacit.solvers.margins.least import ByInterpolation, least_squares
-from tacit.solvers.margins.rows import Rows, scaled_rows
+from tacit.solvers.margins.active_set import (
+    Index,
+    Iterate,
+    Unbounded,
+    least_squares,
+    settle,
+)
+from tacit.solvers.margins.rows import Rows, certified, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
 from tacit.solvers.solution import (
@@ -30,28 +32,22 @@ from tacit.solvers.solution import (
     Found,
     Solution,
     as_sum,
+    must_fit,
     of_root,
     restored,
     unreachable,
 )
 from tacit.solvers.stationary import local_points
-from tacit.solvers.units import FARTHEST, ORDINARY, Units, exponents
 from tacit.threads import one_blas_thread
 
 
-@overload
 def max_margin(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
-) -> Solution: ...
-
-
-@overload
-def max_margin(
-    problem: Classification, regularizer: Regularizer, /, *, throw: bool = ...
-) -> Solution: ...
-
-
-def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Solution:
+    X: ArrayLike | Classification,
+    y: ArrayLike | Regularizer | None = None,
+    regularizer: Regularizer | None = None,
+    *,
+    throw: bool = True,
+) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
     `residual` of the solution is the largest violation max(0, 1 - margin); its `kkt` is the
@@ -85,16 +81,18 @@ def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = 
     >>> tacit.max_margin(X, y, tacit.L2()).beta.round(4)
     array([0.3333, 0.3333])
     """
-    X, y, regularizer = unpacked("max_margin", Classification, X, y, regularizer)
-    X, y = classification_data("max_margin", X, y)
-    must_fit("max_margin", regularizer, X.shape[1])
+    given, labels, reg = unpacked("max_margin", Classification, X, y, regularizer)
+    X, y = classification_data("max_margin", given, labels)
+    must_fit("max_margin", reg, X.shape[1])
+    if isinstance(reg, Lp) and reg.p == 1:
+        reg = L1()
     Z = X * y[:, None]
     with one_blas_thread():
         refuse_zero_rows("max_margin", Z)
-        solution = in_good_units("max_margin", as_sum(regularizer), Z)
+        solution = in_good_units("max_margin", as_sum(reg), Z)
     if throw and not solution.outcome.ok:
         raise NumericalError("max_margin", solution.outcome)
-    return solution if as_sum(regularizer) is regularizer else of_root(solution)
+    return solution if as_sum(reg) is reg else of_root(solution)
 
 
 def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
@@ -116,7 +114,7 @@ def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
     solution = certified(Z, regularizer, found)
     if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
         return solution
-    if is_l1(regularizer) or (isinstance(regularizer, Lp) and regularizer.p < 1):
+    if isinstance(regularizer, L1) or (isinstance(regularizer, Lp) and regularizer.p < 1):
         return solution
     try:
         again = on_active_rows(who, regularizer, Z, found)
@@ -147,17 +145,6 @@ def margin_units(Z: Array) -> Units | None:
     return Units(np.full(len(Z), middle), -middle)
 
 
-def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
-    """Checks that the regularizer is one and has room for `dimension` coordinates."""
-    if not isinstance(regularizer, Regularizer):
-        raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
-    if regularizer.dimension not in (None, dimension):
-        raise ValueError(
-            f"{who}: {regularizer} has {regularizer.dimension} coordinates,"
-            f" but X has {dimension} columns"
-        )
-
-
 def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
     """(beta, dual, iterations, outcome) for signed rows without a zero row."""
     try:
@@ -167,7 +154,6 @@ def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
 
 
 def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
-    """The same by the solver that suits the regularizer."""
     rows = scaled_rows(Z)
     try:
         if isinstance(regularizer, SignedPair):
@@ -175,7 +161,7 @@ def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
         if isinstance(regularizer, L2):
             return by_least_squares(regularizer, rows)
         refuse_inseparable(who, Z)
-        if is_l1(regularizer):
+        if isinstance(regularizer, L1):
             return by_linear_program(rows)
         if isinstance(regularizer, Lp) and regularizer.p < 1:
             return best_local_point(regularizer, Z)
@@ -188,7 +174,6 @@ def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
 
 
 def failed(Z: Array, reason: str) -> Found:
-    """No solution, and why."""
     nothing = np.full(Z.shape[1], np.nan), np.full(len(Z), np.nan)
     return Found(*nothing, 0, Outcome(Kind.STALLED, reason))
 
@@ -211,7 +196,6 @@ def by_linear_program(rows: Rows) -> Found:
 
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:
-    """Q or R: followed from the kernel regime down to its scale."""
     walk, level = MarginWalk(pair, rows), pair.level - float(np.log(rows.scale))
     near = min(level, walk.reach + FAR)
     b, nu, spent = walk.at(near)
@@ -231,9 +215,20 @@ def best_local_point(norm: Lp, Z: Array) -> Found:
 
 def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
     """Any other convex regularizer: exchanges of rows around `interpolate`."""
-    nothing = np.empty(0, dtype=np.intp)
+
+    def on(active: Index, at: Iterate) -> Iterate:
+        nu = np.zeros(len(rows.c))
+        if not active.size:
+            return Iterate(nu, regularizer.primal_of(np.zeros_like(at.b)) / rows.scale)
+        system = reduce("max_margin", rows.A[active], rows.scale * rows.c[active])
+        found = interpolate.solve(regularizer, system)
+        if not found.outcome.ok:
+            raise Failed(found.outcome.sentence)
+        nu[active] = found.dual
+        return Iterate(nu, found.beta / rows.scale)
+
     start = Iterate(np.zeros(len(rows.c)), np.zeros(rows.A.shape[1]))
-    _, found, steps = settle(ByInterpolation(rows, regularizer), nothing, start)
+    _, found, steps = settle(rows, on, np.empty(0, dtype=np.intp), start)
     beta, unit = rows.scale * found.b, 0.0
     if isinstance(regularizer, Lp):  # `interpolate` gives the dual of the norm, which has no unit
         unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)

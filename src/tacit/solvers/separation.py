@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, classification_data, finite_array
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.solvers.continuation import Failed
-from tacit.solvers.existence import separates, separating
-from tacit.solvers.margins.active_set import Unbounded
-from tacit.solvers.margins.least import least_squares
+from tacit.solvers.exact import separates
+from tacit.solvers.margins.active_set import Unbounded, least_squares
 from tacit.solvers.margins.rows import scaled_rows
+from tacit.solvers.pivots import balanced
 from tacit.threads import one_blas_thread
 
 OPPOSITE = 1e-14  # unit rows whose sum is shorter than this are opposite
@@ -84,10 +84,7 @@ def separation(X: ArrayLike, y: ArrayLike) -> Separation:
 
 
 def require_separable(who: str, Z: ArrayLike, y: ArrayLike | None = None) -> None:
-    """Raises a ValueError that says why, unless the signed rows Z have a positive margin.
-
-    With labels `y` the rows are the points themselves.
-    """
+    """Raises a ValueError that says why, unless the signed rows Z have a positive margin."""
     if y is not None:
         X, labels = classification_data(who, Z, y)
         signed = X * labels[:, None]
@@ -119,7 +116,6 @@ def refuse_zero_rows(who: str, Z: Array) -> None:
 
 
 def why_not(Z: Array, found: Separation) -> str:
-    """What makes the points inseparable, in words."""
     if (pair := opposite_rows(Z)) is not None:
         first, second = pair
         return (
@@ -134,7 +130,6 @@ def why_not(Z: Array, found: Separation) -> str:
 
 
 def opposite_rows(Z: Array) -> tuple[int, int] | None:
-    """The first two rows that are opposite up to a positive factor."""
     unit = Z / np.abs(Z).max(axis=1)[:, None]
     unit /= np.linalg.norm(unit, axis=1)[:, None]
     for first, row in enumerate(unit):
@@ -148,7 +143,6 @@ TOO_CLOSE = "a predictor with positive margins exists, but the largest margin is
 
 
 def separated(who: str, Z: Array) -> Separation:
-    """The separation of signed rows."""
     zero = ~Z.any(axis=1)
     if zero.any():
         return Separation(False, 0.0, np.zeros(Z.shape[1]), zero / zero.sum(), 0.0)
@@ -175,6 +169,24 @@ def separated(who: str, Z: Array) -> Separation:
     return Separation(True, float((Z @ direction).min()), direction, weights, length(weights @ Z))
 
 
+def separating(Z: Array) -> Array | None:
+    """A beta with positive margins Z beta, proven; None if a linear program finds none."""
+    from scipy.optimize import linprog
+
+    factors, columns = balanced(Z)
+    A = Z * factors[:, None] * columns
+    samples, dimension = A.shape
+    cost = np.append(np.zeros(dimension), -1.0)  # the least margin, of entries within [-1, 1]
+    bounds = [(-1.0, 1.0)] * dimension + [(0.0, None)]
+    found = linprog(
+        cost, A_ub=np.hstack([-A, np.ones((samples, 1))]), b_ub=np.zeros(samples), bounds=bounds
+    )
+    if found.status != 0:
+        return None
+    beta = columns * found.x[:dimension]
+    return beta if beta.any() and np.isfinite(beta).all() and separates(Z, beta) else None
+
+
 def another(who: str, Z: Array) -> Array:
     """A direction that separates, where float64 does not hold the best one."""
     beta = separating(Z)
@@ -185,7 +197,6 @@ def another(who: str, Z: Array) -> Array:
 
 
 def convex(weights: Array) -> Array:
-    """Nonnegative weights brought to sum one."""
     weights = weights / weights.max()
     return weights / weights.sum()
 

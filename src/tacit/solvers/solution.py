@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome, Record, brief
-from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral
 from tacit.solvers import exact
-from tacit.solvers.units import FARTHEST, Units, representable
+from tacit.solvers.data import FARTHEST, Units, representable
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
 SMALL = 1e-10  # worst violation that goes without saying
@@ -95,6 +96,22 @@ class Solution(Record):
         return [(name, brief(getattr(self, name))) for name in fields]
 
 
+def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
+    """Checks that the regularizer is one and has room for `dimension` coordinates."""
+    if not isinstance(regularizer, Regularizer):
+        raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
+    if regularizer.dimension not in (None, dimension):
+        raise ValueError(
+            f"{who}: {regularizer} has {regularizer.dimension} coordinates,"
+            f" but X has {dimension} columns"
+        )
+
+
+def stacked(solutions: Sequence[Any], *names: str) -> dict[str, Any]:
+    """These fields of all solutions, one row each."""
+    return {name: np.stack([getattr(s, name) for s in solutions]) for name in names}
+
+
 def judged(
     outcome: Outcome, beta: Array, dual: Array, residual: float, kkt: float, excess: float
 ) -> Outcome:
@@ -132,13 +149,35 @@ def tiny(dual: Array) -> bool:
     return bool(np.abs(dual).max(initial=0.0) < 1e-290)
 
 
+def concluded(
+    regularizer: Regularizer | Spectral,
+    found: Found,
+    beta: Array,
+    certificate: tuple[float, float, float],
+    valued: bool = True,
+) -> tuple[Any, ...]:
+    """The fields of a solution with the certificate (residual, kkt, excess over rounding)."""
+    residual, kkt, excess = certificate
+    parts, log_unit = np.vstack([found.dual, *found.rest]), found.log_unit
+    if log_unit:
+        parts, log_unit = representable(parts, 0, log_unit)
+    outcome = judged(found.outcome, beta, parts[0], residual, kkt, excess)
+    value = regularizer(beta) if valued else np.nan
+    log_value = log_value_of(regularizer, beta, value) if valued else np.nan
+    proof = residual, kkt, found.iterations, outcome, log_value, log_unit
+    return beta, parts[0], value, *proof, tuple(parts[1:])
+
+
 def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
     """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate.
 
-    `rounding` is how far s may be off.
+    `rounding` is how far s may be off. For p <= 1 the graph is vertical at zero.
     """
     if isinstance(regularizer, L1):
         return l1_residual(beta, s, rounding)
+    if isinstance(regularizer, Lp) and regularizer.p < 1:
+        slopes = regularizer.dual_of(beta)
+        return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
         along_dual = gap / max(np.abs(s).max(), 1e-300)

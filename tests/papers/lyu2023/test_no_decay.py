@@ -7,7 +7,7 @@ from tacit import train
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.lyu2023 import no_decay
 from tacit.papers.registry import library
-from tacit.problems.grokking import majority
+from tacit.problems.population import majority
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.stop import LogLoss
 
@@ -15,10 +15,6 @@ from tacit.training.stop import LogLoss
 @pytest.fixture
 def data(data_of):
     return data_of("L-no-decay")
-
-
-def test_without_decay_the_transition_follows_the_square_of_the_start(verdict_of):
-    assert verdict_of("L-no-decay").status == "holds"
 
 
 def test_the_foreseen_time_is_that_of_large_starts(data):

@@ -7,10 +7,10 @@ import pytest
 
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
-from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.instances import slope
-from tacit.papers.notsawo2025 import algorithmic_dataset as module
-from tacit.papers.notsawo2025.token_runs import USUAL
+from tacit.papers.notsawo2025.figures import algorithmic_dataset as module
+from tacit.papers.notsawo2025.figures.runs import USUAL
 from token_datasets import token_dataset
 
 C = {"l1": 2e-3, "l2^2": 1e-3, "nuclear": 7e-3}
@@ -114,8 +114,3 @@ def test_the_picture_shows_both_laws():
     np.testing.assert_allclose(solid.get_ydata(), module.log_law(row.delays[0], weaker))
     np.testing.assert_allclose(dotted.get_ydata(), row.delays[0] * weaker)
     np.testing.assert_allclose(clock.lines[0].get_ydata() * clock.lines[0].get_xdata(), row.c[0])
-
-
-@pytest.mark.slow
-def test_the_statement_holds(verdict_of):
-    assert verdict_of("N-F-alg", "quick").status == "holds"

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_readable
-from tacit.models.token_mlp import TokenMLP
+from tacit.models.tokens.mlp import TokenMLP
 from tacit.papers.experiment import Setting
-from tacit.papers.notsawo2025 import figure_1, token_runs
-from tacit.papers.notsawo2025.run_tables import runs_of
-from tacit.papers.notsawo2025.token_runs import cell
+from tacit.papers.notsawo2025.figures import figure_1
+from tacit.papers.notsawo2025.figures import runs as token_runs
+from tacit.papers.notsawo2025.figures.runs import cell, runs_of
 from tacit.problems.operations import modular_arithmetic
 from tacit.regularizers.norms import L2
 from tacit.training.descent.methods import Adam
@@ -150,8 +150,3 @@ def test_the_picture_marks_t1_t2_and_the_twins():
     t1 = figure_1.landmarks(runs_of(dataset)[0])["t1"]
     assert {f"$t_1$ = {t1:.0f}", "source: $t_1$ = 540", "share of twins: 0.400"} <= labels
     assert picture.axes[0].get_title(loc="left").count("\n") == 1
-
-
-@pytest.mark.slow
-def test_the_statement_holds(verdict_of):
-    assert verdict_of("N-F1", "quick").status == "holds"

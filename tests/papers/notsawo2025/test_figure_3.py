@@ -7,9 +7,8 @@ import pytest
 
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025 import figure_3
-from tacit.papers.notsawo2025.run_tables import runs_of
-from tacit.papers.notsawo2025.token_runs import change, generalized, memorized
+from tacit.papers.notsawo2025.figures import figure_3
+from tacit.papers.notsawo2025.figures.runs import change, generalized, memorized, runs_of
 from token_datasets import token_dataset
 
 T1 = 60.0
@@ -91,8 +90,3 @@ def test_the_words_of_the_panels_follow_the_numbers(rise, word):
     lines = {line.get_label(): line for line in below.lines}
     assert f"$t_1$ = {memorized(runs_of(invented())[0]):.0f}" in lines
     assert lines[r"$\ell_2$"].get_ydata()[-1] == pytest.approx(1 + rise, abs=0.01)
-
-
-@pytest.mark.slow
-def test_the_statement_holds(verdict_of):
-    assert verdict_of("N-F3", "quick").status == "holds"

@@ -181,7 +181,7 @@ def test_digits_stand_in_where_the_size_says_so_and_the_caption_tells(monkeypatc
     for dataset in datasets:
         sentence = np.full(dataset.instead.shape, found["instead"][:80])
         dataset["instead"] = (dataset.instead.dims, sentence)
-    datasets[0].attrs |= figure_6c.experiment._attributes("standard")
+    datasets[0].attrs |= figure_6c.experiment.attributes("standard")
     picture = figure_6c.experiment.picture(datasets)
     caption = " ".join(picture._supxlabel.get_text().split())
     assert caption.startswith("mnist is not on this machine: the small digits")

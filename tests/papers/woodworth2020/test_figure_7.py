@@ -16,7 +16,7 @@ from tacit.papers.woodworth2020.figures.spline_nets import (
     scaling_of,
     started,
 )
-from tacit.problems.univariate import plateau, steep_end, zigzag
+from tacit.problems.regression import plateau, steep_end, zigzag
 
 REFUTED = ("fails", "inconclusive")
 ID = figure_7.experiment.id

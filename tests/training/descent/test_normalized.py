@@ -1,21 +1,18 @@
 """Normalized descent: plain loops, exact arithmetic far out, the order of its error, rules."""
 
-import json
-
 import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.models import DiagonalNet, ProductNet
+from tacit import DiagonalNet, ProductNet, sparse_regression
 from tacit.models.linear import LinearPredictor
-from tacit.problems import sparse_regression
-from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.problems.classification import Classification, three_points
 from tacit.records import Kind
 from tacit.training.descent.methods import NormalizedDescent
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.record import At, LogSpaced
+from tacit.training.record import At
 from tacit.training.stop import LogLoss, Near, Scale, Steps, Time
 from tacit.training.train import train
 
@@ -25,12 +22,12 @@ NET = DiagonalNet(2, alpha=1.0)
 
 def run(rate, steps, *goals, model=NET, problem=None, **more):
     """The path of so many normalized steps, or fewer up to a goal."""
-    problem = three_points("M-F3b") if problem is None else problem
+    problem = three_points("3b") if problem is None else problem
     return train(model, problem, NormalizedDescent(rate), stop=[Steps(steps), *goals], **more)
 
 
 def flow_to(log_loss, model=NET, problem=None):
-    problem = three_points("M-F3b") if problem is None else problem
+    problem = three_points("3b") if problem is None else problem
     return train(model, problem, ParameterFlow(), stop=LogLoss(log_loss))
 
 
@@ -56,7 +53,7 @@ def plain_loop(model, problem, step, count):
     ids=["depth 2", "depth 3", "product"],
 )
 def test_it_takes_the_steps_of_a_plain_loop(model, loss):
-    problem = three_points("M-F3d", loss=loss)
+    problem = three_points("3d", loss=loss)
     weights, times = plain_loop(model, problem, 0.002, 40)
     path = run(0.002, 40, model=model, problem=problem, record=At([1, 7, 39]))
     at = [0, 1, 7, 39, 40]
@@ -94,7 +91,7 @@ def test_one_step_from_anywhere_is_exact(loss, size, seed):
     """From margins up to 1e5 the loss is far below float64; mpmath holds it."""
     rng = np.random.default_rng(seed)
     start = rng.uniform(0.5, 1.5, (2, 3)) * 10 ** (size / 2)
-    problem = three_points("M-F3b", loss=loss)
+    problem = three_points("3b", loss=loss)
     path = run(0.1, 1, model=DiagonalNet(2, start=start), problem=problem)
     with mpmath.workdps(60):
         Z = mpmath.matrix(problem.signed_rows.tolist())
@@ -118,7 +115,7 @@ def test_one_step_from_anywhere_is_exact(loss, size, seed):
 
 @LOSSES
 def test_it_approaches_the_flow_at_first_order(loss):
-    problem, net = three_points("M-F3d", loss=loss), DiagonalNet(3, alpha=0.8)
+    problem, net = three_points("3d", loss=loss), DiagonalNet(3, alpha=0.8)
     steps, errors, times, controls = np.array([8e-4, 4e-4, 2e-4, 1e-4]), [], [], []
     for step in steps:
         end = run(step, 10**6, LogLoss(-20), model=net, problem=problem)
@@ -190,47 +187,3 @@ def test_divergence_is_said_and_never_recorded():
     assert path.outcome.kind is Kind.DIVERGED
     assert "smaller learning rate than 1000" in path.outcome.sentence
     assert np.isfinite(path.dataset.predictor).all()
-
-
-def test_settings_and_progress_are_told():
-    seen = []
-    goals = LogLoss(-1e4), Near([1, 0, 0], 1e-3)
-    path = run(0.01, 100, *goals, progress=lambda share, _: seen.append(share))
-    assert seen == sorted(seen)
-    assert seen[-1] == 1
-    described = json.loads(path.dataset.attrs["description"])
-    assert described["method"]["learning_rate"] == 0.01
-    assert [rule["rule"] for rule in described["stop"]] == ["Steps", "LogLoss", "Near"]
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: NormalizedDescent(0), "learning_rate must be > 0"),
-        (lambda: Steps(0), "count must be at least 1"),
-        (lambda: run(0.1, 10, "soon"), "stop must be a rule"),
-        (lambda: run(0.1, 10, record=At([11])), "must stay within the 10 steps"),
-        (lambda: LogSpaced(0), "per_decade must be at least 1"),
-        (
-            lambda: train(NET, separable_points(3, 2), NormalizedDescent(0.1), batch=2),
-            "works on all samples at once",
-        ),
-        (lambda: run(0.1, 10, model="net", problem=separable_points(3, 2)), "got str"),
-    ],
-)
-def test_bad_input_is_refused_in_one_sentence(make, sentence):
-    with pytest.raises(ValueError, match=sentence) as refused:
-        make()
-    assert "\n" not in str(refused.value)
-
-
-def test_large_steps_on_a_regression_are_those_of_a_loop_by_hand():
-    problem, rate = sparse_regression(5, 8, sparsity=1, seed=1), 1e-2
-    path = train(LinearPredictor(0.5), problem, NormalizedDescent(rate), stop=Steps(30))
-    w, t = np.full(8, 0.5), 0.0
-    for _ in range(30):
-        residual = problem.X @ w - problem.y
-        loss = float(residual @ residual)
-        w, t = w - rate * 2 * residual @ problem.X / loss, t + rate / loss
-    np.testing.assert_allclose(path.parameters, w, rtol=1e-10)
-    assert path.t == pytest.approx(t, rel=1e-10)  # a step takes rate / loss of time

@@ -1,9 +1,8 @@
 """Gradients of samples, kept as the two factors h, delta of a layer W h where those are smaller.
 
-A weight that one sample meets in a single matrix product has the gradient sum_t delta_t h_t^T, so
-<grad, grad'> = sum_ts <h_t, h'_s> <delta_t, delta'_s> needs no gradient at all. Such products are
-found in the jaxpr of the function; delta is its derivative in a zero added to the product. Every
-other parameter (biases, convolutions, shared weights, embeddings) keeps its whole gradient.
+A weight of a single matrix product has the gradient sum_t delta_t h_t^T of a sample, so <grad,
+grad'> = sum_ts <h_t, h'_s> <delta_t, delta'_s>; delta is the derivative in a zero added to the
+product. Every other parameter (biases, convolutions, shared weights) keeps its whole gradient.
 """
 
 from __future__ import annotations
@@ -11,6 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
+
+from tacit.lazy import jax, jnp
 
 INLINED = ("jit", "pjit")  # the names of one primitive in different versions of JAX
 REARRANGED = ("copy", "convert_element_type", "reshape", "squeeze", "transpose")
@@ -55,13 +56,12 @@ class Taps:
 
     def product(self, eqn: Any, values: list[Any], place: int) -> Any:
         """The matrix product `eqn`, whose operand number `place` is a weight."""
-        import jax.numpy as jnp
-
         leaf, weight = values[place]
         other = values[1 - place]
         contracted = eqn.params["dimension_numbers"][0][1 - place]
         free = [axis for axis in range(other.ndim) if axis not in contracted]
-        use = _use(other, weight, contracted)
+        inputs = math.prod(other.shape[axis] for axis in contracted)
+        use = Use(other.size // max(inputs, 1), inputs, weight.size // max(inputs, 1))
         self.uses.setdefault(leaf, []).append(use)
         values = [other, weight] if place == 1 else [weight, other]
         (found,) = _bind(eqn, values)
@@ -86,8 +86,6 @@ def factors(
     parameters. Only shapes and dtypes of `arrays` and of the single sample `x` matter. With
     `factored=False` every gradient is whole.
     """
-    import jax
-
     closed = jax.make_jaxpr(sample)(arrays, x)
     outputs = closed.out_avals[0].shape[0]
     layers = _layers(closed, arrays, learned, x, outputs) if factored else {}
@@ -99,10 +97,8 @@ def factors(
             values = [given.get(i, array) for i, array in enumerate(arrays)]
             if not zeros:
                 return sample(values, x), {}
-            taps, marked = (
-                Taps(zeros),
-                [Weight(*v) if v[0] in zeros else v[1] for v in enumerate(values)],
-            )
+            taps = Taps(zeros)
+            marked = [Weight(*v) if v[0] in zeros else v[1] for v in enumerate(values)]
             return _outputs(closed, [*marked, x], taps), taps.inputs
 
         return _pulled(run, [arrays[leaf] for leaf in whole], layers, arrays)
@@ -112,9 +108,6 @@ def factors(
 
 def _pulled(run: Callable[..., Any], rest: list[Any], layers: dict[int, Use], arrays: Any) -> Any:
     """The Factors of one sample: one pass forward, one back for every output."""
-    import jax
-    import jax.numpy as jnp
-
     zeros = {i: jnp.zeros((use.times, use.outputs), arrays[i].dtype) for i, use in layers.items()}
     found, pull, inputs = jax.vjp(run, rest, zeros, has_aux=True)
     units = jnp.eye(found.shape[0], dtype=found.dtype)
@@ -130,8 +123,6 @@ def _layers(
     closed: Any, arrays: Sequence[Any], learned: Sequence[int], x: Any, outputs: int
 ) -> dict[int, Use]:
     """The parameters used in one matrix product and nowhere else, where their factors pay."""
-    import jax
-
     taps = Taps()
 
     def run(arrays: Any, x: Any) -> Any:
@@ -188,8 +179,3 @@ def _bind(eqn: Any, values: list[Any]) -> list[Any]:
     functions, parameters = given if isinstance(given, tuple) else ((), given)  # JAX before 0.9
     found = eqn.primitive.bind(*functions, *values, **parameters)
     return list(found) if eqn.primitive.multiple_results else [found]
-
-
-def _use(other: Any, weight: Any, contracted: Sequence[int]) -> Use:
-    inputs = math.prod(other.shape[axis] for axis in contracted)
-    return Use(other.size // max(inputs, 1), inputs, weight.size // max(inputs, 1))

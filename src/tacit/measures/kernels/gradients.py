@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
+from tacit.lazy import jax, jnp
 from tacit.measures.kernels.blocks import LARGEST, Gradients
 from tacit.measures.kernels.compiled import CompiledFunction, compiled
 from tacit.measures.kernels.factors import Factors
@@ -28,9 +29,7 @@ class FunctionGradients(Gradients):
     """Gradients of f(params, x) in all floating-point arrays among the leaves of `params`.
 
     `outputs` is None for a function with one output, the index of one of several, or "mean" or
-    "full" for all of them; `factored=False` keeps every gradient whole. Leaves that are no
-    floating-point arrays are handed to f as they are. Other parameters of the same structure, after
-    `move` or in a new instance, need no compiling again.
+    "full" for all of them; `factored=False` keeps every gradient whole.
     """
 
     def __init__(
@@ -44,8 +43,6 @@ class FunctionGradients(Gradients):
         precision: str | None = None,
         factored: bool = True,
     ):
-        import jax
-
         self.who, self.function, self.asked = who, function, outputs
         leaves, tree = jax.tree.flatten(params)
         self.tree: Any = tree
@@ -55,15 +52,13 @@ class FunctionGradients(Gradients):
         self.double = _is_double([leaves[i] for i in self.learned], precision, who)
         self.factored = factored
         self.move(params)
-        self.compiled = self._compiled(x)
         with self._speaking():
+            self.compiled = self._compiled(x)
             self._check_rows(x)
             self._differentiate(x)
 
     def move(self, params: Any) -> None:
         """From now on the gradients are those at `params`."""
-        import jax
-
         leaves, tree = jax.tree.flatten(params)
         if tree != self.tree:
             raise ValueError(f"{self.who}: params have another structure than before: {tree}")
@@ -86,8 +81,6 @@ class FunctionGradients(Gradients):
         return size * self.held if told is None else int(told.temp_size_in_bytes)
 
     def block(self, x: Any, size: int) -> Factors:
-        import jax
-
         short = size - len(x)
         padded = np.concatenate([x, np.repeat(x[-1:], short, axis=0)]) if short else x
         with self._speaking():
@@ -110,16 +103,13 @@ class FunctionGradients(Gradients):
         kinds = tuple((array.shape, str(array.dtype)) for array in self.arrays)
         sample = (x.shape[1:], str(x.dtype))
         choice = (self.asked, self.factored, self.double)
-        return compiled(
-            self.function,
-            (self.tree, tuple(fixed), tuple(self.learned), kinds, sample, choice),
-            lambda: CompiledFunction(self.function, self.tree, fixed, self.places),
-        )
+        key = (self.tree, tuple(fixed), tuple(self.learned), kinds, sample, choice)
+        row = jax.ShapeDtypeStruct((1, *x.shape[1:]), self._inputs(x[:1]).dtype)
+        given = self.function, self.tree, fixed, self.places, self.arrays, row
+        return compiled(self.function, key, CompiledFunction(*given))
 
     def _differentiate(self, x: Any) -> None:
         """Makes the gradients of one sample known: their outputs, bytes and uses of a layer."""
-        import jax
-
         known = self.compiled
         if not hasattr(known, "gradients"):
             sample = jax.ShapeDtypeStruct(x.shape[1:], self._inputs(x[:1]).dtype)
@@ -128,8 +118,6 @@ class FunctionGradients(Gradients):
 
     def _check_rows(self, x: Any) -> None:
         """Each row has its own outputs, and they do not depend on the other rows."""
-        import jax
-
         if len(x) not in self.compiled.rows:
             many = jax.ShapeDtypeStruct(x.shape, x.dtype)
             found = jax.eval_shape(self.compiled.outputs, self.arrays, many)
@@ -170,8 +158,6 @@ class FunctionGradients(Gradients):
     @contextlib.contextmanager
     def _speaking(self) -> Iterator[None]:
         """JAX in the chosen precision; a function that it cannot trace is told so."""
-        import jax
-
         with double_precision() if self.double else contextlib.nullcontext():
             try:
                 yield
@@ -206,8 +192,6 @@ def _is_array(leaf: Any) -> bool:
 
 
 def _floats(dtype: Any) -> bool:
-    import jax.numpy as jnp
-
     return bool(jnp.issubdtype(dtype, jnp.floating))
 
 

@@ -1,9 +1,7 @@
 """The Chatterjee-Lojasiewicz constant of a loss on a ball, and what it promises for descent.
 
-chi(g, x, r) = inf |grad g|^2 / g over the points of B(x, r) where g is not zero. If
-4 g(x) < r^2 chi (N definition 1, "r-CL at x"), then along the gradient flow from x the root of g
-falls at least as fast as sqrt(chi)/2 times the length of the path grows: the path is shorter
-than 2 sqrt(g(x)/chi) < r, stays in the ball, ends at a zero of g, and g <= g(x) e^(-chi t).
+chi(g, x, r) = inf |grad g|^2 / g over the points of B(x, r) where g is not zero. If 4 g(x) < r^2
+chi (N definition 1), the path of the gradient flow from x is shorter than 2 sqrt(g(x)/chi) < r.
 """
 
 from __future__ import annotations
@@ -17,12 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer, positive, regression_data
+from tacit.lazy import jax, jnp
 from tacit.measures.lojasiewicz.bounds import (
     DIMENSIONS,
     least_gradient_ratio,
+    least_ratio,
     least_singular_value,
 )
-from tacit.measures.lojasiewicz.quadratic import least_ratio
 from tacit.precision import double_precision
 from tacit.records import Record
 
@@ -192,14 +191,16 @@ def lojasiewicz(
     >>> round(found.lower, 4), round(found.upper, 4)
     (2.0, 2.0)
     """
-    import jax.numpy as jnp
-
     x, radius = _ball(center, radius)
     starts, steps = integer(WHO, "starts", starts, least=1), integer(WHO, "steps", steps, least=0)
     constant = None if lipschitz is None else positive(WHO, "lipschitz", lipschitz)
     with double_precision():
-        residuals = _returns_residuals(function, x)
-        loss = _loss(function, residuals)
+        shape = np.shape(function(jnp.asarray(x)))
+        if len(shape) > 1:
+            rule = "function must return a number or a vector of residuals"
+            raise ValueError(f"{WHO}: {rule}, got shape {shape}")
+        residuals = len(shape) == 1
+        loss = (lambda a: 0.5 * jnp.sum(function(a) ** 2)) if residuals else function
         value = float(loss(jnp.asarray(x)))
         if value < 0 or not math.isfinite(value):
             raise ValueError(
@@ -214,16 +215,6 @@ def lojasiewicz(
             f"where {upper:.4g} was found; give a larger one"
         )
     return Lojasiewicz(min(lower, upper), upper, value, radius, point, how)
-
-
-def _returns_residuals(function: Callable[[Any], Any], x: Array) -> bool:
-    import jax.numpy as jnp
-
-    shape = np.shape(function(jnp.asarray(x)))
-    if len(shape) > 1:
-        rule = "function must return a number or a vector of residuals"
-        raise ValueError(f"{WHO}: {rule}, got shape {shape}")
-    return len(shape) == 1
 
 
 def _lower(
@@ -243,12 +234,6 @@ def _ball(center: ArrayLike, radius: float) -> tuple[Array, float]:
     return finite_array(WHO, "center", center, ndim=1), positive(WHO, "radius", radius)
 
 
-def _loss(function: Callable[[Any], Any], residuals: bool) -> Callable[[Any], Any]:
-    import jax.numpy as jnp
-
-    return (lambda a: 0.5 * jnp.sum(function(a) ** 2)) if residuals else function
-
-
 def _points(x: Array, radius: float, count: int, seed: int) -> Array:
     """The centre and random points, uniform in the ball."""
     rng = np.random.default_rng(seed)
@@ -263,8 +248,6 @@ def _descend(
     loss: Callable[[Any], Any], x: Array, radius: float, begin: Array, steps: int
 ) -> tuple[float, Array]:
     """The least ratio met by projected descent from all points at once, and where."""
-    import jax
-    import jax.numpy as jnp
 
     def log_ratio(a: Any) -> Any:
         value, slope = jax.value_and_grad(loss)(a)

@@ -2,28 +2,29 @@
 
 The dual of min R(b) under A b >= c is concave in nu >= 0. On a set of rows taken as equations its
 maximiser is what `interpolate` computes; Lawson and Hanson's exchange of rows, made for least
-squares, finds the right set for any R: walk towards the maximiser of the present set as far as
-nu >= 0 allows, drop the row that stopped the walk, and when none does add the row that is
-violated most. The dual rises all along, so no set comes twice.
+squares, finds the right set for any R. The dual rises all along, so no set comes twice.
 """
 
 from __future__ import annotations
 
-import abc
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
+from tacit.solvers import interpolate
+from tacit.solvers.constraints import reduce
 from tacit.solvers.continuation import Failed
 from tacit.solvers.margins.rows import Rows
 
 Index = NDArray[np.intp]
-
 NEGATIVE = 1e-13  # of the largest dual weight: below zero by less than this is rounding
 DEPENDENT = 1e-12  # distance of a unit row from the span of others that counts as none
+ILL = 1e-6  # spread of the diagonal of a triangular factor that asks for more care
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,49 +43,42 @@ class Unbounded(Exception):
         self.weights = weights
 
 
-class Equations(abc.ABC):
-    """How one regularizer is minimised when some rows are equations."""
-
-    rows: Rows
-
-    @abc.abstractmethod
-    def on(self, active: Index, at: Iterate) -> Iterate:
-        """The minimiser with equality on `active`, started from `at`; nu may be negative."""
-
-    def between(self, start: Iterate, end: Iterate, part: float) -> Iterate:
-        """The iterate at the fraction `part` of the way; its b may be left as it was."""
-        return Iterate(start.nu + part * (end.nu - start.nu), start.b)
-
-    def with_dual(self, at: Iterate, nu: Array) -> Iterate:
-        """The same iterate with its dual written as `nu`, which has the same A^T nu."""
-        return dataclasses.replace(at, nu=nu)
+def straight(start: Iterate, end: Iterate, part: float) -> Iterate:
+    """The iterate at the fraction `part` of the way, its b left as it was."""
+    return Iterate(start.nu + part * (end.nu - start.nu), start.b)
 
 
 def settle(
-    equations: Equations, active: Index, at: Iterate, goal: Iterate | None = None
-) -> tuple[Index, Iterate, int]:
+    rows: Rows,
+    on: Callable[[Index, Any], Any],
+    active: Index,
+    at: Any,
+    goal: Any = None,
+    between: Callable[[Any, Any, float], Any] = straight,
+) -> tuple[Index, Any, int]:
     """(active set, minimiser, equations solved) of the margin problem, from a dual feasible start.
 
-    `goal` is the solution of the equations on `active`, where it is known already.
+    `on` gives the minimiser with equality on a set of rows, started from an iterate; nu may be
+    negative. `goal` is that on `active`, where it is known already.
     Raises `Unbounded` where the rows are not separable, `Failed` where rounding lets no end come.
     """
     budget = 20 * (len(at.nu) + len(at.b)) + 100
     for solved in range(1, budget):
         if goal is None:
-            goal = equations.on(active, at)
+            goal = on(active, at)
         if (stop := first_zero(active, at.nu, goal.nu)) is not None:
             part, row = stop
-            at = equations.between(at, goal, part)
+            at = between(at, goal, part)
             at.nu[row] = 0.0
             active, goal = active[active != row], None
             continue
         at, goal = goal, None
         np.maximum(at.nu, 0.0, out=at.nu)
-        lacking = equations.rows.lacking(at.b)
+        lacking = rows.lacking(at.b)
         lacking[active] = 0.0
         if not lacking.any():
             return active, at, solved
-        active, at = enter(equations, active, at, int(np.argmax(lacking)))
+        active, at = enter(rows, active, at, int(np.argmax(lacking)))
     raise Failed(f"no active set after {budget} exchanges")
 
 
@@ -103,14 +97,14 @@ def negative(nu: Array) -> NDArray[np.bool_]:
     return nu < -NEGATIVE * np.abs(nu).max(initial=0.0)
 
 
-def enter(equations: Equations, active: Index, at: Iterate, row: int) -> tuple[Index, Iterate]:
+def enter(rows: Rows, active: Index, at: Any, row: int) -> tuple[Index, Any]:
     """The active set with a violated row in it, in exchange for another where it depends on them.
 
     If row = sum c_j row_j then moving dual weight t from the c_j to the row changes no predictor;
     the first weight that gets to zero leaves. If no c_j is positive the rows c_j <= 0 and the new
     one combine to zero: there is no margin at all.
     """
-    A = equations.rows.by_columns
+    A = rows.by_columns
     shares = dependence(A[active], A[row])
     if shares is None:
         return np.append(active, row), at
@@ -126,7 +120,7 @@ def enter(equations: Equations, active: Index, at: Iterate, row: int) -> tuple[I
     nu[active] = np.maximum(nu[active] - room[leaves] * shares, 0.0)
     nu[row] = room[leaves]
     nu[active[leaves]] = 0.0
-    return np.append(np.delete(active, leaves), row), equations.with_dual(at, nu)
+    return np.append(np.delete(active, leaves), row), dataclasses.replace(at, nu=nu)
 
 
 def dependence(others: Array, row: Array) -> Array | None:
@@ -153,3 +147,98 @@ def plainly_outside(others: Array, row: Array) -> bool:
         return False
     shares = scipy.linalg.lapack.dpotrs(factor, others @ row, lower=1)[0]
     return bool(np.linalg.norm(row - shares @ others) > 1e-3 * np.linalg.norm(row))
+
+
+def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
+    """(dual, b) of the shortest b with A b = c, for independent rows."""
+    basis, triangle = np.linalg.qr(A.T)
+    sizes = np.abs(triangle.diagonal())
+    if sizes.min() < ILL * sizes.max():  # an elimination that heeds the sizes of the columns
+        system = reduce("max_margin", A, c)
+        inner, nu = interpolate.least_norm(np.ones(1), system)
+        return system.original_dual(nu) * system.scale, system.scale * inner
+    try:
+        inner = np.linalg.solve(triangle.T, c)
+        # one step of refinement: the margins are met to the last digit
+        inner += np.linalg.solve(triangle.T, c - A @ (basis @ inner))
+        return np.linalg.solve(triangle, inner), basis @ inner
+    except np.linalg.LinAlgError:
+        raise Failed("the active rows are dependent") from None
+
+
+def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
+    """The l2 problem, begun at the answer of a compiled nonnegative least squares solver."""
+    weighted = rows.A * np.sqrt(softness)
+    if len(rows.c) < rows.A.shape[1]:
+        span = Span(weighted.copy())
+        sizes = np.abs(span.rows.diagonal())
+        if sizes.min() > ILL * sizes.max():
+            return in_span(rows, softness, span)
+
+    def on(active: Index, at: Iterate) -> Iterate:
+        nu, b = np.zeros(len(rows.c)), np.zeros(rows.A.shape[1])
+        if active.size:
+            nu[active], inner = least_norm(weighted[active], rows.c[active])
+            b = np.sqrt(softness) * inner
+        return Iterate(nu, b)
+
+    found = nonnegative(weighted, rows.c)
+    nu = np.zeros(len(rows.c)) if found is None else found[0] / found[1]
+    active = np.flatnonzero(nu > 0)
+    if not independent_rows(weighted[active]):
+        nu, active = np.zeros(len(rows.c)), active[:0]
+    return settle(rows, on, active, Iterate(nu, np.zeros(weighted.shape[1])))
+
+
+def in_span(rows: Rows, softness: Array, span: Span) -> tuple[Index, Iterate, int]:
+    """The same with one coordinate for each row: the answer is a combination of the rows."""
+    inner = dataclasses.replace(rows, A=span.rows)
+    active, found, steps = least_squares(inner, np.ones(len(rows.c)))
+    b = np.sqrt(softness) * span.out(found.b)
+    # one step of refinement, with the margins of the rows themselves
+    missing = rows.c[active] - rows.A[active] @ b
+    b = b + np.sqrt(softness) * span.out(least_norm(span.rows[active], missing)[1])
+    return active, Iterate(found.nu, b), steps
+
+
+class Span:
+    """The rows in an orthonormal basis of their own; overwrites the matrix it is given."""
+
+    def __init__(self, matrix: Array):
+        count = len(matrix)
+        self.reflectors, self.tau, _, _ = scipy.linalg.lapack.dgeqrf(
+            matrix.T, lwork=64 * count, overwrite_a=1
+        )
+        self.rows = np.ascontiguousarray(np.triu(self.reflectors[:count]).T)
+
+    def out(self, inner: Array) -> Array:
+        """The vector with these coordinates in the basis."""
+        vector = np.zeros((len(self.reflectors), 1))
+        vector[: len(inner), 0] = inner
+        turned, _, _ = scipy.linalg.lapack.dormqr("L", "N", self.reflectors, self.tau, vector, 64)
+        return np.asarray(turned[:, 0])
+
+
+def nonnegative(G: Array, h: Array) -> tuple[Array, float] | None:
+    """(u, short), u / short the dual of the least |w| with G w >= h, None where none was found.
+
+    Lawson and Hanson: minimise |G^T u|^2 + (h.u - 1)^2 over u >= 0. Zero is reached if no w meets
+    the constraints; otherwise short = 1 - h.u is positive.
+    """
+    from scipy.optimize import nnls
+
+    target = np.zeros(G.shape[1] + 1)
+    target[-1] = 1.0
+    try:
+        u = nnls(np.vstack([G.T, h]), target, maxiter=30 * len(h))[0]
+    except RuntimeError:  # cycling
+        return None
+    short = 1.0 - float(h @ u)
+    return (u, short) if short > 1e-10 else None
+
+
+def independent_rows(A: Array) -> bool:
+    if not 0 < len(A) <= A.shape[1]:
+        return False
+    sizes = np.abs(np.diag(np.linalg.qr(A.T)[1]))
+    return bool(sizes.min() > 1e-9 * sizes.max())

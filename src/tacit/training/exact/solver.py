@@ -1,4 +1,4 @@
-"""SciPy's solvers step by step: failures, dense output, and a stiff one for dual variables."""
+"""SciPy's solvers step by step: failures, dense output, and where a clock meets a goal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ class GaveUp(Exception):
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silences what a solver says of trial steps."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
@@ -36,13 +35,11 @@ def try_step(solver: Any) -> bool:
 
 
 def step(solver: Any) -> None:
-    """One step of a SciPy solver, or GaveUp."""
     if not try_step(solver):
         raise GaveUp(SHORT)
 
 
 def state_at(solver: Any, t: float) -> Array:
-    """The state at a time within the last step."""
     return np.array(solver.y if t == solver.t else solver.dense_output()(t))
 
 
@@ -85,29 +82,6 @@ def crossing(gap: Callable[[float], float], low: float, high: float) -> float:
             break
         low, high = (low, middle) if gap(middle) <= 0 else (middle, high)
     return high
-
-
-def stiff(
-    velocity: Callable[[float, Array], Array],
-    jacobian: Callable[[float, Array], Array],
-    start: Array,
-    t_max: float,
-    first_step: float,
-    atol: float | Array,
-    newton: float,
-) -> Any:
-    """SciPy's BDF from t=0 with an absolute tolerance, a fraction `newton` of it for its equations.
-
-    What Newton leaves is a floor under the residual; less than rounding it cannot leave. Not
-    LSODA: that opens with a non-stiff method, and cannot recover from a step that overflows.
-    """
-    from scipy.integrate import BDF
-
-    first_step = min(first_step, t_max)
-    settings: Any = {"rtol": 1e-13, "atol": atol, "jac": jacobian}
-    solver = BDF(velocity, 0.0, start, t_max, first_step=first_step, **settings)
-    solver.newton_tol = newton
-    return solver
 
 
 def tolerance(rtol: float, residual: Array, y: Array) -> float:

@@ -14,7 +14,7 @@ from tacit.models.tangent import gradient_distance
 from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.regression import Regression
 from tacit.records import NumericalError
-from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.exact.tangent import TangentFlow
 from tacit.training.path import Path
 from tacit.training.record import At
 from tacit.training.stop import Loss

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.models.factorization import Factorization
 from tacit.plotting.style import BLACK, BLUE, GREEN, PALE, RED, caption_of, sheet
 from tacit.problems.matrices import low_rank_completion

@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 from tacit.arguments import one_of
 from tacit.models.image_layers import Params
 from tacit.models.image_net import ImageNet, conv_net
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import OutputLayer
 from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
-from tacit.problems.images.arrays import Images
-from tacit.problems.images.load import load_images
+from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
 from tacit.training.descent.methods import SGD
 from tacit.training.path import Path

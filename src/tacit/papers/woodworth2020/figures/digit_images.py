@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import integer
-from tacit.problems.images.arrays import Images
 from tacit.problems.images.cache import file_of
 from tacit.problems.images.catalogue import find
-from tacit.problems.images.load import load_images
+from tacit.problems.images.load import Images, load_images
 
 WHO = "digits"
 LEAST = 10  # images on either side of a split

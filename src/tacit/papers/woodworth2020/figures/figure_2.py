@@ -22,8 +22,7 @@ NAMES = ("q", "r", "q of depth 4")
 
 def terms(regularizer: str, z: Array) -> Array:
     """q(z), r(z) or q_4(z) at alpha = 1."""
-    from tacit.regularizers.explicit import R
-    from tacit.regularizers.q import Q
+    from tacit.regularizers.q import Q, R
 
     one_of("figure 2", "regularizer", regularizer, NAMES)
     depth = 4 if regularizer == NAMES[2] else 2

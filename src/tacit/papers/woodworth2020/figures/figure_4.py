@@ -12,7 +12,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance
 from tacit.plotting.network import DIMS, LABELS, Network, draw_network
 from tacit.plotting.style import caption_of, sheet
-from tacit.problems.matrices import Sensing
+from tacit.problems.matrix_problem import Sensing
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.evidence.evidence import Check, Evidence
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.product import ProductNet
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance
 from tacit.plotting.network import DIMS, LABELS, Network, draw_network

@@ -29,7 +29,7 @@ def planted(
     sample_size: int, drawn: int, dimension: int, sparsity: int, noise: float, seed: int
 ) -> tuple[Array, Array, Array]:
     """X, y and the truth of a sparse regression problem: the first of the samples drawn."""
-    from tacit.problems import sparse_regression
+    from tacit import sparse_regression
 
     problem = sparse_regression(
         drawn, dimension=dimension, sparsity=sparsity, noise=noise, seed=seed

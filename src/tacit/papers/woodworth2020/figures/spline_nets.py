@@ -10,12 +10,21 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
-from tacit.models.hinges import Hinges, net_hinges, rms_distance, sup_distance, tangent_hinges
-from tacit.models.univariate import Layers, kernel_move, layers, mean_kernel, univariate_relu
-from tacit.problems.regression import Regression
-from tacit.problems.univariate import plateau, zigzag
+from tacit.models.univariate import (
+    Hinges,
+    Layers,
+    kernel_move,
+    layers,
+    mean_kernel,
+    net_hinges,
+    rms_distance,
+    sup_distance,
+    tangent_hinges,
+    univariate_relu,
+)
+from tacit.problems.regression import Regression, plateau, zigzag
 from tacit.records import Kind, NumericalError, Outcome, Record
-from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.exact.tangent import TangentFlow
 from tacit.training.record import At
 from tacit.training.stop import Interpolated
 from tacit.training.train import train

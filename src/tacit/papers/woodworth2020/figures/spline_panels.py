@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.papers.woodworth2020.figures.spline_nets import SHARES, linear_spline
 from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE, RED, caption_of, sheet
-from tacit.problems.univariate import plateau, zigzag
+from tacit.problems.regression import plateau, zigzag
 
 if TYPE_CHECKING:
     import xarray

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array, one_of
-from tacit.measures.binomial import upper_limit
-from tacit.models.hinges import net_hinges
-from tacit.models.univariate import Layers, layers, univariate_relu
+from tacit.measures.curves import upper_limit
+from tacit.models.univariate import Layers, layers, net_hinges, univariate_relu
 from tacit.papers.woodworth2020.figures.spline_nets import (
     cubic_spline,
     least_norm,
@@ -22,8 +21,7 @@ from tacit.papers.woodworth2020.figures.spline_nets import (
     norms,
 )
 from tacit.precision import double_precision
-from tacit.problems.regression import Regression
-from tacit.problems.univariate import steep_end
+from tacit.problems.regression import Regression, steep_end
 from tacit.records import Record
 
 if TYPE_CHECKING:

@@ -10,11 +10,10 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.models.image_net import dense_net
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import OutputLayer
 from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
 from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
-from tacit.problems.images.arrays import Images
-from tacit.problems.images.load import load_images
+from tacit.problems.images.load import Images, load_images
 from tacit.studies.sizes import Sizes, sized
 from tacit.training.descent.methods import SGD
 from tacit.training.record import At

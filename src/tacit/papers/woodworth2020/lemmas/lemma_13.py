@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.measures.binomial import upper_limit
+from tacit.measures.curves import upper_limit
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.lifted import wishart_root
 from tacit.studies.sizes import sized

@@ -1,0 +1,305 @@
+"""Figure 5: the loss rules until memorization, the penalty from there to recovery."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.recoveries import count, given, log_steps, reached, recovery
+from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
+from tacit.plotting.transition import LEGEND, mark, rows
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CURVES = ("gradient_norm", "penalty_gradient_norm", "loss", "test_error", "norm", "norm_l2")
+TIMES = {
+    "t1": "step at which the training loss comes down to the level",
+    "t1_foreseen": "the same without a penalty, in closed form",
+    "takeover": "first recorded step with beta |H| >= |G|",
+    "t2": "step at which the squared error |a - a*|^2 comes down to the level",
+    "t2_source": "t1_foreseen + |a_hat - a*| / (step beta) in the dual norm, the source's order",
+    "t2_exact": "t1_foreseen + tau / (step beta), tau of the slow phase down to the level",
+}
+# how a drawing writes the predictor, the norm of the penalty, the error and the source's numerator
+SYMBOLS = {
+    "sparse": ("a", r"\|a\|_1", r"\|a\|_2", r"\|a - a^*\|_2^2", r"\|\hat a - a^*\|_\infty"),
+    "completion": ("A", r"\|A\|_*", r"\|A\|_F", r"\|A - A^*\|_F^2", r"\|\hat A - A^*\|_{op}"),
+}
+
+
+def cell(
+    kind: str,
+    beta: float,
+    seed: int,
+    *,
+    samples: int,
+    dimension: int,
+    few: int,
+    noise: float,
+    step: float,
+    steps: int,
+    level: float,
+    points_per_decade: int,
+) -> dict[str, Any]:
+    """One run over its recorded steps, with t1, t2 and the takeover, measured and foreseen."""
+    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    run = case.run(step, beta, log_steps(steps, points_per_decade))
+    taken, points = run.step.values.astype(float), case.points(run)
+    error = case.error(points) ** 2
+    ruled = np.flatnonzero(run.penalty_gradient_norm.values >= run.gradient_norm.values)
+    t1, tau = case.t1(step, level), case.path.reaches(case.truth, math.sqrt(level))
+    return {
+        "t1": reached(taken, run.loss.values, level),
+        "t1_foreseen": t1,
+        "takeover": float(taken[ruled[0]]) if len(ruled) else math.nan,
+        "t2": reached(taken, error, level),
+        "t2_source": t1 + case.dual(case.memorized() - case.truth) / (step * beta),
+        "t2_exact": t1 + tau / (step * beta),
+        "truth_norm": float(case.sizes(case.truth[None])[0]),
+        "truth_l2": float(np.linalg.norm(case.truth)),
+        "trajectory_step": taken,
+        "trajectory_gradient_norm": run.gradient_norm.values,
+        "trajectory_penalty_gradient_norm": run.penalty_gradient_norm.values,
+        "trajectory_loss": run.loss.values,
+        "trajectory_test_error": error,
+        "trajectory_norm": case.sizes(points),
+        "trajectory_norm_l2": np.linalg.norm(points, axis=1),
+    }
+
+
+def _study(
+    name: str, title: str, arguments: dict[str, Any], betas: list[float], last: float, seed: int
+) -> Any:
+    """Both studies differ in their problem; `betas` of every size, whose runs end at last/beta."""
+    sizes: list[dict[str, Any]] = [
+        {"arguments": {"steps": round(last / beta)}, "grid": {"beta": [beta]}} for beta in betas
+    ]
+    quick, standard, full = sizes
+    return sized(
+        name,
+        title=title,
+        function=cell,
+        arguments=arguments | {"step": 0.1, "points_per_decade": 30} | quick["arguments"],
+        grid=quick["grid"],
+        seeds=[seed],
+        dims={f"trajectory_{curve}": ["time"] for curve in ("step", *CURVES)},
+        labels={
+            "beta": "strength of the penalty",
+            **TIMES,
+            "truth_norm": "the penalty's norm of the truth",
+            "truth_l2": "Euclidean norm of the truth",
+            "trajectory_test_error": "squared error |a - a*|^2",
+            "trajectory_gradient_norm": "gradient norm |G| of the loss",
+            "trajectory_penalty_gradient_norm": "beta |H| of the penalty",
+            "trajectory_norm": "the penalty's norm of the predictor",
+        },
+        standard=standard,
+        full=full | {"arguments": {**full["arguments"], "points_per_decade": 60}},
+    )
+
+
+TITLE = "The loss leads to memorization at once, then the l1 penalty leads slowly to the truth"
+LOW_RANK = "Completion: the loss memorizes the entries, then the nuclear norm finds the low rank"
+sparse = _study(
+    "N-F-dominance",
+    TITLE,
+    {
+        "kind": "sparse",
+        "samples": 30,
+        "dimension": 100,
+        "few": 5,
+        "noise": 1e-8,
+        "level": 1e-4,
+    },
+    betas=[1e-4, 1e-4, 1e-5],
+    last=10.0,
+    seed=0,
+)
+nuclear = _study(
+    "N-F-dominance-nuclear",
+    LOW_RANK,
+    {
+        "kind": "completion",
+        "samples": 70,
+        "dimension": 10,
+        "few": 2,
+        "noise": 0.0,
+        "level": 1e-2,
+    },
+    betas=[3e-3, 1e-3, 1e-4],
+    last=150.0,
+    seed=2,
+)
+
+
+def one_run(dataset: xarray.Dataset) -> xarray.Dataset:
+    """The only run, its curves by their plain names."""
+    run = dataset.isel(beta=0, seed=0)
+    return run.rename({f"trajectory_{name}": name for name in ("step", *CURVES)})
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """Who dominates before t1 and between t1 and t2, where the norm and the error end."""
+    run = one_run(dataset)
+    steps, t1, t2 = run.step.values, float(run.t1), float(run.t2)
+    ratio = (run.gradient_norm / run.penalty_gradient_norm).values
+    early, slow = steps < t1, (steps > float(run.takeover)) & (steps < t2)
+    size = (run["norm"] / run.truth_norm).values
+    fit = Check("least |G|/(beta |H|) before t1", ratio[early].min(), 1.0, kind="at least")
+    pull = Check(
+        "largest |G|/(beta |H|) from the takeover to t2", ratio[slow].max(), 1.0, kind="at most"
+    )
+    soon = Check(
+        "takeover over t2: from memorization on",
+        float(run.takeover) / t2,
+        0.02,
+        kind="at most",
+    )
+    end = Check("largest |h/h* - 1| after t2", np.abs(size[steps > t2] - 1).max(), 0.0, 0.05)
+    foreseen = Check("|t2/t2 by the slow phase - 1|", abs(t2 / float(run.t2_exact) - 1), 0.0, 0.05)
+    left = (run.test_error / run.truth_l2**2).values
+    return Evidence(
+        ran=f"one run of {steps[-1]:.0f} steps with beta = {float(run.beta):g}",
+        premises={
+            "the run memorizes": (math.isfinite(t1), t1),
+            "the run recovers": (math.isfinite(t2), t2),
+        },
+        checks=[fit, pull, soon, end, foreseen],
+        controls={
+            "the loss dominates to the end": fit.control(ratio[slow].max()),
+            "the penalty dominates from the start": pull.control(ratio[early].min()),
+            "the norm is that of the truth from memorization on": end.control(
+                np.abs(size[slow] - 1).max()
+            ),
+            "the Euclidean norm tells t2": end.control(
+                np.abs((run.norm_l2 / run.truth_l2).values[slow] - 1).max()
+            ),
+            "the source's order with the constant one": foreseen.control(
+                abs(t2 / float(run.t2_source) - 1)
+            ),
+        },
+        findings=[
+            summary(run),
+            "a(t2) = a* holds up to the level only: at the end the squared error is"
+            f" {left[-1]:.1e} of the truth's square",
+            "G does not vanish after t1: on average it balances the part of beta H that the data"
+            f" see, and |G|/(beta |H|) ends at {ratio[-1]:.2f}",
+        ],
+    )
+
+
+def summary(run: xarray.Dataset) -> str:
+    """t1 and t2, measured and foreseen."""
+    told = {name: count(run[name]) if np.isfinite(run[name]) else "never" for name in TIMES}
+    return (
+        f"t1 = {told['t1']} (foreseen {told['t1_foreseen']}), the penalty takes over at "
+        f"{told['takeover']}, t2 = {told['t2']} (foreseen {told['t2_exact']} by the slow phase, "
+        f"{told['t2_source']} by the source's order)"
+    )
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Gradient norms, errors and norms over the number of steps, with t1 and t2."""
+    asked = given(dataset)
+    level, symbols = asked["level"], SYMBOLS[asked["kind"]]
+    caption = (
+        f"{caption_of(dataset.attrs)} t1: training loss <= {level:g}; t2: squared error <= "
+        f"{level:g}. After the takeover G does not vanish: on average over many steps it balances "
+        "the part of beta H that the data see."
+    )
+    picture, axes = rows(dataset.attrs["title"], caption, (1.7, 1.9, 1.5), width=10.0)
+    whole = one_run(dataset)
+    run = whole.isel(time=np.flatnonzero(whole.step.values > 0))
+    _draw_gradients(axes[0], run)
+    _draw_errors(axes[1], run, symbols, level)
+    _draw_norms(axes[2], run, symbols)
+    _marks(axes, run, symbols)
+    for one in axes:
+        one.legend(**LEGEND)
+    axes[0].set(xscale="log", xlim=(1, float(run.step[-1])))
+    picture.align_ylabels(axes)
+    return picture
+
+
+def _draw_gradients(axes: Axes, run: xarray.Dataset) -> None:
+    axes.plot(run.step, run.gradient_norm, color=BLUE, label=r"$\|G\|$, gradient of the loss")
+    penalty = r"$\beta\,\|H\|$, of the penalty"
+    axes.plot(run.step, run.penalty_gradient_norm, "--", color=RED, label=penalty)
+    takeover = float(run.takeover)
+    if math.isfinite(takeover):
+        height = float(run.penalty_gradient_norm[np.searchsorted(run.step.values, takeover)])
+        text = f"takeover at {count(takeover)}"
+        axes.plot(takeover, height, "o", color=BLACK, zorder=4, linestyle="none", label=text)
+    axes.set(ylabel="gradient norm", yscale="log")
+
+
+def _draw_errors(axes: Axes, run: xarray.Dataset, symbols: Any, level: float) -> None:
+    axes.plot(run.step, run.loss, "--", color=BLUE, label=r"training loss $g$")
+    axes.plot(run.step, run.test_error, color=RED, linewidth=3, label=f"test error ${symbols[3]}$")
+    axes.axhline(level, color=GREY, linewidth=0.9, label=f"level {level:g}")
+    axes.set(ylabel="loss and error", yscale="log")
+
+
+def _draw_norms(axes: Axes, run: xarray.Dataset, symbols: Any) -> None:
+    a, h, l2, *_ = symbols
+    for values, text, colour, line in (
+        (run["norm"] / run.truth_norm, h, GREEN, "-"),
+        (run.norm_l2 / run.truth_l2, l2, PURPLE, "--"),
+    ):
+        of_truth = text.replace(a, f"{a}^*")
+        axes.plot(run.step, values, line, color=colour, label=f"${text} / {of_truth}$")
+    axes.axhline(1.0, color=BLACK, linewidth=0.9, linestyle=":", label="the truth")
+    axes.set(
+        ylabel="norm, share\nof the truth's", xlabel="steps of subgradient descent", ylim=(0, None)
+    )
+
+
+def _marks(axes: list[Axes], run: xarray.Dataset, symbols: Any) -> None:
+    """t1 and t2: measured dash-dotted in colour, foreseen dotted and dashed."""
+    lines = (
+        ("t1", "$t_1$ = ", BLUE, "-."),
+        ("t1_foreseen", "$t_1$ foreseen: ", BLACK, ":"),
+        ("t2", "$t_2$ = ", RED, "-."),
+        ("t2_exact", r"$t_2$ foreseen, slow phase: ", BLACK, ":"),
+        ("t2_source", rf"$t_2$ by ${symbols[4]}/(\alpha\beta)$: ", ORANGE, "--"),
+    )
+    for name, text, colour, line in lines:
+        place = float(run[name])
+        if math.isfinite(place):
+            mark(axes, place, text + count(place), colour, line)
+
+
+SAYS = (
+    "G dominates beta H until memorization at t1; from there on beta H dominates and makes the norm"
+    " converge to that of the truth at t2, where the truth is found"
+)
+experiment = Experiment(
+    "N-F-dominance",
+    statement=f"In sparse recovery {SAYS}.",
+    place="Sparsity, Figure 5",
+    study=sparse,
+    check=check,
+    draw=draw,
+    title=TITLE,
+    ours="the seed, and the number of steps; at size quick also beta",
+    seconds=1,
+)
+low_rank = Experiment(
+    "N-F-dominance-nuclear",
+    statement=f"In matrix completion {SAYS}.",
+    place="Low-rankness, Figure 5",
+    study=nuclear,
+    check=check,
+    draw=draw,
+    title=LOW_RANK,
+    ours="the seed, the level and the number of steps; at size quick also beta",
+    seconds=3,
+)
