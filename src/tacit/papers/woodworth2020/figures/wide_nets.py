@@ -147,7 +147,7 @@ def net_study(name: str, title: str, given: Mapping[str, Any], **words: Any) -> 
     for size, (images, more) in sizes.items():
         own = words.get(size, {})
         words[size] = {**more, **own, "arguments": {**images, **own.get("arguments", {})}}
-    words = {"seeds": 4, "labels": LABELS, "arguments": {**DIGITS, **given}, **words}
+    words = {"seeds": 3, "labels": LABELS, "arguments": {**DIGITS, **given}, **words}
     return sized(name, title=title, function=cell, **words)
 
 
