@@ -233,9 +233,10 @@ def _blind(axes: Axes, classes: int) -> None:
     axes.annotate(
         f"blind guess, log {classes}",
         (1, level),
-        xytext=(0, 5),
+        xytext=(0, -4),
         color=GREY,
         ha="right",
+        va="top",
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
         fontsize=9,
