@@ -226,5 +226,5 @@ experiment = Experiment(
     title="Small starts find the sparse predictor, large ones the dense: scale decides",
     ours="d, N, r*, the seeds (median in c) and the grids; noise variance 0.01, truth entries"
     " 1/sqrt(r*) and the level 0.025 are the source's",
-    seconds=12,
+    seconds=3,
 )

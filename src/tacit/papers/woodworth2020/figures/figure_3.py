@@ -257,5 +257,5 @@ experiment = Experiment(
     title="Depth hastens the rich limit: beyond D = 2 a moderate scale is enough",
     ours="d, r*, D, the seeds (median in c) and all grids; (a) has curvature 1 at zero; the"
     " exponent D - 2; 1e-6 for a reasonable scale",
-    seconds=10,
+    seconds=4,
 )

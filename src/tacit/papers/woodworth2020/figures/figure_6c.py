@@ -314,5 +314,5 @@ experiment = Experiment(
     " size 512 of the small digits of scikit-learn; the net with the outputs of its start"
     " subtracted and its step divided by alpha^2, which is not in the source; means over the seeds"
     " in a band from the least to the largest",
-    seconds=20,
+    seconds=10,
 )

@@ -257,5 +257,5 @@ experiment = Experiment(
     ours="the alphas; below the full size also fewer channels, classes and images, larger steps,"
     " and an end at 100% training accuracy; at the quick size the images are the small digits of"
     " scikit-learn",
-    seconds=15,
+    seconds=10,
 )
