@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.measures.stability import stability
-from tacit.problems import three_points
+from tacit import three_points
+from tacit.measures.margins import stability
 
 
 def path_of(margins, clock):

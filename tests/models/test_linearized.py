@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tacit import Interpolated, Steps, Time, train
-from tacit.models import DiagonalNet, ProductNet, Reparametrized
+from tacit import (
+    DiagonalNet,
+    Interpolated,
+    ProductNet,
+    Reparametrized,
+    Steps,
+    Time,
+    sparse_regression,
+    train,
+)
 from tacit.models.linearized import Linearized
 from tacit.precision import double_precision
-from tacit.problems import sparse_regression
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate

@@ -10,12 +10,11 @@ from scipy.optimize import linprog
 
 from oracle_q import inverse_gradient
 from tacit.problems.classification import three_points
-from tacit.problems.grokking import majority, wide_margin
+from tacit.problems.population import majority, wide_margin
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.derive import derive
-from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.q import Q
+from tacit.regularizers.q import Q, R
 from tacit.solvers.margins import walk as margin_walk
 from tacit.solvers.max_margin import max_margin
 

@@ -16,11 +16,10 @@ from tacit.problems.classification import separable_points, three_points
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
-from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.margins import ratchet
+from tacit.solvers.margins.path import max_margin_path, ratchet_path
+from tacit.solvers.margins.ratchet import growing, keep_pace
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.ratchet import walk as ratchet_walk
-from tacit.solvers.ratchet.ratchet import ratchet_path
-from tacit.solvers.ratchet.rates import growing, keep_pace
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.stop import Scale
 
@@ -242,7 +241,7 @@ def test_wrong_input_speaks_at_the_door(X, y, options, words):
 
 
 def test_a_path_that_cannot_go_on_says_so(monkeypatch):
-    monkeypatch.setattr(ratchet_walk, "CHANGES", 0)
+    monkeypatch.setattr(ratchet, "CHANGES", 0)
     problem = three_points("3d")
     with pytest.raises(NumericalError, match="changes of the support vectors"):
         ratchet_path(problem.X, problem.y, mus=[1.0, 1e-3])

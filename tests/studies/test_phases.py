@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.papers.beyond import scale_accuracy, step_beta
 from tacit.papers.reading import read_study
-from tacit.papers.woodworth2020 import completion
+from tacit.papers.woodworth2020.figures import completion
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
 from tacit.studies.run import run_study

@@ -8,7 +8,7 @@ from scipy.optimize import linprog, nnls
 from papers.lyu2023.by_hand import descend
 from tacit.papers.lyu2023 import grokking
 from tacit.papers.registry import library
-from tacit.problems.grokking import majority
+from tacit.problems.population import majority
 
 IDS = ["L-F1", "L-F2"]
 LITTLE = {"samples": 30, "dimension": 60, "norm": 20.0, "rate": 1e-2, "rtol": 1e-8}

@@ -6,6 +6,7 @@ from scipy.integrate import solve_ivp
 from scipy.optimize import linprog, minimize
 
 import tacit
+from tacit import three_points
 from tacit.papers.moroshko2020.figures import figure_5
 from tacit.papers.moroshko2020.figures.accuracy import POINTS
 from tacit.papers.moroshko2020.figures.excess import norm, relative_excess
@@ -14,7 +15,6 @@ from tacit.papers.moroshko2020.figures.trajectories import apart, follow, l1_end
 from tacit.papers.registry import library
 from tacit.plotting.sphere import PIXELS, directions, draw_sphere, viewer
 from tacit.plotting.style import sheet, styled
-from tacit.problems import three_points
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.network import two_layer
+from tacit.models.two_layer import two_layer
 from tacit.papers.moroshko2020 import nets, role_of_depth, stopping, theorem_1, theorem_2, theorem_6
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L1

@@ -8,7 +8,7 @@ from scipy.integrate import quad
 from scipy.optimize import minimize
 
 from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025 import delays, theorem_3_5
+from tacit.papers.notsawo2025 import delays, theorem_3_3
 from tacit.papers.notsawo2025.recoveries import (
     LowRankRecovery,
     log_steps,
@@ -16,8 +16,8 @@ from tacit.papers.notsawo2025.recoveries import (
     recovery,
 )
 from tacit.papers.registry import library
-from tacit.problems.matrices import Completion
-from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.problems.matrix_problem import Completion
+from tacit.solvers.slow_flow import nuclear_slow_flow
 
 TINY = {"samples": 6, "dimension": 9, "few": 1, "seed": 1}
 MATRIX = {"samples": 17, "dimension": 5, "few": 1, "seed": 3}
@@ -146,7 +146,7 @@ def two_by_two(a, b, c):
 def test_the_slow_phase_of_a_two_by_two_matrix_is_known_in_closed_form(numbers):
     case = two_by_two(*numbers)
     x, error = case.truth[-1], 0.1 * np.linalg.norm(case.truth)
-    exact = theorem_3_5.corner(*numbers, x - error)
+    exact = theorem_3_3.corner(*numbers, x - error)
     assert case.path.reaches(case.truth, error) == pytest.approx(exact, rel=2e-3)
     assert abs(exact / abs(x) - 1) > 0.01  # |A_hat - A*|_op = |x| is another number
     slow = nuclear_slow_flow(case.X, case.memorized().reshape(2, 2), 1e-4)
@@ -158,11 +158,11 @@ def test_the_closed_form_is_the_integral_of_one_over_the_speed():
         u, _, v = np.linalg.svd(np.array([[1.5, 0.5], [2.0, x]]))
         return -1 / (u @ v)[1, 1]
 
-    assert theorem_3_5.corner(1.5, 0.5, 2.0, 0.6) == pytest.approx(quad(slowness, 0, 0.6)[0])
+    assert theorem_3_3.corner(1.5, 0.5, 2.0, 0.6) == pytest.approx(quad(slowness, 0, 0.6)[0])
 
 
 def test_the_delay_has_no_constant_in_the_operator_norm():
-    ratios = [theorem_3_5.corner(1 + e, 1.0, 1.0, 1 / (1 + e)) * (1 + e) for e in (1e-3, 1e-9)]
+    ratios = [theorem_3_3.corner(1 + e, 1.0, 1.0, 1 / (1 + e)) * (1 + e) for e in (1e-3, 1e-9)]
     assert ratios[1] - ratios[0] == pytest.approx(2 * math.log(1e6), rel=0.01)
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_readable
-from tacit.models.token_mlp import TokenMLP
+from tacit.models.tokens.mlp import TokenMLP
 from tacit.papers.experiment import Setting
-from tacit.papers.notsawo2025 import figure_1, token_runs
-from tacit.papers.notsawo2025.run_tables import runs_of
-from tacit.papers.notsawo2025.token_runs import cell
+from tacit.papers.notsawo2025.figures import figure_1
+from tacit.papers.notsawo2025.figures import runs as token_runs
+from tacit.papers.notsawo2025.figures.runs import cell, runs_of
 from tacit.problems.operations import modular_arithmetic
 from tacit.regularizers.norms import L2
 from tacit.training.descent.methods import Adam

@@ -7,9 +7,8 @@ import pytest
 
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
-from tacit.papers.notsawo2025 import figure_3
-from tacit.papers.notsawo2025.run_tables import runs_of
-from tacit.papers.notsawo2025.token_runs import change, generalized, memorized
+from tacit.papers.notsawo2025.figures import figure_3
+from tacit.papers.notsawo2025.figures.runs import change, generalized, memorized, runs_of
 from token_datasets import token_dataset
 
 T1 = 60.0

@@ -9,8 +9,8 @@ import xarray
 
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
-from tacit.models.student import student
-from tacit.papers.notsawo2025 import teacher_student as module
+from tacit.models.two_layer import student
+from tacit.papers.notsawo2025.figures import teacher_student as module
 from tacit.problems.teacher import teacher_student
 from tacit.regularizers.norms import L1
 from tacit.training.descent.methods import Adam

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.models import DiagonalNet, ProductNet
+from tacit import DiagonalNet, ProductNet, sparse_regression
 from tacit.models.linear import LinearPredictor
-from tacit.problems import sparse_regression
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind
 from tacit.training.descent.methods import NormalizedDescent

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import tacit
-from tacit.problems import Classification, separable_points, three_points
+from tacit import Classification, separable_points, three_points
 from tacit.records import Kind
 from tacit.training.exact.dual.margin import MarginDual
-from tacit.training.exact.margins.tails import log_mean_loss, rise, tail
+from tacit.training.exact.loss import log_mean_loss, rise, tail
 
 
 def run(problem, depth, stop, record=None, **options):

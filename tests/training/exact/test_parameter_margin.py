@@ -6,13 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit import At, Interpolated, Time, train
-from tacit.models import DiagonalNet, ProductNet, Reparametrized
+from tacit import At, DiagonalNet, Interpolated, ProductNet, Reparametrized, Time, train
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind
 from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.exact.margins.parameters import MarginParameters
-from tacit.training.exact.parameter import ParameterFlow
+from tacit.training.exact.parameter import MarginParameters, ParameterFlow
 from tacit.training.stop import LogLoss, Near, Scale
 
 LOSSES = pytest.mark.parametrize("loss", ["exp", "logistic"])

@@ -12,18 +12,17 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
-from tacit.measures.forecast import LATER, forecast, meeting
-from tacit.measures.forecast_run import forecast_run
+from tacit.measures.forecast import LATER, forecast, forecast_run
 from tacit.measures.grokking import grokking
-from tacit.measures.turning import STRIDE, window
+from tacit.measures.turning import STRIDE, meeting, window
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import furthest
 from tacit.papers.lyu2023.runs import network, points
-from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
 from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.population import majority, wide_margin
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.studies.sizes import sized
 from tacit.training.exact.dual.flow import DualFlow

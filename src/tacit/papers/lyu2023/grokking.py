@@ -14,7 +14,7 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import caption_of
 from tacit.plotting.transition import draw_transition
-from tacit.problems.grokking import majority, wide_margin
+from tacit.problems.population import majority, wide_margin
 from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin

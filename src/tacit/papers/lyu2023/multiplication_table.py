@@ -15,7 +15,8 @@ from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import distance, furthest, slope
-from tacit.problems.matrices import Completion, multiplication_table
+from tacit.problems.matrices import multiplication_table
+from tacit.problems.matrix_problem import Completion
 from tacit.records import NumericalError
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.solvers.interpolate import interpolate

@@ -9,19 +9,17 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of
 from tacit.plotting.transition import LEGEND, rows
 from tacit.problems.classification import Classification
-from tacit.problems.grokking import majority
-from tacit.problems.population import accuracy
+from tacit.problems.population import accuracy, majority
 from tacit.regularizers.norms import L1, L2
-from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.margins.path import max_margin_path, ratchet_path
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.ratchet.ratchet import ratchet_path
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
 from tacit.models.model import Model
+from tacit.models.unbiased import Difference
 from tacit.papers.moroshko2020.nets import QuadraticUnits
 from tacit.problems.classification import Classification, separable_points
 from tacit.records import NumericalError

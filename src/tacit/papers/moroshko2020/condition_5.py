@@ -8,14 +8,14 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.measures.stability import stability
+from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
 from tacit.problems.classification import separable_points, three_points
-from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

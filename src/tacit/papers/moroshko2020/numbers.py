@@ -15,7 +15,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment

@@ -17,8 +17,7 @@ from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, named, stationarity
 from tacit.problems.classification import separable_points
 from tacit.regularizers.q import Q
-from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.directions import angle
-from tacit.measures.stability import stability
+from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
 from tacit.papers.instances import slope

@@ -9,10 +9,9 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.model import Model
-from tacit.models.product import ProductNet
+from tacit.models.unbiased import Difference
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.nets import (

@@ -155,7 +155,6 @@ class SGD(Descent):
 
     @property
     def _plain(self) -> bool:
-        """Without momentum there is no velocity to carry; compiled code sees any but zero."""
         return isinstance(self.momentum, float) and self.momentum == 0
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
@@ -343,7 +342,6 @@ class NormalizedDescent(Descent):
 
 
 def _resolved(method: GradientDescent, parameters: Any) -> None:
-    """Refuses a decay of which most is lost in rounding."""
     rate = float(method.rate(parameters))
     least = min(FINEST * float(np.finfo(part.dtype).eps) for part in jax.tree.leaves(parameters))
     if 0 < rate * method.weight_decay < least:

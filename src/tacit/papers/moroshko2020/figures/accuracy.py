@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
 from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.plotting.style import CYCLE

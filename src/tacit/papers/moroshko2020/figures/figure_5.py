@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.moroshko2020.figures.accuracy import POINTS, draw_along, study_of
 from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess

@@ -136,9 +136,8 @@ def landmarks(
     """
     from tacit.problems.classification import three_points
     from tacit.regularizers.norms import L2
-    from tacit.solvers.margins.path import max_margin_path
+    from tacit.solvers.margins.path import max_margin_path, ratchet_path
     from tacit.solvers.max_margin import max_margin
-    from tacit.solvers.ratchet.ratchet import ratchet_path
 
     problem, (high, low) = three_points(curve_set), log10_mus
     mus = np.logspace(high, low, q_points)

@@ -1,0 +1,1 @@
+"""Figures of Notsawo et al. 2025."""

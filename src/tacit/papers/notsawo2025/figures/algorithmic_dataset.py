@@ -1,0 +1,347 @@
+"""Algorithmic Dataset: when modular addition is learned with Adam, over step and beta."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.measures.curves import MEMORY, adam_clock, adam_delay
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import slope
+from tacit.papers.notsawo2025.figures.runs import (
+    DIMS,
+    LABELS,
+    LEVEL,
+    NAMES,
+    arguments,
+    cell,
+    generalized,
+    judged,
+    later,
+    memorized,
+    runs_of,
+)
+from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.plotting.typeset import typeset
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST = 0.9  # the validation accuracy of a delay: when the last pairs follow is a matter of chance
+MARKERS = "os^Dv*"
+Law = Callable[[float, float], Array | float]  # (a delay, by which factor beta is weaker) -> delay
+Betas = Mapping[str, Mapping[float, Sequence[float]]]  # by penalty and step, falling
+# c of `adam_delay` with which the runs of a penalty are long enough
+ROOM = {"l1": 2.2e-3, "l2^2": 1.4e-3, "nuclear": 8e-3}
+
+
+def runs(
+    betas: Betas,
+    room: Mapping[str, float] = ROOM,
+    seeds: int = 1,
+    decoupled: Sequence[tuple[float, float]] = (),
+) -> list[dict[str, Any]]:
+    """A tenth longer than the delay expected; one without a penalty, as long as the longest.
+
+    `decoupled` are steps and betas of AdamW.
+    """
+
+    def length(penalty: str, step: float, beta: float) -> int:
+        return round(1.1 * (1 / step + float(adam_delay(step * beta, room[penalty]))))
+
+    found: list[dict[str, Any]] = [
+        {
+            "penalty": name,
+            "learning_rate": step,
+            "beta": beta,
+            "seed": seed,
+            "steps": length(name, step, beta),
+        }
+        for seed in range(seeds)
+        for name, table in betas.items()
+        for step, row in table.items()
+        for beta in row
+    ]
+    longest = max(run["steps"] for run in found)
+    found.append({"learning_rate": found[0]["learning_rate"], "beta": 0.0, "steps": longest})
+    return found + [
+        {"learning_rate": step, "beta": beta, "steps": round(4 / (step * beta)), "decoupled": True}
+        for step, beta in decoupled
+    ]
+
+
+SMALL = {"modulus": 31, "fraction": 0.6, "width": 32}
+WEAK = (1e-5, 1e-6, 1e-7)
+study = sized(
+    "N-F-alg",
+    title="With Adam generalization is delayed by log(1/(step beta)), not by 1/(step beta)",
+    function=cell,
+    dims=DIMS,
+    labels=LABELS,
+    draw={"x": "run", "colour": "beta"},
+    **arguments(runs({"l1": {1e-2: (3e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
+    standard=arguments(
+        runs(
+            {
+                "l1": {1e-2: (3e-5, 1e-6)},
+                "l2^2": {1e-2: (1e-5, 1e-7), 3e-3: (1e-5,)},
+                "nuclear": {1e-2: (1e-4, 1e-5)},
+            }
+        ),
+        **SMALL,
+    ),
+    full=arguments(
+        runs(
+            {
+                "l1": {1e-2: (3e-5, 3e-6, 3e-7), 3e-3: (3e-5, 3e-6, 3e-7)},
+                "l2^2": {1e-2: WEAK, 3e-3: WEAK, 1e-3: WEAK},
+                "nuclear": {1e-2: (1e-4, 1e-5, 1e-6), 3e-3: (1e-4, 1e-5)},
+            },
+            {"l1": 6e-2, "l2^2": 5e-3, "nuclear": 6e-2},
+            seeds=2,
+            decoupled=[(1e-2, 0.1), (1e-2, 0.03), (3e-3, 0.1)],
+        ),
+        **SMALL,
+    ),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """The runs of one penalty, seed and step, by beta, falling."""
+
+    penalty: str
+    seed: int
+    step: float
+    runs: dict[float, Any]
+
+    def __str__(self) -> str:
+        return f"{NAMES[self.penalty]}, seed {self.seed}, step {self.step:g}"
+
+    @property
+    def paces(self) -> Array:
+        """step beta."""
+        return self.step * np.array(list(self.runs))
+
+    @property
+    def delays(self) -> Array:
+        """t2 - t1, t2 at MOST of the validation pairs."""
+        return np.array([generalized(run, MOST) - memorized(run) for run in self.runs.values()])
+
+    @property
+    def c(self) -> Array:
+        """c of `adam_delay` for every run."""
+        return self.paces * adam_clock(self.delays)
+
+    def errors(self, law: Law) -> Array:
+        """The relative errors of the delays that a law predicts from that of the largest beta.
+
+        They are NaN if a run does not reach t2.
+        """
+        first, weaker = float(self.delays[0]), self.paces[0] / self.paces[1:]
+        predicted = np.array([law(first, float(times)) for times in weaker], dtype=float)
+        known = np.isfinite(self.delays).all()
+        return np.abs(predicted / self.delays[1:] - 1) if known else np.full(len(weaker), np.nan)
+
+
+def log_law(delay: float, weaker: float, memory: float = MEMORY) -> Array:
+    """The delay with a beta that is `weaker` times smaller, in the clock of `adam_delay`."""
+    return memory * np.log1p(weaker * np.expm1(delay / memory))
+
+
+RIVALS: dict[str, Law] = {
+    "t2 - t1 = c/(step beta), as in gradient descent": lambda delay, weaker: delay * weaker,
+    "t2 - t1 = c/sqrt(step beta)": lambda delay, weaker: delay * math.sqrt(weaker),
+    "the memory of v, T = 1000, for that of sqrt(v)": lambda delay, weaker: log_law(
+        delay, weaker, MEMORY / 2
+    ),
+}
+
+
+def parts(dataset: xarray.Dataset) -> tuple[list[Row], Any, list[Any]]:
+    """The rows of runs with a penalty, the run without one, and those of AdamW."""
+    found: dict[tuple[str, int, float], Row] = {}
+    everything = runs_of(dataset)
+    beside = [run for run in everything if run.decoupled]
+    (none,) = (run for run in everything if run.beta == 0)
+    for run in everything:
+        if run.beta == 0 or run.decoupled:
+            continue
+        key = str(run.penalty.values), int(run.split), float(run.learning_rate)
+        found.setdefault(key, Row(*key, {})).runs[float(run.beta)] = run
+    return list(found.values()), none, beside
+
+
+def ordered(found: Sequence[Row], time: Callable[[Any], float] = generalized) -> Array:
+    """t2 (or another time) over that of the next larger beta, or of a larger step at one beta."""
+    ratios = [later(b, a, time) for row in found for a, b in itertools.pairwise(row.runs.values())]
+    for one, other in itertools.permutations(found, 2):
+        same = (one.penalty, one.seed) == (other.penalty, other.seed)
+        if same and one.step > other.step:
+            both = [beta for beta in one.runs if beta in other.runs]
+            ratios += [later(other.runs[beta], one.runs[beta], time) for beta in both]
+    return np.array(ratios)
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """Kinds of the runs, the order of t2, and delays predicted from the run of the largest beta."""
+    found, none, beside = parts(dataset)
+    runs = [run for row in found for run in row.runs.values()]
+    wide = [row for row in found if len(row.runs) > 1]
+    groks = Check(
+        "runs that tacit.grokking does not call grok",
+        sum(judged(run).kind != "grok" for run in runs),
+        kind="at most",
+    )
+    order = Check(
+        "least ratio of t2 to that of the next larger beta or step",
+        float(ordered(found).min()),
+        1.1,
+        kind="at least",
+    )
+    law = Check(
+        "largest relative error of t2 - t1, predicted from the run with the largest beta",
+        max(float(row.errors(log_law).max()) for row in wide),
+        tolerance=0.15,
+    )
+    shortest = min(float(row.delays.min()) for row in found)
+    spans = [row.paces[0] / row.paces[-1] for row in wide]
+    return Evidence(
+        ran=f"addition mod {int(none.modulus)}, {float(none.fraction):.0%} of the pairs, embedding"
+        f" and hidden size {int(none.width)}, N's MLP, {len({row.seed for row in found})} seed(s),"
+        f" Adam, full batches, {len(runs)} runs with the penalties "
+        + ", ".join(dict.fromkeys(NAMES[row.penalty] for row in found))
+        + f", beta over a factor of {min(spans):.0f} to {max(spans):.0f}; t1 at a training"
+        f" accuracy of 1, t2 at a validation accuracy of {LEVEL:g}, in delays at {MOST:g}",
+        premises={
+            "every run reaches t2": (
+                all(math.isfinite(generalized(run)) for run in runs),
+                len(runs),
+            ),
+            "every delay is longer than T": (shortest > MEMORY, shortest),
+        },
+        checks=[groks, order, law],
+        controls={
+            "no penalty": groks.control(float(judged(none).kind != "grok")),
+            "memorization is later as well": order.control(float(ordered(found, memorized).min())),
+            **{
+                name: law.control(min(float(row.errors(rival).max()) for row in wide))
+                for name, rival in RIVALS.items()
+            },
+        },
+        findings=findings(found, none, beside),
+    )
+
+
+def findings(found: Sequence[Row], none: xarray.Dataset, beside: Sequence[Any]) -> list[str]:
+    """The rows, why the law is what it is, and what AdamW does."""
+    ((most, _),) = Counter(row.penalty for row in found).most_common(1)  # has several steps
+    shared = [row for row in found if (row.penalty, row.seed) == (most, 0)]
+    lines = [
+        *(described(row) for row in found if len(row.runs) > 1),
+        "a smaller step is not the same as a smaller beta: c is "
+        + ", ".join(f"{row.c[0]:.2g} at step {row.step:g}" for row in shared)
+        + f" for {NAMES[shared[0].penalty]} at beta {next(iter(shared[0].runs)):g}",
+        "why: after t1 the slope of the loss is gone, but sqrt(v) only falls by e in T steps,"
+        " and until then the penalty moves the parameters by step beta h/sqrt(v) and not by"
+        " step; a decade of beta costs at most T log(10) = 4600 steps at any step",
+        f"without a penalty the validation accuracy is {float(none.test_accuracy[-1]):.3f}"
+        f" after {int(none.step[-1])} steps",
+    ]
+    if beside:
+        paces = np.array([float(run.learning_rate * run.beta) for run in beside])
+        delays = np.array([generalized(run) - memorized(run) for run in beside])
+        lines.append(
+            "beside the moments, as in AdamW, the delay of squared l2 has the plain exponent"
+            f" {slope(paces, delays):.2f} in step beta: {listed(paces, delays)}"
+        )
+    return lines
+
+
+def listed(paces: Array, delays: Array) -> str:
+    return ", ".join(f"{s:.0f} at {p:.1e}" for p, s in zip(paces, delays, strict=True))
+
+
+def exponents(row: Row) -> tuple[float, float]:
+    """Of the delays in step beta, in Adam's clock and in steps."""
+    return slope(row.paces, adam_clock(row.delays)), slope(row.paces, row.delays)
+
+
+def described(row: Row) -> str:
+    """One row in a line: both exponents, every c, and the delays."""
+    clock, plain = exponents(row)
+    return (
+        f"{row}: exponent {clock:.2f} in Adam's clock, {plain:.2f} in steps; c = "
+        + ", ".join(f"{c:.2g}" for c in row.c)
+        + f"; t2 - t1 = {listed(row.paces, row.delays)}"
+    )
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Left the delays with the laws predicted from the largest beta; right in Adam's clock."""
+    rows = [row for row in parts(dataset)[0] if row.seed == 0]
+    picture, (times, clock) = sheet(dataset.title, caption_of(dataset.attrs), (6.4, 5.2), 5.2)
+    for k, row in enumerate(rows):
+        _row(times, clock, row, CYCLE[k % len(CYCLE)], MARKERS[k % len(MARKERS)])
+    law = r"$T\,\log(1 + c\,/\,(T\,\alpha\beta))$ through the largest $\beta$"
+    times.plot([], [], "-", color=BLACK, lw=1.4, label=law)
+    times.plot([], [], ":", color=BLACK, lw=1.4, label=r"$c\,/\,(\alpha\beta)$ through the same")
+    clock.plot([], [], "-", color=BLACK, lw=1.4, label=r"$c\,/\,(\alpha\beta)$")
+    for axes in (times, clock):
+        axes.set(xscale="log", yscale="log", xlabel=r"step $\times$ strength, $\alpha\beta$")
+    times.set(ylabel=r"delay $t_2 - t_1$ in steps of Adam")
+    clock.set(ylabel=r"$T\,(e^{(t_2 - t_1)/T} - 1)$")
+    clock.set_title(rf"in the clock of Adam, $T = 2/\log(1/0.999)$ = {MEMORY:.0f} steps")
+    times.set_title("in steps")
+    highest = max(float(np.nanmax(row.delays)) for row in rows)
+    times.set_ylim(top=40 * highest)  # room for the legend
+    clock.set_ylim(top=300 * max(float(np.nanmax(adam_clock(row.delays))) for row in rows))
+    for axes in (times, clock):
+        axes.legend(fontsize=8, loc="upper right")
+    return picture
+
+
+def _row(times: Axes, clock: Axes, row: Row, colour: str, marker: str) -> None:
+    """The runs of one row, and what the laws say of them from the first."""
+    name = typeset(f"{NAMES[row.penalty]}, step {row.step:g}")
+    words = [name, name]
+    if len(row.runs) > 1:
+        found = exponents(row)[::-1]
+        words = [f"{name}: exponent ${power:.2f}$" for power in found]
+        pace = np.geomspace(row.paces[-1], row.paces[0], 60)
+        delay, weaker = float(row.delays[0]), row.paces[0] / pace
+        times.plot(pace, log_law(delay, weaker), "-", color=colour, lw=1.4)
+        times.plot(pace, delay * weaker, ":", color=colour, lw=1.4)
+        clock.plot(pace, row.c[0] / pace, "-", color=colour, lw=1.4)
+    values = row.delays, adam_clock(row.delays)
+    for axes, label, heights in zip((times, clock), words, values, strict=True):
+        axes.plot(row.paces, heights, marker, color=colour, ms=7, label=label)
+
+
+experiment = Experiment(
+    "N-F-alg",
+    statement="On modular addition with an l1, squared l2 or nuclear penalty in the gradient of"
+    " Adam a smaller step or beta makes generalization later; at one step, and for every beta so"
+    " small that the delay is longer than T = 2/log(1/0.999) = 1999 steps, the delay is not"
+    " c/(step beta) as in gradient descent but T log(1 + c/(T step beta)) with one c (the law is"
+    " ours: N only names its figures).",
+    place="Algorithmic Dataset",
+    study=study,
+    check=check,
+    draw=draw,
+    title="With Adam generalization is delayed by log(1/(step beta)), not by 1/(step beta)",
+    ours="the law, strengths and steps, the start, full batches, p, training share and sizes of"
+    " the net",
+    seconds=12,
+)

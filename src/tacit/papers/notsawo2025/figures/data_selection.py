@@ -1,0 +1,364 @@
+"""Data selection: completion from the entries of largest coherence, or from any."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import one_of
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.recoveries import (
+    SOLVED,
+    LowRankRecovery,
+    count,
+    given,
+    log_steps,
+    reached,
+)
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, sheet
+from tacit.problems.matrices import coherent_completion
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FOUND = 1e-6  # relative error of an interpolator that is the truth
+TIMED = 70  # samples at which the delay is computed
+WAYS = ("largest coherence first", "least coherence first", "other random entries")
+
+
+def chosen(
+    seed: int, samples: int, share: float, way: str, dimension: int, rank: int, euler: float
+) -> LowRankRecovery:
+    """A matrix with Gaussian factors and the entries of it that are seen."""
+    one_of("data selection", "way", way, WAYS)
+    u, v = np.random.default_rng(seed).standard_normal((2, dimension, rank))
+    problem = coherent_completion(
+        samples=samples,
+        truth=u @ v.T,
+        tau=0.0 if way == WAYS[2] else share,
+        seed=seed + 1000 * (way == WAYS[2]),
+        least=way == WAYS[1],
+        loss="half squares",
+    )
+    return LowRankRecovery(problem, euler)
+
+
+def cell(
+    samples: int,
+    share: float,
+    seed: int,
+    *,
+    dimension: int,
+    rank: int,
+    euler: float,
+    level: float,
+    way: str = WAYS[0],
+) -> dict[str, float]:
+    """The error of the least nuclear norm and, for TIMED samples, the delay of the slow phase."""
+    case = chosen(seed, samples, share, way, dimension, rank, euler)
+    error = np.linalg.norm(case.least - case.truth) / np.linalg.norm(case.truth)
+    wanted = samples == TIMED
+    return {
+        "error": float(error),
+        "fewest": scarcest(case),
+        "delay": (duration(case, level) if error < FOUND else math.inf) if wanted else math.nan,
+    }
+
+
+def scarcest(case: LowRankRecovery) -> int:
+    """The number of seen entries in the row or column with the fewest."""
+    seen = np.zeros(case.problem.shape)
+    seen.ravel()[np.flatnonzero(case.X.any(axis=0))] = 1
+    return int(min(seen.sum(axis=0).min(), seen.sum(axis=1).min()))
+
+
+def duration(case: LowRankRecovery, level: float) -> float:
+    """tau at which the slow phase has the relative error `level`; inf if it never has."""
+    target = level * float(np.linalg.norm(case.truth))
+    return case.slow(error=target).reaches(case.truth, target)
+
+
+def run_cell(
+    share: float,
+    seed: int,
+    *,
+    samples: int,
+    dimension: int,
+    rank: int,
+    euler: float,
+    level: float,
+    step: float,
+    beta: float,
+    steps: int,
+    points_per_decade: int,
+) -> dict[str, Any]:
+    """A run by descent with its times, measured and foreseen."""
+    case = chosen(seed, samples, share, WAYS[0], dimension, rank, euler)
+    run = case.run(step, beta, log_steps(steps, points_per_decade))
+    taken, errors = run.step.values.astype(float), run.relative_error.values
+    return {
+        "fewest": scarcest(case),
+        "t1": math.ceil(reached(taken, run.loss.values, SOLVED)),
+        "t2": reached(taken, errors, level),
+        "t2_foreseen": case.t1(step) + duration(case, level) / (step * beta),
+        "trajectory_step": taken,
+        "trajectory_loss": run.loss.values,
+        "trajectory_relative_error": errors,
+    }
+
+
+LABELS = {
+    "samples": "number N of entries that are seen",
+    "share": "tau, the share of them that is chosen by coherence; the others are random",
+    "error": "relative error of the interpolator of least nuclear norm",
+    "fewest": "number of entries seen in the row or column with the fewest",
+    "delay": "(t2 - t1) step beta by the slow phase, with 70 entries; inf: never",
+    "t1": "first step at which the training loss is down to 1e-4",
+    "t2": "step at which the relative error comes down to the level; nan if it does not",
+    "t2_foreseen": "t1 + tau/(step beta), tau of the slow phase to the level; inf: never",
+    "trajectory_relative_error": "|A - A*|_F / |A*|_F",
+    "trajectory_loss": "training loss, half the sum of squared residuals",
+}
+TITLE = "Coherent entries: fewer suffice, and sooner; but leave some to chance, or a row starves"
+GIVEN = {"dimension": 10, "rank": 2, "euler": 5e-3, "level": 0.05}
+FINE = {"euler": 1e-3}
+study = sized(
+    "N-F-data",
+    title=TITLE,
+    function=cell,
+    arguments=GIVEN,
+    grid={"samples": [50, 60, 70, 80], "share": [0.0, 0.25, 0.5, 0.75, 1.0]},
+    seeds=5,
+    labels=LABELS,
+    draw={"x": "samples", "y": "share", "colour": "error", "log": False},
+    full={
+        "arguments": FINE,
+        "grid": {
+            "samples": [30, 35, 40, 45, 50, 55, 60, 65, 70, 75, 80, 85, 90, 95, 100],
+            "share": [0.0, 0.1, 0.2, 0.25, 0.3, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.9, 1.0],
+        },
+        "seeds": 20,
+    },
+)
+controls = sized(
+    "N-F-data-controls",
+    title="Entries chosen in other ways",
+    function=cell,
+    arguments=GIVEN | {"share": 0.5},
+    grid={"way": list(WAYS[1:]), "samples": [60, 70]},
+    seeds=5,
+    labels=LABELS,
+    full={"arguments": FINE, "seeds": 20},
+)
+runs = sized(
+    "N-F-data-runs",
+    title="Descent with the nuclear norm, from coherent entries and from random ones",
+    function=run_cell,
+    arguments=GIVEN
+    | {"samples": 60, "step": 1.0, "beta": 1e-3, "steps": 40_000, "points_per_decade": 30},
+    grid={"share": [0.0, 0.5, 0.75, 1.0]},
+    seeds=[6],
+    dims={f"trajectory_{name}": ["time"] for name in ("step", "loss", "relative_error")},
+    labels=LABELS,
+    draw={"x": "share", "colour": "t2"},
+    full={"arguments": FINE | {"beta": 1e-5, "steps": 4_000_000, "points_per_decade": 60}},
+)
+
+
+def portions(dataset: xarray.Dataset) -> Any:
+    """The part of the matrices that is found, over what is left of the axes."""
+    return (dataset.error < FOUND).mean("seed")
+
+
+def late(delay: Any) -> Any:
+    """The median over the seeds; what is never found is later than everything else."""
+    return delay.quantile(0.5, "seed", method="higher")
+
+
+def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Dataset) -> Evidence:
+    """More is found, and sooner, with entries of large coherence; the slow phase tells when."""
+    both = dataset.sel(samples=[60, 70])
+    part, others = portions(both).mean("samples"), portions(controls).mean("samples")
+    times = late(dataset.delay.sel(samples=TIMED))
+    other_times = late(controls.delay.sel(samples=TIMED))
+    gain = Check(
+        "part recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70",
+        float(part.sel(share=0.5) - part.sel(share=0.0)),
+        0.3,
+        kind="at least",
+    )
+    sooner = Check(
+        "median t2 - t1 with tau = 0.75 over that with tau = 0.25, N = 70",
+        float(times.sel(share=0.75) / times.sel(share=0.25)),
+        0.7,
+        kind="at most",
+    )
+    found = runs.isel(seed=0).where(np.isfinite(runs.isel(seed=0).t2), drop=True)
+    exact = Check(
+        "largest |t2 of descent/t2 by the slow phase - 1|",
+        float(np.abs(found.t2 / found.t2_foreseen - 1).max()),
+        tolerance=0.05,
+    )
+    harmed = (both.error.sel(share=0.5) < FOUND) & (both.error.sel(share=1.0) >= FOUND)
+    starved = both.fewest.sel(share=1.0).where(harmed).min()
+    return Evidence(
+        ran=f"{dataset.sizes['seed']} matrices 10 x 10 of rank 2 (100 entries, N's n = 100), tau ="
+        " 0 to 1, by the exact interpolator of least nuclear norm; the delay by its slow phase to a"
+        f" relative error of {given(dataset)['level']:g} with N = {TIMED}, and for one matrix by"
+        f" descent with beta {given(runs)['beta']:g}",
+        premises={"descent finds the matrix for two shares": (len(found.share) >= 2, "")},
+        checks=[gain, sooner, exact],
+        controls={
+            "the least coherent entries first": gain.control(
+                float(others.sel(way=WAYS[1]) - part.sel(share=0.0))
+            ),
+            "another random choice": gain.control(
+                float(others.sel(way=WAYS[2]) - part.sel(share=0.0))
+            ),
+            "the least coherent entries first, sooner": sooner.control(
+                float(other_times.sel(way=WAYS[1]) / times.sel(share=0.25))
+            ),
+            "the slow phase of another choice of entries": exact.control(
+                abs(float(found.t2[-1] / found.t2_foreseen[0]) - 1)
+            ),
+        },
+        findings=[
+            "part recovered with N = 60 and 70 at tau = "
+            + ", ".join(f"{float(s):g}: {float(part.sel(share=s)):.2f}" for s in part.share)
+            + f"; the least coherent half first: {float(others.sel(way=WAYS[1])):.2f}",
+            f"median (t2 - t1) step beta with N = {TIMED} at tau = "
+            + ", ".join(f"{float(s):g}: {float(times.sel(share=s)):.3g}" for s in times.share),
+            "no chance at all is not safe: tau = 0.5 recovers and tau = 1 does not on"
+            f" {int(harmed.sum())} of {harmed.size} problems"
+            + (f", one of which sees {int(starved)} entries of a line" if harmed.any() else ""),
+            "the choice needs the singular spaces of the truth, which a learner does not have",
+        ],
+    )
+
+
+def draw(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Dataset) -> Figure:
+    """The error over N and tau, the delay over tau, and the runs for some tau."""
+    asked = given(runs)
+    caption = (
+        f"{caption_of(dataset.attrs)} tau N entries are those of the largest row plus column "
+        "coherence (this needs the truth's singular spaces), the others random. t1: training loss "
+        f"<= {SOLVED:g}; t2: relative error <= {asked['level']:g}; foreseen: t1 plus the "
+        f"slow phase. A row or column with fewer than r = {asked['rank']} entries cannot "
+        "be found."
+    )
+    picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(10.4,), height=8.4)
+    whole.remove()
+    grid = picture.add_gridspec(2, 2, height_ratios=[1.0, 1.0])
+    _draw_errors(picture.add_subplot(grid[0, 0]), dataset)
+    _draw_delays(picture.add_subplot(grid[0, 1]), dataset)
+    _draw_runs(picture.add_subplot(grid[1, :]), runs)
+    return picture
+
+
+def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
+    """The mean error as a colour, the number of matrices that are found as a text."""
+    mean, found = dataset.error.mean("seed"), (dataset.error < FOUND).sum("seed")
+    image = axes.imshow(mean.T, origin="lower", cmap="cividis_r", aspect="auto", vmin=0)
+    dark, small = float(mean.max()) / 2, 9 if mean.size <= 40 else 7
+    for i, j in np.ndindex(mean.shape):
+        colour = "white" if float(mean[i, j]) > dark else BLACK
+        axes.text(
+            i, j, f"{int(found[i, j])}", ha="center", va="center", fontsize=small, color=colour
+        )
+    places = range(0, len(mean), 1 + len(mean) // 8)  # numbers need room
+    axes.set_xticks(places, [str(dataset.samples.values[k]) for k in places])
+    axes.set_yticks(range(dataset.sizes["share"]), [f"{t:g}" for t in dataset.share.values])
+    axes.set(xlabel="entries seen, $N$", ylabel=r"coherent share $\tau$")
+    axes.set_title(f"mean error; numbers: how many of {dataset.sizes['seed']} matrices are found")
+    axes.grid(False)
+    axes.figure.colorbar(image, ax=axes, label=r"relative error $\|A - A^*\|_F / \|A^*\|_F$")
+
+
+def _draw_delays(axes: Axes, dataset: xarray.Dataset) -> None:
+    """Every matrix a point, those that are never found on a line on top; and the median."""
+    timed = dataset.delay.sel(samples=TIMED)
+    delay = timed.values
+    ever = np.isfinite(delay)
+    top = 1.15 * float(delay[ever].max()) if ever.any() else 1.0
+    shares = np.broadcast_to(dataset.share.values[:, None], delay.shape)
+    axes.plot(
+        shares[ever], delay[ever], "o", color=BLUE, markersize=5, alpha=0.7, label="one matrix"
+    )
+    axes.plot(dataset.share, timed.median("seed"), color=BLACK, label="median")
+    axes.axhline(top, color=GREY, linewidth=0.9, linestyle=":")
+    for share, row in zip(dataset.share.values, ever, strict=True):
+        if not row.all():
+            axes.plot(share, top, "^", color=RED, markersize=8, clip_on=False)
+            axes.annotate(f"{(~row).sum()}", (share, top), (7, -3), textcoords="offset points")
+    axes.plot([], [], "^", color=RED, markersize=8, label="never (number of matrices)")
+    axes.set(xlabel=r"coherent share $\tau$", ylim=(-0.03 * top, 1.08 * top))
+    axes.set_ylabel(r"delay $t_2 - t_1$, in units of 1/(step $\beta$)")
+    axes.set_title(f"time of the slow phase, $N$ = {TIMED}")
+    axes.legend(loc="center right")
+
+
+def _draw_runs(axes: Axes, runs: xarray.Dataset) -> None:
+    """The errors of the runs with t1, t2 and the t2 foreseen, each in the colour of its run."""
+    asked = given(runs)
+    for k, share in enumerate(runs.share.values):
+        run, colour = runs.isel(share=k, seed=0), CYCLE[k % len(CYCLE)]
+        later = run.isel(time=np.flatnonzero(run.trajectory_step.values > 0))
+        axes.plot(
+            later.trajectory_step,
+            later.trajectory_relative_error,
+            color=colour,
+            linewidth=2.6,
+            label=_told(float(share), run, asked["rank"]),
+        )
+        if math.isfinite(float(run.t2)):
+            axes.plot(float(run.t2), asked["level"], "o", color=colour, markersize=8, zorder=4)
+        if math.isfinite(float(run.t2_foreseen)):
+            text = rf"$\tau$ = {share:g}: $t_2$ foreseen at {count(run.t2_foreseen)}"
+            place = float(run.t2_foreseen)
+            axes.axvline(place, color=colour, linestyle=":", linewidth=1.8, label=text)
+    t1, level = float(runs.t1.max()), asked["level"]
+    text = f"$t_1$ = {count(t1)}, all runs"
+    axes.axvline(t1, color=GREY, linestyle="-.", linewidth=1.4, label=text)
+    axes.axhline(level, color=GREY, linewidth=0.9, label=f"level {level:g}")
+    axes.set(
+        xscale="log",
+        yscale="log",
+        xlim=(0.8, float(runs.trajectory_step.max())),
+        xlabel="steps of subgradient descent",
+        ylabel="relative error",
+    )
+    axes.set_title(f"one matrix, $N$ = {asked['samples']}: descent with the nuclear norm")
+    axes.legend(loc="lower left", bbox_to_anchor=(0.05, 0.0))
+
+
+def _told(share: float, run: xarray.Dataset, rank: int) -> str:
+    """What becomes of a run, in its legend."""
+    if math.isfinite(float(run.t2)):
+        return rf"$\tau$ = {share:g}: $t_2$ = {count(run.t2)}"
+    if math.isfinite(float(run.t2_foreseen)):
+        return rf"$\tau$ = {share:g}: $t_2$ not yet"
+    fewest = int(run.fewest)
+    why = f", as a row or column shows {fewest} of {rank} entries needed" if fewest < rank else ""
+    return rf"$\tau$ = {share:g}: never{why}"
+
+
+experiment = Experiment(
+    "N-F-data",
+    statement="If the tau N entries of the largest row plus column coherence are seen first and the"
+    " rest at random, the nuclear norm completes a 10 x 10 matrix of rank 2 from fewer entries and"
+    " sooner than from random entries alone (our words: the source only names its figure).",
+    place="Data Selection, completion with n = 100, r = 2",
+    study=(study, controls, runs),
+    check=check,
+    draw=draw,
+    title=TITLE,
+    ours="the matrices and seeds, the grid, the levels of t1 and t2, and which runs are shown; at"
+    " size quick also beta",
+    seconds=6,
+)

@@ -1,0 +1,273 @@
+"""Figure 1: modular addition is memorized early, understood late; the plateau is twins."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.figures.runs import (
+    DIMS,
+    LABELS,
+    LEVEL,
+    arguments,
+    cell,
+    counted,
+    generalized,
+    judged,
+    memorized,
+    runs_of,
+)
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
+from tacit.plotting.transition import LEGEND, mark, rows
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PRINTED = {"t1": 540, "t2": 9150}  # read by the source off its figure, at p = 97
+LATE = PRINTED["t2"] / PRINTED["t1"]  # 17
+HEIGHTS = (2.6, 1.3, 1.3)  # accuracy, loss, norms
+
+
+def runs(beta: float, short: int, seeds: int = 1, more: Sequence[dict[str, Any]] = ()) -> list[Any]:
+    """The runs as printed, then the controls, the last of them with a net that is not symmetric."""
+    as_printed = [{"beta": beta, "seed": seed} for seed in range(seeds)]
+    ordered = {"beta": beta, "variant": "code", "steps": short}
+    return [*as_printed, {"beta": 0.0}, {"beta": beta / 10}, ordered, *more]
+
+
+study = sized(
+    "N-F1",
+    title="Modular addition: the plateau of the validation accuracy is made of twins",
+    function=cell,
+    dims=DIMS,
+    labels=LABELS,
+    draw={"x": "run", "colour": "beta"},
+    **arguments(
+        runs(7e-5, 250), modulus=31, fraction=0.5, width=64, learning_rate=5e-3, steps=2000
+    ),
+    standard=arguments(
+        runs(1e-5, 855), modulus=47, fraction=0.5, width=64, learning_rate=2e-3, steps=6300
+    ),
+    full=arguments(
+        runs(1e-6, 2800, seeds=3, more=[{"beta": 1e-6, "scale": 0.5}]),
+        modulus=97,
+        fraction=0.4,
+        width=64,
+        learning_rate=1e-3,
+        steps=21_000,
+    ),
+)
+
+
+def parts(dataset: xarray.Dataset) -> dict[str, list[xarray.Dataset]]:
+    """The runs as printed, without penalty, with a tenth of it, of the other net, from half."""
+    found: dict[str, list[xarray.Dataset]] = {
+        name: [] for name in ("printed", "bare", "weak", "ordered", "half")
+    }
+    everything = runs_of(dataset)
+    beta = float(everything[0].beta)
+    for run in everything:
+        usual = {beta: "printed", 0.0: "bare"}.get(float(run.beta), "weak")
+        other = "ordered" if run.variant == "code" else "half" if run.scale != 1 else usual
+        found[other].append(run)
+    return found
+
+
+def landmarks(run: xarray.Dataset, level: float = LEVEL) -> dict[str, float]:
+    """t1, t2 (NaN where they are not reached) and both validation accuracies between them."""
+    t1, t2 = memorized(run), generalized(run, level)
+    found = {"t1": t1, "t2": t2, "plateau": math.nan, "novel_plateau": math.nan}
+    if 0 < t1 < t2:
+        middle = int(np.searchsorted(run.step.values, math.sqrt(t1 * t2)))
+        found["plateau"] = float(run.test_accuracy[middle])
+        found["novel_plateau"] = float(run.novel_accuracy[middle])
+    return found
+
+
+def off(time: float, printed: float) -> float:
+    """How far a time is from the printed one, in doublings; inf if it was never reached."""
+    return abs(math.log2(time / printed)) if math.isfinite(time) else math.inf
+
+
+def farthest(found: Sequence[dict[str, float]]) -> float:
+    """The largest distance of t2/t1 from the printed ratio."""
+    return max(off(f["t2"] / f["t1"], LATE) for f in found)
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """t1, t2 and the plateau against the printed ratio and the share of the twins."""
+    of = parts(dataset)
+    printed, (bare,), (ordered,) = of["printed"], of["bare"], of["ordered"]
+    one, found = printed[0], [landmarks(run) for run in printed]
+    weak = landmarks(of["weak"][0])
+    beyond = min(float(run.step[-1]) / f["t1"] for run, f in zip(printed, found, strict=True))
+    late = Check(
+        "largest distance of t2/t1 from the printed 17, in doublings",
+        farthest(found),
+        tolerance=1.0,
+    )
+    grok = Check("runs not called a grok", sum(judged(run).kind != "grok" for run in printed))
+    gaps = [f["plateau"] - float(run.twins) for f, run in zip(found, printed, strict=True)]
+    twins = Check(
+        "largest gap of the plateau from the share of twins", max(gaps, key=abs), tolerance=0.03
+    )
+    novel = Check(
+        "largest accuracy on the plateau without twins",
+        max(f["novel_plateau"] for f in found),
+        0.05,
+        kind="at most",
+    )
+    of_source = int(one.modulus) == 97
+    times = printed_times(found) if of_source else []
+    tenth = late.control(farthest([weak]))
+    if times:  # a narrower window, which the longer delay of a larger table needs
+        tenth = times[1].control(off(weak["t2"], PRINTED["t2"]))
+    return Evidence(
+        ran=f"the MLP as the source writes it, embedding and hidden size {int(one.width)},"
+        f" p = {int(one.modulus)}, {float(one.fraction):.0%} of the pairs, Adam at"
+        f" {float(one.learning_rate):g}, beta {float(one.beta):g}, full batches,"
+        f" {int(one.step[-1])} steps, {len(printed)} seed(s); the same without penalty, with a"
+        " tenth of it, and with the net of the authors' code, which tells (a, b) from (b, a)"
+        + ("" if of_source else "; the times of p = 97 are checked at full size only"),
+        premises={"the runs are longer than the largest t2 allowed": (beyond > 2 * LATE, beyond)},
+        checks=[late, *times, grok, twins, novel],
+        controls={
+            "no penalty": late.control(farthest([landmarks(bare)])),
+            "a tenth of the penalty": tenth,
+            "no penalty as a grok": grok.control(judged(bare).kind != "grok"),
+            "a net that is not symmetric": twins.control(
+                float(ordered.test_accuracy[-1] - ordered.twins)
+            ),
+            "all pairs as novel": novel.control(found[0]["plateau"]),
+        },
+        findings=[
+            f"{listed(found)}; the source reads t1 = {PRINTED['t1']} and t2 = {PRINTED['t2']} off"
+            f" its figure for p = 97; with a tenth of the penalty {listed([weak])}",
+            *(choices(one, half) for half in of["half"]),
+            f"the plateau at {found[0]['plateau']:.3f} is made of pairs (a, b) whose mirror (b, a)"
+            f" is in training, {float(one.twins):.3f} of the validation pairs: without them the"
+            f" accuracy there is {found[0]['novel_plateau']:.3f}",
+        ],
+    )
+
+
+def printed_times(found: Sequence[dict[str, float]]) -> list[Check]:
+    """The checks of the printed times themselves."""
+    return [
+        Check(
+            f"largest distance of {name} from the printed {printed}, in doublings",
+            max(off(f[name], printed) for f in found),
+            tolerance=math.log2(1.5),
+        )
+        for name, printed in PRINTED.items()
+    ]
+
+
+def choices(run: xarray.Dataset, half: xarray.Dataset) -> str:
+    """What the choices that the source does not print do to t2: level and start."""
+    strict, small, small_strict = landmarks(run, 1.0), landmarks(half), landmarks(half, 1.0)
+    return (
+        f"the source prints neither its start nor its level: seed 0 has t2 = {strict['t2']:.0f} at"
+        f" a level of 1; with embeddings N(0, 1/4) for N(0, 1) t1 = {small['t1']:.0f} and t2 ="
+        f" {small['t2']:.0f} ({small_strict['t2']:.0f} at a level of 1)"
+    )
+
+
+def listed(found: Sequence[dict[str, float]]) -> str:
+    """t1 and t2 of every run; nan is what was not reached."""
+    return "; ".join(f"t1 = {f['t1']:.0f}, t2 = {f['t2']:.0f}" for f in found)
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Accuracies, losses and norms over the number of steps, with t1, t2 and the twin share."""
+    of = parts(dataset)
+    picture, axes = rows(dataset.title, caption_of(dataset.attrs), HEIGHTS)
+    accuracy, losses, norms = axes
+    for number, run in enumerate(of["printed"]):
+        _draw_run(axes, run, number == 0)
+    (bare,) = of["bare"]
+    text = "validation without a penalty"
+    accuracy.plot(bare.step, bare.test_accuracy, ":", color=GREY, linewidth=1.8, label=text)
+    _marks(axes, of["printed"][0])
+    accuracy.set(ylabel="accuracy", ylim=(-0.03, 1.05), xscale="log")
+    accuracy.set_xlim(10, float(of["printed"][0].step[-1]))
+    accuracy.set_title("\n".join(map(_line, of["printed"])), fontsize=9)
+    losses.set(ylabel="cross-entropy", yscale="log")
+    norms.set(ylabel="norm / norm\nafter one step")
+    for panel in axes:
+        panel.set_xlabel("steps of Adam" if panel is norms else "")
+        panel.legend(**LEGEND)
+    picture.align_ylabels(axes)
+    return picture
+
+
+def _draw_run(axes: list[Axes], run: xarray.Dataset, first: bool) -> None:
+    """The curves of one seed; those after the first are thin and have no names."""
+    accuracy, losses, norms = axes
+    width, faint = (1.0, 1.0) if first else (0.4, 0.6)
+
+    def curve(panel: Axes, name: str, text: str, colour: str, line: str, wide: float) -> None:
+        values = run[name] / run[name][0] if name.startswith("norm") else run[name]
+        label = text if first else None
+        panel.plot(run.step, values, line, color=colour, lw=width * wide, alpha=faint, label=label)
+
+    curve(accuracy, "train_accuracy", "training", BLUE, "--", 1.6)
+    curve(accuracy, "test_accuracy", "validation", RED, "-", 3)
+    curve(accuracy, "novel_accuracy", "validation without twins", ORANGE, "-", 1.8)
+    curve(losses, "loss", "training", BLUE, "--", 1.6)
+    curve(losses, "test_loss", "validation", RED, "-", 2)
+    curve(norms, "norm_l1", r"$\ell_1$", CYCLE[3], "-", 1.6)
+    curve(norms, "norm_l2", r"$\ell_2$", GREEN, "-", 1.6)
+    curve(norms, "norm_nuclear", "nuclear", BLACK, "-", 1.6)
+
+
+def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
+    """t1 and t2, those the source prints if the size is its own, and the share of the twins."""
+    found = landmarks(run)
+    for name, colour in (("t1", BLUE), ("t2", RED)):
+        symbol = f"${name[0]}_{name[1]}$"
+        if math.isfinite(found[name]):
+            mark(axes, found[name], f"{symbol} = {counted(found[name])}", colour, "-.")
+        if int(run.modulus) == 97:
+            text = f"source: {symbol} = {counted(PRINTED[name])}"
+            mark(axes, PRINTED[name], text, GREY, ":")
+    share = float(run.twins)
+    label = f"share of twins: {share:.3f}"
+    axes[0].axhline(share, color=BLACK, lw=1, ls=(0, (5, 3)), zorder=1, label=label)
+
+
+def _line(run: xarray.Dataset) -> str:
+    """What was measured, in a line for every seed."""
+    found = landmarks(run)
+    if math.isnan(found["t2"]):
+        return f"seed {int(run.split)}: training solved at {found['t1']:.0f}, validation not"
+    return (
+        f"seed {int(run.split)}: $t_1$ = {counted(found['t1'])}, $t_2$ = {counted(found['t2'])};"
+        f" between them validation {found['plateau']:.3f}, without twins"
+        f" {found['novel_plateau']:.3f}; twins {float(run.twins):.3f}"
+    )
+
+
+experiment = Experiment(
+    "N-F1",
+    statement="An MLP with a small l2^2 penalty, trained by Adam on 40% of the table of addition"
+    " mod 97, answers all training pairs after about 540 steps and the others after about 9150"
+    " (about: within a factor of 1.5, and their ratio of 17 within a factor of 2, because the"
+    " source does not print its start).",
+    place="What is Grokking?, Figure 1",
+    study=study,
+    check=check,
+    draw=draw,
+    title="Modular addition: the plateau of the validation accuracy is made of twins",
+    ours="the start, PyTorch's (the source prints none), full batches, seeds, sizes 64 and 64; at"
+    " the smaller sizes also p, training share, learning rate and beta",
+    seconds=8,
+)

@@ -1,0 +1,543 @@
+"""Figure 2: training at a held norm, and why the l2 norm alone explains no grokking."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array, one_of
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.figures.runs import Runs, arguments
+from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from tacit.models.function import FunctionModel
+    from tacit.problems.regression import Regression
+
+SHARES = 2.0 ** np.linspace(-2, 2.5, 19)  # held norm over that of the truth; SHARES[MIDDLE] = 1
+MIDDLE = 8
+REST = 1e-6  # fall of the training loss in the second half of the steps
+STEP = 0.1  # of sparse recovery
+SPARSE_STEPS = {"l1": 2000, "l2": 20_000}  # l2 is slow where the norm is just that of X^+ y
+
+
+@functools.lru_cache(maxsize=4)
+def student(width: int) -> FunctionModel:
+    """The net that learns; one object, so that all of its runs share what was compiled."""
+    from tacit.models.two_layer import two_layer
+
+    return two_layer(width, alpha=1.0)
+
+
+def symmetric(width: int, inputs: int) -> Array:
+    """The student's start made symmetric, so that it computes zero."""
+    theta = student(width).start(inputs).copy()
+    inner, outer = theta[: width * inputs].reshape(width, inputs), theta[width * inputs :]
+    half = width // 2
+    inner[half:], outer[half:] = inner[:half], -outer[:half]
+    return theta
+
+
+def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Losses of one student at every held norm, over those of the zero predictor.
+
+    `rescaled` is the net of the least test loss, rescaled to each larger norm and trained on.
+    """
+    from tacit.models.two_layer import rescale_layers
+    from tacit.problems.regression import Regression
+    from tacit.problems.teacher import opposed_units
+    from tacit.training.descent.held_norm import held_sweep
+
+    usual = {"noise": 0.0, "start": "Gaussian", "labels": "right", "rescale": False}
+    one: dict[str, Any] = {**usual, **given, **runs[run]}
+    width, inputs = one["width"], one["inputs"]
+    case = opposed_units(one["samples"], inputs, seed=one["seed"], noise=one["noise"])
+    model, training = student(width), case.training
+    if one["labels"] == "shuffled":  # nothing to be learnt
+        y = np.random.default_rng(0).permutation(training.y)
+        training = Regression(training.X, y, loss="half squares")
+    sizes = case.least_norm() * SHARES
+
+    def trained(start: Array | None) -> tuple[Array, Array, Array]:
+        sweep = held_sweep(
+            model, training, sizes, learning_rate=1e-3, steps=one["steps"], start=start
+        )
+        X, y = case.test.X, case.test.y
+        errors = [np.sum((model.predict(theta, X) - y) ** 2) for theta in sweep.parameters]
+        return sweep.loss, np.array(errors) / float(np.sum(y**2)), sweep.parameters
+
+    train, test, ends = trained(symmetric(width, inputs) if one["start"] == "symmetric" else None)
+    rescaled, low = np.full(len(sizes), np.nan), int(np.argmin(test))
+    if one["rescale"]:
+        starts = [rescale_layers(ends[low], width * inputs, max(w, sizes[low])) for w in sizes]
+        rescaled[low:] = trained(np.array(starts))[1][low:]
+    named = {name: one[name] for name in ("start", "labels", "samples", "noise")}
+    return {
+        **named,
+        "teacher": one["seed"],
+        "share": SHARES,
+        "train": train,
+        "test": test,
+        "rescaled": rescaled,
+        "least_norm": case.least_norm(),
+        "unbalanced_norm": case.least_norm(2.0),
+    }
+
+
+@dataclasses.dataclass(frozen=True)
+class Recovery:
+    """A sparse recovery without noise, its truth and the start of the runs with a held norm."""
+
+    problem: Regression
+    truth: Array
+    start: Array
+
+    def errors(self, points: Array) -> Array:
+        """|a - a*|^2 / |a*|^2 of every row."""
+        return np.asarray(
+            np.sum((points - self.truth) ** 2, axis=1) / float(self.truth @ self.truth)
+        )
+
+
+def recovery(seed: int, samples: int, features: int, sparsity: int) -> Recovery:
+    from tacit.problems.regression import sparse_recovery
+
+    problem = sparse_recovery(samples, features, sparsity=sparsity, seed=seed, snr=math.inf)
+    assert problem.truth is not None
+    start = np.random.default_rng(7).standard_normal(features)
+    return Recovery(problem, problem.truth, start)
+
+
+def least_squares(problem: Regression) -> Array:
+    """The interpolator of least l2 norm."""
+    from tacit.solvers.least_squares import least_squares_limit
+
+    return least_squares_limit(problem.X, problem.y, 1e-3).point
+
+
+def sparse_cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Sparse recovery at every held norm of one kind; for l2 also where it must end, exactly."""
+    from tacit.models.linear import LinearPredictor
+    from tacit.solvers.least_squares import held_best, held_ridge
+    from tacit.training.descent.held_norm import held_sweep
+
+    one = {**given, **runs[run]}
+    norm = one_of("sparse recovery", "norm", one["norm"], SPARSE_STEPS)
+    case = recovery(one["seed"], one["samples"], one["features"], one["sparsity"])
+    truth, X, y = case.truth, case.problem.X, case.problem.y
+    length = float(np.linalg.norm(truth))
+    own = length if norm == "l2" else float(np.abs(truth).sum())
+    steps = one["more"] * SPARSE_STEPS[norm]
+    sweep = held_sweep(LinearPredictor(), case.problem, own * SHARES, norm, STEP, steps, case.start)
+    nothing = np.full(len(SHARES), np.nan)
+    found = {
+        "norm": norm,
+        "problem": one["seed"],
+        "nonzero": one["sparsity"],
+        "share": SHARES,
+        "loss": sweep.loss,
+        "error": case.errors(sweep.parameters),
+        "fall": sweep.fall,
+        "exact_error": nothing,
+        **dict.fromkeys(("apart", "stretched_apart", "floor", "floor_share"), math.nan),
+    }
+    if norm == "l1":
+        return found
+    exact = np.array([held_ridge(X, y, size, case.start) for size in sweep.sizes])
+    ahat = least_squares(case.problem)
+    stretched = sweep.sizes[:, None] * ahat / np.linalg.norm(ahat)
+    size, floor = held_best(X, truth, case.start)
+    return found | {
+        "exact_error": case.errors(exact),
+        "apart": np.abs(sweep.parameters - exact).max() / length,
+        "stretched_apart": np.abs(stretched - exact).max() / length,
+        "floor": floor / length**2,
+        "floor_share": size / length,
+    }
+
+
+def path_cell(
+    seed: int, beta: float, *, samples: int, features: int, sparsity: int, points: int
+) -> dict[str, Any]:
+    """Norm and error along descent with an l1 penalty; the norm after a squared l2 penalty."""
+    from tacit.models.linear import LinearPredictor
+    from tacit.regularizers.norms import L1
+    from tacit.solvers.least_squares import ridge_limit
+    from tacit.solvers.slow_flow import slow_flow
+    from tacit.training.descent.methods import Subgradient
+    from tacit.training.record import At
+    from tacit.training.stop import Steps
+    from tacit.training.train import train
+
+    case = recovery(seed, samples, features, sparsity)
+    problem, length = case.problem, float(np.linalg.norm(case.truth))
+    slow = slow_flow(problem.X, least_squares(problem)).time
+    last = round(1.3 * slow / (STEP * beta)) + 20_000
+    record = np.unique(np.geomspace(1, last, points).round().astype(int)).tolist()
+    path = train(
+        LinearPredictor(1e-6),
+        problem,
+        Subgradient(STEP),
+        penalty=beta * L1(),
+        stop=Steps(last),
+        record=At(record),
+    ).dataset.isel(time=slice(1, None))
+    ridge = ridge_limit(problem.X, problem.y, STEP, beta).point
+    return {
+        "trajectory_step": path.step.values,
+        "trajectory_share": path.norm_l2.values / length,
+        "trajectory_error": path.test_error.values / length**2,
+        "ridge_share": np.linalg.norm(ridge) / length,
+    }
+
+
+def nets(seeds: int, rescaled: int, more: Runs = ()) -> list[dict[str, Any]]:
+    """The ordinary runs, that with shuffled labels, and that from a start that computes zero."""
+    ordinary = [{"seed": seed, "rescale": seed < rescaled} for seed in range(seeds)]
+    others = [{"labels": "shuffled"}, {"start": "symmetric"}, *more]
+    return [*ordinary, *({"seed": 0, **other} for other in others)]
+
+
+def recoveries(seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Both norms for every problem, and a problem that is not sparse for l1."""
+    both = [{"norm": norm, "seed": seed} for seed in seeds for norm in ("l2", "l1")]
+    return [*both, {"norm": "l1", "seed": 0, "sparsity": 25}]
+
+
+NET: dict[str, Any] = {"inputs": 10, "width": 40, "samples": 80, "steps": 3000}
+SPARSE: dict[str, Any] = {"samples": 30, "features": 100, "sparsity": 5}
+LABELS = {
+    "share": "held norm over that of the truth: the teacher's least norm, |a*|_2 or |a*|_1",
+    "train": "training loss of the net trained at the held norm, over the zero predictor's",
+    "test": "test loss of the same net, over the zero predictor's",
+    "rescaled": "test loss of the best net, rescaled to the held norm and trained on there",
+    "loss": "training loss of sparse recovery at the held norm, over the zero predictor's",
+    "error": "|a - a*|^2 / |a*|^2 where training at the held norm ends",
+    "fall": "fall of the training loss in the second half of the steps",
+    "exact_error": "the error for l2 by the singular values of X",
+    "apart": "largest distance of the ends to the exact ones, over |a*|",
+    "stretched_apart": "the same for X^+ y stretched to the held norms",
+    "floor": "the least error that any held l2 norm can leave from this start",
+    "floor_share": "the held l2 norm of the least error, over |a*|_2",
+    "beta": "strength of the l1 penalty",
+    "trajectory_error": "|a - a*|^2 / |a*|^2",
+    "trajectory_share": "|a|_2 over |a*|_2",
+    "ridge_share": "|a|_2 over |a*|_2 after a squared l2 penalty",
+}
+study = sized(
+    "N-F2",
+    title="A net has a Goldilocks zone of norms, unless its layers are rescaled",
+    function=cell,
+    dims={name: ["place"] for name in ("share", "train", "test", "rescaled")},
+    labels=LABELS,
+    draw={"x": "run", "colour": "least_norm"},
+    **arguments(nets(3, 1), **NET),
+    tiny=arguments(nets(1, 1), **NET),
+    full=arguments(nets(10, 10, [{"samples": 400}, {"noise": 0.3}]), **NET),
+)
+sparse = sized(
+    "N-F2-sparse",
+    title="Sparse recovery has no Goldilocks zone in l2, only in l1",
+    function=sparse_cell,
+    dims={name: ["place"] for name in ("share", "loss", "error", "fall", "exact_error")},
+    labels=LABELS,
+    draw={"x": "run", "colour": "floor"},
+    **arguments(recoveries([0, 4]), **SPARSE, more=1),
+    tiny=arguments(recoveries([0]), **SPARSE, more=1),
+    # seeds 7 and 8 have not come to rest without ten times the steps
+    full=arguments(recoveries(range(10)), **SPARSE, more=10),
+)
+path = sized(
+    "N-F2-path",
+    title="Training with an l1 penalty ends on the truth, whatever its l2 norm on the way",
+    function=path_cell,
+    arguments={**SPARSE, "points": 150},
+    grid={"beta": [1e-3]},
+    seeds=[0, 4],
+    dims={f"trajectory_{name}": ["time"] for name in ("step", "share", "error")},
+    labels=LABELS,
+    draw={"x": "beta", "colour": "ridge_share"},
+    tiny={"seeds": [0]},
+    full={"grid": {"beta": [1e-4]}, "seeds": 10},  # the error is of the order of beta^2
+)
+
+
+def ordinary(dataset: xarray.Dataset) -> xarray.Dataset:
+    """The nets as they are; the others are controls."""
+    usual = (dataset.labels == "right") & (dataset.start == "Gaussian")
+    usual &= (dataset.samples == dataset.samples[0]) & (dataset.noise == 0)
+    return dataset.isel(run=np.flatnonzero(usual.values))
+
+
+def rise(test: Array) -> float:
+    """The test loss at the smallest or at the largest norm, the lower one, over the least."""
+    return float(min(test[0], test[-1]) / test.min())
+
+
+def shape(dataset: xarray.Dataset) -> list[Check]:
+    """The L and the U of the nets."""
+    test, train = dataset.test.values, dataset.train.values
+    lows = test.argmin(axis=1)
+    middle = np.median(test, axis=0)
+    bends = np.diff(middle) * np.sign(np.arange(len(middle) - 1) - MIDDLE + 0.5)
+    return [
+        Check(
+            "largest test loss at w_c, in units of the zero predictor's",
+            test.min(axis=1).max(),
+            0.05,
+            kind="at most",
+        ),
+        Check(
+            "least ratio of the test loss at |w| = w_c/4 or 5.7 w_c to that at w_c",
+            min(map(rise, test)),
+            20,
+            kind="at least",
+        ),
+        Check(
+            "steps of w where the median test loss does not fall before w_c or rise after it",
+            float(np.sum(bends <= 0)),
+        ),
+        Check(
+            "largest distance of w_c to the teacher's least norm, in doublings",
+            np.abs(np.log2(SHARES[lows])).max(),
+            tolerance=0.3,
+        ),
+        Check(
+            "least training loss for w <= w_c/2",
+            min(row[: low - 3].min() for row, low in zip(train, lows, strict=True)),
+            0.3,
+            kind="at least",
+        ),
+        Check(
+            "largest training loss for w >= w_c",
+            max(row[low:].max() for row, low in zip(train, lows, strict=True)),
+            0.01,
+            kind="at most",
+        ),
+    ]
+
+
+def recovered(sparse: xarray.Dataset, norm: str) -> xarray.Dataset:
+    """The sparse problems at one kind of held norm."""
+    kept = (sparse.norm == norm) & (sparse.nonzero == sparse.nonzero[0])
+    return sparse.isel(run=np.flatnonzero(kept.values))
+
+
+def last_of(path: xarray.Dataset, name: str) -> Array:
+    """The last value of every path; some are shorter than others."""
+    values = path[f"trajectory_{name}"].values
+    return np.array([row[np.isfinite(row)][-1] for row in values.reshape(-1, values.shape[-1])])
+
+
+def sparse_checks(sparse: xarray.Dataset, path: xarray.Dataset) -> list[Check]:
+    """What holding either norm does in sparse recovery."""
+    l2, l1 = recovered(sparse, "l2"), recovered(sparse, "l1")
+    return [
+        Check(
+            "least |a - a*|^2/|a*|^2 at any held l2 norm",
+            float(l2.error.min()),
+            0.5,
+            kind="at least",
+        ),
+        Check(
+            "the same over its exact lower bound",
+            float((l2.error.min("place") / l2.floor).min()),
+            1.0,
+            1e-9,
+            "at least",
+        ),
+        Check(
+            "largest distance of the trained ends to the closed form, over |a*|",
+            float(l2.apart.max()),
+            tolerance=1e-6,
+        ),
+        Check(
+            "largest |a - a*|^2/|a*|^2 at the held l1 norm |a*|_1",
+            float(l1.error[:, MIDDLE].max()),
+            tolerance=1e-6,
+        ),
+        Check(
+            "least |a - a*|^2/|a*|^2 at half and at twice that l1 norm",
+            float(l1.error[:, [MIDDLE - 4, MIDDLE + 4]].min()),
+            0.1,
+            kind="at least",
+        ),
+        Check(
+            "least l2 norm after the l1 penalty, over the best held l2 norm",
+            (last_of(path, "share") / l2.floor_share.values).min(),
+            1.5,
+            kind="at least",
+        ),
+        Check(
+            "largest |a - a*|^2/|a*|^2 after the l1 penalty",
+            last_of(path, "error").max(),
+            1e-3,
+            kind="at most",
+        ),
+    ]
+
+
+def check(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset) -> Evidence:
+    """The L and the U of nets; what they do not survive; sparse recovery at both held norms."""
+    usual = ordinary(dataset)
+    (mixed,) = dataset.test.values[dataset.labels.values == "shuffled"]
+    low, up, _, place, _, flat = first = shape(usual)
+    bound, _, near, found, _, left, _ = second = sparse_checks(sparse, path)
+    l2, l1 = recovered(sparse, "l2"), recovered(sparse, "l1")
+    dense = sparse.isel(run=int(sparse.nonzero.values.argmax()))
+    least = usual.test.min("place")
+    keeps = Check(
+        "test loss of the net of w_c rescaled to w > w_c and trained on, over its own",
+        float((usual.rescaled.max("place") / least).max()),
+        2.0,
+        kind="at most",
+    )
+    held = float(usual.least_norm[0] * SHARES[int(usual.test.values[0].argmin())])
+    fall = max(float(one.fall.max()) for one in (l2, l1))
+    train_mixed = dataset.train.values[dataset.labels.values == "shuffled"][0]
+    return Evidence(
+        ran=f"{usual.sizes['run']} teachers relu(<p,x>) - relu(<q,x>) of 10 inputs,"
+        f" {int(usual.samples[0])} samples, a student of 40 ReLU units; {l2.sizes['run']} sparse"
+        f" recoveries (n, s, N) = (100, 5, 30); projected descent from a random start at"
+        f" {len(SHARES)} held norms, 1/4 to 5.7 times those of the truth; g = half the sum of"
+        " squares",
+        premises={"sparse recovery came to rest at every held norm": (fall <= REST, fall)},
+        checks=[*first, keeps, *second],
+        controls={
+            "shuffled labels, least test loss": low.control(mixed.min()),
+            "shuffled labels, rise on both sides": up.control(rise(mixed)),
+            "shuffled labels, training loss at the same w_c": flat.control(train_mixed[MIDDLE]),
+            "the norm of the teacher with layers out of balance": place.control(
+                math.log2(held / float(usual.unbalanced_norm[0]))
+            ),
+            "the ordinary start at 5.7 w_c": keeps.control(
+                float((usual.test[:, -1] / least).min())
+            ),
+            "l1 judged as l2": bound.control(float(l1.error.min())),
+            "the held l2 norm |a*|_2 judged as l1": found.control(float(l2.error[:, MIDDLE].min())),
+            "25 non-zero entries for l1": found.control(float(dense.error[MIDDLE])),
+            "a_hat stretched to the held norm": near.control(float(l2.stretched_apart[0])),
+            "the norm after an l2^2 penalty": left.control(
+                (path.ridge_share.values.ravel() / l2.floor_share.values).max()
+            ),
+        },
+        findings=findings(dataset, usual, l2.isel(run=0), l1.isel(run=0)),
+    )
+
+
+def findings(
+    dataset: xarray.Dataset, usual: xarray.Dataset, l2: xarray.Dataset, l1: xarray.Dataset
+) -> list[str]:
+    """Where the picture changes, and what the shell does contain."""
+    norms = usual.least_norm.values * SHARES[usual.test.values.argmin(axis=1)]
+    (quiet,) = dataset.test.values[dataset.start.values == "symmetric"]
+    first, base = usual.test.values[0], int(usual.samples[0])
+    lines = [
+        "w_c is the least norm of the teacher's rescalings: on a grid of 2^(1/4) the test loss is"
+        f" least at {', '.join(f'{w:.3g}' for w in norms)}, and that norm is"
+        f" {float(usual.least_norm[0]):.3g}",
+        "the right arm is not only what the start computes: at 5.7 w_c it is"
+        f" {first[-1]:.2g} from the ordinary start and {quiet[-1]:.2g} from a symmetric one"
+        " that computes zero",
+        "the truth of sparse recovery lies on the shell |a|_2 = |a*|_2, but training held there"
+        f" ends at |a - a*|^2/|a*|^2 = {float(l2.error[MIDDLE]):.2f}; no l2 norm does better than"
+        f" {float(l2.floor):.2f}, at {float(l2.floor_share):.2f} |a*|_2",
+        "the l1 bottom is sharp: at 2^(1/4) times and a 2^(1/4)th of |a*|_1 the error is"
+        f" {float(l1.error[MIDDLE + 1]):.2g} and {float(l1.error[MIDDLE - 1]):.2g}",
+    ]
+    for many in dataset.test.values[dataset.samples.values > base]:
+        lines.append(
+            f"the right arm needs few samples: at 4 w_c the test loss is {first[MIDDLE + 8]:.2g}"
+            f" with {base} and {many[MIDDLE + 8]:.2g} with {int(dataset.samples.max())}"
+        )
+    for noisy in dataset.test.values[dataset.noise.values > 0]:
+        lines.append(
+            f"label noise of 0.3 lifts the bottom to {noisy.min():.2g} (ends {noisy[0]:.2g},"
+            f" {noisy[-1]:.2g})"
+        )
+    return lines
+
+
+def draw(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset) -> Figure:
+    """Losses of the net over the held norm, and errors of sparse recovery over both norms."""
+    caption = (
+        f"{caption_of(dataset.attrs)} Left: median and single teachers relu(<p,x>) - relu(<q,x>), "
+        "losses over those of the zero predictor. Right: the exact curve is that of ridge "
+        "regression and, beyond the norm of least squares, of the part of the start that the data "
+        "do not see."
+    )
+    picture, (left, right) = sheet(dataset.title, caption, widths=(5.4, 5.8), height=5.0)
+    (mixed,) = dataset.test.values[dataset.labels.values == "shuffled"]
+    _draw_net(left, ordinary(dataset), mixed)
+    _draw_sparse(right, sparse, path)
+    for axes in (left, right):
+        axes.set(xscale="log", xlim=(0.23, 6.2), ylim=(-0.04, 1.25))
+        axes.set_xticks([0.25, 0.5, 1, 2, 4], ["1/4", "1/2", "1", "2", "4"])
+        axes.minorticks_off()
+    return picture
+
+
+def _draw_net(axes: Axes, nets: xarray.Dataset, mixed: Array) -> None:
+    for name, colour in (("train", BLUE), ("test", RED)):
+        axes.plot(SHARES, nets[name].T, color=colour, linewidth=0.6, alpha=0.5)
+    axes.plot(SHARES, nets.test.median("run"), color=RED, linewidth=3, label="test loss: U")
+    axes.plot(SHARES, nets.train.median("run"), "--", color=BLUE, label="training loss: L")
+    axes.plot(SHARES, mixed, ":", color=GREY, label="test loss, shuffled labels")
+    text = "test loss, net of $w_c$ rescaled\nto this norm and trained on"
+    moved = nets.rescaled.median("run")
+    axes.plot(SHARES, moved, "o", color=GREEN, ms=5, markerfacecolor="none", label=text)
+    text = "$w_c$ predicted: teacher's least norm"
+    axes.axvline(1.0, color=BLACK, linestyle=":", linewidth=1.2, zorder=1, label=text)
+    axes.set_title(r"ReLU net, $\|\theta\|_2$ held: a zone at $w_c$", fontweight="bold")
+    axes.set(
+        xlabel=r"held norm $\|\theta\|_2$ / teacher's", ylabel="loss / loss of the zero predictor"
+    )
+    axes.legend(loc="upper right", fontsize=8)
+
+
+def _draw_sparse(axes: Axes, sparse: xarray.Dataset, path: xarray.Dataset) -> None:
+    l2, l1 = (recovered(sparse, norm).isel(run=0) for norm in ("l2", "l1"))
+    one = path.isel(seed=0, beta=0)
+    axes.plot(SHARES, l2.error, color=ORANGE, linewidth=3, label=r"$\|a\|_2$ held")
+    axes.plot(SHARES, l2.exact_error, "x", color=BLACK, markersize=5, label="exact")
+    axes.plot(SHARES, l1.error, "--", color=PURPLE, linewidth=3, label=r"$\|a\|_1$ held")
+    floor = float(l2.floor)
+    text = f"no $\\ell_2$ norm is below {floor:.2f}"
+    axes.axhline(floor, color=GREY, linestyle="-.", linewidth=1.2, label=text)
+    text = "training with an\n" r"$\ell_1$ penalty, at its $\|a\|_2$"
+    axes.plot(one.trajectory_share, one.trajectory_error, color=GREEN, label=text)
+    end = last_of(path, "share")[0], last_of(path, "error")[0]
+    axes.plot(*end, "*", color=GREEN, markersize=13, zorder=5)
+    axes.set_title(
+        r"sparse recovery: held $\ell_2$ never generalizes, held $\ell_1$ does", fontweight="bold"
+    )
+    axes.set(xlabel="held norm / same norm of the truth", ylabel=r"$\|a - a^*\|^2 / \|a^*\|^2$")
+    axes.legend(loc="lower right")
+
+
+experiment = Experiment(
+    "N-F2",
+    statement="Trained at a held l2 norm w, a net has an L-shaped training loss and a U-shaped"
+    " test loss with its least value at some w_c; but the same function lies at every larger norm,"
+    " where training keeps it, and in sparse recovery no held l2 norm generalizes while the l1"
+    " norm of the truth does.",
+    place="Goldilocks zone & LU mechanism, Figure 2",
+    study=(study, sparse, path),
+    check=check,
+    draw=draw,
+    title="A net has a Goldilocks zone of norms; sparse recovery has none in l2, only in l1",
+    ours="all but (n, s, N) = (100, 5, 30), which the source uses elsewhere: teacher, student,"
+    " starts, held norms and seeds",
+    seconds=8,
+)

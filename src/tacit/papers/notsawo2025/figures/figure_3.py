@@ -1,0 +1,326 @@
+"""Figure 3: l1, l2 and nuclear penalties all grok, and under l1 the l2 norm rises afterwards."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.figures.runs import (
+    DIMS,
+    LABELS,
+    LEVEL,
+    NAMES,
+    OWN,
+    arguments,
+    cell,
+    change,
+    counted,
+    generalized,
+    judged,
+    later,
+    memorized,
+    runs_of,
+    since,
+)
+from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of, sheet
+from tacit.plotting.typeset import typeset
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+RISE = 1.05  # l2 norm over that at t2 that counts as a rise; chance moves it by less than 0.01
+DRAWN = ("l1", "l2^2", "nuclear")
+NORMS = (
+    ("l1", r"$\ell_1$", PURPLE, "-"),
+    ("l2", r"$\ell_2$", GREEN, "-"),
+    ("nuclear", "nuclear", BLACK, "--"),
+)
+SHADES = (RED, BLUE, ORANGE, GREY)
+
+Runs = dict[str, list[Any]]  # by penalty, from the largest beta on
+
+
+def runs(plan: Mapping[str, tuple[Sequence[float], int]], none: int) -> list[dict[str, Any]]:
+    """For every penalty its betas, falling, and its number of steps; one run without a penalty."""
+    penalized = [
+        {"penalty": name, "beta": beta, "steps": steps}
+        for name, (betas, steps) in plan.items()
+        for beta in betas
+    ]
+    return [*penalized, {"beta": 0.0, "steps": none}]
+
+
+SMALL: dict[str, Any] = {"modulus": 31, "fraction": 0.6, "width": 32, "per_decade": 40}
+study = sized(
+    "N-F3",
+    title="Every penalty groks, and under l1 the l2 norm rises after generalization",
+    function=cell,
+    dims=DIMS,
+    labels=LABELS,
+    draw={"x": "run", "colour": "beta"},
+    **arguments(
+        runs(
+            {
+                "l1": ((1.5e-3, 5e-4), 4000),
+                "l2^2": ((6e-4, 2e-4), 1200),
+                "nuclear": ((6e-3, 2e-3), 1000),
+            },
+            1000,
+        ),
+        **SMALL,
+        learning_rate=2e-2,
+    ),
+    standard=arguments(
+        runs(
+            {
+                "l1": ((1e-3, 3e-4), 6400),
+                "l2^2": ((3e-4, 1e-4), 3600),
+                "nuclear": ((3e-3, 1e-3), 2800),
+                "l2": ((1e-2,), 1900),
+            },
+            3000,
+        ),
+        **SMALL,
+        learning_rate=1e-2,
+    ),
+    full=arguments(
+        runs(
+            {
+                "l1": ((3e-5, 1e-5), 22_000),
+                "l2^2": ((1e-4, 1e-5), 16_000),
+                "nuclear": ((1e-4,), 12_000),
+                "l2": ((1e-3,), 12_000),
+            },
+            12_000,
+        ),
+        modulus=97,
+        fraction=0.4,
+        width=64,
+        learning_rate=1e-3,
+        per_decade=40,
+    ),
+)
+
+
+def parts(dataset: xarray.Dataset) -> tuple[Runs, Any]:
+    """The runs of every penalty, and the run without one."""
+    found: Runs = {}
+    *penalized, none = runs_of(dataset)
+    for run in penalized:
+        found.setdefault(str(run.penalty.values), []).append(run)
+    return found, none
+
+
+def apart(found: Runs, time: Callable[[Any], float] = generalized) -> Array:
+    """t2 (or another time) over that of the next larger beta, where a penalty has more than one."""
+    pairs = [pair for row in found.values() for pair in itertools.pairwise(row)]
+    return np.array([later(weak, strong, time) for strong, weak in pairs])
+
+
+def dip(run: xarray.Dataset) -> float:
+    """The least l2 norm since t2 over that at t2."""
+    norm = since(run, "l2")
+    return float(norm.min() / norm[0]) if len(norm) else math.nan
+
+
+def soon(run: xarray.Dataset) -> float:
+    """The l2 norm at 1.2 t2 over that at t2."""
+    norm = since(run, "l2")
+    after = norm[run.step.values[len(run.step) - len(norm) :] >= 1.2 * generalized(run)]
+    return float(after[0] / norm[0]) if len(after) else math.nan
+
+
+def spread(run: xarray.Dataset, place: int) -> float:
+    """(l1 norm / l2 norm)^2, the number of entries if all that are not zero were of one size."""
+    l1, l2 = since(run, "l1"), since(run, "l2")
+    return float((l1[place] / l2[place]) ** 2) if len(l1) else math.nan
+
+
+def missing(runs: Sequence[Any]) -> int:
+    """The number of runs that `tacit.grokking` does not call a grok."""
+    return sum(judged(run).kind != "grok" for run in runs)
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """Kinds of the runs, the order of their t2, and the norms at the end over those at t2."""
+    found, none = parts(dataset)
+    everything, sparse = list(itertools.chain(*found.values())), found["l1"]
+    ends = {name: [change(run, "l2") for run in row] for name, row in found.items()}
+    beyond = min(float(run.step[-1]) / generalized(run) for run in everything)
+    groks = Check(
+        "runs with a penalty that tacit.grokking does not call grok",
+        missing(everything),
+        kind="at most",
+    )
+    order = Check(
+        "least ratio of t2 to that of the next larger beta",
+        float(apart(found).min()),
+        1.2,
+        kind="at least",
+    )
+    rising = Check(
+        "least ratio of the l2 norm at the end to that at t2 under l1",
+        min(ends["l1"]),
+        RISE,
+        kind="at least",
+    )
+    own = Check(
+        "largest ratio of a penalty's own norm at the end to that at t2",
+        max(change(run, OWN[name]) for name, row in found.items() for run in row),
+        0.95,
+        kind="at most",
+    )
+    stays = Check(
+        "least validation accuracy at the end under l1",
+        min(float(run.test_accuracy[-1]) for run in sparse),
+        LEVEL,
+        kind="at least",
+    )
+    return Evidence(
+        ran=f"addition mod {int(none.modulus)}, {float(none.fraction):.0%} of the pairs, embedding"
+        f" and hidden size {int(none.width)}, N's MLP, Adam with step"
+        f" {float(none.learning_rate):g}, full batches, one run of each penalty and beta, to"
+        f" {beyond:.1f} t2 and more; t2 is the first record with a validation accuracy of"
+        f" {LEVEL:g}",
+        premises={
+            "every run learns its training pairs": (
+                all(math.isfinite(memorized(run)) for run in everything),
+                len(everything),
+            )
+        },
+        checks=[groks, order, rising, own, stays],
+        controls={
+            "no penalty": groks.control(missing([none])),
+            "memorization is later as well": order.control(float(apart(found, memorized).min())),
+            **{
+                f"the l2 norm under {'the ' * (name == 'nuclear')}{NAMES[name]}": rising.control(
+                    max(ends[name])
+                )
+                for name in found
+                if name != "l1"
+            },
+            "a rise at once, by 1.2 t2": rising.control(max(map(soon, sparse))),
+            "the l2 norm under l1 as its own": own.control(
+                max(change(run, "l2") for run in sparse)
+            ),
+            "no penalty, at the end": stays.control(float(none.test_accuracy[-1])),
+        },
+        findings=findings(found, none),
+    )
+
+
+def findings(found: Runs, none: xarray.Dataset) -> list[str]:
+    """Every run in a line, and where the l2 norms are."""
+    sparse, decayed = found["l1"], found["l2^2"][0]
+    last = float(decayed.norm_l2[-1])
+    return [
+        *(described(run) for row in found.values() for run in row),
+        "the l2 norm under l1 is not monotone after t2: it goes on falling to "
+        + ", ".join(f"{dip(run):.3f}" for run in sparse)
+        + " times its value at t2, and rises"
+        " once the entries that are left grow: (l1/l2)^2, a number of entries, goes from "
+        + ", ".join(f"{spread(run, 0):.0f} to {spread(run, -1):.0f}" for run in sparse),
+        f"the l2 norm at the end under l1 is {float(sparse[0].norm_l2[-1]):.4g}; the squared l2"
+        f" runs generalize at {last / change(decayed, 'l2'):.4g} and end at {last:.4g}",
+        f"without a penalty the validation accuracy is {float(none.test_accuracy[-1]):.3f}"
+        f" after {int(none.step[-1])} steps, and the l2 norm has grown from"
+        f" {float(none.norm_l2[0]):.4g} to {float(none.norm_l2[-1]):.4g}",
+    ]
+
+
+def described(run: xarray.Dataset) -> str:
+    """One run in a line: the times and what the norms do after t2."""
+    after = ", ".join(f"{norm} x {change(run, norm):.3f}" for norm in ("l1", "l2", "nuclear"))
+    return (
+        f"{NAMES[str(run.penalty.values)]}, beta {float(run.beta):g}: t1 {memorized(run):.0f}, t2"
+        f" {generalized(run):.0f}; norms at the end over those at t2: {after}; the least l2 norm in"
+        f" between x {dip(run):.3f}"
+    )
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Above accuracies for every strength; below the norms with the largest, with t1 and t2."""
+    found, none = parts(dataset)
+    caption = caption_of(dataset.attrs)
+    picture, top = sheet(dataset.title, caption, (4.2,) * len(DRAWN), height=7.4)
+    grid = picture.add_gridspec(2, len(DRAWN))
+    for place, name in enumerate(DRAWN):
+        top[place].remove()
+        above, below = (picture.add_subplot(grid[row, place]) for row in (0, 1))
+        _accuracies(above, found[name], none)
+        _norms(below, found[name][0])
+        above.set_title(typeset(f"penalty: {NAMES[name]}"), fontsize=11)
+    return picture
+
+
+def _accuracies(panel: Axes, row: Sequence[Any], none: xarray.Dataset) -> None:
+    for run, colour in zip(row, SHADES, strict=False):
+        t2 = generalized(run)
+        label = typeset(f"beta = {float(run.beta):g}, t2 = {counted(t2)}")
+        panel.plot(run.step, run.test_accuracy, color=colour, linewidth=2.4, label=label)
+        panel.plot(run.step, run.train_accuracy, "--", color=colour, linewidth=1.2)
+        if math.isfinite(t2):
+            panel.axvline(t2, color=colour, linestyle="-.", linewidth=1, zorder=1)
+    label = r"validation, $\beta$ = 0"
+    panel.plot(none.step, none.test_accuracy, ":", color=GREY, linewidth=1.8, label=label)
+    panel.plot([], [], "--", color=GREY, linewidth=1.2, label="training")
+    panel.set(ylabel="accuracy", xlabel="steps of Adam", xscale="log", ylim=(-0.03, 1.05))
+    panel.set_xlim(10, max(float(run.step[-1]) for run in row))
+    panel.legend(
+        loc="lower right",
+        fontsize=8,
+        bbox_to_anchor=(1.0, 0.03),
+        frameon=True,
+        framealpha=0.9,
+        edgecolor="none",
+    )
+
+
+def _norms(panel: Axes, run: xarray.Dataset) -> None:
+    """The norms of one run over those at t2 (or at the end, without one), t1 and t2 marked."""
+    t1, t2, last = memorized(run), generalized(run), float(run.step[-1])
+    at = int(np.searchsorted(run.step.values, t2)) if math.isfinite(t2) else -1
+    for name, text, colour, line in NORMS:
+        norm = run[f"norm_{name}"].values
+        wide = 3 if name == "l2" else 1.6
+        panel.plot(run.step, norm / norm[at], line, color=colour, label=text, linewidth=wide)
+    for name, place, colour in (("t_1", t1, BLUE), ("t_2", t2, RED)):
+        if math.isfinite(place):
+            text = f"${name}$ = {counted(place)}"
+            panel.axvline(place, color=colour, ls="-.", lw=1.2, zorder=1, label=text)
+    if math.isfinite(t2):
+        panel.axvspan(t2, last, color=GREEN, alpha=0.08, zorder=0)
+        verb = "rises" if change(run, "l2") >= RISE else "does not rise"
+        text = f"beta = {float(run.beta):g}: after t2 the l2 norm {verb}:\nat the end it is"
+        text += f" {change(run, 'l2'):.2f} times that at t2"
+        panel.set_title(typeset(text), fontsize=9, color=GREEN)
+    panel.set(ylabel=r"norm / norm at $t_2$", xlabel="steps of Adam", ylim=(0, None))
+    panel.set_xlim(0, last)  # linear: most of the run comes after t2
+    panel.legend(loc="upper right", fontsize=8)
+
+
+experiment = Experiment(
+    "N-F3",
+    statement="On modular addition an l1, a squared l2 and a nuclear penalty each make the MLP"
+    " grok, later for a smaller beta; after generalization the norm of the penalty falls, and"
+    " under l1 the l2 norm rises above its value at t2: the model leaves the Goldilocks zone and"
+    " still generalizes.",
+    place="Goldilocks zone & LU mechanism, Figure 3",
+    study=study,
+    check=check,
+    draw=draw,
+    title="Every penalty groks, and under l1 the l2 norm rises after generalization",
+    ours="strengths within the ranges of the authors' program, the start, full batches, sizes of"
+    " the net; at the smaller sizes also p, training share, learning rate and strengths",
+    seconds=12,
+)

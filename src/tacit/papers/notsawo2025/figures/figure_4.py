@@ -1,0 +1,333 @@
+"""Figure 4: grokking without understanding, beside a penalty that does understand."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.measures.grokking import grokking
+from tacit.papers.experiment import Experiment
+from tacit.papers.notsawo2025.recoveries import Recovery, count, given, log_steps, recovery
+from tacit.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
+from tacit.plotting.transition import LEGEND, mark
+from tacit.solvers.least_squares import descent_points, error_floor
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+CURVES = ("step", "loss", "test_error", "norm_l2")
+
+
+def cell(
+    kind: str,
+    penalty: str,
+    seed: int,
+    *,
+    samples: int,
+    dimension: int,
+    few: int,
+    noise: float,
+    step: float,
+    beta: float,
+    start: float,
+    steps: int,
+    level: float,
+    points_per_decade: int,
+    linear_points: int,
+) -> dict[str, Any]:
+    """One run with beta |a|_2^2 or with the norm that recovers, and what the detector says of it.
+
+    `foreseen` is where theory ends the late fall; `off` is the largest factor between the squared
+    error and what is left of it in the end plus what is yet to go of the squared l2 norm.
+    """
+    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    even = np.linspace(0, steps, linear_points)
+    taken = np.unique(np.round(np.append(log_steps(steps, points_per_decade), even)))
+    begin = np.full(len(case.truth), start)
+    if penalty == "l2":
+        points = descent_points(case.X, case.y, step, beta, begin, taken)
+        end = forgotten(case, begin) / -np.log1p(-2 * step * beta)
+    else:
+        points = case.points(case.run(step, beta, taken, start))
+        end = case.slow(start).reaches(case.truth, np.sqrt(level)) / (step * beta)
+    loss = 0.5 * np.sum((points @ case.X.T - case.y) ** 2, axis=1)
+    error, norm = case.error(points), np.linalg.norm(points, axis=1)
+    floor = error_floor(case.X, case.truth)
+    seen = grokking(taken, loss, error**2, level, floor=floor, norm=norm, error=True)
+    late = taken >= 10 * seen.t1
+    to_go = error[-1] ** 2 + np.maximum(norm**2 - norm[-1] ** 2, 0)
+    apart = np.abs(np.log(error**2 / to_go))[late]
+    return {
+        "t1": seen.t1,
+        "t2": seen.t2,
+        "plateau": seen.plateau,
+        "seen": seen.kind,
+        "reason": seen.reason,
+        "floor": floor,
+        "foreseen": float(end),
+        "left": float(error[-1] ** 2),
+        "off": float(np.exp(apart.max())) if late.any() else np.nan,
+        "trajectory_step": taken,
+        "trajectory_loss": loss,
+        "trajectory_test_error": error**2,
+        "trajectory_norm_l2": norm,
+    }
+
+
+def forgotten(case: Recovery, begin: Array) -> float:
+    """log(unseen part of the start / unseen part of the truth): a direction that X does not see
+    shrinks by 1 - 2 step beta a step; memorization takes no time beside that."""
+    unseen = np.eye(len(begin)) - np.linalg.pinv(case.X) @ case.X
+    return float(np.log(np.linalg.norm(unseen @ begin) / np.linalg.norm(unseen @ case.truth)))
+
+
+TITLE = "The same late fall twice: with l2 it ends on the floor, only l1 finds the truth"
+LABELS = {
+    "penalty": "the penalty h: l2 is beta |a|_2^2, l1 is beta |a|_1",
+    "t1": "step from which the training loss is below the level",
+    "t2": "step from which the test error is below the level; inf if it is not",
+    "left": "test error at the end",
+    "plateau": "test error when the late fall begins",
+    "seen": "what tacit.grokking calls the run",
+    "reason": "and why",
+    "floor": "|(I - X^+ X) a*|^2, which no point in the row space of X can pass",
+    "foreseen": "where theory ends the late fall, for l1 by the slow phase",
+    "off": "largest factor between the squared error and the fall of the squared norm to come",
+    "trajectory_test_error": "squared distance |a - a*|^2 to the truth",
+    "trajectory_loss": "training loss g, half the sum of squared residuals",
+}
+DIMS = {f"trajectory_{name}": ["time"] for name in CURVES}
+study = sized(
+    "N-F-mirage",
+    title=TITLE,
+    function=cell,
+    arguments={
+        "kind": "sparse",
+        "samples": 30,
+        "dimension": 100,
+        "few": 5,
+        "noise": 1e-8,
+        "step": 0.1,
+        "beta": 1e-4,
+        "start": 1.0,
+        "steps": 600_000,
+        "level": 1e-4,
+        "points_per_decade": 40,
+        "linear_points": 300,
+    },
+    grid={"penalty": ["l2", "l1"]},
+    seeds=[0],
+    dims=DIMS,
+    labels=LABELS,
+    draw={"x": "penalty", "colour": "left", "log": True},
+    full={
+        "arguments": {
+            "beta": 1e-5,
+            "steps": 6_000_000,
+            "points_per_decade": 80,
+            "linear_points": 600,
+        }
+    },
+)
+matrix = sized(
+    "N-F-mirage-matrix",
+    title="The same for a matrix: only the nuclear norm finds the truth",
+    function=cell,
+    arguments={
+        "kind": "completion",
+        "samples": 24,
+        "dimension": 6,
+        "few": 1,
+        "noise": 0.0,
+        "step": 0.5,
+        "beta": 2e-3,
+        "start": 10.0,
+        "steps": 100_000,
+        "level": 0.1,
+        "points_per_decade": 30,
+        "linear_points": 30,
+    },
+    grid={"penalty": ["l2", "nuclear"]},
+    seeds=[2],
+    dims=DIMS,
+    labels=LABELS,
+)
+
+
+def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
+    """The error falls late by orders, with the l2 norm, and ends on the floor; l1 passes it."""
+    shrunk, found = (
+        [one.isel(penalty=place, seed=0) for one in (dataset, matrix)] for place in (0, 1)
+    )
+    fall = Check(
+        "least fall of the l2 test error after memorization, its plateau over its end",
+        min(float(run.plateau / run.left) for run in shrunk),
+        100.0,
+        kind="at least",
+    )
+    floor = Check(
+        "largest |end/floor - 1| of the l2 test error",
+        max(abs(float(run.left / run.floor) - 1) for run in shrunk),
+        tolerance=0.02,
+    )
+    follows = Check(
+        "largest factor between the l2 error and its end plus the fall of |a|^2 to come",
+        max(float(run.off) for run in shrunk),
+        2.0,
+        kind="at most",
+    )
+    mirage = Check("l2 runs not called a mirage", sum(run.seen != "mirage" for run in shrunk))
+    grok = Check("l1 and nuclear runs not called a grok", sum(run.seen != "grok" for run in found))
+    end = Check(
+        "largest |t2/t2 by the slow phase - 1| of l1 and nuclear runs",
+        max(abs(float(run.t2 / run.foreseen) - 1) for run in found),
+        tolerance=0.05,
+    )
+    return Evidence(
+        ran="sparse recovery (100, 5, 30) and a 6 x 6 matrix of rank 1 from 24 entries, from a"
+        " large start, with an l2 penalty and with the norm that recovers",
+        premises={
+            "the training loss is solved first": all(
+                float(run.t1) < 0.01 * float(run.foreseen) for run in (*shrunk, *found)
+            )
+        },
+        checks=[fall, floor, follows, mirage, grok, end],
+        controls={
+            "the norm that recovers ends on the floor too": floor.control(
+                min(abs(float(run.left / run.floor) - 1) for run in found)
+            ),
+            "the l2 norm drives the fall with l1 and nuclear norm": follows.control(
+                min(float(run.off) for run in found)
+            ),
+            "the l1 and nuclear runs as mirages": mirage.control(
+                sum(run.seen != "mirage" for run in found)
+            ),
+            "the l2 runs as groks": grok.control(sum(run.seen != "grok" for run in shrunk)),
+            "the l2 fall foretells t2": end.control(
+                min(abs(float(g.t2 / m.foreseen) - 1) for m, g in zip(shrunk, found, strict=True))
+            ),
+        },
+        findings=[
+            f"{run.penalty.item()}: {run.seen.item()}, {run.reason.item()}; end of the fall"
+            f" foreseen at {count(run.foreseen)}"
+            for run in (*shrunk, *found)
+        ],
+    )
+
+
+def draw(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Figure:
+    """For both penalties: the error as it looks, then its logarithm over log and linear time."""
+    runs = [
+        dataset.isel(penalty=place, seed=0).rename({f"trajectory_{name}": name for name in CURVES})
+        for place in (0, 1)
+    ]
+    level, floor = given(dataset)["level"], float(runs[0].floor)
+    caption = (
+        f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not see, "
+        f"{floor:.3g}. Foreseen: t2 by the slow phase (l1), or "
+        "where the unseen part of the start is as small as that of the truth (l2). Solved: loss or "
+        f"squared error <= {level:g}. "
+        f"Detector on l2: {runs[0].reason.item()}; on l1: {runs[1].reason.item()}."
+    )
+    picture, grid = _panels(dataset.attrs["title"], caption)
+    for column, run in enumerate(runs):
+        later = run.isel(time=np.flatnonzero(run.step.values > 0))
+        for row, shown in enumerate((later, later, run)):
+            _draw_run(grid[row][column], shown, level)
+        _furnish([line[column] for line in grid], run)
+        _marks([line[column] for line in grid], run)
+    _legends(grid)
+    picture.align_ylabels([line[0] for line in grid])
+    return picture
+
+
+def _panels(title: str, caption: str) -> tuple[Figure, list[list[Axes]]]:
+    """Three rows and two columns; a row shares its vertical axis."""
+    picture, (whole,) = sheet(title, caption, widths=(12.0,), height=8.2)
+    whole.remove()
+    layout = picture.add_gridspec(3, 2, height_ratios=[1.0, 1.25, 1.25])
+    grid = []
+    for row in range(3):
+        first = picture.add_subplot(layout[row, 0])
+        second = picture.add_subplot(layout[row, 1], sharey=first)
+        second.tick_params(labelleft=False)
+        grid.append([first, second])
+    return picture, grid
+
+
+def _draw_run(axes: Axes, run: xarray.Dataset, level: float) -> None:
+    axes.plot(run.step, run.loss, "--", color=BLUE, label=r"training loss $g$")
+    axes.plot(
+        run.step, run.test_error, color=RED, linewidth=3, label=r"test error $\|a - a^*\|_2^2$"
+    )
+    axes.axhline(
+        float(run.floor),
+        color=PURPLE,
+        linestyle="-.",
+        linewidth=1.6,
+        label="floor: what the data\ndo not see of the truth",
+    )
+    axes.axhline(level, color=GREY, linewidth=0.9, label="solved below this level")
+
+
+def _legends(grid: list[list[Axes]]) -> None:
+    """One for all panels, beside the middle row."""
+    grid[1][1].legend(*grid[0][1].get_legend_handles_labels(), **LEGEND)
+
+
+def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
+    """t1 and t2 of the detector, and the end that theory foresees."""
+    lines = (
+        ("t1", "$t_1$: training solved", BLUE, "-"),
+        ("t2", "$t_2$: test solved", RED, "-"),
+        ("foreseen", "end of the fall, foreseen", BLACK, ":"),
+    )
+    for name, text, colour, line in lines:
+        if np.isfinite(run[name]):
+            mark(axes, float(run[name]), text, colour, line)
+
+
+def _furnish(axes: list[Axes], run: xarray.Dataset) -> None:
+    plain, log, linear = axes
+    name, last = str(run.penalty.values), float(run.step[-1])
+    late = f"= {count(run.t2)}" if np.isfinite(run.t2) else "not reached"
+    times = f"$t_1$ = {count(run.t1)}, $t_2$ {late}"
+    plain.set_title(rf"{_law(name)}: {run.seen.item()} ({times})")
+    for one in (plain, log):
+        one.set(xscale="log", xlim=(1, last))
+    linear.set(xlim=(0, last), xlabel="steps (linear)")
+    linear.locator_params(axis="x", nbins=3)
+    linear.xaxis.set_major_formatter(lambda step, _: count(step))
+    plain.tick_params(labelbottom=False)
+    log.set(yscale="log", xlabel="steps (logarithmic)")
+    linear.set(yscale="log")
+    if name == "l2":
+        plain.set_ylabel("loss and error\n(linear)")
+        for one in (log, linear):
+            one.set_ylabel("loss and error\n(logarithmic)")
+
+
+def _law(name: str) -> str:
+    return r"penalty $\beta\,\|a\|_2^2$" if name == "l2" else r"penalty $\beta\,\|a\|_1$"
+
+
+experiment = Experiment(
+    "N-F-mirage",
+    statement="From a large start an l2 penalty alone gives an abrupt late fall of the"
+    " generalization error, driven by the l2 norm of the parameters, which does not lead to the"
+    " truth; with the norm that recovers the same fall leads there.",
+    place="Grokking without understanding, Figure 4",
+    study=(study, matrix),
+    check=check,
+    draw=draw,
+    title=TITLE,
+    ours="the seed, equal entries in the start (norm 10), the run with l1 and the matrix; at size"
+    " quick also beta",
+    seconds=3,
+)
