@@ -114,8 +114,3 @@ def test_the_picture_shows_both_laws():
     np.testing.assert_allclose(solid.get_ydata(), module.log_law(row.delays[0], weaker))
     np.testing.assert_allclose(dotted.get_ydata(), row.delays[0] * weaker)
     np.testing.assert_allclose(clock.lines[0].get_ydata() * clock.lines[0].get_xdata(), row.c[0])
-
-
-@pytest.mark.slow
-def test_the_statement_holds(verdict_of):
-    assert verdict_of("N-F-alg", "quick").status == "holds"

@@ -150,8 +150,3 @@ def test_the_picture_marks_t1_t2_and_the_twins():
     t1 = figure_1.landmarks(runs_of(dataset)[0])["t1"]
     assert {f"$t_1$ = {t1:.0f}", "source: $t_1$ = 540", "share of twins: 0.400"} <= labels
     assert picture.axes[0].get_title(loc="left").count("\n") == 1
-
-
-@pytest.mark.slow
-def test_the_statement_holds(verdict_of):
-    assert verdict_of("N-F1", "quick").status == "holds"

@@ -90,8 +90,3 @@ def test_the_words_of_the_panels_follow_the_numbers(rise, word):
     lines = {line.get_label(): line for line in below.lines}
     assert f"$t_1$ = {memorized(runs_of(invented())[0]):.0f}" in lines
     assert lines[r"$\ell_2$"].get_ydata()[-1] == pytest.approx(1 + rise, abs=0.01)
-
-
-@pytest.mark.slow
-def test_the_statement_holds(verdict_of):
-    assert verdict_of("N-F3", "quick").status == "holds"

@@ -16,7 +16,8 @@ TINY = {"samples": 6, "dimension": 9, "few": 1, "seed": 1}
 
 @pytest.mark.parametrize("id", ["N-T31", "N-T34"])
 @pytest.mark.parametrize(
-    ("name", "factor"), [("t1_foreseen", 0.8), ("to_hat", 1e3), ("after", 2.0), ("before", 0.01)]
+    ("name", "factor"),
+    [("t1_foreseen", 0.8), ("to_hat", 1e3), ("after", 2.0), ("before", 0.01), ("measurements", 10)],
 )
 def test_a_wrong_number_is_caught(data_of, id, name, factor):
     dataset, far = data_of(id)
@@ -26,7 +27,7 @@ def test_a_wrong_number_is_caught(data_of, id, name, factor):
 
 @pytest.mark.parametrize(("kind", "sizes"), [("sparse", TINY), ("completion", MATRIX)])
 def test_a_cell_against_a_loop_by_hand(kind, sizes):
-    found = memorization.cell(kind, 1e-2, 1e-3, step=0.1, late=5000, **sizes)
+    found = memorization.cell(kind, 1e-2, 1e-3, step=0.1, steps=10_000, late=5000, **sizes)
     case = recovery(kind, noise=1e-2, **sizes)
     a, loss = np.full(len(case.truth), 1e-6), math.inf
     points = []

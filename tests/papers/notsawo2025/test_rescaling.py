@@ -8,12 +8,6 @@ from tacit.evidence.evidence import judge
 from tacit.papers.notsawo2025 import rescaling
 
 
-def test_the_statement_holds_with_the_squared_norm(verdict_of):
-    verdict = verdict_of("N-LU")
-    assert verdict.status == "holds as corrected", str(verdict)
-    assert not verdict.evidence.arithmetic
-
-
 @pytest.mark.parametrize("wrong", ["a", "b", "degree", "best_scale", "least", "squared_norm"])
 def test_a_wrong_number_is_caught(data_of, wrong):
     (dataset,) = data_of("N-LU")

@@ -9,20 +9,17 @@ from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
+from tacit.papers.notsawo2025 import decayed_nets
 from tacit.papers.notsawo2025 import tangent_kernel as module
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.stop import Time
 from tacit.training.train import train
 
-STATUS = {"N-NTK": "holds as corrected", "N-NTK-t2": "holds", "N-NTK-KKT": "holds as corrected"}
 EXPERIMENTS = {e.id: e for e in (module.direction, module.time, module.margins)}
 
 
-@pytest.mark.parametrize("id", STATUS)
-def test_the_statements_and_their_pictures(id, verdict_of, data_of):
-    verdict = verdict_of(id)
-    assert verdict.status == STATUS[id], str(verdict)
-    assert not verdict.evidence.arithmetic
+@pytest.mark.parametrize("id", EXPERIMENTS)
+def test_the_pictures_can_be_read(id, data_of):
     assert_can_be_read(EXPERIMENTS[id].picture(data_of(id)))
 
 
@@ -50,20 +47,20 @@ def test_a_passage_at_another_time_is_refuted(shift, data_of):
 
 def test_theta_against_training_in_the_parameters():
     """Second route at a moderate start: no closed form, no conserved product."""
-    problem, _ = module.problem_of("classification", 0, 4, 8)
+    problem, _ = decayed_nets.problem_of("classification", 0, 4, 8)
     log_alpha, rate, z = 3.0, math.exp(-3.0), 4.0
     flow = ParameterFlow(rtol=1e-9, weight_decay=rate)
     path = train(DiagonalNet(2, log_alpha=log_alpha), problem, flow, stop=Time(z / rate))
     theta = np.asarray(path.parameters)
     product = 2 * (log_alpha - z)
-    np.testing.assert_allclose(module.parameters(path.predictor, product), theta, rtol=1e-5)
+    np.testing.assert_allclose(decayed_nets.parameters(path.predictor, product), theta, rtol=1e-5)
     moved = math.exp(z) * theta / math.exp(log_alpha) - 1
-    np.testing.assert_allclose(module.displacement(path.predictor, product), moved, rtol=1e-4)
+    np.testing.assert_allclose(decayed_nets.displacement(path.predictor, product), moved, rtol=1e-4)
 
 
 def test_the_kernel_solution_is_orthogonal_to_the_start_whatever_the_depth():
     """Euler: <grad f, theta> = L f, here by the model's own pullback; f = 0 at the start."""
-    problem, _ = module.problem_of("regression", 0, 4, 8)
+    problem, _ = decayed_nets.problem_of("regression", 0, 4, 8)
     for depth in (2, 3):
         net = DiagonalNet(depth, alpha=2.0)
         start = net.start(8)
@@ -75,10 +72,13 @@ def test_the_kernel_solution_is_orthogonal_to_the_start_whatever_the_depth():
 def test_the_residual_vanishes_at_a_kkt_point_and_only_there():
     X, y = np.array([[1.0, 0.0], [3.0, 1.0]]), np.array([1.0, 1.0])
     right = np.array([1.0, 0.0, 0.0, 0.0])  # u_1 = 1: the first margin is 1, the second 3
-    slopes, outputs = module.tangents(right, X)
-    assert module.kkt_residual(slopes, outputs, y, right, equality=False) == pytest.approx(0)
+    slopes, outputs = decayed_nets.tangents(right, X)
+    assert decayed_nets.kkt_residual(slopes, outputs, y, right, equality=False) == pytest.approx(0)
     wrong = np.array([1.0, 0.5, 0.0, 0.0])
-    slopes, outputs = module.tangents(wrong, X)
-    assert module.kkt_residual(slopes, outputs, y, wrong, equality=False) > 0.05
+    slopes, outputs = decayed_nets.tangents(wrong, X)
+    assert decayed_nets.kkt_residual(slopes, outputs, y, wrong, equality=False) > 0.05
     back = np.array([0.0, 0.0, 1.0, 0.0])
-    assert module.kkt_residual(*module.tangents(back, X), y, back, equality=False) == math.inf
+    assert (
+        decayed_nets.kkt_residual(*decayed_nets.tangents(back, X), y, back, equality=False)
+        == math.inf
+    )

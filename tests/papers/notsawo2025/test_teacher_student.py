@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import xarray
 
+from figure_checks import assert_readable
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.models.two_layer import student
+from tacit.papers.notsawo2025.figures import students
 from tacit.papers.notsawo2025.figures import teacher_student as module
 from tacit.problems.teacher import teacher_student
 from tacit.regularizers.norms import L1
@@ -31,13 +33,13 @@ RIGHT = {
 }
 
 
-def invented(**wrong):
+def invented(size="standard", **wrong):
     """The datasets of the three studies, with made-up runs; `wrong` says what differs."""
     world = RIGHT | wrong.pop("world", {})
     attributes = {"title": "invented", "source": "none", "size": "tiny", "ours": ""}
     found = []
     for study in module.experiment.studies:
-        table = study.at("standard").arguments
+        table = study.at(size).arguments
         runs = [
             made_up({"beta": 0.0, **table["given"], **run}, world, **wrong) for run in table["runs"]
         ]
@@ -126,7 +128,7 @@ SMALL = {
 
 
 def test_a_cell_is_a_run_of_adam_and_t2_is_where_its_error_comes_down_to_stay():
-    found = module.cell(0, runs=[{}], given=SMALL)
+    found = students.cell(0, runs=[{}], given=SMALL)
     data = teacher_student(20, 6, width=8, outputs=2, units=1, reads=1, seed=0, standard=True)
     problem = dataclasses.replace(data.training, test=data.test)
     rules = {"penalty": 0.1 * L1(), "stop": Steps(300), "record": LogSpaced(40)}
@@ -142,13 +144,13 @@ def test_a_cell_is_a_run_of_adam_and_t2_is_where_its_error_comes_down_to_stay():
         assert test[step > 1.2 * t2].max() < module.LEVEL < test[step < 0.8 * t2].max()
     assert found["left"] == wanted[-1]
     with pytest.raises(ValueError, match="unknown penalty 'l3'"):
-        module.cell(0, runs=[{"penalty": "l3"}], given=SMALL)
+        students.cell(0, runs=[{"penalty": "l3"}], given=SMALL)
 
 
 def test_the_derivatives_of_other_samples_are_those_of_another_one():
-    data = module._data(12, (3, 4, 2), None, None, 0)
-    model = module._student(5, 2, 0)
-    right, wrong = (module._penalty(name, data, model).slopes for name in module.PENALTIES[3:])
+    data = students._data(12, (3, 4, 2), None, None, 0)
+    model = students._student(5, 2, 0)
+    right, wrong = (students._penalty(name, data, model).slopes for name in students.PENALTIES[3:])
     assert (right == data.slopes).all()
     assert (wrong[2:] == right[:-2]).all()
 
@@ -163,10 +165,14 @@ def test_the_picture_marks_no_time_that_was_not_reached():
     np.testing.assert_array_equal(places[1:], data[0].t2[1:3])
 
 
-def test_the_statement_holds(verdict_of):
-    verdict = verdict_of("N-F-ts", "quick")
-    assert verdict.status == "holds", str(verdict)
-
-
 def test_the_picture_can_be_read(data_of):
     assert_can_be_read(module.experiment.picture(data_of("N-F-ts", "quick")))
+
+
+def test_the_full_size_shows_students_of_the_size_of_the_source():
+    picture = module.experiment.picture(invented(size="full"))
+    assert_readable(picture)
+    sparse, dense = picture.axes[4:]
+    assert "100-500-2" in sparse.get_title(loc="left")
+    assert sum("test error" in line.get_label() for line in sparse.lines) == 2
+    assert "dense" in dense.get_title(loc="left")

@@ -12,13 +12,19 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.notsawo2025.recoveries import SOLVED, Recovery, log_steps, reached, recovery
+from tacit.papers.notsawo2025.recoveries import (
+    SOLVED,
+    Recovery,
+    given,
+    log_steps,
+    reached,
+    recovery,
+)
 from tacit.studies.sizes import Sizes, sized
 
 if TYPE_CHECKING:
     import xarray
 
-STEPS = 10_000  # in all
 BETAS = [1e-4, 1e-5, 1e-6]  # too weak to disturb the memorization
 NOISES = [1e-8, 0.1]  # N's signal-to-noise ratio is 1e8; 10 is a lot of noise
 FAR = 1e-5  # beta of the runs from a large start
@@ -34,6 +40,7 @@ def cell(
     dimension: int,
     few: int,
     step: float,
+    steps: int,
     late: int,
 ) -> dict[str, Any]:
     """When a run memorizes and how near it comes to the least squares point and to the truth.
@@ -43,10 +50,10 @@ def cell(
     case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
     foreseen = case.t1(step)
     around = np.arange(max(foreseen - 5, 1), foreseen + 6)  # every step there, few elsewhere
-    run = case.run(step, beta, np.append(log_steps(STEPS, 25), around))
-    steps, points = run.step.values.astype(float), case.points(run)
+    run = case.run(step, beta, np.append(log_steps(steps, 25), around))
+    taken, points = run.step.values.astype(float), case.points(run)
     ratio = run.gradient_norm.values / run.penalty_gradient_norm.values
-    t1 = math.ceil(reached(steps, run.loss.values, SOLVED))
+    t1 = math.ceil(reached(taken, run.loss.values, SOLVED))
     return {
         "measurements": len(case.y),
         "entries": len(case.truth),
@@ -55,9 +62,9 @@ def cell(
         "t1_fastest": fastest(case, step),
         "to_hat": nearest(points, case.memorized()),
         "to_truth": nearest(points, case.truth),
-        "before": float(ratio[steps < t1].min()),
-        "after": float(ratio[steps > late].max()),
-        "steps": steps[1:],
+        "before": float(ratio[taken < t1].min()),
+        "after": float(ratio[taken > late].max()),
+        "taken": taken[1:],
         "G": run.gradient_norm.values[1:],
         "H": run.penalty_gradient_norm.values[1:],
     }
@@ -88,13 +95,13 @@ def fastest(case: Recovery, step: float) -> float:
 
 
 def evidence(
-    dataset: xarray.Dataset, far: xarray.Dataset, ran: str, a: str, time: Check, late: int
+    dataset: xarray.Dataset, far: xarray.Dataset, ran: str, a: str, time: Check
 ) -> Evidence:
     """What both theorems say of t1, of the distance to the point and of the gradients.
 
     `a` is how the statement writes the predictor; `time` compares t1 with what is foreseen.
     """
-    weakest = dataset.sel(beta=BETAS[-1])
+    weakest, asked = dataset.sel(beta=BETAS[-1]), given(dataset)
     fastest = np.abs(dataset.t1_fastest - dataset.t1_foreseen)
     fastest = fastest if time.tolerance >= 1 else fastest / dataset.t1_foreseen
     near = Check(
@@ -111,14 +118,17 @@ def evidence(
     )
     fit = Check("least |G|/(beta |H|) before t1", dataset.before.min(), 1.0, kind="at least")
     pull = Check(
-        f"largest |G|/(beta |H|) after {late} steps", dataset.after.max(), 1.0, kind="at most"
+        f"largest |G|/(beta |H|) after {asked['late']} steps",
+        dataset.after.max(),
+        1.0,
+        kind="at most",
     )
     t1 = sorted({int(t) for t in weakest.t1.values.flat})
     one = weakest.isel(dict.fromkeys(weakest.status.dims, 0))
     return Evidence(
         ran=f"{weakest.t1.size} {ran}, with noise over signal"
         f" {', '.join(f'{n:g}' for n in dataset.noise.values)} (powers), step 0.1, beta 1e-4 to"
-        " 1e-6, start 1e-6, 10000 steps",
+        f" 1e-6, start 1e-6, {asked['steps']} steps",
         premises={
             "fewer measurements than entries": (
                 bool((dataset.measurements < dataset.entries).all()),
@@ -148,8 +158,8 @@ def evidence(
                 "steps",
                 "norm of a part of the gradient, beta = 1e-6",
                 [
-                    Series("|G|, loss", one.steps, one.G),
-                    Series("beta |H|, penalty", one.steps, one.H),
+                    Series("|G|, loss", one.taken, one.G),
+                    Series("beta |H|, penalty", one.taken, one.H),
                 ],
                 "log",
                 "log",
@@ -185,29 +195,37 @@ def _exponents(distance: Any) -> list[float]:
 VECTORS = {"kind": "sparse", "samples": 30, "dimension": 100, "few": 5, "step": 0.1}
 MATRICES = {"samples": 70, "dimension": 10, "few": 2, "step": 0.1}
 EITHER = {"kind": ["completion", "sensing"]}
-LATE = {"N-T31": 400, "N-T34": 5000}  # the step from which on the penalty dominates
+LONG = {"steps": 10_000}
 
 
 def studies(
-    name: str, given: dict[str, Any], grid: dict[str, Any], seeds: list[int], full: int
+    name: str,
+    problem: dict[str, Any],
+    lengths: dict[str, int],
+    grid: dict[str, Any],
+    seeds: list[int],
+    full: int,
 ) -> tuple[Sizes, Sizes]:
     """The runs from a small start over beta, and those from a large one."""
+    most = {"grid": {"noise": [0.0, *NOISES]}, "seeds": full}
     shared: dict[str, Any] = {"seeds": seeds, "tiny": {"seeds": seeds[-1:]}}
-    shared["full"] = {"grid": {"noise": [0.0, *NOISES]}, "seeds": full}
     return (
         sized(
             name,
             function=cell,
-            arguments={**given, "late": LATE[name]},
+            arguments={**problem, **lengths},
             grid={**grid, "noise": NOISES, "beta": BETAS},
-            dims={"steps": ["record"], "G": ["record"], "H": ["record"]},
+            dims={"taken": ["record"], "G": ["record"], "H": ["record"]},
+            standard={"arguments": LONG},
+            full={**most, "arguments": LONG},
             **shared,
         ),
         sized(
             f"{name}-far",
             function=far_cell,
-            arguments=given,
+            arguments=problem,
             grid={**grid, "noise": NOISES},
+            full=most,
             **shared,
         ),
     )
@@ -217,7 +235,7 @@ def check_vectors(dataset: xarray.Dataset, far: xarray.Dataset) -> Evidence:
     """t1, the distance to a_hat and the norms of both gradients."""
     off = float(np.abs(dataset.t1 - dataset.t1_foreseen).max())
     time = Check("largest |t1 - prediction| in steps", off, tolerance=1)
-    return evidence(dataset, far, "sparse recoveries (100, 5, 30)", "a", time, LATE["N-T31"])
+    return evidence(dataset, far, "sparse recoveries (100, 5, 30)", "a", time)
 
 
 def check_matrices(dataset: xarray.Dataset, far: xarray.Dataset) -> Evidence:
@@ -225,7 +243,7 @@ def check_matrices(dataset: xarray.Dataset, far: xarray.Dataset) -> Evidence:
     ran = "completions and Gaussian sensings, 10 x 10 of rank 2 from 70 numbers"
     off = float(np.abs(dataset.t1 / dataset.t1_foreseen - 1).max())
     time = Check("largest |t1/t1 without a penalty - 1|", off, tolerance=0.05)
-    return evidence(dataset, far, ran, "A", time, LATE["N-T34"])
+    return evidence(dataset, far, ran, "A", time)
 
 
 vectors = Experiment(
@@ -233,7 +251,7 @@ vectors = Experiment(
     statement="With f = (1/2)|X a - y|^2 + beta |a|_1 the iterates first move near the least"
     " squares solution (X^T X)^+ X^T y, at a step t1 < infinity; G dominates beta H until t1.",
     place="Sparsity, Theorem 3.1 (i); Figure 5",
-    study=studies("N-T31", VECTORS, {}, [0, 1], 6),
+    study=studies("N-T31", VECTORS, {**LONG, "late": 400}, {}, [0, 1], 6),
     check=check_vectors,
     title="Sparse recovery first goes to the least squares point, where the loss gives way",
     ours="the seeds, the strengths and the noise beside that of the source",
@@ -245,7 +263,7 @@ matrices = Experiment(
     " vec(A_hat) = (X^T X)^+ X^T y, at a finite step t1; until then G dominates beta H, and"
     " from then on it does not.",
     place="Low-rankness, Theorems 3.4 and 3.5 (i); Figure 5",
-    study=studies("N-T34", MATRICES, EITHER, [2], 4),
+    study=studies("N-T34", MATRICES, {"steps": 6000, "late": 5000}, EITHER, [2], 4),
     check=check_matrices,
     title="Low-rank recovery first goes to the least squares point, where the loss gives way",
     ours="the seeds, the strengths and the noise",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -13,11 +11,18 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.recoveries import reached
-from tacit.precision import double_precision
+from tacit.papers.notsawo2025.two_weights import (
+    MOST,
+    SHARP,
+    SMOOTH,
+    condition,
+    descend,
+    examples,
+    zero_by_first_chi,
+)
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -27,129 +32,7 @@ TIME = 4.0  # tau = step beta steps: the "Theta(1/(step beta))" after which erro
 NEAR = 0.02  # h - h_g* that counts as generalized
 BOUND = 10.0  # an O() with constants of order one stays below, here between 0.2 and 5
 WINDOW = 40  # last steps, over which errors are maxima: subgradient descent never comes to rest
-SHARP = ["line, l1", "circle, weighted l1"]
-SMOOTH = ["line, l2 squared", "product, l1"]
 LEVELS = (1e-3, 1e-6, 1e-9)  # of g, on the way to memorization
-
-
-@dataclasses.dataclass(frozen=True)
-class Example:
-    """(1/2)|residual|^2 + beta h with known least values; H in dh."""
-
-    residual: Callable[[Any], Any]
-    h: Callable[[Any], Any]
-    H: Callable[[Any], Any]
-    start: tuple[float, ...]
-    h_star: float  # the least h where g = 0
-    f_star: Callable[[float], float]  # the least g + beta h
-    radius: float  # of a ball around the start on which g is r-CL
-    lipschitz: float  # of the Jacobian of the residual
-
-    def g(self, x: Any) -> Any:
-        return 0.5 * (self.residual(x) ** 2).sum()
-
-
-@functools.cache
-def examples() -> dict[str, Example]:
-    """Two losses, each with a penalty that has a kink at its least interpolator and one without."""
-    import jax.numpy as jnp
-
-    def line(x: Any) -> Any:
-        return jnp.stack([x[0] + 2 * x[1] - 2])
-
-    def circle(x: Any) -> Any:
-        return jnp.stack([x[0] ** 2 + x[1] ** 2 - 1])
-
-    def product(x: Any) -> Any:
-        return jnp.stack([x[0] * x[1] - 1])
-
-    def l1(x: Any) -> Any:
-        return jnp.abs(x).sum()
-
-    w = np.array([1.0, 2.0])
-
-    def weighted(x: Any) -> Any:
-        return (w * jnp.abs(x)).sum()
-
-    def square(x: Any) -> Any:
-        return (x**2).sum()
-
-    def to_line(b: float) -> float:
-        return b - b**2 / 8
-
-    def radial_1(b: float) -> float:
-        return radial(1.0, b)
-
-    def radial_2(b: float) -> float:
-        return radial(2.0, b)
-
-    return dict(
-        zip(
-            [*SHARP, *SMOOTH],
-            [
-                Example(line, l1, jnp.sign, (0.0, 0.0), 1.0, to_line, 1.0, 1e-9),
-                Example(
-                    circle,
-                    weighted,
-                    lambda x: w * jnp.sign(x),
-                    (0.9, 0.8),
-                    1.0,
-                    radial_1,
-                    0.5,
-                    2.0,
-                ),
-                Example(line, square, lambda x: 2 * x, (2.0, -1.0), 0.8, ridge, 1.0, 1e-9),
-                Example(product, l1, jnp.sign, (2.0, 0.2), 2.0, radial_2, 0.8, 1.0),
-            ],
-            strict=True,
-        )
-    )
-
-
-def radial(weight: float, beta: float) -> float:
-    """The least (z^2 - 1)^2/2 + weight beta z near z = 1."""
-    roots = np.roots([2.0, 0.0, -2.0, weight * beta])
-    z = float(max(roots.real))
-    return 0.5 * (z**2 - 1) ** 2 + weight * beta * z
-
-
-def ridge(beta: float) -> float:
-    """The least (x + 2 y - 2)^2/2 + beta (x^2 + y^2)."""
-    r = np.array([1.0, 2.0])
-    a = np.linalg.solve(np.outer(r, r) + 2 * beta * np.eye(2), 2 * r)
-    return float(0.5 * (r @ a - 2) ** 2 + beta * a @ a)
-
-
-@functools.cache
-def _compiled(name: str) -> Any:
-    """`count` steps x <- x - step (G + beta H) on an example."""
-    import jax
-
-    example = examples()[name]
-    gradient = jax.grad(example.g)
-
-    def descend(x: Any, count: Any, step: Any, beta: Any) -> Any:
-        def body(_: Any, x: Any) -> Any:
-            return x - step * (gradient(x) + beta * example.H(x))
-
-        return jax.lax.fori_loop(0, count, body, x)
-
-    return jax.jit(descend)
-
-
-def descend(name: str, step: float, beta: float, at: Array) -> tuple[Array, Array, Array]:
-    """(points, g, h) after so many steps of subgradient descent, one row per entry of `at`."""
-    import jax
-
-    example, run = examples()[name], _compiled(name)
-    with double_precision():
-        x, rows = np.array(example.start), []
-        for count in np.diff(at, prepend=0).astype(int).tolist():
-            x = run(x, count, step, beta)
-            rows.append(np.asarray(x))
-        points = np.array(rows)
-        g, h = (np.asarray(jax.vmap(part)(points)) for part in (example.g, example.h))
-    return points, g, h
 
 
 def cell(example: str, beta: float, *, step: float) -> dict[str, float]:
@@ -182,7 +65,7 @@ def cell(example: str, beta: float, *, step: float) -> dict[str, float]:
 
 def memorization(example: str, beta: float) -> tuple[Array, Array]:
     """The steps (of 0.1) at which g passes LEVELS, and the point where it passes the last."""
-    record = np.arange(1, 801.0)
+    record = np.arange(1, MOST + 1.0)
     points, g, _ = descend(example, 0.1, beta, record)
     return np.array([reached(record, g, level) for level in LEVELS]), points[np.argmax(g <= 1e-9)]
 
@@ -199,24 +82,6 @@ def ball(example: str) -> dict[str, Any]:
         "levels": levels,
         "way": float(np.linalg.norm(point - np.array(case.start))),
     }
-
-
-def condition(example: str) -> Lojasiewicz:
-    """The CL constant of g on its ball around the start."""
-    case = examples()[example]
-    return lojasiewicz(
-        case.residual, case.start, case.radius, lipschitz=case.lipschitz, starts=4, steps=60
-    )
-
-
-def zero_by_first_chi(case: Example) -> float:
-    """2 sqrt(g/chi) if chi were |grad g|^2/g at the start, and not the least one on the ball."""
-    import jax
-
-    x = np.array(case.start)
-    with double_precision():
-        g, gradient = jax.value_and_grad(case.g)(x)
-        return 2 * float(g) / float(np.linalg.norm(np.asarray(gradient)))
 
 
 study = sized(

@@ -29,7 +29,7 @@ vectors = sized(
     function=cell,
     arguments=VECTOR | {"step": 0.1, "noise": 0.0},
     grid={"beta": WEAK},
-    seeds=[1, 3, 4],
+    seeds=[0, 3, 4],
     standard={"seeds": [0, 1, 3, 4, 6]},
     full={"grid": {"beta": [*WEAK, 1e-6]}, "seeds": 10},
 )
@@ -71,7 +71,7 @@ def check_vectors(
         steps.isel(seed=0),
         0.05,
         ran=f"sparse recovery (100, 5, 30): {dataset.sizes['seed']} problems without noise, step"
-        f" 0.1, beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g}; one of them with"
+        f" 0.1, beta {float(dataset.beta[0]):g} to {float(dataset.beta[-1]):g}; one with"
         " signal-to-noise ratios of 1e8 and 1e4 to 1e2, and at beta = 1e-4 with steps of 0.1 to"
         f" {float(steps.step[-1]):g}; t2 at |a - a*|^2 = 1e-4",
         counterexample={

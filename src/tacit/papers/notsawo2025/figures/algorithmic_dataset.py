@@ -90,7 +90,7 @@ study = sized(
     dims=DIMS,
     labels=LABELS,
     draw={"x": "run", "colour": "beta"},
-    **arguments(runs({"l1": {1e-2: (3e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
+    **arguments(runs({"l1": {1e-2: (3e-5, 1e-5, 3e-6), 5e-3: (3e-5,)}}), **SMALL),
     standard=arguments(
         runs(
             {

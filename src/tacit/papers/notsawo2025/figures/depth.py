@@ -10,210 +10,27 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.linear import LinearPredictor
-from tacit.models.model import Model
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025.recoveries import SOLVED, count, given, reached
+from tacit.papers.notsawo2025.figures.diagonal_nets import (
+    BUDGET,
+    FEW,
+    FITTED,
+    SHOWN,
+    noise,
+    runs,
+    study,
+    unsigned,
+)
+from tacit.papers.notsawo2025.recoveries import SOLVED, count, given
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of, sheet
 from tacit.plotting.transition import LEGEND
-from tacit.problems.regression import Regression, sparse_recovery
-from tacit.regularizers.norms import L1, L2
-from tacit.regularizers.q import Q
-from tacit.regularizers.regularizer import Regularizer
-from tacit.solvers.interpolate import interpolate
-from tacit.studies.sizes import sized
-from tacit.training.descent.methods import GradientDescent
-from tacit.training.record import LogSpaced
-from tacit.training.stop import Loss, Steps
-from tacit.training.train import train
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-BUDGET = 1_000_000  # N: steps
-FITTED = 1e-14  # training loss at which a run is over
-FEW = [30, 40, 50]  # samples at which l1 always recovers and least squares does not
-SHOWN = 30  # samples of the runs that are drawn
 MARKERS = "os^Dv*"
-
-
-def problem(samples: int, dimension: int, sparsity: int, seed: int, noise: float) -> Regression:
-    """N's sparse recovery; `noise` is the power of the noise over that of the signal."""
-    snr = 1 / noise if noise else math.inf
-    return sparse_recovery(samples, dimension, sparsity=sparsity, seed=seed, snr=snr)
-
-
-def bias_of(depth: int, start: float) -> Regularizer:
-    """What descent minimises among the interpolators, as its step goes to 0."""
-    return L2() if depth == 1 else Q(depth, alpha=start)
-
-
-def error(of: Regression, point: Array) -> float:
-    """|a - a*| / |a*|."""
-    assert of.truth is not None
-    return float(np.linalg.norm(point - of.truth) / np.linalg.norm(of.truth))
-
-
-def selected(of: Regression, bias: Regularizer) -> Array:
-    """The interpolator that the bias selects."""
-    return interpolate(of.X, of.y, bias).beta
-
-
-def cell(
-    samples: int,
-    depth: int,
-    seed: int,
-    *,
-    dimension: int,
-    sparsity: int,
-    start: float,
-    large: float,
-    noise: float = 0.0,
-) -> dict[str, float]:
-    """Errors of the minimisers: at this depth, from a large start, and of the least l1 norm."""
-    of = problem(samples, dimension, sparsity, seed, noise)
-    return {
-        "error": error(of, selected(of, bias_of(depth, start))),
-        "large_error": error(of, selected(of, bias_of(depth, large))),
-        "sparse_error": error(of, selected(of, L1())),
-    }
-
-
-def run_cell(
-    samples: int,
-    depth: int,
-    seed: int,
-    *,
-    dimension: int,
-    sparsity: int,
-    start: float,
-    flat_start: float,
-    step: float,
-    level: float,
-    points_per_decade: int,
-    signed: bool = True,
-    noise: float = 0.0,
-) -> dict[str, Any]:
-    """A run without a penalty, to the end of its steps or of its loss, with its times.
-
-    `to_bias`, `to_l2` and `to_depth_2` are distances of its end to minimisers, over |a*|. Without
-    `signed` there is one copy w^L, which cannot change its sign.
-    """
-    of = problem(samples, dimension, sparsity, seed, noise)
-    net: Model = LinearPredictor(flat_start)
-    if depth > 1:
-        net = DiagonalNet(depth, alpha=start, signed=signed)
-    path = train(
-        net,
-        of,
-        GradientDescent(step),
-        stop=[Steps(BUDGET), Loss(FITTED)],
-        record=LogSpaced(points_per_decade),
-    )
-    run, end, bias = path.dataset, path.predictor, bias_of(depth, start)
-    steps, errors = run.step.values.astype(float), run.relative_error.values
-    size = float(np.linalg.norm(of.truth if of.truth is not None else math.nan))
-    goals = {"to_bias": bias, "to_l2": L2(), "to_depth_2": bias_of(2, start)}
-    apart = {n: float(np.linalg.norm(end - selected(of, r)) / size) for n, r in goals.items()}
-    return apart | {
-        "t1": reached(steps, run.loss.values, SOLVED),
-        "t2": reached(steps, errors, level),
-        "end_error": float(errors[-1]),
-        "end_foreseen": error(of, selected(of, bias)),
-        "start_foreseen": escape(of, depth, start) / step,
-        "misfit": float(np.linalg.norm(of.X @ end - of.y) / np.linalg.norm(of.y)),
-        "trajectory_step": steps,
-        "trajectory_loss": run.loss.values,
-        "trajectory_relative_error": errors,
-    }
-
-
-def escape(of: Regression, depth: int, start: float) -> float:
-    """The time in which one weight w grows from `start` until w^depth is the steepest slope c.
-
-    c = |X^T y|_inf is the slope at zero, where dw/dt = depth c w^(depth-1).
-    """
-    c = float(np.abs(of.X.T @ of.y).max())
-    end = c ** (1 / depth)
-    if depth == 2:
-        return math.log(end / start) / (2 * c)
-    power = 2 - depth
-    begin = start if depth > 1 else 0.0
-    return (end**power - begin**power) / (power * depth * c)
-
-
-LABELS = {
-    "samples": "number N of samples",
-    "depth": "number L of layers",
-    "error": "relative error |a - a*|/|a*| of the exact minimiser of the bias of this depth",
-    "large_error": "the same from a start of 1 per layer",
-    "sparse_error": "the same for the interpolator of least l1 norm, at all depths",
-    "t1": "step at which the training loss comes down to 1e-4",
-    "t2": "step at which the relative error comes down to the level; nan if it does not",
-    "end_error": "relative error at the end of the run",
-    "end_foreseen": "relative error of the exact minimiser on the same problem",
-    "start_foreseen": "step at which the entry with the steepest slope, alone, has grown up",
-    "misfit": "what is left of the labels, as a part of them",
-    "trajectory_relative_error": "|a - a*|/|a*|",
-    "trajectory_loss": "training loss, half the sum of squared residuals",
-}
-SIZES = {"dimension": 100, "sparsity": 5, "start": 1e-2}
-RUN = SIZES | {"flat_start": 1e-6, "step": 0.1, "level": 1e-2, "points_per_decade": 25}
-DIMS = {f"trajectory_{name}": ["time"] for name in ("step", "loss", "relative_error")}
-TITLE = "Depth instead of a penalty: more layers need fewer samples and more steps"
-study = sized(
-    "N-F-depth",
-    title="Depth instead of a penalty: more layers need fewer samples",
-    function=cell,
-    arguments=SIZES | {"large": 1.0},
-    grid={"samples": [10, 20, 30, 40, 50, 60, 70, 80, 90, 100], "depth": [1, 2, 3, 4]},
-    seeds=3,
-    labels=LABELS,
-    draw={"x": "samples", "colour": "error", "log": True},
-    standard={"seeds": 5},
-    full={"seeds": 25},
-)
-noise = sized(
-    "N-F-depth-noise",
-    title="The same with the source's noise",
-    function=cell,
-    arguments=SIZES | {"large": 1.0, "noise": 1e-8},
-    grid={"samples": FEW, "depth": [1, 2, 3, 4]},
-    seeds=3,
-    labels=LABELS,
-    standard={"seeds": 5},
-    full={"seeds": 25},
-)
-runs = sized(
-    "N-F-depth-runs",
-    title="Depth instead of a penalty: more layers need more steps",
-    function=run_cell,
-    arguments=RUN,
-    grid={"samples": [SHOWN], "depth": [1, 2, 3, 4]},
-    seeds=[0],
-    dims=DIMS,
-    labels=LABELS,
-    draw={"x": "depth", "colour": "t1", "log": True},
-    standard={"grid": {"samples": [20, 30, 50]}},
-    full={
-        "arguments": {"points_per_decade": 50},
-        "grid": {"samples": [20, 30, 40, 50, 60, 70, 80, 90]},
-        "seeds": 4,
-    },
-)
-unsigned = sized(
-    "N-F-depth-unsigned",
-    title="One copy w^L of the layers, which cannot change its sign",
-    function=run_cell,
-    arguments=RUN | {"samples": SHOWN, "signed": False},
-    grid={"depth": [2, 3]},
-    seeds=[0],
-    dims=DIMS,
-    labels=LABELS,
-)
 
 
 def needed(errors: Array, samples: Array, level: float) -> float:
@@ -446,7 +263,7 @@ experiment = Experiment(
     study=(study, noise, runs, unsigned),
     check=check,
     draw=draw,
-    title=TITLE,
+    title="Depth instead of a penalty: more layers need fewer samples and more steps",
     ours="the seeds, the signed pair w+^L - w-^L, the levels and which runs are shown",
     seconds=5,
 )

@@ -51,7 +51,13 @@ study = sized(
     labels=LABELS,
     draw={"x": "run", "colour": "beta"},
     **arguments(
-        runs(7e-5, 250), modulus=31, fraction=0.5, width=64, learning_rate=5e-3, steps=2000
+        runs(7e-5, 250),
+        modulus=31,
+        fraction=0.5,
+        width=64,
+        learning_rate=5e-3,
+        steps=2000,
+        per_decade=30,
     ),
     standard=arguments(
         runs(1e-5, 855), modulus=47, fraction=0.5, width=64, learning_rate=2e-3, steps=6300

@@ -60,7 +60,7 @@ def runs(plan: Mapping[str, tuple[Sequence[float], int]], none: int) -> list[dic
     return [*penalized, {"beta": 0.0, "steps": none}]
 
 
-SMALL: dict[str, Any] = {"modulus": 31, "fraction": 0.6, "width": 32, "per_decade": 40}
+SMALL: dict[str, Any] = {"modulus": 31, "fraction": 0.6, "width": 32}
 study = sized(
     "N-F3",
     title="Every penalty groks, and under l1 the l2 norm rises after generalization",
@@ -79,6 +79,7 @@ study = sized(
         ),
         **SMALL,
         learning_rate=2e-2,
+        per_decade=25,
     ),
     standard=arguments(
         runs(
@@ -92,6 +93,7 @@ study = sized(
         ),
         **SMALL,
         learning_rate=1e-2,
+        per_decade=40,
     ),
     full=arguments(
         runs(

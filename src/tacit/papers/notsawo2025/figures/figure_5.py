@@ -75,14 +75,20 @@ def cell(
     }
 
 
-def _study(name: str, title: str, arguments: dict[str, Any], beta: float, seed: int) -> Any:
-    """Both studies differ in their problem; the full size has a tenth of beta and ten times t2."""
+def _study(
+    name: str, title: str, arguments: dict[str, Any], betas: list[float], last: float, seed: int
+) -> Any:
+    """Both studies differ in their problem; `betas` of every size, whose runs end at last/beta."""
+    sizes: list[dict[str, Any]] = [
+        {"arguments": {"steps": round(last / beta)}, "grid": {"beta": [beta]}} for beta in betas
+    ]
+    quick, standard, full = sizes
     return sized(
         name,
         title=title,
         function=cell,
-        arguments=arguments | {"step": 0.1, "points_per_decade": 30},
-        grid={"beta": [beta]},
+        arguments=arguments | {"step": 0.1, "points_per_decade": 30} | quick["arguments"],
+        grid=quick["grid"],
         seeds=[seed],
         dims={f"trajectory_{curve}": ["time"] for curve in ("step", *CURVES)},
         labels={
@@ -95,10 +101,8 @@ def _study(name: str, title: str, arguments: dict[str, Any], beta: float, seed: 
             "trajectory_penalty_gradient_norm": "beta |H| of the penalty",
             "trajectory_norm": "the penalty's norm of the predictor",
         },
-        full={
-            "arguments": {"steps": 10 * arguments["steps"], "points_per_decade": 60},
-            "grid": {"beta": [beta / 10]},
-        },
+        standard=standard,
+        full=full | {"arguments": {**full["arguments"], "points_per_decade": 60}},
     )
 
 
@@ -113,10 +117,10 @@ sparse = _study(
         "dimension": 100,
         "few": 5,
         "noise": 1e-8,
-        "steps": 100_000,
         "level": 1e-4,
     },
-    beta=1e-4,
+    betas=[1e-4, 1e-4, 1e-5],
+    last=10.0,
     seed=0,
 )
 nuclear = _study(
@@ -128,10 +132,10 @@ nuclear = _study(
         "dimension": 10,
         "few": 2,
         "noise": 0.0,
-        "steps": 150_000,
         "level": 1e-2,
     },
-    beta=1e-3,
+    betas=[3e-3, 1e-3, 1e-4],
+    last=150.0,
     seed=2,
 )
 

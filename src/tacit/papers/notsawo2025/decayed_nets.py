@@ -1,0 +1,190 @@
+"""Diagonal nets u^2 - v^2 with weight decay, exactly, from the kernel to the rich regime.
+
+u = v = alpha at the start, so they compute zero there and |theta(0)| = alpha sqrt(2 d).
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.measures.directions import angle
+from tacit.studies.sizes import sized
+
+SHARES = np.linspace(0.25, 1.75, 61)  # of log|theta(0)| / beta, the source's t2
+EARLY, LATE = 10, 50  # the places of 1 - epsilon and 1 + epsilon with epsilon = 1/2
+# c of beta = |theta(0)|^-c; a regression whose misfit, of the order of beta, is below rounding
+# cannot be followed
+POWERS = {"classification": 1.0, "regression": 0.1}
+APART = 30.0  # degrees between the kernel and the rich limit
+DEGREES = {
+    "to_kernel": "angle of the predictor to that of the tangent kernel, in degrees",
+    "to_rich": "angle of the predictor to that of least l1 norm",
+    "theta_to_start": "angle of theta(t) to theta(0)",
+    "theta_to_kernel": "angle of theta(t) to the kernel solution, as printed",
+    "moved_to_kernel": "angle of e^(beta t) theta(t) - theta(0) to the kernel solution",
+    "moved_to_rich": "its angle to the solution of least l1 norm",
+    "moved_to_random": "its angle to the solution of a kernel with random weights",
+    "plain_to_kernel": "angle of theta(t) - theta(0) to the kernel solution",
+}
+RESIDUALS = {
+    "kkt": "KKT residual of min |theta|^2 with margins of the net itself",
+    "kkt_linear": "KKT residual with the margins linear in theta, as printed",
+}
+
+
+@functools.lru_cache(maxsize=32)  # runs from several starts share their problem
+def problem_of(task: str, number: int, samples: int, features: int) -> tuple[Any, Any]:
+    """The `number`-th problem with two limits APART; and what solves it for a norm."""
+    from tacit.problems.classification import separable_points
+    from tacit.problems.regression import sparse_regression
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.interpolate import interpolate
+    from tacit.solvers.max_margin import max_margin
+
+    solve: Any = max_margin if task == "classification" else interpolate
+
+    def drawn(seed: int) -> Any:
+        if task == "classification":
+            return separable_points(samples, features, margin=0.3, seed=seed)
+        return sparse_regression(samples, features, sparsity=2, noise=0.0, seed=seed)
+
+    def wide(problem: Any) -> bool:
+        kernel, rich = (solve(problem.X, problem.y, norm).beta for norm in (L2(), L1()))
+        return float(angle(kernel, rich)) >= APART
+
+    problems = filter(wide, map(drawn, itertools.count()))
+    return next(itertools.islice(problems, number, None)), solve
+
+
+def parameters(predictor: Array, log_product: float) -> Array:
+    """u and v, from u^2 - v^2 = predictor and u v = exp(log_product), which the flow conserves."""
+    product = math.exp(log_product)
+    large = np.sqrt((np.abs(predictor) + np.hypot(predictor, 2 * product)) / 2)
+    small, up = product / large, predictor >= 0
+    return np.concatenate([np.where(up, large, small), np.where(up, small, large)])
+
+
+def displacement(predictor: Array, log_product: float) -> Array:
+    """e^(beta t) theta(t) - theta(0) over alpha, without cancellation."""
+    s = np.arcsinh(predictor / (2 * math.exp(log_product))) / 2
+    return np.concatenate([np.expm1(s), np.expm1(-s)])
+
+
+def kkt_residual(slopes: Array, outputs: Array, y: Array, theta: Array, equality: bool) -> float:
+    """How far the direction of theta is from a KKT point with y f >= 1, or with f = y.
+
+    `slopes` are the gradients of the outputs f. What is left of theta after the best sum of them
+    (with multipliers >= 0 for margins); plus the mean excess of margins that have multipliers, or
+    the misfit after the best scaling.
+    """
+    from scipy.optimize import nnls
+
+    unit, rows = theta / np.linalg.norm(theta), slopes / np.linalg.norm(slopes)
+    if equality:
+        fitted = np.linalg.lstsq(rows.T, unit, rcond=None)[0]
+        scaled = outputs * (outputs @ y) / (outputs @ outputs) if outputs.any() else outputs
+        misfit = np.linalg.norm(scaled - y) / np.linalg.norm(y)
+        return float(np.linalg.norm(rows.T @ fitted - unit) + misfit)
+    margins = y * outputs
+    if margins.min() <= 0:
+        return math.inf
+    excess = margins / margins.min() - 1  # a row of its own: multipliers of others should vanish
+    nu, _ = nnls(np.vstack([(y[:, None] * rows).T, excess]), np.append(unit, 0.0))
+    left = np.linalg.norm(nu @ (y[:, None] * rows) - unit)
+    return float(left + nu @ excess / nu.sum()) if nu.any() else math.inf
+
+
+def cell(
+    log_gamma: float,
+    instance: int,
+    task: str,
+    *,
+    samples: int,
+    features: int,
+    powers: Mapping[str, float],
+    rtol: float,
+) -> dict[str, Any]:
+    """One run with beta = gamma^-powers[task], read off at SHARES of log(gamma) / beta."""
+    from tacit.models.diagonal import DiagonalNet
+    from tacit.records import NumericalError
+    from tacit.regularizers.norms import L1, L2
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import At
+    from tacit.training.train import train
+
+    problem, solve = problem_of(task, instance, samples, features)
+    X, y, equality = problem.X, problem.y, task == "regression"
+    log_alpha, rate = log_gamma - math.log(2 * features) / 2, math.exp(-powers[task] * log_gamma)
+    z = SHARES * log_gamma
+    flow = DualFlow(rtol=rtol, weight_decay=rate)
+    path = train(DiagonalNet(2, log_alpha=log_alpha), problem, flow, record=At(times=z / rate))
+    if not path.outcome.ok:
+        raise NumericalError("tangent kernel", path.outcome)
+    run = path.dataset
+    places = [int(np.argmin(np.abs(run.t.values - t))) for t in z / rate]
+    weights = np.exp(np.random.default_rng(instance).normal(0, 1, features))
+    kernel, rich, random = (solve(X, y, norm).beta for norm in (L2(), L1(), L2(weights=weights)))
+    start, tangent = np.ones(2 * features), np.hstack([X, -X])  # both over alpha
+    both = {
+        name: np.concatenate([w, -w])
+        for name, w in {"kernel": kernel, "rich": rich, "random": random}.items()
+    }
+    found: dict[str, Any] = {name: [] for name in (*DEGREES, *RESIDUALS)}
+    for beta, decay in zip(run.predictor.values[places], z, strict=True):
+        theta = parameters(beta, 2 * (log_alpha - decay))
+        moved = displacement(beta, 2 * (log_alpha - decay))
+        plain = math.exp(-decay) * (moved + start) - start
+        pairs = [(beta, kernel), (beta, rich), (theta, start), (theta, both["kernel"])]
+        pairs += [(moved, both[name]) for name in ("kernel", "rich", "random")]
+        pairs.append((plain, both["kernel"]))
+        for name, pair in zip(DEGREES, pairs, strict=True):
+            found[name].append(float(angle(*pair)))
+        own, linear = tangents(theta, X), (tangent, tangent @ theta)
+        found["kkt"].append(kkt_residual(*own, y, theta, equality))
+        found["kkt_linear"].append(kkt_residual(*linear, y, theta, equality))
+    balanced = parameters(kernel, -200.0)
+    return {
+        **found,
+        "share": SHARES,
+        "kkt_of_kernel": kkt_residual(*tangents(balanced, X), y, balanced, equality),
+        "euler": np.abs(tangent @ start).max() / np.linalg.norm(tangent),
+    }
+
+
+def tangents(theta: Array, X: Array) -> tuple[Array, Array]:
+    """Gradients and outputs of the net at theta."""
+    u, v = np.split(theta, 2)
+    return 2 * np.hstack([u * X, -v * X]), X @ (u**2 - v**2)
+
+
+study = sized(
+    "N-NTK",
+    title="Diagonal nets under weight decay leave the kernel regime at log|theta(0)| / beta",
+    function=cell,
+    arguments={"samples": 4, "features": 8, "powers": POWERS, "rtol": 1e-5},
+    grid={
+        "log_gamma": [40.0, 120.0],
+        "instance": [0, 1],
+        "task": ["classification", "regression"],
+    },
+    dims={name: ["place"] for name in (*DEGREES, *RESIDUALS, "share")},
+    labels={
+        **DEGREES,
+        **RESIDUALS,
+        "log_gamma": "log of |theta(0)|",
+        "share": "beta t / log|theta(0)|",
+        "kkt_of_kernel": "KKT residual of the predictor of the kernel, with balanced layers",
+        "euler": "largest <w(0)(x), theta(0)>, over the norm of the features",
+    },
+    draw={"x": "log_gamma", "colour": "kkt_of_kernel"},
+    tiny={"grid": {"instance": [0]}},
+    standard={"arguments": {"rtol": 1e-7}},
+    full={"arguments": {"rtol": 1e-7}, "grid": {"instance": list(range(8))}},
+)
