@@ -1,4 +1,4 @@
-"""The flow of M-F3b to a loss of 10^-4,340,000 against compiled normalized descent.
+"""The flow of panel 3b to a loss of 10^-4,340,000 against compiled normalized descent.
 
 alpha = 100, depth 2, three points, smoothed margin up to 1e7. The path error is the largest angle
 (in radians) between the predictor and that of a much more accurate flow, over smoothed margins
@@ -23,7 +23,7 @@ from tacit.training.path import Path
 from tacit.training.stop import LogLoss
 
 ERROR = 2e-5
-PROBLEM, NET = three_points("M-F3b"), DiagonalNet(2, alpha=100.0)
+PROBLEM, NET = three_points("3b"), DiagonalNet(2, alpha=100.0)
 
 
 def reference(margins: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def against_descent(end: float, first: float, ours: float, budget: int, judged: 
 def main() -> None:
     quick = arguments(__doc__ or "").quick
     end, budget = (1e5, 10**5) if quick else (1e7, 2 * 10**7)
-    print(f"M-F3b, alpha = 100, depth 2, to smoothed margin {end:g}. {ONE_THREAD}\n")
+    print(f"panel 3b, alpha = 100, depth 2, to smoothed margin {end:g}. {ONE_THREAD}\n")
     train(NET, PROBLEM, DualFlow(), stop=LogLoss(-10.0))  # the first run imports SciPy and xarray
     ours = flow(end, 0.01, 2 if quick else 10)
     ratio("time in ms of the flow at path error 2e-5", 1e3 * ours, "<= 50", judged=not quick)

@@ -13,7 +13,8 @@ import numpy as np
 from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
 from tacit.models.factorization import Factorization
-from tacit.problems.matrices import Completion, low_rank_completion
+from tacit.problems.matrices import low_rank_completion
+from tacit.problems.matrix_problem import Completion
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Interpolated

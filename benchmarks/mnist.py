@@ -7,7 +7,7 @@ own, by the interpreter that the environment variable TORCH_PYTHON names (this o
 none). Short spans of both take turns, so that both meet the same load; the fastest span of each
 counts, and both sleep in between, since idle threads of the other side may still spin. Processor
 time, the sum over all threads, stands beside: other programs disturb it less. Our side leaves the
-67 pixels out that are black in all training images (see `tacit.training.images.task`). If MNIST is
+67 pixels out that are black in all training images (see `tacit.training.images`). If MNIST is
 not in the cache folder, noise of the same size with as many black pixels takes its place: beyond
 their number the speed does not depend on what the images show.
 """
@@ -122,10 +122,10 @@ class Ours:
 
     def __init__(self, images: Any, net: Any, span: int):
         from tacit.precision import double_precision
-        from tacit.training.descent.batches import batches
+        from tacit.training.descent.compiled import batches
         from tacit.training.descent.driver import Run
         from tacit.training.descent.methods import SGD
-        from tacit.training.images.task import ImageTask
+        from tacit.training.images import ImageTask
 
         self.count, self.precision = span, double_precision
         task = ImageTask("mnist", net, images, still=True)
@@ -145,7 +145,7 @@ class Ours:
 
     def losses(self, count: int) -> list[float]:
         """The losses of the first batches, each before its step."""
-        from tacit.training.descent.batches import per_sample
+        from tacit.training.descent.compiled import per_sample
 
         task, found = self.run.task, []
         for k, rows in enumerate(self.rows[:count]):

@@ -99,12 +99,12 @@ def ours(problem: Any, net: Any, steps: int) -> tuple[Callable[[], Any], list[fl
 
     from tacit.precision import double_precision
     from tacit.regularizers.norms import L2
-    from tacit.training.descent.batches import Batches
+    from tacit.training.descent.compiled import Batches
     from tacit.training.descent.driver import Run
     from tacit.training.descent.methods import Adam
     from tacit.training.record import At
     from tacit.training.stop import Steps
-    from tacit.training.tokens.task import TokenTask
+    from tacit.training.tokens import TokenTask
     from tacit.training.train import train
 
     adam, penalty, record = Adam(RATE), BETA * L2(), At(steps=range(LOSSES))
@@ -130,7 +130,7 @@ def products(problem: Any, net: Any, steps: int) -> dict[str, Callable[[], Any]]
     import jax
     from threadpoolctl import threadpool_limits
 
-    from tacit.training.tokens.loss import distinct
+    from tacit.training.cross_entropy import distinct
 
     rng = np.random.default_rng(0)
     count, width, hidden = len(distinct(net, problem)[0]), net.embedding, net.width
@@ -204,7 +204,7 @@ def transition(seeds: int, judged: bool) -> None:
     """Prints t1 and t2 of several seeds beside the printed ones, and the time to t2."""
     from clock import ratio, seconds, table
 
-    from tacit.models.token_mlp import TokenMLP
+    from tacit.models.tokens.mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.regularizers.norms import L2
     from tacit.training.descent.methods import Adam
@@ -234,7 +234,7 @@ def transition(seeds: int, judged: bool) -> None:
 def main() -> None:
     from clock import arguments
 
-    from tacit.models.token_mlp import TokenMLP
+    from tacit.models.tokens.mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
 
     quick = arguments(__doc__ or "").quick

@@ -20,8 +20,7 @@ from clock import ONE_THREAD, arguments, best_of, ratio, seconds, table
 
 from tacit import Below, Path, Steps, Subgradient, train
 from tacit.models.linear import LinearPredictor
-from tacit.problems.recovery import sparse_recovery
-from tacit.problems.regression import Regression
+from tacit.problems.regression import Regression, sparse_recovery
 from tacit.regularizers.norms import L1
 
 STEP, BETA, START, REACHED = 0.1, 1e-5, 1e-6, 1e-4

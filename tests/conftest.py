@@ -1,16 +1,34 @@
-"""What the whole suite shares: fewer collections of garbage."""
+"""What the whole suite shares: compiled programs, and fewer collections of garbage."""
 
 import gc
 import os
+import tempfile
 
 # two workers share two cores: threads that spin for each other's work cost more than they give
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+PROGRAMS = {
+    "JAX_COMPILATION_CACHE_DIR": "",  # a folder of the session
+    "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+    "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+}
+
+
+def pytest_configure(config):
+    """A program that one test has compiled is read by the others, of both workers."""
+    if not hasattr(config, "workerinput"):
+        folder = tempfile.TemporaryDirectory(prefix="tacit-programs-", ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
+
 
 def pytest_collection_finish():
     """What is imported by now and every traced program stay: collections, a twentieth of the
-    suite's time, mostly find nothing.
+    suite's time, mostly find nothing. JAX has read its variables; child processes compile for
+    themselves, since some are killed while they write.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    for name in PROGRAMS:
+        os.environ.pop(name, None)

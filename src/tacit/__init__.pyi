@@ -3,25 +3,15 @@
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
-from tacit.measures.forecast import Forecast, forecast, transition_time
-from tacit.measures.forecast_run import forecast_run
+from tacit.measures.forecast import Forecast, forecast, forecast_run, transition_time
 from tacit.measures.grokking import Grokking, grokking
 from tacit.measures.kernels.machines import KernelMachine, kernel_interpolant, kernel_svm
 from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from tacit.measures.kernels.regression import KernelRegression, kernel_regression
-from tacit.measures.kernels.tangent import (
-    gradient_distance,
-    gradient_turn,
-    kernel_distance,
-    kernel_predictor,
-    tangent_kernel,
-)
+from tacit.measures.kernels.tangent import gradient_turn, kernel_predictor, tangent_kernel
 from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
-from tacit.measures.margins import margins, support_vectors
-from tacit.measures.stability import Stability, stability
-from tacit.models.deep_factorization import DeepFactorization
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
+from tacit.measures.margins import Stability, margins, stability, support_vectors
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.factorization import (
     DifferenceFactorization,
     Factorization,
@@ -30,19 +20,17 @@ from tacit.models.factorization import (
 from tacit.models.function import FunctionModel
 from tacit.models.image_net import ImageNet, conv_net, dense_net
 from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.models.linearized import Linearized
-from tacit.models.network import two_layer
-from tacit.models.output_layer import OutputLayer
-from tacit.models.product import ProductNet
+from tacit.models.linearized import Linearized, OutputLayer
+from tacit.models.matrix import DeepFactorization
 from tacit.models.relu_net import relu_net
 from tacit.models.reparametrized import Reparametrized
-from tacit.models.student import student
-from tacit.models.token_mlp import TokenMLP
-from tacit.models.token_net import TokenNet
-from tacit.models.token_quadratic import TokenQuadratic
-from tacit.models.token_transformer import TokenTransformer
-from tacit.models.two_token_net import TwoTokenNet
-from tacit.models.unbiased import Unbiased
+from tacit.models.tangent import gradient_distance, kernel_distance
+from tacit.models.tokens.mlp import TokenMLP
+from tacit.models.tokens.net import TokenNet
+from tacit.models.tokens.transformer import TokenTransformer
+from tacit.models.tokens.two_layer import TokenQuadratic, TwoTokenNet
+from tacit.models.two_layer import student, two_layer
+from tacit.models.unbiased import Difference, Unbiased
 from tacit.models.univariate import univariate_relu
 from tacit.papers.reading import read_study
 from tacit.papers.verify import verify
@@ -50,49 +38,42 @@ from tacit.plotting.paths import plot
 from tacit.problems.arithmetic import modular_addition
 from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.classification import Classification, separable_points, three_points
-from tacit.problems.coherence import coherent_completion
-from tacit.problems.grokking import majority, wide_margin
-from tacit.problems.groups import permutation_group
 from tacit.problems.images import Images, import_images, load_images
 from tacit.problems.matrices import (
+    coherent_completion,
     commuting_sensing,
     gaussian_sensing,
     low_rank_completion,
     multiplication_table,
 )
 from tacit.problems.matrix_problem import Completion, Sensing
-from tacit.problems.operations import modular_arithmetic
-from tacit.problems.recovery import sparse_recovery
-from tacit.problems.regression import Regression, sparse_regression
+from tacit.problems.operations import modular_arithmetic, permutation_group
+from tacit.problems.population import majority, wide_margin
+from tacit.problems.regression import Regression, sparse_recovery, sparse_regression
 from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
-from tacit.regularizers.custom import Custom
-from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
-from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.penalty import Penalty
-from tacit.regularizers.q import Q
+from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
+from tacit.regularizers.q import Q, R
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
-from tacit.regularizers.tensors import Blocks, PerTensor
-from tacit.solvers.delay import Delay, predicted_delay
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
-from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.matrices.solution import MatrixSolution
+from tacit.solvers.least_squares import Delay, predicted_delay
+from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
+from tacit.solvers.matrices.interpolate import MatrixSolution
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
-from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.solvers.saddles import Saddles, saddles
 from tacit.solvers.separation import Separation, separation
-from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from tacit.solvers.solution import Solution
 from tacit.solvers.stationary import stationary_points
 from tacit.store import load, save
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
-from tacit.training.descent.held_norm import HeldNorm
-from tacit.training.descent.held_sweep import HeldSweep, held_sweep
+from tacit.training.descent.held_norm import HeldNorm, HeldSweep, held_sweep
 from tacit.training.descent.methods import (
     SGD,
     Adam,
@@ -104,7 +85,7 @@ from tacit.training.descent.methods import (
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.tangent.flow import TangentFlow
+from tacit.training.exact.tangent import TangentFlow
 from tacit.training.path import Path, load_path
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import (
@@ -188,6 +169,7 @@ __all__ = [
     "Regression",
     "Regularizer",
     "Reparametrized",
+    "Saddles",
     "Scale",
     "Schatten",
     "Sensing",
@@ -259,6 +241,7 @@ __all__ = [
     "read_study",
     "relu_net",
     "run_study",
+    "saddles",
     "save",
     "separable_points",
     "separation",

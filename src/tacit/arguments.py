@@ -39,6 +39,14 @@ def finite_array(who: str, name: str, value: ArrayLike, ndim: int) -> Array:
     return array
 
 
+def entries(who: str, name: str, value: ArrayLike, count: int, rule: str) -> Array:
+    """`value` as a vector of `count` numbers; `rule` says what one of them stands for."""
+    array = finite_array(who, name, value, ndim=1)
+    if len(array) != count:
+        raise ValueError(f"{who}: {name} must have {rule} ({count}), got {len(array)}")
+    return array
+
+
 def unwrapped(who: str, name: str, value: Any) -> Any:
     """`value` as NumPy can take it: tensors detached; masked and sparse arrays are refused."""
     if isinstance(value, np.ma.MaskedArray):
@@ -107,6 +115,21 @@ def refuse_long(who: str, name: str, value: object) -> None:
         )
 
 
+def flag(who: str, name: str, value: object) -> bool:
+    """`value` if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{who}: {name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def not_negative(who: str, name: str, value: object) -> float:
+    """`value` as a finite float of at least 0."""
+    number = real(who, name, value, rule="a finite number >= 0")
+    if number < 0:
+        raise ValueError(f"{who}: {name} must be >= 0, got {number}")
+    return number
+
+
 def positive(who: str, name: str, value: object) -> float:
     """`value` as a finite float above zero."""
     number = real(who, name, value, rule="a finite number > 0")
@@ -145,6 +168,11 @@ def integer(who: str, name: str, value: object, *, least: int) -> int:
     return int(value)
 
 
+def integers(who: str, *, least: int = 1, **given: object) -> list[int]:
+    """The numbers given by their names, each as an int of at least `least`."""
+    return [integer(who, name, value, least=least) for name, value in given.items()]
+
+
 def one_of(who: str, name: str, value: str, known: Iterable[str], listed: str = "") -> str:
     """`value` if it is known; otherwise an error that offers the nearest names.
 
@@ -171,18 +199,20 @@ def nearest(value: str, known: Iterable[str], most: int = 3) -> list[str]:
     return sorted(likely, key=lambda candidate: -likeness[candidate])[:most]
 
 
-def log_scale(who: str, depth: int, alpha: object, log_alpha: object, mu: object) -> float:
-    """log alpha from whichever one of alpha, log_alpha and mu = alpha**depth is given."""
-    given = {"alpha": alpha, "log_alpha": log_alpha, "mu": mu}
-    names = [name for name, value in given.items() if value is not None]
+def log_scale(who: str, depth: int, alpha: object, log_alpha: object, *mu: object) -> float:
+    """log alpha from whichever one of alpha, log_alpha and perhaps mu = alpha**depth is given."""
+    scales = ("alpha", "log_alpha", "mu")[: 2 + len(mu)]
+    pairs = zip(scales, (alpha, log_alpha, *mu), strict=True)
+    names = [name for name, value in pairs if value is not None]
     if len(names) != 1:
+        rule = f"{', '.join(scales[:-1])} and {scales[-1]}"
         seen = " and ".join(names) if names else "none of them"
-        raise ValueError(f"{who}: give exactly one of alpha, log_alpha and mu, got {seen}")
+        raise ValueError(f"{who}: give exactly one of {rule}, got {seen}")
     if log_alpha is not None:
         return real(who, "log_alpha", log_alpha)
     if alpha is not None:
         return math.log(positive(who, "alpha", alpha))
-    return math.log(positive(who, "mu", mu)) / depth
+    return math.log(positive(who, "mu", mu[0])) / depth
 
 
 def start_shape(who: str, shape: ArrayLike | None) -> Array | None:

@@ -1,11 +1,11 @@
-"""JAX and its NumPy, imported where they are first used, so that `import tacit` is quick."""
+"""JAX, its NumPy and torch, imported where first used: `import tacit` is quick without them."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__all__ = ["jax", "jnp"]
+__all__ = ["jax", "jnp", "torch"]
 
 
 class _Module:
@@ -21,5 +21,6 @@ class _Module:
 if TYPE_CHECKING:
     import jax
     import jax.numpy as jnp
+    import torch
 else:
-    jax, jnp = _Module("jax"), _Module("jax.numpy")
+    jax, jnp, torch = _Module("jax"), _Module("jax.numpy"), _Module("torch")

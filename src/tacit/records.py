@@ -141,6 +141,12 @@ class Record:
         return html_table(type(self).__name__, self.rows())
 
 
+def assign(record: Any, **fields: Any) -> None:
+    """Sets fields of a frozen record, while it is made."""
+    for name, value in fields.items():
+        object.__setattr__(record, name, value)
+
+
 Checks = Mapping[str, Callable[[str, str, Any], Any]]
 
 

@@ -444,15 +444,19 @@ def test_a_verdict_is_found_once_for_each_size(counted):
         assert counted == runs, words
 
 
-@pytest.mark.parametrize("change", ["code", "package", "images", "statement", "damage", "edit"])
+@pytest.mark.parametrize(
+    "change", ["code", "package", "images", "statement", "damage", "edit", "title", "ours"]
+)
 def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
+    from tacit.cli.verify import library
     from tacit.report import finished
+    from tacit.studies.code.definitions import Slice
 
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path))
     tacit_command("verify")
     file = Path("tacit-report/verdicts/T-1.quick.json")
     if change == "code":
-        monkeypatch.setattr(finished.Slice, "digest", lambda self: "other")
+        monkeypatch.setattr(Slice, "digest", lambda self: "other")
     if change == "package":
         other = {**finished.versions(), "numpy": "1.0"}
         monkeypatch.setattr(finished, "versions", lambda: other)
@@ -461,6 +465,8 @@ def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
     if change == "statement":
         stored = file.read_text(encoding="utf-8")
         file.write_text(stored.replace('"statement": "s"', '"statement": "t"'), encoding="utf-8")
+    if change in ("title", "ours"):  # both are written into the picture
+        only(monkeypatch, dataclasses.replace(library()["T-1"], **{change: "other"}))
     if change == "damage":
         file.write_bytes(file.read_bytes()[:-20])
     if change == "edit":
@@ -477,6 +483,69 @@ def test_a_run_that_broke_off_is_not_kept(monkeypatch):
     assert kept == ["B-FALSE.quick.json"]  # a claim that fails is a result, a crash is none
 
 
+PAPER = """
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.plotting.style import sheet
+from tacit.studies.sizes import sized
+
+def cell():
+    return {"value": 1.0}
+
+def check(dataset):  # a remark
+    return Evidence("one cell", [Check("value", float(dataset.value), 1.0, 0.25)])
+
+def draw(dataset):
+    return sheet("a caption")[0]
+
+def unused():
+    return 7
+
+experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, draw)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kept"),
+    [
+        ("0.25", "0.5", False),  # a tolerance
+        ("a caption", "another caption", False),
+        ('"value": 1.0', '"value": 1.1', False),
+        ("a remark", "another remark", True),  # controls: what neither is judged nor drawn
+        ("return 7", "return 8", True),
+    ],
+)
+def test_a_verdict_is_kept_for_the_code_that_it_was_found_with(
+    old, new, kept, monkeypatch, tmp_path
+):
+    from tacit.papers.experiment import Setting
+    from tacit.report.finished import Finished
+    from tacit.studies.code import version
+
+    def imported():
+        sys.modules.pop("one_paper", None)
+        importlib.invalidate_caches()
+        version._SEEN.clear()
+        return importlib.import_module("one_paper").experiment
+
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    file = tmp_path / "one_paper.py"
+    file.write_text(PAPER)
+    claim, finished = imported(), Finished(tmp_path / "verdicts", "quick")
+    assert finished.read([claim]) == {}
+    verdict = claim.run(Setting(pictures=True))
+    finished.write(claim, verdict)
+    assert Finished(finished.folder, "quick").read([claim])["T-1"].picture == verdict.picture != ""
+    file.write_text(PAPER.replace(old, new))
+    claim = imported()
+    assert bool(Finished(finished.folder, "quick").read([claim])) is kept
+    (finished.folder / "T-1.quick.json").unlink()
+    finished.write(claim, verdict)  # the code was changed in the midst of the run
+    assert (finished.folder / "T-1.quick.json").exists() is kept
+    sys.modules.pop("one_paper")
+
+
 def test_a_claim_whose_code_is_in_no_file_is_never_kept():
     from tacit.report.finished import circumstances
 
@@ -489,9 +558,9 @@ def test_a_claim_whose_code_is_in_no_file_is_never_kept():
 def test_the_code_of_a_claim_is_what_it_uses():
     from tacit.papers.registry import library
     from tacit.report.finished import circumstances
-    from tacit.studies.code.dependencies import reached
+    from tacit.studies.code.definitions import reached
 
-    known = reached(library()["W-T1"].roots).texts
+    known = reached(library()["W-T1"].roots).definitions
     assert ("tacit.solvers.interpolate", "interpolate") in known
     assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
     assert len({circumstances(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3

@@ -92,7 +92,7 @@ def test_the_errors_along_alpha_pass_through_single_solutions():
     assert path[-1] == pytest.approx(l1, rel=1e-3)
 
 
-@pytest.mark.parametrize(("points", "depth", "log10_alpha"), [("M-F3b", 2, 1.0), ("M-F3d", 3, 0.0)])
+@pytest.mark.parametrize(("points", "depth", "log10_alpha"), [("3b", 2, 1.0), ("3d", 3, 0.0)])
 def test_the_trajectory_on_the_sphere_is_that_of_training_in_the_parameters(
     points, depth, log10_alpha
 ):
@@ -114,8 +114,8 @@ def test_the_trajectory_on_the_sphere_is_that_of_training_in_the_parameters(
 
 
 def test_the_q_path_is_made_of_single_margins():
-    problem = tacit.three_points("M-F3d")
-    shown = sphere.directions(sphere.q_path("M-F3d", 3))
+    problem = tacit.three_points("3d")
+    shown = sphere.directions(sphere.q_path("3d", 3))
     for k in (5, 20, 30):
         alone = tacit.max_margin(problem.X, problem.y, tacit.Q(3, mu=sphere.MUS[k])).beta
         assert tacit.angle(shown[k], alone) < 1e-3
@@ -128,7 +128,7 @@ def test_the_viewer_sees_the_near_side_only():
     x, y = sphere.seen_by(np.array([[30.0, 22.0], [210.0, -22.0]]), view)
     np.testing.assert_allclose([x[0], y[0]], 0, atol=1e-12)
     assert np.isnan(x[1])
-    image = sphere.ball("M-F3b", 30.0)
+    image = sphere.ball("3b", 30.0)
     assert image.dtype == np.uint32
     assert image[0, 0] >> 24 == 0  # a corner is outside of the ball, and clear
     assert image[len(image) // 2, len(image) // 2] >> 24 == 255

@@ -11,7 +11,7 @@ from tacit.papers.moroshko2020.open_question import CLOSE, MUS, Case, study
 
 ROOT = Path(__file__).resolve().parents[2]
 THEORY = (ROOT / "docs" / "theory.md").read_text()
-PANEL = tacit.three_points("M-F3d")
+PANEL = tacit.three_points("3d")
 
 
 def told(pattern):

@@ -123,7 +123,7 @@ CALLS = [
     "sparse_regression(samples=4, dimension=9, sparsity=2, seed=1)",
     "student(3, outputs=2, alpha=1.0)",
     "teacher_student(samples=4, dimension=5, width=6)",
-    'three_points("M-F3b")',
+    'three_points("3b")',
     "two_layer(3, alpha=1.0)",
     "univariate_relu(5, alpha=2.0)",
     "wide_margin(5, 6, gamma=0.2)",
@@ -265,7 +265,7 @@ def test_the_repr_of_a_result_is_short(name):
         (tacit.DiagonalNet(depth=2, alpha=1e-2), "DiagonalNet(alpha=0.01)"),
         (tacit.Q(log_alpha=-5000), "Q(log_alpha=-5000.0)"),
         (tacit.L2([1.0, 2.0]), "L2(weights=[1.0, 2.0])"),
-        (tacit.three_points("M-F3b"), "three_points(name='M-F3b')"),
+        (tacit.three_points("3b"), "three_points(name='3b')"),
         (
             tacit.Regression(X, y),
             "Regression(X=<array of 4 x 9>, y=[{}])".format(", ".join(map(repr, y.tolist()))),

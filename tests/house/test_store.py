@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 import xarray
 
-from tacit import DualFlow, ParameterFlow, Steps, train
-from tacit.models import DiagonalNet
-from tacit.problems import sparse_regression
+from tacit import DiagonalNet, DualFlow, ParameterFlow, Steps, sparse_regression, train
 from tacit.store import load, save
 from tacit.training.descent.methods import GradientDescent
 

@@ -6,16 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.measures.assumptions import assumptions, require_theorem
-from tacit.measures.smoothness import Line, roughness
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
+from tacit.measures.assumptions import Line, assumptions, require_theorem, roughness
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.function import FunctionModel
 from tacit.models.linearized import Linearized
 from tacit.models.model import Model
-from tacit.models.network import two_layer
-from tacit.models.product import ProductNet
-from tacit.models.unbiased import Unbiased
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference, Unbiased
 
 D = 3
 X = np.random.default_rng(0).standard_normal((9, D))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 
 
 @settings(max_examples=20, deadline=None, derandomize=True)

@@ -8,13 +8,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.measures.forecast import forecast, meeting, transition_time
-from tacit.measures.forecast_run import forecast_run
+from tacit.measures.forecast import forecast, forecast_run, transition_time
+from tacit.measures.turning import meeting
 from tacit.models.function import FunctionModel
 from tacit.papers.lyu2023.forecasts import half_turned, jump
 from tacit.problems.classification import separable_points
-from tacit.problems.grokking import majority, wide_margin
 from tacit.problems.matrices import multiplication_table
+from tacit.problems.population import majority, wide_margin
 
 # models whose regularizer is not known: only the norms speak
 

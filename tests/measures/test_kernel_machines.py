@@ -12,13 +12,11 @@ from tacit import train
 from tacit.measures.kernels import features as tangent_features
 from tacit.measures.kernels.machines import kernel_interpolant, kernel_svm
 from tacit.measures.kernels.tangent import kernel_predictor, tangent_kernel
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.function import FunctionModel
 from tacit.models.linearized import Linearized
-from tacit.models.network import two_layer
-from tacit.models.product import ProductNet
-from tacit.models.unbiased import Unbiased
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference, Unbiased
 from tacit.problems.regression import Regression
 from tacit.records import Kind
 from tacit.regularizers.norms import L1, L2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.measures.kernels.arguments import arguments
+from tacit.measures.kernels.tangent import arguments
 
 torch = pytest.importorskip("torch")
 

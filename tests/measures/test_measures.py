@@ -1,4 +1,4 @@
-"""Probes: tangent kernels by two routes, kernel distance, kernel predictors, norms."""
+"""Probes: tangent kernels by two routes, kernel distance, kernel predictors."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,17 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit import ParameterFlow, train
-from tacit.measures import (
-    excess,
+from tacit import (
+    DiagonalNet,
+    ParameterFlow,
+    ProductNet,
     kernel_distance,
     kernel_predictor,
-    norm_l1,
-    norm_l2,
+    sparse_regression,
     tangent_kernel,
+    train,
 )
-from tacit.models import DiagonalNet, ProductNet
-from tacit.problems import sparse_regression
 
 rng = np.random.default_rng(0)
 X, X2 = rng.standard_normal((6, 4)), rng.standard_normal((3, 4))
@@ -167,19 +166,6 @@ def test_training_from_a_large_start_ends_at_the_kernel_predictor():
     assert gaps[0] / gaps[1] == pytest.approx(16, rel=0.1)  # W eq. 6: the next order is alpha^-4
 
 
-# --- norms ----------------------------------------------------------------------------------
-
-
-def test_norms():
-    beta = [3.0, -4.0]
-    assert norm_l1(beta) == 7
-    assert norm_l2(beta) == 5
-    assert norm_l2([3e200, -4e200]) == pytest.approx(5e200)
-    assert norm_l2([0.0, 0.0]) == 0
-    assert excess(norm_l1, beta, [5.0]) == 2
-    assert excess(norm_l2, beta, [5.0]) == 0
-
-
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
@@ -194,7 +180,6 @@ def test_norms():
         (lambda: tangent_kernel(DiagonalNet(2, alpha=1), "w", X), "parameters must"),
         (lambda: kernel_predictor(relu, X, np.ones(6)), "such as DiagonalNet, got function"),
         (lambda: kernel_predictor(DiagonalNet(2, alpha=1), X, np.ones(5)), "X has 6 rows"),
-        (lambda: norm_l1([np.nan]), "norm_l1: beta must be finite"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(make, sentence):

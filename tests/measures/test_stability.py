@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit.measures.stability import stability
-from tacit.problems import three_points
+from tacit import three_points
+from tacit.measures.margins import stability
 
 
 def path_of(margins, clock):
@@ -41,7 +41,7 @@ def test_a_start_at_zero_has_no_say_and_all_on_the_margin_is_stable():
 
 def test_on_a_trained_path_it_tells_panel_b_from_panel_d():
     found = {}
-    for name in ("M-F3b", "M-F3d"):
+    for name in ("3b", "3d"):
         problem = three_points(name)
         path = tacit.train(
             tacit.DiagonalNet(alpha=30.0),
@@ -51,8 +51,8 @@ def test_on_a_trained_path_it_tells_panel_b_from_panel_d():
         )
         limit = problem.signed_rows @ path.predictor
         found[name] = stability(path, limit).since
-    assert found["M-F3b"] < 1
-    assert 10 < found["M-F3d"] / 900 < 1000
+    assert found["3b"] < 1
+    assert 10 < found["3d"] / 900 < 1000
 
 
 @pytest.mark.parametrize(

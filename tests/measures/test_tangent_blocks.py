@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tacit import DiagonalNet
 from tacit.measures.kernels.blocks import ROOM, Gradients, blocked_kernel, plan
 from tacit.measures.kernels.factors import Factors
 from tacit.measures.kernels.gradients import FunctionGradients
 from tacit.measures.kernels.regression import kernel_regression
 from tacit.measures.kernels.tangent import gradient_turn, tangent_kernel
-from tacit.models import DiagonalNet
 from tacit.models.tangent import gradient_distance, kernel_distance
 from tacit.precision import double_precision
 from tacit.records import NumericalError

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.factorization import (
     DifferenceFactorization,
     Factorization,
     SymmetricFactorization,
 )
+from tacit.models.matrix import DeepFactorization
 from tacit.precision import double_precision
 
 ONCE = settings(max_examples=25, deadline=None, derandomize=True)
@@ -120,7 +120,7 @@ def test_descriptions_build_the_model_again(kind):
         (lambda: DeepFactorization(3, 0, alpha=1), "width must be at least 1, got 0"),
         (lambda: DeepFactorization(1, 4, alpha=1), "depth must be at least 2, got 1"),
         (lambda: Factorization(3), "give exactly one of alpha and log_alpha"),
-        (lambda: Factorization(3, alpha=1, log_alpha=0), "got both"),
+        (lambda: Factorization(3, alpha=1, log_alpha=0), "got alpha and log_alpha"),
         (lambda: Factorization(3, alpha=-1), "alpha must be > 0"),
         (lambda: Factorization(3, log_alpha=-1e4), "log_alpha. must be at most 300"),
         (lambda: Factorization(3, alpha=1, shape=5), "shape must be"),

@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from tacit import Interpolated, Steps, Time, train
-from tacit.models import DiagonalNet, ProductNet, Reparametrized
+from tacit import (
+    DiagonalNet,
+    Interpolated,
+    ProductNet,
+    Reparametrized,
+    Steps,
+    Time,
+    sparse_regression,
+    train,
+)
 from tacit.models.linearized import Linearized
 from tacit.precision import double_precision
-from tacit.problems import sparse_regression
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L2
 from tacit.solvers.interpolate import interpolate
@@ -94,7 +101,7 @@ def test_on_regression_it_ends_at_the_least_move_in_its_slopes(flow, stop):
 @pytest.mark.parametrize("loss", ["exp", "logistic"])
 @pytest.mark.parametrize("depth", [2, 3])
 def test_its_flow_is_that_of_a_linear_model_with_a_faster_clock(depth, loss):
-    problem, alpha = three_points("M-F3d", loss=loss), 0.7
+    problem, alpha = three_points("3d", loss=loss), 0.7
     twin = Linearized(DiagonalNet(depth, alpha=alpha))
     path = train(twin, problem, ParameterFlow(), stop=LogLoss(-1e4))
     linear = Reparametrized(lambda w: w, 0.0, signed=False)
@@ -108,7 +115,7 @@ def test_its_flow_is_that_of_a_linear_model_with_a_faster_clock(depth, loss):
 
 
 def test_its_flow_is_the_linear_flow_integrated_in_time():
-    problem, t = three_points("M-F3c"), 3.0
+    problem, t = three_points("3c"), 3.0
     twin, Z = Linearized(DiagonalNet(2, alpha=0.3)), problem.signed_rows
     path = train(twin, problem, ParameterFlow(), stop=[Interpolated(), Time(t)])
     rate = 2 * (2 * 0.3) ** 2 / len(Z)
@@ -119,7 +126,7 @@ def test_its_flow_is_the_linear_flow_integrated_in_time():
 
 
 def test_normalized_descent_trains_it_too():
-    problem, twin = three_points("M-F3b"), Linearized(DiagonalNet(2, alpha=1.0))
+    problem, twin = three_points("3b"), Linearized(DiagonalNet(2, alpha=1.0))
     flow = train(twin, problem, ParameterFlow(), stop=LogLoss(-5)).predictor
     stop = [Steps(10**6), LogLoss(-5)]
     ends = [train(twin, problem, NormalizedDescent(h), stop=stop) for h in (1e-3, 1e-4)]
@@ -130,7 +137,7 @@ def test_normalized_descent_trains_it_too():
 
 def test_large_starts_follow_their_twin():
     """M Theorem 1: the relative distance falls like alpha^-4 at depth 2, as s^2 does."""
-    problem, rule, distances = three_points("M-F3b"), LogLoss(-4), []
+    problem, rule, distances = three_points("3b"), LogLoss(-4), []
     alphas = np.array([3.0, 6.0, 12.0])
     for alpha in alphas:
         net = DiagonalNet(2, alpha=alpha)

@@ -6,10 +6,17 @@ import jax
 import numpy as np
 import pytest
 
-from tacit import ParameterFlow, Steps, train
-from tacit.models import DiagonalNet, Linearized, ProductNet, Reparametrized
+from tacit import (
+    DiagonalNet,
+    Linearized,
+    ParameterFlow,
+    ProductNet,
+    Reparametrized,
+    Steps,
+    sparse_regression,
+    train,
+)
 from tacit.precision import double_precision
-from tacit.problems import sparse_regression
 from tacit.training.descent.methods import GradientDescent
 
 D = 5

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 
-from tacit.models.difference import Difference
-from tacit.models.network import two_layer
 from tacit.models.relu_net import ReluFunction, relu_net
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
 from tacit.precision import double_precision
 from tacit.problems.circle import circle_teacher, mean_square
 
@@ -159,5 +159,5 @@ def test_circle_data():
 def test_circle_refuses():
     with pytest.raises(ValueError, match="circle_teacher: samples must be at least 1, got 0"):
         circle_teacher(0)
-    with pytest.raises(ValueError, match=r"one number per test point \(1000\), got 3; predict at"):
+    with pytest.raises(ValueError, match=r"one number per point of test.X \(1000\), got 3"):
         circle_teacher().test_error([1.0, 2.0, 3.0])

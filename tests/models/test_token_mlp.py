@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tacit.models.token_mlp import Tensors, TokenMLP
+from tacit.models.tokens.mlp import Tensors, TokenMLP
 from tacit.papers.notsawo2025.figures import runs as token_runs
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
@@ -15,13 +15,13 @@ from tacit.problems.operations import modular_arithmetic
 from tacit.problems.regression import Regression
 from tacit.records import Kind
 from tacit.regularizers.norms import L1, L2
-from tacit.training.descent.batches import Batches
+from tacit.training.cross_entropy import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
+from tacit.training.descent.compiled import Batches
 from tacit.training.descent.driver import Run
 from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent, Proximal
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Below, Steps
-from tacit.training.tokens.loss import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
-from tacit.training.tokens.task import TokenTask, norms
+from tacit.training.tokens import TokenTask, norms
 from tacit.training.train import train
 
 PENALTIES = {**token_runs.PENALTIES, "l2 over all": L2(squared=False)}

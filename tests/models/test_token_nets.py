@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from tacit.models.token_net import TokenNet
-from tacit.models.token_quadratic import TokenQuadratic
-from tacit.models.token_transformer import TokenTransformer
+from tacit.models.tokens.net import TokenNet
+from tacit.models.tokens.transformer import TokenTransformer
+from tacit.models.tokens.two_layer import TokenQuadratic
 from tacit.precision import double_precision
 from tacit.problems.operations import modular_arithmetic
 from tacit.regularizers.norms import L2
+from tacit.training.cross_entropy import TokenLoss
 from tacit.training.descent.methods import Adam
 from tacit.training.stop import Steps
-from tacit.training.tokens.loss import TokenLoss
-from tacit.training.tokens.task import TokenTask
+from tacit.training.tokens import TokenTask
 from tacit.training.train import train
 
 LITTLE = modular_arithmetic(5, operation="+", fraction=0.6, seed=1)

@@ -8,13 +8,26 @@ from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
 from tacit.measures.kernels.machines import kernel_interpolant
-from tacit.models.difference import Difference
-from tacit.models.hinges import net_hinges, rms_distance, sup_distance, tangent_hinges
-from tacit.models.network import two_layer
-from tacit.models.univariate import Layers, kernel_move, layers, mean_kernel, univariate_relu
-from tacit.papers.woodworth2020.spline_nets import cubic_spline, learn, least_norm, linear_spline
-from tacit.problems.regression import Regression
-from tacit.problems.univariate import plateau, zigzag
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
+from tacit.models.univariate import (
+    Layers,
+    kernel_move,
+    layers,
+    mean_kernel,
+    net_hinges,
+    rms_distance,
+    sup_distance,
+    tangent_hinges,
+    univariate_relu,
+)
+from tacit.papers.woodworth2020.figures.spline_nets import (
+    cubic_spline,
+    learn,
+    least_norm,
+    linear_spline,
+)
+from tacit.problems.regression import Regression, plateau, zigzag
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Interpolated, Steps

@@ -11,14 +11,12 @@ import pytest
 
 from tacit import GradientDescent, Steps, train
 from tacit.measures.kernels.tangent import tangent_kernel
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.function import FunctionModel
 from tacit.models.model import Separable
-from tacit.models.network import ACTIVATIONS, two_layer
-from tacit.models.product import ProductNet
 from tacit.models.reparametrized import Reparametrized
-from tacit.models.unbiased import Unbiased
+from tacit.models.two_layer import ACTIVATIONS, two_layer
+from tacit.models.unbiased import Difference, Unbiased
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.training.exact.parameter import ParameterFlow

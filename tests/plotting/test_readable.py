@@ -10,11 +10,11 @@ from figure_checks import collisions, raw_texts
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.reading import read_study
 from tacit.plotting.placing import Note, write_beside
+from tacit.plotting.plots import drawable, panels
 from tacit.plotting.study.words import short
 from tacit.plotting.style import sheet, styled
 from tacit.plotting.ticks import clear_logs
 from tacit.plotting.typeset import typeset
-from tacit.report.draw import figure as report_figure
 
 PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
 
@@ -77,7 +77,7 @@ def report_plot(low, high):
 
 @pytest.mark.parametrize(("low", "high"), [(20, 640), (2, 9), (1e-3, 1e5), (0.8, 1.2), (3, 30)])
 def test_numbers_on_logarithmic_axes_stay_apart(low, high):
-    picture = report_figure(report_plot(low, high))
+    picture = panels("A title", [report_plot(low, high)])
     picture.draw_without_rendering()
     assert collisions(picture) == []
 
@@ -98,6 +98,35 @@ def test_without_care_the_numbers_of_a_decade_and_a_half_overlap():
     assert len(collisions(picture)) > 3
     clear_logs(picture).draw_without_rendering()
     assert collisions(picture) == []
+
+
+# ---- plots that are plain data ----
+
+
+def test_a_plot_draws_the_numbers_it_was_given():
+    series = [Series("a", [1, 2, 3], [3.0, 4.0, 5.0]), Series("b", [1, 2], [1, 2], "points")]
+    plot = Plot("t", "x axis", "y axis", series, y_scale="log", caption="a remark")
+    picture = panels("A title", [plot], "the caption")
+    (axes,) = picture.axes
+    assert [line.get_ydata().tolist() for line in axes.lines] == [[3, 4, 5], [1, 2]]
+    assert (axes.get_xscale(), axes.get_yscale()) == ("linear", "log")
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x axis", "y axis")
+    assert [text.get_text().strip() for text in axes.get_legend().get_texts()] == ["a", "b"]
+    assert picture.get_supxlabel() == "a remark the caption"
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "symlog"])
+@pytest.mark.parametrize("values", [[], [np.nan] * 2, [np.inf, -1.0], [0.0, 0.0], [1e-300, 1]])
+def test_difficult_numbers_are_drawn_without_a_warning(scale, values):
+    styles = ("line", "dashed", "points", "steps")
+    several = [Series(f"_$x_{style}", values, values, style) for style in styles]
+    panels("$", [Plot("$", "x^$", "$y", several, scale, scale)]).draw_without_rendering()
+
+
+def test_what_an_axis_cannot_show_leaves_a_gap():
+    values = [1.0, np.inf, np.nan, 0.0, -2.0]
+    assert np.isfinite(drawable(values, "log")).tolist() == [True, False, False, False, False]
+    assert np.isfinite(drawable(values, "linear")).tolist() == [True, False, False, True, True]
 
 
 # ---- numbers beside curves ----

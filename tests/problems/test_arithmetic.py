@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.models.two_token_net import TwoTokenNet, Weights
+from tacit.models.tangent import turn
+from tacit.models.tokens.two_layer import TwoTokenNet, Weights
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs, modular_addition
 from tacit.records import Kind
-from tacit.training.descent.batches import Batches
+from tacit.training.descent.compiled import Batches
 from tacit.training.descent.driver import Run
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Steps, Time
-from tacit.training.tokens.task import TokenTask, cross_entropies, flat, turn
+from tacit.training.tokens import TokenTask, cross_entropies, flat
 from tacit.training.train import train
 
 PROPERTY = settings(deadline=None, derandomize=True, max_examples=40)
@@ -95,7 +96,7 @@ PAIRS, LABELS, TRAIN = np.array([[0, 1], [1, 0], [1, 1]]), np.array([1, 1, 0]), 
         (lambda: TokenPairs(2, 2, PAIRS, LABELS, [1, 0, 1]), "list of booleans, got int64"),
         (lambda: TokenPairs(2, 2, PAIRS, LABELS, [True] * 3), "got 3 of 3"),
         (lambda: TwoTokenNet(0, alpha=1.0), "width must be at least 1, got 0"),
-        (lambda: TwoTokenNet(4), "give exactly one of alpha, log_alpha"),
+        (lambda: TwoTokenNet(4), "give exactly one of alpha and log_alpha"),
         (lambda: TwoTokenNet(4, alpha=-1), "alpha must be > 0"),
         (lambda: TwoTokenNet(4, log_alpha=100), "where float32 can hold the weights, got 100"),
         (lambda: TwoTokenNet(4, alpha=1.0, shared=2), "shared must be True or False"),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.problems.coherence import coherence, coherent_completion
+from tacit.problems.matrices import coherence, coherent_completion
 
 
 def low_rank(rows, columns, rank, seed):

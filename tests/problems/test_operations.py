@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.problems.arithmetic import modular_addition
-from tacit.problems.groups import permutation_group, permutations
-from tacit.problems.operations import modular_arithmetic
+from tacit.problems.operations import modular_arithmetic, permutation_group, permutations
 
 SLOW = {
     "+": lambda x, y, p: (x + y) % p,

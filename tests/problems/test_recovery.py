@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.problems.recovery import sparse_recovery
+from tacit.problems.regression import sparse_recovery
 
 
 def test_the_law_of_the_data():

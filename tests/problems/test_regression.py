@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tacit.problems import Regression, sparse_regression
+from tacit import Regression, sparse_regression
 
 
 def test_the_truth_is_sparse_and_of_unit_length():
@@ -81,7 +81,7 @@ def test_records_print():
         (lambda: Regression(np.eye(2), np.ones(2)).population_error([1, 2]), "truth .* not known"),
         (
             lambda: sparse_regression(3, 4, sparsity=5),
-            "sparsity must be at most dimension=4, got 5",
+            "sparsity must be at most dimension=4, the number of entries, got 5",
         ),
         (lambda: sparse_regression(3, 4, sparsity=0), "sparsity must be at least 1"),
         (lambda: sparse_regression(0, 4, sparsity=1), "samples must be at least 1"),

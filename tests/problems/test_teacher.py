@@ -9,12 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.models.linear import LinearPredictor
-from tacit.models.network import two_layer
-from tacit.models.student import student
+from tacit.models.two_layer import student, two_layer
 from tacit.problems.classification import separable_points
 from tacit.problems.regression import Regression
 from tacit.problems.teacher import questions, teacher_student
-from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.custom import DerivativeMatch
 from tacit.regularizers.norms import L2
 from tacit.training.descent.methods import SGD, Adam
 from tacit.training.stop import Steps

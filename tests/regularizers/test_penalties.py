@@ -10,15 +10,12 @@ from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
-from tacit.regularizers.custom import Custom
-from tacit.regularizers.derivatives import DerivativeMatch
+from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import derive
-from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.penalty import Penalty
-from tacit.regularizers.q import Q
+from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
+from tacit.regularizers.q import Q, R
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
-from tacit.regularizers.tensors import Blocks, PerTensor
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.max_margin import max_margin
 from tacit.training.descent.methods import Subgradient

@@ -5,9 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.q import Q
+from tacit.regularizers.q import Q, R
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=60)
 settings.load_profile("tacit")

@@ -6,14 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.problems.matrices import Completion
+from tacit.problems.matrix_problem import Completion
 from tacit.regularizers.norms import L1
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
-from tacit.solvers.matrices.hessian import barrier_gram, weighted
-from tacit.solvers.matrices.law import Power, Sinh, law_of
 from tacit.solvers.matrices.measurements import Rows, Sensed, measurements
-from tacit.solvers.matrices.state import State
+from tacit.solvers.matrices.path import barrier_gram, weighted
+from tacit.solvers.matrices.state import Power, Sinh, State, law_of
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("tacit")

@@ -11,9 +11,8 @@ from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import interpolate_path
-from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.margins.path import max_margin_path, ratchet_path
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.ratchet.ratchet import ratchet_path
 
 VALUES = sparse_regression(6, 12, sparsity=2, noise=0.1, seed=3)
 LABELS = separable_points(5, 8, seed=1)

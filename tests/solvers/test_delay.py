@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, minimize
 
-from tacit.problems.recovery import sparse_recovery
-from tacit.solvers.delay import (
+from tacit.problems.regression import sparse_recovery
+from tacit.solvers.least_squares import (
     descent_points,
     error_floor,
     least_squares_limit,

@@ -10,8 +10,9 @@ import pytest
 import tacit
 from tacit.records import Kind
 from tacit.solvers import separation
-from tacit.solvers.existence import independent, separates, separating
+from tacit.solvers.exact import independent, separates
 from tacit.solvers.margins.active_set import Unbounded
+from tacit.solvers.separation import separating
 
 
 def exact_margins(Z, beta):

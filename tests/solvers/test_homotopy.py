@@ -12,8 +12,8 @@ from tacit.regularizers.norms import L2, Lp
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import homotopy
+from tacit.solvers.homotopy import margin
 from tacit.solvers.interpolate import interpolate
-from tacit.solvers.reach import margin
 
 
 class Entropy(Regularizer):

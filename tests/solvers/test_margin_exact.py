@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from tacit import L1, max_margin
 from tacit.records import Kind
 from tacit.solvers.continuation import Failed
-from tacit.solvers.margins import exact_program
+from tacit.solvers.margins import face
 from tacit.solvers.margins.rows import scaled_rows
 
 
@@ -45,7 +45,7 @@ def test_the_value_is_that_of_highs_and_the_pair_is_optimal(integer):
         n, d = Z.shape
         other = linprog(np.ones(2 * d), A_ub=-np.hstack([Z, -Z]), b_ub=-np.ones(n))
         rows = scaled_rows(Z)
-        found = exact_program.vertex(rows)
+        found = face.exact_vertex(rows)
         value = sum(abs(b) for b in found.b)
         assert float(value) * rows.scale == pytest.approx(other.fun, rel=1e-9)
         for row, target in zip(rows.A, rows.c, strict=True):
@@ -59,18 +59,18 @@ def test_the_value_is_that_of_highs_and_the_pair_is_optimal(integer):
 
 def test_rows_that_nothing_meets_and_problems_that_are_too_long_fail(monkeypatch):
     with pytest.raises(Failed, match="no predictor meets the margins"):
-        exact_program.vertex(scaled_rows(np.array([[1.0, 2.0], [-1.0, -2.0]])))
-    monkeypatch.setattr(exact_program, "WORK", 10)
+        face.exact_vertex(scaled_rows(np.array([[1.0, 2.0], [-1.0, -2.0]])))
+    monkeypatch.setattr(face, "WORK", 10)
     with pytest.raises(Failed, match="needs more than 0 steps"):
-        exact_program.vertex(scaled_rows(np.eye(4)))
+        face.exact_vertex(scaled_rows(np.eye(4)))
 
 
 def test_the_rule_against_cycles_ends_at_the_same_value(monkeypatch):
     Z = separable(np.random.default_rng(3), integer=True)
     values = []
     for patience in (0, 10):
-        monkeypatch.setattr(exact_program, "PATIENCE", patience)
-        values.append(sum(abs(b) for b in exact_program.vertex(scaled_rows(Z)).b))
+        monkeypatch.setattr(face, "PATIENCE", patience)
+        values.append(sum(abs(b) for b in face.exact_vertex(scaled_rows(Z)).b))
     assert values[0] == values[1]
 
 

@@ -42,7 +42,7 @@ def replayed(path):
 
 
 def test_the_support_vectors_of_f3d_change_where_the_equations_say():
-    X, y = three_points("M-F3d").X, np.ones(3)
+    X, y = three_points("3d").X, np.ones(3)
     path = max_margin_path(X, y, 2, mus=MUS)
     first, second = path.changes
     assert (first.sample, first.enters, second.sample, second.enters) == (0, True, 1, False)
@@ -62,7 +62,7 @@ def pair(X, log_mu, rows):
 
 
 def test_the_support_vectors_of_f3b_do_not_change():
-    data = three_points("M-F3b")
+    data = three_points("3b")
     path = max_margin_path(data.X, data.y, 2, mus=MUS)
     assert path.changes == ()
     assert (path.support == [True, True, False]).all()
@@ -118,7 +118,7 @@ def test_few_scales_find_the_same_changes_as_many():
 
 @pytest.mark.parametrize("depth", [2, 3])
 def test_changes_that_coincide(depth):
-    rows = three_points("M-F3d").X
+    rows = three_points("3d").X
     alone = max_margin_path(rows, np.ones(3), depth, mus=MUS).changes
     twins = np.block([[rows, np.zeros((3, 3))], [np.zeros((3, 3)), rows]])
     path = max_margin_path(twins, np.ones(6), depth, mus=MUS)
@@ -151,7 +151,7 @@ def test_a_shape_moves_the_path():
 
 
 def test_it_prints():
-    data = three_points("M-F3d")
+    data = three_points("3d")
     text = str(max_margin_path(data.X, data.y, 2, mus=MUS))
     assert "0 enters at mu = 0.0365146; 1 leaves at mu = 0.0104704" in text
 

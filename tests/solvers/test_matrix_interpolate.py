@@ -7,20 +7,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from tacit.problems.matrices import (
-    Completion,
-    commuting_sensing,
-    gaussian_sensing,
-    low_rank_completion,
-)
+from tacit.problems.matrices import commuting_sensing, gaussian_sensing, low_rank_completion
+from tacit.problems.matrix_problem import Completion
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
 from tacit.solvers.interpolate import interpolate
-from tacit.solvers.matrices.interpolate import matrix_interpolant
+from tacit.solvers.matrices.interpolate import graph_distance, kkt, matrix_interpolant
 from tacit.solvers.matrices.measurements import Sensed
-from tacit.solvers.matrices.solution import graph_distance, kkt
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("tacit")

@@ -10,12 +10,11 @@ from scipy.optimize import linprog
 
 from oracle_q import inverse_gradient
 from tacit.problems.classification import three_points
-from tacit.problems.grokking import majority, wide_margin
+from tacit.problems.population import majority, wide_margin
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.derive import derive
-from tacit.regularizers.explicit import R
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.q import Q
+from tacit.regularizers.q import Q, R
 from tacit.solvers.margins import walk as margin_walk
 from tacit.solvers.max_margin import max_margin
 
@@ -133,7 +132,7 @@ def mp_solution(Z, active, nu, depth, log_alpha):
 @pytest.mark.parametrize("depth", [2, 3, 10])
 @pytest.mark.parametrize("log10_mu", [-8, -5, -2, 0, 3, 8])
 def test_mpmath_agrees_to_ten_digits(depth, log10_mu):
-    for X in (three_points("M-F3d").X, np.random.default_rng(log10_mu + 9).uniform(-1, 2, (5, 4))):
+    for X in (three_points("3d").X, np.random.default_rng(log10_mu + 9).uniform(-1, 2, (5, 4))):
         y = np.where(X.sum(axis=1) > 0, 1.0, -1.0)
         Z, q = X * y[:, None], Q(depth, mu=10.0**log10_mu)
         found = max_margin(X, y, q)
@@ -210,23 +209,23 @@ def test_other_regularizers_join():
 
 
 def test_a_face_of_l1_solutions_is_named_and_its_middle_returned():
-    points = three_points("M-F3c")
+    points = three_points("3c")
     found = max_margin(points.X, points.y, L1())
     assert found.outcome.kind is Kind.NOT_UNIQUE
     np.testing.assert_allclose(found.beta, [0.5, 0.5, 0], atol=1e-12)
     assert max(found.kkt, found.residual) < 1e-12
     near = max_margin(points.X, points.y, Q(2, log_alpha=-200)).beta
     np.testing.assert_allclose(near, found.beta, atol=1e-10)
-    alone = three_points("M-F3d")  # control: a vertex
+    alone = three_points("3d")  # control: a vertex
     assert max_margin(alone.X, alone.y, L1()).outcome.kind is Kind.SOLVED
 
 
 def test_the_known_points_of_the_three_point_sets():
-    l1 = {"M-F3b": (2 / 3, 0, 0), "M-F3d": (10 / 33, 0, 10 / 33)}
+    l1 = {"3b": (2 / 3, 0, 0), "3d": (10 / 33, 0, 10 / 33)}
     for name, beta in l1.items():
         points = three_points(name)
         np.testing.assert_allclose(max_margin(points.X, points.y, L1()).beta, beta, atol=1e-14)
-    points = three_points("M-F4a")
+    points = three_points("4a")
     best = max_margin(points.X, points.y, Lp(2 / 3))
     np.testing.assert_allclose(best.beta, [0, 1 / 1.4, 0], atol=1e-14)
     assert "not proven" in best.outcome.sentence

@@ -16,15 +16,14 @@ from tacit.problems.classification import separable_points, three_points
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q
-from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.margins import ratchet
+from tacit.solvers.margins.path import max_margin_path, ratchet_path
+from tacit.solvers.margins.ratchet import growing, keep_pace
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.ratchet import walk as ratchet_walk
-from tacit.solvers.ratchet.ratchet import ratchet_path
-from tacit.solvers.ratchet.rates import growing, keep_pace
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.stop import Scale
 
-PANELS = [("M-F3d", 2), ("M-F4a", 3), ("M-F4b", 3)]
+PANELS = [("3d", 2), ("4a", 3), ("4b", 3)]
 on_panels = pytest.mark.parametrize(("name", "depth"), PANELS)
 
 
@@ -111,7 +110,7 @@ def test_the_flow_tends_to_the_ratchet_and_not_to_the_q_path(name, depth):
     ("depth", "shape"), [(2, [2.0, 0.5, 1.0]), (4, [1.2, 0.8, 1.0]), (10, None)]
 )
 def test_the_dual_flow_agrees_at_other_depths_and_shapes(depth, shape):
-    problem = three_points("M-F3d")
+    problem = three_points("3d")
     mus = [0.3, 0.03, 0.003]
     alpha = 1e6 ** (1 / depth)
     course = DualFlow()
@@ -171,7 +170,7 @@ def test_it_is_the_q_path_until_a_weight_of_that_falls(problem, depth):
 
 
 def test_the_change_of_m_f3d_is_where_the_q_path_has_it():
-    ratchet, q = both(three_points("M-F3d"), 2, np.geomspace(1, 1e-3, 5))
+    ratchet, q = both(three_points("3d"), 2, np.geomspace(1, 1e-3, 5))
     first = q.changes[0]
     assert [(c.sample, c.enters) for c in ratchet.changes] == [(0, True), (1, False)]
     assert ratchet.changes[0].mu == pytest.approx(first.mu, rel=1e-9)
@@ -180,13 +179,13 @@ def test_the_change_of_m_f3d_is_where_the_q_path_has_it():
 
 
 def test_a_support_that_never_changes_is_the_q_path_down_to_tiny_mu():
-    ratchet, q = both(three_points("M-F3b"), 2, np.geomspace(1e8, 1e-8, 17))
+    ratchet, q = both(three_points("3b"), 2, np.geomspace(1e8, 1e-8, 17))
     assert not ratchet.changes
     assert angle(ratchet.beta, q.beta).max() < 1e-9
 
 
 def test_large_mu_is_the_l2_margin_and_the_order_of_mus_does_not_matter():
-    problem = three_points("M-F4a")
+    problem = three_points("4a")
     mus = np.array([1e8, 1e-3, 1.0, 1e-6, 30.0])
     mixed = ratchet_path(problem.X, problem.y, 3, mus=mus)
     order = np.argsort(-mus)
@@ -212,7 +211,7 @@ def test_whose_weights_grow_agrees_with_trying_every_set(N, d, seed):
 
 
 def test_doubled_points_change_nothing():
-    problem, mus = three_points("M-F3d"), np.geomspace(1, 1e-4, 9)
+    problem, mus = three_points("3d"), np.geomspace(1, 1e-4, 9)
     once = ratchet_path(problem.X, problem.y, mus=mus)
     twice = ratchet_path(np.tile(problem.X, (2, 1)), np.tile(problem.y, 2), mus=mus)
     assert angle(once.beta, twice.beta).max() < 1e-7
@@ -242,8 +241,8 @@ def test_wrong_input_speaks_at_the_door(X, y, options, words):
 
 
 def test_a_path_that_cannot_go_on_says_so(monkeypatch):
-    monkeypatch.setattr(ratchet_walk, "CHANGES", 0)
-    problem = three_points("M-F3d")
+    monkeypatch.setattr(ratchet, "CHANGES", 0)
+    problem = three_points("3d")
     with pytest.raises(NumericalError, match="changes of the support vectors"):
         ratchet_path(problem.X, problem.y, mus=[1.0, 1e-3])
     found = ratchet_path(problem.X, problem.y, mus=[1.0, 1e-3], throw=False)

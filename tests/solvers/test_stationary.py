@@ -12,7 +12,7 @@ from tacit.regularizers.norms import L1, Lp
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.stationary import stationary_points
 
-SETS = ("M-F3b", "M-F3c", "M-F3d", "M-F4a", "M-F4b")
+SETS = ("3b", "3c", "3d", "4a", "4b")
 
 
 def vertices(Z, p):
@@ -82,7 +82,7 @@ def feasible_near(data, beta, rng):
 
 
 def test_a_local_minimum_that_is_not_global():
-    data = three_points("M-F4b")
+    data = three_points("4b")
     found = stationary_points(data.X, data.y, Lp(2 / 3))
     np.testing.assert_allclose(found[0].beta, [0.625, 0, 0.625])
     assert any(np.allclose(s.beta, [2, 0, 0]) for s in found)
@@ -92,7 +92,7 @@ def test_a_local_minimum_that_is_not_global():
 
 
 def test_sizes_and_seeds():
-    data = three_points("M-F4a")
+    data = three_points("4a")
     once, larger = (stationary_points(t * data.X, data.y, Lp(0.5), starts=30) for t in (1, 1e3))
     for one, other in zip(once, larger, strict=True):
         np.testing.assert_allclose(other.beta * 1e3, one.beta, rtol=1e-10, atol=1e-15)
@@ -102,7 +102,7 @@ def test_sizes_and_seeds():
 
 
 def test_equal_points_and_more_points_than_features():
-    data = three_points("M-F3d")
+    data = three_points("3d")
     doubled = stationary_points(np.vstack([data.X, data.X]), np.ones(6), Lp(0.5))
     assert named(doubled) == named(stationary_points(data.X, data.y, Lp(0.5)))
 

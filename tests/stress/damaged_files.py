@@ -23,8 +23,7 @@ from tacit import store
 from tacit.evidence import saved
 from tacit.papers.verify import gather
 from tacit.problems.images import cache
-from tacit.problems.images.catalogue import PARTS, ImageSet
-from tacit.problems.images.checksums import checksum
+from tacit.problems.images.catalogue import PARTS, ImageSet, checksum
 from tacit.report.write import read_verdicts
 from tacit.studies.run import run_study
 from tacit.studies.study import Study

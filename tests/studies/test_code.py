@@ -8,7 +8,7 @@ import pytest
 import tacit
 from tacit.papers.reading import read_study
 from tacit.studies.code import version as code
-from tacit.studies.code.dependencies import reached
+from tacit.studies.code.definitions import reached
 from tacit.studies.code.version import code_of, roots_of
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
@@ -203,15 +203,15 @@ def test_all_that_runs_in_a_cell_is_in_its_version(name):
     with Calls() as seen:
         result = compute(cells[len(cells) // 2].spec)
     assert result.status != "error", result.sentence
-    known = set(reached(roots_of(chosen)).texts)
+    known = set(reached(roots_of(chosen)).definitions)
     ran = {call for call in seen if not call[0].startswith(AROUND[:3]) and call[0] != "tacit"}
     assert len(ran) > 3
     assert ran <= known, sorted(ran - known)
 
 
 def test_captions_and_claims_are_in_no_version_of_a_figure_s_cells():
-    known = set(reached(roots_of(read_study("W-F5"))).texts)
-    assert ("tacit.papers.woodworth2020.completion", "cell") in known
-    assert ("tacit.papers.woodworth2020.figure_5", "check") not in known
+    known = set(reached(roots_of(read_study("W-F5"))).definitions)
+    assert ("tacit.papers.woodworth2020.figures.completion", "cell") in known
+    assert ("tacit.papers.woodworth2020.figures.figure_5", "check") not in known
     assert not [module for module, _ in known if module.startswith("tacit.cli")]
     assert tacit.__name__ in {module for module, _ in known}

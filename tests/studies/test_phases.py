@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.papers.beyond import scale_accuracy, step_beta
 from tacit.papers.reading import read_study
-from tacit.papers.woodworth2020 import completion
+from tacit.papers.woodworth2020.figures import completion
 from tacit.studies.cells import cells_of
 from tacit.studies.compute import OK, compute
 from tacit.studies.run import run_study
@@ -113,7 +113,7 @@ def hypentropy_margin(rows, mu):
 
 
 def test_a_cell_of_scale_and_accuracy_against_general_solvers():
-    rows = tacit.three_points("M-F3b").signed_rows
+    rows = tacit.three_points("3b").signed_rows
     least = 2 / 3  # by hand: all three rows have at least 1.5 in their first entry
     kernel = np.linalg.lstsq(rows[:2], np.ones(2), rcond=None)[0]  # its two support vectors
     assert (rows @ kernel >= 1 - 1e-12).all()
@@ -123,7 +123,7 @@ def test_a_cell_of_scale_and_accuracy_against_general_solvers():
         return scaled / (np.abs(kernel).sum() / (rows @ kernel).min() / least - 1)
 
     def cell(alpha, accuracy):
-        return scale_accuracy.cell(alpha, accuracy, points="M-F3b", depth=2, rtol=1e-8)
+        return scale_accuracy.cell(alpha, accuracy, points="3b", depth=2, rtol=1e-8)
 
     one, direct = cell(0.7, 30.0), trained(rows, 0.7, 30.0)
     assert one["excess"] == pytest.approx(excess(direct), rel=1e-5)

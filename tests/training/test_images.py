@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.models.image_net import conv_net, dense_net
-from tacit.models.linearized import Linearized
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import Linearized, OutputLayer
 from tacit.precision import double_precision
 from tacit.problems.images import load_images
 from tacit.records import Kind
+from tacit.training import images as image_loss
 from tacit.training.cross_entropy import cross_entropy, log_cross_entropy
 from tacit.training.descent.method import Descent
 from tacit.training.descent.methods import (
@@ -25,14 +25,11 @@ from tacit.training.descent.methods import (
     NormalizedDescent,
     Proximal,
 )
-from tacit.training.images import loss as image_loss
-from tacit.training.images.loss import Features, ImageLoss, block_starts, outputs
-from tacit.training.images.task import ImageTask
-from tacit.training.meter import Meter
+from tacit.training.images import Features, ImageLoss, ImageTask, block_starts, outputs
 from tacit.training.path import load_path
 from tacit.training.record import At
 from tacit.training.stop import Accuracy, Below, Epochs, Loss, Near, Steps
-from tacit.training.task import Moment
+from tacit.training.task import Meter, Moment
 from tacit.training.train import train
 
 COMMON = {"deadline": None, "derandomize": True, "max_examples": 30}
@@ -348,7 +345,7 @@ def curve(digits):
 @settings(**COMMON)
 @given(accuracy=st.floats(0.3, 1), loss=st.floats(0.01, 3))
 def test_bounds_only_get_worse_and_end_at_the_numbers(accuracy, loss, digits, curve):
-    from tacit.training.goals import Goals
+    from tacit.training.descent.plan import Goals
 
     with pytest.MonkeyPatch.context() as patch, double_precision():
         patch.setattr(image_loss, "BLOCK", 50)

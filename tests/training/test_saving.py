@@ -9,10 +9,10 @@ import pytest
 
 from tacit import store
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.two_token_net import Weights
+from tacit.models.tokens.two_layer import Weights
 from tacit.problems.regression import sparse_regression
 from tacit.records import Kind, Outcome
-from tacit.training import saving
+from tacit.training import path as saving
 from tacit.training.descent.methods import SGD, Adam
 from tacit.training.path import Path, load_path
 from tacit.training.stop import Steps

@@ -17,7 +17,7 @@ import tacit
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.records import Kind
-from tacit.training.descent.batches import Batches
+from tacit.training.descent.compiled import Batches
 from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.descent.method import Descent, Oracle, plus, zeros
 from tacit.training.descent.methods import (

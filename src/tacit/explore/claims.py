@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 
 from tacit.evidence.verdict import SYMBOLS, Verdict, Verdicts
@@ -49,22 +48,17 @@ def _no_picture(values: Values) -> Picture:
 
 
 class ClaimsPage:
-    """State to HTML; figures are drawn once a claim."""
+    """State to HTML."""
 
     def __init__(self, verdicts: Verdicts, views: Mapping[str, View]):
         self.verdicts, self.views = verdicts, views
-        self.drawn = lru_cache(maxsize=64)(self._section)
 
     def __call__(self, state: State) -> str:
         view, chosen = self.views["claims"], str(state.values["claim"])
         rows = [tag("li", _link(verdict, chosen)) for verdict in self.verdicts]
-        content = tag("div", tag("ul", *rows, class_="list"), self.drawn(chosen), class_="claims")
+        shown = tag("div", section(self.verdicts[chosen]))
+        content = tag("div", tag("ul", *rows, class_="list"), shown, class_="claims")
         return plain_page(view.title, view.words, menu(self.views), content, "claims", _style())
-
-    def _section(self, chosen: str) -> Markup:
-        ids = [verdict.id for verdict in self.verdicts]
-        number = ids.index(chosen)
-        return tag("div", section(self.verdicts[number], number))
 
 
 def _link(verdict: Verdict, chosen: str) -> Markup:

@@ -17,8 +17,7 @@ from tacit.measures.grokking import Grokking, grokking
 from tacit.models.diagonal import DiagonalNet
 from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE, PALE, PURPLE, RED
 from tacit.problems.classification import Classification
-from tacit.problems.grokking import majority, wide_margin
-from tacit.problems.population import MajorityCube
+from tacit.problems.population import MajorityCube, majority, wide_margin
 from tacit.regularizers.norms import L1, L2
 from tacit.solvers.max_margin import max_margin
 from tacit.training.exact.dual.flow import DualFlow

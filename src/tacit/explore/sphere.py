@@ -12,7 +12,7 @@ from tacit.explore.controls import Choice, Number
 from tacit.explore.picture import Curve, Panel, Picture, Style, reach
 from tacit.explore.state import Values, View
 from tacit.measures.directions import angle
-from tacit.papers.moroshko2020.trajectories import angles, follow, l1_ends, rising_margins
+from tacit.papers.moroshko2020.figures.trajectories import angles, follow, l1_ends, rising_margins
 from tacit.plotting.sphere import directions, lit_ball, seen_by, viewer
 from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE
 from tacit.problems.classification import three_points
@@ -21,13 +21,13 @@ from tacit.solvers.margins.path import max_margin_path
 from tacit.solvers.max_margin import max_margin
 
 SETS = {
-    "M-F3b": "support vectors stay",
-    "M-F3c": "many l1 margins",
-    "M-F3d": "support vectors change",
+    "3b": "support vectors stay",
+    "3c": "many l1 margins",
+    "3d": "support vectors change",
 }
 DEPTHS = {str(depth): f"depth {depth}" for depth in (2, 3, 4)}
 CONTROLS = (
-    Choice("points", "three points", SETS, "M-F3b"),
+    Choice("points", "three points", SETS, "3b"),
     Choice("depth", "depth D", DEPTHS, "2"),
     Number("log10_alpha", "log10 of the initial scale alpha", -3, 2, 0.25, 1),
     Number("azimuth", "the sphere seen from azimuth", -90, 120, 10, 30),

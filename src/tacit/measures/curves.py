@@ -1,4 +1,4 @@
-"""A noisy curve made smooth: a running median over a fixed share of a decade of time."""
+"""Curves over time: where one passes a level, and a noisy one made smooth by a running median."""
 
 from __future__ import annotations
 
@@ -6,9 +6,54 @@ import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import Array
+
+
+def crossing(x: ArrayLike, y: ArrayLike, level: float) -> float:
+    """The first x at which the curve passes `level`, up or down; NaN where it never does.
+
+    The curve is linear in x between its points; give logarithms where it is to be linear in them.
+    """
+    x, y = np.asarray(x, float), np.asarray(y, float)
+    above = y >= level
+    passed = np.flatnonzero(above[1:] != above[:-1])
+    if len(passed) == 0:
+        return float("nan")
+    pair = slice(passed[0], passed[0] + 2)
+    low, high = y[pair]
+    return float(x[pair] @ [high - level, level - low] / (high - low))
+
+
+def upper_limit(hits: int, draws: int, confidence: float = 0.999) -> float:
+    """The probability that `hits` of `draws` exclude with this confidence, and all above it."""
+    from scipy.special import betaincinv
+
+    return 1.0 if hits == draws else float(betaincinv(hits + 1, draws - hits, confidence))
+
+
+SQUARE_DECAY = 0.999  # of Adam by default
+# v <- b2 v once nothing is left to add: sqrt(v) falls by a factor e in so many steps
+MEMORY = -2 / math.log(SQUARE_DECAY)  # 1999
+
+
+def adam_delay(pace: ArrayLike, c: float) -> Array:
+    """t2 - t1 in steps at pace = step beta: MEMORY log(1 + c / (MEMORY pace)).
+
+    When training is solved sqrt(v) is some G, far above the slope beta h of the penalty, and falls
+    as G e^(-s / MEMORY). Parameters move by step beta h / sqrt(v) in a step, hence by
+    (MEMORY step beta h / G)(e^(s / MEMORY) - 1) in s steps; c is their way times G / h. That is
+    c / pace while s is short against MEMORY. A way longer than MEMORY step takes longer, since
+    no step of Adam is much larger than `step`.
+    """
+    return MEMORY * np.log1p(c / (MEMORY * np.asarray(pace)))
+
+
+def adam_clock(delays: ArrayLike) -> Array:
+    """MEMORY (e^(s / MEMORY) - 1) of s steps after t1: in this time a delay is c / (step beta)."""
+    return MEMORY * np.expm1(np.asarray(delays) / MEMORY)
+
 
 WINDOW = 0.1  # decades to either side
 MOST_RECORDS = 50  # on either side: enough for any noise, and keeps long linear grids cheap

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array
+from tacit.models.tangent import turn
 
 
 def angle(a: ArrayLike, b: ArrayLike) -> Array:
@@ -29,10 +30,7 @@ def angle(a: ArrayLike, b: ArrayLike) -> Array:
     >>> float(tacit.angle([1.0, 0.0], [1.0, 1.0]).round(6))
     45.0
     """
-    first, second = _unit("a", a), _unit("b", b)
-    apart = np.linalg.norm(first - second, axis=-1)
-    along = np.linalg.norm(first + second, axis=-1)
-    return np.degrees(2 * np.arctan2(apart, along))
+    return turn(_directed("angle", "a", a), _directed("angle", "b", b))
 
 
 def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
@@ -55,18 +53,17 @@ def azimuth_pitch(beta: ArrayLike) -> tuple[Array, Array]:
     >>> round(float(azimuth), 6), round(float(pitch), 6)
     (90.0, 45.0)
     """
-    unit = _unit("beta", beta)
+    unit = _directed("azimuth_pitch", "beta", beta)
     if unit.shape[-1] != 3:
         raise ValueError(f"azimuth_pitch: predictors must have 3 coordinates, got {unit.shape[-1]}")
     azimuth = np.degrees(np.arctan2(unit[..., 1], unit[..., 0]))
     return azimuth, np.degrees(np.arctan2(unit[..., 2], np.hypot(unit[..., 0], unit[..., 1])))
 
 
-def _unit(name: str, vectors: ArrayLike) -> Array:
-    """Vectors of length one; scaled by their largest entry first, which may be huge or tiny."""
+def _directed(who: str, name: str, vectors: ArrayLike) -> Array:
+    """Vectors over their largest entries, which may be huge or tiny; a zero has no direction."""
     array = np.asarray(vectors, dtype=np.float64)
     largest = np.abs(array).max(axis=-1, keepdims=True)
     if not (np.isfinite(array).all() and (largest > 0).all()):
-        raise ValueError(f"angle: {name} must be finite and not zero, a zero has no direction")
-    array = array / largest
-    return array / np.linalg.norm(array, axis=-1, keepdims=True)
+        raise ValueError(f"{who}: {name} must be finite and not zero, a zero has no direction")
+    return array / largest

@@ -1,23 +1,7 @@
-"""When a run under weight decay will leave the kernel regime: as its start tells it.
+"""When a run under weight decay will leave the kernel regime, as its start or its record tells it.
 
-Theory (source L, with the constants kept). While the direction lasts, the parameters are
-e^(-z) theta0 + delta with z = rate t: the start decays, and delta, the displacement that fits the
-data in the tangent features, grows like e^((L-1) z) because those features decay with the start.
-
-Where the regularizer Q of the model is known, the predictor of a slow run is the minimiser of Q
-at the scale alpha e^(-z) / g^(1/L), with g the margin (1 for a squared loss): measures/turning.py
-follows it, and the transition is the time in which it turns. Loss and decay balance,
-J^T q = rate theta, so e^-g = (rate/L) g^(2/L - 1) |theta|^2 with theta the smallest parameters
-that give margins 1.
-
-For other models start and displacement meet, and the kernel regime ends, at
-
-    z* = (log|theta0| - log(g |delta0|)) / L,
-
-where delta0 is the shortest displacement with margins 1 (or that fits y, and then g = 1) at the
-start, and there J^T q = L rate delta, so e^-g = L rate g |delta|^2 with |delta|^2 at z*.
-
-Either way theta0 = alpha thetabar gives z = log alpha + a constant - (1/L) log g: the (1/rate) log
+The start decays as e^(-z) theta0, z = rate t, while the displacement that fits the data grows like
+e^((L-1) z). Either way z = log alpha + a constant - (1/L) log g with g the margin: the (1/rate) log
 alpha of L, and how far a finite start is from it.
 """
 
@@ -27,15 +11,21 @@ import dataclasses
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, positive, real
+from tacit.arguments import Array, entries, finite_array, log_scale, positive, real
 from tacit.measures.assumptions import require_theorem
-from tacit.measures.kernels.machines import kernel_interpolant, kernel_svm
-from tacit.measures.turning import Measure, Minimisers, Problem, minimisers, window
+from tacit.measures.turning import (
+    Measure,
+    Problem,
+    Times,
+    design,
+    meeting,
+    minimisers,
+    turning_times,
+)
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
-from tacit.problems.classification import Classification
-from tacit.problems.matrix_problem import MatrixProblem
 from tacit.records import Record
 
 WHO = "forecast"
@@ -122,10 +112,8 @@ def transition_time(
     23.0259
     """
     who = "transition_time"
-    if (alpha is None) == (log_alpha is None):
-        raise ValueError(f"{who}: give exactly one of alpha and log_alpha")
-    size = math.log(positive(who, "alpha", alpha)) if log_alpha is None else log_alpha
-    if real(who, "log_alpha", size) <= 0:
+    size = log_scale(who, 1, alpha, log_alpha)
+    if size <= 0:
         raise ValueError(
             f"{who}: log alpha = {size:.4g} is not positive, so (1/weight_decay) log alpha is no "
             "time; the theory's alpha multiplies a start of size one and tends to infinity. "
@@ -181,14 +169,14 @@ def forecast(
             f"{WHO}: the problem must be a Regression, a Classification or a matrix problem, got "
             f"{type(problem).__name__}"
         )
-    X = _design(problem)
+    X = design(problem)
     if not (X.any() and problem.y.any()):
         raise ValueError(f"{WHO}: X and y must not be zero: there is nothing to fit")
     degree = round(require_theorem(WHO, model, X, smooth=False).degree)
     log_start, naive = _log_start(model, X.shape[1]), _naive(model, rate)
     path = minimisers(model, problem, measure)
     if path is not None:
-        times, g = _turning(path, degree, rate, model, problem, measure is not None)
+        times, g = turning_times(path, degree, rate, model, problem, measure is not None)
         return _forecast(times, rate, log_start, g, naive, "the minimisers of Q")
     if measure is not None:
         raise ValueError(
@@ -198,73 +186,6 @@ def forecast(
     z, g = meeting(degree, rate, log_start, model, problem)
     times = z - math.log(SPREAD) / degree, z, z + LATER
     return _forecast(times, rate, log_start, g, naive, "the tangent kernel of the start")
-
-
-def _design(problem: Problem) -> Array:
-    return problem.design if isinstance(problem, MatrixProblem) else problem.X
-
-
-Times = tuple[float, float, float]  # low, transition and high
-
-
-def _turning(
-    path: Minimisers, degree: int, rate: float, model: Model, problem: Problem, measured: bool
-) -> tuple[Times, float]:
-    """The times, in units of 1/rate, and the margin level at the transition."""
-    log_alpha: float = getattr(model, "log_alpha")  # noqa: B009  (the two models have one)
-    levels = np.ones_like(path.log_sizes)
-    if isinstance(problem, Classification):
-        levels = _levels(degree, rate, path.log_sizes)
-    z = log_alpha - path.log_alphas - np.log(levels) / degree
-    if measured and not np.ptp(path.values) > 0:
-        raise ValueError(
-            f"{WHO}: the measure stays at {path.values[0]:g} for every predictor; take another"
-        )
-    times = path.passage(z) if measured else window(z, path.turned)
-    if isinstance(problem, Classification):
-        g = float(np.interp(times[1], z, levels))
-        _refuse_strong_decay(rate, g > 1)
-        return times, g
-    # 2 L <r, f> = rate |theta|^2, so this is the least part of y that is not fitted
-    misfit = rate * math.exp(float(np.interp(times[1], z, path.log_sizes)))
-    misfit /= 2 * degree * float(problem.y @ problem.y)
-    _refuse_strong_decay(rate, misfit < 0.5)
-    return times, math.nan
-
-
-def _levels(degree: int, rate: float, log_sizes: Array) -> Array:
-    """g with e^-g = (rate/L) g^(2/L - 1) |theta|^2, for every |theta|^2, by iteration."""
-    c = math.log(rate / degree) + log_sizes
-    g = np.maximum(-c, 1.0)
-    for _ in range(100):
-        g = np.maximum((1 - 2 / degree) * np.log(g) - c, 1.0)
-    return g
-
-
-def _refuse_strong_decay(rate: float, fitted: bool) -> None:
-    if not fitted:
-        raise ValueError(
-            f"{WHO}: weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
-            "the kernel regime would end; there is no transition to forecast, take a smaller "
-            "weight_decay"
-        )
-
-
-def meeting(
-    degree: int, rate: float, log_start: float, model: Model, problem: Problem
-) -> tuple[float, float]:
-    """rate t where the displacement is as long as the decayed start, and the margin level there."""
-    X = _design(problem)
-    if isinstance(problem, Classification):
-        log_delta = kernel_svm(model, X, problem.y).log_norm
-        g = _margin_level(degree, math.log(rate), log_start, log_delta)
-        return (log_start - log_delta - math.log(g)) / degree, g
-    log_delta = kernel_interpolant(model, X, problem.y).log_norm
-    log_met = log_start - (log_start - log_delta) / degree
-    # 2 <r, f> = L rate |delta|^2 with |delta| the decayed start
-    misfit = math.log(degree * rate / 2) + 2 * (log_met - math.log(np.linalg.norm(problem.y)))
-    _refuse_strong_decay(rate, misfit < math.log(0.5))
-    return (log_start - log_delta) / degree, math.nan
 
 
 def _forecast(
@@ -282,16 +203,6 @@ def _forecast(
         )
     times = middle / rate, low / rate, high / rate
     return Forecast(*times, rate, naive, log_start - middle, g, f"the start, by {basis}", sentence)
-
-
-def _margin_level(degree: int, log_rate: float, log_start: float, log_delta: float) -> float:
-    """g at z*: g = ((L-2)/L) log g - c, by iteration from above."""
-    c = math.log(degree) + log_rate + 2 * (log_delta + (degree - 1) * log_start) / degree
-    share, g = (degree - 2) / degree, max(-c, 1.0)
-    for _ in range(100):
-        g = share * math.log(max(g, 1.0)) - c
-    _refuse_strong_decay(math.exp(log_rate), g > 1)
-    return g
 
 
 def _naive(model: Model, rate: float) -> float:
@@ -317,3 +228,83 @@ def _rate(who: str, rate: object) -> float:
             "time; the transition is then at log t of the order of alpha^L, see DualFlow"
         )
     return number
+
+
+def forecast_run(t: ArrayLike, norm: ArrayLike, turn: ArrayLike) -> Forecast:
+    """The transition foreseen by a run so far: its norm and `turn` (degrees) from the start, at t.
+
+    `weight_decay` of the forecast is the rate of the norm's decay. The turn is the angle
+    between e^(-z) theta0 and e^(-z) theta0 + delta, so its tangent is |delta| over the decayed
+    start and passes 1 at the transition; the logarithms of both are fitted by lines over the
+    second half of the record.
+
+    Parameters
+    ----------
+    t
+        The times.
+    norm
+        The norm of the parameters at these times.
+    turn
+        The angle from the start in degrees at these times.
+
+    Returns
+    -------
+    Forecast
+        The times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> t = np.linspace(1.0, 20.0, 40)
+    >>> turn = np.degrees(np.arctan(1e-3 * np.exp(0.1 * t)))
+    >>> found = tacit.forecast_run(t, np.exp(-0.1 * t), turn)
+    >>> round(found.weight_decay, 3), round(found.transition)
+    (0.1, 69)
+    """
+    who = "forecast_run"
+    times = finite_array(who, "t", t, ndim=1)
+    norms, turns = (
+        entries(who, name, values, len(times), "one value per time")
+        for name, values in (("norm", norm), ("turn", turn))
+    )
+    if not (np.diff(times) > 0).all() or not 1e-150 < times[-1] < 1e150:
+        raise ValueError(f"{who}: t must increase, and end between 1e-150 and 1e150")
+    late = (times >= times[-1] / 2) & (times > 0)
+    if np.count_nonzero(late) < 4:
+        raise ValueError(
+            f"{who}: the second half of the record must hold at least 4 times, got "
+            f"{np.count_nonzero(late)}; record more of the run"
+        )
+    if (norms <= 0).any() or (turns[late] <= 0).any():
+        raise ValueError(f"{who}: norms and late turns must be > 0; has the run begun to train?")
+    slope, error = _slope(times[late], np.log(norms[late]))
+    if not -slope > 2 * error:
+        raise ValueError(
+            f"{who}: the norm does not decay clearly (rate {-slope:.3g} +- {error:.2g}), so there "
+            "is no transition to forecast; is there weight decay?"
+        )
+    ratios = np.log(np.tan(np.radians(np.minimum(turns[late], 89.9))))
+    growth, doubt = _slope(times[late], ratios)
+    if not growth > 2 * doubt:
+        raise ValueError(
+            f"{who}: the turn does not grow clearly (by e^({growth:.3g} +- {doubt:.2g} t)), so "
+            "there is nothing to extrapolate; record more of the run"
+        )
+    ahead = -float(ratios[-1]) / growth
+    width = 2 * doubt / growth * abs(ahead) + math.log(SPREAD) / growth
+    log_norm, now = float(np.log(norms[-1])) + slope * ahead, float(times[-1])
+    time, low, high = (max(now + z, 0.0) for z in (ahead, ahead - width, ahead + width))
+    when = f"expected at t = {time:.4g}" if ahead > 0 else f"has happened, at about t = {time:.4g}"
+    sentence = f"the norm decays at {-slope:.4g} +- {error:.2g}; the transition {when}"
+    basis = "the run so far"
+    return Forecast(time, low, high, -slope, math.nan, log_norm, math.nan, basis, sentence)
+
+
+def _slope(x: Array, y: Array) -> tuple[float, float]:
+    """The least-squares slope and its standard error."""
+    x, y = x - x.mean(), y - y.mean()
+    square = float(x @ x)
+    slope = float(x @ y) / square
+    left = y - slope * x
+    return slope, math.sqrt(float(left @ left) / max(len(x) - 2, 1) / square)

@@ -1,26 +1,22 @@
 """When a test curve follows, deserts or only seems to follow its training curve.
 
 The rules, in order. (1) Curves are smoothed by a running median, a tenth of a decade of time to
-either side and at least two records: monotone curves pass unchanged, also at their end (of the
-last record as much as those before it bear out); dips and spikes shorter than that vanish. (2) A
-curve is solved from its first crossing of the level after the last smoothed record that is clearly
-below it (hysteresis: the margin is what the noise can do, and at most the tolerance, the distance
-from the level to the best). (3) Only what happens later than `LATE` times t1 is delayed; a change
-from there to the end counts if it is clear: larger than two tolerances, a tenth of the way from
-the worst late value to the best, and three times the noise (twice where the level, which is
-evidence of its own, is reached as well; four times for a fall, since it starts from a maximum).
+either side. (2) A curve is solved from its first crossing of the level after the last smoothed
+record that is below it by more than the noise, at most the tolerance. (3) Only what happens later
+than `LATE` times t1 is delayed; a change from there to the end counts if it is larger than two
+tolerances, a tenth of the way from the worst late value to the best, and three times the noise
+(twice where the level is reached as well; four times for a fall, as it starts from a maximum).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, positive, real
+from tacit.arguments import Array, entries, finite_array, positive, real
 from tacit.measures.curves import Curve, smoothed
 from tacit.records import Record
 
@@ -151,21 +147,10 @@ def grokking(
     learned, known = smoothed(t, -train), smoothed(t, -test)
     t1, t2 = learned.solved(-tolerance, tolerance), known.solved(-reach - tolerance, tolerance)
     touched = bool((train <= tolerance).any())
-    verdict = _verdict(known, t1, t2, Goal(-reach, tolerance), touched)
+    verdict = _verdict(known, t1, t2, -reach, tolerance, touched)
     if verdict.kind in ("grok", "mirage"):
         verdict = _doubt(verdict, known, floor, norm)
     return _record(verdict, t1, t2, float(level), error, known.origin)
-
-
-class Goal(NamedTuple):
-    """The best score of a test curve, and how near to it the curve is solved."""
-
-    best: float
-    tolerance: float
-
-    @property
-    def level(self) -> float:
-        return self.best - self.tolerance
 
 
 @dataclasses.dataclass(frozen=True)
@@ -177,7 +162,10 @@ class _Verdict:
     passage: tuple[float, float, float] = (math.nan, math.nan, math.nan)
 
 
-def _verdict(test: Curve, t1: float, t2: float, goal: Goal, touched: bool) -> _Verdict:
+def _verdict(
+    test: Curve, t1: float, t2: float, best: float, tolerance: float, touched: bool
+) -> _Verdict:
+    """`best` is the best score of a test curve, which is solved within `tolerance` of it."""
     if math.isinf(t1):
         how = "is lost again by the end of the record" if touched else "is never reached"
         return _Verdict("none", f"the training level {how}, so nothing can be late")
@@ -189,12 +177,17 @@ def _verdict(test: Curve, t1: float, t2: float, goal: Goal, touched: bool) -> _V
     top = first + int(np.argmax(rest))
     peak = max(start, float(test.score[top]))
     worst = min(start, float(rest.min()))
-    clear = max(2 * goal.tolerance, 0.1 * (goal.best - worst))
+    clear, level = max(2 * tolerance, 0.1 * (best - worst)), best - tolerance
     rise, fall = final - start, peak - final
-    if fall > max(clear, 4 * test.noise) and (fall > rise or peak >= goal.level):
-        return _misgrok(test, late if start >= peak else float(test.t[top]), peak, goal)
+    if fall > max(clear, 4 * test.noise) and (fall > rise or peak >= level):
+        turned = dataclasses.replace(test, score=-test.score)
+        since = late if start >= peak else float(test.t[top])
+        what = "solved" if peak >= level else "better"
+        reason = f"once training is solved the test curve is {what}, and later falls by {fall:.3g}"
+        passage = _passage(turned, since, -peak, -final)
+        return _Verdict("misgrok", reason, peak, final, passage)
     if not rise > max(clear, (2 if math.isfinite(t2) else 3) * test.noise):
-        return _Verdict("none", _quiet(t1, t2, start, goal), start, final)
+        return _Verdict("none", _quiet(t1, t2, start, level), start, final)
     passage = _passage(test, late, start, final)
     if math.isfinite(t2):
         reason = f"training is solved at t = {t1:.4g}, and the test curve only at t = {t2:.4g}"
@@ -203,20 +196,9 @@ def _verdict(test: Curve, t1: float, t2: float, goal: Goal, touched: bool) -> _V
     return _Verdict("mirage", reason, start, final, passage)
 
 
-def _misgrok(test: Curve, since: float, peak: float, goal: Goal) -> _Verdict:
-    final = float(test.score[-1])
-    turned = dataclasses.replace(test, score=-test.score)
-    passage = _passage(turned, since, -peak, -final)
-    what = "solved" if peak >= goal.level else "better"
-    reason = (
-        f"once training is solved the test curve is {what}, and later falls by {peak - final:.3g}"
-    )
-    return _Verdict("misgrok", reason, peak, final, passage)
-
-
-def _quiet(t1: float, t2: float, start: float, goal: Goal) -> str:
+def _quiet(t1: float, t2: float, start: float, level: float) -> str:
     """Why a test curve without a clear late change is called none."""
-    if start >= goal.level or t2 <= t1:
+    if start >= level or t2 <= t1:
         return "the test curve is solved with training or before it, and stays so or comes back"
     if math.isfinite(t2):
         return "the test curve follows training closely: what is left to rise later is not clear"
@@ -269,21 +251,10 @@ def _record(
 ) -> Grokking:
     begins, jump, ends = verdict.passage
     plateau, final = (-v if error else 1 + v for v in (verdict.plateau, verdict.final))
-    return Grokking(
-        kind=verdict.kind,
-        reason=verdict.reason,
-        t1=t1,
-        t2=t2,
-        delay=t2 - t1 if math.isfinite(t1) else math.nan,
-        log_ratio=_decades(t1, t2, origin),
-        sharpness=_decades(begins, ends, origin),
-        begins=begins,
-        jump=jump,
-        ends=ends,
-        plateau=plateau,
-        final=final,
-        level=level,
-    )
+    delay = t2 - t1 if math.isfinite(t1) else math.nan
+    times = t1, t2, delay, _decades(t1, t2, origin), _decades(begins, ends, origin)
+    values = begins, jump, ends, plateau, final, level
+    return Grokking(verdict.kind, verdict.reason, *times, *values)
 
 
 def _decades(start: float, stop: float, origin: float) -> float:
@@ -311,18 +282,9 @@ def _times(t: ArrayLike) -> Array:
     return t
 
 
-def _matching(name: str, values: ArrayLike, t: Array) -> Array:
-    values = finite_array("grokking", name, values, ndim=1)
-    if len(values) != len(t):
-        raise ValueError(
-            f"grokking: {name} must have one value per time ({len(t)}), got {len(values)}"
-        )
-    return values
-
-
 def _errors(name: str, values: ArrayLike, t: Array, error: bool) -> Array:
     """The curve as errors, zero being perfect."""
-    values = _matching(name, values, t)
+    values = entries("grokking", name, values, len(t), "one value per time")
     if error:
         if values.min() < 0:
             raise ValueError(f"grokking: {name} must hold errors >= 0, got {values.min():g}")
@@ -356,7 +318,7 @@ def _reach(best: float | None, error: bool) -> float:
 
 
 def _norm(norm: ArrayLike, t: Array) -> Array:
-    norm = _matching("norm", norm, t)
+    norm = entries("grokking", "norm", norm, len(t), "one value per time")
     if norm.min() <= 0:
         raise ValueError(f"grokking: norm must be > 0 at every time, got {norm.min():g}")
     return norm

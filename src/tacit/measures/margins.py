@@ -1,11 +1,16 @@
-"""Margins of a linear predictor and the samples that hold them."""
+"""Margins of a linear predictor, the samples that hold them, and since when (M condition 5)."""
 
 from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, classification_data, finite_array
+from tacit.arguments import Array, classification_data, entries, real
+from tacit.records import Record
 
 
 def margins(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Array:
@@ -32,12 +37,7 @@ def margins(X: ArrayLike, y: ArrayLike, beta: ArrayLike) -> Array:
     array([3., 3.])
     """
     X, y = classification_data("margins", X, y)
-    beta = finite_array("margins", "beta", beta, ndim=1)
-    if len(beta) != X.shape[1]:
-        raise ValueError(
-            f"margins: beta must have one entry per feature ({X.shape[1]}), got {len(beta)}"
-        )
-    return y * (X @ beta)
+    return y * (X @ entries("margins", "beta", beta, X.shape[1], "one entry per feature"))
 
 
 def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> Array:
@@ -64,3 +64,117 @@ def support_vectors(margins: ArrayLike, rtol: float = 1e-3) -> Array:
     values = np.asarray(margins, dtype=np.float64)
     least = values.min(axis=-1, keepdims=True)
     return values <= least + rtol * np.abs(least)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Stability(Record):
+    """Whether the samples that end off the margin stay off it, and since when.
+
+    The condition asks this of each alpha, with `since` growing slower than alpha^D; one
+    trajectory can only say what `since` is for its own alpha.
+
+    Attributes
+    ----------
+    holds
+        False if even the last record does not satisfy the condition.
+    since
+        The smoothed margin from which on every watched sample has at least `rho` times the
+        smallest margin.
+    rho
+        That ratio.
+    watched
+        The samples that end off the margin.
+    sample
+        The last of them to comply, or None.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.Stability(holds=True, since=1.0, rho=2.0, watched=(1,), sample=None).holds
+    True
+    """
+
+    holds: bool
+    since: float
+    rho: float
+    watched: tuple[int, ...]
+    sample: int | None
+
+
+def stability(
+    path: Any, limit: ArrayLike, rho: float | None = None, rtol: float = 1e-3
+) -> Stability:
+    """The stability of the support vectors along `path`, a path on a Classification.
+
+    Parameters
+    ----------
+    path
+        The path of a training.
+    limit
+        The margins y_n <x_n, w_hat> of the direction that the path is held against, in any
+        unit.
+    rho
+        The ratio > 1 to ask of the watched samples; by default half-way between 1 and the
+        smallest of their limits, as in M appendix E.
+    rtol
+        Samples above the smallest limit by more than this are watched.
+
+    Returns
+    -------
+    Stability
+        Whether they stay off the margin, and since when.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.Classification([[1.0, 0.0], [3.0, 1.0]], [1, 1])
+    >>> model = tacit.DiagonalNet(alpha=1.0)
+    >>> path = tacit.train(model, problem, tacit.DualFlow(), stop=tacit.LogLoss(-20))
+    >>> tacit.stability(path, limit=[1.0, 3.0]).holds
+    True
+    """
+    dataset = getattr(path, "dataset", path)
+    if "margins" not in dataset:
+        raise ValueError(
+            "stability: the path has no margins; it must come from training on a Classification"
+        )
+    margins, clock = dataset.margins.values, dataset.smoothed_margin.values
+    ends = entries("stability", "limit", limit, margins.shape[1], "one margin per sample")
+    if not ends.min() > 0:
+        raise ValueError(f"stability: the limit must separate the data, got margin {ends.min():g}")
+    ends = ends / ends.min()
+    watched = np.flatnonzero(ends > 1 + rtol)
+    if not len(watched):
+        return Stability(True, float(clock[0]), math.inf, (), None)
+    rho = (1 + float(ends[watched].min())) / 2 if rho is None else real("stability", "rho", rho)
+    if not rho > 1:
+        raise ValueError(f"stability: rho must be > 1, got {rho:g}")
+    return _since(_ratios(margins, watched), clock, rho, watched)
+
+
+def _ratios(margins: Array, watched: Any) -> Array:
+    """Margins of the watched samples over the smallest; zero where that is not positive.
+
+    The zero predictor of a start has no ratios, and no say.
+    """
+    least = margins.min(axis=1, keepdims=True)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(least > 0, margins[:, watched] / least, 0.0)
+    return np.where((margins == 0).all(axis=1, keepdims=True), np.inf, ratios)
+
+
+def _since(ratios: Array, clock: Array, rho: float, watched: Any) -> Stability:
+    samples = tuple(int(n) for n in watched)
+    below = ratios < rho
+    if not below.any():
+        return Stability(True, float(clock[0]), rho, samples, None)
+    last = np.array([np.flatnonzero(column)[-1] if column.any() else -1 for column in below.T])
+    slowest = int(last.argmax())
+    at = int(last[slowest])
+    if at == len(clock) - 1:
+        return Stability(False, math.inf, rho, samples, samples[slowest])
+    # between two records the ratio is taken as linear in the clock
+    low, high = ratios[at, slowest], ratios[at + 1, slowest]
+    share = float((rho - low) / (high - low)) if high > low else 1.0
+    since = float(clock[at] + share * (clock[at + 1] - clock[at]))
+    return Stability(True, since, rho, samples, samples[slowest])

@@ -1,9 +1,7 @@
-"""The minimisers of Q from the kernel regime down: how a predictor turns while its start decays.
+"""How a predictor turns while its start decays: through the minimisers of Q, scale by scale.
 
-Slow weight decay takes a flow through the minimisers of Q at smaller and smaller scales: at the
-time t its predictor is the one that the flow without decay selects from the decayed start
-e^(-rate t) theta0. How it turns, from the least l2 norm (Frobenius norm) of the kernel regime to
-the least l1 norm (nuclear norm) of the rich limit, is then a property of the data.
+At the time t of a slow run it is the one that the flow without decay selects from e^(-rate t)
+theta0: from the least l2 (Frobenius) norm of the kernel regime to the least l1 (nuclear) norm.
 """
 
 from __future__ import annotations
@@ -18,8 +16,10 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.directions import angle
+from tacit.measures.kernels.machines import kernel_interpolant, kernel_svm
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
+from tacit.models.model import Model
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from tacit.problems.regression import Regression
@@ -30,10 +30,9 @@ from tacit.solvers.continuation import Failed, Walker
 from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.rows import scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
-from tacit.solvers.matrices.law import law_of
 from tacit.solvers.matrices.measurements import measurements
-from tacit.solvers.matrices.newton import corrected
-from tacit.solvers.matrices.path import descend
+from tacit.solvers.matrices.path import corrected, descend
+from tacit.solvers.matrices.state import law_of
 from tacit.threads import one_blas_thread
 
 Problem = Regression | Classification | MatrixProblem
@@ -197,3 +196,73 @@ def _fine(x: Array, y: Array) -> tuple[Array, Array]:
 
     fine = np.linspace(x[0], x[-1], 100 * len(x))
     return fine, PchipInterpolator(x, y)(fine)
+
+
+def design(problem: Problem) -> Array:
+    return problem.design if isinstance(problem, MatrixProblem) else problem.X
+
+
+Times = tuple[float, float, float]  # low, transition and high
+
+
+def turning_times(
+    path: Minimisers, degree: int, rate: float, model: Model, problem: Problem, measured: bool
+) -> tuple[Times, float]:
+    """The times, in units of 1/rate, and the margin level at the transition."""
+    log_alpha: float = getattr(model, "log_alpha")  # noqa: B009  (the two models have one)
+    levels = np.ones_like(path.log_sizes)
+    if isinstance(problem, Classification):
+        # e^-g = (rate/L) g^(2/L - 1) |theta|^2 with theta the smallest parameters of margins 1
+        levels = _levels(degree, math.log(rate / degree) + path.log_sizes)
+    z = log_alpha - path.log_alphas - np.log(levels) / degree
+    if measured and not np.ptp(path.values) > 0:
+        raise ValueError(
+            f"forecast: the measure stays at {path.values[0]:g} for every predictor; take another"
+        )
+    times = path.passage(z) if measured else window(z, path.turned)
+    if isinstance(problem, Classification):
+        g = float(np.interp(times[1], z, levels))
+        _refuse_strong_decay(rate, g > 1)
+        return times, g
+    # 2 L <r, f> = rate |theta|^2, so this is the least part of y that is not fitted
+    misfit = rate * math.exp(float(np.interp(times[1], z, path.log_sizes)))
+    misfit /= 2 * degree * float(problem.y @ problem.y)
+    _refuse_strong_decay(rate, misfit < 0.5)
+    return times, math.nan
+
+
+def _levels(degree: int, c: Array) -> Array:
+    """g with g = (1 - 2/L) log g - c, for every c, by iteration; 1 where it would be smaller."""
+    g = np.maximum(-c, 1.0)
+    for _ in range(100):
+        g = np.maximum((1 - 2 / degree) * np.log(g) - c, 1.0)
+    return g
+
+
+def _refuse_strong_decay(rate: float, fitted: bool) -> None:
+    if not fitted:
+        raise ValueError(
+            f"forecast: weight_decay {rate:.3g} is so strong that the data are hardly fitted where "
+            "the kernel regime would end; there is no transition to forecast, take a smaller "
+            "weight_decay"
+        )
+
+
+def meeting(
+    degree: int, rate: float, log_start: float, model: Model, problem: Problem
+) -> tuple[float, float]:
+    """rate t where the displacement is as long as the decayed start, and the margin level there."""
+    X = design(problem)
+    if isinstance(problem, Classification):
+        log_delta = kernel_svm(model, X, problem.y).log_norm
+        # there e^-g = L rate g |delta|^2
+        c = math.log(degree) + math.log(rate) + 2 * (log_delta + (degree - 1) * log_start) / degree
+        g = float(_levels(degree, np.array(c)))
+        _refuse_strong_decay(rate, g > 1)
+        return (log_start - log_delta - math.log(g)) / degree, g
+    log_delta = kernel_interpolant(model, X, problem.y).log_norm
+    log_met = log_start - (log_start - log_delta) / degree
+    # 2 <r, f> = L rate |delta|^2 with |delta| the decayed start
+    misfit = math.log(degree * rate / 2) + 2 * (log_met - math.log(np.linalg.norm(problem.y)))
+    _refuse_strong_decay(rate, misfit < math.log(0.5))
+    return (log_start - log_delta) / degree, math.nan

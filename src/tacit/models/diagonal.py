@@ -1,4 +1,4 @@
-"""Diagonal linear networks of any depth, beta = w+^D - w-^D (W eq. 3 and 10)."""
+"""Diagonal linear networks: beta = w+^D - w-^D (W eq. 3 and 10) and beta = u v (W Appendix C)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer, log_scale, start_shape
+from tacit.arguments import Array, finite_array, flag, integer, log_scale, start_shape
 from tacit.models.model import Separable
-from tacit.records import Record
+from tacit.records import Record, assign
 
 WHO = "DiagonalNet"
 
@@ -70,26 +70,22 @@ class DiagonalNet(Record, Separable):
         start: ArrayLike | None = None,
     ) -> None:
         depth = integer(WHO, "depth", depth, least=2)
-        if not isinstance(signed, bool | np.bool_):
-            raise ValueError(f"{WHO}: signed must be True or False, got {signed!r}")
-        fields: dict[str, Any]
-        scales = {"alpha": alpha, "log_alpha": log_alpha, "mu": mu, "shape": shape}
+        signed = flag(WHO, "signed", signed)
         if start is None:
             log_alpha = log_scale(WHO, depth, alpha, log_alpha, mu)
             with np.errstate(over="ignore", under="ignore"):
                 alpha = float(np.exp(log_alpha)) if alpha is None else float(alpha)
-            fields = {"shape": _shape(shape), "biased": None}
+            assign(self, shape=_shape(shape), biased=None)
         else:
+            scales = {"alpha": alpha, "log_alpha": log_alpha, "mu": mu, "shape": shape}
             surplus = [name for name, value in scales.items() if value is not None]
             if surplus:
                 raise ValueError(
                     f"{WHO}: start= already sets the scale, got {' and '.join(surplus)} too; "
                     "give one or the other"
                 )
-            fields = {"shape": None, "biased": _biased(start, copies=2 if signed else 1)}
-        fields |= {"depth": depth, "alpha": alpha, "log_alpha": log_alpha, "signed": bool(signed)}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+            assign(self, shape=None, biased=_biased(start, copies=2 if signed else 1))
+        assign(self, depth=depth, alpha=alpha, log_alpha=log_alpha, signed=signed)
 
     @property
     def homogeneity(self) -> int:
@@ -190,3 +186,74 @@ def _biased(start: ArrayLike, copies: int) -> Array:
             f"index {stuck[0]}; such a coordinate never moves"
         )
     return table
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class ProductNet(Record, Separable):
+    """beta = u * v with separate input and output weights.
+
+    Parameters
+    ----------
+    u
+        The input weights at the start.
+    v
+        The output weights at the start.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.ProductNet([1.0, 2.0], [0.5, 0.25])
+    >>> net.predictor(net.start(dimension=2))
+    array([0.5, 0.5])
+    """
+
+    u: ArrayLike
+    v: ArrayLike
+
+    def __post_init__(self) -> None:
+        u = finite_array("ProductNet", "u", self.u, ndim=1)
+        v = finite_array("ProductNet", "v", self.v, ndim=1)
+        if len(u) != len(v):
+            raise ValueError(
+                f"ProductNet: u has {len(u)} entries but v has {len(v)}; they must match"
+            )
+        stuck = np.flatnonzero((u == 0) & (v == 0))
+        if len(stuck):
+            raise ValueError(
+                f"ProductNet: u and v must not both be zero, got zeros at index {stuck[0]}; "
+                "such a coordinate never moves"
+            )
+        assign(self, u=u, v=v)
+
+    homogeneity = 2
+    copies = 2
+
+    def start(self, dimension: int) -> Array:
+        start = np.concatenate([np.asarray(self.u), np.asarray(self.v)])
+        if len(start) != 2 * dimension:
+            raise ValueError(
+                f"ProductNet: u and v have {len(start) // 2} entries but the data have "
+                f"{dimension} features"
+            )
+        return start
+
+    def predictor(self, parameters: Array) -> Array:
+        u, v = self.table(parameters)
+        return u * v
+
+    def change(self, start: Array, displacement: Array) -> Array:
+        u, v = self.table(start)
+        du, dv = self.table(displacement)
+        return u * dv + v * du + du * dv
+
+    def slopes(self, parameters: Array) -> Array:
+        return self.table(parameters)[::-1]
+
+    def bends(self, parameters: Array) -> Array:
+        bends = np.zeros((2, *self.table(parameters).shape))
+        bends[0, 1] = bends[1, 0] = 1.0
+        return bends
+
+    def describe(self) -> dict[str, Any]:
+        u, v = np.asarray(self.u), np.asarray(self.v)
+        return {"model": "ProductNet", "u": u.tolist(), "v": v.tolist()}

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer
 from tacit.models.matrix import MatrixModel, Shape, checked_shape, scale
-from tacit.records import Record
+from tacit.records import Record, assign
 
 
 class TwoFactors(MatrixModel):
@@ -21,13 +21,13 @@ class TwoFactors(MatrixModel):
     multiplies W from the left; and M is a linear part of the lifted matrix W W^T.
     """
 
-    @property
-    def homogeneity(self) -> int:
-        return 2
+    homogeneity = 2
+    width: int | None
 
-    @abc.abstractmethod
     def stack(self, parameters: Array) -> Array:
         """W: the factors on top of each other, one column per unit of width."""
+        square = round((parameters.size / 2) ** 0.5)  # of two factors without a width
+        return parameters.reshape(-1, self.width or square)
 
     @abc.abstractmethod
     def lift(self, weights: Array) -> Array:
@@ -88,29 +88,16 @@ class Factorization(Record, TwoFactors):
         shape: Shape | None = None,
         factors: tuple[ArrayLike, ArrayLike] | None = None,
     ) -> None:
-        who = "Factorization"
-        if factors is None:
-            _gaussian(self, who, width, alpha, log_alpha, seed, checked_shape(who, shape))
-            return
-        _given(self, who, factors, ("U", "V"), (width, alpha, log_alpha))
-        assert self.factors is not None
-        object.__setattr__(self, "shape", (len(self.factors[0]), len(self.factors[1])))
+        scales = {"width": width, "alpha": alpha, "log_alpha": log_alpha}
+        _fill(self, ("U", "V"), factors, seed, shape, **scales)
 
     def start(self, dimension: int) -> Array:
-        shape = self.shape_for(dimension)
-        if self.factors is not None:
-            return np.concatenate(self.factors).ravel()
-        assert self.alpha is not None
-        rng = np.random.default_rng(self.seed)
-        return self.alpha * rng.standard_normal(sum(shape) * self.width)
+        return _drawn(self, sum(self.shape_for(dimension)))
 
     def matrix(self, parameters: Array) -> Array:
         W = self.stack(parameters)
         rows = W.shape[0] // 2 if self.shape is None else self.shape[0]
         return W[:rows] @ W[rows:].T
-
-    def stack(self, parameters: Array) -> Array:
-        return parameters.reshape(-1, self.width)
 
     def lift(self, weights: Array) -> Array:
         rows, columns = weights.shape[-2:]
@@ -170,27 +157,14 @@ class SymmetricFactorization(Record, TwoFactors):
         seed: int = 0,
         factors: tuple[ArrayLike] | None = None,
     ) -> None:
-        who = "SymmetricFactorization"
-        if factors is None:
-            _gaussian(self, who, width, alpha, log_alpha, seed, None)
-            return
-        _given(self, who, factors, ("W",), (width, alpha, log_alpha))
-        assert self.factors is not None
-        object.__setattr__(self, "shape", 2 * (len(self.factors[0]),))
+        _fill(self, ("W",), factors, seed, width=width, alpha=alpha, log_alpha=log_alpha)
 
     def start(self, dimension: int) -> Array:
-        side, _ = self.shape_for(dimension)
-        if self.factors is not None:
-            return self.factors[0].ravel()
-        assert self.alpha is not None
-        return self.alpha * np.random.default_rng(self.seed).standard_normal(side * self.width)
+        return _drawn(self, self.shape_for(dimension)[0])
 
     def matrix(self, parameters: Array) -> Array:
         W = self.stack(parameters)
         return W @ W.T
-
-    def stack(self, parameters: Array) -> Array:
-        return parameters.reshape(-1, self.width)
 
     def lift(self, weights: Array) -> Array:
         return weights + np.swapaxes(weights, -1, -2)
@@ -243,19 +217,9 @@ class DifferenceFactorization(Record, TwoFactors):
     ) -> None:
         who = "DifferenceFactorization"
         alpha, log_alpha = scale(who, alpha, log_alpha)
-        if width is not None:
-            width = integer(who, "width", width, least=1)
-        if seed is not None:
-            seed = integer(who, "seed", seed, least=0)
-        fields = {
-            "alpha": alpha,
-            "log_alpha": log_alpha,
-            "width": width,
-            "seed": seed,
-            "shape": None,
-        }
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        width = None if width is None else integer(who, "width", width, least=1)
+        seed = None if seed is None else integer(who, "seed", seed, least=0)
+        assign(self, alpha=alpha, log_alpha=log_alpha, width=width, seed=seed, shape=None)
 
     def start(self, dimension: int) -> Array:
         side, _ = self.shape_for(dimension)
@@ -276,11 +240,6 @@ class DifferenceFactorization(Record, TwoFactors):
         side = W.shape[0] // 2
         return W[:side] @ W[:side].T - W[side:] @ W[side:].T
 
-    def stack(self, parameters: Array) -> Array:
-        if self.width is not None:
-            return parameters.reshape(-1, self.width)
-        return parameters.reshape(-1, round((parameters.size / 2) ** 0.5))
-
     def lift(self, weights: Array) -> Array:
         side, both = weights.shape[-1], weights + np.swapaxes(weights, -1, -2)
         lifted = np.zeros((*weights.shape[:-2], 2 * side, 2 * side))
@@ -297,34 +256,26 @@ class DifferenceFactorization(Record, TwoFactors):
         return {"model": "DifferenceFactorization"} | {n: getattr(self, n) for n in names}
 
 
-def _gaussian(
-    model: object,
-    who: str,
-    width: object,
-    alpha: object,
-    log_alpha: object,
+def _fill(
+    model: Factorization | SymmetricFactorization,
+    names: tuple[str, ...],
+    factors: Any,
     seed: object,
-    shape: Shape | None,
+    shape: object = None,
+    **scales: object,
 ) -> None:
-    """Fill in the fields of a model with a Gaussian start."""
-    alpha, log_alpha = scale(who, alpha, log_alpha)
-    fields = {
-        "width": integer(who, "width", width, least=1),
-        "alpha": alpha,
-        "log_alpha": log_alpha,
-        "seed": integer(who, "seed", seed, least=0),
-        "shape": shape,
-        "factors": None,
-    }
-    for name, value in fields.items():
-        object.__setattr__(model, name, value)
-
-
-def _given(
-    model: object, who: str, factors: Any, names: tuple[str, ...], scales: tuple[object, ...]
-) -> None:
-    """Fill in the fields of a model with a given start."""
-    if any(value is not None for value in scales):
+    """Sets the fields of a model with a Gaussian start, or with `factors` called by `names`."""
+    who = type(model).__name__
+    if factors is None:
+        alpha, log_alpha = scale(who, scales["alpha"], scales["log_alpha"])
+        width, seed = (
+            integer(who, "width", scales["width"], least=1),
+            integer(who, "seed", seed, least=0),
+        )
+        assign(model, width=width, alpha=alpha, log_alpha=log_alpha, seed=seed)
+        assign(model, shape=checked_shape(who, shape), factors=None)
+        return
+    if any(value is not None for value in scales.values()):
         raise ValueError(
             f"{who}: factors= already sets width and scale; leave out width, alpha and log_alpha"
         )
@@ -336,19 +287,19 @@ def _given(
     widths = {factor.shape[1] for factor in checked}
     if len(widths) > 1:
         raise ValueError(f"{who}: the factors must have the same width, got {sorted(widths)}")
-    fields = {
-        "width": widths.pop(),
-        "alpha": None,
-        "log_alpha": None,
-        "seed": None,
-        "shape": None,
-        "factors": checked,
-    }
-    for name, value in fields.items():
-        object.__setattr__(model, name, value)
+    assign(model, width=widths.pop(), alpha=None, log_alpha=None, seed=None)
+    assign(model, shape=(len(checked[0]), len(checked[-1])), factors=checked)
 
 
-def _described(model: Any) -> dict[str, Any]:
+def _drawn(model: Factorization | SymmetricFactorization, rows: int) -> Array:
+    """The flat start of a stack of so many rows."""
+    if model.factors is not None:
+        return np.concatenate(model.factors).ravel()
+    assert model.alpha is not None
+    return model.alpha * np.random.default_rng(model.seed).standard_normal(rows * model.width)
+
+
+def _described(model: Factorization | SymmetricFactorization) -> dict[str, Any]:
     """What builds a Gaussian or given start again."""
     if model.factors is not None:
         factors = [factor.tolist() for factor in model.factors]

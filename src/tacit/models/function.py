@@ -11,9 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arguments import Array, finite_array, real
+from tacit.lazy import jax
 from tacit.models.model import Model
 from tacit.precision import double_precision
-from tacit.records import Record
+from tacit.records import Record, assign
 
 WHO = "FunctionModel"
 SHOWN = 1000  # entries of a start that a description lists in full
@@ -72,16 +73,16 @@ class FunctionModel(Record, Model):
                 f"{type(function).__name__}"
             )
         if homogeneity is not None:
-            homogeneity = _plain(real(WHO, "homogeneity", homogeneity))
+            homogeneity = real(WHO, "homogeneity", homogeneity)
+            homogeneity = int(homogeneity) if homogeneity.is_integer() else homogeneity
         tree, begin = None, start
         if _is_tree(start):
             tree, begin = start, _raveled(start)
         elif not callable(start):
             begin = finite_array(WHO, "start", start, ndim=1)
         called = name or str(getattr(function, "__name__", type(function).__name__))
-        fields = {"function": function, "begin": begin, "degree": homogeneity, "name": called}
-        for field, value in {**fields, "details": details, "tree": tree}.items():
-            object.__setattr__(self, field, value)
+        assign(self, function=function, begin=begin, degree=homogeneity, name=called)
+        assign(self, details=details, tree=tree)
 
     @property
     def recipe(self) -> dict[str, Any] | None:
@@ -101,8 +102,6 @@ class FunctionModel(Record, Model):
         """Flat parameters as the pytree that the function takes."""
         if self.tree is None:
             return parameters
-        import jax
-
         leaves, structure = jax.tree.flatten(self.tree)
         ends = np.cumsum([np.size(leaf) for leaf in leaves]).tolist()
         parts = [
@@ -139,8 +138,6 @@ class FunctionModel(Record, Model):
         self.__dict__.update(state)
 
     def _call(self, which: str, *arrays: Array) -> Array:
-        import jax
-
         with double_precision():
             try:
                 return np.array(self._compiled[which](*arrays), dtype=np.float64)
@@ -152,8 +149,6 @@ class FunctionModel(Record, Model):
 
     @functools.cached_property
     def _compiled(self) -> dict[str, Callable[..., Any]]:
-        import jax
-
         def pullback(parameters: Any, X: Any, residual: Any) -> Any:
             return jax.vjp(lambda w: self._outputs(w, X), parameters)[1](residual)[0]
 
@@ -184,8 +179,6 @@ def _is_tree(start: Any) -> bool:
 
 def _raveled(tree: Any) -> Array:
     """The leaves of a pytree one after another, as floating-point numbers."""
-    import jax
-
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
     for leaf in leaves:
         if leaf.dtype.kind != "f":
@@ -195,10 +188,6 @@ def _raveled(tree: Any) -> Array:
             )
     flat = np.concatenate([leaf.ravel() for leaf in leaves]) if leaves else np.zeros(0)
     return finite_array(WHO, "start", flat.astype(np.float64), ndim=1)
-
-
-def _plain(degree: float) -> float:
-    return int(degree) if degree.is_integer() else degree
 
 
 def _shown(start: Array) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import itertools
 import math
 from typing import Any
 
+from tacit.lazy import jax
+
 Params = dict[str, Any]
 POOL, LAST = "M", "FC"
 WAYS = "write numbers of channels, M for pooling and FC at the end, such as 64-M-128-M-FC"
@@ -65,8 +67,6 @@ class ImageFunction:
 
     def features(self, params: Params, X: Any) -> Any:
         """What the last layer sees, one row per image."""
-        import jax
-
         x = X if self.convolutions else X.reshape(len(X), -1)
         layer = 0
         for part in self.plan[:-1]:
@@ -81,8 +81,6 @@ class ImageFunction:
 
 def convolved(x: Any, weights: Any) -> Any:
     """3x3 cross-correlations over images with a margin of zeros, so that their size stays."""
-    import jax
-
     axes = ("NHWC", "HWIO", "NHWC")
     return jax.lax.conv_general_dilated(x, weights, (1, 1), "SAME", dimension_numbers=axes)
 

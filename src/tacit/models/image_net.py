@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import integer, log_scale, one_of
-from tacit.models.he_start import STARTS, he_weights, layer_factors
 from tacit.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
-from tacit.problems.images.arrays import Images
+from tacit.models.relu_net import STARTS, he_weights, layer_factors
+from tacit.problems.images.load import Images
 from tacit.records import Record
 
 VGG = "64-M-128-M-256-256-M-512-512-M-512-M-FC"
@@ -246,7 +246,7 @@ def _net(
     largest = LARGEST[one_of(who, "precision", precision, DTYPES)]
     seed = integer(who, "seed", seed, least=0)
     given = 1.0 if alpha is None and log_alpha is None else alpha
-    log_scaled = log_scale(who, function.depth, given, log_alpha, None)
+    log_scaled = log_scale(who, function.depth, given, log_alpha)
     factors = layer_factors(who, function.depth, layers)
     for factor in factors:
         size = log_scaled + math.log(factor)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, finite_array, real
 from tacit.models.matrix import MatrixModel, Shape, checked_shape
 from tacit.models.model import Separable
-from tacit.records import Record
+from tacit.records import Record, assign
 
 Begin = Array | float
 
@@ -37,15 +37,10 @@ class LinearPredictor(Record, Separable):
     begin: Begin
 
     def __init__(self, start: ArrayLike | None = None) -> None:
-        object.__setattr__(self, "begin", _begin("LinearPredictor", start, ndim=1))
+        assign(self, begin=_begin("LinearPredictor", start, ndim=1))
 
-    @property
-    def homogeneity(self) -> int:
-        return 1
-
-    @property
-    def copies(self) -> int:
-        return 1
+    homogeneity = 1
+    copies = 1
 
     def start(self, dimension: int) -> Array:
         return _filled("LinearPredictor", self.begin, (dimension,))
@@ -97,12 +92,9 @@ class LinearMatrix(Record, MatrixModel):
         if isinstance(begin, np.ndarray):
             shape = shape or (begin.shape[0], begin.shape[1])
             _filled("LinearMatrix", begin, shape)
-        object.__setattr__(self, "shape", shape)
-        object.__setattr__(self, "begin", begin)
+        assign(self, shape=shape, begin=begin)
 
-    @property
-    def homogeneity(self) -> int:
-        return 1
+    homogeneity = 1
 
     def start(self, dimension: int) -> Array:
         return _filled("LinearMatrix", self.begin, self.shape_for(dimension)).ravel()
@@ -120,8 +112,7 @@ class LinearMatrix(Record, MatrixModel):
 
 def _begin(who: str, start: ArrayLike | None, ndim: int) -> Begin:
     """The start as one number or as an array of `ndim` dimensions."""
-    if start is None:
-        return 0.0
+    start = 0.0 if start is None else start
     return (
         real(who, "start", start)
         if np.ndim(start) == 0

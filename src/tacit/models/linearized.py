@@ -1,4 +1,4 @@
-"""The linearized twin of a model: its first-order expansion at the start (M Theorem 1)."""
+"""Models linear in what is trained: expanded at the start (M Theorem 1), or their last layer."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.models.image_layers import ImageFunction, Params
+from tacit.lazy import jax
+from tacit.models.image_layers import ImageFunction, Params, name_of
 from tacit.models.image_net import ImageNet
 from tacit.models.model import Separable
-from tacit.problems.images.arrays import Images
+from tacit.problems.images.load import Images
 from tacit.records import Record
 
 WHO = "Linearized"
@@ -63,10 +64,7 @@ class Linearized(Record, Separable):
                 f"{type(self.model).__name__}"
             )
 
-    @property
-    def homogeneity(self) -> None:
-        """None: a constant start plus a linear change has no degree."""
-        return None
+    homogeneity = None  # a constant start plus a linear change has no degree
 
     @property
     def copies(self) -> int:
@@ -132,8 +130,6 @@ class LinearFunction:
         return self.function.convolutions
 
     def __call__(self, params: Params, X: Any, origin: Params) -> Any:
-        import jax
-
         moved = jax.tree.map(lambda new, old: new - old, dict(params), dict(origin))
         value, change = jax.jvp(lambda at: self.function(at, X), (dict(origin),), (moved,))
         return change if self.unbiased else value + change
@@ -147,10 +143,7 @@ class LinearizedImageNet(Record):
 
     model: ImageNet
 
-    @property
-    def homogeneity(self) -> None:
-        """None: a constant start plus a linear change has no degree."""
-        return None
+    homogeneity = None  # a constant start plus a linear change has no degree
 
     @property
     def function(self) -> LinearFunction:
@@ -167,3 +160,60 @@ class LinearizedImageNet(Record):
 
     def describe(self) -> dict[str, Any]:
         return {"model": WHO, "of": self.model.describe()}
+
+
+@dataclasses.dataclass(frozen=True)
+class LastLayer:
+    """f(params, features): a dense layer on what the layers below made of the images."""
+
+    name: str
+    convolutions = False
+
+    def __call__(self, params: Params, features: Any) -> Any:
+        return features @ params[self.name]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class OutputLayer(Record):
+    """`net` with all layers but the last held at their start; the last one is the parameters.
+
+    Training computes what the last layer sees once and keeps it, for float32 4 bytes per image
+    and unit. `net.start(images) | parameters` are the weights of the whole net.
+
+    Parameters
+    ----------
+    net
+        A net on images, from `dense_net` or `conv_net`.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> images = tacit.load_images("digits", train=20, test=10)
+    >>> model = tacit.OutputLayer(tacit.dense_net(widths=(5,)))
+    >>> {name: part.shape for name, part in model.start(images).items()}
+    {'layer 2': (5, 10)}
+    """
+
+    net: ImageNet
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.net, ImageNet):
+            raise ValueError(
+                f"OutputLayer: the net must be one on images, got {type(self.net).__name__}; use "
+                "dense_net() or conv_net()"
+            )
+
+    homogeneity = 1
+
+    @property
+    def function(self) -> LastLayer:
+        """The outputs as a function of the parameters and of what the last layer sees."""
+        return LastLayer(name_of(self.net.homogeneity))
+
+    def start(self, images: Images) -> dict[str, Any]:
+        """The first weights of the last layer."""
+        name = self.function.name
+        return {name: self.net.start(images)[name]}
+
+    def describe(self) -> dict[str, Any]:
+        return {"model": "OutputLayer", "of": self.net.describe()}

@@ -10,9 +10,34 @@ from typing import Any
 
 import numpy as np
 
-from tacit.arguments import Array, integer, log_scale, one_of
+from tacit.arguments import Array, integer, log_scale, one_of, positive
+from tacit.lazy import jax
 from tacit.models.function import FunctionModel
-from tacit.models.he_start import STARTS, he_weights, layer_factors
+
+STARTS = ("he_uniform", "gaussian")
+
+
+def he_weights(
+    rng: np.random.Generator, kind: str, inputs: int, shape: int | tuple[int, ...]
+) -> Array:
+    """Weights of a layer with so many inputs per unit, of one of the kinds in STARTS."""
+    if kind == "gaussian":
+        return rng.normal(0.0, math.sqrt(2 / inputs), shape)
+    bound = math.sqrt(6 / inputs)  # variance bound^2 / 3 = 2 / inputs
+    return rng.uniform(-bound, bound, shape)
+
+
+def layer_factors(who: str, depth: int, layers: Sequence[float] | None) -> tuple[float, ...]:
+    """One positive factor per layer; ones by default."""
+    if layers is None:
+        return (1.0,) * depth
+    factors = tuple(positive(who, "layers", factor) for factor in np.atleast_1d(layers).tolist())
+    if len(factors) != depth:
+        raise ValueError(
+            f"{who}: layers must have one factor per layer ({depth}), got {len(factors)}"
+        )
+    return factors
+
 
 WHO = "relu_net"
 
@@ -64,8 +89,6 @@ class ReluFunction:
 
     def _sums(self, weights: list[Any], X: Any) -> list[Any]:
         """What the units of every layer add up, before their ReLU."""
-        import jax
-
         sums: list[Any] = []
         for W in weights:
             below = jax.nn.relu(sums[-1]) if sums else X  # its derivative at zero is zero
@@ -126,7 +149,7 @@ def relu_net(
     depth, width = (integer(WHO, "depth", depth, least=1), integer(WHO, "width", width, least=1))
     seed = integer(WHO, "seed", seed, least=0)
     one_of(WHO, "start", start, STARTS)
-    scale = math.exp(log_scale(WHO, depth, alpha, log_alpha, None))
+    scale = math.exp(log_scale(WHO, depth, alpha, log_alpha))
     factors = layer_factors(WHO, depth, layers)
     function = ReluFunction(depth, width, bool(unbiased))
     begin = functools.partial(

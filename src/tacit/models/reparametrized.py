@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import jax
 from tacit.models.model import Separable
 from tacit.precision import double_precision
-from tacit.records import Record
-from tacit.regularizers.reparametrization import Reparametrization
-from tacit.regularizers.starts import read_starts
+from tacit.records import Record, assign
+from tacit.regularizers.reparametrization import Reparametrization, read_starts
 
 WHO = "Reparametrized"
 
@@ -53,13 +53,9 @@ class Reparametrized(Record, Separable):
         signed = len(line.names) == 1 if signed is None else bool(signed)
         starts = read_starts(line.names, start, signed)
         rows = starts.plus if starts.minus is None else np.hstack([starts.plus, starts.minus])
-        for name, value in {"map": map, "signed": signed, "begin": rows.T, "line": line}.items():
-            object.__setattr__(self, name, value)
+        assign(self, map=map, signed=signed, begin=rows.T, line=line)
 
-    @property
-    def homogeneity(self) -> int | None:
-        """Unknown: the map may have none."""
-        return None
+    homogeneity = None  # the map may have none
 
     @property
     def copies(self) -> int:
@@ -82,17 +78,11 @@ class Reparametrized(Record, Separable):
         return [(1.0, table[:half].T), (-1.0, table[half:].T)]
 
     def predictor(self, parameters: Array) -> Array:
-        if not isinstance(parameters, np.ndarray):
-            return self.traced(parameters)
+        if not isinstance(parameters, np.ndarray):  # of JAX, for compiled descent
+            value = jax.vmap(lambda w: self.map(*w))
+            return sum(sign * value(points) for sign, points in self.halves(parameters))
         values = [sign * self.line.evaluate(points)[0] for sign, points in self.halves(parameters)]
         return np.sum(values, axis=0)
-
-    def traced(self, parameters: Any) -> Any:
-        """The predictor on JAX arrays, for automatic differentiation and compiled descent."""
-        import jax
-
-        value = jax.vmap(lambda w: self.map(*w))
-        return sum(sign * value(points) for sign, points in self.halves(parameters))
 
     def change(self, start: Array, displacement: Array) -> Array:
         if np.abs(displacement).max() > 0.1 * np.abs(start).max():
@@ -121,8 +111,6 @@ class Reparametrized(Record, Separable):
     @functools.cached_property
     def hessian(self) -> Callable[[Array], Any]:
         """The compiled second derivatives of the map at the rows of an array."""
-        import jax
-
         return jax.jit(jax.vmap(jax.hessian(lambda w: self.map(*w))))
 
     def describe(self) -> dict[str, Any]:

@@ -63,6 +63,20 @@ def gradient_distance(F0: ArrayLike, F1: ArrayLike) -> float:
     return _distance("gradient_distance", {"F0": F0, "F1": F1}, ndim=None)
 
 
+def turn(start: Array, now: Array) -> Array:
+    """Degrees between vectors along the last axis, NaN where one is zero; exact for tiny angles."""
+    with np.errstate(invalid="ignore"):
+        first, second = (_of_length_one(vectors) for vectors in (start, now))
+    apart = np.linalg.norm(first - second, axis=-1)
+    return np.degrees(2 * np.arctan2(apart, np.linalg.norm(first + second, axis=-1)))
+
+
+def _of_length_one(vectors: Array) -> Array:
+    """Scaled by their largest entry first, which may be huge or tiny."""
+    vectors = vectors / np.abs(vectors).max(axis=-1, keepdims=True)
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=-1, keepdims=True))
+
+
 def kernel_distances(X: Array, log_weights: Array) -> Array:
     """Distances of X diag(weights) X^T from the first of them, one per row of `log_weights`.
 

@@ -1,15 +1,20 @@
-"""W's univariate ReLU net of appendix B.1 with its subtracted copy, and its mean tangent kernel."""
+"""W's univariate ReLU net of appendix B.1 with its subtracted copy: its kernel, its function."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import Array, finite_array, integer, log_scale, positive
+from tacit.lazy import jax
 from tacit.models.function import FunctionModel
+from tacit.records import Record
 
 WHO = "univariate_relu"
 
@@ -66,7 +71,7 @@ def univariate_relu(
     """
     width, seed = integer(WHO, "width", width, least=1), integer(WHO, "seed", seed, least=0)
     scaling = positive(WHO, "scaling", scaling)
-    scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha, None)))
+    scale = float(np.exp(log_scale(WHO, 1, alpha, log_alpha)))
     details: dict[str, Any] = {"width": width, "alpha": scale, "scaling": scaling, "seed": seed}
     begin = functools.partial(_start, **details)
     return FunctionModel(_doubled, begin, name=WHO, details=details)
@@ -125,7 +130,80 @@ def _doubled(parameters: Any, X: Any) -> Any:
 
 
 def _net(parameters: Any, X: Any) -> Any:
-    import jax
-
     w, v, b = parameters[:-1].reshape(3, -1)
     return jax.nn.relu(X * w + b) @ v + parameters[-1]
+
+
+Function = Callable[[Array], Array]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Hinges(Record):
+    """x -> constant + the sum of slope_j x + height_j over the half-lines that contain x.
+
+    Half-line j lies right of its knot where `rising_j`, else left of it. Values at n points of a
+    sum of k terms take n log k operations; the terms may jump at their knots.
+    """
+
+    knots: Array
+    rising: NDArray[np.bool_]
+    slopes: Array
+    heights: Array
+    constant: float
+
+    def __call__(self, x: Array) -> Array:
+        knots, slopes, heights = self._sorted
+        place = np.searchsorted(knots, x)
+        return np.asarray(slopes[place] * x + heights[place] + self.constant)
+
+    @cached_property
+    def _sorted(self) -> tuple[Array, Array, Array]:
+        """The knots in order, and the summed slope and height left of each and behind the last."""
+        order = np.argsort(self.knots)
+        side = np.where(self.rising, 1.0, -1.0)
+
+        def sums(terms: Array) -> Array:
+            steps = np.concatenate([[0.0], (side * terms)[order]])
+            return np.asarray(terms[~self.rising].sum() + np.cumsum(steps))
+
+        return self.knots[order], sums(self.slopes), sums(self.heights)
+
+    def breaks(self, low: float, high: float) -> Array:
+        """low, high and all knots in between, increasing."""
+        inside = self.knots[(self.knots > low) & (self.knots < high)]
+        return np.unique(np.concatenate([[low, high], inside]))
+
+
+def net_hinges(net: Layers) -> Hinges:
+    """The function sum_j v_j relu(w_j x + b_j) + c."""
+    return Hinges(_knots(net), net.w >= 0, net.v * net.w, net.v * net.b, net.c)
+
+
+def tangent_hinges(net: Layers, move: Layers) -> Hinges:
+    """The change of the net, linearised in its parameters, under a displacement `move`.
+
+    It jumps at the knots of the net: the slope of relu does.
+    """
+    slopes = move.v * net.w + net.v * move.w
+    heights = move.v * net.b + net.v * move.b
+    return Hinges(_knots(net), net.w >= 0, slopes, heights, move.c)
+
+
+def _knots(net: Layers) -> Array:
+    """Where each unit turns on or off; a unit without slope is on or off everywhere."""
+    flat = net.w == 0
+    knots = -net.b / np.where(flat, 1.0, net.w)
+    return np.where(flat, np.where(net.b > 0, -np.inf, np.inf), knots)
+
+
+def rms_distance(f: Function, g: Function, breaks: Array) -> float:
+    """The root mean square of f - g, exact where both are linear between the `breaks`."""
+    width, middle = np.diff(breaks), (breaks[1:] + breaks[:-1]) / 2
+    reach = width / np.sqrt(12)  # two points of Gauss integrate squares of lines exactly
+    gaps = [(f(x) - g(x)) ** 2 for x in (middle - reach, middle + reach)]
+    return float(np.sqrt(width @ (gaps[0] + gaps[1]) / 2 / width.sum()))
+
+
+def sup_distance(f: Function, g: Function, breaks: Array) -> float:
+    """The largest |f - g|, exact for continuous functions that are linear between the `breaks`."""
+    return float(np.abs(f(breaks) - g(breaks)).max())

@@ -4,5 +4,5 @@
 
 `study` says which cells there are at which size (tacit.studies.sizes), `check` and `draw` read
 the dataset that the study gives and nothing else. A paper's `__init__` lists its files in the
-order of the source: `STATEMENTS = {"W-F5": "figure_5", ...}`.
+order of the source: `STATEMENTS = {"W-F5": "figures.figure_5", ...}`.
 """

@@ -18,7 +18,7 @@ from tacit.evidence.evidence import Evidence, Premise
 from tacit.evidence.verdict import Verdict
 from tacit.records import Record
 from tacit.sources import source_of
-from tacit.studies.code.modules import Reference
+from tacit.studies.code.definitions import Reference
 from tacit.studies.code.version import roots_of
 from tacit.studies.compute import OK
 from tacit.studies.run import run_study
@@ -115,9 +115,10 @@ class Experiment(Record):
                 run_study(sizes.at(how.size), folder, how.engine, how.jobs, progress)
                 for sizes in self.studies
             ]
-        return tuple(dataset.assign_attrs(self._attributes(how.size)) for dataset in found)
+        return tuple(dataset.assign_attrs(self.attributes(how.size)) for dataset in found)
 
-    def _attributes(self, size: Size) -> dict[str, str]:
+    def attributes(self, size: Size) -> dict[str, str]:
+        """What every dataset of the experiment says about it; pictures write it under them."""
         paper = source_of(self.id)
         place = f"{paper.short}, {self.place}" if paper else self.place
         title = self.title or self.statement
@@ -145,8 +146,8 @@ class Experiment(Record):
         premises = {**found.premises, RAN: Premise(False, sentence)}
         return dataclasses.replace(found, premises=premises)
 
-    def picture(self, data: Sequence[xarray.Dataset]) -> Figure:
-        """The picture of the datasets; nothing is computed."""
+    def picture(self, data: Sequence[xarray.Dataset], evidence: Evidence | None = None) -> Figure:
+        """The picture of the datasets, or of their evidence; nothing is computed."""
         from tacit.plotting.plots import panels
         from tacit.plotting.style import caption_of, styled
         from tacit.plotting.ticks import clear_logs
@@ -155,7 +156,8 @@ class Experiment(Record):
             if self.draw is not None:
                 return clear_logs(self.draw(*data))
             attributes = data[0].attrs
-            return panels(attributes["title"], self.check(*data).plots, caption_of(attributes))
+            plots = (evidence or self.check(*data)).plots
+            return panels(attributes["title"], plots, caption_of(attributes))
 
     def run(self, setting: Setting | None = None, progress: Progress | None = None) -> Verdict:
         """The verdict of one run; an experiment that raises gives an inconclusive one."""
@@ -164,8 +166,8 @@ class Experiment(Record):
             try:
                 data = self.data(how, progress)
                 evidence = self.evidence(data)
-                if how.pictures and self.draw is not None:
-                    picture = _png(self.picture(data))
+                if how.pictures and (self.draw is not None or evidence.plots):
+                    picture = _png(self.picture(data, evidence))
             except Exception as error:
                 evidence = unfinished(sentence_of(error))
         evidence = with_warnings(evidence, seen)
@@ -194,8 +196,11 @@ def _png(figure: Figure) -> str:
     import base64
     import io
 
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=120)
+    figure.set_dpi(120)
+    FigureCanvasAgg(figure).print_png(stream)  # savefig would draw twice: for the layout, then all
     return base64.b64encode(stream.getvalue()).decode()
 
 

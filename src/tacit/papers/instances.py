@@ -1,8 +1,9 @@
-"""Random regression problems for claims: small enough to train, varied enough to disagree."""
+"""Random regression problems for claims, and how far numbers are apart."""
 
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 
@@ -48,3 +49,9 @@ def distance(one: Array, other: Array) -> float:
 def slope(x: Array, y: Array) -> float:
     """The exponent of the power law y ~ x^slope, by least squares on logarithms."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def furthest(values: Any, center: float = 0.0) -> float:
+    """The entry that is furthest from `center`, with its sign."""
+    flat = np.ravel(values)
+    return float(flat[np.argmax(np.abs(flat - center))])

@@ -57,7 +57,7 @@ def _draw(axes: Axes, series: Series, number: int, plot: Plot, colour: str) -> N
     marker = MARKERS[number % len(MARKERS)]
     if series.style == "points":
         many = len(x) > 2000  # thousands of vector marks would swell the page
-        size = 5.0 if len(x) <= 100 else 3.5
+        size = 7.5 if len(x) <= 20 else 5.0 if len(x) <= 100 else 3.5
         axes.plot(x, y, marker, color=colour, ms=size, alpha=0.75, mew=0, rasterized=many)
         return
     step = {"drawstyle": "steps-post"} if series.style == "steps" else {}

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import integer, real
+from tacit.problems.regression import recipe_of
 from tacit.records import Record
 
 Integers = NDArray[np.int64]
@@ -120,7 +121,7 @@ def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> T
     pairs = all_pairs(modulus)
     train = split(who, len(pairs), fraction, seed)
     total, samples = len(pairs), int(train.sum())
-    recipe = {"generator": who, "modulus": modulus, "fraction": fraction, "seed": seed}
+    recipe = recipe_of(who, modulus=modulus, fraction=fraction, seed=seed)
     description = f"addition mod {modulus}, {samples} of {total} pairs for training, seed {seed}"
     labels = pairs.sum(axis=1) % modulus
     return TokenPairs(modulus, modulus, pairs, labels, train, description, recipe)

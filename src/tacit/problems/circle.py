@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer
-from tacit.problems.regression import Regression, frozen
+from tacit.arguments import Array, entries, finite_array, integer, integers
+from tacit.problems.regression import Regression, frozen, recipe_of
 from tacit.records import Record
 
 WHO = "circle_teacher"
@@ -63,12 +63,8 @@ class CircleTeacher(Record):
 
         0 is perfect, and 1 is what the answer zero has.
         """
-        given = finite_array(WHO, "outputs", outputs, ndim=1)
-        if len(given) != self.test.samples:
-            raise ValueError(
-                f"{WHO}: outputs must have one number per test point ({self.test.samples}), got "
-                f"{len(given)}; predict at test.X"
-            )
+        rule = "one number per point of test.X"
+        given = entries(WHO, "outputs", outputs, self.test.samples, rule)
         return float(np.mean((given - self.test.y) ** 2))
 
 
@@ -105,14 +101,13 @@ def circle_teacher(
     >>> teacher.training.X.shape, round(float(np.mean(teacher.test.y**2)), 3)
     ((4, 2), 1.0)
     """
-    samples = integer(WHO, "samples", samples, least=1)
-    width = integer(WHO, "width", width, least=1)
+    samples, width = integers(WHO, samples=samples, width=width)
     seed, test = integer(WHO, "seed", seed, least=0), integer(WHO, "test", test, least=2)
     rng = np.random.default_rng(seed)
     angles = rng.uniform(0, 2 * np.pi, samples)
     A, b = rng.standard_normal((width, 2)), rng.standard_normal(width)
     b = b / np.sqrt(mean_square(A, b))
-    recipe = {"generator": WHO, "samples": samples, "width": width, "seed": seed, "test": test}
+    recipe = recipe_of(WHO, samples=samples, width=width, seed=seed, test=test)
     about = f"{samples} points on the circle, ReLU teacher of {width} units, seed {seed}"
     grid = 2 * np.pi * np.arange(test) / test
     training, held = (

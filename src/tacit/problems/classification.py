@@ -6,11 +6,10 @@ import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, classification_data, finite_array, integer, one_of
-from tacit.problems.regression import check_test, frozen
-from tacit.records import Record
+from tacit.arguments import Array, classification_data, entries, integer, integers, one_of
+from tacit.problems.regression import check_test, frozen, recipe_of
+from tacit.records import Record, assign
 
 if TYPE_CHECKING:
     from tacit.problems.population import Population
@@ -62,16 +61,11 @@ class Classification(Record):
         X, y = classification_data("Classification", self.X, self.y)
         one_of("Classification", "loss", self.loss, LOSSES)
         check_test(self, X.shape[1])
-        object.__setattr__(self, "X", frozen(X))
-        object.__setattr__(self, "y", frozen(y))
+        assign(self, X=frozen(X), y=frozen(y))
         if self.truth is not None:
-            truth = finite_array("Classification", "truth", self.truth, ndim=1)
-            if len(truth) != X.shape[1]:
-                raise ValueError(
-                    f"Classification: truth must have one entry per feature ({X.shape[1]}), "
-                    f"got {len(truth)}"
-                )
-            object.__setattr__(self, "truth", frozen(truth))
+            rule = "one entry per feature"
+            truth = entries("Classification", "truth", self.truth, X.shape[1], rule)
+            assign(self, truth=frozen(truth))
 
     @property
     def samples(self) -> int:
@@ -90,21 +84,21 @@ class Classification(Record):
 #: y_n x_n of the three points that stand for each panel of M; the source prints no data, so
 #: these are constructed to show what it describes
 THREE_POINTS = {
-    "M-F3b": ([1.5, 2, -0.5], [1.5, 0.5, 1.5], [2, 1.5, 2]),
-    "M-F3c": ([0, 3, 1], [1, 1, 0.5], [1, 2.5, -1]),
-    "M-F3d": ([1.3, 1.6, 2], [1.6, 0.6, 1.9], [1.9, 0.8, 1.4]),
-    "M-F4a": ([0.7, 1.6, 1.2], [1.6, 1.4, 1.2], [1.8, 1.6, -0.1]),
-    "M-F4b": ([1.3, 0.9, 0.3], [0.5, 0.8, 1.1], [1.5, 0.5, 0.3]),
+    "3b": ([1.5, 2, -0.5], [1.5, 0.5, 1.5], [2, 1.5, 2]),
+    "3c": ([0, 3, 1], [1, 1, 0.5], [1, 2.5, -1]),
+    "3d": ([1.3, 1.6, 2], [1.6, 0.6, 1.9], [1.9, 0.8, 1.4]),
+    "4a": ([0.7, 1.6, 1.2], [1.6, 1.4, 1.2], [1.8, 1.6, -0.1]),
+    "4b": ([1.3, 0.9, 0.3], [0.5, 0.8, 1.1], [1.5, 0.5, 0.3]),
 }
 
 
 def three_points(name: str, *, loss: str = "exp") -> Classification:
-    """The three points in R^3 constructed for a panel of M.
+    """The three points in R^3 constructed for a panel of the figures of M.
 
     Parameters
     ----------
     name
-        The panel: M-F3b, M-F3c, M-F3d, M-F4a or M-F4b.
+        The panel of Figures 3 and 4: 3b, 3c, 3d, 4a or 4b.
     loss
         "exp" or "logistic", as in Classification.
 
@@ -116,12 +110,12 @@ def three_points(name: str, *, loss: str = "exp") -> Classification:
     Examples
     --------
     >>> import tacit
-    >>> tacit.three_points("M-F3b").X.shape
+    >>> tacit.three_points("3b").X.shape
     (3, 3)
     """
     rows = THREE_POINTS[one_of("three_points", "name", name, THREE_POINTS)]
-    recipe = {"generator": "three_points", "name": name, "loss": loss}
-    description = f"three constructed points in R^3 for {name}"
+    recipe = recipe_of("three_points", name=name, loss=loss)
+    description = f"three constructed points in R^3 for panel {name}"
     return Classification(np.array(rows), np.ones(3), loss, None, description, recipe)
 
 
@@ -158,8 +152,7 @@ def separable_points(
     True
     """
     who = "separable_points"
-    samples = integer(who, "samples", samples, least=1)
-    dimension = integer(who, "dimension", dimension, least=1)
+    samples, dimension = integers(who, samples=samples, dimension=dimension)
     rng = np.random.default_rng(integer(who, "seed", seed, least=0))
     truth = rng.standard_normal(dimension)
     truth /= np.linalg.norm(truth)
@@ -167,14 +160,9 @@ def separable_points(
     height = X @ truth
     y = np.where(height >= 0, 1.0, -1.0)
     X += np.outer(y * np.maximum(margin - np.abs(height), 0.0), truth)
-    recipe = {
-        "generator": who,
-        "samples": samples,
-        "dimension": dimension,
-        "margin": margin,
-        "seed": seed,
-        "loss": loss,
-    }
+    recipe = recipe_of(
+        who, samples=samples, dimension=dimension, margin=margin, seed=seed, loss=loss
+    )
     description = f"{samples} Gaussian samples in dimension {dimension} on two sides of a plane"
     return Classification(X, y, loss, truth, f"{description}, seed {seed}", recipe)
 
@@ -192,7 +180,6 @@ def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Cl
     return _one_class(X, "spiked_points", f"{samples} points (1, U(0, 0.5), ...)", seed)
 
 
-def _one_class(X: ArrayLike, generator: str, description: str, seed: int) -> Classification:
-    X = np.asarray(X)
-    recipe = {"generator": generator, "samples": X.shape[0], "dimension": X.shape[1], "seed": seed}
+def _one_class(X: Array, generator: str, description: str, seed: int) -> Classification:
+    recipe = recipe_of(generator, samples=X.shape[0], dimension=X.shape[1], seed=seed)
     return Classification(X, np.ones(len(X)), "exp", None, f"{description}, seed {seed}", recipe)

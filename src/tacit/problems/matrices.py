@@ -1,23 +1,110 @@
-"""Generators of matrix problems: low-rank, commuting measurements, multiplication tables."""
+"""Makers of matrix problems: low rank, coherent entries, commuting measurements, tables."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from tacit.arguments import Array, integer, positive, real
-from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
+from tacit.arguments import Array, finite_array, flag, integer, integers, positive, real
+from tacit.problems.matrix_problem import Completion, Sensing
+from tacit.problems.regression import recipe_of
 
-__all__ = [
-    "Completion",
-    "MatrixProblem",
-    "Sensing",
-    "commuting_sensing",
-    "gaussian_sensing",
-    "low_rank_completion",
-    "multiplication_table",
-]
+ROUNDING = 1e-10  # singular values below this part of the largest do not count for the rank
+
+
+def coherence(matrix: ArrayLike) -> tuple[Array, Array]:
+    """How much of the row and column space each row and each column carries.
+
+    With the compact SVD U S V^T of rank r the rows have (rows/r) |U_i|^2 and the columns
+    (columns/r) |V_j|^2: 1 on average, rows/r or columns/r at most.
+    """
+    matrix = finite_array("coherence", "matrix", matrix, ndim=2)
+    u, s, v = np.linalg.svd(matrix, full_matrices=False)
+    if s[0] == 0:
+        raise ValueError("coherence: matrix must not be all zero, got zeros; it has no row space")
+    rank = int((s > ROUNDING * s[0]).sum())
+    rows, columns = matrix.shape
+    return (
+        np.asarray(rows / rank * np.sum(u[:, :rank] ** 2, axis=1)),
+        np.asarray(columns / rank * np.sum(v[:rank] ** 2, axis=0)),
+    )
+
+
+def coherent_completion(
+    samples: int,
+    truth: ArrayLike,
+    *,
+    tau: float,
+    least: bool = False,
+    loss: str = "squares",
+    seed: int = 0,
+) -> Completion:
+    """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
+
+    The first are those of the largest row plus column coherence, ties in C order (N, data
+    selection: tau=0 is uniform, tau=1 takes no chances).
+
+    Parameters
+    ----------
+    samples
+        The number of seen entries.
+    truth
+        The matrix.
+    tau
+        The share that is chosen by coherence.
+    least
+        Chooses the smallest coherence instead.
+    loss
+        "squares" or "half squares", as in Completion.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Completion
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.coherent_completion(truth=np.diag([2.0, 0.0]), samples=1, tau=1.0)
+    >>> problem.entries.tolist(), problem.values.tolist()
+    ([[0, 0]], [2.0])
+    """
+    who = "coherent_completion"
+    truth = finite_array(who, "truth", truth, ndim=2)
+    samples = integer(who, "samples", samples, least=1)
+    if samples > truth.size:
+        rule = f"samples must be at most {truth.size}, the number of entries"
+        raise ValueError(f"{who}: {rule}, got {samples}")
+    tau = real(who, "tau", tau)
+    if not 0 <= tau <= 1:
+        raise ValueError(f"{who}: tau must be between 0 and 1, got {tau:g}; it is a share")
+    rng = np.random.default_rng(integer(who, "seed", seed, least=0))
+    chosen = np.sort(_chosen(truth, samples, round(tau * samples), rng, flag(who, "least", least)))
+    entries = np.stack(np.unravel_index(chosen, truth.shape), axis=1)
+    which = "least" if least else "most"
+    description = (
+        f"{samples} entries of a {truth.shape[0]} x {truth.shape[1]} matrix, a share {tau:g} of"
+        f" them the {which} coherent ones, seed {seed}"
+    )
+    shape = truth.shape[0], truth.shape[1]
+    return Completion(shape, entries, truth.ravel()[chosen], truth, False, description, loss=loss)
+
+
+def _chosen(
+    truth: Array, samples: int, first: int, rng: np.random.Generator, least: bool
+) -> NDArray[np.int64]:
+    """Flat indices: the `first` by coherence, then others at random up to `samples`."""
+    rows, columns = coherence(truth)
+    scores = (rows[:, None] + columns[None, :]).ravel()
+    order = np.argsort(scores if least else -scores, kind="stable")
+    others = np.sort(order[first:])
+    rest = rng.choice(others, samples - first, replace=False)
+    return np.concatenate([order[:first], rest]).astype(np.int64)
 
 
 def low_rank_completion(
@@ -150,10 +237,8 @@ def commuting_sensing(
     True
     """
     who = "commuting_sensing"
-    if not isinstance(rotated, bool | np.bool_):
-        raise ValueError(f"{who}: rotated must be True or False, got {rotated!r}")
     recipe, rng = _recipe(who, samples, dimension, rank, seed)
-    recipe["rotated"] = bool(rotated)
+    recipe["rotated"] = flag(who, "rotated", rotated)
     d = recipe["dimension"]
     spectra = rng.standard_normal((recipe["samples"], d)) / np.sqrt(d)
     spectrum = np.zeros(d)
@@ -207,22 +292,15 @@ def multiplication_table(
     fraction = positive(who, "fraction", fraction)
     if fraction > 1:
         raise ValueError(f"{who}: fraction must be at most 1, got {fraction}")
-    if not isinstance(mirrored, bool | np.bool_):
-        raise ValueError(f"{who}: mirrored must be True or False, got {mirrored!r}")
+    mirrored = flag(who, "mirrored", mirrored)
     steps = np.arange(1.0, dimension + 1)
     truth = np.outer(steps, steps) / dimension**2
     pairs = np.stack(np.triu_indices(dimension), axis=1)
-    count = max(1, round(real(who, "fraction", fraction) * len(pairs)))
+    count = max(1, round(fraction * len(pairs)))
     seen = pairs[np.sort(np.random.default_rng(seed).choice(len(pairs), count, replace=False))]
     if mirrored:
         seen = np.concatenate([seen, seen[seen[:, 0] < seen[:, 1]][:, ::-1]])
-    recipe = {
-        "generator": who,
-        "dimension": dimension,
-        "fraction": fraction,
-        "seed": seed,
-        "mirrored": bool(mirrored),
-    }
+    recipe = recipe_of(who, dimension=dimension, fraction=fraction, seed=seed, mirrored=mirrored)
     description = (
         f"{count} of {len(pairs)} products in the {dimension} x {dimension} multiplication table "
         f"over {dimension}^2, seed {seed}"
@@ -235,19 +313,11 @@ def _recipe(
     who: str, samples: int, dimension: int, rank: int, seed: int
 ) -> tuple[dict[str, Any], np.random.Generator]:
     """The checked arguments and the generator they seed."""
-    dimension = integer(who, "dimension", dimension, least=1)
-    rank = integer(who, "rank", rank, least=1)
-    samples = integer(who, "samples", samples, least=1)
+    dimension, rank, samples = integers(who, dimension=dimension, rank=rank, samples=samples)
     seed = integer(who, "seed", seed, least=0)
     if rank > dimension:
         raise ValueError(f"{who}: rank must be at most dimension={dimension}, got {rank}")
-    recipe = {
-        "generator": who,
-        "samples": samples,
-        "dimension": dimension,
-        "rank": rank,
-        "seed": seed,
-    }
+    recipe = recipe_of(who, samples=samples, dimension=dimension, rank=rank, seed=seed)
     return recipe, np.random.default_rng(seed)
 
 

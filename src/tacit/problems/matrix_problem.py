@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.arguments import Array, finite_array, integer, one_of
 from tacit.problems.regression import SQUARED, Regression, frozen, log_factor
-from tacit.records import Record
+from tacit.records import Record, assign
 
 Shape = tuple[int, int]
 
@@ -132,10 +132,9 @@ class Completion(MatrixProblem):
             raise ValueError(f"Completion: a symmetric matrix must be square, got shape {shape}")
         entries, values = _once(entries, values, shape)
         entries.setflags(write=False)
-        fields = {"shape": shape, "entries": entries, "values": frozen(values), "y": frozen(values)}
-        fields["truth"] = _truth("Completion", self.truth, shape)
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        truth = _truth("Completion", self.truth, shape)
+        values = frozen(values)
+        assign(self, shape=shape, entries=entries, values=values, y=values, truth=truth)
 
     @property
     def observed(self) -> NDArray[np.bool_]:
@@ -215,10 +214,8 @@ class Sensing(MatrixProblem):
                 "they must match"
             )
         shape = measurements.shape[1], measurements.shape[2]
-        fields = {"measurements": frozen(measurements), "y": frozen(y), "shape": shape}
-        fields["truth"] = _truth("Sensing", self.truth, shape)
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
+        truth = _truth("Sensing", self.truth, shape)
+        assign(self, measurements=frozen(measurements), y=frozen(y), shape=shape, truth=truth)
 
     @property
     def hidden(self) -> NDArray[np.bool_]:

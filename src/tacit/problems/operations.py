@@ -1,13 +1,15 @@
-"""Pairs of tokens labelled by an operation: arithmetic over Z/p, with a class left out refused."""
+"""Pairs of tokens labelled by an operation: arithmetic over Z/p, products of permutations."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tacit.arguments import integer, one_of, real
+from tacit.arguments import flag, integer, one_of, real
 from tacit.problems.arithmetic import Integers, Mask, TokenPairs, all_pairs, split
 
 Operation = Callable[[Integers, Integers], Any]  # of two integer arrays, before "mod p"
@@ -89,9 +91,7 @@ def labelled_pairs(
     fraction, seed, ordered = chosen
     fraction = real(who, "fraction", fraction, rule="a number between 0 and 1")
     seed = integer(who, "seed", seed, least=0)
-    if not isinstance(ordered, bool | np.bool_):
-        raise ValueError(f"{who}: ordered must be True or False, got {ordered!r}")
-    if not ordered:
+    if not flag(who, "ordered", ordered):
         pairs, labels = _unordered(who, tokens, pairs, labels)
     train = split(who, len(pairs), fraction, seed)
     _every_class(who, labels, train, fraction)
@@ -161,3 +161,86 @@ def _every_class(who: str, labels: Integers, train: Mask, fraction: float) -> No
             f"{who}: fraction {fraction:g} leaves {len(missing)} of {len(np.unique(labels))} "
             f"classes out of training (class {missing[0]} first); raise it or change the seed"
         )
+
+
+PRODUCTS = ("xy", "xyx^-1", "xyx")
+LARGEST_DEGREE = 6  # S_6 has 518,400 pairs, S_7 25 million
+
+
+def permutations(degree: int) -> Integers:
+    """All permutations of 0 .. degree-1, one per row in lexicographic order: token k is row k."""
+    return np.array(list(itertools.permutations(range(degree))), dtype=np.int64)
+
+
+def permutation_group(
+    degree: int,
+    *,
+    operation: str = "xy",
+    fraction: float = 0.5,
+    ordered: bool = True,
+    seed: int = 0,
+) -> TokenPairs:
+    """Pairs (x, y) of S_n, n = `degree`, with their product as the class, split at random.
+
+    (xy)(i) = x(y(i)). Tokens number the rows of `permutations(degree)`. Twins of "xy" are the
+    pairs that commute.
+
+    Parameters
+    ----------
+    degree
+        The number n of what is permuted.
+    operation
+        "xy", the conjugation "xyx^-1" or "xyx".
+    fraction
+        The share of the pairs that is for training.
+    ordered
+        (x, y) and (y, x) are two pairs; with False only x <= y occurs.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    TokenPairs
+        The pairs and their classes.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.permutation_group(degree=3)
+    >>> problem.tokens, len(problem.pairs)
+    (6, 36)
+    """
+    who = "permutation_group"
+    degree = integer(who, "degree", degree, least=2)
+    if degree > LARGEST_DEGREE:
+        raise ValueError(f"{who}: degree must be at most {LARGEST_DEGREE}, got {degree}")
+    operation = one_of(who, "operation", operation, PRODUCTS)
+    table = _products(degree, operation)
+    pairs = np.argwhere(table >= 0)
+    recipe = {"generator": who, "degree": degree, "operation": operation}
+    return labelled_pairs(
+        who,
+        (len(table), pairs, table.ravel()),
+        (f"{operation} in S_{degree}", recipe),
+        (fraction, seed, ordered),
+    )
+
+
+def _products(degree: int, operation: str) -> Integers:
+    """The number of x y, x y x^-1 or x y x in row x and column y."""
+    rows = permutations(degree)
+    table = np.empty((len(rows), len(rows)), dtype=np.int64)
+    for number, x in enumerate(rows):
+        product = x[rows]  # row y holds i -> x(y(i))
+        if operation != "xy":
+            product = product[:, np.argsort(x) if operation == "xyx^-1" else x]
+        table[number] = _numbers(product)
+    return table
+
+
+def _numbers(rows: Integers) -> Integers:
+    """The lexicographic number of every row, from its Lehmer code."""
+    degree = rows.shape[1]
+    smaller = [(rows[:, i + 1 :] < rows[:, [i]]).sum(axis=1) for i in range(degree)]
+    places = [math.factorial(degree - 1 - i) for i in range(degree)]
+    return np.stack(smaller, axis=1) @ np.array(places)

@@ -1,4 +1,4 @@
-"""The distribution behind a sample: how often a linear classifier is right on new data."""
+"""The two tasks of source L, and how often a linear classifier is right on new data."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer, real
-from tacit.records import Record
+from tacit.arguments import Array, entries, finite_array, integer, integers, not_negative
+from tacit.problems.classification import Classification
+from tacit.problems.regression import recipe_of
+from tacit.records import Record, assign
 
 SHEVTSOVA = 0.56  # Berry-Esseen's constant for summands of different laws, proved in 2010
 MOST_EXACT = 20  # coordinates whose 2^k signs are written out
@@ -53,10 +55,8 @@ class MajorityCube(Population):
     exact: int = 15
 
     def __post_init__(self) -> None:
-        who = "MajorityCube"
-        dimension = integer(who, "dimension", self.dimension, least=1)
-        relevant = integer(who, "relevant", self.relevant, least=1)
-        exact = integer(who, "exact", self.exact, least=1)
+        who, sizes = "MajorityCube", dataclasses.asdict(self)
+        dimension, relevant, exact = integers(who, **sizes)
         if relevant % 2 == 0:
             raise ValueError(f"{who}: relevant must be odd, got {relevant}; an even vote can tie")
         if relevant > dimension:
@@ -89,11 +89,8 @@ class MajorityCube(Population):
         return float(np.mean(np.minimum(uniform, np.exp(-((sums / spread) ** 2) / 2))))
 
     def describe(self) -> dict[str, Any]:
-        return {
-            "population": "MajorityCube",
-            "dimension": self.dimension,
-            "relevant": self.relevant,
-        }
+        sizes = {"dimension": self.dimension, "relevant": self.relevant}
+        return {"population": "MajorityCube", **sizes}
 
     def _sums(self, beta: ArrayLike) -> tuple[Array, float, float]:
         """y <beta, x> over the enumerated signs; the l2 norm and the l3 norm cubed of the rest."""
@@ -130,12 +127,7 @@ class WideMargin(Population):
             raise ValueError("WideMargin: direction must not be zero")
         direction = direction / length
         direction.setflags(write=False)
-        rule = "a finite number >= 0"
-        gamma = real("WideMargin", "gamma", self.gamma, rule=rule)
-        if gamma < 0:
-            raise ValueError(f"WideMargin: gamma must be >= 0, got {gamma}")
-        object.__setattr__(self, "direction", direction)
-        object.__setattr__(self, "gamma", gamma)
+        assign(self, direction=direction, gamma=not_negative("WideMargin", "gamma", self.gamma))
 
     def accuracy(self, beta: ArrayLike) -> float:
         from scipy.special import ndtr, owens_t
@@ -158,11 +150,7 @@ class WideMargin(Population):
 
 def _weights(who: str, beta: ArrayLike, dimension: int) -> Array:
     """`beta` with one entry per feature, its largest brought to size one."""
-    weights = finite_array(who, "beta", beta, ndim=1)
-    if len(weights) != dimension:
-        raise ValueError(
-            f"{who}: beta must have one entry per feature ({dimension}), got {len(weights)}"
-        )
+    weights = entries(who, "beta", beta, dimension, "one entry per feature")
     size = float(np.abs(weights).max())
     return weights / size if size > 0 else weights
 
@@ -171,3 +159,114 @@ def _signs(count: int) -> Array:
     """All rows of {-1, 1}^count; one empty row for none."""
     bits = np.arange(2**count)[:, None] >> np.arange(count)
     return np.asarray(2.0 * (bits & 1) - 1, dtype=np.float64)
+
+
+def majority(
+    samples: int, dimension: int, *, relevant: int = 3, loss: str = "logistic", seed: int = 0
+) -> Classification:
+    """L, grokking: x uniform on {-1, 1}^dimension, y the majority of its first `relevant` signs.
+
+    The label has a sparse classifier, which the l1 margin finds and the l2 margin does not.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    relevant
+        The number of signs that vote, odd.
+    loss
+        "logistic" or "exp", as in Classification.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Classification
+        With its truth and population.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.majority(9, 5)
+    >>> bool((np.sign(problem.X[:, :3].sum(axis=1)) == problem.y).all())
+    True
+    """
+    who = "majority"
+    samples, dimension, rng = _drawn(who, samples, dimension, seed)
+    population = MajorityCube(dimension, relevant)
+    relevant = integer(who, "relevant", relevant, least=1)
+    X = rng.integers(0, 2, (samples, dimension), dtype=np.int8).astype(np.float64)
+    X *= 2
+    X -= 1
+    y = np.sign(X[:, :relevant].sum(axis=1))
+    truth = np.zeros(dimension)
+    truth[:relevant] = 1 / np.sqrt(relevant)
+    recipe = recipe_of(
+        who, samples=samples, dimension=dimension, seed=seed, relevant=relevant, loss=loss
+    )
+    description = (
+        f"{samples} corners of the cube {{-1, 1}}^{dimension} with the majority of "
+        f"{relevant} signs, seed {seed}"
+    )
+    return Classification(X, y, loss, truth, description, recipe, population)
+
+
+def wide_margin(
+    samples: int, dimension: int, *, gamma: float, loss: str = "logistic", seed: int = 0
+) -> Classification:
+    """L, misgrokking: Gaussian points on two sides of a plane, a gap `gamma` apart.
+
+    The label has a dense classifier of large l2 margin, which the l1 margin does not find.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    gamma
+        The gap.
+    loss
+        "logistic" or "exp", as in Classification.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Classification
+        With its truth and population.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.wide_margin(5, 6, gamma=0.2)
+    >>> problem.X.shape, problem.loss
+    ((5, 6), 'logistic')
+    """
+    who = "wide_margin"
+    samples, dimension, rng = _drawn(who, samples, dimension, seed)
+    population = WideMargin(rng.standard_normal(dimension), gamma)
+    truth = population.direction
+    X = rng.standard_normal((samples, dimension))
+    y = np.where(X @ truth >= 0, 1.0, -1.0)
+    push = population.gamma / 2 * truth
+    for row, label in zip(X, y, strict=True):  # an outer product would be as large as X
+        row += label * push
+    recipe = recipe_of(
+        who, samples=samples, dimension=dimension, gamma=population.gamma, seed=seed, loss=loss
+    )
+    description = (
+        f"{samples} Gaussian points in dimension {dimension} on two sides of a plane, "
+        f"gap {population.gamma:g}, seed {seed}"
+    )
+    return Classification(X, y, loss, truth, description, recipe, population)
+
+
+def _drawn(
+    who: str, samples: int, dimension: int, seed: int
+) -> tuple[int, int, np.random.Generator]:
+    samples, dimension = integers(who, samples=samples, dimension=dimension)
+    return samples, dimension, np.random.default_rng(integer(who, "seed", seed, least=0))

@@ -1,4 +1,4 @@
-"""Linear regression data, given or drawn from the sparse Gaussian model of W section 4."""
+"""Regression data: given, drawn from a sparse truth (W section 4; N), and points on a line."""
 
 from __future__ import annotations
 
@@ -9,8 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer, one_of, real, regression_data
-from tacit.records import Record
+from tacit.arguments import (
+    Array,
+    entries,
+    integer,
+    integers,
+    not_negative,
+    one_of,
+    regression_data,
+)
+from tacit.records import Record, assign
 
 
 def frozen(array: Array) -> Array:
@@ -18,6 +26,11 @@ def frozen(array: Array) -> Array:
     copy = array.copy()
     copy.setflags(write=False)
     return copy
+
+
+def recipe_of(generator: str, **arguments: Any) -> dict[str, Any]:
+    """What makes the same data again: a function and its arguments."""
+    return {"generator": generator, **arguments}
 
 
 SQUARED = ("squares", "half squares")
@@ -85,15 +98,11 @@ class Regression(Record):
         X, y = regression_data("Regression", self.X, self.y)
         one_of("Regression", "loss", self.loss, SQUARED)
         check_test(self, X.shape[1])
-        object.__setattr__(self, "X", frozen(X))
-        object.__setattr__(self, "y", frozen(y))
+        assign(self, X=frozen(X), y=frozen(y))
         if self.truth is not None:
-            object.__setattr__(self, "truth", frozen(self._per_feature("truth", self.truth)))
+            assign(self, truth=frozen(self._per_feature("truth", self.truth)))
         if self.noise is not None:
-            noise = real("Regression", "noise", self.noise, rule="a finite number >= 0")
-            if noise < 0:
-                raise ValueError(f"Regression: noise must be >= 0, got {noise}")
-            object.__setattr__(self, "noise", noise)
+            assign(self, noise=not_negative("Regression", "noise", self.noise))
 
     @property
     def log_factor(self) -> float:
@@ -118,13 +127,7 @@ class Regression(Record):
         return float(np.sum((self._per_feature("beta", beta) - self.truth) ** 2))
 
     def _per_feature(self, name: str, value: ArrayLike) -> Array:
-        vector = finite_array("Regression", name, value, ndim=1)
-        if len(vector) != self.dimension:
-            raise ValueError(
-                f"Regression: {name} must have one entry per feature ({self.dimension}), "
-                f"got {len(vector)}"
-            )
-        return vector
+        return entries("Regression", name, value, self.dimension, "one entry per feature")
 
 
 def sparse_regression(
@@ -161,31 +164,125 @@ def sparse_regression(
     ((4, 9), array([0.7071, 0.7071, 0.    ]))
     """
     who = "sparse_regression"
-    samples = integer(who, "samples", samples, least=1)
-    dimension = integer(who, "dimension", dimension, least=1)
-    sparsity = integer(who, "sparsity", sparsity, least=1)
-    seed = integer(who, "seed", seed, least=0)
-    if sparsity > dimension:
-        raise ValueError(f"{who}: sparsity must be at most dimension={dimension}, got {sparsity}")
-    noise = real(who, "noise", noise, rule="a finite number >= 0")
-    if noise < 0:
-        raise ValueError(f"{who}: noise must be >= 0, got {noise}")
-
+    samples, dimension, sparsity, seed = _sparse_sizes(who, samples, dimension, sparsity, seed)
+    noise = not_negative(who, "noise", noise)
     rng = np.random.default_rng(seed)
     truth = np.zeros(dimension)
     truth[:sparsity] = 1 / np.sqrt(sparsity)
     X = rng.standard_normal((samples, dimension))
     y = X @ truth + noise * rng.standard_normal(samples)
-    recipe = {
-        "generator": who,
-        "samples": samples,
-        "dimension": dimension,
-        "sparsity": sparsity,
-        "noise": noise,
-        "seed": seed,
-    }
+    recipe = recipe_of(
+        who, samples=samples, dimension=dimension, sparsity=sparsity, noise=noise, seed=seed
+    )
     description = (
         f"{samples} Gaussian samples in dimension {dimension}, truth with {sparsity} entries "
         f"1/sqrt({sparsity}), noise {noise:g}, seed {seed}"
     )
     return Regression(X, y, truth, noise, description, recipe)
+
+
+def sparse_recovery(
+    samples: int,
+    dimension: int,
+    *,
+    sparsity: int,
+    loss: str = "half squares",
+    snr: float = 1e8,
+    seed: int = 0,
+) -> Regression:
+    """y = X a + noise with X ~ N(0, 1/samples) and `sparsity` entries of a ~ N(0, 1/dimension).
+
+    N's experiment has samples=30, dimension=100, sparsity=5. The support is a random set.
+
+    Parameters
+    ----------
+    samples
+        The number of samples.
+    dimension
+        The number of features.
+    sparsity
+        The number of non-zero entries of the truth.
+    loss
+        N's "half squares", half the sum of the squared residuals, or "squares".
+    snr
+        The power of the signal over that of the noise: the noise has the standard deviation |X
+        a| / sqrt(samples * snr), and inf leaves the labels clean.
+    seed
+        The seed of all random numbers.
+
+    Returns
+    -------
+    Regression
+        With its truth.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tacit
+    >>> problem = tacit.sparse_recovery(4, 9, sparsity=2, snr=np.inf)
+    >>> int(np.count_nonzero(problem.truth)), problem.loss
+    (2, 'half squares')
+    """
+    who = "sparse_recovery"
+    samples, dimension, sparsity, seed = _sparse_sizes(who, samples, dimension, sparsity, seed)
+    number = isinstance(snr, int | float | np.number) and not isinstance(snr, bool)
+    if not (number and snr > 0):
+        raise ValueError(f"{who}: snr must be a number > 0 (inf for no noise), got {snr!r}")
+    snr = float(snr)
+    rng = np.random.default_rng(seed)
+    truth = np.zeros(dimension)
+    support = rng.choice(dimension, sparsity, replace=False)
+    truth[support] = rng.standard_normal(sparsity) / math.sqrt(dimension)
+    X = rng.standard_normal((samples, dimension)) / math.sqrt(samples)
+    signal = X @ truth
+    noise = float(np.linalg.norm(signal)) / math.sqrt(samples * snr)
+    y = signal + noise * rng.standard_normal(samples)
+    sizes = {"samples": samples, "dimension": dimension, "sparsity": sparsity}
+    recipe = recipe_of(who, **sizes, seed=seed, snr=snr, loss=loss)
+    description = (
+        f"{samples} Gaussian measurements of a vector with {sparsity} of {dimension} entries, "
+        f"signal-to-noise ratio {snr:g}, seed {seed}"
+    )
+    return Regression(X, y, truth, noise, description, recipe, loss=loss)
+
+
+def _sparse_sizes(who: str, samples: int, dimension: int, sparsity: int, seed: int) -> list[int]:
+    """The same numbers, checked."""
+    sizes = integers(who, samples=samples, dimension=dimension, sparsity=sparsity)
+    if sizes[2] > sizes[1]:
+        raise ValueError(
+            f"{who}: sparsity must be at most dimension={dimension}, the number of entries, got "
+            f"{sparsity}; lower it or raise dimension"
+        )
+    return [*sizes, integer(who, "seed", seed, least=0)]
+
+
+def zigzag() -> Regression:
+    """Five points at which a linear spline bends up and down in turn.
+
+    Their linear spline is a net of least norm, whether biases count in the norm or not.
+    """
+    x, y = [-1.0, -0.5, 0.1, 0.5, 1.0], [0.3, -0.6, 0.7, -0.4, 0.5]
+    return _points(x, y, "five points whose linear spline bends up and down in turn")
+
+
+def plateau() -> Regression:
+    """The points (-1, 0), (-0.4, 1), (0.4, 1), (1, 0): two neighbouring bends of the same sign.
+
+    The linear spline and the tent with one bend at 0 have the same total bend, 10/3. Counting
+    biases, a bend at t weighs sqrt(1 + t^2), and the tent has the smaller norm.
+    """
+    x, y = [-1.0, -0.4, 0.4, 1.0], [0.0, 1.0, 1.0, 0.0]
+    return _points(x, y, "four points whose linear spline bends down twice in a row")
+
+
+def steep_end() -> Regression:
+    """The points (-1, 0), (0.7, 1), (1, 0): one bend, far from 0 and near an end.
+
+    Their linear spline is a net of least norm, biases counted, and small starts do not learn it.
+    """
+    return _points([-1.0, 0.7, 1.0], [0.0, 1.0, 0.0], "three points, the last two steep")
+
+
+def _points(x: list[float], y: list[float], description: str) -> Regression:
+    return Regression(np.array(x)[:, None], np.array(y), description=description)

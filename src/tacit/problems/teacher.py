@@ -1,19 +1,16 @@
-"""Data from a two-layer ReLU teacher y = B relu(A x), with its derivatives and held-out samples.
-
-Several outputs become several samples: a row (x, k) asks for output k of x, so that everything
-made for one number per sample can be trained on them. With one output a row is x itself.
-"""
+"""Data from two-layer ReLU teachers: y = B relu(A x), and two opposed units."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, integer
-from tacit.problems.regression import Regression, frozen
+from tacit.arguments import Array, finite_array, integer, integers, not_negative
+from tacit.problems.regression import Regression, frozen, recipe_of
 from tacit.records import Record
 
 WHO = "teacher_student"
@@ -143,16 +140,8 @@ def teacher_student(
     X, Z = (rng.standard_normal((count, sizes["dimension"])) for count in (samples, test))
     if standard:
         B = B / np.sqrt(outputs_of(A, B, Z).var(axis=0).mean())
-    recipe = {
-        "generator": WHO,
-        "samples": samples,
-        **sizes,
-        "units": units,
-        "reads": reads,
-        "seed": seed,
-        "test": test,
-        "standard": bool(standard),
-    }
+    more = {"units": units, "reads": reads, "seed": seed, "test": test}
+    recipe = recipe_of(WHO, samples=samples, **sizes, **more, standard=bool(standard))
     description = (
         f"ReLU teacher {'-'.join(map(str, sizes.values()))}, {units} units that "
         f"read {reads} inputs each, seed {seed}"
@@ -209,6 +198,52 @@ def _weights(
 def _asked(A: Array, B: Array, X: Array, about: str, recipe: dict[str, Any]) -> Regression:
     """The teacher's answers as samples of one number each."""
     rows, answers = questions(X, len(B)), outputs_of(A, B, X).ravel()
-    return Regression(
-        rows, answers, noise=0.0, description=about, recipe=recipe, loss="half squares"
+    return Regression(rows, answers, None, 0.0, about, recipe, loss="half squares")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class OpposedUnits(Record):
+    """Training samples, clean test samples, and the unit vectors p and q of the teacher."""
+
+    training: Regression
+    test: Regression
+    directions: Array
+
+    def least_norm(self, scale: float = 1.0) -> float:
+        """The norm of the net relu(<scale p, x>)/scale - relu(<scale q, x>)/scale.
+
+        At scale = 1 both layers have the same norm and no rescaling is shorter: it is 2.
+        """
+        return math.sqrt(2 * (scale**2 + scale**-2))
+
+
+def opposed_units(
+    samples: int, dimension: int = 10, *, test: int = 4000, noise: float = 0.0, seed: int = 0
+) -> OpposedUnits:
+    """y = relu(<p, x>) - relu(<q, x>) with x ~ N(0, 1) and p, q random, orthogonal, of length 1.
+
+    The training labels carry Gaussian noise of standard deviation `noise` times that of y.
+    """
+    who = "opposed_units"
+    samples, test = integers(who, samples=samples, test=test)
+    dimension, noise = (
+        integer(who, "dimension", dimension, least=2),
+        not_negative(who, "noise", noise),
     )
+    rng = np.random.default_rng(integer(who, "seed", seed, least=0))
+    directions = np.linalg.qr(rng.standard_normal((dimension, 2)))[0].T
+    parts = []
+    for count, spread in ((samples, noise), (test, 0.0)):
+        X = rng.standard_normal((count, dimension))
+        y = answers(directions, X)
+        size = spread * float(y.std())
+        about = f"{count} samples of two opposed ReLU units of {dimension} inputs, seed {seed}"
+        noisy = y + size * rng.standard_normal(count)
+        parts.append(Regression(X, noisy, noise=size, description=about, loss="half squares"))
+    return OpposedUnits(parts[0], parts[1], frozen(directions))
+
+
+def answers(directions: Array, X: Array) -> Array:
+    """relu(<p, x>) - relu(<q, x>) for every row x of `X`."""
+    first, second = np.maximum(X @ directions.T, 0).T
+    return np.asarray(first - second)

@@ -11,21 +11,29 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, positive
 from tacit.records import brief, html_table, text_table
-from tacit.regularizers.lines.line_walk import Graph, LineWalk
-from tacit.regularizers.lines.orbit import Index
-from tacit.regularizers.lines.sides import Growth, branches, growth, reachable, start_predictors
+from tacit.regularizers.gradient_lines import Index
+from tacit.regularizers.line_walk import (
+    Graph,
+    Growth,
+    LineWalk,
+    branches,
+    growth,
+    reachable,
+    start_predictors,
+)
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.reparametrization import (
     WHO,
     Reparametrization,
+    Starts,
     check_moving,
     check_start,
     length,
+    read_starts,
 )
-from tacit.regularizers.starts import Starts, read_starts
 
 if TYPE_CHECKING:
-    from tacit.regularizers.formulas.closed_form import ClosedForm
+    from tacit.regularizers.closed_form import ClosedForm
 
 
 def derive(
@@ -137,7 +145,7 @@ class Derived(Regularizer):
     @functools.cached_property
     def closed_form(self) -> ClosedForm | None:
         """b, gradient and Q as sympy expressions where sympy finds them; None where it does not."""
-        from tacit.regularizers.formulas.closed_form import closed_form
+        from tacit.regularizers.closed_form import closed_form
 
         return closed_form(self)
 
@@ -254,7 +262,7 @@ def formula(line: Reparametrization) -> str:
     """The map as an expression in its arguments where it can be read, else its name."""
     import sympy
 
-    from tacit.regularizers.formulas.symbolic import NotSymbolic, expression_of
+    from tacit.regularizers.symbolic import NotSymbolic, expression_of
 
     try:
         return str(expression_of(line, [sympy.Symbol(name, real=True) for name in line.names]))

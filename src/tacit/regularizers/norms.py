@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, positive
 from tacit.regularizers.arrays import as_floats, length, mapped, space_of
-from tacit.regularizers.prox import of_power, soft_threshold, through_dual
-from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.regularizer import Regularizer, of_power, soft_threshold, through_dual
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)

@@ -1,14 +1,102 @@
-"""Q: what gradient flow on a diagonal network of any depth, scale and shape minimises."""
+"""Q, which gradient flow on a diagonal network of any depth minimises, and its explicit rival R."""
 
 from __future__ import annotations
 
+import abc
+import copy
 import dataclasses
 import math
+from typing import Any, Self
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, integer, log_scale
-from tacit.regularizers.pair import SignedPair
+from tacit.arguments import Array, integer, log_scale, start_shape
+from tacit.regularizers import laws
+from tacit.regularizers.regularizer import Regularizer, through_dual
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class SignedPair(Regularizer):
+    """The regularizer whose inverse gradient is mu_i h(kappa_i s).
+
+    h(s) = (1-s)^-p - (1+s)^-p with p = `power`, or 2 sinh(s) when `power` is infinite. `level` is
+    log mu of a coordinate of weight one, `log_weight` the rest of log mu_i. Solvers follow the
+    minimiser in `level`.
+    """
+
+    level: float
+    log_alpha: float
+    shape: Array | None
+
+    def fill(self, log_alpha: float, shape: ArrayLike | None) -> None:
+        """Sets the fields of a pair whose mu is (alpha |w0|)^layers; for use in `__init__`."""
+        weights = start_shape(type(self).__name__, shape)
+        values = {"level": self.layers * log_alpha, "log_alpha": log_alpha, "shape": weights}
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "dimension", None if weights is None else len(weights))
+
+    degree = 1.0
+    in_jax = True
+    has_prox = True
+
+    def in_units(self, log_size: float) -> Self:
+        """The pair whose mu is smaller by the same factor."""
+        scaled = copy.copy(self)
+        level = self.level - log_size
+        object.__setattr__(scaled, "level", level)
+        object.__setattr__(scaled, "log_alpha", level / self.layers)
+        return scaled
+
+    def scale_in_words(self) -> str:
+        shape = "" if self.shape is None else f", shape of {len(self.shape)}"
+        return f"log_alpha={self.log_alpha:.6g}{shape}"
+
+    @property
+    @abc.abstractmethod
+    def power(self) -> float:
+        """The exponent p of the law, infinite for sinh."""
+
+    @property
+    @abc.abstractmethod
+    def layers(self) -> int:
+        """The power of alpha in mu."""
+
+    @property
+    def log_weight(self) -> Array:
+        """log mu_i - level, one entry standing for all when there is no shape."""
+        return self.layers * np.log(self.weights)
+
+    @property
+    @abc.abstractmethod
+    def kappa(self) -> Array:
+        """The factor between s and the argument of the law."""
+
+    @property
+    def weights(self) -> Array:
+        """|w0|, one entry standing for all when no shape was given."""
+        return np.ones(1) if self.shape is None else self.shape
+
+    @property
+    def log_mu(self) -> Array:
+        """log of the size of beta_i at which kernel and rich regime meet."""
+        return self.level + self.log_weight
+
+    def terms(self, beta: Array) -> Array:
+        return laws.terms(beta, self.log_mu, self.power) / self.kappa
+
+    def dual_of(self, beta: Array) -> Array:
+        return laws.gradient(beta, self.log_mu, self.power) / self.kappa
+
+    def primal_of(self, s: Array) -> Array:
+        return laws.primal(self.kappa * s, self.log_mu, self.power)
+
+    def prox_of(self, beta: Any, weight: Any) -> Any:
+        return through_dual(self, beta, weight)
+
+    def slope(self, s: Array) -> Array:
+        return self.kappa * laws.slope(self.kappa * s, self.log_mu, self.power)
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -73,3 +161,55 @@ class Q(SignedPair):
     @property
     def kappa(self) -> Array:
         return self.weights ** (self.depth - 2)
+
+
+@dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
+class R(SignedPair):
+    """min |w - alpha w0|^2 over w+^2 - w-^2 = beta, W eq. (9).
+
+    In units of alpha w0 Lagrange's conditions give w+ = 1/(1-s), w- = 1/(1+s), hence
+    beta_i/mu_i = (1-s)^-2 - (1+s)^-2 with mu_i = (alpha w0_i)^2. That is h_4: the explicit
+    regularizer of depth 2 is the implicit one of depth 4 at the same mu.
+
+    Parameters
+    ----------
+    alpha
+        The scale of the start; give exactly one of the scales.
+    log_alpha
+        The natural logarithm of alpha, as far from 0 as you like.
+    mu
+        alpha**2.
+    shape
+        The vector w0; None stands for ones.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> round(tacit.R(alpha=1.0)([1.0, -2.0]), 4)
+    0.5411
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float | None = None,
+        log_alpha: float | None = None,
+        mu: float | None = None,
+        shape: ArrayLike | None = None,
+    ) -> None:
+        self.fill(log_scale("R", 2, alpha, log_alpha, mu), shape)
+
+    def __str__(self) -> str:
+        return f"R({self.scale_in_words()})"
+
+    @property
+    def power(self) -> float:
+        return 2.0
+
+    @property
+    def layers(self) -> int:
+        return 2
+
+    @property
+    def kappa(self) -> Array:
+        return np.ones(1)

@@ -6,38 +6,44 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tacit.evidence import saved
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, broke_off
 from tacit.report.write import read_verdicts, write_whole
-from tacit.studies.code.dependencies import Slice, reached
-from tacit.studies.code.modules import module_named
+from tacit.studies.code.definitions import Module, module_named, reached
 from tacit.studies.sizes import Size
 from tacit.versions import versions
 
 JUDGES = [("tacit.papers.experiment", "Experiment"), ("tacit.evidence.evidence", "judge")]
+Circumstances = dict[str, str] | None
 
 
 @dataclass(frozen=True)
 class Finished:
-    """The verdicts in `folder` on instances of one size.
+    """The verdicts in `folder`, with their pictures, on instances of one size.
 
     A verdict counts only for the code, the packages and the image sets it was found with.
     """
 
     folder: Path
     size: Size
+    begun: dict[str, Circumstances] = field(default_factory=dict)  # what there was before the run
 
-    def read(self, claims: Iterable[Experiment]) -> dict[str, Verdict]:
-        """Claim id -> the verdict that running the claim again would give."""
-        found = {claim.id: self._read(claim) for claim in claims}
-        return {id: verdict for id, verdict in found.items() if verdict is not None}
+    def read(self, claims: Iterable[Experiment], fresh: bool = False) -> dict[str, Verdict]:
+        """Claim id -> the verdict that running the claim again would give; none if `fresh`."""
+        files: dict[str, Module | None] = {}
+        found: dict[str, Verdict] = {}
+        for claim in claims:
+            self.begun[claim.id] = circumstances(claim, self.size, files)
+            verdict = None if fresh else self._read(claim)
+            found |= {claim.id: verdict} if verdict else {}
+        return found
 
     def _read(self, claim: Experiment) -> Verdict | None:
-        found_with = circumstances(claim, self.size)
+        found_with = self.begun[claim.id]
         try:
             stored = read_verdicts(self._file(claim.id))
         except (OSError, ValueError):  # none is there, or it is damaged or of another format
@@ -50,9 +56,13 @@ class Finished:
         return verdict if same else None
 
     def write(self, claim: Experiment, verdict: Verdict) -> None:
-        """Keep a verdict, whole or not at all; one of a run that broke off is no result."""
+        """Keep a verdict, whole or not at all; one of a run that broke off is no result.
+
+        Neither is one of a run in which the code was changed: nobody knows which text ran.
+        """
         found_with = circumstances(claim, self.size)
-        if found_with is None or broke_off(verdict.evidence):
+        changed = self.begun.get(claim.id, found_with) != found_with
+        if found_with is None or changed or broke_off(verdict.evidence):
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         write_whole(self._file(claim.id), saved.dumps(Verdicts((verdict,), found_with)))
@@ -61,14 +71,19 @@ class Finished:
         return self.folder / f"{re.sub(r'[^A-Za-z0-9-]', '_', id)}.{self.size}.json"
 
 
-def circumstances(claim: Experiment, size: Size = "quick") -> dict[str, str] | None:
-    """What a verdict depends on besides the claim; None if the code of the claim is in no file."""
+def circumstances(
+    claim: Experiment, size: Size = "quick", files: dict[str, Module | None] | None = None
+) -> Circumstances:
+    """What a verdict and its picture depend on; None if the code of the claim is in no file.
+
+    Several claims may share the files that were read.
+    """
     if any(module_named(home) is None for home, _ in claim.roots):
         return None
-    code: Slice = reached([*claim.roots, *JUDGES])
-    asked = json.dumps([sizes.at(size).describe() for sizes in claim.studies], sort_keys=True)
-    cells = hashlib.blake2b(asked.encode(), digest_size=6).hexdigest()
-    return {**versions(), "code": code.digest(), "cells": cells, "images": _images()}
+    code = reached([*claim.roots, *JUDGES], files).digest()
+    asked = [claim.attributes(size), *(sizes.at(size).describe() for sizes in claim.studies)]
+    cells = hashlib.blake2b(json.dumps(asked, sort_keys=True).encode(), digest_size=6).hexdigest()
+    return {**versions(), "code": code, "cells": cells, "images": _images()}
 
 
 def _images() -> str:

@@ -26,7 +26,7 @@ def page(verdicts: Verdicts, when: datetime | None = None) -> str:
     when = when or datetime.now(UTC)
     groups = _groups(verdicts)
     open_ = len(verdicts) <= FEW
-    parts = [source_part(letter, numbered, open_) for letter, numbered in groups.items()]
+    parts = [source_part(letter, own, open_) for letter, own in groups.items()]
     nothing = tag("p", "No claim matches.", id="nothing", hidden="hidden")
     main = tag("main", _bar(groups), *parts, nothing)
     script = Path(__file__).with_name("page.js").read_text(encoding="utf-8")
@@ -35,14 +35,11 @@ def page(verdicts: Verdicts, when: datetime | None = None) -> str:
     return document(title, *body)
 
 
-Numbered = list[tuple[int, Verdict]]
-
-
-def _groups(verdicts: Verdicts) -> dict[str, Numbered]:
-    """Letter of the source -> its verdicts, each with its number on the page."""
-    found: dict[str, Numbered] = {}
-    for number, verdict in enumerate(verdicts):
-        found.setdefault(verdict.id.split("-")[0], []).append((number, verdict))
+def _groups(verdicts: Verdicts) -> dict[str, list[Verdict]]:
+    """Letter of the source -> its verdicts."""
+    found: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        found.setdefault(verdict.id.split("-")[0], []).append(verdict)
     return found
 
 
@@ -88,17 +85,17 @@ def _tile(status: Status, verdicts: Verdicts) -> Markup:
     return tile(SYMBOLS[status], verdicts.counts[status], status, name, f"only-{name}")
 
 
-def _bar(groups: dict[str, Numbered]) -> Markup:
+def _bar(groups: dict[str, list[Verdict]]) -> Markup:
     """Links to the sources, and what only a script can do: search, open and close all."""
     links = [
         tag(
             "a",
             tag("b", letter),
             f" {LETTERS[letter].short if letter in LETTERS else 'other'} ",
-            tag("small", str(len(numbered))),
+            tag("small", str(len(own))),
             href=f"#{place_of(letter)}",
         )
-        for letter, numbered in groups.items()
+        for letter, own in groups.items()
     ]
     search = tag(
         "input",

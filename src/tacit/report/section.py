@@ -1,4 +1,4 @@
-"""One claim on the page: statement, run, numbers, premises, controls, correction, plots."""
+"""One claim on the page: statement, run, numbers, premises, controls, correction, picture."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any
 from tacit.evidence.evidence import Check, Status
 from tacit.evidence.verdict import SYMBOLS, Verdict
 from tacit.records import brief
-from tacit.report.draw import svg
 from tacit.report.markup import Markup, joined, tag
 from tacit.report.mathml import mathematics
 from tacit.report.parts import part, table
 from tacit.report.tolerance_bars import tolerance_bars
 
 
-def section(verdict: Verdict, number: int) -> Markup:
-    """The section of one verdict; `number` keeps the ids inside its plots apart."""
-    return tag("section", _title(verdict), *evidence(verdict, number), id=anchor(verdict))
+def section(verdict: Verdict) -> Markup:
+    """The section of one verdict."""
+    return tag("section", _title(verdict), *evidence(verdict), id=anchor(verdict))
 
 
-def evidence(verdict: Verdict, number: int) -> tuple[Markup | None, ...]:
+def evidence(verdict: Verdict) -> tuple[Markup | None, ...]:
     """What stands behind a verdict, part by part."""
     return (
         tag("p", verdict.reason, class_=f"reason {kind(verdict.status)}"),
@@ -36,7 +35,7 @@ def evidence(verdict: Verdict, number: int) -> tuple[Markup | None, ...]:
         tolerance_bars(verdict.evidence),
         _premises(verdict),
         _findings(verdict.findings),
-        _plots(verdict, number),
+        _picture(verdict),
         _repeat(verdict),
     )
 
@@ -132,27 +131,13 @@ def _findings(findings: Sequence[str]) -> Markup | None:
     return part("Findings", tag("ul", *(tag("li", mathematics(line)) for line in findings)))
 
 
-def _plots(verdict: Verdict, number: int) -> Markup | None:
-    picture = verdict.picture and tag(
-        "img",
-        src=f"data:image/png;base64,{verdict.picture}",
-        alt=f"the picture of {verdict.id}",
-        class_="picture",
-    )
-    if picture:
-        return tag("figure", picture)
-    if not verdict.figures:
+def _picture(verdict: Verdict) -> Markup | None:
+    if not verdict.picture:
         return None
-    figures = [
-        tag(
-            "figure",
-            tag("h4", plot.title),
-            svg(plot, f"c{number}p{place}"),
-            tag("figcaption", plot.caption) if plot.caption else None,
-        )
-        for place, plot in enumerate(verdict.figures)
-    ]
-    return tag("div", *figures, class_="plots")
+    source = f"data:image/png;base64,{verdict.picture}"
+    titles = "; ".join(plot.title for plot in verdict.figures)
+    alt = titles or f"the picture of {verdict.id}"
+    return tag("figure", tag("img", src=source, alt=alt, class_="picture"))
 
 
 def _repeat(verdict: Verdict) -> Markup:

@@ -11,18 +11,18 @@ from tacit.report.section import anchor, badge, evidence, kind
 from tacit.sources import LETTERS, Source
 
 
-def source_part(letter: str, numbered: list[tuple[int, Verdict]], open_: bool) -> Markup:
-    """Title, authors and claims of a source; `numbered` tells each claim's number on the page."""
+def source_part(letter: str, verdicts: list[Verdict], open_: bool) -> Markup:
+    """Title, authors and claims of a source."""
     source = LETTERS.get(letter)
-    counts = Verdicts(tuple(verdict for _, verdict in numbered)).summary
+    counts = Verdicts(tuple(verdicts)).summary
     columns = ("status", "claim and its place in the source", "decisive check", "run")
     head = tag(
         "div", *(tag("span", name) for name in columns), class_="columns", aria_hidden="true"
     )
-    claims = [_claim(verdict, number, open_) for number, verdict in numbered]
+    claims = [_claim(verdict, open_) for verdict in verdicts]
     return tag(
         "section",
-        _title(letter, source),
+        _source_title(letter, source),
         tag("p", counts, class_="counts"),
         head,
         *claims,
@@ -36,14 +36,14 @@ def place_of(letter: str) -> str:
     return "source-" + re.sub(r"[^A-Za-z0-9-]", "_", letter)
 
 
-def _title(letter: str, source: Source | None) -> Markup:
+def _source_title(letter: str, source: Source | None) -> Markup:
     if source is None:
         return tag("h2", tag("b", letter))
     about = f"{', '.join(source.authors)}. {source.year}, {source.form}."
     return joined(tag("h2", tag("b", letter), " ", source.title), tag("p", about, class_="authors"))
 
 
-def _claim(verdict: Verdict, number: int, open_: bool) -> Markup:
+def _claim(verdict: Verdict, open_: bool) -> Markup:
     name = joined(
         tag("b", verdict.id),
         tag("span", mathematics(verdict.statement), class_="statement"),
@@ -60,7 +60,7 @@ def _claim(verdict: Verdict, number: int, open_: bool) -> Markup:
         tag("span", *_decisive(verdict), class_="check"),
         tag("span", *run, class_="run"),
     )
-    inside = tag("div", *evidence(verdict, number), class_="evidence", id=anchor(verdict))
+    inside = tag("div", *evidence(verdict), class_="evidence", id=anchor(verdict))
     return tag(
         "details",
         line,

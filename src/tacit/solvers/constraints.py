@@ -9,7 +9,6 @@ import scipy
 
 from tacit.arguments import Array
 from tacit.solvers import exact
-from tacit.solvers.existence import independent
 from tacit.solvers.pivots import Pivoted
 
 CONSISTENT = 1e-9  # relative distance of y from the range of X that still counts as rounding
@@ -56,11 +55,7 @@ class Constraints:
         return original
 
     def exact_dual(self, dual: Array) -> Array:
-        """The dual of the original rows as a sum of vectors, the first of them the largest.
-
-        Where columns spread over decades X^T dual is a small difference of large numbers, and a
-        dual rounded to float64 has lost it. Otherwise one vector is enough.
-        """
+        """The dual of the original rows as a sum of vectors, the first of them the largest."""
         parts = self.original_dual(dual)[None]
         if self.leading is None or not dual.any():
             return parts
@@ -111,11 +106,7 @@ def well_conditioned(X: Array) -> bool:
 def combined_rows(
     who: str, X: Array, y: Array, scale: float, factors: Array, given: Array
 ) -> Constraints:
-    """Combinations of the rows in which the heaviest independent columns are unit vectors.
-
-    Rank and consistency are decided with all columns in units of their own: they do not depend
-    on those. The rows are then well conditioned in the units that were given.
-    """
+    """Combinations of the rows in which the heaviest independent columns are unit vectors."""
     for dependent in (NEARLY, max(X.shape) * np.finfo(float).eps):
         pivoted = Pivoted(X, dependent)
         fit = pivoted.fit(y)
@@ -123,7 +114,7 @@ def combined_rows(
         if not misfit:
             break
     else:
-        if independent(given):
+        if exact.independent(given):
             raise ValueError(
                 f"{who}: some beta fits y, for the rows of X are independent, but to float64 they"
                 " are not: it would be huge; drop or mend rows that nearly depend on others"
@@ -160,11 +151,7 @@ def missed(pivoted: Pivoted, fit: Array, y: Array) -> float:
 
 
 def mended(X: Array, y: Array, beta: Array) -> Array:
-    """beta with X beta = y to rounding, moved along the heaviest columns of X alone.
-
-    Where beta spreads over decades its small entries may be off by the rounding of the large ones,
-    which large columns of X make visible. Entries that are zero stay so where they can.
-    """
+    """beta with X beta = y to rounding, moved along the heaviest columns of X alone."""
     for free in (beta != 0, np.ones(len(beta), dtype=bool)):
         pivoted, moved = Pivoted(X * free, NEARLY), beta.copy()
         for _ in range(2):

@@ -14,7 +14,7 @@ import scipy  # its submodules load when first used: `import tacit` stays light
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 from tacit.solvers.constraints import Constraints
 from tacit.solvers.dual_state import DualState, begin
 from tacit.solvers.pivots import Elimination, heaviest_columns
@@ -50,11 +50,7 @@ class Failed(Exception):
 
 
 class Hessian:
-    """The Cholesky factor of X diag(slope) X^T.
-
-    The jitter, relative to the diagonal, freezes directions that are only rounding noise;
-    `refine` takes its effect out of the directions that are not.
-    """
+    """The Cholesky factor of X diag(slope) X^T."""
 
     def __init__(self, X: Array, slope: Array, jitter: float = 1e-12):
         self.X, self.slope = X, slope
@@ -96,12 +92,7 @@ def follow(
 
 
 class Walker:
-    """Walks down in m = log mu, keeping the last state and its tangents for the next step.
-
-    Where the sizes of beta spread over many decades the rows of X are a poor basis for nu: s of a
-    large coordinate is then a small difference of large numbers. `rebase` changes to a basis in
-    which nu lists s on the largest independent coordinates.
-    """
+    """Walks down in m = log mu, keeping the last state and its tangents for the next step."""
 
     def __init__(self, pair: SignedPair, X: Array, y: Array):
         self.stand(pair, X, y)
@@ -192,10 +183,7 @@ class Walker:
         return built
 
     def predict(self, step: float) -> Array:
-        """The move of nu for m -> m - step, extrapolated in the variable in which nu is smooth.
-
-        Depth 2: nu is asymptotically linear in m. Deeper: it is analytic in e^(m/p).
-        """
+        """The move of nu for m -> m - step, extrapolated in the variable in which nu is smooth."""
         (_, tangent) = self.tangents[-1]
         forward = self.stretch(-step)
         if len(self.tangents) == 1:

@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from tacit.arguments import Array
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 
 
 class DualState(abc.ABC):

@@ -12,12 +12,12 @@ from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L1, L2, Lp
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral, shape_of
 from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
-from tacit.solvers.data import after_problem, unpacked
+from tacit.solvers.data import FARTHEST, after_problem, representable, units_of, unpacked
 from tacit.solvers.solution import (
     SMALL,
     SOLVED,
@@ -28,17 +28,17 @@ from tacit.solvers.solution import (
     judged,
     kkt_residual,
     log_value_of,
+    must_fit,
     normalized,
     of_root,
     primal_residual,
     restored,
     unreachable,
 )
-from tacit.solvers.units import FARTHEST, representable, units_of
 from tacit.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from tacit.solvers.matrices.solution import MatrixSolution
+    from tacit.solvers.matrices.interpolate import MatrixSolution
 
 
 @overload
@@ -123,7 +123,7 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
             " for measurement matrices use Nuclear(), Frobenius() or Schatten(Q(...))"
         )
     X, y = regression_data("interpolate", X, y)
-    fits(regularizer, X.shape[1])
+    must_fit("interpolate", regularizer, X.shape[1])
     if isinstance(regularizer, Lp) and regularizer.p <= 1:
         if regularizer.p < 1:
             raise ValueError(
@@ -148,17 +148,6 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
         return Solution(*unreachable(regularizer, X.shape[1], len(X)))
     found = solve(inner, reduce("interpolate", X, y))
     return restored(certified(X, y, inner, found), units, regularizer)
-
-
-def fits(regularizer: Regularizer, dimension: int) -> None:
-    """Checks that the regularizer is one and has room for `dimension` coordinates."""
-    if not isinstance(regularizer, Regularizer):
-        raise ValueError(f"interpolate: expected a regularizer such as Q(...), got {regularizer!r}")
-    if regularizer.dimension not in (None, dimension):
-        raise ValueError(
-            f"interpolate: {regularizer} has {regularizer.dimension} coordinates,"
-            f" but X has {dimension} columns"
-        )
 
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, overload
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,13 +15,10 @@ from tacit.records import Outcome, Record
 from tacit.regularizers.q import Q
 from tacit.solvers import continuation
 from tacit.solvers.constraints import reduce
-from tacit.solvers.data import unpacked
-from tacit.solvers.interpolate import arrived, certified, fits
-from tacit.solvers.solution import Solution, restored
-from tacit.solvers.units import units_of
+from tacit.solvers.data import units_of, unpacked
+from tacit.solvers.interpolate import arrived, certified
+from tacit.solvers.solution import Solution, must_fit, restored, stacked
 from tacit.threads import one_blas_thread
-
-Measured = TypeVar("Measured")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -65,14 +62,10 @@ class InterpolationPath(Record):
     outcomes: tuple[Outcome, ...]
 
     def rows(self) -> list[tuple[str, str]]:
-        failed = sum(not outcome.ok for outcome in self.outcomes)
+        scales, failed = self.log_alphas, sum(not outcome.ok for outcome in self.outcomes)
         return [
             ("depth", str(self.depth)),
-            (
-                "scales",
-                f"{len(self.log_alphas)}, log alpha from {self.log_alphas.max():.4g}"
-                f" to {self.log_alphas.min():.4g}",
-            ),
+            ("scales", f"{len(scales)}, log alpha from {max(scales):.4g} to {min(scales):.4g}"),
             ("worst residual", f"{np.nanmax(self.residual):.2g}"),
             ("worst kkt", f"{np.nanmax(self.kkt):.2g}"),
             ("factorizations", str(int(self.iterations.sum()))),
@@ -80,51 +73,15 @@ class InterpolationPath(Record):
         ]
 
 
-@overload
 def interpolate_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    depth: int = ...,
-    *,
-    log_alphas: ArrayLike,
-    shape: ArrayLike | None = ...,
-    measure: None = ...,
-) -> InterpolationPath: ...
-
-
-@overload
-def interpolate_path(
-    X: ArrayLike,
-    y: ArrayLike,
-    depth: int = ...,
-    *,
-    log_alphas: ArrayLike,
-    shape: ArrayLike | None = ...,
-    measure: Callable[[Solution], Measured],
-) -> list[Measured]: ...
-
-
-@overload
-def interpolate_path(
-    problem: Regression,
-    depth: int = ...,
-    /,
-    *,
-    log_alphas: ArrayLike,
-    shape: ArrayLike | None = ...,
-    measure: Callable[[Solution], Any] | None = ...,
-) -> Any: ...
-
-
-def interpolate_path(
-    X: Any,
-    y: Any = None,
-    depth: Any = 2,
+    X: ArrayLike | Regression,
+    y: ArrayLike | None = None,
+    depth: int = 2,
     *,
     log_alphas: ArrayLike,
     shape: ArrayLike | None = None,
     measure: Callable[[Solution], Any] | None = None,
-) -> InterpolationPath | list[Any]:
+) -> Any:
     """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
 
     A scale that fails is recorded in `outcomes` with NaN in its row.
@@ -158,39 +115,32 @@ def interpolate_path(
     array([[0.4, 0.8],
            [0. , 1. ]])
     """
-    X, y, depth = unpacked("interpolate_path", Regression, X, y, depth, default=2)
-    X, y = regression_data("interpolate_path", X, y)
-    scales = finite_array("interpolate_path", "log_alphas", log_alphas, ndim=1)
+    who = "interpolate_path"
+    given, labels, depth = unpacked(who, Regression, X, y, depth, default=2)
+    X, y = regression_data(who, given, labels)
+    scales = finite_array(who, "log_alphas", log_alphas, ndim=1)
     pair = Q(depth, log_alpha=float(scales.max()), shape=shape)
-    fits(pair, X.shape[1])
+    must_fit(who, pair, X.shape[1])
     order = np.argsort(-scales)
-    kept: list[Any] = [None] * len(scales)
+    found: list[Any] = [None] * len(scales)
     with one_blas_thread():
         units = units_of(X, y, scales=True)
         if units is not None:
             X, y = units.of_rows(X), units.of_targets(y)
         shift = 0.0 if units is None else units.log_size
-        at = reduce("interpolate_path", X, y)
+        at = reduce(who, X, y)
         levels = pair.depth * scales[order] - shift - np.log(at.scale)
         for where, end in zip(order, continuation.follow(pair, at, levels), strict=True):
             q = Q(depth, log_alpha=scales[where], shape=shape)
             inner = q if units is None else q.in_units(shift)
-            # a path keeps no values, so they are computed only where a measure may ask
+            # a path holds no values, so they are computed only where a measure may ask
             solution = certified(X, y, inner, arrived(inner, at, end), measure is not None)
             if units is not None:
                 solution = restored(solution, units, q)
-            kept[where] = solution if measure is None else measure(solution)
-    return collected(pair.depth, scales, kept) if measure is None else kept
-
-
-def collected(depth: int, scales: Array, solutions: Sequence[Solution]) -> InterpolationPath:
+            found[where] = solution if measure is None else measure(solution)
+    if measure is not None:
+        return found
+    numbers = stacked(found, "beta", "dual", "residual", "kkt", "iterations")
     return InterpolationPath(
-        depth,
-        scales,
-        np.stack([s.beta for s in solutions]),
-        np.stack([s.dual for s in solutions]),
-        np.array([s.residual for s in solutions]),
-        np.array([s.kkt for s in solutions]),
-        np.array([s.iterations for s in solutions]),
-        tuple(s.outcome for s in solutions),
+        pair.depth, scales, outcomes=tuple(s.outcome for s in found), **numbers
     )

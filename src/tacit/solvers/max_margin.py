@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, overload
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -11,17 +9,21 @@ from tacit.arguments import Array, classification_data
 from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L2, Lp
-from tacit.regularizers.pair import SignedPair
+from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import interpolate, power_norm
 from tacit.solvers.constraints import reduce
 from tacit.solvers.continuation import FAR, Failed
-from tacit.solvers.data import unpacked
+from tacit.solvers.data import FARTHEST, ORDINARY, Units, exponents, unpacked
 from tacit.solvers.margins import face
-from tacit.solvers.margins.active_set import Iterate, Unbounded, settle
-from tacit.solvers.margins.certificate import certified, is_l1
-from tacit.solvers.margins.least import ByInterpolation, least_squares
-from tacit.solvers.margins.rows import Rows, scaled_rows
+from tacit.solvers.margins.active_set import (
+    ByInterpolation,
+    Iterate,
+    Unbounded,
+    least_squares,
+    settle,
+)
+from tacit.solvers.margins.rows import Rows, certified, is_l1, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
 from tacit.solvers.solution import (
@@ -30,28 +32,22 @@ from tacit.solvers.solution import (
     Found,
     Solution,
     as_sum,
+    must_fit,
     of_root,
     restored,
     unreachable,
 )
 from tacit.solvers.stationary import local_points
-from tacit.solvers.units import FARTHEST, ORDINARY, Units, exponents
 from tacit.threads import one_blas_thread
 
 
-@overload
 def max_margin(
-    X: ArrayLike, y: ArrayLike, regularizer: Regularizer, *, throw: bool = ...
-) -> Solution: ...
-
-
-@overload
-def max_margin(
-    problem: Classification, regularizer: Regularizer, /, *, throw: bool = ...
-) -> Solution: ...
-
-
-def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Solution:
+    X: ArrayLike | Classification,
+    y: ArrayLike | Regularizer | None = None,
+    regularizer: Regularizer | None = None,
+    *,
+    throw: bool = True,
+) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
     `residual` of the solution is the largest violation max(0, 1 - margin); its `kkt` is the
@@ -85,16 +81,16 @@ def max_margin(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = 
     >>> tacit.max_margin(X, y, tacit.L2()).beta.round(4)
     array([0.3333, 0.3333])
     """
-    X, y, regularizer = unpacked("max_margin", Classification, X, y, regularizer)
-    X, y = classification_data("max_margin", X, y)
-    must_fit("max_margin", regularizer, X.shape[1])
+    given, labels, reg = unpacked("max_margin", Classification, X, y, regularizer)
+    X, y = classification_data("max_margin", given, labels)
+    must_fit("max_margin", reg, X.shape[1])
     Z = X * y[:, None]
     with one_blas_thread():
         refuse_zero_rows("max_margin", Z)
-        solution = in_good_units("max_margin", as_sum(regularizer), Z)
+        solution = in_good_units("max_margin", as_sum(reg), Z)
     if throw and not solution.outcome.ok:
         raise NumericalError("max_margin", solution.outcome)
-    return solution if as_sum(regularizer) is regularizer else of_root(solution)
+    return solution if as_sum(reg) is reg else of_root(solution)
 
 
 def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
@@ -145,17 +141,6 @@ def margin_units(Z: Array) -> Units | None:
         return None
     middle = int(powers.min() + powers.max()) // 2
     return Units(np.full(len(Z), middle), -middle)
-
-
-def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
-    """Checks that the regularizer is one and has room for `dimension` coordinates."""
-    if not isinstance(regularizer, Regularizer):
-        raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
-    if regularizer.dimension not in (None, dimension):
-        raise ValueError(
-            f"{who}: {regularizer} has {regularizer.dimension} coordinates,"
-            f" but X has {dimension} columns"
-        )
 
 
 def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:

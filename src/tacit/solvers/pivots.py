@@ -84,10 +84,7 @@ class Elimination:
         return np.array(found).T.reshape(right.shape)
 
     def of(self, right: Array) -> Array:
-        """The combinations of `right`; what is no more than their rounding is zero.
-
-        Ties of integer data then stay ties, and what vanishes exactly vanishes.
-        """
+        """The combinations of `right`; what is no more than their rounding is zero."""
         if not self.columns.size:
             return np.zeros_like(right)
         x = scipy.linalg.lu_solve(self.factor, right, check_finite=False)
@@ -104,10 +101,7 @@ class Elimination:
 
 
 class Pivoted:
-    """Independent rows and columns of X, with all entries near one, and their elimination.
-
-    X is `factors` times the rows and `columns` times the columns that were given.
-    """
+    """Independent rows and columns of X, with all entries near one, and their elimination."""
 
     def __init__(self, X: Array, dependent: float) -> None:
         self.factors, self.columns = balanced(X)

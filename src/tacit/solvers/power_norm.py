@@ -23,10 +23,7 @@ FLAT = 1e-16  # least curvature of a coordinate, relative to the longest one
 
 
 def solve(norm: Lp, X: Array, y: Array) -> tuple[Array, Array, int, Outcome]:
-    """(beta, dual of the norm, iterations, outcome) for X of full row rank and y of unit scale.
-
-    The dual of the norm is that of |.|^p/p over |beta|_p^(p-1): it has no unit and never overflows.
-    """
+    """(beta, dual of the norm, iterations, outcome) for X of full row rank and y of unit scale."""
     if not y.any():
         zero = Outcome(Kind.SOLVED, "y = 0: beta = 0 is the only minimiser")
         return np.zeros(X.shape[1]), np.zeros(len(X)), 0, zero
@@ -60,10 +57,7 @@ def stages(p: float) -> list[float]:
 def primal_newton(
     p: float, X: Array, y: Array, beta: Array, enough: float
 ) -> tuple[Array, Array, int]:
-    """(beta, dual of the norm, steps) for one exponent above 2, from a guess that fits y.
-
-    A step that would lower the value by less than a part `enough` is not taken.
-    """
+    """(beta, dual of the norm, steps) for one exponent above 2, from a guess that fits y."""
     last, steps = np.inf, 0
     while steps < STEPS:
         steps += 1

@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, classification_data, finite_array
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.solvers.continuation import Failed
-from tacit.solvers.existence import separates, separating
-from tacit.solvers.margins.active_set import Unbounded
-from tacit.solvers.margins.least import least_squares
+from tacit.solvers.exact import separates
+from tacit.solvers.margins.active_set import Unbounded, least_squares
 from tacit.solvers.margins.rows import scaled_rows
+from tacit.solvers.pivots import balanced
 from tacit.threads import one_blas_thread
 
 OPPOSITE = 1e-14  # unit rows whose sum is shorter than this are opposite
@@ -84,10 +84,7 @@ def separation(X: ArrayLike, y: ArrayLike) -> Separation:
 
 
 def require_separable(who: str, Z: ArrayLike, y: ArrayLike | None = None) -> None:
-    """Raises a ValueError that says why, unless the signed rows Z have a positive margin.
-
-    With labels `y` the rows are the points themselves.
-    """
+    """Raises a ValueError that says why, unless the signed rows Z have a positive margin."""
     if y is not None:
         X, labels = classification_data(who, Z, y)
         signed = X * labels[:, None]
@@ -173,6 +170,24 @@ def separated(who: str, Z: Array) -> Separation:
     if not separates(Z, direction):  # it rounds off what the largest columns need
         direction = another(who, Z)
     return Separation(True, float((Z @ direction).min()), direction, weights, length(weights @ Z))
+
+
+def separating(Z: Array) -> Array | None:
+    """A beta with positive margins Z beta, proven; None if a linear program finds none."""
+    from scipy.optimize import linprog
+
+    factors, columns = balanced(Z)
+    A = Z * factors[:, None] * columns
+    samples, dimension = A.shape
+    cost = np.append(np.zeros(dimension), -1.0)  # the least margin, of entries within [-1, 1]
+    bounds = [(-1.0, 1.0)] * dimension + [(0.0, None)]
+    found = linprog(
+        cost, A_ub=np.hstack([-A, np.ones((samples, 1))]), b_ub=np.zeros(samples), bounds=bounds
+    )
+    if found.status != 0:
+        return None
+    beta = columns * found.x[:dimension]
+    return beta if beta.any() and np.isfinite(beta).all() and separates(Z, beta) else None
 
 
 def another(who: str, Z: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral
 from tacit.solvers import exact
-from tacit.solvers.units import FARTHEST, Units, representable
+from tacit.solvers.data import FARTHEST, Units, representable
 
 SOLVED = Outcome(Kind.SOLVED, "the optimality conditions hold to rounding")
 SMALL = 1e-10  # worst violation that goes without saying
@@ -95,6 +96,22 @@ class Solution(Record):
         return [(name, brief(getattr(self, name))) for name in fields]
 
 
+def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
+    """Checks that the regularizer is one and has room for `dimension` coordinates."""
+    if not isinstance(regularizer, Regularizer):
+        raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
+    if regularizer.dimension not in (None, dimension):
+        raise ValueError(
+            f"{who}: {regularizer} has {regularizer.dimension} coordinates,"
+            f" but X has {dimension} columns"
+        )
+
+
+def stacked(solutions: Sequence[Any], *names: str) -> dict[str, Any]:
+    """These fields of all solutions, one row each."""
+    return {name: np.stack([getattr(s, name) for s in solutions]) for name in names}
+
+
 def judged(
     outcome: Outcome, beta: Array, dual: Array, residual: float, kkt: float, excess: float
 ) -> Outcome:
@@ -133,10 +150,7 @@ def tiny(dual: Array) -> bool:
 
 
 def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
-    """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate.
-
-    `rounding` is how far s may be off.
-    """
+    """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate."""
     if isinstance(regularizer, L1):
         return l1_residual(beta, s, rounding)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -135,11 +135,7 @@ def ratio(size: Array, shrink: Array) -> float:
 
 
 def crossover(X: Array, y: Array, point: Central) -> tuple[Array, Array] | None:
-    """An exact vertex with its dual, or None as long as none is certified.
-
-    Two guesses at the support: as many coordinates as there are rows (a vertex in general
-    position), and those whose size has outgrown their slack (a sparser one).
-    """
+    """An exact vertex with its dual, or None as long as none is certified."""
     full = np.sort(np.argsort(-point.activity(), kind="stable")[: len(X)])
     for support in (full, point.active()):
         if 0 < len(support) <= len(X) and (found := vertex(X, y, support, point.nu)) is not None:
@@ -173,11 +169,7 @@ def vertex(X: Array, y: Array, support: Index, nu: Array) -> tuple[Array, Array]
 
 
 def finer(X: Array, y: Array, point: Central) -> tuple[Array, Array] | None:
-    """The vertex when its sizes spread over many decades: the small ones solved apart.
-
-    With the large coordinates free, what they leave over is a problem of the same kind on the
-    other coordinates, which cost their slacks; in units of its own it is solved to full accuracy.
-    """
+    """The vertex when its sizes spread over many decades: the small ones solved apart."""
     large = point.active()
     if not 0 < len(large) < len(X):
         return None

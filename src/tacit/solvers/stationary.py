@@ -18,11 +18,9 @@ from tacit.records import Kind, Outcome
 from tacit.regularizers.norms import Lp
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers.continuation import Failed
-from tacit.solvers.margins.active_set import Index
-from tacit.solvers.margins.certificate import certified
+from tacit.solvers.margins.active_set import Index, least_squares
 from tacit.solvers.margins.l1 import corrected, linear_program
-from tacit.solvers.margins.least import least_squares
-from tacit.solvers.margins.rows import Rows, scaled_rows
+from tacit.solvers.margins.rows import Rows, certified, scaled_rows
 from tacit.solvers.separation import refuse_inseparable
 from tacit.solvers.solution import Found, Solution
 from tacit.threads import one_blas_thread

@@ -65,7 +65,7 @@ def run_study(
     --------
     >>> import tacit
     >>> import tempfile
-    >>> function = "tacit.papers.woodworth2020.lemma_13:cell"
+    >>> function = "tacit.papers.woodworth2020.lemmas.lemma_13:cell"
     >>> grid = {"rows": [2, 3], "ratio": [1, 4]}
     >>> study = tacit.Study(name="q", function=function, arguments={"draws": 9}, grid=grid)
     >>> with tempfile.TemporaryDirectory() as folder:

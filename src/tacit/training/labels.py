@@ -1,14 +1,21 @@
-"""A run as a labelled dataset: which dimensions its arrays have, their units and their names."""
+"""A run as a labelled dataset, with what follows from its records: losses, norms, margins."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.models.model import Separable
+from tacit.models.tangent import kernel_distance, kernel_distances, turn
+from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import Completion, MatrixProblem
+from tacit.problems.population import accuracy
+from tacit.problems.regression import Regression
+from tacit.training.exact.loss import log_mean_loss, log_sum_of_squares
+from tacit.training.exact.task import Moment, Task
 
 LABELS = {
     "t": "training time; 0 or inf where float64 cannot hold it, see log_t",
@@ -74,14 +81,14 @@ COORDINATES = ("t", "step", "layer")
 
 def assembled(problem: Any, recorded: dict[str, Array], final_parameters: Array | None) -> Any:
     """The dataset of arrays whose first axis is time, without attributes."""
-    variables = columns(recorded)
+    variables = with_dims(recorded)
     if final_parameters is not None:
         variables["final_parameters"] = ("parameter",), final_parameters
     matrix = isinstance(problem, MatrixProblem)
     return labelled(variables | _data(problem), MATRIX_LABELS if matrix else {})
 
 
-def columns(recorded: dict[str, Array]) -> dict[str, Any]:
+def with_dims(recorded: dict[str, Array]) -> dict[str, Any]:
     """Arrays whose first axis is time, with their dimensions."""
     return {name: (_dims(name, values), values) for name, values in recorded.items()}
 
@@ -106,7 +113,6 @@ def _dims(name: str, values: Array) -> tuple[str, ...]:
 
 
 def _data(problem: Any) -> dict[str, Any]:
-    """The data themselves, where no recipe draws them again."""
     found: dict[str, Any] = {}
     if problem.recipe is None:
         found["y"] = ("sample",), problem.y
@@ -122,3 +128,178 @@ def _data(problem: Any) -> dict[str, Any]:
         found["X_test"] = ("test_sample", "feature"), test.X
         found["y_test"] = ("test_sample",), test.y
     return found
+
+
+FEW = 2000  # parameters that are recorded at every time, with their tangent kernels
+LEAST = float(np.log(np.finfo(float).tiny))  # of a loss that float64 holds to all its digits
+
+
+def dataset(
+    task: Task, rate: float, moments: Sequence[Moment], extra: dict[str, Array] | None = None
+) -> Any:
+    """The labelled dataset of moments of any model, without attributes."""
+    recorded = _measured(task, moments) | (extra or {})
+    final = moments[-1].state
+    if isinstance(task.model, Separable):
+        recorded |= _predictors(task, task.model, rate, moments)
+        return linear(task.problem, recorded, final)
+    recorded |= _outputs(task, np.array([moment.predictions for moment in moments]))
+    test = task.problem.test
+    if test is not None:
+        found = [np.asarray(task.model.predict(m.state, test.X)) for m in moments]
+        recorded |= _tested(test, np.array(found))
+    if isinstance(task.problem, MatrixProblem):
+        recorded |= of_matrices(task.problem, _wholes(task, rate, moments))
+    if task.start.size <= FEW:
+        recorded |= _kernels(task, moments)
+    return assembled(task.problem, recorded, final)
+
+
+def linear(
+    problem: Regression | Classification,
+    recorded: dict[str, Array],
+    final_parameters: Array | None = None,
+) -> Any:
+    """The dataset of a linear predictor, with all that follows from what was `recorded`.
+
+    `recorded` has t, log_t and predictor, and whatever else the flow knows: step, dual,
+    parameters; on classification data also smoothed_margin and margins, which a predictor
+    cannot tell once they are large, and log_slopes, the logarithms of |dbeta_i/dw|^2.
+    """
+    predictor = recorded["predictor"]
+    with np.errstate(under="ignore", over="ignore"):
+        found = {
+            "norm_l1": np.abs(predictor).sum(axis=1),
+            "norm_l2": np.exp(log_sum_of_squares(predictor) / 2),
+        }
+        if isinstance(problem, Classification):
+            found |= _margins(problem, recorded)
+            for name in ("l1", "l2"):  # a zero predictor has no direction
+                norm = found[f"norm_{name}"]
+                found[f"margin_{name}"] = found["margin"] / np.where(norm > 0, norm, np.nan)
+        else:
+            residuals = predictor @ problem.X.T - problem.y
+            found |= _losses(log_sum_of_squares(residuals) + problem.log_factor)
+            if problem.truth is not None:
+                found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
+        if problem.test is not None:
+            found |= _tested(problem.test, predictor @ problem.test.X.T)
+    known = {name: values for name, values in recorded.items() if name != "log_slopes"}
+    return assembled(problem, known | found, final_parameters)
+
+
+def of_matrices(problem: MatrixProblem, matrices: Array) -> dict[str, Array]:
+    """The matrices with their norms, and their errors where the truth is known."""
+    found = {
+        "predictor": matrices,
+        "norm_l2": np.linalg.norm(matrices, axis=(1, 2)),
+        "norm_nuclear": np.linalg.svd(matrices, compute_uv=False).sum(axis=1),
+    }
+    if problem.truth is not None:
+        apart = np.linalg.norm(matrices - problem.truth, axis=(1, 2))
+        found["test_error"] = np.array([problem.test_error(matrix) for matrix in matrices])
+        found["relative_error"] = apart / np.linalg.norm(problem.truth)
+    return found
+
+
+def columns(moments: Sequence[Moment], *names: str) -> dict[str, Array]:
+    """What the moments know, one array for every name, first axis time."""
+    known = [name for name in names if getattr(moments[0], name) is not None]
+    return {name: np.array([getattr(moment, name) for moment in moments]) for name in known}
+
+
+def _losses(log_loss: Array) -> dict[str, Array]:
+    """The loss beside its logarithm: NaN where float64 cannot hold it."""
+    with np.errstate(under="ignore"):
+        loss = np.where(log_loss > LEAST, np.exp(log_loss), np.nan)
+    return {"log_loss": log_loss, "loss": np.where(np.isneginf(log_loss), 0.0, loss)}
+
+
+def _tested(test: Regression | Classification, outputs: Array) -> dict[str, Array]:
+    with np.errstate(over="ignore", under="ignore"):
+        if not isinstance(test, Classification):
+            return {"test_loss": np.exp(log_sum_of_squares(outputs - test.y) + test.log_factor)}
+        margins = outputs * test.y
+        loss = np.exp(log_mean_loss(test.loss, margins))
+    return {"test_loss": loss, "test_accuracy": accuracy(margins)}
+
+
+def _margins(problem: Classification, recorded: dict[str, Array]) -> dict[str, Array]:
+    """Losses and margins on classification data, from the flow's own where it has them."""
+    margins = recorded.get("margins")
+    if margins is None:
+        margins = recorded["predictor"] @ problem.signed_rows.T
+    if "smoothed_margin" in recorded:
+        log_loss = -recorded["smoothed_margin"]
+    else:
+        log_loss = log_mean_loss(problem.loss, margins)
+    found = _labels(log_loss, margins)
+    if problem.population is not None:
+        tested = [problem.population.accuracy(beta) for beta in recorded["predictor"]]
+        found["test_accuracy"] = np.array(tested)
+    if "log_slopes" in recorded:
+        found["kernel_distance"] = kernel_distances(problem.signed_rows, recorded["log_slopes"])
+    return found
+
+
+def _labels(log_loss: Array, margins: Array) -> dict[str, Array]:
+    return _losses(log_loss) | {
+        "smoothed_margin": -log_loss,
+        "margins": margins,
+        "margin": margins.min(axis=1),
+        "train_accuracy": accuracy(margins),
+    }
+
+
+def _measured(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
+    """t, log_t, parameter_norm and turn, and parameters where they are few."""
+    t = np.array([moment.t for moment in moments])
+    with np.errstate(divide="ignore", under="ignore", over="ignore"):
+        found = {"t": t, "log_t": np.log(t)}
+        squares = [float(log_sum_of_squares(m.state)) for m in moments]
+        found["parameter_norm"] = np.exp(np.array(squares) / 2)
+        # a displacement from the start tells angles that the parameters have rounded away
+        now = [m.state if m.displacement is None else task.start + m.displacement for m in moments]
+        found["turn"] = turn(task.start, np.array(now))
+    if task.start.size <= FEW or isinstance(task.model, Separable):
+        found["parameters"] = np.array([moment.state for moment in moments])
+    return found
+
+
+def _wholes(task: Task, rate: float, moments: Sequence[Moment]) -> Array:
+    whole = task.samples.whole
+    return np.array([whole(m.state, m.displacement, -rate * m.t) for m in moments])
+
+
+def _predictors(
+    task: Task, model: Separable, rate: float, moments: Sequence[Moment]
+) -> dict[str, Array]:
+    found = {"predictor": _wholes(task, rate, moments)}
+    slopes = np.array([log_sum_of_squares(model.slopes(m.state).T) for m in moments])
+    if np.isfinite(np.max(slopes, axis=1)).all():
+        with np.errstate(under="ignore"):
+            found["kernel_distance"] = kernel_distances(task.rows, slopes)
+    return found
+
+
+def _outputs(task: Task, predictions: Array) -> dict[str, Array]:
+    log_loss, found = task.loss.log_loss(predictions), {"predictions": predictions}
+    if isinstance(task.problem, Classification):
+        return found | _labels(log_loss, predictions * task.problem.y)
+    return found | _losses(log_loss)
+
+
+def _kernels(task: Task, moments: Sequence[Moment]) -> dict[str, Array]:
+    """Distances of the tangent kernels from the first one, where none of them vanishes."""
+
+    def kernel_of(moment: Moment) -> Array:
+        known = moment.kernel
+        return task.samples.derivative(moment.state).kernel() if known is None else known
+
+    first, found = kernel_of(moments[0]), [0.0]
+    for moment in moments[1:]:
+        kernel = kernel_of(moment)
+        if not (first.any() and kernel.any()):
+            return {}
+        found.append(kernel_distance(first, kernel))
+    return {"kernel_distance": np.array(found)}

@@ -1,17 +1,111 @@
-"""The path that training took: a labelled dataset, how it ended, and what is needed to go on."""
+"""The path that training took, how it is saved, and how another run goes on from it."""
 
 from __future__ import annotations
 
+import collections
 import dataclasses
+import importlib
+import json
 import os
 from pathlib import Path as FilePath
 from typing import Any
 
 import numpy as np
 
+from tacit import store
 from tacit.arguments import Array
-from tacit.records import Outcome, Record
-from tacit.training import saving
+from tacit.records import Kind, Outcome, Record
+
+MARK = "tacit_path"  # the attribute that holds what is no array
+PREFIX = "path_"  # of the variables that hold parameters and memory
+OWN = "tacit.models."  # modules whose named tuples are made again; others get a plain one
+
+
+def _write(
+    file: str | os.PathLike[str], outcome: Outcome, dataset: Any, parameters: Any, memory: Any
+) -> FilePath:
+    """Write all of it to `file`, whole or not at all and sealed by a checksum."""
+    arrays: list[Any] = []
+    header = {"outcome": [outcome.kind.value, outcome.sentence]}
+    header |= {"parameters": _structure(parameters, arrays), "memory": _structure(memory, arrays)}
+    for k, array in enumerate(arrays):
+        axes = [f"{PREFIX}{k}_{axis}" for axis in range(array.ndim)]
+        dataset = dataset.assign({f"{PREFIX}{k}": (axes, array)})
+    return store.save(dataset.assign_attrs({MARK: json.dumps(header)}), file)
+
+
+def _read(who: str, file: str | os.PathLike[str]) -> tuple[Outcome, Any, Any, Any]:
+    """The outcome, the dataset, the parameters and the memory that `write` wrote to `file`."""
+    dataset = store.load(file, who=who)
+    if MARK not in dataset.attrs:
+        raise ValueError(
+            f"{who}: {file} holds a dataset and no path; read it with load(), or write the path "
+            "with path.save(file)"
+        )
+    try:
+        header = json.loads(dataset.attrs.pop(MARK))
+        count = sum(str(name).startswith(PREFIX) for name in dataset.variables)
+        arrays = [dataset[f"{PREFIX}{k}"].values for k in range(count)]
+        parameters, memory = (_rebuilt(header[name], arrays) for name in ("parameters", "memory"))
+        kind, sentence = header["outcome"]
+        outcome = Outcome(Kind(kind), sentence)
+    except (KeyError, IndexError, TypeError, ValueError) as reason:
+        raise ValueError(
+            f"{who}: {file} is no file of path.save ({type(reason).__name__}: {reason})"
+        ) from None
+    dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
+    return outcome, dataset, parameters, memory
+
+
+def _structure(tree: Any, arrays: list[Any]) -> Any:
+    if tree is None:
+        return None
+    if isinstance(tree, dict) and all(isinstance(key, str) for key in tree):
+        return {"dict": {key: _structure(part, arrays) for key, part in tree.items()}}
+    if isinstance(tree, tuple) and hasattr(tree, "_fields"):
+        fields = {name: _structure(getattr(tree, name), arrays) for name in tree._fields}
+        kind = type(tree)
+        return {"named": f"{kind.__module__}:{kind.__qualname__}", "fields": fields}
+    if isinstance(tree, tuple | list):
+        return {type(tree).__name__: [_structure(part, arrays) for part in tree]}
+    array = np.asarray(tree)
+    if array.dtype.kind not in "iufb":
+        raise ValueError(
+            "Path.save: parameters must be arrays of numbers in dicts, lists, tuples and named "
+            f"tuples, got a {type(tree).__name__}"
+        )
+    arrays.append(array)
+    return {"array": len(arrays) - 1}
+
+
+def _rebuilt(told: Any, arrays: list[Any]) -> Any:
+    if told is None:
+        return None
+    if "array" in told:
+        return arrays[told["array"]]
+    if "dict" in told:
+        return {key: _rebuilt(part, arrays) for key, part in told["dict"].items()}
+    if "named" in told:
+        fields = {name: _rebuilt(part, arrays) for name, part in told["fields"].items()}
+        return _named(told["named"], tuple(fields))(**fields)
+    (kind, parts), *_ = told.items()
+    return {"tuple": tuple, "list": list}[kind](_rebuilt(part, arrays) for part in parts)
+
+
+def _named(name: str, fields: tuple[str, ...]) -> Any:
+    """The named tuple of tacit called "module:class"; for another one a new one alike.
+
+    No other module is imported: a file may come from anyone.
+    """
+    module, _, title = name.partition(":")
+    if module.startswith(OWN):
+        try:
+            found = getattr(importlib.import_module(module), title, None)
+        except ImportError:
+            found = None
+        if getattr(found, "_fields", None) == fields:
+            return found
+    return collections.namedtuple(title.split(".")[-1], fields)
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -79,7 +173,7 @@ class Path(Record):
 
     def save(self, file: str | os.PathLike[str]) -> FilePath:
         """Write everything to `file`, for `load_path`: also what `resume` needs."""
-        return saving.write(file, self.outcome, self.dataset, self.parameters, self.memory)
+        return _write(file, self.outcome, self.dataset, self.parameters, self.memory)
 
     def _last(self, name: str, why: str) -> Array:
         if name not in self.dataset:
@@ -119,4 +213,55 @@ def load_path(file: str | os.PathLike[str]) -> Path:
     >>> tacit.train(net, problem, method, stop=tacit.Steps(1000), resume=half).steps
     1000
     """
-    return Path(*saving.read("load_path", file))
+    return Path(*_read("load_path", file))
+
+
+SAME = ("problem", "model", "method", "penalty", "batch", "seed")
+
+
+def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[Any, Any, int]:
+    """The parameters, the memory and the steps of `before`.
+
+    A ValueError if the run `told` differs from it in more than stop and record.
+    """
+    if not isinstance(before, Path):
+        raise ValueError(
+            f"{who}: resume must be the path of an earlier run, got {type(before).__name__}"
+        )
+    if before.memory is None:
+        raise ValueError(f"{who}: resume must be a path of steps that did not diverge")
+    earlier = json.loads(before.dataset.attrs["description"])
+    for part in SAME:
+        old, new = earlier.get(part), told[part]
+        if old != new:
+            name = part
+            if isinstance(old, dict) and isinstance(new, dict):
+                name = next(k for k in {**new, **old} if old.get(k) != new.get(k))
+                old, new = old.get(name), new.get(name)
+                name = f"{name} of the {part}"
+            raise ValueError(
+                f"{who}: resume must have the same {name}, which was {old} and now is {new}; "
+                "start afresh"
+            )
+    if last <= before.steps:
+        raise ValueError(
+            f"{who}: resume has taken {before.steps} steps already, which stop must exceed"
+        )
+    return before.parameters, before.memory, before.steps
+
+
+def joined(before: Path, kept: Any, dataset: Any) -> Any:
+    import xarray
+
+    old = before.dataset.drop_vars("epoch", errors="ignore")
+    parts = [old.isel(time=np.flatnonzero(kept)), dataset.isel(time=slice(1, None))]
+    how: Any = {
+        "data_vars": "minimal",
+        "coords": "minimal",
+        "compat": "override",
+        "join": "override",
+    }
+    both = xarray.concat(parts, "time", **how, combine_attrs="override")
+    if "final_parameters" in dataset:
+        both["final_parameters"] = dataset["final_parameters"]
+    return both

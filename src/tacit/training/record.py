@@ -107,7 +107,6 @@ class At(Rule):
 
 
 def _moments(name: str, values: Any) -> tuple[float, ...]:
-    """The moments in order, each of them once."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValueError(f"At: {name} must list moments to record, got {values!r}")
     if name in ("steps", "epochs"):
@@ -119,7 +118,6 @@ def _moments(name: str, values: Any) -> tuple[float, ...]:
 
 
 def rules(who: str, record: Rule | Sequence[Rule] | None) -> tuple[Rule, ...]:
-    """`record` as a tuple of rules; log-spaced by default."""
     if record is None:
         return (LogSpaced(),)
     given = tuple(record) if isinstance(record, Sequence) else (record,)
@@ -133,7 +131,6 @@ def rules(who: str, record: Rule | Sequence[Rule] | None) -> tuple[Rule, ...]:
 
 
 def steps_to_record(who: str, given: Sequence[Rule], last: int, epoch: int | None) -> list[int]:
-    """The steps to record, from 0 to the last one."""
     found = {0, last}
     for rule in given:
         if isinstance(rule, LogSpaced):
@@ -166,11 +163,9 @@ def times_to_record(who: str, given: Sequence[Rule], first: float, last: float) 
 
 
 def log_spaced(last: int, per_decade: int) -> list[int]:
-    """Whole numbers from 1 to `last`, so many in a factor of ten."""
     count = int(per_decade * math.log10(last)) + 1
     return [round(10 ** (k / per_decade)) for k in range(count)]
 
 
 def density(given: Sequence[Rule]) -> int | None:
-    """The records per decade, where some are log-spaced."""
     return next((rule.per_decade for rule in given if isinstance(rule, LogSpaced)), None)

@@ -23,11 +23,11 @@ from tacit.problems.population import accuracy
 from tacit.regularizers.spectral import Frobenius, Nuclear, Spectral
 from tacit.training.descent.compiled import Weighted
 from tacit.training.descent.method import Objective
-from tacit.training.exact.labelling import dataset as flow_dataset
 from tacit.training.exact.loss import finite
 from tacit.training.exact.task import Moment as FlowMoment
 from tacit.training.exact.task import Task as FlowTask
 from tacit.training.exact.task import task as flow_task
+from tacit.training.labels import dataset as flow_dataset
 from tacit.training.task import Measures, Moment, Task
 
 EXTRA = ("penalty", "objective", "gradient_norm", "penalty_gradient_norm", "relative_error")
@@ -236,11 +236,6 @@ def describe(model: Any, problem: Any) -> dict[str, Any]:
 
 @functools.lru_cache(maxsize=32)
 def _pulls(objective: SampleLoss, terms: tuple[Any, ...]) -> Callable[..., Any]:
-    """A compiled function of (weights, data, theta), for penalties of these terms.
-
-    It returns the gradient of the loss, the penalty and its subgradient.
-    """
-
     def measure(weights: Any, data: Any, theta: Any) -> Any:
         gradient = jax.grad(objective.value, argnums=1)(data, theta)
         penalty = Weighted(weights, terms)

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer, positive, real, share
+from tacit.models.tangent import turn
 from tacit.records import Checked
 
 COUNT, OPEN_SHARE = functools.partial(integer, least=1), functools.partial(share, interval="(0, 1)")
@@ -38,17 +39,13 @@ class Stop(Checked):
         return math.inf
 
     def missed(self, numbers: Mapping[str, float]) -> str | None:
-        """What a record lacks of the goal, in words; None if it is met or is no number."""
-        return None
-
-    def met(self, numbers: Mapping[str, float]) -> str | None:
-        """Which goal a record meets, in words; None if it meets none."""
+        """What a record lacks of the goal, in words; None if it is met."""
         return None
 
     def describe(self) -> dict[str, Any]:
         """What is needed to build this rule again, as plain JSON values."""
-        fields = dataclasses.asdict(self).items()  # type: ignore[call-overload]
-        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in fields}
+        given = vars(self).items()
+        plain = {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in given}
         return {"rule": type(self).__name__, **plain}
 
     def __str__(self) -> str:
@@ -67,7 +64,7 @@ class Steps(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=tacit.Steps(100)).steps
     100
     """
@@ -88,7 +85,7 @@ class Epochs(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.SGD(0.1), stop=tacit.Epochs(4), batch=2).steps
     8
     """
@@ -109,7 +106,7 @@ class Time(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=tacit.Time(5.0)).steps
     50
     """
@@ -130,7 +127,7 @@ class Loss(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(10_000), tacit.Loss(0.1)]
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
     True
@@ -155,7 +152,7 @@ class LogLoss(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.LogLoss(-1e6))
     >>> round(path.log_loss)
     -1000000
@@ -207,7 +204,7 @@ class Scale(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=10.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=10.0)
     >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Scale(mu=1.0))
     >>> round(-path.log_loss, 6)
     100.0
@@ -246,7 +243,7 @@ class Accuracy(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(1000), tacit.Accuracy(train=1.0)]
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
     True
@@ -269,19 +266,14 @@ class Accuracy(Stop):
 
     def missed(self, numbers: Mapping[str, float]) -> str | None:
         low = {name: level for name, level in self.levels.items() if not numbers[name] >= level}
-        seen = {name: f"{numbers[name]:.4g} below {level:g}" for name, level in low.items()}
-        return _listed(seen) or None
-
-    def met(self, numbers: Mapping[str, float]) -> str | None:
-        if self.missed(numbers):
-            return None
-        return _listed({name: f"{numbers[name]:.4g}" for name in self.levels})
+        return listed({name: f"{numbers[name]:.4g} below {low[name]:g}" for name in low}) or None
 
     def __str__(self) -> str:
-        return _listed({name: f"{level:g}" for name, level in self.levels.items()})
+        return listed({name: f"{level:g}" for name, level in self.levels.items()})
 
 
-def _listed(texts: Mapping[str, str]) -> str:
+def listed(texts: Mapping[str, str]) -> str:
+    """Recorded numbers with their texts, in words."""
     return " and ".join(f"{name.replace('_', ' ')} {text}" for name, text in texts.items())
 
 
@@ -299,7 +291,7 @@ class Below(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(10_000), tacit.Below("loss", 0.1)]
     >>> tacit.train(net, problem, tacit.GradientDescent(0.1), stop=stop).outcome.ok
     True
@@ -322,9 +314,6 @@ class Below(Stop):
         found = numbers[self.name]
         return None if found <= self.value else f"{self.name} {found:.3g} above {self.value:g}"
 
-    def met(self, numbers: Mapping[str, float]) -> str | None:
-        return None if self.missed(numbers) else f"{self.name} {numbers[self.name]:.3g}"
-
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class Near(Stop):
@@ -340,7 +329,7 @@ class Near(Stop):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=0.1)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=0.1)
     >>> goal = tacit.max_margin(problem, tacit.L1()).beta
     >>> path = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Near(goal, degrees=10))
     >>> round(float(tacit.angle(path.predictor, goal)), 4)
@@ -359,14 +348,7 @@ class Near(Stop):
         object.__setattr__(self, "degrees", positive("Near", "degrees", degrees))
 
     def gap(self, predictor: Array) -> float:
-        size = np.abs(predictor).max()
-        if not size > 0:
-            return 180.0
-        unit = predictor / size
-        unit = unit / np.linalg.norm(unit)
-        # 2 atan2(|a - b|, |a + b|): accurate for the smallest angles, where arccos is not
-        apart, along = np.linalg.norm(unit - self.direction), np.linalg.norm(unit + self.direction)
-        return math.degrees(2 * math.atan2(apart, along)) - self.degrees
+        return float(turn(self.direction, predictor)) - self.degrees if predictor.any() else 180.0
 
 
 def rules(who: str, stop: Stop | Sequence[Stop] | None) -> tuple[Stop, ...]:
@@ -393,6 +375,18 @@ def understood(
             name, names = type(rule).__name__, ", ".join(kind.__name__ for kind in kinds)
             reason = f" {why}" if why else ""
             raise ValueError(f"{who}: {name} does not apply here{reason}; use {names}")
+
+
+def understood_by_steps(who: str, given: Sequence[Stop]) -> None:
+    """A ValueError if a rule of the user's own says nothing that step-by-step methods look at."""
+    for rule in given:
+        level = type(rule).log_level is not Stop.log_level
+        goal = not rule.budget and (level or rule.directional or rule.levels)
+        if not (goal or isinstance(rule, Steps | Epochs | Time)):
+            raise ValueError(
+                f"{who}: {type(rule).__name__} has no log_level, levels or gap to stop at, which "
+                "steps look for; define one of them, or use Steps, Loss, Accuracy or Below"
+            )
 
 
 def first(given: Sequence[Stop], kind: type[Stop]) -> Any:

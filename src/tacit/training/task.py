@@ -1,4 +1,4 @@
-"""What a driver needs to know of a model on a problem, whatever kind they are."""
+"""What a driver needs to know of a model on a problem, and the meter that measures it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.lazy import jax
 from tacit.precision import double_precision
-from tacit.training.labels import columns, labelled
+from tacit.training.labels import labelled, with_dims
 
 #: called now and then with the fraction done and a short message
 Progress = Callable[[float, str], None]
@@ -112,7 +112,7 @@ class Task(abc.ABC):
 
     def variables(self, records: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """The columns of the records, with their dimensions."""
-        return columns({name: np.array([row[name] for row in records]) for name in records[0]})
+        return with_dims({name: np.array([row[name] for row in records]) for name in records[0]})
 
     def refuse_overflow(self, who: str) -> None:
         """A ValueError if the gradients of the start are beyond floating-point numbers."""
@@ -135,8 +135,8 @@ class Task(abc.ABC):
         return None
 
     def predictor(self, parameters: Any) -> Array:
-        """The linear predictor, where there is one."""
-        raise NotImplementedError
+        """The linear predictor, where the model is `linear`."""
+        raise ValueError(f"{type(self.model).__name__} has no linear predictor")
 
     def shaped(self, who: str, penalty: Any) -> Any:
         """The penalty as it acts on these parameters, or a ValueError where it cannot."""
@@ -162,3 +162,53 @@ def described(model: Any, problem: Any, *arrays: Any) -> dict[str, Any]:
     about = {"description": problem.description, "recipe": problem.recipe}
     about["fingerprint"] = digest.hexdigest()[:16]
     return {"problem": about, "model": model.describe()}
+
+
+class Meter:
+    """The measurements of one run; `first` has the numbers of the start."""
+
+    def __init__(self, task: Task, penalty: Any) -> None:
+        self.task, self.penalty = task, penalty
+        self.records: list[dict[str, Any]] = []
+        self.last: int | None = None  # the step of the last record
+        self.first = task.first
+        if penalty is not None:
+            self.first = self._numbers(Moment(0, 0.0, -math.inf, task.start))
+
+    def look(self, moment: Moment) -> Numbers:
+        """The numbers of a moment; those of the start are measured once."""
+        if moment.step == 0 and _same(moment.parameters, self.task.start):
+            return self.first
+        return self._numbers(moment)
+
+    def bounds(self, moment: Moment) -> Iterator[Numbers]:
+        """Numbers that are no worse than the true ones and cost less, ever better; or none."""
+        for known in self.task.bounds(moment.parameters):
+            yield self._numbers(moment, known)
+
+    def keep(self, moment: Moment, numbers: Numbers) -> None:
+        """Adds a moment to the records, unless it is the last of them."""
+        if moment.step != self.last:
+            self.records.append(self.task.record(moment, numbers))
+        self.last = moment.step
+
+    def dataset(self) -> Any:
+        """The records as a labelled dataset, without attributes."""
+        return self.task.dataset(self.records)
+
+    def _numbers(self, moment: Moment, known: Mapping[str, float] | None = None) -> Numbers:
+        measures = self.task.measures(moment)
+        numbers = Numbers(measures, known)
+
+        def penalized() -> dict[str, float]:
+            found = self.task.penalized(self.penalty, moment)
+            return found | {"objective": numbers["loss"] + found["penalty"]}
+
+        if self.penalty is not None:
+            measures[(*self.task.penalty_names, "objective")] = penalized
+        return numbers
+
+
+def _same(one: Any, other: Any) -> bool:
+    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)

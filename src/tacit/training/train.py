@@ -11,11 +11,11 @@ import numpy as np
 
 from tacit.arguments import integer
 from tacit.lazy import jax
-from tacit.models.token_net import TokenNet
+from tacit.models.tokens.net import TokenNet
 from tacit.precision import double_precision
 from tacit.problems.arithmetic import TokenPairs
 from tacit.problems.classification import Classification
-from tacit.problems.images.arrays import Images
+from tacit.problems.images.load import Images
 from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
@@ -23,18 +23,16 @@ from tacit.regularizers.penalty import Term
 from tacit.threads import on_one_blas_thread
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.descent.batches import batches
+from tacit.training.descent.compiled import batches
 from tacit.training.descent.driver import Run, follow
 from tacit.training.descent.method import Descent
 from tacit.training.descent.plan import Plan, plan
-from tacit.training.exact.flow import Course, Flow
-from tacit.training.exact.run import run_flow
-from tacit.training.images.task import ImageTask
-from tacit.training.path import Path
-from tacit.training.resume import joined, resumed
+from tacit.training.exact.flow import Course, Flow, run_flow
+from tacit.training.images import ImageTask
+from tacit.training.path import Path, joined, resumed
 from tacit.training.samples import SampleTask, describe
 from tacit.training.task import Progress, Task, traced
-from tacit.training.tokens.task import TokenTask
+from tacit.training.tokens import TokenTask
 from tacit.versions import versions
 
 Stops = stopping.Stop | Sequence[stopping.Stop] | None
@@ -106,6 +104,7 @@ def train(
         return _path(followed.dataset, followed.outcome, told, followed.parameters)
     if not isinstance(method, Descent):
         raise ValueError(f"train: the method must be one such as GradientDescent(0.01), got {who}")
+    stopping.understood_by_steps(who, stops)
     # parameters that no loss pulls at stay where they are
     still = penalty is None and method.elementwise and not method.weight_decay
     task = task_of(who, model, problem, still)
@@ -178,7 +177,6 @@ def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
 
 
 def _fits(who: str, penalty: Any, start: Any, prox: bool) -> None:
-    """Traces the penalty once, so that a wrong shape is told before the run."""
     leaves, structure = jax.tree.flatten(start)
     shape = jax.tree.unflatten(structure, [leaf.shape for leaf in leaves])
     due = {"value": (), "subgradient": shape} | ({"prox": shape} if prox else {})
@@ -190,7 +188,6 @@ def _fits(who: str, penalty: Any, start: Any, prox: bool) -> None:
 
 @functools.lru_cache(maxsize=64)
 def _traced(who: str, penalty: Any, name: str, structure: Any, leaves: tuple[Any, ...]) -> Any:
-    """The shape of a part of the penalty for parameters of these shapes and types."""
     start = jax.tree.unflatten(structure, [jax.ShapeDtypeStruct(*leaf) for leaf in leaves])
     given, more = ((start, 1.0), " and a length") if name == "prox" else ((start,), "")
     rule = f"must be a function of the parameters{more} in jax.numpy"
@@ -212,8 +209,6 @@ def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> 
 
 
 def _told(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
-    """The whole run as plain JSON values."""
-
     def plain(thing: Any) -> Any:
         if isinstance(thing, tuple):
             return [plain(part) for part in thing]
@@ -227,7 +222,6 @@ def _told(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
 def _stepped(
     run: Run, todo: Plan, told: dict[str, Any], before: Path | None, progress: Progress | None
 ) -> Path:
-    """The path of a step-by-step method, from the start or from where `before` ended."""
     meter, state = run.meter, run.begin()
     moment = run.moment(state)
     meter.keep(moment, meter.look(moment))
@@ -254,7 +248,6 @@ def _stepped(
 
 
 def _rarely(progress: Progress) -> Progress:
-    """`progress`, called only where another fiftieth of the run is done."""
     told = -1.0
 
     def called(share: float, text: str) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.measures.kernels.arguments import MEMORY, asked_for, samples
 from tacit.measures.kernels.blocks import blocked_kernel
 from tacit.measures.kernels.gradients import FunctionGradients
+from tacit.measures.kernels.tangent import MEMORY, asked_for, samples
 from tacit.precision import double_precision
 from tacit.watch.backend import WHO
 

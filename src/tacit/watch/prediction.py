@@ -10,8 +10,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.curves import smoothed
-from tacit.measures.forecast import Forecast
-from tacit.measures.forecast_run import forecast_run
+from tacit.measures.forecast import Forecast, forecast_run
 from tacit.measures.grokking import grokking
 from tacit.records import Record
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tacit.arguments import Array
-from tacit.measures.kernels.arguments import MEMORY, asked_for
 from tacit.measures.kernels.blocks import blocked_kernel
-from tacit.measures.torch.checks import count_outputs, torch_inputs
-from tacit.measures.torch.gradients import TorchGradients, as_array, as_numbers
-from tacit.measures.torch.module import TorchFunction
+from tacit.measures.kernels.tangent import MEMORY, asked_for
+from tacit.measures.torch.gradients import TorchGradients, as_numbers
+from tacit.measures.torch.module import TorchFunction, as_array, count_outputs, torch_inputs
 from tacit.watch.backend import WHO
 
 

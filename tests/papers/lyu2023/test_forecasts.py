@@ -7,8 +7,7 @@ import pytest
 
 from tacit import train
 from tacit.measures import forecast as measured_forecast
-from tacit.measures.forecast import forecast
-from tacit.measures.forecast_run import forecast_run
+from tacit.measures.forecast import forecast, forecast_run
 from tacit.papers.lyu2023 import forecasts
 
 MAJORITY, WIDE, TABLE = "majority, n=30 d=150", "wide margin, gamma=6 d=1500", "table"

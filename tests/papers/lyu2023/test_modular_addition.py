@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tacit.measures.grokking import grokking
-from tacit.models.two_token_net import TwoTokenNet
+from tacit.models.tokens.two_layer import TwoTokenNet
 from tacit.papers.lyu2023.modular_addition import CURVES, runs_of
 from tacit.papers.registry import library
 from tacit.problems.arithmetic import modular_addition

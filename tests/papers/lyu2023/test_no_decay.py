@@ -7,7 +7,7 @@ from tacit import train
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.lyu2023 import no_decay
 from tacit.papers.registry import library
-from tacit.problems.grokking import majority
+from tacit.problems.population import majority
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.stop import LogLoss
 

@@ -11,8 +11,7 @@ from scipy.integrate import solve_ivp
 
 import tacit
 from tacit import At, train
-from tacit.measures.forecast import forecast
-from tacit.measures.forecast_run import forecast_run
+from tacit.measures.forecast import forecast, forecast_run
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.lyu2023 import runs
 from tacit.problems.classification import Classification

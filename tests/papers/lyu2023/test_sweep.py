@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from papers.lyu2023.by_hand import descend
 from tacit.papers.lyu2023 import sweep
 from tacit.papers.registry import library
-from tacit.problems.grokking import majority
+from tacit.problems.population import majority
 
 
 @pytest.fixture

@@ -10,8 +10,8 @@ import tacit
 from tacit.models.factorization import DifferenceFactorization
 from tacit.papers.lyu2023 import multiplication_table as theorems
 from tacit.papers.lyu2023 import table_completion
+from tacit.papers.lyu2023.multiplication_table import table
 from tacit.papers.lyu2023.table_completion import MeanLoss, runs_of, seen_pairs, tangent_kernel
-from tacit.papers.lyu2023.tables import table
 from tacit.papers.registry import library
 from tacit.problems.matrices import multiplication_table
 from tacit.records import NumericalError

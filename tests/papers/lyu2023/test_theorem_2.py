@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.models.diagonal import DiagonalNet
-from tacit.papers.lyu2023 import networks, runs, theorem_2
+from tacit.papers.lyu2023 import runs, theorem_2
 from tacit.problems.classification import Classification
 
 
@@ -59,8 +59,8 @@ def test_parameters_trained_for_too_short_are_refuted(data, refuted, place, word
 
 def test_the_kkt_residual_of_quadratic_units_by_hand():
     """theta = sum nu_n grad(y_n f_n) by least squares leaves less, and a start much more."""
-    problem, net = networks.points(0)[0], networks.network(4.0, 0)
-    theta = networks.trained(problem, net, 4.0, 1.5)
+    problem, net = runs.points(0)[0], runs.network(4.0, 0)
+    theta = runs.trained(problem, net, 4.0, 1.5)
     found = theorem_2.kkt_residual(problem, net, theta)
     margins = problem.y * net.predict(theta, problem.X)
     scaled = theta / margins.min() ** (1 / 3)
@@ -75,7 +75,7 @@ def test_the_kkt_residual_of_quadratic_units_by_hand():
 def test_parameters_follow_from_the_predictor(z):
     problem = runs.data_set(0)
     net = DiagonalNet(2, log_alpha=3.0)
-    theta = networks.trained(problem, net, 3.0, z / 3.0)
+    theta = runs.trained(problem, net, 3.0, z / 3.0)
     beta = net.predictor(theta)
     assert theorem_2.parameters_of(beta, 3.0, z) == pytest.approx(theta, rel=1e-4, abs=1e-6)
     assert theorem_2.parameters_of(beta, 3.0, z + 0.1) != pytest.approx(theta, rel=1e-4, abs=1e-6)

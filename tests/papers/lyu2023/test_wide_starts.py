@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tacit.papers.lyu2023 import wide_starts
-from tacit.papers.lyu2023.networks import points
+from tacit.papers.lyu2023.runs import points
 
 
 @pytest.fixture

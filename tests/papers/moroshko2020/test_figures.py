@@ -7,16 +7,16 @@ from scipy.optimize import linprog, minimize
 
 import tacit
 from figure_checks import assert_axes_named, assert_readable, flat
-from tacit.papers.moroshko2020 import figure_5
-from tacit.papers.moroshko2020.accuracy import POINTS
-from tacit.papers.moroshko2020.excess import norm, relative_excess
-from tacit.papers.moroshko2020.figure_3 import lines_on
-from tacit.papers.moroshko2020.trajectories import apart, follow, l1_ends
+from tacit import three_points
+from tacit.papers.moroshko2020.figures import figure_5
+from tacit.papers.moroshko2020.figures.accuracy import POINTS
+from tacit.papers.moroshko2020.figures.excess import norm, relative_excess
+from tacit.papers.moroshko2020.figures.figure_3 import lines_on
+from tacit.papers.moroshko2020.figures.trajectories import apart, follow, l1_ends
 from tacit.papers.registry import library
 from tacit.plotting.sphere import PIXELS, directions, draw_sphere, viewer
 from tacit.plotting.style import sheet, styled
 from tacit.plotting.typeset import typeset
-from tacit.problems import three_points
 
 EXPECTED = {
     "M-F1": "holds",
@@ -101,7 +101,7 @@ def test_no_number_of_the_trajectories_lies_on_a_curve(data_of, picture_of):
     picture = picture_of("M-F6")
     with styled():
         picture.canvas.draw()
-    shown = {"M-F3b": [100.0, 10000.0], "M-F3c": [0.001, 100.0], "M-F3d": [100.0]}
+    shown = {"3b": [100.0, 10000.0], "3c": [0.001, 100.0], "3d": [100.0]}
     for axes, (name, alphas) in zip(picture.axes, shown.items(), strict=True):
         lines = lines_on(data_of("M-F6")[0].sel(alpha=alphas), name)
         dots = axes.transData.transform(np.vstack(list(lines.values())))
@@ -136,7 +136,7 @@ def parameter_flow(Z, depth, alpha, margin):
 
 @pytest.mark.parametrize(
     ("id", "name", "alpha", "depth"),
-    [("M-F3", "M-F3b", 0.3, 2), ("M-F3", "M-F3d", 0.3, 2), ("M-F4", "M-F4b", 0.5, 3)],
+    [("M-F3", "3b", 0.3, 2), ("M-F3", "3d", 0.3, 2), ("M-F4", "4b", 0.5, 3)],
 )
 def test_cross_lines_against_the_flow_of_the_parameters(data_of, id, name, alpha, depth):
     found = data_of(id)[0].sel(curve_set=name, alpha=alpha)
@@ -150,8 +150,8 @@ def test_cross_lines_against_the_flow_of_the_parameters(data_of, id, name, alpha
 
 
 def test_the_q_path_against_a_general_solver(data_of):
-    row = data_of("M-F3")[1].sel(curve_set="M-F3d")
-    Z = three_points("M-F3d").signed_rows
+    row = data_of("M-F3")[1].sel(curve_set="3d")
+    Z = three_points("3d").signed_rows
     for mark, mu in ((0, 0.5), (2, 0.1), (5, 0.001)):
 
         def value(w, mu=mu):
@@ -182,29 +182,29 @@ def test_start_and_l2_of_every_set(data_of, id):
 def test_landmarks_by_hand(data_of):
     three = data_of("M-F3")[1]
     np.testing.assert_allclose(
-        l1_ends(three_points("M-F3b").signed_rows), [[2 / 3, 0, 0]] * 2, atol=1e-9
+        l1_ends(three_points("3b").signed_rows), [[2 / 3, 0, 0]] * 2, atol=1e-9
     )
-    np.testing.assert_allclose(three.l1.sel(curve_set="M-F3b"), 0, atol=1e-6)
-    ends = three.l1.sel(curve_set="M-F3c").values[[0, -1]]
+    np.testing.assert_allclose(three.l1.sel(curve_set="3b"), 0, atol=1e-6)
+    ends = three.l1.sel(curve_set="3c").values[[0, -1]]
     # every (a, 1 - a, 0) with a <= 2/3 has margin 1 and l1 norm 1
     np.testing.assert_allclose(np.sort(ends[:, 0]), [np.degrees(np.arctan(0.5)), 90], atol=1e-6)
     np.testing.assert_allclose(ends[:, 1], 0, atol=1e-6)
-    assert not np.isfinite(three.change_mu.sel(curve_set=["M-F3b", "M-F3c"])).any()
+    assert not np.isfinite(three.change_mu.sel(curve_set=["3b", "3c"])).any()
     four = data_of("M-F4")[1]
-    assert apart(four.stationary.sel(curve_set="M-F4a")[0], [90, 0]) < 1e-6  # (0, .714, 0)
-    assert apart(four.stationary.sel(curve_set="M-F4b")[0], [0, 45]) < 1e-6  # (.625, 0, .625)
+    assert apart(four.stationary.sel(curve_set="4a")[0], [90, 0]) < 1e-6  # (0, .714, 0)
+    assert apart(four.stationary.sel(curve_set="4b")[0], [0, 45]) < 1e-6  # (.625, 0, .625)
 
 
 def test_marks_stand_at_powers_of_ten(data_of):
     rows, landmarks = data_of("M-F6")
-    found = rows.sel(curve_set="M-F3b", alpha=10000.0)
+    found = rows.sel(curve_set="3b", alpha=10000.0)
     place = {power: 6 + power for power in (-6, 8, 11)}
     for power in (8, 11):
         margins = np.log(found.trajectory_smoothed_margin.values)
         near = int(np.abs(margins - power * np.log(10)).argmin())
-        line = lines_on(rows, "M-F3b")[10000.0]
+        line = lines_on(rows, "3b")[10000.0]
         assert apart(found.at_power[place[power]], line[near]) < 3
-    assert apart(found.at_power[place[11]], landmarks.l2.sel(curve_set="M-F3b")) > 10
+    assert apart(found.at_power[place[11]], landmarks.l2.sel(curve_set="3b")) > 10
     assert np.isnan(found.at_power[place[-6]]).all()  # before it begins
 
 
@@ -253,9 +253,9 @@ def test_small_starts_need_an_accuracy_that_a_linear_loss_foretells():
 def test_the_l1_set_of_figure_7_by_hand(data_of):
     dataset, landmarks = data_of("M-F7")
     # the l1 set is (a, 1 - a, 0), a <= 2/3: l2 norms from sqrt(1/2) up to 1
-    row = landmarks.sel(curve_set="M-F3c")
+    row = landmarks.sel(curve_set="3c")
     np.testing.assert_allclose(row.least[0], 1, rtol=1e-9)
-    ends = dataset.sel(curve_set="M-F3c")
+    ends = dataset.sel(curve_set="3c")
     for alpha, length in ((100.0, np.sqrt(0.5)), (0.001, 1.0)):
         found = ends.sel(alpha=alpha)
         np.testing.assert_allclose(found.excess_l2, length / row.least[1] - 1, atol=2e-3)
@@ -308,7 +308,7 @@ def test_directions_and_viewers():
 
 def test_the_sphere_is_darker_where_the_data_are_separated():
     _, (axes,) = sheet("")
-    rows, view = three_points("M-F3d").signed_rows, viewer(30, 22)
+    rows, view = three_points("3d").signed_rows, viewer(30, 22)
     draw_sphere(axes, rows, view)
     image = np.asarray(axes.images[0].get_array())
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.papers.moroshko2020 import inequalities, lemma_11, lemma_13, power, runs
+from tacit.papers.moroshko2020.lemmas import closed_form, inequalities, norm_bound, runs
 from tacit.problems.classification import three_points
 
 EXPECTED = {
@@ -42,10 +42,10 @@ def test_misprints_in_the_proofs_are_measured():
     assert inequalities.integrand(run, sample=1)[1] > 1
     assert inequalities.integrand(run, sample=29)[1] < 1
     case = runs.single(3, 1.0)
-    ratio, bracket = lemma_13.bracket(case)
+    ratio, bracket = norm_bound.bracket(case)
     assert (np.diff(ratio) > 0).all()
     assert (np.diff(bracket) < 0).all()
-    printed, mended = lemma_11.kernel_bracket(case, np.array([1e2, 1e6]))
+    printed, mended = norm_bound.kernel_bracket(case, np.array([1e2, 1e6]))
     assert printed[1] > 1e3 * printed[0]
     assert mended[1] < 1e-3 * mended[0]
     assert "increases for N x_max² = 1, 12 but not for 0.02" in inequalities.not_monotone()
@@ -54,7 +54,7 @@ def test_misprints_in_the_proofs_are_measured():
 @pytest.mark.parametrize("depth", [2, 3, 5])
 def test_both_ways_of_training_agree(depth):
     """The time of the flow by LSODA, against ParameterFlow, whose clock is the smoothed margin."""
-    case = runs.Case("M-F4a", three_points("M-F4a"), depth, 0.9)
+    case = runs.Case("4a", three_points("4a"), depth, 0.9)
     run = runs.run_in_time(case, goal=20.0)
     g = run.smoothed_margin
     stop = tacit.LogLoss(-g[-1])
@@ -73,7 +73,7 @@ def test_both_ways_of_training_agree(depth):
 @pytest.mark.parametrize("depth", [2, 4])
 def test_the_speed_of_a_run_is_that_of_its_predictor(depth):
     """dw/dt by the chain rule against differences of w over time, a half of which must differ."""
-    case = runs.Case("M-F3c", three_points("M-F3c"), depth, 1.2)
+    case = runs.Case("3c", three_points("3c"), depth, 1.2)
     run = runs.run_in_time(case, points=100_000)
     t = np.exp(run.log_t)
     k = np.flatnonzero((run.smoothed_margin > 1) & (run.smoothed_margin < 10))[1:-1]
@@ -83,17 +83,17 @@ def test_the_speed_of_a_run_is_that_of_its_predictor(depth):
     ahead = (run.predictor[k + 1] - run.predictor[k]) / after[:, None]
     slope = (back * after[:, None] + ahead * before[:, None]) / (before + after)[:, None]
     assert len(k) > 20
-    assert runs.relative(slope, run.growth[k]) < 1e-2
-    assert runs.relative(slope / 2, run.growth[k]) > 0.4
+    assert closed_form.relative(slope, run.growth[k]) < 1e-2
+    assert closed_form.relative(slope / 2, run.growth[k]) > 0.4
 
 
 @pytest.mark.parametrize("depth", [3, 4, 5, 8])
 def test_h_and_its_inverse(depth):
     z = np.array([-0.99, -0.5, 0.0, 1e-3, 0.9, 0.999])
-    assert power.h_inverse(power.h(z, depth), depth) == pytest.approx(z, abs=1e-14)
+    assert runs.h_inverse(runs.h(z, depth), depth) == pytest.approx(z, abs=1e-14)
     p = mpmath.mpf(depth) / (depth - 2)
     for point in z:
         f = lambda x: (1 - x) ** -p - (1 + x) ** -p  # noqa: E731
-        assert power.h(point, depth) == pytest.approx(float(f(mpmath.mpf(point))), rel=1e-12)
+        assert runs.h(point, depth) == pytest.approx(float(f(mpmath.mpf(point))), rel=1e-12)
         slope = float(mpmath.diff(f, mpmath.mpf(point)))
-        assert power.h_slope(point, depth) == pytest.approx(slope, rel=1e-9)
+        assert runs.h_slope(point, depth) == pytest.approx(slope, rel=1e-9)

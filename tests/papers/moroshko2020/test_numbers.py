@@ -25,7 +25,7 @@ def test_a_wrong_square_is_refuted(verdict_with):
 
 def test_the_digits_are_those_of_the_trained_loss():
     """-log10 of the loss of the predictor where alpha = 1 is as near to l1 as the last square."""
-    problem = three_points("M-F3b")
+    problem = three_points("3b")
     l1 = tacit.max_margin(problem.X, problem.y, tacit.L1()).beta
     near = numbers.square(problem, 0.001)
     g, beta = numbers.followed(problem, 1.0, np.geomspace(900, 1250, 40).tolist())

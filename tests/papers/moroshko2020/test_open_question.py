@@ -23,7 +23,7 @@ def test_a_wrong_limit_path_is_refuted(verdict_with):
 
 def test_a_small_net_at_small_alpha_is_not_yet_at_the_limit():
     """Control of the whole measurement: the angle to the ratchet is no rounding artefact."""
-    case = Case("M-F3d")
+    case = Case("3d")
     goal = case.ratchet(2).beta
     near, far = (tacit.angle(case.trained(a), goal).max() for a in (300.0, 1.0))
     assert near < 0.1
@@ -31,7 +31,7 @@ def test_a_small_net_at_small_alpha_is_not_yet_at_the_limit():
 
 
 def test_weights_are_recovered_from_predictors_alone():
-    case = Case("M-F4a")
+    case = Case("4a")
     alpha = 7.0
     R = np.array([[0.1, 0.2, 0.05], [0.12, 0.2, 0.06]])
     predictors = tacit.Q(3, alpha=alpha).primal_of(R @ case.problem.signed_rows)
@@ -43,7 +43,7 @@ def test_weights_are_recovered_from_predictors_alone():
 
 
 def test_stationarity_knows_the_two_points_of_m_f4a():
-    case = Case("M-F4a")
+    case = Case("4a")
     l1 = tacit.max_margin(case.problem.X, case.problem.y, tacit.L1()).beta
     assert stationarity(case, np.array([0, 1 / 1.4, 0])) < 1e-12
     assert stationarity(case, l1) > 0.1

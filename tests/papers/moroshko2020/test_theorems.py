@@ -7,8 +7,8 @@ import pytest
 
 import tacit
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
-from tacit.models.network import two_layer
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
 from tacit.papers.moroshko2020 import nets, role_of_depth, stopping, theorem_1, theorem_2, theorem_6
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L1
@@ -72,11 +72,11 @@ def test_a_kernel_that_moves_in_first_order_is_told_from_an_even_one(data_of):
 
 
 def test_the_twin_in_time_is_the_linearized_model():
-    problem, net = three_points("M-F3d"), DiagonalNet(3, alpha=4.0)
-    one = theorem_1.in_time(net, problem, np.eye(3), linear=True)
-    other = theorem_1.in_time(tacit.Linearized(net), problem, np.eye(3))
+    problem, net = three_points("3d"), DiagonalNet(3, alpha=4.0)
+    one = theorem_1.trained(net, problem, np.eye(3), linear=True)
+    other = theorem_1.trained(tacit.Linearized(net), problem, np.eye(3))
     assert one == pytest.approx(other, rel=1e-7, abs=1e-9)
-    assert np.abs(one - theorem_1.in_time(net, problem, np.eye(3))).max() > 1e-5
+    assert np.abs(one - theorem_1.trained(net, problem, np.eye(3))).max() > 1e-5
 
 
 def test_the_quadratic_net_is_the_one_in_jax():
@@ -102,7 +102,7 @@ def test_the_derivatives_of_the_nets(net):
 
 def test_training_any_net_to_a_margin_is_the_flow():
     """By another integrator and another clock: ParameterFlow on a net it knows."""
-    problem, net, goal = three_points("M-F4b"), DiagonalNet(3, alpha=0.5), np.array([10.0, 1e4])
+    problem, net, goal = three_points("4b"), DiagonalNet(3, alpha=0.5), np.array([10.0, 1e4])
     found = [net.predictor(u) for u in theorem_2.trained_to(net, problem, goal)]
     other = stopping.predictors(problem, 3, 0.5, goal.tolist())
     assert np.array(found) == pytest.approx(other, rel=1e-5, abs=1e-6)
@@ -146,9 +146,9 @@ def test_no_data_set_exceeds_the_constant(seed):
 
 
 def test_the_stability_condition_is_judged_by_training_alone(monkeypatch):
-    """On M-F3d it fails below the kink at mu = 0.0365 and holds above; no solver is asked."""
+    """On panel 3d it fails below the kink at mu = 0.0365 and holds above; no solver is asked."""
     monkeypatch.setattr(stopping, "max_margin", None)
     for name in ("ratchet_path", "Q"):
         assert not hasattr(stopping, name)
-    exponents, _ = stopping.stops(three_points("M-F3d"), [1.0, 0.1, 0.01, 0.001])
+    exponents, _ = stopping.stops(three_points("3d"), [1.0, 0.1, 0.01, 0.001])
     assert exponents == pytest.approx([0, 0, 2, 2], abs=0.05)

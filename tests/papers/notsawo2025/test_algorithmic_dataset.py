@@ -7,7 +7,7 @@ import pytest
 
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
-from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.figures import algorithmic_dataset as module
 from tacit.papers.notsawo2025.figures.runs import USUAL

@@ -16,8 +16,8 @@ from tacit.papers.notsawo2025.recoveries import (
     recovery,
 )
 from tacit.papers.registry import library
-from tacit.problems.matrices import Completion
-from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.problems.matrix_problem import Completion
+from tacit.solvers.slow_flow import nuclear_slow_flow
 
 TINY = {"samples": 6, "dimension": 9, "few": 1, "seed": 1}
 MATRIX = {"samples": 17, "dimension": 5, "few": 1, "seed": 3}

@@ -7,10 +7,10 @@ from scipy.integrate import solve_ivp
 from tacit.evidence.evidence import judge
 from tacit.papers.notsawo2025.figures import data_selection, depth, diagonal_nets
 from tacit.papers.registry import library
-from tacit.problems.recovery import sparse_recovery
+from tacit.problems.regression import sparse_recovery
 from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
-from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
+from tacit.solvers.slow_flow import nuclear_slow_flow
 
 ENTRIES = {"dimension": 6, "rank": 1, "euler": 5e-3, "level": 0.05}
 SPARSE = {"dimension": 20, "few": 2, "start": 1e-2}

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from figure_checks import assert_readable
-from tacit.models.token_mlp import TokenMLP
+from tacit.models.tokens.mlp import TokenMLP
 from tacit.papers.experiment import Setting
 from tacit.papers.notsawo2025.figures import figure_1
 from tacit.papers.notsawo2025.figures import runs as token_runs

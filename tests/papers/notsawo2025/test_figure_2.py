@@ -5,11 +5,11 @@ import pytest
 
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
-from tacit.models.network import two_layer
+from tacit.models.two_layer import two_layer
 from tacit.papers.notsawo2025.figures import figure_2 as module
 from tacit.papers.notsawo2025.figures import held_norms
 from tacit.papers.notsawo2025.recoveries import recovery
-from tacit.problems.opposed_units import opposed_units
+from tacit.problems.teacher import opposed_units
 from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.stop import Steps
 from tacit.training.train import train
@@ -86,7 +86,7 @@ def test_a_net_that_is_stretched_rather_than_rescaled_does_not_keep_its_test_los
     def stretched(theta, inner, size):
         return theta * (size / np.linalg.norm(theta))
 
-    monkeypatch.setattr("tacit.models.rescaling.rescale_layers", stretched)
+    monkeypatch.setattr("tacit.models.two_layer.rescale_layers", stretched)
     wrong = held_norms.cell(0, **table)
     assert np.nanmax(right["rescaled"]) < 2 * right["test"].min()
     assert np.nanmax(wrong["rescaled"]) > 2 * wrong["test"].min()

@@ -10,7 +10,7 @@ from tacit.papers.notsawo2025 import theorem_3_6
 from tacit.papers.notsawo2025.figures import figure_4, figure_5, figure_6
 from tacit.papers.notsawo2025.recoveries import recovery
 from tacit.papers.registry import library
-from tacit.solvers.delay import ridge_limit
+from tacit.solvers.least_squares import ridge_limit
 
 TINY = {"samples": 6, "dimension": 9, "few": 1, "noise": 1e-8}
 

@@ -10,7 +10,7 @@ import xarray
 from figure_checks import assert_readable
 from picture_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
-from tacit.models.student import student
+from tacit.models.two_layer import student
 from tacit.papers.notsawo2025.figures import students
 from tacit.papers.notsawo2025.figures import teacher_student as module
 from tacit.problems.teacher import teacher_student

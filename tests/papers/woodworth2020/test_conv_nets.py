@@ -12,11 +12,11 @@ import xarray
 from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.image_net import conv_net
-from tacit.models.output_layer import OutputLayer
+from tacit.models.linearized import OutputLayer
 from tacit.models.tangent import gradient_distance
 from tacit.papers.experiment import Setting
-from tacit.papers.woodworth2020 import conv_nets, figure_6d, figure_8
-from tacit.papers.woodworth2020.conv_nets import DEPTH, rate
+from tacit.papers.woodworth2020.figures import conv_nets, figure_6d, figure_8
+from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, rate
 from tacit.problems.images import cache
 from tacit.training.descent.methods import SGD
 from tacit.training.record import At
@@ -293,7 +293,7 @@ def test_without_the_images_digits_stand_in_or_it_is_said_how_to_get_them(
 def test_the_drawings(module, made):
     datasets = made()
     for dataset in datasets:
-        dataset.attrs |= module.experiment._attributes("quick")
+        dataset.attrs |= module.experiment.attributes("quick")
     picture = module.experiment.picture(datasets)
     assert_axes_named(picture)
     assert_readable(picture)
@@ -316,7 +316,7 @@ def test_the_drawings(module, made):
 def test_a_start_that_has_not_learned_everything_is_hollow():
     datasets = family(large={"accuracy": 0.9})
     for dataset in datasets:
-        dataset.attrs |= figure_6d.experiment._attributes("quick")
+        dataset.attrs |= figure_6d.experiment.attributes("quick")
     a = figure_6d.experiment.picture(datasets).axes[0]
     assert any("not at 100%" in text.get_text() for text in a.get_legend().get_texts())
 

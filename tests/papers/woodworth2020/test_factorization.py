@@ -11,8 +11,10 @@ from tacit.evidence.evidence import judge
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Setting
 from tacit.papers.registry import library
-from tacit.papers.woodworth2020 import corollary_10, lemma_12, lifted, theorem_4, theorem_9
-from tacit.problems.matrices import Sensing, commuting_sensing
+from tacit.papers.woodworth2020 import corollary_10, lifted, theorem_4, theorem_9
+from tacit.papers.woodworth2020.lemmas import lemma_12
+from tacit.problems.matrices import commuting_sensing
+from tacit.problems.matrix_problem import Sensing
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Schatten
 from tacit.solvers.interpolate import interpolate

@@ -7,8 +7,8 @@ import tacit
 from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.factorization import Factorization
-from tacit.papers.woodworth2020 import completion, figure_5
-from tacit.papers.woodworth2020.completion import MEASURES, turn
+from tacit.papers.woodworth2020.figures import completion, figure_5
+from tacit.papers.woodworth2020.figures.completion import MEASURES, turn
 from tacit.problems.matrices import low_rank_completion
 
 REFUTED = ("fails", "inconclusive")

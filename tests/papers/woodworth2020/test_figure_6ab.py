@@ -8,8 +8,8 @@ from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.tangent import gradient_distance
-from tacit.papers.woodworth2020 import circle_nets, figure_6ab
-from tacit.papers.woodworth2020.circle_nets import data, kernel_outputs, net, start, trained
+from tacit.papers.woodworth2020.figures import circle_nets, figure_6ab
+from tacit.papers.woodworth2020.figures.circle_nets import data, kernel_outputs, net, start, trained
 from tacit.records import Kind, NumericalError, Outcome
 
 REFUTED = ("fails", "inconclusive")

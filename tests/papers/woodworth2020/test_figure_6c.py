@@ -15,9 +15,9 @@ from tacit.models.image_net import dense_net
 from tacit.models.linearized import Linearized
 from tacit.models.tangent import gradient_distance
 from tacit.papers.experiment import Setting
-from tacit.papers.woodworth2020 import digit_images, figure_6c, wide_net_panels, wide_nets
-from tacit.papers.woodworth2020.digit_images import digits
-from tacit.papers.woodworth2020.wide_nets import trained
+from tacit.papers.woodworth2020.figures import digit_images, figure_6c, wide_net_panels, wide_nets
+from tacit.papers.woodworth2020.figures.digit_images import digits
+from tacit.papers.woodworth2020.figures.wide_nets import trained
 from tacit.precision import double_precision
 from tacit.problems.images import cache
 from tacit.problems.images.load import load_images
@@ -201,7 +201,7 @@ def test_digits_stand_in_where_the_size_says_so_and_the_caption_tells(monkeypatc
     for dataset in datasets:
         dataset["instead"] = dataset.instead.astype("<U99").copy(data=np.full(
             dataset.instead.shape, found["instead"][:80]))  # fmt: skip
-    datasets[0].attrs |= figure_6c.experiment._attributes("standard")
+    datasets[0].attrs |= figure_6c.experiment.attributes("standard")
     picture = figure_6c.experiment.picture(datasets)
     caption = " ".join(picture._supxlabel.get_text().split())
     assert caption.startswith("mnist is not on this machine: the small digits")

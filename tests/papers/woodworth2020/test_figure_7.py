@@ -6,8 +6,8 @@ import pytest
 from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.univariate import kernel_move, layers, mean_kernel, univariate_relu
-from tacit.papers.woodworth2020 import figure_7, spline_survey
-from tacit.papers.woodworth2020.spline_nets import (
+from tacit.papers.woodworth2020.figures import figure_7, spline_survey
+from tacit.papers.woodworth2020.figures.spline_nets import (
     SHARES,
     learn,
     linear_spline,
@@ -15,7 +15,7 @@ from tacit.papers.woodworth2020.spline_nets import (
     scaling_of,
     started,
 )
-from tacit.problems.univariate import plateau, steep_end, zigzag
+from tacit.problems.regression import plateau, steep_end, zigzag
 
 REFUTED = ("fails", "inconclusive")
 ID = figure_7.experiment.id

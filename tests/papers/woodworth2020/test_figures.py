@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import xarray
 
+from tacit import sparse_regression
 from tacit.evidence.evidence import judge
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.registry import library
-from tacit.papers.woodworth2020 import figure_1, figure_4, figure_9, recovery
-from tacit.papers.woodworth2020.figure_3 import ratio, unit_curvature
-from tacit.papers.woodworth2020.recovery import largest_log_mu, population_error
-from tacit.problems import sparse_regression
+from tacit.papers.woodworth2020.figures import figure_1, figure_4, figure_9, recovery
+from tacit.papers.woodworth2020.figures.figure_3 import ratio, unit_curvature
+from tacit.papers.woodworth2020.figures.recovery import largest_log_mu, population_error
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
 

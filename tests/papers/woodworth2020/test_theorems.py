@@ -8,13 +8,12 @@ from tacit.papers.experiment import Setting
 from tacit.papers.registry import library
 from tacit.papers.woodworth2020 import (
     balance,
-    lemma_8,
-    lemma_13,
     output_scale,
     rectangular,
     sample_size,
     tangent_kernel,
 )
+from tacit.papers.woodworth2020.lemmas import lemma_8, lemma_13
 from tacit.papers.woodworth2020.theorem_2 import Case, drawn, equal_columns
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate

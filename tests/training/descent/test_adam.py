@@ -17,7 +17,7 @@ from tacit.records import Kind
 from tacit.regularizers.custom import Custom
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.spectral import Nuclear
-from tacit.training.descent.batches import Batches
+from tacit.training.descent.compiled import Batches
 from tacit.training.descent.methods import SGD, Adam, GradientDescent, Subgradient
 from tacit.training.record import At
 from tacit.training.stop import Epochs, Steps

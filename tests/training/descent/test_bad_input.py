@@ -5,17 +5,19 @@ import numpy as np
 import pytest
 
 from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.problems.coherence import coherence, coherent_completion
-from tacit.problems.groups import permutation_group
-from tacit.problems.matrices import gaussian_sensing, low_rank_completion
-from tacit.problems.operations import modular_arithmetic
-from tacit.problems.recovery import sparse_recovery
-from tacit.problems.regression import Regression
+from tacit.problems.matrices import (
+    coherence,
+    coherent_completion,
+    gaussian_sensing,
+    low_rank_completion,
+)
+from tacit.problems.operations import modular_arithmetic, permutation_group
+from tacit.problems.regression import Regression, sparse_recovery
 from tacit.records import Kind
 from tacit.regularizers.custom import Custom
 from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.penalty import Blocks
 from tacit.regularizers.spectral import Nuclear
-from tacit.regularizers.tensors import Blocks
 from tacit.training.descent.methods import SGD, Adam, GradientDescent, Proximal, Subgradient
 from tacit.training.record import At
 from tacit.training.stop import Below, Loss, Steps

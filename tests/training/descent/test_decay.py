@@ -11,7 +11,7 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.function import FunctionModel
 from tacit.problems.classification import Classification, separable_points
-from tacit.problems.matrices import Completion
+from tacit.problems.matrix_problem import Completion
 from tacit.problems.regression import sparse_regression
 from tacit.records import Kind
 from tacit.training.descent.methods import GradientDescent

@@ -3,11 +3,12 @@
 import numpy as np
 import pytest
 
-from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.problems.matrices import Completion, low_rank_completion
-from tacit.problems.recovery import sparse_recovery
+from tacit.models.matrix import DeepFactorization
+from tacit.problems.matrices import low_rank_completion
+from tacit.problems.matrix_problem import Completion
+from tacit.problems.regression import sparse_recovery
 from tacit.regularizers.norms import L1, L2
 from tacit.training.descent.methods import Adam, Proximal, Subgradient
 from tacit.training.record import LogSpaced

@@ -47,7 +47,7 @@ def test_places_lead_where_dense_rows_lead_and_no_dense_row_is_made(method, mode
 
     monkeypatch.setattr(Completion, "design", property(refuse))
     # the kernels of tiny nets are dense
-    monkeypatch.setattr("tacit.training.exact.labelling.FEW", 0)
+    monkeypatch.setattr("tacit.training.labels.FEW", 0)
     path = end(method, net, given)
     np.testing.assert_allclose(path.parameters, dense.parameters, rtol=1e-10, atol=1e-13)
     apart = np.abs(path.parameters - net.start(36)).max()

@@ -10,21 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.models.network import two_layer
-from tacit.models.rescaling import rescale_layers
+from tacit.models.two_layer import rescale_layers, two_layer
 from tacit.precision import double_precision
 from tacit.problems.classification import Classification
-from tacit.problems.matrices import Completion
-from tacit.problems.opposed_units import answers, opposed_units
-from tacit.problems.recovery import sparse_recovery
-from tacit.problems.regression import Regression
+from tacit.problems.matrix_problem import Completion
+from tacit.problems.regression import Regression, sparse_recovery
+from tacit.problems.teacher import answers, opposed_units
 from tacit.records import Kind
 from tacit.regularizers.norms import L1
-from tacit.solvers.delay import error_floor
-from tacit.solvers.held_ridge import held_best, held_ridge
-from tacit.training.descent.held_norm import HeldNorm
-from tacit.training.descent.held_sweep import held_sweep
-from tacit.training.descent.projections import onto_l1_ball, onto_l1_sphere, onto_l2_sphere
+from tacit.solvers.least_squares import error_floor, held_best, held_ridge
+from tacit.training.descent.held_norm import (
+    HeldNorm,
+    held_sweep,
+    onto_l1_ball,
+    onto_l1_sphere,
+    onto_l2_sphere,
+)
 from tacit.training.record import At
 from tacit.training.stop import Below, Steps
 from tacit.training.train import train

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.models import DiagonalNet, ProductNet
+from tacit import DiagonalNet, ProductNet, sparse_regression
 from tacit.models.linear import LinearPredictor
-from tacit.problems import sparse_regression
 from tacit.problems.classification import Classification, separable_points, three_points
 from tacit.records import Kind
 from tacit.training.descent.methods import NormalizedDescent
@@ -25,12 +24,12 @@ NET = DiagonalNet(2, alpha=1.0)
 
 def run(rate, steps, *goals, model=NET, problem=None, **more):
     """The path of so many normalized steps, or fewer up to a goal."""
-    problem = three_points("M-F3b") if problem is None else problem
+    problem = three_points("3b") if problem is None else problem
     return train(model, problem, NormalizedDescent(rate), stop=[Steps(steps), *goals], **more)
 
 
 def flow_to(log_loss, model=NET, problem=None):
-    problem = three_points("M-F3b") if problem is None else problem
+    problem = three_points("3b") if problem is None else problem
     return train(model, problem, ParameterFlow(), stop=LogLoss(log_loss))
 
 
@@ -56,7 +55,7 @@ def plain_loop(model, problem, step, count):
     ids=["depth 2", "depth 3", "product"],
 )
 def test_it_takes_the_steps_of_a_plain_loop(model, loss):
-    problem = three_points("M-F3d", loss=loss)
+    problem = three_points("3d", loss=loss)
     weights, times = plain_loop(model, problem, 0.002, 40)
     path = run(0.002, 40, model=model, problem=problem, record=At([1, 7, 39]))
     at = [0, 1, 7, 39, 40]
@@ -94,7 +93,7 @@ def test_one_step_from_anywhere_is_exact(loss, size, seed):
     """From margins up to 1e5 the loss is far below float64; mpmath holds it."""
     rng = np.random.default_rng(seed)
     start = rng.uniform(0.5, 1.5, (2, 3)) * 10 ** (size / 2)
-    problem = three_points("M-F3b", loss=loss)
+    problem = three_points("3b", loss=loss)
     path = run(0.1, 1, model=DiagonalNet(2, start=start), problem=problem)
     with mpmath.workdps(60):
         Z = mpmath.matrix(problem.signed_rows.tolist())
@@ -118,7 +117,7 @@ def test_one_step_from_anywhere_is_exact(loss, size, seed):
 
 @LOSSES
 def test_it_approaches_the_flow_at_first_order(loss):
-    problem, net = three_points("M-F3d", loss=loss), DiagonalNet(3, alpha=0.8)
+    problem, net = three_points("3d", loss=loss), DiagonalNet(3, alpha=0.8)
     steps, errors, times, controls = np.array([8e-4, 4e-4, 2e-4, 1e-4]), [], [], []
     for step in steps:
         end = run(step, 10**6, LogLoss(-20), model=net, problem=problem)

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linear import LinearMatrix, LinearPredictor
 from tacit.problems.classification import separable_points
-from tacit.problems.matrices import Completion, Sensing, low_rank_completion
+from tacit.problems.matrices import low_rank_completion
+from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.problems.regression import Regression
 from tacit.records import Kind
 from tacit.regularizers.custom import Custom

@@ -236,7 +236,7 @@ def test_rate_zero_is_the_flow_itself():
 
 def decayed(rate, method=tacit.DualFlow, **given):
     net, flow = tacit.DiagonalNet(2, alpha=1.0), method(weight_decay=rate)
-    return tacit.train(net, tacit.three_points("M-F3b"), flow, **given)
+    return tacit.train(net, tacit.three_points("3b"), flow, **given)
 
 
 @pytest.mark.parametrize("scale", [0.0, 1e-200, 1.0, 1e150])

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 import tacit
-from tacit.problems import Classification, separable_points, three_points
+from tacit import Classification, separable_points, three_points
 from tacit.records import Kind
 from tacit.training.exact.dual.margin import MarginDual
-from tacit.training.exact.margins.tails import log_mean_loss, rise, tail
+from tacit.training.exact.loss import log_mean_loss, rise, tail
 
 
 def run(problem, depth, stop, record=None, **options):
@@ -103,7 +103,7 @@ def test_one_sample_against_mpmath(depth, log_alpha, g):
 @pytest.mark.parametrize("loss", ["exp", "logistic"])
 @pytest.mark.parametrize("depth", [2, 3, 6])
 def test_jacobian_is_the_derivative_of_the_velocity(loss, depth):
-    problem = with_loss(three_points("M-F3b"), loss)
+    problem = with_loss(three_points("3b"), loss)
     net = tacit.DiagonalNet(depth=depth, alpha=0.7, shape=[1, 2, 0.5])
     system = MarginDual(net, problem)
     state = system.start + np.random.default_rng(depth).uniform(0, 0.3, len(system.start))
@@ -170,7 +170,7 @@ def test_what_every_path_satisfies(samples, dimension, seed, depth, log_alpha, l
 
 
 def test_huge_starts_train_the_kernel_machine():
-    problem = three_points("M-F3b")
+    problem = three_points("3b")
     path = run(problem, 2, tacit.LogLoss(-1e6), log_alpha=5000.0)
     best = tacit.max_margin(problem.X, problem.y, tacit.L2()).beta
     assert tacit.angle(path.predictor, best) < 1e-3
@@ -194,7 +194,7 @@ def test_kernel_distances_are_those_of_the_tangent_kernels(samples, dimension):
 
 
 def test_rules_stop_where_they_say():
-    problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=3, alpha=2.0)
+    problem, net = three_points("3b"), tacit.DiagonalNet(depth=3, alpha=2.0)
     scale = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Scale(mu=0.01))
     assert -scale.log_loss == pytest.approx(800.0)
     near = tacit.train(net, problem, tacit.DualFlow(), stop=tacit.Near([1, 0, 0], degrees=3.0))
@@ -209,7 +209,7 @@ def test_rules_stop_where_they_say():
 
 
 def test_time_and_step_limits_end_with_a_sentence():
-    problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
+    problem, net = three_points("3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
     timed = tacit.train(
         net, problem, tacit.DualFlow(), stop=[tacit.LogLoss(-100.0), tacit.Time(5.0)]
     )
@@ -221,7 +221,7 @@ def test_time_and_step_limits_end_with_a_sentence():
 
 
 def test_asked_margins_are_recorded_exactly():
-    problem, net = three_points("M-F3d"), tacit.DiagonalNet(depth=2, alpha=3.0)
+    problem, net = three_points("3d"), tacit.DiagonalNet(depth=2, alpha=3.0)
     flow = tacit.DualFlow()
     ds = tacit.train(
         net,
@@ -239,7 +239,7 @@ def test_asked_margins_are_recorded_exactly():
 
 def test_progress_is_reported_in_order():
     seen = []
-    problem, net = three_points("M-F3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
+    problem, net = three_points("3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
     tacit.train(
         net,
         problem,
@@ -253,7 +253,7 @@ def test_progress_is_reported_in_order():
 
 
 def test_a_path_is_saved_and_loaded(tmp_path):
-    path = run(three_points("M-F3b"), 2, tacit.LogLoss(-1e7), alpha=100.0)
+    path = run(three_points("3b"), 2, tacit.LogLoss(-1e7), alpha=100.0)
     tacit.save(path, tmp_path / "path.nc")
     again = tacit.load(tmp_path / "path.nc")
     assert (again.smoothed_margin.values == path.dataset.smoothed_margin.values).all()
@@ -272,13 +272,13 @@ def test_a_path_is_saved_and_loaded(tmp_path):
 )
 def test_settings_that_cannot_be_met_are_refused(stop, record, match):
     with pytest.raises(ValueError, match=match):
-        run(three_points("M-F3b"), 2, stop, record, alpha=10.0)
+        run(three_points("3b"), 2, stop, record, alpha=10.0)
 
 
 @pytest.mark.parametrize("stop", [tacit.LogLoss(0.5), tacit.Loss(2.0)])
 @pytest.mark.parametrize("alpha", [1e-3, 1.0, 10.0])
 def test_a_goal_that_the_start_meets_ends_flows_and_steps_before_they_begin(stop, alpha):
-    problem, net = three_points("M-F3b"), tacit.DiagonalNet(2, alpha=alpha)
+    problem, net = three_points("3b"), tacit.DiagonalNet(2, alpha=alpha)
     for method in (tacit.DualFlow(), tacit.ParameterFlow(), tacit.GradientDescent(0.1)):
         path = tacit.train(net, problem, method, stop=stop)
         assert path.outcome.kind is Kind.SOLVED, method
@@ -290,7 +290,7 @@ def test_a_goal_that_the_start_meets_ends_flows_and_steps_before_they_begin(stop
 
 
 def test_time_alone_is_followed_to_its_end():
-    problem, short = three_points("M-F3b"), tacit.Time(5.0)
+    problem, short = three_points("3b"), tacit.Time(5.0)
     path = run(problem, 2, short, alpha=1.0)
     assert path.outcome.kind is Kind.SOLVED
     assert "followed to t=5" in path.outcome.sentence
@@ -302,7 +302,7 @@ def test_time_alone_is_followed_to_its_end():
 def test_only_the_margins_named_are_recorded():
     both = [tacit.LogSpaced(3), tacit.At(margins=[7.0, 123.4])]
     named, mixed = (
-        run(three_points("M-F3b"), 2, tacit.LogLoss(-1e4), record, alpha=3.0).dataset
+        run(three_points("3b"), 2, tacit.LogLoss(-1e4), record, alpha=3.0).dataset
         for record in (both[1], both)
     )
     np.testing.assert_allclose(named.smoothed_margin[1:], [7.0, 123.4, 1e4], rtol=1e-12)
@@ -318,7 +318,7 @@ def test_only_the_margins_named_are_recorded():
         (lambda: tacit.Scale(mu=0.0), "mu must be > 0"),
         (lambda: tacit.Near([0, 0], 1.0), "must not be zero"),
         (lambda: tacit.LogLoss(math.nan), "finite"),
-        (lambda: run(three_points("M-F3b"), 2, "soon", alpha=1.0), "stop must be a rule"),
+        (lambda: run(three_points("3b"), 2, "soon", alpha=1.0), "stop must be a rule"),
         (lambda: Classification([[1.0]], [0.0]), "2 \\* y - 1"),
         (lambda: Classification([[1.0], [2.0]], [0, 1]), "0 and 1"),
         (lambda: Classification([[1.0]], [3.0]), "labels must be -1 and \\+1, got 3"),

@@ -10,19 +10,21 @@ from hypothesis import strategies as st
 
 from tacit import (
     At,
+    DiagonalNet,
     DualFlow,
     GradientDescent,
     Interpolated,
     LogSpaced,
     Loss,
     ParameterFlow,
+    ProductNet,
+    Regression,
     Scale,
     Steps,
     Time,
+    sparse_regression,
     train,
 )
-from tacit.models import DiagonalNet, ProductNet
-from tacit.problems import Regression, sparse_regression
 from tacit.records import Kind
 from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q

@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit.records import Kind
 from tacit.training.descent.methods import GradientDescent
-from tacit.training.exact.stiff.integrator import StiffIntegrator
+from tacit.training.exact.stiff import StiffIntegrator
 from tacit.training.exact.task import Moment, task
 
 RATE = 0.01

@@ -8,29 +8,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
-from tacit.models.deep_factorization import DeepFactorization
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import (
     DifferenceFactorization,
     Factorization,
     SymmetricFactorization,
 )
+from tacit.models.matrix import DeepFactorization
 from tacit.problems.matrices import (
-    Completion,
-    Sensing,
     commuting_sensing,
     gaussian_sensing,
     low_rank_completion,
     multiplication_table,
 )
+from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.problems.regression import Regression
 from tacit.records import Kind
 from tacit.regularizers.norms import L2
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
-from tacit.training.exact.matrices.step import extrapolated
-from tacit.training.exact.matrices.system import FactorSystem
+from tacit.training.exact.matrices.system import FactorSystem, extrapolated
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Interpolated, Loss, Steps, Time

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tacit
-from tacit.training.exact.decay import row_products
-from tacit.training.exact.decay.row_products import RowProducts
+from tacit.training.exact.decay import dual as row_products
+from tacit.training.exact.decay.follow import RowProducts
 
 RNG = np.random.default_rng(0)
 TIMES = [10.0, 100.0, 1000.0, 2000.0, 3000.0, 4000.0]

@@ -10,26 +10,24 @@ from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 
 from tacit import At, Interpolated, LogSpaced, Time, train
-from tacit.models.deep_factorization import DeepFactorization
-from tacit.models.diagonal import DiagonalNet
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.factorization import (
     DifferenceFactorization,
     Factorization,
     SymmetricFactorization,
 )
 from tacit.models.function import FunctionModel
-from tacit.models.product import ProductNet
+from tacit.models.matrix import DeepFactorization
 from tacit.models.reparametrized import Reparametrized
+from tacit.models.tangent import turn
 from tacit.problems.classification import Classification, separable_points
-from tacit.problems.matrices import Completion, Sensing
+from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
+from tacit.training.exact.bdf import SIGNS, Backward, Curved, GaussNewton
 from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.exact.labelling import turn
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.samples import DenseDerivative, MatrixSamples, TwoFactorSamples
-from tacit.training.exact.stiff.bdf import SIGNS, Backward
-from tacit.training.exact.stiff.system import Curved, GaussNewton
+from tacit.training.exact.task import DenseDerivative, MatrixSamples, TwoFactorSamples
 from tacit.training.stop import LogLoss, Near
 
 RNG = np.random.default_rng(0)

@@ -12,19 +12,18 @@ from scipy.integrate import solve_ivp
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.function import FunctionModel
 from tacit.models.linear import LinearPredictor
-from tacit.models.network import two_layer
 from tacit.models.relu_net import relu_net
 from tacit.models.tangent import kernel_distance
+from tacit.models.two_layer import two_layer
 from tacit.precision import double_precision
 from tacit.problems.circle import circle_teacher
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.records import Kind
 from tacit.training.descent.methods import GradientDescent
+from tacit.training.exact import tangent as exponential_step
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.exact.tangent import step as exponential_step
-from tacit.training.exact.tangent.flow import TangentFlow, function_of
-from tacit.training.exact.tangent.step import compiled, trial
+from tacit.training.exact.tangent import TangentFlow, compiled, function_of, trial
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Interpolated, Near, Steps, Time
 from tacit.training.train import train

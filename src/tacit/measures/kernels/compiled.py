@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from tacit.lazy import jax
 from tacit.measures.kernels.factors import factors
 
 SHAPES = 16  # kept of one function; the oldest go first
@@ -31,8 +32,6 @@ class CompiledFunction:
     """
 
     def __init__(self, function: Function, tree: Any, fixed: list[Any], places: list[int]):
-        import jax
-
         method = isinstance(function, types.MethodType)
         self.function = weakref.WeakMethod(function) if method else weakref.ref(function)
         self.tree, self.fixed, self.places = tree, fixed, places
@@ -45,7 +44,6 @@ class CompiledFunction:
         self, arrays: list[Any], learned: list[int], sample: Any, asked: Any, factored: bool
     ) -> None:
         """Traces the gradients of one sample; notes their bytes and the uses of a layer."""
-        import jax
 
         def one(arrays: list[Any], x: Any) -> Any:
             found = self.outputs(arrays, x[None]).reshape(-1)
@@ -62,16 +60,12 @@ class CompiledFunction:
 
     def block(self, arrays: list[Any], size: int) -> Any:
         """The compiled gradients of `size` samples."""
-        import jax
-
         if size not in self.blocks:
             many = jax.ShapeDtypeStruct((size, *self.sample.shape), self.sample.dtype)
             self.blocks[size] = jax.jit(self.gradients).lower(arrays, many).compile()
         return self.blocks[size]
 
     def outputs(self, arrays: list[Any], x: Any) -> Any:
-        import jax
-
         function = self.function()
         assert function is not None, "whoever calls holds the function"
         leaves = list(self.fixed)

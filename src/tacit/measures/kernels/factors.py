@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from tacit.lazy import jax, jnp
+
 INLINED = ("jit", "pjit")  # the names of one primitive in different versions of JAX
 REARRANGED = ("copy", "convert_element_type", "reshape", "squeeze", "transpose")
 
@@ -55,8 +57,6 @@ class Taps:
 
     def product(self, eqn: Any, values: list[Any], place: int) -> Any:
         """The matrix product `eqn`, whose operand number `place` is a weight."""
-        import jax.numpy as jnp
-
         leaf, weight = values[place]
         other = values[1 - place]
         contracted = eqn.params["dimension_numbers"][0][1 - place]
@@ -86,8 +86,6 @@ def factors(
     parameters. Only shapes and dtypes of `arrays` and of the single sample `x` matter. With
     `factored=False` every gradient is whole.
     """
-    import jax
-
     closed = jax.make_jaxpr(sample)(arrays, x)
     outputs = closed.out_avals[0].shape[0]
     layers = _layers(closed, arrays, learned, x, outputs) if factored else {}
@@ -112,9 +110,6 @@ def factors(
 
 def _pulled(run: Callable[..., Any], rest: list[Any], layers: dict[int, Use], arrays: Any) -> Any:
     """The Factors of one sample: one pass forward, one back for every output."""
-    import jax
-    import jax.numpy as jnp
-
     zeros = {i: jnp.zeros((use.times, use.outputs), arrays[i].dtype) for i, use in layers.items()}
     found, pull, inputs = jax.vjp(run, rest, zeros, has_aux=True)
     units = jnp.eye(found.shape[0], dtype=found.dtype)
@@ -130,8 +125,6 @@ def _layers(
     closed: Any, arrays: Sequence[Any], learned: Sequence[int], x: Any, outputs: int
 ) -> dict[int, Use]:
     """The parameters used in one matrix product and nowhere else, where their factors pay."""
-    import jax
-
     taps = Taps()
 
     def run(arrays: Any, x: Any) -> Any:

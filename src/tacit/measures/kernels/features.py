@@ -10,8 +10,8 @@ import numpy as np
 
 from tacit.arguments import Array, finite_array
 from tacit.models.diagonal import DiagonalNet
-from tacit.models.difference import Difference
 from tacit.models.model import Model, Separable
+from tacit.models.unbiased import Difference
 
 BLOCK = 10**7  # numbers of a Jacobian held at a time
 PLAIN = 1e60  # features and their inverses below this size keep their own unit

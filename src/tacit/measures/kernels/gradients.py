@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
+from tacit.lazy import jax, jnp
 from tacit.measures.kernels.blocks import LARGEST, Gradients
 from tacit.measures.kernels.compiled import CompiledFunction, compiled
 from tacit.measures.kernels.factors import Factors
@@ -44,8 +45,6 @@ class FunctionGradients(Gradients):
         precision: str | None = None,
         factored: bool = True,
     ):
-        import jax
-
         self.who, self.function, self.asked = who, function, outputs
         leaves, tree = jax.tree.flatten(params)
         self.tree: Any = tree
@@ -62,8 +61,6 @@ class FunctionGradients(Gradients):
 
     def move(self, params: Any) -> None:
         """From now on the gradients are those at `params`."""
-        import jax
-
         leaves, tree = jax.tree.flatten(params)
         if tree != self.tree:
             raise ValueError(f"{self.who}: params have another structure than before: {tree}")
@@ -86,8 +83,6 @@ class FunctionGradients(Gradients):
         return size * self.held if told is None else int(told.temp_size_in_bytes)
 
     def block(self, x: Any, size: int) -> Factors:
-        import jax
-
         short = size - len(x)
         padded = np.concatenate([x, np.repeat(x[-1:], short, axis=0)]) if short else x
         with self._speaking():
@@ -118,8 +113,6 @@ class FunctionGradients(Gradients):
 
     def _differentiate(self, x: Any) -> None:
         """Makes the gradients of one sample known: their outputs, bytes and uses of a layer."""
-        import jax
-
         known = self.compiled
         if not hasattr(known, "gradients"):
             sample = jax.ShapeDtypeStruct(x.shape[1:], self._inputs(x[:1]).dtype)
@@ -128,8 +121,6 @@ class FunctionGradients(Gradients):
 
     def _check_rows(self, x: Any) -> None:
         """Each row has its own outputs, and they do not depend on the other rows."""
-        import jax
-
         if len(x) not in self.compiled.rows:
             many = jax.ShapeDtypeStruct(x.shape, x.dtype)
             found = jax.eval_shape(self.compiled.outputs, self.arrays, many)
@@ -170,8 +161,6 @@ class FunctionGradients(Gradients):
     @contextlib.contextmanager
     def _speaking(self) -> Iterator[None]:
         """JAX in the chosen precision; a function that it cannot trace is told so."""
-        import jax
-
         with double_precision() if self.double else contextlib.nullcontext():
             try:
                 yield
@@ -206,8 +195,6 @@ def _is_array(leaf: Any) -> bool:
 
 
 def _floats(dtype: Any) -> bool:
-    import jax.numpy as jnp
-
     return bool(jnp.issubdtype(dtype, jnp.floating))
 
 

@@ -14,7 +14,7 @@ from tacit.measures.kernels.features import Tangent, tangent
 from tacit.models.model import Model, Separable
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.norms import L2
-from tacit.solvers.margins.certificate import dual_misfit
+from tacit.solvers.margins.rows import dual_misfit
 from tacit.solvers.max_margin import max_margin
 from tacit.solvers.separation import TOO_CLOSE
 from tacit.threads import one_blas_thread

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, one_of, positive, real
-from tacit.measures.kernels.arguments import (
+from tacit.measures.kernels.blocks import Gradients, blocked_kernel
+from tacit.measures.kernels.tangent import (
     MEMORY,
     OUTPUTS,
     alike,
@@ -18,7 +19,6 @@ from tacit.measures.kernels.arguments import (
     gradients_of,
     samples,
 )
-from tacit.measures.kernels.blocks import Gradients, blocked_kernel
 from tacit.models.model import Model
 from tacit.records import Kind, Outcome, Record
 

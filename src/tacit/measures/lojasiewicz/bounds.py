@@ -1,4 +1,4 @@
-"""Lower bounds over a ball from a Lipschitz constant, by splitting cubes in few dimensions."""
+"""Lower bounds on |grad g|^2 / g over a ball: by splitting cubes, and exactly for a quadratic g."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import jax
 
 CUBES = 20000  # looked at before the covering stops
 DIMENSIONS = 3  # beyond which a covering is hopeless
@@ -24,8 +25,6 @@ def least_singular_value(
     |grad g| = |J^T F| >= sigma |F|, with sigma the least singular value of J^T, zero if there are
     more residuals than parameters.
     """
-    import jax
-
     jacobian = jax.jit(jax.jacobian(residuals))
 
     def sigma(a: Array) -> float:
@@ -49,8 +48,6 @@ def least_gradient_ratio(
     At a distance d from a point with loss g and slope s, the slope is at least s - L d and the
     loss at most g + s d + L d^2/2.
     """
-    import jax
-
     look = jax.jit(jax.value_and_grad(loss))
 
     def bound(a: Array, reach: float) -> tuple[float, float]:
@@ -93,3 +90,96 @@ def _covering(
             if np.linalg.norm(nearest - x) <= radius:
                 heapq.heappush(cubes, entry(part, half / 2))
     return cubes[0][0]
+
+
+ROUNDS = 100  # of Dinkelbach's iteration, which needs about ten
+
+
+def least_ratio(X: Array, y: Array, x: Array, radius: float) -> tuple[float, float, Array]:
+    """(lower, upper, point) with lower <= inf of the ratio <= upper, both exact to rounding.
+
+    In the basis of X's singular vectors, z the distance to the least squares points, the ratio is
+    sum(sigma^4 z^2) / ((1/2) sum(sigma^2 z^2) + c), c the loss that no point can remove.
+    """
+    sizes, basis = _directions(X)
+    nearest = x + np.linalg.pinv(X) @ (y - X @ x)
+    z = basis @ (x - nearest)
+    c = 0.5 * float(np.sum((X @ nearest - y) ** 2))
+    exact = c <= 1e-24 * float(np.sum(y**2)) + 1e-300
+    if np.linalg.norm(z) <= radius * (1 + 1e-12):
+        if not exact:
+            return 0.0, 0.0, nearest
+        # near an interpolator every direction of the row space can be had
+        least = 2 * float(sizes[-1])
+        return least, least, nearest
+    return _outside(sizes, basis, x, z, radius, 0.0 if exact else c)
+
+
+def _directions(X: Array) -> tuple[Array, Array]:
+    """The eigenvalues > 0 of X^T X and their eigenvectors as rows."""
+    _, sizes, basis = np.linalg.svd(X, full_matrices=False)
+    kept = sizes > 1e-12 * max(float(sizes[0]), 1e-300)
+    if not kept.any():
+        raise ValueError("lojasiewicz_quadratic: X must not be all zero")
+    return np.asarray(sizes[kept] ** 2), np.asarray(basis[kept])
+
+
+def _outside(
+    sizes: Array, basis: Array, x: Array, z: Array, radius: float, c: float
+) -> tuple[float, float, Array]:
+    """The ball holds no least squares point: Dinkelbach, each round a trust region problem."""
+
+    def ratio(w: Array) -> float:
+        return float(np.sum(sizes**2 * w**2) / (0.5 * np.sum(sizes * w**2) + c))
+
+    best = z * (1 - radius / float(np.linalg.norm(z)))
+    value = ratio(best)
+    for _ in range(ROUNDS):
+        weights = sizes**2 - 0.5 * value * sizes
+        found, _ = _trust_region(weights, z, radius)
+        if not ratio(found) < value * (1 - 1e-15):
+            break
+        best, value = found, ratio(found)
+    lower = value
+    while lower > 0 and not _certified(sizes, z, radius, c, lower):
+        lower *= 1 - 1e-12 if lower > value * (1 - 1e-9) else 0.5
+    return lower, value, x + basis.T @ (best - z)
+
+
+def _certified(sizes: Array, z: Array, radius: float, c: float, value: float) -> bool:
+    """Whether the dual proves sum(w z^2) >= value c on the ball, so that no ratio is below."""
+    _, bound = _trust_region(sizes**2 - 0.5 * value * sizes, z, radius)
+    return bound >= value * c
+
+
+def _trust_region(weights: Array, z: Array, radius: float) -> tuple[Array, float]:
+    """The w that minimises sum(weights w^2) on |w - z| <= radius, and a lower bound on the minimum.
+
+    With a multiplier nu >= max(0, -min weights) the stationary point is nu z/(weights + nu), and
+    sum(nu weights/(weights + nu) z^2) - nu radius^2 is a lower bound for each nu.
+    """
+    floor = max(0.0, -float(weights.min()))
+    gaps = weights + floor  # weights + nu = gaps + extra, without cancellation near the floor
+    moved = z != 0
+
+    def shares(extra: float) -> Array:
+        """nu/(weights + nu) where z is not zero; elsewhere it plays no part."""
+        return np.divide(floor + extra, gaps + extra, out=np.ones_like(z), where=moved)
+
+    def away(extra: float) -> Array:
+        return np.asarray((shares(extra) - 1) * z)
+
+    low, high = 0.0, float(np.abs(weights * z).sum()) / radius + 1e-300
+    for _ in range(300):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if np.linalg.norm(away(middle)) > radius else (low, middle)
+    move = away(high)
+    short = radius**2 - float(move @ move)
+    if short > 1e-9 * radius**2 and float(weights.min()) < 0:  # the hard case: a free direction
+        k = int(np.argmin(weights))
+        # there z is zero, and so is the move: it can grow to the sphere
+        move[k] += math.copysign(math.sqrt(short), float((z + move)[k]))
+    bound = float(np.sum(weights * shares(high) * z**2)) - (floor + high) * radius**2
+    return z + move, bound

@@ -17,12 +17,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer, positive, regression_data
+from tacit.lazy import jax, jnp
 from tacit.measures.lojasiewicz.bounds import (
     DIMENSIONS,
     least_gradient_ratio,
+    least_ratio,
     least_singular_value,
 )
-from tacit.measures.lojasiewicz.quadratic import least_ratio
 from tacit.precision import double_precision
 from tacit.records import Record
 
@@ -192,8 +193,6 @@ def lojasiewicz(
     >>> round(found.lower, 4), round(found.upper, 4)
     (2.0, 2.0)
     """
-    import jax.numpy as jnp
-
     x, radius = _ball(center, radius)
     starts, steps = integer(WHO, "starts", starts, least=1), integer(WHO, "steps", steps, least=0)
     constant = None if lipschitz is None else positive(WHO, "lipschitz", lipschitz)
@@ -217,8 +216,6 @@ def lojasiewicz(
 
 
 def _returns_residuals(function: Callable[[Any], Any], x: Array) -> bool:
-    import jax.numpy as jnp
-
     shape = np.shape(function(jnp.asarray(x)))
     if len(shape) > 1:
         rule = "function must return a number or a vector of residuals"
@@ -244,8 +241,6 @@ def _ball(center: ArrayLike, radius: float) -> tuple[Array, float]:
 
 
 def _loss(function: Callable[[Any], Any], residuals: bool) -> Callable[[Any], Any]:
-    import jax.numpy as jnp
-
     return (lambda a: 0.5 * jnp.sum(function(a) ** 2)) if residuals else function
 
 
@@ -263,8 +258,6 @@ def _descend(
     loss: Callable[[Any], Any], x: Array, radius: float, begin: Array, steps: int
 ) -> tuple[float, Array]:
     """The least ratio met by projected descent from all points at once, and where."""
-    import jax
-    import jax.numpy as jnp
 
     def log_ratio(a: Any) -> Any:
         value, slope = jax.value_and_grad(loss)(a)

@@ -1,4 +1,4 @@
-"""A live torch module as a function of its trained parameters, run without leaving a trace."""
+"""A live torch module as a function of its trained parameters; checks of it and its inputs."""
 
 from __future__ import annotations
 
@@ -6,6 +6,12 @@ import contextlib
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array, finite_array
+from tacit.lazy import torch
+from tacit.measures.kernels.gradients import ALONE, nudge
 
 
 class TorchFunction:
@@ -29,8 +35,6 @@ class TorchFunction:
 
     def parameters(self) -> dict[str, Any]:
         """The live trained parameters, detached: they follow the training."""
-        import torch
-
         named = dict(self.module.named_parameters())
         for name, value in named.items():
             if isinstance(value, torch.nn.parameter.UninitializedParameter):
@@ -47,8 +51,6 @@ class TorchFunction:
 
     def given(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The trained parameters among `params` (such as a state_dict), as the module has them."""
-        import torch
-
         found = {}
         for name, value in self.parameters().items():
             if name not in params:
@@ -63,8 +65,6 @@ class TorchFunction:
         return found
 
     def __call__(self, params: dict[str, Any], x: Any) -> Any:
-        import torch
-
         live = dict(self.module.named_buffers())
         held = live if self.constants is None else self.constants
         constants = {name: value.clone() for name, value in held.items()}
@@ -83,8 +83,6 @@ class TorchFunction:
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
         """Eval mode with fixed random state; flags, modes and random states are put back."""
-        import torch
-
         training = [module for module in self.module.modules() if module.training]
         device = next(iter(self.parameters().values())).device
         places = [device] if device.type == "cuda" else []
@@ -110,8 +108,6 @@ class TorchFunction:
 
     def dropouts(self) -> list[str]:
         """Names of the dropout layers that would be active in training."""
-        import torch
-
         kind = torch.nn.modules.dropout._DropoutNd
         named = self.module.named_modules()
         return [name for name, module in named if isinstance(module, kind) and module.p > 0]
@@ -128,8 +124,6 @@ def _plain_attention() -> contextlib.AbstractContextManager[Any]:
 
 def _unwrapped(module: Any) -> Any:
     """The module inside torch.compile and data parallelism, whose parameters are the same."""
-    import torch
-
     while True:
         if isinstance(getattr(module, "_orig_mod", None), torch.nn.Module):
             module = module._orig_mod
@@ -137,3 +131,116 @@ def _unwrapped(module: Any) -> Any:
             module = module.module
         else:
             return module
+
+
+def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int | None) -> int:
+    """The number of outputs, if they are one row per sample, repeatable and independent.
+
+    `name` is that of the inputs `x` to the caller; None asked for means that there is one output.
+    """
+    rows, who = len(x), function.who
+    params = _nudged(function.parameters())  # where an unbiased start is not zero
+    with function.quiet(), torch.no_grad():
+        found = _tried(function, name, params, x)
+        shape = tuple(found.shape)
+        if len(shape) not in (1, 2) or shape[0] != rows:
+            raise ValueError(
+                f"{who}: the model must return one row of numbers per {_one(name)}, got shape "
+                f"{shape} for {rows} inputs; wrap it in a module that picks what to look at"
+            )
+        again = as_array(_tried(function, name, params, x))
+        alone = as_array(_tried(function, name, params, x[-1:]))
+    first = as_array(found)
+    count = first.size // rows
+    if isinstance(asked, int) and asked >= count:
+        raise ValueError(f"{who}: outputs must be below {count}, their number, got {asked}")
+    if asked is None and count > 1:
+        raise ValueError(
+            f"{who}: the module has {count} outputs; say outputs='mean', 'full' or the index of one"
+        )
+    _require_alike(who, name, first, again, alone)
+    return count
+
+
+def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
+    """A detached copy of `x` on the device of the parameters; arrays are sent there."""
+    who, params = function.who, list(function.parameters().values())
+    first, kinds = params[0], {value.dtype for value in params}
+    if odd := [kind for kind in kinds if not kind.is_floating_point]:
+        raise ValueError(f"{who}: the trained parameters must be real numbers, got {odd[0]}")
+    if not isinstance(x, torch.Tensor):
+        raw = np.asarray(x)
+        if raw.dtype.kind not in "iub":
+            raw = finite_array(who, name, raw, ndim=raw.ndim)
+        tensor = torch.as_tensor(raw)
+        tensor = tensor.to(first.dtype) if tensor.is_floating_point() else tensor
+        x = tensor.to(first.device)
+    elif function.dtype is not None and x.is_floating_point():
+        x = x.to(function.dtype)
+    if x.device != first.device:
+        raise ValueError(
+            f"{who}: got {name} on {x.device} but the model is on {first.device}; pass "
+            f"{name}.to({str(first.device)!r})"
+        )
+    if x.is_floating_point() and x.dtype not in kinds:
+        known = ", ".join(sorted(str(kind) for kind in kinds))
+        raise ValueError(
+            f"{who}: got {name} of {x.dtype} but the parameters are {known}; pass "
+            f"{name}.to({first.dtype})"
+        )
+    if x.ndim < 1 or len(x) == 0:
+        raise ValueError(f"{who}: {name} must hold one sample per row, got {tuple(x.shape)}")
+    if x.is_floating_point() and not bool(torch.isfinite(x).all()):
+        raise ValueError(f"{who}: {name} must be finite")
+    return x.detach().clone()
+
+
+def as_array(tensor: Any) -> Array:
+    """A float64 copy of a tensor."""
+    return np.array(tensor.detach().double().cpu().numpy(), dtype=np.float64)
+
+
+def _require_alike(who: str, name: str, first: Array, again: Array, alone: Array) -> None:
+    """Complains if a second run differs, or the last row alone."""
+    size = np.abs(first).max()
+    apart = np.abs(first - again).max()
+    if not apart <= ALONE * size:
+        raise ValueError(
+            f"{who}: two runs of the model in eval mode differ by {apart:.3g}; is dropout called "
+            "as a function without training=self.training, or are parameters not finite?"
+        )
+    apart = np.abs(first[-1].reshape(-1) - alone.reshape(-1)).max()
+    if not apart <= ALONE * size:
+        raise ValueError(
+            f"{who}: in eval mode the outputs of one {_one(name)} must not depend on the others "
+            f"(batch statistics?), but they differ by {apart:.3g}"
+        )
+
+
+def _nudged(params: dict[str, Any]) -> dict[str, Any]:
+    def change(value: Any) -> Any:
+        factors = torch.as_tensor(nudge(tuple(value.shape)), dtype=value.dtype)
+        return value * factors.to(value.device)
+
+    return {name: change(value) for name, value in params.items()}
+
+
+def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -> Any:
+    try:
+        found = function(params, x)
+    except Exception as reason:
+        first = (str(reason) or type(reason).__name__).splitlines()[0]
+        raise ValueError(
+            f"{function.who}: the model does not run on {name} ({type(reason).__name__}: {first}); "
+            "give a batch as the model gets it in training"
+        ) from None
+    if not isinstance(found, torch.Tensor) or not found.is_floating_point():
+        raise ValueError(
+            f"{function.who}: the model must return one tensor of real numbers, got "
+            f"{getattr(found, 'dtype', type(found).__name__)}; wrap it in a module that does"
+        )
+    return found
+
+
+def _one(name: str) -> str:
+    return "probe input" if name == "probe_inputs" else f"row of {name}"

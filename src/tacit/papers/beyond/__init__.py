@@ -1,1 +1,5 @@
-"""Ours: phase diagrams that no paper has, as studies for `tacit run`."""
+"""Ours: theory beyond the sources, and phase diagrams that no paper has."""
+
+STATEMENTS: dict[str, str] = {
+    "beyond-saddles": "saddles",
+}

@@ -6,8 +6,8 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.directions import angle
-from tacit.papers.moroshko2020.excess import least_norm, relative_excess
-from tacit.papers.moroshko2020.trajectories import follow
+from tacit.papers.moroshko2020.figures.excess import least_norm, relative_excess
+from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.norms import L2
 from tacit.regularizers.q import Q

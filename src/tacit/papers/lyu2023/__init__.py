@@ -6,7 +6,7 @@ STATEMENTS: dict[str, str] = {
     "L-T2": "theorem_2",
     "L-sharp": "sharpness",
     "L-F1": "grokking",
-    "L-F2": "misgrokking",
+    "L-F2": "grokking",
     "L-table": "multiplication_table",
     "L-F3a": "table_completion",
     "L-F3b": "modular_addition",

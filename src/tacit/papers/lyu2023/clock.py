@@ -17,7 +17,7 @@ from tacit.papers.lyu2023.runs import data_set, exact, in_parameters, joint_rate
 from tacit.problems.regression import sparse_regression
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
-from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -12,17 +12,17 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
-from tacit.measures.forecast import LATER, forecast, meeting
-from tacit.measures.forecast_run import forecast_run
+from tacit.measures.forecast import LATER, forecast, forecast_run
 from tacit.measures.grokking import grokking
-from tacit.measures.turning import STRIDE, window
+from tacit.measures.turning import STRIDE, meeting, window
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.factorization import DifferenceFactorization
 from tacit.papers.experiment import Experiment
-from tacit.papers.lyu2023.networks import network, points
-from tacit.problems.grokking import majority, wide_margin
+from tacit.papers.instances import furthest
+from tacit.papers.lyu2023.runs import network, points
 from tacit.problems.matrices import multiplication_table
 from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.population import majority, wide_margin
 from tacit.problems.regression import Regression, sparse_regression
 from tacit.studies.sizes import sized
 from tacit.training.exact.dual.flow import DualFlow
@@ -191,12 +191,6 @@ def by_family(*datasets: xarray.Dataset) -> dict[str, xarray.Dataset]:
     return {name: runs.isel(cell=names == name) for name in dict.fromkeys(names.tolist())}
 
 
-def worst(errors: Any) -> float:
-    """The error of largest size, with its sign."""
-    flat = np.asarray(errors)
-    return float(flat[np.abs(flat).argmax()])
-
-
 def checks_of(family: str, runs: xarray.Dataset) -> list[Check]:
     """What the forecasts promise of one family: each run of it has to keep it."""
     promised = PROMISED.get(family, ON_LABELS)
@@ -204,18 +198,18 @@ def checks_of(family: str, runs: xarray.Dataset) -> list[Check]:
     return [
         Check(
             f"{family}: worst error of the time foreseen for the test curve",
-            worst(runs.foreseen - runs.measured),
+            furthest(runs.foreseen - runs.measured),
             tolerance=promised,
         ),
         Check(f"{family}: runs whose test curve turns outside of its interval", outside.sum()),
         Check(
             f"{family}: worst error of the time foreseen for the predictor",
-            worst(runs.turning - runs.turned),
+            furthest(runs.turning - runs.turned),
             tolerance=promised / 2,
         ),
         Check(
             f"{family}: worst error of the half turn that the run so far foresees",
-            worst(runs.run - runs.half_turn),
+            furthest(runs.run - runs.half_turn),
             tolerance=LATER,
         ),
     ]
@@ -261,7 +255,7 @@ def controls(
     found = {}
     for words, name in rivals.items():
         misses = [
-            own[0].control(worst(families[family][name] - families[family].measured))
+            own[0].control(furthest(families[family][name] - families[family].measured))
             for family, own in checks.items()
         ]
         most = max(misses, key=lambda check: check.excess)

@@ -1,26 +1,60 @@
-"""Sparse linear classification: a majority of three coordinates, learned late."""
+"""Grokking and misgrokking: a diagonal net under weight decay through its transition."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from tacit.evidence.evidence import Check, Evidence
+from tacit.measures.forecast import forecast
+from tacit.measures.grokking import grokking
+from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
-from tacit.papers.lyu2023.transitions import (
-    DIMS,
-    GIVEN,
-    LABELS,
-    at,
-    draw,
-    run_of,
-    transition,
-    two_biases,
-)
-from tacit.problems.grokking import majority
-from tacit.studies.sizes import sized
+from tacit.plotting.style import caption_of
+from tacit.plotting.transition import draw_transition
+from tacit.problems.population import majority, wide_margin
+from tacit.records import NumericalError
+from tacit.regularizers.norms import L1, L2
+from tacit.solvers.max_margin import max_margin
+from tacit.studies.compute import TRAJECTORY
+from tacit.studies.sizes import Sizes, sized
+from tacit.training.exact.dual.flow import DualFlow
+from tacit.training.record import At
+from tacit.training.train import train
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
+
+CURVES = {
+    "t": "training time",
+    "train_accuracy": "accuracy on the training samples",
+    "test_accuracy": "accuracy on new samples, from their distribution",
+    "parameter_norm": "Euclidean norm of the parameters",
+    "decayed_norm": "norm of the start times exp(-lambda t), the kernel regime's",
+    "turn": "angle between the parameters and their start (degrees)",
+    "share_l1": "smallest margin over l1 norm, as a part of the largest possible",
+    "share_l2": "smallest margin over l2 norm, as a part of the largest possible",
+    "kernel_distance": "1 - cos(K(t), K(0))",
+}
+LABELS = {f"{TRAJECTORY}{name}": text for name, text in CURVES.items()} | {
+    "norm": "Euclidean norm of the start",
+    "rate": "rate of the weight decay, lambda",
+    "entry": "size alpha of every parameter at the start",
+    "jump": "time at which half of the late change of the test accuracy is done",
+    "begins": "time at which a tenth of it is done",
+    "ends": "time at which nine tenths of it are done",
+    "kind": "what kind of late change the curves show",
+    "forecast": "time of the transition foreseen before training",
+    "forecast_low": "lower end of the interval foreseen",
+    "forecast_high": "upper end of the interval foreseen",
+    "theory_norm": "(1/lambda) log of the norm of the start",
+    "theory_entry": "(1/lambda) log of the size of one parameter; NaN up to size 1",
+    "accuracy_l1": "test accuracy of the l1 max margin classifier",
+    "accuracy_l2": "test accuracy of the l2 max margin classifier",
+}
 
 
 def cell(
@@ -30,36 +64,158 @@ def cell(
     *,
     samples: int,
     dimension: int,
-    relevant: int,
+    gamma: float,
     end: float,
     t_first: float,
     points_per_decade: int,
     rtol: float,
 ) -> dict[str, Any]:
-    """The curves of the run, what was foreseen and when it jumped."""
-    problem = majority(samples, dimension, seed=seed, relevant=relevant)
-    recorded: dict[str, Any] = {"end": end, "t_first": t_first}
-    recorded |= {"points_per_decade": points_per_decade, "rtol": rtol}
-    return transition(problem, norm, rate, **recorded)
+    """The curves of a run up to t = end/rate, what was foreseen, and when the test curve changed.
+
+    Labels are the majority of three coordinates, or of a linear classifier with the gap `gamma`.
+    """
+    if gamma:
+        problem = wide_margin(samples, dimension, gamma=gamma, seed=seed)
+    else:
+        problem = majority(samples, dimension, seed=seed)
+    assert problem.population is not None
+    alpha = norm / math.sqrt(2 * problem.dimension)  # L: every u_i = v_i, |(u, v)| = norm
+    net = DiagonalNet(depth=2, alpha=alpha)
+    l1, l2 = (max_margin(problem.X, problem.y, penalty()).beta for penalty in (L1, L2))
+    foreseen = forecast(net, problem, rate)
+    last = end / rate
+    spaced = np.geomspace(t_first, last, round(points_per_decade * math.log10(last / t_first)) + 1)
+    even = np.linspace(0, last, 4 * points_per_decade + 1)  # log-spaced records are few late
+    times = np.unique(np.concatenate([spaced[:-1], even[even > t_first]]))
+    path = train(net, problem, DualFlow(rtol=rtol, weight_decay=rate), record=At(times=times))
+    if not path.outcome.ok:
+        raise NumericalError(f"flow from norm {norm:g}", path.outcome)
+    run = path.dataset.isel(time=slice(1, None))  # at t = 0 there is no direction yet
+    curves = {name: run[name].values for name in CURVES if name in run}
+    curves["decayed_norm"] = norm * np.exp(-rate * curves["t"])
+    curves["share_l1"] = run.margin_l1.values * np.abs(l1).sum()
+    curves["share_l2"] = run.margin_l2.values * np.linalg.norm(l2)
+    found = grokking(curves["t"], curves["train_accuracy"], curves["test_accuracy"])
+    return {f"{TRAJECTORY}{name}": values for name, values in curves.items()} | {
+        "entry": alpha,
+        "accuracy_l1": problem.population.accuracy(l1),
+        "accuracy_l2": problem.population.accuracy(l2),
+        "forecast": foreseen.transition,
+        "forecast_low": foreseen.low,
+        "forecast_high": foreseen.high,
+        "theory_entry": foreseen.naive,
+        "theory_norm": math.log(norm) / rate,
+        "begins": found.begins,
+        "jump": found.jump,
+        "ends": found.ends,
+        "kind": found.kind,
+    }
 
 
-study = sized(
+def study_of(name: str, title: str, given: dict[str, Any], full: dict[str, Any]) -> Sizes:
+    """One run of these data, and `full` as the source has them."""
+    return sized(
+        name,
+        title=title,
+        function=cell,
+        arguments={"t_first": 0.01, "points_per_decade": 20, "rtol": 1e-6, "end": 12.0, **given},
+        grid={"norm": [64.0], "rate": [1e-3]},
+        seeds=[0],
+        dims={f"{TRAJECTORY}{name}": ["time"] for name in CURVES},
+        labels=LABELS,
+        full={
+            "arguments": {"dimension": 100_000, "points_per_decade": 10, **full},
+            "grid": {"norm": [128.0]},
+        },
+    )
+
+
+grok = study_of(
     "L-F1",
-    title="Grokking: the kernel's classifier first, the sparse one when the start has decayed",
-    function=cell,
-    arguments={"samples": 100, "dimension": 2000, "relevant": 3, **GIVEN},
-    grid={"norm": [64.0], "rate": [1e-3]},
-    seeds=[0],
-    dims=DIMS,
-    labels=LABELS,
-    full={
-        "arguments": {"samples": 256, "dimension": 100_000, "points_per_decade": 10},
-        "grid": {"norm": [128.0]},
-    },
+    "Grokking: the kernel's classifier first, the sparse one when the start has decayed",
+    {"samples": 100, "dimension": 2000, "gamma": 0.0},
+    {"samples": 256},
+)
+misgrok = study_of(
+    "L-F2",
+    "Misgrokking: the kernel's classifier is forgotten when the start has decayed",
+    {"samples": 32, "dimension": 2000, "gamma": 8.0},
+    # at 12/rate the accuracy is still 0.04 above that of the l1 max margin
+    {"gamma": 25.0, "end": 24.0},
 )
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def run_of(dataset: xarray.Dataset) -> xarray.Dataset:
+    """The first run of a study, its curves under their plain names."""
+    run = dataset.isel(norm=0, rate=0, seed=0)
+    curves = {f"{TRAJECTORY}{name}": name for name in CURVES}
+    return run.rename(curves).dropna("time", subset=["t"]).assign(decay=run.rate)
+
+
+def at(run: xarray.Dataset, name: str, t: float) -> float:
+    """A curve at time t, linear in log t between records."""
+    return float(np.interp(np.log(t), np.log(run.t.values), run[name].values))
+
+
+def two_biases(run: xarray.Dataset) -> tuple[list[Check], dict[str, Check], dict[str, Any]]:
+    """(checks, controls, premises): the kernel's classifier at half of the forecast, l1's last.
+
+    The controls exchange the two, or take log alpha with alpha the size of one parameter.
+    """
+    half, last = float(run.forecast) / 2, float(run.t[-1])
+    l1, l2 = float(run.accuracy_l1), float(run.accuracy_l2)
+    early = Check(
+        "test accuracy at half of the forecast against the l2 max margin's",
+        at(run, "test_accuracy", half),
+        l2,
+        0.02,
+    )
+    late = Check(
+        "test accuracy at the end against the l1 max margin's",
+        at(run, "test_accuracy", last),
+        l1,
+        0.02,
+    )
+    kernel = Check(
+        "l2 margin at half of the forecast, share of the largest",
+        at(run, "share_l2", half),
+        0.9,
+        kind="at least",
+    )
+    rich = Check(
+        "l1 margin at the end, share of the largest",
+        at(run, "share_l1", last),
+        0.85,
+        kind="at least",
+    )
+    shrinks = Check(
+        "norm at half of the forecast over that of the start times e^(-lambda t)",
+        at(run, "parameter_norm", half) / at(run, "decayed_norm", half),
+        1.0,
+        0.02,
+    )
+    time = Check(
+        "time foreseen before training over the measured one", run.forecast / run.jump, 1.0, 0.5
+    )
+    naive = max(math.log(float(run.entry)), 0.0) / float(run.decay)
+    controls = {
+        "the l1 max margin's accuracy in the kernel phase": early.control(predicted=l1),
+        "the l2 max margin's accuracy at the end": late.control(predicted=l2),
+        "the l1 margin at half of the forecast": kernel.control(at(run, "share_l1", half)),
+        "the l2 margin at the end": rich.control(at(run, "share_l2", last)),
+        "pure decay of the norm up to the end": shrinks.control(
+            at(run, "parameter_norm", last) / at(run, "decayed_norm", last)
+        ),
+        "(1/lambda) log alpha with alpha the size of one parameter": time.control(
+            naive / float(run.jump)
+        ),
+    }
+    trained = float(run.train_accuracy.min())
+    premises = {"all training samples are right from the first record on": (trained == 1, trained)}
+    return [early, late, kernel, rich, shrinks, time], controls, premises
+
+
+def check_grok(dataset: xarray.Dataset) -> Evidence:
     """Chance or little more in the kernel phase, and right at the end, at the time foreseen."""
     run = run_of(dataset)
     half = float(run.forecast) / 2
@@ -91,17 +247,66 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-experiment = Experiment(
+def check_misgrok(dataset: xarray.Dataset) -> Evidence:
+    """Right in the kernel phase, and much of it lost at the end, all samples right throughout."""
+    run = run_of(dataset)
+    before = at(run, "test_accuracy", float(run.forecast) / 2)
+    checks, controls, premises = two_biases(run)
+    falls = Check(
+        "fall of the test accuracy from half of the forecast to the end",
+        before - float(run.test_accuracy[-1]),
+        0.15,
+        kind="at least",
+    )
+    return Evidence(
+        ran="a diagonal net of depth 2 under weight decay 1e-3 by the exact flow, labels of a"
+        " linear classifier in general position with a gap between the classes",
+        checks=[falls, *checks],
+        controls={
+            "a fall before the transition: the same up to the forecast": falls.control(
+                before - at(run, "test_accuracy", float(run.forecast))
+            ),
+            **controls,
+        },
+        premises=premises,
+        findings=[
+            f"the test accuracy goes from {before:.3f} to {float(run.test_accuracy[-1]):.3f}, half"
+            f" of it by lambda t = {float(run.jump * run.decay):.2f}, while the predictor turns at"
+            f" {float(run.forecast * run.decay):.2f} as foreseen: a wide gap forgives the turning"
+            " at first; tacit.grokking calls the run " + str(run.kind.values),
+        ],
+    )
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Accuracy, norm, turn, margins and kernel distance over one time axis."""
+    return draw_transition(run_of(dataset), caption_of(dataset.attrs))
+
+
+grokking_experiment = Experiment(
     "L-F1",
     statement="On labels that three coordinates make, a diagonal net from a large start under a"
     " small weight decay groks: its test accuracy is first that of the l2 max margin, near chance,"
     " and late that of the l1 max margin, near 1.",
     place="Example: two-layer diagonal nets, printed as sparse linear regression; its labels are"
     " signs, so it is a classification",
-    study=study,
-    check=check,
+    study=grok,
+    check=check_grok,
     draw=draw,
     title="Grokking: the kernel's classifier first, the sparse one when the start has decayed",
     ours="the seed; at the size quick also the size of the data and the start",
     seconds=3,
+)
+misgrokking_experiment = Experiment(
+    "L-F2",
+    statement="On labels of a linear classifier with a large l2 margin weight decay does harm: the"
+    " test accuracy is high in the kernel phase, that of the l2 max margin, and falls late to that"
+    " of the l1 max margin.",
+    place="Example: two-layer diagonal nets, misgrokking",
+    study=misgrok,
+    check=check_misgrok,
+    draw=draw,
+    title="Misgrokking: the kernel's classifier is right, and is lost when the start has decayed",
+    ours="the seed and the start; at the size quick also the size of the data and the gap",
+    seconds=2,
 )

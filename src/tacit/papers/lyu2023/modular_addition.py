@@ -120,7 +120,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     delayed = Check(
         "decades of time from solved training to half of the late rise, largest start",
         waits[0],
-        1.0,
+        1.5,
         kind="at least",
     )
     time = Check(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,10 +14,12 @@ from tacit.measures.forecast import forecast
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.factorization import DifferenceFactorization
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import distance, slope
-from tacit.papers.lyu2023.tables import nuclear_norm, table
-from tacit.problems.matrices import Completion
+from tacit.papers.instances import distance, furthest, slope
+from tacit.problems.matrices import multiplication_table
+from tacit.problems.matrix_problem import Completion
 from tacit.records import NumericalError
+from tacit.regularizers.spectral import Frobenius, Nuclear
+from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.path import Path
@@ -28,6 +31,36 @@ if TYPE_CHECKING:
     import xarray
 
 EARLY, LATE, LAST = 0.5, 2.0, 3.0  # 1 - c, and 1 + c for two c, in units of the forecast
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The symmetric matrices that the two phases are expected to select."""
+
+    kernel: Array
+    nuclear: Array
+    value: float
+    certificate: float  # the worst optimality condition of the second
+
+
+def table(dimension: int, fraction: float, seed: int) -> tuple[Completion, Limits]:
+    """A table with a share of its pairs seen, and both minimisers over symmetric matrices.
+
+    Those see (j, i) with (i, j). At U = V = alpha I every entry has a tangent feature of its own,
+    so the kernel interpolant is the one of least Frobenius norm: zero wherever nothing was seen.
+    """
+    seen, both = (
+        multiplication_table(dimension, fraction=fraction, seed=seed, mirrored=mirrored)
+        for mirrored in (False, True)
+    )
+    kernel, nuclear = (interpolate(both, norm) for norm in (Frobenius(), Nuclear()))
+    certificate = max(nuclear.residual, nuclear.kkt)
+    return seen, Limits(kernel.matrix, nuclear.matrix, nuclear.value, certificate)
+
+
+def nuclear_norm(matrix: Any) -> float:
+    """The sum of the singular values."""
+    return float(np.linalg.norm(matrix, "nuc"))
 
 
 def kernel_matrix(problem: Completion, alpha: float) -> Array:
@@ -129,15 +162,6 @@ other = sized(
     tiny={"arguments": {"dimension": 8}, "seeds": [5]},
     full={"seeds": [0, 2, 3, 4]},
 )
-
-
-SHOWN = {"from_kernel": "kernel, c = 1/2", "late_error": "test, c = 1"}
-
-
-def furthest(values: Any, center: float = 0.0) -> float:
-    """The value that is furthest from `center`."""
-    flat = np.ravel(values)
-    return float(flat[np.argmax(np.abs(flat - center))])
 
 
 def check(dataset: xarray.Dataset, other: xarray.Dataset) -> Evidence:

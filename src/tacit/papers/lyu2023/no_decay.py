@@ -9,25 +9,18 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
-from tacit.measures.crossing import crossing
-from tacit.models.diagonal import DiagonalNet
+from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
+from tacit.papers.moroshko2020.figures.trajectories import follow
 from tacit.plotting.style import BLACK, CYCLE, GREY, caption_of
 from tacit.plotting.transition import LEGEND, rows
 from tacit.problems.classification import Classification
-from tacit.problems.grokking import majority
-from tacit.problems.population import accuracy
-from tacit.records import NumericalError
+from tacit.problems.population import accuracy, majority
 from tacit.regularizers.norms import L1, L2
-from tacit.solvers.margins.path import max_margin_path
+from tacit.solvers.margins.path import max_margin_path, ratchet_path
 from tacit.solvers.max_margin import max_margin
-from tacit.solvers.ratchet.ratchet import ratchet_path
 from tacit.studies.sizes import sized
-from tacit.training.exact.dual.flow import DualFlow
-from tacit.training.record import At
-from tacit.training.stop import LogLoss
-from tacit.training.train import train
 
 if TYPE_CHECKING:
     import xarray
@@ -54,7 +47,7 @@ def cell(
     end = np.log(10) * 10**log10_log10_t
     # log t lags behind the smoothed margin by the log of the speed, a few units
     margins = np.geomspace(BEGIN, end + LAG, points)
-    path = follow(problem, alpha, margins, rtol)
+    path = follow(problem, 2, alpha, margins, rtol)
     beta, margin = path.predictor.values, path.margin.values
     growth, turn = norm_and_turn(beta, alpha)
     l1, l2 = (max_margin(problem.X, problem.y, norm()).beta for norm in (L1, L2))
@@ -69,16 +62,6 @@ def cell(
         "trajectory_share_l2": margin / np.linalg.norm(beta, axis=1) * np.linalg.norm(l2),
         "trajectory_kernel_distance": path.kernel_distance.values,
     }
-
-
-def follow(problem: Classification, alpha: float, margins: Array, rtol: float) -> xarray.Dataset:
-    """The path of gradient flow at exactly these smoothed margins, which must rise."""
-    net, stop = DiagonalNet(depth=2, alpha=alpha), LogLoss(-float(margins[-1]))
-    path = train(net, problem, DualFlow(rtol=rtol), stop=stop, record=At(margins=margins))
-    if not path.outcome.ok:
-        raise NumericalError(f"flow from alpha = {alpha:g}", path.outcome)
-    reached = path.dataset.smoothed_margin.values
-    return path.dataset.isel(time=[int(np.abs(reached - margin).argmin()) for margin in margins])
 
 
 def accuracies(problem: Classification, beta: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Diagonal nets under weight decay, read off at multiples z of 1/rate."""
+"""Training under weight decay: diagonal nets at multiples of 1/rate, and quadratic units."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
+from tacit.models.model import Model
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
 from tacit.problems.classification import Classification, separable_points
 from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2
@@ -83,3 +86,27 @@ def margin_points(problem: Classification) -> tuple[Array, Array]:
 def joint_rate(log_alpha: float) -> float:
     """The rate 1/alpha: both limits of L at once."""
     return math.exp(-log_alpha)
+
+
+def network(log_alpha: float, seed: int) -> Model:
+    """Two layers of quadratic units (L = 3), one copy minus another."""
+    return Difference(two_layer(3, log_alpha=log_alpha, activation="quadratic", seed=seed))
+
+
+def points(seed: int) -> tuple[Classification, Array]:
+    """Six Gaussian points in R^6 with labels that no linear classifier made, and new points."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((6, 6))
+    labels = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)
+    return Classification(X, labels, "logistic"), rng.standard_normal((200, 6))
+
+
+def trained(problem: Classification, net: Model, log_alpha: float, z: float) -> Array:
+    """The parameters after training with rate 1/alpha for the time z log alpha / rate."""
+    rate = joint_rate(log_alpha)
+    flow = ParameterFlow(rtol=1e-7, weight_decay=rate)
+    path = train(net, problem, flow, stop=Time(z * log_alpha / rate))
+    if not path.outcome.ok:
+        raise NumericalError("training under decay", path.outcome)
+    assert path.parameters is not None
+    return np.asarray(path.parameters)

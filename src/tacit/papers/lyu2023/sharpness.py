@@ -10,12 +10,12 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
 from tacit.measures.forecast import forecast
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import slope
+from tacit.papers.instances import furthest, slope
 from tacit.papers.lyu2023.runs import data_set, exact, margin_points
 from tacit.problems.classification import Classification
 from tacit.regularizers.norms import Lp
@@ -156,7 +156,7 @@ def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset
     )
     norm = Check(
         "largest deviation of the exponent of |theta| at the jump in log(1/rate) from 1/L",
-        norms[np.abs(norms).argmax()],
+        furthest(norms),
         tolerance=0.1,
     )
     shown = dataset.sel(problem=0)

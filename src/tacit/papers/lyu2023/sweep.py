@@ -15,7 +15,7 @@ from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, GREY, PALE, caption_of, sheet
 from tacit.plotting.typeset import typeset
 from tacit.problems.classification import Classification
-from tacit.problems.grokking import majority
+from tacit.problems.population import majority
 from tacit.records import Kind, NumericalError
 from tacit.studies.sizes import sized
 from tacit.training.exact.dual.flow import DualFlow

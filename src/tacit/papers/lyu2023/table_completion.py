@@ -15,11 +15,11 @@ from tacit.measures.grokking import grokking
 from tacit.models.factorization import DifferenceFactorization
 from tacit.models.tangent import kernel_distance
 from tacit.papers.experiment import Experiment
-from tacit.papers.lyu2023.tables import nuclear_norm, table
+from tacit.papers.lyu2023.multiplication_table import nuclear_norm, table
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of
 from tacit.plotting.transition import LEGEND, rows
 from tacit.plotting.typeset import typeset
-from tacit.problems.matrices import Completion
+from tacit.problems.matrix_problem import Completion
 from tacit.records import NumericalError
 from tacit.studies.compute import TRAJECTORY
 from tacit.studies.sizes import sized

@@ -15,9 +15,17 @@ from tacit.measures.kernels.machines import kernel_svm
 from tacit.measures.kernels.tangent import kernel_predictor
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import distance, slope
-from tacit.papers.lyu2023.networks import network, points, trained
-from tacit.papers.lyu2023.runs import data_set, exact, in_parameters, joint_rate, margin_points
+from tacit.papers.instances import distance, furthest, slope
+from tacit.papers.lyu2023.runs import (
+    data_set,
+    exact,
+    in_parameters,
+    joint_rate,
+    margin_points,
+    network,
+    points,
+    trained,
+)
 from tacit.problems.classification import Classification
 from tacit.problems.regression import sparse_regression
 from tacit.regularizers.norms import L2
@@ -149,12 +157,6 @@ def turning(dataset: xarray.Dataset, c: float, moment: int = -1) -> Array:
     return exponents + seen.depth.values * c
 
 
-def largest(values: Any) -> float:
-    """The entry of largest size, with its sign."""
-    flat = np.ravel(values)
-    return float(flat[np.argmax(np.abs(flat))])
-
-
 def check(
     dataset: xarray.Dataset, regression: xarray.Dataset, nets: xarray.Dataset, flows: xarray.Dataset
 ) -> Evidence:
@@ -180,7 +182,7 @@ def check(
     )
     turns = Check(
         "largest deviation of the exponent of turn/g in alpha from -L c",
-        largest(turning(dataset, c)),
+        furthest(turning(dataset, c)),
         tolerance=0.02,
     )
     shrinks = Check(
@@ -191,7 +193,7 @@ def check(
     interpolates = Check(
         "largest deviation of the exponent of the distance to the kernel"
         " interpolant in alpha from -4c (c = 1/8)",
-        largest([slope(alphas, row) + 0.5 for row in rows]),
+        furthest([slope(alphas, row) + 0.5 for row in rows]),
         tolerance=0.1,
     )
     nonlinear = Check(

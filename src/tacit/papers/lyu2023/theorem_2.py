@@ -16,8 +16,15 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.lyu2023.networks import network, points, trained
-from tacit.papers.lyu2023.runs import data_set, exact, joint_rate, margin_points
+from tacit.papers.lyu2023.runs import (
+    data_set,
+    exact,
+    joint_rate,
+    margin_points,
+    network,
+    points,
+    trained,
+)
 from tacit.problems.classification import Classification
 from tacit.studies.sizes import sized
 
@@ -173,7 +180,8 @@ def check(dataset: xarray.Dataset, runs: xarray.Dataset, nets: xarray.Dataset) -
     )
     after = runs.residual.isel(moment=AFTER).max("problem")
     diagonal = [f"depth {D}: {numbers(after.sel(depth=D))}" for D in runs.depth.values]
-    quadratic = numbers(nets.residual.isel(moment=AFTER).max("seed"))
+    quadratic = nets.residual.isel(moment=AFTER).max("seed")
+    residuals = dataset.residual.transpose("problem", "log_alpha").values[:3]
     return Evidence(
         ran=f"{dataset.sizes['problem']} data sets of 4 points in R^8, logistic loss, rate ="
         " 1/alpha, c = 1/2: log alpha 320 and 640 by the exact flow, 3 to 6 trained in the"
@@ -192,7 +200,7 @@ def check(dataset: xarray.Dataset, runs: xarray.Dataset, nets: xarray.Dataset) -
             "both the angle and the KKT residual fall like 1/log(1/rate): the margin problem is the"
             " limit of vanishing decay, and at a fixed rate the end is the minimiser of the"
             f" penalised loss instead; residuals at log alpha = 3, 6: {'; '.join(diagonal)};"
-            f" quadratic units at 4, 6: {quadratic}",
+            f" quadratic units at 4, 6: {numbers(quadratic)}",
         ],
         plots=[
             Plot(
@@ -200,8 +208,15 @@ def check(dataset: xarray.Dataset, runs: xarray.Dataset, nets: xarray.Dataset) -
                 "log alpha",
                 "residual",
                 [
-                    Series(f"data set {k}", dataset.log_alpha, dataset.residual.sel(problem=k))
-                    for k in dataset.problem.values[:3]
+                    *(
+                        Series(f"data set {k}, exact flow", dataset.log_alpha, row)
+                        for k, row in enumerate(residuals)
+                    ),
+                    *(
+                        Series(f"trained, depth {D}", runs.log_alpha, after.sel(depth=D))
+                        for D in runs.depth.values
+                    ),
+                    Series("trained, quadratic units", nets.log_alpha, quadratic),
                 ],
                 x_scale="log",
                 y_scale="log",

@@ -12,12 +12,12 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.measures.kernels.machines import kernel_svm
-from tacit.models.difference import Difference
 from tacit.models.model import Model
-from tacit.models.network import two_layer
+from tacit.models.two_layer import two_layer
+from tacit.models.unbiased import Difference
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.lyu2023.networks import points, trained
+from tacit.papers.lyu2023.runs import points, trained
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.measures.stability import stability
+from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, trained
 from tacit.problems.classification import separable_points, three_points
-from tacit.solvers.ratchet.ratchet import ratchet_path
+from tacit.solvers.margins.path import ratchet_path
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ study = sized(
     "M-C5",
     function=cell,
     arguments={"flow": "dual", "limit": "flow"},
-    grid={"points": ["M-F3b", "M-F3d"], "mu": [0.3, 0.001], "alpha": [10.0, 30.0, 100.0]},
+    grid={"points": ["3b", "3d"], "mu": [0.3, 0.001], "alpha": [10.0, 30.0, 100.0]},
 )
 linear = sized(
     "M-C5-linearized",
@@ -68,7 +68,7 @@ parameters = sized(
     "M-C5-parameters",
     function=cell,
     arguments={"flow": "parameters", "limit": "flow"},
-    grid={"points": ["M-F3d"], "mu": [0.001], "alpha": [10.0]},
+    grid={"points": ["3d"], "mu": [0.001], "alpha": [10.0]},
 )
 
 
@@ -76,17 +76,19 @@ def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Da
     """The exponent in alpha of the accuracy needed; zero for the linearized model."""
     alphas = dataset.alpha.values
     found = {
-        f"{points}, mu = {mu:g}": dataset.since.sel(points=points, mu=mu).values
-        for points, mu in (("M-F3b", 0.001), ("M-F3d", 0.3), ("M-F3d", 0.001))
+        f"panel {points}, mu = {mu:g}": dataset.since.sel(points=points, mu=mu).values
+        for points, mu in (("3b", 0.001), ("3d", 0.3), ("3d", 0.001))
     }
     stable, above, below = (slope(alphas, values) for values in found.values())
-    lost_since = found["M-F3d, mu = 0.001"]
+    lost_since = found["panel 3d, mu = 0.001"]
     moved = np.abs(np.log(linear.since.sel(alpha=30.0) / linear.since.sel(alpha=1.0)))
     holds = Check(
-        "M-F3b, mu = 0.001: exponent in alpha of the accuracy needed", stable, tolerance=0.1
+        "panel 3b, mu = 0.001: exponent in alpha of the accuracy needed", stable, tolerance=0.1
     )
-    kept = Check("M-F3d, mu = 0.3, above the kink: the same exponent", above, tolerance=0.1)
-    lost = Check("M-F3d, mu = 0.001, below the kink: the same exponent", below, 2.0, tolerance=0.1)
+    kept = Check("panel 3d, mu = 0.3, above the kink: the same exponent", above, tolerance=0.1)
+    lost = Check(
+        "panel 3d, mu = 0.001, below the kink: the same exponent", below, 2.0, tolerance=0.1
+    )
     frozen = Check(
         "linearized model: largest change of log(since) from alpha = 1 to 30",
         moved.values.max(),
@@ -98,7 +100,7 @@ def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Da
     kink = lost_since[-1] / alphas[-1] ** 2
     cases = linear.sizes["seed"] * linear.sizes["depth"]
     return Evidence(
-        ran=f"M-F3b and M-F3d at depth 2, alpha = 10, 30, 100; {cases} linearized models"
+        ran=f"panels 3b and 3d at depth 2, alpha = 10, 30, 100; {cases} linearized models"
         " trained in the parameters from alpha = 1 and 30",
         checks=[holds, kept, lost, frozen],
         premises={
@@ -107,15 +109,15 @@ def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Da
             "flows in the parameters and in the dual agree": (agree < 1e-6, agree),
         },
         controls={
-            "the accuracy at M-F3d below the kink counted as stable": holds.control(below),
-            "M-F3b counted as unstable": lost.control(stable),
-            "the network itself, on M-F3d, for the linearized model": frozen.control(
+            "the accuracy at panel 3d below the kink counted as stable": holds.control(below),
+            "panel 3b counted as unstable": lost.control(stable),
+            "the network itself, on panel 3d, for the linearized model": frozen.control(
                 np.log(lost_since[-1] / lost_since[0])
             ),
         },
         findings=[
-            "with rho_0 half-way between 1 and the limit, as in appendix E: M-F3b is stable from"
-            " a loss of 1/e or earlier on, whatever alpha; M-F3d stopped"
+            "with rho_0 half-way between 1 and the limit, as in appendix E: panel 3b is stable from"
+            " a loss of 1/e or earlier on, whatever alpha; panel 3d stopped"
             f" at mu = 0.001 only from {kink:.3g} alpha^2 on, which is not o(alpha^D): there the"
             " condition fails",
             "appendix E's last step needs N x_max^2 >= 1: only then does"

@@ -38,7 +38,7 @@ def cell(points: str, *, depth: int, mus: list[float]) -> dict[str, Any]:
     }
 
 
-PANELS = ["M-F3b", "M-F3d", "M-F4a", "M-F4b"]
+PANELS = ["3b", "3d", "4a", "4b"]
 study = sized(
     "M-l1",
     function=cell,
@@ -103,7 +103,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         plots=[
             Plot(
                 "depth 3: the end of training and the stationarity of l1",
-                "defect of the l1 max margin as a stationary point of l_{2/3}",
+                "defect of the l1 max margin as a stationary point of l2/3",
                 "angle of training to l1 at mu = 1e-6, degrees",
                 [
                     Series(

@@ -15,7 +15,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
@@ -86,8 +86,8 @@ def nearest(g: Array, angles: Array) -> tuple[float, float]:
 
 
 def cell(alpha: float, *, stretch: float) -> dict[str, Any]:
-    """Where training on M-F3b is as near to l1 as squares; mu of a square times `stretch`."""
-    b = three_points("M-F3b")
+    """Where training on panel 3b is as near to l1 as squares; mu of a square times `stretch`."""
+    b = three_points("3b")
     l1, l2 = (max_margin_of(b, norm) for norm in ("l1", "l2"))
     ends = [alpha**2 / mu for mu in SQUARES]
     g, beta = followed(b, alpha, [*(end * f for end in ends for f in AROUND), ends[0]])
@@ -107,8 +107,8 @@ def cell(alpha: float, *, stretch: float) -> dict[str, Any]:
 
 
 def visit_cell(alpha: float) -> dict[str, Any]:
-    """The way of training on M-F3b to the l2 max margin and off it, up to alpha^2."""
-    b = three_points("M-F3b")
+    """The way of training on panel 3b to the l2 max margin and off it, up to alpha^2."""
+    b = three_points("3b")
     g, beta = followed(b, alpha, [alpha**2])
     to_l2 = angle(beta, max_margin_of(b, "l2"))
     where, least = nearest(g, to_l2)
@@ -116,9 +116,9 @@ def visit_cell(alpha: float) -> dict[str, Any]:
 
 
 def excess_cell(run: str) -> dict[str, float]:
-    """Excess l1 norm of training on M-F3c; `run` is alpha and the smoothed margin."""
+    """Excess l1 norm of training on panel 3c; `run` is alpha and the smoothed margin."""
     alpha, margin = map(float, run.split(", "))
-    c = three_points("M-F3c")
+    c = three_points("3c")
     first = {100.0: 1e4, 0.001: 1e-4}[alpha]
     g, beta = followed(c, alpha, [first, {100.0: 1e8, 0.001: 0.1}[alpha]])
     w = at(g, beta, margin)
@@ -128,7 +128,7 @@ def excess_cell(run: str) -> dict[str, float]:
 
 def descent_cell(step: float) -> dict[str, float]:
     """alpha = 1 as near to l1 as the square mu = 0.001 by the descent of appendix H.5."""
-    b = three_points("M-F3b")
+    b = three_points("3b")
     stop = [Steps(int(20 / step)), Scale(0.0008)]
     model, record = DiagonalNet(2, alpha=1.0), LogSpaced(50)
     path = train(model, b, NormalizedDescent(step), stop=stop, record=record)
@@ -142,7 +142,7 @@ def descent_cell(step: float) -> dict[str, float]:
 
 def twin_cell(alpha: float) -> dict[str, float]:
     """Degrees between flows in the parameters and in the dual at mu = 0.5."""
-    b, end = three_points("M-F3b"), alpha**2 / 0.5
+    b, end = three_points("3b"), alpha**2 / 0.5
     one, other = (followed(b, alpha, [end], flow)[1][-1] for flow in FLOWS)
     return {"apart": float(angle(one, other))}
 
@@ -232,7 +232,7 @@ def check(
     )
     excess = {run: float(rich.excess.sel(run=run)) for run in RICH}
     near_l1 = [
-        Check(f"M-F3c, alpha = {a}: excess l1 norm at gtilde = {g}", value, 0.01, kind="at most")
+        Check(f"panel 3c, alpha = {a}: excess l1 norm at gtilde = {g}", value, 0.01, kind="at most")
         for a, g, value in (("100", "1e+08", excess[RICH[1]]), ("0.001", "0.1", excess[RICH[2]]))
     ]
     needed = float(data.needed.sel(alpha=1.0, mu=0.001))
@@ -247,7 +247,7 @@ def check(
     apart = float(twin.apart.item())
     one, steps = data.sel(alpha=1.0, mu=0.001), int(descent.steps.item())
     return Evidence(
-        ran="M-F3b and M-F3c (our points) trained at depth 2: alpha = 1 to 100 beyond mu = 0.001,"
+        ran="panels 3b and 3c (our points) trained at depth 2: alpha = 1 to 100 beyond mu = 0.001,"
         " to loss e^-12500000, alpha = 1000, 10000 and 0.001; the loss is read where the trained"
         f" direction is as near to l1 as argmin Q_mu; alpha = 1 again by {steps} steps of"
         " normalized descent",
@@ -283,7 +283,7 @@ def check(
             "nearest to the square mu = 0.5 in place of l2": rate.control(
                 slope(alphas[1:], data.needed.sel(mu=0.5).values[1:])
             ),
-            "M-F3c, alpha = 100 at gtilde = 1e4": near_l1[0].control(excess[RICH[0]]),
+            "panel 3c, alpha = 100 at gtilde = 1e4": near_l1[0].control(excess[RICH[0]]),
         },
         findings=[
             "log(1/loss) where training is as near to l1 as the square, over alpha²/mu: "
@@ -304,12 +304,12 @@ def check(
             )
             + f": like alpha^{visit_rate:.2f}, where the remaining 1/gtilde of the linear model"
             " and the departure (gtilde/alpha²)² balance",
-            "M-F3c: excess l1 norm "
+            "panel 3c: excess l1 norm "
             + ", ".join(f"{value:.1e} (alpha, gtilde = {run})" for run, value in excess.items()),
         ],
         plots=[
             Plot(
-                "M-F3b: the way to the l2 max margin and off it, up to gtilde = alpha²",
+                "panel 3b: the way to the l2 max margin and off it, up to gtilde = alpha²",
                 "smoothed margin",
                 "angle to l2 in degrees",
                 [

@@ -17,8 +17,7 @@ from tacit.papers.instances import slope
 from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, named
 from tacit.problems.classification import separable_points
 from tacit.regularizers.q import Q
-from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.ratchet.ratchet import RatchetPath, ratchet_path
+from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from tacit.studies.sizes import sized
 from tacit.training.record import At
 from tacit.training.stop import Scale
@@ -158,7 +157,7 @@ def weights_cell(points: str) -> dict[str, float]:
     }
 
 
-PANELS = ["M-F3d", "M-F4a", "M-F4b"]
+PANELS = ["3d", "4a", "4b"]
 
 
 def sets(seeds: range) -> list[str]:
@@ -225,7 +224,7 @@ def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dat
     )
     rates = [
         Check(
-            f"{name}: exponent in alpha of the angle to the ratchet at mu = 0.01",
+            f"panel {name}: exponent in alpha of the angle to the ratchet at mu = 0.01",
             slope(row.alpha.values, row.to_ratchet.values),
             -int(dataset.depth.sel(points=name)),
             tolerance=0.05,
@@ -248,12 +247,12 @@ def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dat
         tolerance=1e-6,
     )
     twin, misfit = weights.apart.values.max(), weights.misfit.values.max()
-    F3d = approach.sel(points="M-F3d")
+    F3d = approach.sel(points="3d")
     return Evidence(
         ran=f"{every.sizes['points']} random data sets of 3 or 4 points in 3 to 5 dimensions, a"
-        " third of them at depth 3, and the panels M-F3d, M-F4a, M-F4b; the"
+        " third of them at depth 3, and the panels 3d, 4a and 4b; the"
         f" {cases.sizes['points']} whose Q path has an event trained with alpha = 1e6 (1e4 at depth"
-        " 3), mu from 10 to 0.001; M-F3d and M-F4a in the parameters too",
+        " 3), mu from 10 to 0.001; panels 3d and 4a in the parameters too",
         checks=[limit, share, followed, rule, *rates, growth, stationary],
         premises={
             "both kinds of data sets occur": (
@@ -279,21 +278,19 @@ def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dat
             "the Q path in place of the ratchet: the same exponent": rates[0].control(
                 slope(F3d.alpha.values, F3d.to_q.values)
             ),
-            "the weights of the Q path": growth.control(
-                float(weights.q_growth.sel(points="M-F3d"))
-            ),
-            "the l1 max margin of M-F4a": stationary.control(
-                float(dataset.l1_defect.sel(points="M-F4a"))
+            "the weights of the Q path": growth.control(float(weights.q_growth.sel(points="3d"))),
+            "the l1 max margin of panel 4a": stationary.control(
+                float(dataset.l1_defect.sel(points="4a"))
             ),
         },
         findings=[
             counted(every),
-            story(dataset.sel(points="M-F3d")),
-            steady(dataset.sel(points="M-F4b")),
+            story(dataset.sel(points="3d")),
+            steady(dataset.sel(points="4b")),
             rejoined(dataset.sel(points=REJOINING)),
             ends_of(left),
         ],
-        plots=plots(dataset.sel(points="M-F3d"), F3d),
+        plots=plots(dataset.sel(points="3d"), F3d),
     )
 
 
@@ -322,23 +319,25 @@ def steady(row: xarray.Dataset) -> str:
     enters = rows_of(row.q_changes)[:, 2] == 1
     dual = row.q_dual.dropna("sample").values
     return (
-        f"{row.points.item()}: the support of the Q path gains {enters.sum()} sample and loses"
-        f" {(~enters).sum()}, yet a weight falls by {(dual.max(axis=0) - dual[-1]).max():.3g} down"
-        f" to mu = {MUS[-1]:.3g}, and the flow is {float(row.to_q):.3g} degrees away"
+        f"panel {row.points.item()}: the support of the Q path gains {enters.sum()} sample and"
+        f" loses {(~enters).sum()}, yet a weight falls by"
+        f" {(dual.max(axis=0) - dual[-1]).max():.3g} down to mu = {MUS[-1]:.3g}, and the flow is"
+        f" {float(row.to_q):.3g} degrees away"
     )
 
 
 def story(row: xarray.Dataset) -> str:
-    """What happens on M-F3d, in numbers."""
+    """What happens on panel 3d, in numbers."""
     changes, own = rows_of(row.q_changes), rows_of(row.ratchet_changes)
     (entry_mu, entry, _), gone = changes[0], changes[changes[:, 2] == 0][0]
     leaver = int(own[own[:, 2] == 0][0, 1])
     gaps = ", ".join(f"{float(row.gap[k]):.3g} at mu = {MUS[k]:.3g}" for k in (MIDDLE, -1))
     return (
-        f"{row.points.item()}: sample {entry:.0f} reaches the margin at mu = {entry_mu:.4g}; on the"
-        f" Q path the weight of sample {gone[1]:.0f} then falls to zero until mu = {gone[0]:.4g},"
-        f" on the ratchet it rests at {float(row.ratchet_dual[-1, leaver]):.4g}; the angle"
-        f" between the two is {gaps}, in degrees, and the flow has it at every large alpha"
+        f"panel {row.points.item()}: sample {entry:.0f} reaches the margin at mu ="
+        f" {entry_mu:.4g}; on the Q path the weight of sample {gone[1]:.0f} then falls to zero"
+        f" until mu = {gone[0]:.4g}, on the ratchet it rests at"
+        f" {float(row.ratchet_dual[-1, leaver]):.4g}; the angle between the two is {gaps}, in"
+        " degrees, and the flow has it at every large alpha"
     )
 
 
@@ -375,7 +374,7 @@ def plots(row: xarray.Dataset, approach: xarray.Dataset) -> list[Plot]:
         series.append(Series(f"sample {n}, Q path", MUS, row.q_dual[:, n], "dashed"))
     return [
         Plot(
-            "M-F3d at mu = 0.01: the flow tends to the ratchet and not to the Q path",
+            "panel 3d at mu = 0.01: the flow tends to the ratchet and not to the Q path",
             "alpha",
             "angle in degrees",
             [
@@ -386,7 +385,11 @@ def plots(row: xarray.Dataset, approach: xarray.Dataset) -> list[Plot]:
             y_scale="log",
         ),
         Plot(
-            "M-F3d: dual weights", "mu (training goes left)", "dual weight R", series, x_scale="log"
+            "panel 3d: dual weights",
+            "mu (training goes left)",
+            "dual weight R",
+            series,
+            x_scale="log",
         ),
     ]
 

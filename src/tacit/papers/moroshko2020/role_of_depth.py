@@ -90,8 +90,8 @@ def random_cell(seed: int) -> dict[str, float]:
 
 
 def panel_cell(depth: int, *, mus: list[float]) -> dict[str, Any]:
-    """Relative l1 excess of the Q_mu max margin on M-F3b."""
-    b = three_points("M-F3b")
+    """Relative l1 excess of the Q_mu max margin on panel 3b."""
+    b = three_points("3b")
     norms = [
         np.abs(max_margin(b.X, b.y, Q(depth, log_alpha=np.log(mu) / depth)).beta).sum()
         for mu in mus
@@ -195,9 +195,9 @@ def check(
         for (D, d), far in deltas.items()
     ]
     on_panel = {D: panel.delta.sel(depth=D).values for D in (2, 3)}
-    z = off_support(three_points("M-F3b"))
+    z = off_support(three_points("3b"))
     printed = Check(
-        "M-F3b, D = 2: exponent of log(1/mu) in 1/delta",
+        "panel 3b, D = 2: exponent of log(1/mu) in 1/delta",
         slope(1 / on_panel[2], bits),
         1.0,
         tolerance=0.1,
@@ -213,7 +213,7 @@ def check(
     return Evidence(
         ran=f"the worst of all points (1, 1 - eps, ...) in d = {', '.join(map(str, dimensions))}"
         f" dimensions at mu = e^{TINY:g} for depth 2, at mu = 1e-6 to 1e-12 for greater depths;"
-        f" {len(limits)} random sets of 1 to 3 near ties at mu = e^{SMALL:g}; M-F3b; one worst"
+        f" {len(limits)} random sets of 1 to 3 near ties at mu = e^{SMALL:g}; panel 3b; one worst"
         " case trained from alpha = 100",
         checks=[*deciding, printed],
         corrected=deciding,
@@ -223,7 +223,7 @@ def check(
         " the worst delta ~ mu^((D-2)/D); a given data set whose l1 max margin is unique needs"
         " only a power of 1/delta, at depth 2 too",
         counterexample={
-            "M-F3b, D = 2: exponent of delta in mu": slope(MUS, on_panel[2]),
+            "panel 3b, D = 2: exponent of delta in mu": slope(MUS, on_panel[2]),
             "1 - z": 1 - z,
             "d = 30: delta log(1/mu)": shares[30] * constant(30),
         },
@@ -237,12 +237,12 @@ def check(
             "depth 3 at the same mu, d = 30": thirty.control(
                 wrong.delta.item() * -TINY / constant(30)
             ),
-            "the exponent of one data set, M-F3b, for the worst at D = 3": greater[0].control(
+            "the exponent of one data set, panel 3b, for the worst at D = 3": greater[0].control(
                 slope(MUS, on_panel[3])
             ),
         },
         findings=[
-            f"M-F3b, D = 2: delta falls like mu^{slope(MUS, on_panel[2]):.4f} (1 - z ="
+            f"panel 3b, D = 2: delta falls like mu^{slope(MUS, on_panel[2]):.4f} (1 - z ="
             f" {1 - z:.4f}), D = 3 like mu^{slope(MUS, on_panel[3]):.4f}: polynomially in both"
             " cases",
             "the approach to the constant is slow: delta log(1/mu) at mu = 1e-12 is "

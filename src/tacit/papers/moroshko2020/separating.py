@@ -9,14 +9,14 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.trajectories import follow, rising_margins
+from tacit.papers.moroshko2020.figures.trajectories import follow, rising_margins
 from tacit.problems.classification import separable_points, three_points
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
     import xarray
 
-PANELS = ["M-F3b", "M-F3c", "M-F3d"]
+PANELS = ["3b", "3c", "3d"]
 
 
 def cell(points: str, alpha: float, *, records: int) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
                 [
                     Series(f"{name}, alpha = 1", line.margin, line.smallest)
                     for name, line in (
-                        *((p, panels.sel(points=p, alpha=1.0)) for p in PANELS),
+                        *((f"panel {p}", panels.sel(points=p, alpha=1.0)) for p in PANELS),
                         (str(row.points.values), drawn.isel(points=worst[0]).sel(alpha=1.0)),
                     )
                 ],

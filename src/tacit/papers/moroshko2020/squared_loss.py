@@ -11,9 +11,10 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.linearized import Linearized
-from tacit.models.model import Model, Separable
+from tacit.models.model import Model
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
+from tacit.papers.moroshko2020.nets import in_time
 from tacit.papers.moroshko2020.stopping import trained
 from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
 from tacit.problems.classification import three_points
@@ -33,40 +34,9 @@ def times_of(model: Model, X: Array) -> Array:
 
 
 def followed(model: Model, X: Array, y: Array, times: Array, linear: bool) -> tuple[Array, float]:
-    """Predictors at `times` and the last misfit of gradient flow on the mean squared loss.
-
-    With `linear` the features are those of the start for ever. The displacement from the start is
-    integrated: from a large start the parameters themselves would lose its digits.
-    """
-    from scipy.integrate import solve_ivp
-
-    dimension = X.shape[1]
-    start, basis = model.start(dimension), np.eye(dimension)
-    here, there = model.jacobian(start, X), model.jacobian(start, basis)
-
-    def outputs(moved: Array, rows: Array, features: Array) -> Array:
-        if linear:
-            return np.asarray(features @ moved)
-        if isinstance(model, Separable):
-            return np.asarray(rows @ model.change(start, moved))
-        return model.predict(start + moved, rows)
-
-    def velocity(_: float, moved: Array) -> Array:
-        pull = 2 * (y - outputs(moved, X, here)) / len(y)
-        return here.T @ pull if linear else model.pullback(start + moved, X, pull)
-
-    found = solve_ivp(
-        velocity,
-        (0, times[-1]),
-        np.zeros_like(start),
-        method="LSODA",
-        t_eval=times,
-        rtol=1e-11,
-        atol=1e-14,
-    )
-    if not found.success:
-        raise RuntimeError(f"squared_loss: {found.message}")
-    predictors = np.array([outputs(moved, basis, there) for moved in found.y.T])
+    """Predictors at `times` and the last misfit of gradient flow on the mean squared loss."""
+    pull = lambda outputs: 2 * (y - outputs) / len(y)  # noqa: E731
+    predictors = in_time(model, X, pull, np.eye(X.shape[1]), times, linear, rtol=1e-11)
     return predictors, float(np.abs(X @ predictors[-1] - y).max())
 
 
@@ -87,8 +57,8 @@ def cell(net: str, seed: int, alpha: float, *, off: float) -> dict[str, float]:
 
 
 def exp_cell(alpha: float, *, late: float) -> dict[str, float]:
-    """The same with the exp loss on M-F3b at log(1/loss) = late alpha^2: relative distance."""
-    problem, net = three_points("M-F3b"), DiagonalNet(2, alpha=alpha)
+    """The same with the exp loss on panel 3b at log(1/loss) = late alpha^2: relative distance."""
+    problem, net = three_points("3b"), DiagonalNet(2, alpha=alpha)
     real, twin = (
         trained(problem, model, [late * alpha**2]).predictor for model in (net, Linearized(net))
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.measures.directions import angle
-from tacit.measures.stability import stability
+from tacit.measures.margins import stability
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Separable
 from tacit.papers.instances import slope
@@ -85,7 +85,7 @@ def degrees(
 
 
 def off_support(problem: Classification) -> float:
-    """z = |X^T nu| of M-F3b's two coordinates off its l1 point, where 1 is that of its support.
+    """z = |X^T nu| of panel 3b's two coordinates off its l1 point, where 1 is that of its support.
 
     Its first two points are support vectors all along, which keeps w_2 : w_3 fixed, so both grow
     at one rate: (Z^T nu)_2 = (Z^T nu)_3 = z with (Z^T nu)_1 = 1 (13/21 by hand).
@@ -105,7 +105,7 @@ def named(points: str) -> tuple[Classification, int]:
     """A panel of M, whose depth is that of its figure, or the set of a "seed"."""
     if points.startswith("seed"):
         return drawn(int(points.split()[1]))
-    return three_points(points), 3 if points.startswith("M-F4") else 2
+    return three_points(points), 3 if points.startswith("4") else 2
 
 
 def stops(problem: Classification, mus: Sequence[float], depth: int = 2) -> tuple[Array, Array]:

@@ -85,8 +85,8 @@ def long_path(
 
 
 def cell(depth: int, alpha: float, *, linear: bool) -> dict[str, Any]:
-    """KKT defects along the training of a diagonal net on M-F3b."""
-    problem, net = three_points("M-F3b"), DiagonalNet(depth, alpha=alpha)
+    """KKT defects along the training of a diagonal net on panel 3b."""
+    problem, net = three_points("3b"), DiagonalNet(depth, alpha=alpha)
     path, clock = long_path(problem, depth, alpha, linear)
     late = path.dataset.parameters.values[rows_at(path.dataset, clock.tolist())]
     return {"defect": [kkt_defect(problem, net, u) for u in late]}
@@ -146,7 +146,7 @@ linearized = sized(
     grid={"depth": [2], "alpha": [1.0]},
     dims={"defect": ["clock"]},
 )
-PANELS = ["M-F4a, 1", "M-F4b, 0.3", "M-F4b, 0.5"]
+PANELS = ["4a, 1", "4b, 0.3", "4b, 0.5"]
 ends = sized(
     "M-T2-ends",
     function=end_cell,
@@ -176,7 +176,7 @@ def check(
 ) -> Evidence:
     """The rate at which the KKT defect falls, the end points at depth 3, and other nets."""
     # what is off the support fades: u_2/u_1 ~ g^((z-1)/2) at D = 2, g^(-1/D) at D > 2
-    predicted = {2: -(1 - off_support(three_points("M-F3b"))) / 2, 3: -1 / 3}
+    predicted = {2: -(1 - off_support(three_points("3b"))) / 2, 3: -1 / 3}
 
     def rate(row: xarray.DataArray) -> float:
         return slope(CLOCK[3:], row.values[3:]) - predicted[int(row.depth)]
@@ -185,7 +185,7 @@ def check(
     runs = {(D, a): dataset.defect.sel(depth=D, alpha=a) for D in (2, 3) for a in alphas}
     rates = [
         Check(
-            f"M-F3b, D = {D}: exponent of the KKT defect in log(1/eps), less {predicted[D]:.4f}",
+            f"panel 3b, D = {D}: exponent of the KKT defect in log(1/eps), less {predicted[D]:.4f}",
             max((rate(runs[D, a]) for a in alphas), key=abs),
             tolerance=0.01,
         )
@@ -206,25 +206,25 @@ def check(
     differ = float(angle(two[0], two[1]))
     slow = runs[2, 1.0].values
     return Evidence(
-        ran=f"M-F3b at depths 2 and 3 from alpha = {', '.join(f'{a:g}' for a in alphas)}, M-F4a and"
-        f" M-F4b and {ends.sizes['run'] - len(PANELS)} random sets at depth 3, all trained in the"
-        f" parameters to log(1/eps) = 1e8; {nets.fall.size} nets with quadratic units or of the"
-        " form u² - v w, u v, u³ - v³ on random sets to 1e5",
+        ran=f"panel 3b at depths 2 and 3 from alpha = {', '.join(f'{a:g}' for a in alphas)},"
+        f" panels 4a and 4b and {ends.sizes['run'] - len(PANELS)} random sets at depth 3, all"
+        f" trained in the parameters to log(1/eps) = 1e8; {nets.fall.size} nets with quadratic"
+        " units or of the form u² - v w, u v, u³ - v³ on random sets to 1e5",
         checks=[*rates, point, every],
-        premises={"M-F4b ends at two points from two starts": (differ > 10, differ)},
+        premises={"panel 4b ends at two points from two starts": (differ > 10, differ)},
         controls={
-            "the l2 max margin of M-F4b": point.control(float(ends.l2_away.sel(run=PANELS[1]))),
-            "the linearized net on M-F3b, D = 2: the same exponent": rates[0].control(
+            "the l2 max margin of panel 4b": point.control(float(ends.l2_away.sel(run=PANELS[1]))),
+            "the linearized net on panel 3b, D = 2: the same exponent": rates[0].control(
                 rate(linearized.defect.isel(depth=0, alpha=0))
             ),
             "|u|_4 in place of |u|_2, nets of four kinds": every.control(nets.fall_l4.values.max()),
-            "the end of M-F4b from alpha = 0.5 for that from 0.3": point.control(differ),
+            "the end of panel 4b from alpha = 0.5 for that from 0.3": point.control(differ),
         },
         findings=[
             "the approach is slow: at D = 2 the defect of u falls like log(1/eps)^"
             f"{predicted[2]:.3f} = log(1/eps)^(-(1-z)/2), from {slow[0]:.2g} at log(1/eps) = 1e3 to"
             f" {slow[-1]:.2g} at 1e8; at D = 3 like log(1/eps)^(-1/3)",
-            "M-F4b at D = 3: alpha = 0.3 ends in the local minimum "
+            "panel 4b at D = 3: alpha = 0.3 ends in the local minimum "
             f"{np.round(two[0], 3).tolist()}, alpha = 0.5 at {np.round(two[1], 3).tolist()}; the"
             " theorem promises no more than a KKT point",
             "KKT defect at loss e^-1e5 over that at e^-10: "
@@ -237,7 +237,7 @@ def check(
         ],
         plots=[
             Plot(
-                "M-F3b: KKT defect of the trained parameters",
+                "panel 3b: KKT defect of the trained parameters",
                 "smoothed margin log(1/eps)",
                 "relative defect",
                 [

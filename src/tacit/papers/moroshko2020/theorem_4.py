@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def cell(points: str, depth: int, clock: float, *, norm: str) -> dict[str, float]:
     """Degrees to the max margin in `norm` at log(1/eps) = alpha^(D/2) = clock."""
-    if points == "M-F3b":
+    if points == "3b":
         problem = three_points(points)
     else:
         problem = separable_points(4, 5, margin=0.5, seed=int(points.split()[1]))
@@ -30,8 +30,8 @@ def cell(points: str, depth: int, clock: float, *, norm: str) -> dict[str, float
 
 
 def wrong_cell(alpha: float) -> dict[str, float]:
-    """M-F3b at depth 2: degrees to l2 at log(1/eps) = 10 alpha^2, and to l1 at alpha."""
-    problem = three_points("M-F3b")
+    """Panel 3b at depth 2: degrees to l2 at log(1/eps) = 10 alpha^2, and to l1 at alpha."""
+    problem = three_points("3b")
     return {
         "late": degrees(problem, 2, alpha, alpha**2 / 0.1, "l2"),
         "to_l1": degrees(problem, 2, alpha, alpha, "l1"),
@@ -43,12 +43,12 @@ study = sized(
     function=cell,
     arguments={"norm": "l2"},
     grid={
-        "points": ["M-F3b", *(f"seed {k}" for k in range(3))],
+        "points": ["3b", *(f"seed {k}" for k in range(3))],
         "depth": [2, 3],
         "clock": [100.0, 300.0, 1000.0],
     },
-    tiny={"grid": {"points": ["M-F3b", "seed 0"]}},
-    full={"grid": {"points": ["M-F3b", *(f"seed {k}" for k in range(20))], "depth": [2, 3, 5]}},
+    tiny={"grid": {"points": ["3b", "seed 0"]}},
+    full={"grid": {"points": ["3b", *(f"seed {k}" for k in range(20))], "depth": [2, 3, 5]}},
 )
 wrong = sized("M-T4-wrong", function=wrong_cell, grid={"alpha": [10.0, 30.0, 100.0, 300.0]})
 
@@ -61,7 +61,7 @@ def off_line(clock: Array, far: Array, power: float = 1.0) -> float:
 
 
 def check(dataset: xarray.Dataset, wrong: xarray.Dataset) -> Evidence:
-    """The law of the angle on every data set, its exponent on M-F3b, and the last angle."""
+    """The law of the angle on every data set, its exponent on panel 3b, and the last angle."""
     depths, clock = dataset.depth.values, dataset.clock.values
     every = dataset.angle.values.reshape(-1, len(clock))
     alphas = dataset.alpha.values.reshape(-1, len(clock))
@@ -75,10 +75,10 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset) -> Evidence:
     bare = max(
         abs(slope(a, far) + half) for a, far, half in zip(alphas, every, halves, strict=True)
     )
-    panel = dataset.sel(points="M-F3b")
+    panel = dataset.sel(points="3b")
     rates = [
         Check(
-            f"M-F3b, D = {D}: exponent in alpha of the angle to l2, less {-D / 2:g}",
+            f"panel 3b, D = {D}: exponent in alpha of the angle to l2, less {-D / 2:g}",
             slope(row.alpha.values, row.angle.values) + D / 2,
             tolerance=0.03,
         )
@@ -110,12 +110,12 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset) -> Evidence:
             " gradient flow from its max margin, not the departure from the kernel, which is of the"
             " order (log(1/eps)/alpha^D)^2; because of that constant plain exponents miss -D/2 by"
             f" up to {bare:.3f}",
-            f"M-F3b at log(1/eps) = 10 alpha^2 stays {stays[-1]:.2f} degrees away from l2, whatever"
-            " alpha: the boundary of the kernel regime is where the source puts it",
+            f"panel 3b at log(1/eps) = 10 alpha^2 stays {stays[-1]:.2f} degrees away from l2,"
+            " whatever alpha: the boundary of the kernel regime is where the source puts it",
         ],
         plots=[
             Plot(
-                "angle to the l2 max margin, M-F3b",
+                "angle to the l2 max margin, panel 3b",
                 "alpha",
                 "angle in degrees",
                 [

@@ -31,11 +31,11 @@ def best(problem: Classification, depth: int, mu: float) -> Array:
 
 
 def cell(depth: int, mu: float, start: int, *, stretch: float) -> dict[str, float]:
-    """M-F3b from one of the ALPHAS: degrees to argmin Q at alpha^D/mu, and to that of depth D+1.
+    """Panel 3b from one of the ALPHAS: degrees to argmin Q at alpha^D/mu, and to that of depth D+1.
 
     The mu of Q is `stretch` times that of training, here and in the other cells.
     """
-    problem, alpha = three_points("M-F3b"), ALPHAS[depth][start]
+    problem, alpha = three_points("3b"), ALPHAS[depth][start]
     (found,) = predictors(problem, depth, alpha, [alpha**depth / mu])
     return {
         "alpha": alpha,
@@ -74,10 +74,10 @@ panels = sized(
     "M-T6-panels",
     function=panel_cell,
     arguments={"mus": MUS, "stretch": 1.0},
-    grid={"points": ["M-F3b", "M-F3c", "M-F3d"]},
+    grid={"points": ["3b", "3c", "3d"]},
     dims={name: ["mu"] for name in ("angle", "angle_deeper", "angle_larger")},
 )
-PANELS = ["M-F3b", "M-F3c"]
+PANELS = ["3b", "3c"]
 random = sized(
     "M-T6-stops",
     function=stops_cell,
@@ -96,7 +96,7 @@ def stable(random: xarray.Dataset) -> xarray.DataArray:
 
 
 def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Dataset) -> Evidence:
-    """The rate on M-F3b, the angle at one alpha, and random sets where condition 5 holds."""
+    """The rate on panel 3b, the angle at one alpha, and random sets where condition 5 holds."""
     rows = {
         (int(D), float(mu)): dataset.sel(depth=D, mu=mu)
         for D in dataset.depth.values
@@ -105,14 +105,14 @@ def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Datase
     exponents = {key: slope(row.alpha.values, row.angle.values) for key, row in rows.items()}
     rates = [
         Check(
-            f"M-F3b, D = {D}: largest deviation of the exponent in alpha from -D",
+            f"panel 3b, D = {D}: largest deviation of the exponent in alpha from -D",
             max(abs(found + D) for (depth, _), found in exponents.items() if depth == D),
             tolerance=0.05,
         )
         for D in dataset.depth.values
     ]
     near = Check(
-        "M-F3b, M-F3c, alpha = 100, mu = 1 to 0.001: largest angle to argmin Q_mu, degrees",
+        "panels 3b and 3c, alpha = 100, mu = 1 to 0.001: largest angle to argmin Q_mu, degrees",
         panels.angle.sel(points=PANELS).values.max(),
         tolerance=0.01,
     )
@@ -128,15 +128,15 @@ def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Datase
     )
     away = np.minimum(random.exponent, random.depth - random.exponent)
     doubt = float(away.max())
-    b, other = panels.sel(points="M-F3b"), rows[2, 0.1]
+    b, other = panels.sel(points="3b"), rows[2, 0.1]
     return Evidence(
-        ran=f"M-F3b at depths {tuple(dataset.depth.values.tolist())}, three alphas and three mu,"
-        " M-F3b and M-F3c at alpha = 100 and mu = 1 to 0.001, trained in the parameters;"
+        ran=f"panel 3b at depths {tuple(dataset.depth.values.tolist())}, three alphas and three mu,"
+        " panels 3b and 3c at alpha = 100 and mu = 1 to 0.001, trained in the parameters;"
         f" {drawn.sizes['points']} random sets at depths 2 and 3 by the exact flow to alpha^D ="
         " 1e6, where condition 5 is judged at every mu by the margins of training from two alphas",
         checks=[*rates, near, spread],
         premises={
-            "condition 5 holds on M-F3b and M-F3c at every mu": (
+            "condition 5 holds on panels 3b and 3c at every mu": (
                 bool(good.sel(points=PANELS).all()),
                 "by the margins of training",
             ),
@@ -152,8 +152,8 @@ def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Datase
         controls={
             "Q of depth 3 (median over mu)": near.control(np.median(b.angle_deeper)),
             "mu 10% larger (median over mu)": near.control(np.median(b.angle_larger)),
-            "M-F3d, where the condition fails (mu = 0.01)": near.control(
-                float(panels.angle.sel(points="M-F3d")[2])
+            "panel 3d, where the condition fails (mu = 0.01)": near.control(
+                float(panels.angle.sel(points="3d")[2])
             ),
             "the random sets where the condition fails (median angle)": spread.control(
                 float(np.median(failed)) if len(failed) else np.nan
@@ -174,7 +174,7 @@ def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Datase
         ],
         plots=[
             Plot(
-                "M-F3b: angle to the Q_mu direction at smoothed margin alpha^D/mu",
+                "panel 3b: angle to the Q_mu direction at smoothed margin alpha^D/mu",
                 "alpha",
                 "angle in degrees",
                 [

@@ -10,7 +10,7 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.moroshko2020.runs import of_kind
+from tacit.papers.moroshko2020.lemmas.runs import of_kind
 from tacit.papers.moroshko2020.stopping import degrees, off_support, stops
 from tacit.problems.classification import three_points
 from tacit.studies.sizes import sized
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 TWO, THREE = [100.0, 200.0, 400.0], [40.0, 80.0, 160.0]
-#: what differs from M-F3b at depth 2 to smoothed margin alpha^4 by the dual flow; and the alphas
+#: what differs from panel 3b at depth 2 to smoothed margin alpha^4 by the dual flow; and the alphas
 RUNS: dict[str, tuple[dict[str, Any], list[float]]] = {
     "two": ({}, TWO),
     "three": ({"depth": 3, "power": 6}, THREE),
-    "weak": ({"points": "M-F3d"}, [10.0, 100.0, 1000.0]),
-    "fails": ({"points": "M-F4a", "depth": 3, "power": 6}, [10.0, 40.0]),
+    "weak": ({"points": "3d"}, [10.0, 100.0, 1000.0]),
+    "fails": ({"points": "4a", "depth": 3, "power": 6}, [10.0, 40.0]),
     "l2": ({"norm": "l2"}, TWO),
     "early": ({"power": 2}, TWO),
     "parameters": ({"flow": "parameters"}, [5.0, 20.0]),
@@ -37,7 +37,7 @@ def cell(run: str, *, norm: str) -> dict[str, float]:
     """Degrees to the max margin in `norm`, or that of the run, at smoothed margin alpha^power."""
     name, number = run.split()
     given: dict[str, Any] = {
-        "points": "M-F3b",
+        "points": "3b",
         "depth": 2,
         "power": 4,
         "norm": norm,
@@ -51,8 +51,8 @@ def cell(run: str, *, norm: str) -> dict[str, float]:
 
 
 def condition_cell(mu: float) -> dict[str, float]:
-    """What training says of condition 5 on M-F3b: below 1 it holds."""
-    return {"exponent": stops(three_points("M-F3b"), [mu])[0][0]}
+    """What training says of condition 5 on panel 3b: below 1 it holds."""
+    return {"exponent": stops(three_points("3b"), [mu])[0][0]}
 
 
 study = sized(
@@ -65,30 +65,30 @@ condition = sized("M-T7-condition", function=condition_cell, grid={"mu": [1e-4]}
 
 
 def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
-    """The rate on M-F3b at two depths, and that the weaker condition 9 suffices at depth 2."""
+    """The rate on panel 3b at two depths, and that the weaker condition 9 suffices at depth 2."""
     data = {name: of_kind(dataset, f"{name} ") for name in RUNS}
     exponents = {
         name: slope(data[name].alpha.values, data[name].angle.values)
         for name in ("two", "three", "l2", "early")
     }
-    z = off_support(three_points("M-F3b"))
+    z = off_support(three_points("3b"))
     # w_2/w_1 ~ mu^(1-z) at depth 2; at depth D > 2 weights off the support stay of size alpha^D,
     # so w_2/w_1 ~ mu; and mu = alpha^D / log(1/eps) = alpha^-D
     two = Check(
-        "M-F3b, D = 2: exponent in alpha of the angle to l1",
+        "panel 3b, D = 2: exponent in alpha of the angle to l1",
         exponents["two"],
         -2 * (1 - z),
         tolerance=0.03,
     )
     three = Check(
-        "M-F3b, D = 3: exponent in alpha of the angle to l1",
+        "panel 3b, D = 3: exponent in alpha of the angle to l1",
         exponents["three"],
         -3.0,
         tolerance=0.1,
     )
     weak, fails = data["weak"].angle.values, data["fails"].angle.values
     weaker = Check(
-        "M-F3d, D = 2, under the weaker condition 9: angle to l1 at alpha = 1000 over that at 10",
+        "panel 3d, D = 2, the weaker condition 9: angle to l1 at alpha = 1000 over that at 10",
         weak[2] / weak[0],
         0.5,
         kind="at most",
@@ -99,7 +99,7 @@ def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
         " training at alpha = 5 and 20 agrees with the dual flow",
         checks=[two, three, weaker],
         premises={
-            "condition 5 holds on M-F3b (mu = 1e-4)": (
+            "condition 5 holds on panel 3b (mu = 1e-4)": (
                 bool((condition.exponent < 1).all()),
                 "by the margins of training",
             ),
@@ -108,7 +108,7 @@ def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
         controls={
             "the l2 max margin in place of l1": two.control(exponents["l2"]),
             "log(1/eps) = alpha^D: no approach": two.control(exponents["early"]),
-            "M-F4a at D = 3, the condition fails: angle at alpha = 40 over at 10": weaker.control(
+            "panel 4a, D = 3, the condition fails: angle at alpha = 40 over at 10": weaker.control(
                 fails[1] / fails[0]
             ),
         },
@@ -116,10 +116,10 @@ def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
             f"D = 2: the angle falls like mu^(1-z), with z = {z:.4f} the largest |X^T nu| off the"
             f" support of the l1 point (measured {-exponents['two'] / 2:.4f}, predicted"
             f" {1 - z:.4f}); D > 2: like mu (measured {-exponents['three'] / 3:.4f})",
-            "condition 9 suffices at D = 2: on M-F3d, whose support vectors change at mu of order"
-            f" 0.01, the angle to l1 is {weak[0]:.3g}, {weak[1]:.3g}, {weak[2]:.3g} degrees at"
-            " alpha = 10, 100, 1000",
-            f"where the condition fails, M-F4a at D = 3, the angle to l1 stays {fails[1]:.3g}"
+            "condition 9 suffices at D = 2: on panel 3d, whose support vectors change at mu of"
+            f" order 0.01, the angle to l1 is {weak[0]:.3g}, {weak[1]:.3g}, {weak[2]:.3g}"
+            " degrees at alpha = 10, 100, 1000",
+            f"where the condition fails, panel 4a at D = 3, the angle to l1 stays {fails[1]:.3g}"
             " degrees: the end is the l_{2/3} point",
         ],
         plots=[
@@ -130,10 +130,10 @@ def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
                 [
                     Series(text, data[name].alpha, data[name].angle)
                     for name, text in (
-                        ("two", "M-F3b, D = 2"),
-                        ("three", "M-F3b, D = 3"),
-                        ("weak", "M-F3d, D = 2"),
-                        ("fails", "M-F4a, D = 3: the condition fails"),
+                        ("two", "panel 3b, D = 2"),
+                        ("three", "panel 3b, D = 3"),
+                        ("weak", "panel 3d, D = 2"),
+                        ("fails", "panel 4a, D = 3: the condition fails"),
                     )
                 ],
                 x_scale="log",

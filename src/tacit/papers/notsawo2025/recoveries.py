@@ -16,19 +16,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, one_of
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.models.linear import LinearMatrix, LinearPredictor
-from tacit.problems.matrices import Completion, Sensing, gaussian_sensing, low_rank_completion
-from tacit.problems.recovery import sparse_recovery
-from tacit.problems.regression import Regression
+from tacit.problems.matrices import gaussian_sensing, low_rank_completion
+from tacit.problems.matrix_problem import Completion, Sensing
+from tacit.problems.regression import Regression, sparse_recovery
 from tacit.records import NumericalError
 from tacit.regularizers.norms import L1
 from tacit.regularizers.penalty import Term
 from tacit.regularizers.spectral import Nuclear
-from tacit.solvers.delay import least_squares_limit, memorization_steps
 from tacit.solvers.interpolate import interpolate
-from tacit.solvers.nuclear_slow_flow import nuclear_slow_flow
-from tacit.solvers.slow_flow import SlowFlow, slow_flow
+from tacit.solvers.least_squares import least_squares_limit, memorization_steps
+from tacit.solvers.slow_flow import SlowFlow, nuclear_slow_flow, slow_flow
 from tacit.training.descent.methods import Proximal, Subgradient
 from tacit.training.record import At
 from tacit.training.stop import Steps

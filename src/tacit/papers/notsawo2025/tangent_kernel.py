@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.measures.crossing import crossing
+from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.decayed_nets import EARLY, LATE, SHARES, study
 

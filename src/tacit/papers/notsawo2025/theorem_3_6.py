@@ -16,7 +16,7 @@ from tacit.papers.instances import distance
 from tacit.papers.notsawo2025.recoveries import SOLVED, Recovery, recovery
 from tacit.problems.regression import Regression
 from tacit.regularizers.norms import L2
-from tacit.solvers.delay import descent_points, error_floor, ridge_limit
+from tacit.solvers.least_squares import descent_points, error_floor, ridge_limit
 from tacit.studies.sizes import sized
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.stop import Steps

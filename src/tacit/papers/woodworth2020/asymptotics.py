@@ -12,7 +12,7 @@ from tacit.evidence.plot import Plot, Series
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, distance, instances, slope
-from tacit.regularizers import hypentropy
+from tacit.regularizers import laws
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate
@@ -73,7 +73,7 @@ def remainders() -> dict[str, Any]:
     limit = np.array([np.sum(beta**2 / (4 * a**2 * shape**2)) for a in alphas])
     values = np.array([Q(2, log_alpha=m, shape=shape)(beta) for m in log_alphas])
     z = np.geomspace(1e2, 1e4, 7)
-    q = hypentropy.terms(z, 0.0)
+    q = laws.terms(z, 0.0, np.inf)
     return {
         "alpha": alphas,
         "kernel": np.abs(exact - limit),  # which (6) says is O(alpha^-6)

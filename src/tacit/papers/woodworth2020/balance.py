@@ -9,7 +9,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.models.product import ProductNet
+from tacit.models.diagonal import ProductNet
 from tacit.papers.endpoints import Trace, trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, instances

@@ -12,8 +12,7 @@ from tacit.evidence.plot import Plot, Series
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import Instance, distance, instances, slope
-from tacit.regularizers.explicit import R
-from tacit.regularizers.q import Q
+from tacit.regularizers.q import Q, R
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
 

@@ -10,8 +10,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
-from tacit.models.diagonal import DiagonalNet
-from tacit.models.product import ProductNet
+from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment

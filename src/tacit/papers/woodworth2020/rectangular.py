@@ -14,7 +14,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.lifted import orthogonal, wishart_root
 from tacit.papers.woodworth2020.theorem_4 import commutator, end, far, schatten
-from tacit.problems.matrices import Sensing
+from tacit.problems.matrix_problem import Sensing
 from tacit.regularizers.spectral import Frobenius, Nuclear
 from tacit.studies.sizes import sized
 

@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.recovery import LEVEL, planted, population_error
+from tacit.papers.woodworth2020.figures.recovery import LEVEL, planted, population_error
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

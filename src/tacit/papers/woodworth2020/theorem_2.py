@@ -12,7 +12,7 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.norms_of_q import log_alpha_1
+from tacit.papers.woodworth2020.lemmas.norms_of_q import log_alpha_1
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.solvers.interpolate import interpolate

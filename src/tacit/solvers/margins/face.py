@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,29 +12,33 @@ from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.regularizers.q import Q
 from tacit.solvers import exact
+from tacit.solvers.constraints import PARTS, VISIBLE
 from tacit.solvers.continuation import Failed, settled_level
-from tacit.solvers.margins import columns, exact_program
+from tacit.solvers.exact import integers
+from tacit.solvers.margins import l1
 from tacit.solvers.margins.active_set import Index
 from tacit.solvers.margins.l1 import TIGHT, corrected
 from tacit.solvers.margins.rows import Rows
 from tacit.solvers.margins.walk import MarginWalk
+from tacit.solvers.pivots import EPS
 from tacit.solvers.solution import SMALL, SOLVED, Found
 
 DEEP = 30
 LEVEL = -2000.0  # log mu at which Q of depth 2 stands for its limit on a face
-
 UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
 FACE = "the minimisers fill a face; this is"
 ENTROPIC = Outcome(
     Kind.NOT_UNIQUE, f"{FACE} its point of largest entropy, the limit of Q of depth 2 for mu -> 0"
 )
 CORNER = Outcome(Kind.NOT_UNIQUE, f"{FACE} one of its corners")
+WORK = 3_000_000  # products of numbers of 1000 bits, about two seconds
+PATIENCE = 10  # steps for each row before the rule that cannot cycle
 
 
 def solve(rows: Rows) -> Found:
     """(b, nu, iterations, outcome) for separable rows."""
     try:
-        b, nu, steps = columns.solve(rows)
+        b, nu, steps = l1.solve(rows)
     except Failed:  # HiGHS takes nearly opposite rows for inseparable
         return without_rounding(rows) or by_deep_net(rows)
     if proven(rows, b, nu):
@@ -51,10 +56,10 @@ def by_deep_net(rows: Rows) -> Found:
 def without_rounding(rows: Rows) -> Found | None:
     """The same from an exact linear program; None where that is too long."""
     try:
-        vertex = exact_program.vertex(rows)
+        vertex = exact_vertex(rows)
     except Failed:
         return None
-    b, parts = np.array([float(v) for v in vertex.b]), exact_program.dual_parts(rows, vertex.nu)
+    b, parts = np.array([float(v) for v in vertex.b]), dual_parts(rows, vertex.nu)
     if vertex.alone:
         return Found(b, parts[0], vertex.steps, UNIQUE, 0.0, tuple(parts[1:]))
     return middle(rows, b, parts, vertex.steps)
@@ -145,3 +150,118 @@ def entropic(rows: Rows, b: Array, nu: Array, slopes: Array) -> Array | None:
     )
     same = abs(np.abs(sharp).sum() - np.abs(b).sum()) <= 1e-12 * np.abs(b).sum()
     return sharp if same and not rows.lacking(sharp).any() else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Vertex:
+    """The exact b and dual weights, and whether every other point has a larger value."""
+
+    b: list[Fraction]
+    nu: list[Fraction]
+    alone: bool
+    steps: int
+
+
+def exact_vertex(rows: Rows) -> Vertex:
+    """The optimal vertex, for rows that some b meets."""
+    table, work = Table(rows), 0.0
+    while (leaving := table.unmet()) is not None:
+        work += table.rows.size * (1 + table.whole.bit_length() / 1000)
+        if work > WORK:
+            raise Failed(f"the exact linear program needs more than {table.steps} steps")
+        table.exchange(leaving)
+    return table.vertex()
+
+
+class Table:
+    """The equations t = A b - c solved for the variables of the basis.
+
+    Columns are b, t and the right side. Column b_j stands for its positive part and, with the other
+    sign, for its negative part; each costs 1. `prices` are -A^T nu, nu and the value.
+    """
+
+    def __init__(self, rows: Rows):
+        samples, self.dimension = rows.A.shape
+        scaled = [integers(row) for row in np.column_stack([rows.A, rows.c])]
+        self.powers = [power for _, power in scaled]
+        given = np.array([numbers for numbers, _ in scaled], dtype=object)
+        unit = np.eye(samples, dtype=int).astype(object)
+        self.rows = np.hstack([-given[:, :-1], unit, -given[:, -1:]])
+        self.prices = np.zeros(self.rows.shape[1], dtype=int).astype(object)
+        self.whole = 1  # the common denominator
+        self.basis = [(self.dimension + n, 1) for n in range(samples)]  # (column, sign)
+        self.steps = 0
+
+    def unmet(self) -> int | None:
+        """The row whose variable is negative: the most so, later the first in order."""
+        values = self.rows[:, -1]
+        if not (values < 0).any():
+            return None
+        if self.steps < PATIENCE * len(values):
+            return min(range(len(values)), key=lambda row: values[row] << self.shift(row))
+        return min(np.flatnonzero(values < 0).tolist(), key=lambda row: self.basis[row])
+
+    def shift(self, row: int) -> int:
+        """The power of two that brings the variable of a row to a unit all have in common."""
+        column, _ = self.basis[row]
+        power = 0 if column < self.dimension else self.powers[column - self.dimension]
+        return power - min(0, *self.powers)
+
+    def exchange(self, leaving: int) -> None:
+        """The variable of a row leaves the basis for the one whose price falls to zero first."""
+        column, sign = self.entering(self.rows[leaving])
+        row, entering = self.rows[leaving], sign * self.rows[:, column]
+        price, pivot = self.price(column, sign), -entering[leaving]
+        self.prices = (pivot * self.prices + price * row) // self.whole
+        self.rows = (pivot * self.rows + np.outer(entering, row)) // self.whole
+        self.rows[leaving] = -row
+        self.whole, self.basis[leaving] = pivot, (column, sign)
+        self.steps += 1
+
+    def price(self, column: int, sign: int) -> int:
+        """What one unit of a variable adds to the value."""
+        fixed = self.whole if column < self.dimension else 0
+        return int(fixed + sign * self.prices[column])
+
+    def entering(self, row: np.ndarray) -> tuple[int, int]:
+        """(column, sign) of the least price for each unit by which it lifts the row."""
+        best, least, unit = None, 0, 1  # the least price is least / unit
+        for column, entry in enumerate(row[:-1]):
+            if not entry or (column >= self.dimension and entry > 0):
+                continue
+            sign = -1 if entry > 0 else 1
+            price = self.price(column, sign)
+            if best is None or price * unit < least * abs(entry):
+                best, least, unit = (column, sign), price, abs(entry)
+        if best is None:
+            raise Failed("no predictor meets the margins")
+        return best
+
+    def vertex(self) -> Vertex:
+        b = [Fraction(0)] * self.dimension
+        for (column, sign), value in zip(self.basis, self.rows[:, -1], strict=True):
+            if column < self.dimension:
+                b[column] = Fraction(sign * int(value), self.whole)
+        weights = self.prices[self.dimension : -1]
+        nu = [
+            Fraction(int(weight), self.whole) / Fraction(2) ** power
+            for weight, power in zip(weights, self.powers, strict=True)
+        ]
+        return Vertex(b, nu, self.alone(), self.steps)
+
+    def alone(self) -> bool:
+        """Whether every variable outside of the basis has a positive price."""
+        both = [(column, sign) for column in range(self.dimension) for sign in (1, -1)]
+        both += [(column, 1) for column in range(self.dimension, len(self.prices) - 1)]
+        return all(self.price(*one) > 0 for one in both if one not in self.basis)
+
+
+def dual_parts(rows: Rows, nu: list[Fraction]) -> Array:
+    """Vectors of float64 whose sum is nu, as many as A^T nu needs."""
+    parts: list[Array] = []
+    while len(parts) < PARTS:
+        parts.append(np.array([float(number) for number in nu]))
+        nu = [number - Fraction(part) for number, part in zip(nu, parts[-1].tolist(), strict=True)]
+        if EPS * (np.abs(parts[-1]) @ np.abs(rows.A)).max() <= VISIBLE:
+            break
+    return np.array(parts)

@@ -1,4 +1,4 @@
-"""The fit of least nuclear norm: the infinite-depth path, and what its end proves.
+"""The fit of least nuclear norm: the infinite-depth path, and the low-rank minimiser at its end.
 
 As the depth grows p = D/(D-2) tends to 1 and the dual of Schatten-Q becomes the barrier
 y.nu + mu log det(1 - S^T S): the central path of the nuclear norm.
@@ -7,22 +7,21 @@ y.nu + mu log det(1 - S^T S): the central path of the nuclear norm.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.solvers.continuation import Failed
-from tacit.solvers.matrices.crossover import STRICT, active, low_rank
-from tacit.solvers.matrices.law import Power
 from tacit.solvers.matrices.measurements import Measurements
-from tacit.solvers.matrices.newton import corrected
-from tacit.solvers.matrices.path import Stop, descend
-from tacit.solvers.matrices.state import State
+from tacit.solvers.matrices.path import Stop, corrected, descend
+from tacit.solvers.matrices.state import Power, State
 
 GAP = 5e-11  # relative duality gap at the end of the path
-
 ALONE = Outcome(Kind.SOLVED, "the only minimiser, to the accuracy of the duality gap")
 CLOSED = Outcome(Kind.SOLVED, "the duality gap is closed")
 UNIQUE = Outcome(Kind.SOLVED, "the only minimiser, of low rank, certified by its dual")
+Mask = NDArray[np.bool_]
+STRICT = 1e-6  # room below 1 that the other singular values of S must leave for uniqueness
 
 
 def solve(at: Measurements) -> tuple[Array, Array, int, Outcome]:
@@ -43,21 +42,14 @@ def solve(at: Measurements) -> tuple[Array, Array, int, Outcome]:
 
 
 def last_level(at: Measurements) -> float:
-    """log mu at which the gap, at most mu per singular value, is small.
-
-    A fit has at least the nuclear norm y.nu of any dual vector with |S| <= 1.
-    """
+    """log mu at which the gap, at most mu per singular value, is small."""
     nu = at.least(at.y)
     least = float(at.y @ nu) / float(np.linalg.norm(at.adjoint(nu), 2))
     return float(np.log(GAP * least / min(at.shape)))
 
 
 def how_many(state: State, matrix: Array) -> Outcome:
-    """Whether the end of the path is the only minimiser, one of many, or nothing is proved.
-
-    With the other singular values of S below 1 all minimisers are U H V^T, H symmetric, with U
-    and V of the active ones; the fit leaves H the directions `free`.
-    """
+    """Whether the end of the path is the only minimiser, one of many, or nothing is proved."""
     rank = active(state)
     if (state.factors[1][rank:] > 1 - STRICT).any():
         return CLOSED
@@ -92,3 +84,66 @@ def free_directions(state: State, rank: int) -> list[Array]:
         H[i, j] = weight * coordinates
         found.append(U[:, :rank] @ (H + H.T) @ V[:, :rank].T)
     return found
+
+
+def active(state: State) -> int:
+    """The number of singular values whose size has outgrown their slack: the rank, at the end."""
+    sizes = state.spectrum.values
+    return int(np.sum(sizes > (1 - state.factors[1]) * sizes[0]))
+
+
+def low_rank(state: State) -> tuple[Array, Array] | None:
+    """An exact fit of low rank with a dual that proves it the unique minimiser, or None."""
+    rank = active(state)
+    d1, d2 = state.at.shape
+    if not 0 < rank * (d1 + d2 - rank) <= len(state.at.y):
+        return None
+    matrix = fitted(state.at, state.matrix, rank)
+    return None if matrix is None else certified(state.at, matrix, rank, state.nu)
+
+
+def fitted(at: Measurements, matrix: Array, rank: int) -> Array | None:
+    """The matrix of this rank with A(M) = y near `matrix`, by Gauss-Newton steps, or None."""
+    for _ in range(12):
+        U, sizes, Vt = np.linalg.svd(matrix)
+        sizes[rank:] = 0
+        matrix = (U[:, : len(sizes)] * sizes) @ Vt[: len(sizes)]
+        misfit = at.y - at.apply(matrix)
+        if np.abs(misfit).max() <= 4e-15 * sizes[0]:
+            return matrix
+        step = tangent_fit(at, U, Vt.T, rank, misfit)
+        if step is None or np.abs(step).max() > sizes[0]:
+            return None
+        matrix = matrix + step
+    return matrix if np.abs(misfit).max() <= 1e-12 * sizes[0] else None
+
+
+def tangent_rows(at: Measurements, U: Array, V: Array, rank: int) -> tuple[Array, Mask]:
+    """X_n in the tangent space of the matrices of this rank, and the mask of that space."""
+    mask = np.ones(at.shape, dtype=bool)
+    mask[rank:, rank:] = False
+    return at.rotated(U, V)[:, mask], mask
+
+
+def tangent_fit(at: Measurements, U: Array, V: Array, rank: int, misfit: Array) -> Array | None:
+    """The tangent vector that takes up the misfit, or None where it is not determined."""
+    rows, mask = tangent_rows(at, U, V, rank)
+    found, _, independent, _ = np.linalg.lstsq(rows, misfit, rcond=1e-7)
+    if independent < rows.shape[1]:
+        return None
+    turned = np.zeros(at.shape)
+    turned[mask] = found
+    return U @ turned @ V.T
+
+
+def certified(at: Measurements, matrix: Array, rank: int, nu: Array) -> tuple[Array, Array] | None:
+    """The matrix with a dual S = U V^T + W, |W| < 1, or None."""
+    U, _, Vt = np.linalg.svd(matrix)
+    rows, mask = tangent_rows(at, U, Vt.T, rank)
+    wanted = np.eye(*at.shape)[mask]
+    for _ in range(2):
+        nu = nu + np.linalg.lstsq(rows.T, wanted - nu @ rows, rcond=None)[0]
+    rest = (U.T @ at.adjoint(nu) @ Vt.T)[rank:, rank:]
+    if rest.size and np.linalg.norm(rest, 2) > 1 - STRICT:
+        return None
+    return matrix, nu / max(1.0, float(np.linalg.norm(at.adjoint(nu), 2)))

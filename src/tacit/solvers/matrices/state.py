@@ -1,17 +1,139 @@
-"""Where a dual method over matrices stands: nu, S = A^T nu and M = U b(s) V^T at one scale."""
+"""Where a dual method over matrices stands: nu, S = A^T nu and M = U b(s) V^T at one scale.
+
+For an odd b the map S -> U b(s) V^T has the derivative (Daleckii-Krein), in the singular bases,
+    symmetric part * (b_i - b_j)/(s_i - s_j)  +  skew part * (b_i + b_j)/(s_i + s_j),
+and b_i/s_i beyond the square block. Both quotients are written without cancellation.
+"""
 
 from __future__ import annotations
 
+import abc
 import dataclasses
 import functools
+import math
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.solvers.matrices.law import Law, Spectrum
+from tacit.regularizers.q import Q
 from tacit.solvers.matrices.measurements import Measurements
 
 NOISE = 1e-14  # a slope below this share of the largest b moves A(M) by rounding only
+
+
+@dataclasses.dataclass(frozen=True)
+class Spectrum:
+    """b at the singular values with the quotients of differences and of sums."""
+
+    values: Array
+    differences: Array
+    sums: Array
+
+    @property
+    def ratios(self) -> Array:
+        """b_i / s_i."""
+        return self.sums.diagonal()
+
+
+class Law(abc.ABC):
+    """b(s) = mu h(s) for singular values s, as a function of s and m = log mu."""
+
+    #: a misfit that may stay at a scale which is only passed
+    negligible: float
+
+    @abc.abstractmethod
+    def quotients(self, high: Array, low: Array, m: float) -> tuple[Array, Array]:
+        """((b(x) - b(y))/(x - y), (b(x) + b(y))/(x + y)) for x = high >= y = low >= 0."""
+
+    @abc.abstractmethod
+    def bound(self, m: float) -> float:
+        """The singular value below which b is finite and far from overflow."""
+
+    @abc.abstractmethod
+    def kernel_level(self, size: float, s: float) -> float:
+        """The m at which the linear part of b takes s to `size`."""
+
+    @abc.abstractmethod
+    def stretch(self, dm: float) -> float:
+        """How far to follow d nu/d m for a step dm: exact in the rich limit."""
+
+    @abc.abstractmethod
+    def slack(self, s: Array) -> Array:
+        """The length over which b changes by a factor of about e."""
+
+    def spectrum(self, s: Array, m: float) -> Spectrum:
+        high, low = np.maximum.outer(s, s), np.minimum.outer(s, s)
+        differences, sums = self.quotients(high, low, m)
+        return Spectrum(s * sums.diagonal(), differences, sums)
+
+
+def falling(x: Array) -> Array:
+    """(1 - e^-x)/x for x >= 0."""
+    safe = np.where(x == 0, 1.0, x)
+    return np.where(x == 0, 1.0, -np.expm1(-safe) / safe)
+
+
+class Sinh(Law):
+    """Depth 2: h(s) = 2 sinh(s)."""
+
+    # vanishing singular values fall by a factor e per Newton step: not worth waiting for
+    negligible = 1e-8
+
+    def quotients(self, high: Array, low: Array, m: float) -> tuple[Array, Array]:
+        grown, total, gap = np.exp(m + high), high + low, high - low
+        return (
+            grown * (1 + np.exp(-total)) * falling(gap),
+            grown * (1 + np.exp(-gap)) * falling(total),
+        )
+
+    def bound(self, m: float) -> float:
+        return 500.0 - m
+
+    def kernel_level(self, size: float, s: float) -> float:
+        return math.log(size / (2 * s))
+
+    def stretch(self, dm: float) -> float:
+        return dm
+
+    def slack(self, s: Array) -> Array:
+        return np.ones_like(s)
+
+
+@dataclasses.dataclass(frozen=True)
+class Power(Law):
+    """Depth D: h(s) = (1-s)^-p - (1+s)^-p, p = D/(D-2); p = 1 is the barrier log det(1 - S^T S)."""
+
+    p: float
+    negligible = 0.0
+
+    def quotients(self, high: Array, low: Array, m: float) -> tuple[Array, Array]:
+        chord = self.chord
+        differences = chord(1 - high, 1 - low, m) + chord(1 + low, 1 + high, m)
+        return differences, chord(1 - high, 1 + low, m) + chord(1 - low, 1 + high, m)
+
+    def chord(self, x: Array, w: Array, m: float) -> Array:
+        """mu (x^-p - w^-p)/(w - x) for 0 < x <= w."""
+        steps = np.log1p((w - x) / x)
+        rising = falling(steps) * np.exp(steps)  # (e^l - 1)/l
+        return self.p * np.exp(m - (self.p + 1) * np.log(x)) * falling(self.p * steps) / rising
+
+    def bound(self, m: float) -> float:
+        return 1.0
+
+    def kernel_level(self, size: float, s: float) -> float:
+        return math.log(size / (2 * self.p * s))
+
+    def stretch(self, dm: float) -> float:
+        # active slacks are in proportion to e^(m/p), and nu is smooth in that
+        return self.p * math.expm1(dm / self.p)
+
+    def slack(self, s: Array) -> Array:
+        return 1 - s
+
+
+def law_of(q: Q) -> Law:
+    """The law of Q at its depth."""
+    return Sinh() if math.isinf(q.power) else Power(q.power)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,10 +174,7 @@ class State:
         return State(self.at, self.law, self.m, self.nu + dnu)
 
     def relative(self, dnu: Array) -> float:
-        """The size of a step against the length over which b changes, worst singular pair.
-
-        Pairs whose slope is below rounding do not count: no step of theirs changes A(M).
-        """
+        """The size of a step against the length over which b changes, worst singular pair."""
         U, s, V = self.factors
         step = U.T @ self.at.adjoint(dnu) @ V
         root = np.sqrt(self.law.slack(s))

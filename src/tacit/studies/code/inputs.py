@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tacit.studies.code.modules import library_places
+from tacit.studies.code.definitions import library_places
 
 SYSTEM = tuple(map(Path, ("/proc", "/sys", "/dev", "/etc", "/run", "/usr", "/lib")))
 CODE = (".py", ".pyc", ".pyi", ".so", ".pyd", ".dll")

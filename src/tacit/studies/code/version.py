@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import tacit
 from tacit.studies.cells import OPTIONAL, PARTS
-from tacit.studies.code.dependencies import Slice, reached
-from tacit.studies.code.modules import Reference, module_named
+from tacit.studies.code.definitions import Reference, Slice, module_named, reached
 from tacit.studies.parts import IS, function_named
 from tacit.versions import versions
 

@@ -10,12 +10,10 @@ import numpy as np
 
 from tacit.lazy import jax, jnp
 from tacit.records import Kind, Outcome
-from tacit.training.descent.batches import Batches
-from tacit.training.descent.compiled import Code, functions
+from tacit.training.descent.compiled import Batches, Code, functions
 from tacit.training.descent.method import Descent, plus
-from tacit.training.goals import Goals
-from tacit.training.meter import Meter
-from tacit.training.task import Moment, Progress, Task
+from tacit.training.descent.plan import Goals
+from tacit.training.task import Meter, Moment, Progress, Task
 
 if TYPE_CHECKING:
     from tacit.training.descent.plan import Plan
@@ -50,7 +48,6 @@ class Run:
         self.given = self.weights, method.numbers(), data
 
     def begin(self) -> State:
-        """The state before the first step."""
         start = self.method.prepared(self.task.start)
         parameters = jax.tree.map(jnp.asarray, start)
         memory = functions(self.code)[0](*self.given, parameters)
@@ -66,7 +63,6 @@ class Run:
         return State(trained, carried, self.batches.start(self.seed, taken), taken)
 
     def advance(self, state: State, target: int) -> State:
-        """The state after step number `target`."""
         carried = state.parameters, state.memory, state.draws
         advanced = functions(self.code)[1]
         parameters, memory, draws = advanced(*self.given, state.taken, target, *carried)
@@ -85,7 +81,6 @@ class Run:
         return state
 
     def rate(self, state: State) -> float:
-        """The learning rate of the next step."""
         return float(self.method.rate(state.parameters))
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
@@ -141,7 +136,6 @@ def follow(run: Run, state: State, plan: Plan, progress: Progress | None) -> tup
 
 
 def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress | None) -> State:
-    """The state at step or time `look`; with progress the way there is told now and then."""
     if plan.timed:
         return run.reach(state, look, plan.last)
     piece = plan.last if progress is None else max(1, plan.last // PROGRESS)
@@ -157,7 +151,6 @@ def _tell(progress: Progress | None, plan: Plan, moment: Moment) -> None:
 
 
 def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
-    """Whether bounds that cost less than all numbers show that no goal is met."""
     return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
 
 
@@ -191,7 +184,6 @@ def _diverged(run: Run, state: State, bad: int) -> Outcome:
 
 
 def _beyond(found: Mapping[str, float], first: Mapping[str, float]) -> bool:
-    """Whether the loss has grown out of float64, though the parameters are still inside."""
     grown = not found["log_loss"] <= first["log_loss"]
     return grown and not math.isfinite(found["loss"])
 
@@ -215,5 +207,4 @@ def _blame(run: Run, state: State) -> None:
 
 
 def finite(parameters: Any) -> bool:
-    """True if all parameters are finite numbers."""
     return all(np.isfinite(np.asarray(part)).all() for part in jax.tree.leaves(parameters))

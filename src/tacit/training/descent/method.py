@@ -45,11 +45,9 @@ class Oracle:
         self.objective, self.data, self.share, self.penalty = objective, data, share, penalty
 
     def value(self, parameters: Any) -> Any:
-        """The loss."""
         return self.objective.value(self.data, parameters, self.share)
 
     def loss_gradient(self, parameters: Any) -> Any:
-        """The gradient of the loss."""
         return jax.grad(self.value)(parameters)
 
     def gradient(self, parameters: Any) -> Any:
@@ -76,12 +74,10 @@ def plus(parameters: Any, factor: Any, direction: Any) -> Any:
 
 
 def _like(factor: Any, part: Any) -> Any:
-    """A float64 factor in the precision of the parameters; one without a type has it anyway."""
     return factor.astype(part.dtype) if hasattr(factor, "astype") else factor
 
 
 def zeros(parameters: Any) -> Any:
-    """Zeros of the same structure."""
     return jax.tree.map(jnp.zeros_like, parameters)
 
 
@@ -116,7 +112,6 @@ class Descent(Checked, abc.ABC):
             )
 
     def prepared(self, parameters: Any) -> Any:
-        """The parameters that training begins with, as NumPy arrays."""
         return parameters
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
@@ -170,7 +165,6 @@ class Descent(Checked, abc.ABC):
         return None
 
     def settings(self) -> dict[str, Any]:
-        """The fields and their values."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def describe(self) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class GradientDescent(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.GradientDescent(1e-3), stop=tacit.Steps(100)).steps
     100
     """
@@ -108,7 +108,7 @@ class Subgradient(GradientDescent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> method, penalty = tacit.Subgradient(1e-3), 1e-3 * tacit.L1()
     >>> tacit.train(net, problem, method, stop=tacit.Steps(100), penalty=penalty).steps
     100
@@ -139,7 +139,7 @@ class SGD(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> method, stop = tacit.SGD(1e-3, momentum=0.9), tacit.Steps(100)
     >>> tacit.train(net, problem, method, stop=stop, batch=2, seed=1).steps
     100
@@ -155,7 +155,6 @@ class SGD(Descent):
 
     @property
     def _plain(self) -> bool:
-        """Without momentum there is no velocity to carry; compiled code sees any but zero."""
         return isinstance(self.momentum, float) and self.momentum == 0
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
@@ -205,7 +204,7 @@ class Adam(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> tacit.train(net, problem, tacit.Adam(1e-2, weight_decay=0.1), stop=tacit.Steps(100)).steps
     100
     """
@@ -317,7 +316,7 @@ class NormalizedDescent(Descent):
     Examples
     --------
     >>> import tacit
-    >>> problem, net = tacit.three_points("M-F3b"), tacit.DiagonalNet(2, alpha=1.0)
+    >>> problem, net = tacit.three_points("3b"), tacit.DiagonalNet(2, alpha=1.0)
     >>> stop = [tacit.Steps(1000), tacit.LogLoss(-50)]
     >>> path = tacit.train(net, problem, tacit.NormalizedDescent(1e-2), stop=stop)
     >>> path.log_loss <= -50
@@ -343,7 +342,6 @@ class NormalizedDescent(Descent):
 
 
 def _resolved(method: GradientDescent, parameters: Any) -> None:
-    """Refuses a decay of which most is lost in rounding."""
     rate = float(method.rate(parameters))
     least = min(FINEST * float(np.finfo(part.dtype).eps) for part in jax.tree.leaves(parameters))
     if 0 < rate * method.weight_decay < least:

@@ -2,19 +2,103 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
-from tacit.training.goals import Goals
 from tacit.training.path import Path
-from tacit.training.task import Moment
+from tacit.training.task import Moment, Task
 
 if TYPE_CHECKING:
     from tacit.training.descent.driver import Run
+
+
+class Goals:
+    """The rules of one run of a step-by-step method.
+
+    A level of the loss, a direction and a time are `located`: where a look finds one of them
+    passed, the step at which that happened is sought. Other goals hold at the looks.
+    """
+
+    def __init__(
+        self,
+        who: str,
+        task: Task,
+        rules: Sequence[stopping.Stop],
+        recorded: Collection[str],
+        located: bool,
+        steady: bool,
+    ) -> None:
+        self.task, self.seeks = task, located
+        self.goals = [rule for rule in rules if not rule.budget]
+        unit = task.log_unit()
+        levels = [(rule, rule.log_level(who, task.model, unit)) for rule in self.goals]
+        self.levels = [(rule, level) for rule, level in levels if level > -math.inf]
+        self.near = [rule for rule in self.goals if rule.directional]
+        self.others = [rule for rule in self.goals if rule.levels]
+        for rule in self.others:
+            if missing := [name for name in rule.levels if name not in recorded]:
+                raise ValueError(
+                    f"{who}: {type(rule).__name__} looks at {missing[0]}, which is not recorded "
+                    f"here; there are {', '.join(recorded)}"
+                )
+        if self.near and not task.linear:
+            raise ValueError(
+                f"{who}: Near needs a linear predictor, which {type(task.model).__name__} has not"
+            )
+        time = stopping.first(rules, stopping.Time)
+        self.log_t = math.inf if time is None or steady else math.log(time.t)
+        self.sought = bool(self.levels or self.near) or self.log_t < math.inf
+        self.any = bool(self.goals) or self.log_t < math.inf
+
+    def located(self, moment: Moment, numbers: Mapping[str, float]) -> bool:
+        """Whether a rule is met whose step can be found between two looks."""
+        return self.seeks and self._passed(moment, numbers) is not None
+
+    def _passed(self, moment: Moment, numbers: Mapping[str, float]) -> str | None:
+        for rule, level in self.levels:
+            if numbers["log_loss"] <= level:
+                return f"came to {rule}"
+        for rule in self.near:
+            if rule.gap(self.task.predictor(moment.parameters)) <= 0:
+                return f"came to {rule}"
+        if moment.log_t >= self.log_t:
+            return f"took all of t = {math.exp(moment.log_t):.6g}"
+        return None
+
+    def met(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome | None:
+        """The outcome if a goal is met, or the time of a method of variable steps is over."""
+        found = self._passed(moment, numbers)
+        for rule in self.others:
+            if rule.missed(numbers) is None:
+                seen = {name: f"{numbers[name]:.4g}" for name in rule.levels}
+                found = f"came to {stopping.listed(seen)}"
+        if found is None:
+            return None
+        if self.goals and found.startswith("took"):
+            return self.ended(moment, numbers)
+        loss = f"log loss {numbers['log_loss']:.6g}"
+        return Outcome(Kind.SOLVED, f"{found} after {moment.step} steps with {loss}")
+
+    def ended(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome:
+        loss = f"loss {numbers['loss']:.3g}"
+        if not numbers["loss"] > 0:
+            loss = f"log loss {numbers['log_loss']:.6g}"
+        if not self.goals:
+            return Outcome(Kind.SOLVED, f"took all {moment.step} steps, {loss}")
+        short = [f"{loss} above {rule}" for rule, _ in self.levels]
+        for rule in self.near:
+            gap = rule.gap(self.task.predictor(moment.parameters))
+            short.append(f"{gap:.4g} degrees outside {rule}")
+        short += [str(rule.missed(numbers)) for rule in self.others]
+        sentence = f"{moment.step} steps ended at {' and '.join(short)}; give more of them"
+        return Outcome(Kind.BUDGET_SPENT, sentence)
+
 
 MOST = 10**7  # steps of a run that only a goal ends
 LOOKS = 20  # per decade of steps at a goal, where records are fewer
@@ -44,7 +128,6 @@ class Plan(NamedTuple):
 
 
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
-    """What the rules say about this run."""
     who, epoch, last = run.who, run.batches.epoch, _last_step(run, stop)
     goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.method.steady)
     time = stopping.first(stop, stopping.Time)
@@ -61,7 +144,6 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
 
 
 def _last_step(run: Run, stop: Sequence[Any]) -> int:
-    """The step after which a budget ends the run."""
     if not stop:
         raise ValueError(f"{run.who}: descent never ends by itself; give stop=Steps(1000), say")
     found, epoch = [], run.batches.epoch

@@ -1,16 +1,24 @@
-"""The interface of an exact flow, and what a run of it is to do."""
+"""The interface of an exact flow, the times it records, and what a run of it is to do."""
 
 from __future__ import annotations
 
 import abc
 import dataclasses
+import heapq
+import itertools
 import math
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
-from tacit.arguments import integer, positive, real
+import numpy as np
+
+from tacit.arguments import Array, integer, positive, real
 from tacit.records import Outcome, Record
+from tacit.regularizers.norms import L2
+from tacit.regularizers.penalty import Term
 from tacit.training import record as recording
 from tacit.training import stop as stopping
+from tacit.training.record import At
 from tacit.training.task import Progress
 
 
@@ -32,13 +40,11 @@ class Course(NamedTuple):
 
     @property
     def t_max(self) -> float | None:
-        """The time that ends the run, where it is given."""
         time = stopping.first(self.stops, stopping.Time)
         return None if time is None else time.t
 
     @property
     def goals(self) -> tuple[stopping.Stop, ...]:
-        """The rules that are no budget."""
         return tuple(rule for rule in self.stops if not rule.budget)
 
     def log_level(self, who: str, model: Any, unit: float, fitted: float | None = None) -> float:
@@ -96,3 +102,169 @@ class Flow(Record, abc.ABC):
         """What is needed to build this method again, as plain JSON values."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         return {"method": type(self).__name__, **fields}
+
+
+LONGEST = 1000.0  # times 1/rate: long before, nothing moves any more
+AFTER = 8.0  # how many times 1/rate to follow beyond the moment when the start has decayed to 1
+MOST = 400  # log-spaced records: a start of 1e300 begins at a time of 1e-600
+SAME = 1e-9  # a relative difference of two times that are one but for rounding
+
+
+def asked_times(who: str, course: Course) -> tuple[float, ...]:
+    """The times that the course names, all of them > 0 and within its Time."""
+    times = tuple(t for t in course.asked(who, "times") or () if t > 0)
+    if course.t_max is not None and times and times[-1] > course.t_max:
+        raise ValueError(
+            f"{who}: At(times=...) must stay within Time({course.t_max:g}), got {times[-1]:g}"
+        )
+    return times
+
+
+def named(t: Array, course: Course) -> Array:
+    """Times that are those of the course but for rounding, as the course names them."""
+    names = [rule.times for rule in course.records if isinstance(rule, At)]
+    for asked in (*(s for times in names for s in times or ()), course.t_max):
+        if asked is not None:
+            t = np.where(np.abs(t - asked) <= SAME * asked, asked, t)
+    return t
+
+
+def times_to_record(
+    first: float, per_decade: int | None, asked: Sequence[float], t_max: float = math.inf
+) -> Iterator[float]:
+    """Log-spaced times from `first` on, where there are any, and those asked for, in order."""
+    spaced: Iterator[float] = iter(())
+    if per_decade is not None:
+        spaced = (first * 10 ** (k / per_decade) for k in itertools.count())
+        # one as near to the end as this would be a second record of it
+        spaced = itertools.takewhile(lambda t: t < t_max * (1 - SAME), spaced)
+    return (t for t, _ in itertools.groupby(heapq.merge(spaced, asked)))
+
+
+def own_time(t: float, log_unit: float) -> float:
+    if log_unit == 0:
+        return t
+    with np.errstate(over="ignore", under="ignore"):
+        return max(float(np.exp(math.log(t) - log_unit)), 1e-300)
+
+
+def last_time(who: str, rate: float, log_alpha: float, t_max: float | None) -> float:
+    """`t_max` under weight decay, or by default a time at which any transition has happened."""
+    if rate < 1e-300:
+        raise ValueError(f"{who}: weight_decay must be 0 or at least 1e-300, got {rate:g}")
+    if t_max is None:
+        return (max(log_alpha, 0.0) + AFTER) / rate
+    if not 1e-300 <= t_max <= (LONGEST + 2 * abs(log_alpha)) / rate:
+        raise ValueError(
+            f"{who}: times must lie between 1e-300 and {LONGEST:g}/weight_decay (plus twice "
+            f"log(alpha)/weight_decay), got {t_max:g} with weight_decay {rate:g}; the decay "
+            "ends all motion long before"
+        )
+    return t_max
+
+
+class Times(NamedTuple):
+    """Increasing times to record: themselves, 0 below float64, and their logarithms."""
+
+    t: Array
+    log: Array
+
+
+def record_times(log_first: float, t_max: float, per_decade: int) -> Times:
+    step = max(math.log(10) / per_decade, (math.log(t_max) - log_first) / MOST)
+    spaced = np.arange(log_first, math.log(t_max), step)
+    even = t_max * (np.arange(1, 4 * per_decade + 1) / (4 * per_decade))
+    # a log-spaced time that is an even one but for rounding would stand there twice
+    gaps = np.abs(np.subtract.outer(spaced, np.log(even))).min(axis=1)
+    spaced = spaced[gaps > SAME]
+    with np.errstate(under="ignore"):
+        t = np.concatenate([np.exp(spaced), even])
+    logs = np.concatenate([spaced, np.log(even)])
+    order = np.argsort(logs)
+    return Times(t[order], logs[order])
+
+
+def decay_times(who: str, course: Course, log_first: float, t_max: float) -> Times:
+    """The times to record up to t_max under weight decay."""
+    asked = np.array([t for t in asked_times(who, course) if t < t_max])
+    if course.per_decade is None:
+        t = np.append(asked, t_max)
+        return Times(t, np.log(t))
+    spaced = record_times(log_first, t_max, course.per_decade)
+    if not len(asked):
+        return spaced
+    # of two times with one logarithm, that asked for is recorded, to the bit
+    logs, first = np.unique(np.concatenate([np.log(asked), spaced.log]), return_index=True)
+    return Times(np.concatenate([asked, spaced.t])[first], logs)
+
+
+WHOLE = "in units of the whole sum of squares: half the time, twice the loss"
+
+
+def run_flow(method: Flow, model: Any, problem: Any, penalty: Any, course: Course) -> Followed:
+    """Where the flow goes, in the units of the problem."""
+    who = type(method).__name__
+    decay = method.weight_decay + _decay(who, penalty)
+    course = course._replace(weight_decay=decay)
+    half = getattr(problem, "loss", None) == "half squares"
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            if not half:
+                return method.follow(model, problem, course)
+            whole = dataclasses.replace(problem, loss="squares")
+            return _halved(method.follow(model, whole, _doubled(course)))
+    except (FloatingPointError, OverflowError):
+        sizes = [
+            f"|{name}| up to {np.abs(getattr(problem, name)).max():.3g}"
+            for name in ("X", "y")
+            if isinstance(getattr(problem, name, None), np.ndarray)
+        ]
+        seen = f" ({', '.join(sizes)})" if sizes else ""
+        raise ValueError(
+            f"{who}: the squares or products of this problem{seen} and this start are beyond "
+            "float64; rescale the data or take another start"
+        ) from None
+
+
+def _decay(who: str, penalty: Any) -> float:
+    """The rate c of a penalty (c/2) |theta|^2, the only one that a flow follows exactly."""
+    if penalty is None:
+        return 0.0
+    terms = penalty.weighted if isinstance(penalty, Term) else ()
+    plain = [isinstance(r, L2) and r.squared and r.weights is None for _, r in terms]
+    if not plain or not all(plain):
+        raise ValueError(
+            f"{who}: an exact flow takes the penalty c * L2() only, which is a weight decay of "
+            f"2 c, got {penalty!r}; use Subgradient or Proximal"
+        )
+    return float(sum(2 * weight for weight, _ in terms))
+
+
+def _doubled(course: Course) -> Course:
+    twice: dict[type, Any] = {
+        stopping.Time: lambda rule: stopping.Time(rule.t / 2),
+        stopping.Loss: lambda rule: stopping.Loss(2 * rule.value),
+        stopping.LogLoss: lambda rule: stopping.LogLoss(rule.value + math.log(2)),
+    }
+    stops = [twice.get(type(rule), lambda rule: rule)(rule) for rule in course.stops]
+    records: list[recording.Rule] = []
+    for given in course.records:
+        if isinstance(given, recording.At) and given.times is not None:
+            given = recording.At(times=[t / 2 for t in given.times])
+        records.append(given)
+    decay = 2 * course.weight_decay
+    return Course(tuple(stops), tuple(records), decay, course.progress)
+
+
+def _halved(followed: Followed) -> Followed:
+    dataset = followed.dataset.copy()
+    log2 = math.log(2)
+    shifts = {"log_t": log2, "log_loss": -log2}
+    factors = {"t": 2.0, "loss": 0.5}
+    for name in {*shifts, *factors} & set(dataset.variables):
+        values = dataset[name].values
+        moved = values + shifts[name] if name in shifts else values * factors[name]
+        dataset[name] = (dataset[name].dims, moved, dataset[name].attrs)
+    sentence = f"{followed.outcome.sentence} ({WHOLE})"
+    outcome = dataclasses.replace(followed.outcome, sentence=sentence)
+    return followed._replace(dataset=dataset, outcome=outcome)

@@ -11,10 +11,9 @@ import numpy as np
 
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
-from tacit.training.exact.flow import Course, Flow
+from tacit.training.exact.flow import Course, Flow, asked_times, own_time, times_to_record
 from tacit.training.exact.solver import GaveUp, crossing, quiet
 from tacit.training.exact.task import Moment
-from tacit.training.exact.times import asked_times, own_time, times_to_record
 from tacit.training.task import Progress
 
 ROUNDING = 1e-26  # of the loss of the zero predictor: squares of what rounding leaves of a fit
@@ -112,7 +111,6 @@ class Integrator(abc.ABC):
         return -math.inf
 
     def clock(self, t: float) -> str:
-        """The clock in words."""
         return f"t={t:.4g}"
 
     def level(self, now: Moment) -> str:
@@ -133,11 +131,9 @@ class Integrator(abc.ABC):
         return Outcome(Kind.STALLED, f"{where}: {self.why(now, plan)}")
 
     def why(self, now: Moment, plan: Plan) -> str:
-        """Why a flow rests before its goal."""
         return "the model cannot move further"
 
     def reached(self, now: Moment, plan: Plan) -> Outcome:
-        """The outcome at the end of the clock."""
         if plan.bare:
             return Outcome(Kind.SOLVED, f"followed to {self.place(now)}")
         return self.spent(now, plan, "Time; give more of it")
@@ -208,7 +204,6 @@ def _passes(flow: Integrator, plan: Plan, soon: float) -> bool:
 def _ended(
     flow: Integrator, plan: Plan, before: Moment, now: Moment, loss: float
 ) -> Outcome | None:
-    """The outcome if the flow ends here; `before` is a moment at a tenth of the time or later."""
     if not loss < math.inf:
         return Outcome(Kind.DIVERGED, f"not finite at {flow.clock(now.t)}")
     if plan.log_level > -math.inf and (met := _met(flow, plan, now, loss)) is not None:
@@ -234,7 +229,6 @@ def _met(flow: Integrator, plan: Plan, now: Moment, loss: float) -> str | None:
 def _first_met(
     flow: Integrator, plan: Plan, before: float, now: float
 ) -> tuple[float, Callable[[Moment], Outcome]] | None:
-    """The first clock of the last step at which a goal is met."""
     found = []
     for goal in plan.goals:
         if goal.gap(flow.at(now)) <= 0:
@@ -244,7 +238,6 @@ def _first_met(
 
 
 def _end(records: list[Moment], last: Moment) -> Moment:
-    """Makes `last` the last of the records."""
     if last.t > records[-1].t:
         records.append(last)
     return last

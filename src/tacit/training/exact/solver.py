@@ -20,7 +20,6 @@ class GaveUp(Exception):
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Silences what a solver says of trial steps."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         yield
@@ -36,13 +35,11 @@ def try_step(solver: Any) -> bool:
 
 
 def step(solver: Any) -> None:
-    """One step of a SciPy solver, or GaveUp."""
     if not try_step(solver):
         raise GaveUp(SHORT)
 
 
 def state_at(solver: Any, t: float) -> Array:
-    """The state at a time within the last step."""
     return np.array(solver.y if t == solver.t else solver.dense_output()(t))
 
 

@@ -1,17 +1,183 @@
-"""A model with the problem it is to learn, as the stiff flow and descent see them."""
+"""A model with the problem it is to learn: predictions, gradients and tangents of its samples."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import abc
+import math
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from tacit.arguments import Array
+from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
-from tacit.problems.matrices import MatrixProblem
+from tacit.problems.matrices import Completion
+from tacit.problems.matrix_problem import MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
-from tacit.training.exact.samples import Samples, samples_of
+from tacit.training.exact.matrices.system import SparseKernel
+
+
+class Derivative(Protocol):
+    """The derivative J of the predictions at one point, as a linear map."""
+
+    def push(self, direction: Array) -> Array: ...  # J direction, one number per sample
+    def pull(self, residual: Array) -> Array: ...  # J^T residual, one number per parameter
+    def kernel(self) -> Array: ...  # J J^T, the tangent kernel
+
+
+class DenseDerivative:
+    """A derivative held as a matrix."""
+
+    def __init__(self, jacobian: Array) -> None:
+        self.jacobian = np.asarray(jacobian)
+
+    def push(self, direction: Array) -> Array:
+        return self.jacobian @ direction
+
+    def pull(self, residual: Array) -> Array:
+        return residual @ self.jacobian
+
+    def kernel(self) -> Array:
+        return self.jacobian @ self.jacobian.T
+
+
+class CompletionDerivative:
+    """The derivative of observed entries of M = part(W W^T), never written out as a matrix."""
+
+    def __init__(self, samples: TwoFactorSamples, parameters: Array) -> None:
+        self.samples, self.parameters = samples, parameters
+        self.stack = samples.model.stack(parameters)
+
+    def push(self, direction: Array) -> Array:
+        half = self.samples.model.stack(direction) @ self.stack.T
+        return self.samples.problem.apply(self.samples.model.part(half + half.T))
+
+    def pull(self, residual: Array) -> Array:
+        return self.samples.pullback(self.parameters, residual)
+
+    def kernel(self) -> Array:
+        assert self.samples.sparse is not None
+        return self.samples.sparse.at(self.stack @ self.stack.T)
+
+
+class Samples(abc.ABC):
+    """A model on the samples of a problem; `exact` if `displaced` loses no digits to the start."""
+
+    exact = False
+
+    def __init__(self, model: Any, problem: Any, start: Array) -> None:
+        self.model, self.problem, self.start = model, problem, start
+
+    @abc.abstractmethod
+    def predict(self, parameters: Array) -> Array: ...
+
+    @abc.abstractmethod
+    def pullback(self, parameters: Array, residual: Array) -> Array:
+        """The gradient of sum_n residual_n f_n."""
+
+    @abc.abstractmethod
+    def derivative(self, parameters: Array) -> Derivative: ...
+
+    @abc.abstractmethod
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        """The linear predictor or matrix at parameters = e^log_scale (start + displacement)."""
+
+    def displaced(self, displacement: Array, log_scale: float) -> Array:
+        return self.predict(math.exp(log_scale) * (self.start + displacement))
+
+
+class RowSamples(Samples):
+    """Any model on the rows of a design."""
+
+    def predict(self, parameters: Array) -> Array:
+        return np.asarray(self.model.predict(parameters, self.problem.X))
+
+    def pullback(self, parameters: Array, residual: Array) -> Array:
+        return np.asarray(self.model.pullback(parameters, self.problem.X, residual))
+
+    def derivative(self, parameters: Array) -> Derivative:
+        return DenseDerivative(self.model.jacobian(parameters, self.problem.X))
+
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        return np.asarray(self.model.predictor(parameters))
+
+
+class HomogeneousSamples(RowSamples):
+    """A separable model of known homogeneity, whose predictors are told apart at any start."""
+
+    exact = True
+
+    def __init__(self, model: Separable, problem: Any, start: Array) -> None:
+        super().__init__(model, problem, start)
+        self.beta = model.predictor(start)
+
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        if displacement is None:
+            return super().whole(parameters, None, log_scale)
+        # f(c w) = c^D f(w), and `change` knows f(start + displacement) - f(start) exactly
+        moved = self.beta + self.model.change(self.start, displacement)
+        return math.exp(self.model.homogeneity * log_scale) * moved
+
+    def displaced(self, displacement: Array, log_scale: float) -> Array:
+        return self.problem.X @ self.whole(self.start, displacement, log_scale)
+
+
+class MatrixSamples(Samples):
+    """Any matrix model on any matrix problem."""
+
+    def predict(self, parameters: Array) -> Array:
+        return self.problem.apply(self.model.matrix(parameters))
+
+    def pullback(self, parameters: Array, residual: Array) -> Array:
+        return self.model.slope(parameters, self.problem.adjoint(residual))
+
+    def derivative(self, parameters: Array) -> Derivative:
+        return DenseDerivative(self.model.jacobian(parameters, self.problem.design))
+
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        return np.asarray(self.model.matrix(parameters))
+
+
+class TwoFactorSamples(MatrixSamples):
+    """M = part(W W^T) on any matrix problem, without cancellation near a large start."""
+
+    exact = True
+
+    def __init__(self, model: TwoFactors, problem: MatrixProblem, start: Array) -> None:
+        super().__init__(model, problem, start)
+        self.first = model.matrix(start)
+        self.sparse = SparseKernel(model, problem) if isinstance(problem, Completion) else None
+
+    def whole(self, parameters: Array, displacement: Array | None, log_scale: float) -> Array:
+        if displacement is None:
+            return super().whole(parameters, None, log_scale)
+        # (W + E)(W + E)^T - W W^T = E (W + E/2)^T + its transpose: nothing of size |W|^2 is left
+        middle = self.model.stack(self.start + displacement / 2)
+        half = self.model.stack(displacement) @ middle.T
+        return math.exp(2 * log_scale) * (self.first + self.model.part(half + half.T))
+
+    def displaced(self, displacement: Array, log_scale: float) -> Array:
+        return self.problem.apply(self.whole(self.start, displacement, log_scale))
+
+    def derivative(self, parameters: Array) -> Derivative:
+        if self.sparse is None:
+            return super().derivative(parameters)
+        return CompletionDerivative(self, parameters)
+
+
+def samples_of(model: Model, problem: Any, start: Array) -> Samples:
+    if isinstance(problem, MatrixProblem):
+        if isinstance(model, TwoFactors):
+            return TwoFactorSamples(model, problem, start)
+        assert isinstance(model, MatrixModel)
+        return MatrixSamples(model, problem, start)
+    if isinstance(model, Separable) and model.homogeneity is not None:
+        return HomogeneousSamples(model, problem, start)
+    return RowSamples(model, problem, start)
+
 
 Problem = Regression | Classification
 
@@ -45,7 +211,6 @@ class Task(NamedTuple):
 
     @property
     def rows(self) -> Array:
-        """One row per sample, for the model's own `predict`."""
         matrices = isinstance(self.problem, MatrixProblem)
         return self.problem.design if matrices else self.problem.X
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
-from tacit.measures.adam_clock import MEMORY, adam_clock, adam_delay
+from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.figures.runs import (

@@ -19,7 +19,7 @@ from tacit.papers.notsawo2025.recoveries import (
     reached,
 )
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREY, RED, caption_of, sheet
-from tacit.problems.coherence import coherent_completion
+from tacit.problems.matrices import coherent_completion
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.recoveries import Recovery, count, given, log_steps, recovery
 from tacit.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
 from tacit.plotting.transition import LEGEND, mark
-from tacit.solvers.delay import descent_points, error_floor
+from tacit.solvers.least_squares import descent_points, error_floor
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:

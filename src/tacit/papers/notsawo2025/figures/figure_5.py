@@ -79,9 +79,10 @@ def _study(
     name: str, title: str, arguments: dict[str, Any], betas: list[float], last: float, seed: int
 ) -> Any:
     """Both studies differ in their problem; `betas` of every size, whose runs end at last/beta."""
-    quick, standard, full = (
+    every: list[dict[str, Any]] = [
         {"arguments": {"steps": round(last / beta)}, "grid": {"beta": [beta]}} for beta in betas
-    )
+    ]
+    quick, standard, full = every
     return sized(
         name,
         title=title,

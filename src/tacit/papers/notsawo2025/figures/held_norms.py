@@ -28,7 +28,7 @@ SPARSE: dict[str, Any] = {"samples": 30, "dimension": 100, "few": 5}
 @functools.lru_cache(maxsize=4)
 def student(width: int) -> FunctionModel:
     """The net that learns; one object, so that all of its runs share what was compiled."""
-    from tacit.models.network import two_layer
+    from tacit.models.two_layer import two_layer
 
     return two_layer(width, alpha=1.0)
 
@@ -47,10 +47,10 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
 
     `rescaled` is the net of the least test loss, rescaled to each larger norm and trained on.
     """
-    from tacit.models.rescaling import rescale_layers
-    from tacit.problems.opposed_units import opposed_units
+    from tacit.models.two_layer import rescale_layers
     from tacit.problems.regression import Regression
-    from tacit.training.descent.held_sweep import held_sweep
+    from tacit.problems.teacher import opposed_units
+    from tacit.training.descent.held_norm import held_sweep
 
     usual = {"noise": 0.0, "start": "Gaussian", "labels": "right", "rescale": False}
     one: dict[str, Any] = {**usual, **given, **runs[run]}
@@ -90,8 +90,8 @@ def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def sparse_cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """Sparse recovery at every held norm of one kind; for l2 also where it must end, exactly."""
-    from tacit.solvers.held_ridge import held_best, held_ridge
-    from tacit.training.descent.held_sweep import held_sweep
+    from tacit.solvers.least_squares import held_best, held_ridge
+    from tacit.training.descent.held_norm import held_sweep
 
     one = {**given, **runs[run]}
     norm = one_of("sparse recovery", "norm", one["norm"], SPARSE_STEPS)
@@ -131,7 +131,7 @@ def path_cell(
     seed: int, beta: float, *, samples: int, dimension: int, few: int, points: int
 ) -> dict[str, Any]:
     """Norm and error along descent with an l1 penalty; the norm after a squared l2 penalty."""
-    from tacit.solvers.delay import ridge_limit
+    from tacit.solvers.least_squares import ridge_limit
 
     case = recovery("sparse", samples=samples, dimension=dimension, few=few, seed=seed)
     last = round(1.3 * case.path.time / (STEP * beta)) + 20_000

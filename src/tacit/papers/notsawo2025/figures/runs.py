@@ -11,8 +11,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.measures.grokking import Grokking, grokking
 from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.penalty import PerTensor
 from tacit.regularizers.spectral import Nuclear
-from tacit.regularizers.tensors import PerTensor
 from tacit.studies.compute import TRAJECTORY
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ USUAL |= {"per_decade": 60, "decoupled": False}
 
 def cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, Any]:
     """What was run, its curves from the first step on, and the share of the twins."""
-    from tacit.models.token_mlp import TokenMLP
+    from tacit.models.tokens.mlp import TokenMLP
     from tacit.problems.operations import modular_arithmetic
     from tacit.records import NumericalError
     from tacit.training.descent.methods import Adam

@@ -48,7 +48,7 @@ def _data(
 @functools.lru_cache(maxsize=16)
 def _student(width: int, outputs: int, seed: int) -> FunctionModel:
     """One object for all of its runs, so that its steps are compiled once."""
-    from tacit.models.student import student
+    from tacit.models.two_layer import student
 
     return student(width, outputs, alpha=1.0, seed=100 + seed)
 
@@ -56,7 +56,7 @@ def _student(width: int, outputs: int, seed: int) -> FunctionModel:
 @functools.lru_cache(maxsize=16)
 def _penalty(name: str, data: TeacherStudent, model: FunctionModel) -> Term | None:
     """The penalty of this name, one object; samples may be given the derivatives of others."""
-    from tacit.regularizers.derivatives import DerivativeMatch
+    from tacit.regularizers.custom import DerivativeMatch
     from tacit.regularizers.norms import L1, L2
 
     one_of("student", "penalty", name, PENALTIES)

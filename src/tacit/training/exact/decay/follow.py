@@ -10,13 +10,17 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Outcome
-from tacit.training.exact.decay.dual import LAZY, DecayDual, MarginDecay, SquareDecay
-from tacit.training.exact.decay.row_products import RowProducts
-from tacit.training.exact.flow import Flow
+from tacit.training.exact.decay.dual import (
+    LAZY,
+    DecayDual,
+    MarginDecay,
+    RowProducts,
+    SquareDecay,
+)
+from tacit.training.exact.flow import Flow, Times
 from tacit.training.exact.follow import Integrator, Plan, go_on
 from tacit.training.exact.solver import GaveUp, try_step
 from tacit.training.exact.task import Moment
-from tacit.training.exact.times import Times
 from tacit.training.task import Progress
 
 LEAST = 1e-10  # a slack 1 - |s| that still has half the digits of float64
@@ -27,7 +31,6 @@ DEEP = "1 - |s| is below what float64 resolves at this depth; ParameterFlow may 
 def follow_decay(
     dual: DecayDual, times: Times, flow: Flow, progress: Progress | None = None
 ) -> tuple[list[Moment], Outcome]:
-    """The moments at the start and at every time reached, and the outcome."""
     steps = DecaySteps(dual, times, flow.rtol)
     end = steps.end
     settings: Any = {"bare": True, "rests": False, "progress": progress, "unit": end}
@@ -70,7 +73,6 @@ class DecaySteps(Integrator):
         self.t, self.steps = self.solver.t, self.steps + 1
 
     def _solvers(self) -> Iterator[Any]:
-        """BDF, the cheapest; where it fails Radau goes on from there."""
         from scipy.integrate import BDF, Radau
 
         dual, begin, end = self.dual, self.begin, self.end
@@ -102,7 +104,6 @@ def _size(dual: DecayDual) -> float:
 
 
 def recorded(dual: DecayDual, times: Times, moments: list[Moment]) -> dict[str, Array]:
-    """What the flow knows at the recorded times, ready to be labelled."""
     law, states, rows = dual.law, np.array([moment.state for moment in moments]), []
     with np.errstate(over="ignore", under="ignore"):
         log_t = np.array([moment.log_t for moment in moments])

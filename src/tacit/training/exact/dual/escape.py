@@ -19,9 +19,8 @@ from tacit.arguments import Array
 from tacit.records import Outcome
 from tacit.training.exact.dual.margin import MarginDual
 from tacit.training.exact.follow import Plan
-from tacit.training.exact.margins.follow import MarginPlan
-from tacit.training.exact.margins.integrator import PASSED, Opening
-from tacit.training.exact.margins.tails import rise, tail
+from tacit.training.exact.loss import rise, tail
+from tacit.training.exact.margins import PASSED, MarginPlan, Opening
 from tacit.training.exact.solver import GaveUp, inside, try_step
 from tacit.training.exact.task import Moment
 
@@ -30,7 +29,6 @@ AFRESH = 1e8  # steps shorter than 1/AFRESH of the clock start it again from zer
 
 
 def opening(system: MarginDual, plan: MarginPlan) -> Escape | None:
-    """The escape that has to come before a MarginIntegrator, where there is one."""
     return Escape(system, plan) if system.own and system.past > -math.inf else None
 
 
@@ -73,7 +71,6 @@ class Escape(Opening):
         return LSODA(self._velocity, 0.0, self.state, math.inf, first_step=1e-3, **settings)
 
     def _read(self, x: Array) -> tuple[float, Array]:
-        """The smoothed margin and the margins at x."""
         margins = self.Z @ self.law.predictor(x)
         return self.system.g0 + rise(self.system.loss, margins), margins
 
@@ -98,7 +95,6 @@ class Escape(Opening):
         return rates
 
     def _jacobian(self, _: float, state: Array) -> Array:
-        """The derivatives of the rates of x; rho and theta move nothing."""
         own = self.system.own
         g, margins = self._read(state[:own])
         pull = tail(self.system.loss, g, margins - g)

@@ -17,20 +17,24 @@ from tacit.solvers.separation import require_separable
 from tacit.training import stop as stopping
 from tacit.training.exact.decay.dual import MarginDecay, SquareDecay
 from tacit.training.exact.decay.follow import follow_decay, recorded
-from tacit.training.exact.dual.box import BoxAnchor
+from tacit.training.exact.dual.anchors import LAZY, BoxAnchor, LazyAnchor, OpenAnchor
 from tacit.training.exact.dual.escape import opening
-from tacit.training.exact.dual.form import dual_form
-from tacit.training.exact.dual.integrator import Anchor, DualIntegrator
-from tacit.training.exact.dual.lazy import LAZY, LazyAnchor
+from tacit.training.exact.dual.integrator import Anchor, DualIntegrator, dual_form
 from tacit.training.exact.dual.margin import MarginDual
-from tacit.training.exact.dual.open import OpenAnchor
 from tacit.training.exact.fit import planned_fit
-from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.flow import (
+    Course,
+    Flow,
+    Followed,
+    asked_times,
+    decay_times,
+    last_time,
+    named,
+)
 from tacit.training.exact.follow import follow
-from tacit.training.exact.labelling import columns, linear
-from tacit.training.exact.margins.follow import follow_margin, margin_records, planned_margin
+from tacit.training.exact.margins import follow_margin, margin_records, planned_margin
 from tacit.training.exact.task import Moment, Problem, separable
-from tacit.training.exact.times import asked_times, decay_times, last_time, named
+from tacit.training.labels import columns, linear
 
 WHO = "DualFlow"
 
@@ -127,7 +131,6 @@ class DualFlow(Flow):
 
 
 def _unmoved(problem: Regression) -> tuple[list[Moment], Outcome]:
-    """Data that exert no force on a zero predictor."""
     outcome = Outcome(Kind.SOLVED, "the start already fits the data")
     if problem.y.any():
         sentence = "y is orthogonal to every column of X, so nothing moves"
@@ -138,7 +141,6 @@ def _unmoved(problem: Regression) -> tuple[list[Moment], Outcome]:
 
 
 def _equal_starts(model: object, problem: object) -> tuple[DiagonalNet, Problem]:
-    """`model` and `problem` if the dual form covers them."""
     model, problem = separable(WHO, model, problem)
     if not isinstance(model, DiagonalNet) or model.biased is not None or not model.signed:
         raise ValueError(

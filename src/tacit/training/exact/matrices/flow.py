@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,20 +12,160 @@ import numpy as np
 from tacit.arguments import Array, one_of
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
-from tacit.problems.matrices import MatrixProblem
+from tacit.models.tangent import turn
+from tacit.problems.matrices import Completion
+from tacit.problems.matrix_problem import MatrixProblem
+from tacit.records import Kind, Outcome
 from tacit.training.exact.flow import Course, Flow, Followed
-from tacit.training.exact.follow import follow, log_level, planned
-from tacit.training.exact.labelling import of_matrices, turn
+from tacit.training.exact.follow import SETTLED, Integrator, Plan, follow, log_level, planned
 from tacit.training.exact.loss import log_sum_of_squares
-from tacit.training.exact.matrices.integrate import FactorSteps, PlainSteps
-from tacit.training.exact.matrices.system import FactorSystem, LiftedSystem, PlainSystem
+from tacit.training.exact.matrices.system import (
+    FactorSystem,
+    LiftedSystem,
+    Modes,
+    PlainSystem,
+    Rest,
+    columns,
+    end_game,
+    extrapolated,
+)
+from tacit.training.exact.solver import SHORT, GaveUp, state_at, step
 from tacit.training.exact.task import Moment
-from tacit.training.labels import assembled
+from tacit.training.labels import assembled, of_matrices
 
 WHO = "MatrixFlow"
 FORMS = ("factors", "lifted")
-System = FactorSystem | LiftedSystem | PlainSystem
 SMALL = 1500  # samples up to which a dense eigendecomposition per step pays
+System = FactorSystem | LiftedSystem | PlainSystem
+
+
+class MatrixSteps(Integrator):
+    """What the steps of all systems share: the loss, and when and why they rest."""
+
+    def __init__(self, system: System, rtol: float) -> None:
+        self.system, self.rtol = system, rtol
+        self.stuck = not system.velocity(system.start).any()
+
+    def log_loss(self, now: Moment) -> float:
+        return float(log_sum_of_squares(self.system.residual(now.state)))
+
+    def still(self, before: Moment, now: Moment) -> bool:
+        moved = np.abs(now.state - before.state).max()
+        return bool(moved <= SETTLED * np.abs(now.state).max())
+
+    def at_rest(self, now: Moment, plan: Plan) -> Outcome:
+        outcome = super().at_rest(now, plan)
+        if not self.system.rate:
+            return outcome
+        where = outcome.sentence.split(":")[0]
+        return Outcome(Kind.SOLVED, f"{where}, held by weight decay")
+
+    def why(self, now: Moment, plan: Plan) -> str:
+        problem, floor = self.system.problem, 0.0
+        if not isinstance(problem, Completion):  # entries seen once each can always be fitted
+            best = problem.design @ np.linalg.lstsq(problem.design, problem.y, rcond=None)[0]
+            floor = float(np.sum((best - problem.y) ** 2))
+        if floor > 0.5 * math.exp(self.log_loss(now)):
+            return f"no matrix fits y, the least-squares loss is {floor:.3g}"
+        return "this model cannot fit y from here (its width, its signs or its symmetry forbid it)"
+
+
+class FactorSteps(MatrixSteps):
+    """Stiff steps of reduced factors, and their end in closed form where the flow is linear."""
+
+    system: FactorSystem
+
+    def __init__(self, system: FactorSystem, rtol: float, log_level: float) -> None:
+        super().__init__(system, rtol)
+        self.first = self.span = 0.01 * _unit(system)
+        self.W, self.order = system.start, columns(rtol)
+        ends = log_level > -math.inf and not system.rate
+        self.target = math.exp(log_level) if ends else None
+        self._rest: tuple[float, Rest] | None = None
+
+    def advance(self, limit: float) -> None:
+        if self._rest is not None:  # it did not end there
+            self.W, self._rest = self.at(self.t).state, None
+        modes = self.system.modes(self.W)
+        if self.steps and self.target is not None:
+            rest = end_game(self.system, self.W, modes, self.target, self.rtol)
+            if rest is not None:
+                self._rest, self.t = (self.t, rest), self.t + rest.time
+        if self._rest is None:
+            self._step(limit, modes)
+        self.steps += 1
+
+    def _step(self, limit: float, modes: Modes) -> None:
+        span = self.span
+        for _ in range(60):
+            last = self.t + span >= limit * (1 - 1e-12)
+            taken = limit - self.t if last else span
+            W, error = extrapolated(self.system, self.W, taken, modes, self.order)
+            excess = error / (self.rtol * np.abs(W).max())
+            growth = 0.9 * max(excess, 1e-30) ** (-1 / self.order) if np.isfinite(excess) else 0.1
+            if excess <= 1:
+                longer = taken * min(max(growth, 0.3), 6.0)
+                self.span = max(longer, span) if last else longer
+                self.t, self.W = limit if last else self.t + taken, W
+                return
+            span = taken * min(max(growth, 0.1), 0.7)
+        raise GaveUp(SHORT)
+
+    def at(self, t: float) -> Moment:
+        if self._rest is None:
+            return Moment(self.t, self.W)
+        begin, rest = self._rest
+        return Moment(t, rest.at(t - begin))
+
+    def log_floor(self, now: Moment) -> float:
+        rounding = 0.0 if self.system.rate else self.system.rounding(now.state)
+        return math.log(rounding) if rounding else -math.inf
+
+    def still(self, before: Moment, now: Moment) -> bool:
+        return super().still(before, now) or self._hovers(before.state, now.state)
+
+    def _hovers(self, before: Array, now: Array) -> bool:
+        """True if nothing moved beyond the accuracy of the steps and no direction can grow.
+
+        The curvature lift(G) of the residual that is left then has no negative side.
+        """
+        if np.abs(now - before).max() > 30 * self.rtol * np.abs(now).max() or self.system.rate:
+            return False
+        slope = self.system.problem.adjoint(self.system.residual(now))
+        bends = np.linalg.eigvalsh(self.system.model.lift(slope))
+        return bool(bends[0] > -1e-6 * bends[-1])
+
+
+def _unit(system: FactorSystem) -> float:
+    """The shortest time scale at the start: of the tangent kernel, the escape or the decay."""
+    gradient = system.problem.adjoint(system.residual(system.start))
+    curvature = float(np.linalg.norm(gradient, ord=2))
+    kernel = float(system.modes(system.start).rates[-1])
+    return 0.5 / max(kernel, curvature, system.rate / 2)
+
+
+class PlainSteps(MatrixSteps):
+    """Steps of a general adaptive integrator of SciPy."""
+
+    hint = ", maybe because the flow is stiff"
+
+    def __init__(
+        self, system: System, rtol: float, t_max: float, method: Callable[..., Any]
+    ) -> None:
+        super().__init__(system, rtol)
+        start, rtol = system.start, max(rtol, 1e-12)
+        fastest = float(np.abs(system.velocity(start)).max()) or 1.0
+        self.first = 1e-3 * (float(np.abs(start).max() / fastest) or 1.0)
+        settings: Any = {"rtol": rtol, "atol": 1e-3 * rtol * float(np.abs(start).max())}
+        settings["first_step"] = min(self.first, t_max)
+        self.solver = method(lambda _, w: system.velocity(w), 0.0, start, t_max, **settings)
+
+    def advance(self, limit: float) -> None:
+        step(self.solver)
+        self.t, self.steps = self.solver.t, self.steps + 1
+
+    def at(self, t: float) -> Moment:
+        return Moment(t, state_at(self.solver, t))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -105,7 +246,6 @@ class MatrixFlow(Flow):
 
 
 def _recorded(system: System, moments: list[Moment]) -> dict[str, Array]:
-    """The arrays of the records, first axis time."""
     problem = system.problem
     t = np.array([moment.t for moment in moments])
     matrices = np.array([system.matrix(moment.state) for moment in moments])
@@ -116,12 +256,12 @@ def _recorded(system: System, moments: list[Moment]) -> dict[str, Array]:
     recorded |= {"predictions": predictions} | of_matrices(problem, matrices)
     recorded["parameter_norm"] = np.array([system.norm(moment.state) for moment in moments])
     if not isinstance(system, LiftedSystem):
-        recorded["turn"] = np.array([turn(system.start, moment.state) for moment in moments])
+        states = np.array([moment.state.ravel() for moment in moments])
+        recorded["turn"] = turn(system.start.ravel(), states)
     return recorded
 
 
 def _checked(model: object, problem: object) -> tuple[MatrixModel, MatrixProblem]:
-    """`model` and `problem` if they are what this flow can train."""
     if not isinstance(problem, MatrixProblem):
         raise ValueError(
             f"{WHO}: the problem must be a Completion or a Sensing, got {type(problem).__name__}"

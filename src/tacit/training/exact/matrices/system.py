@@ -1,7 +1,9 @@
-"""Gradient flow of a matrix: in reduced factors, in W W^T, or in the parameters of any model."""
+"""Gradient flow of a matrix in several variables, one stiff step of it, and its closed end."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,7 +11,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
-from tacit.problems.matrices import Completion, MatrixProblem
+from tacit.problems.matrix_problem import Completion, MatrixProblem
 
 
 class Modes(NamedTuple):
@@ -46,11 +48,9 @@ class FactorSystem:
         return -2 * self.pull(self.residual(W), W) - self.rate * W
 
     def pull(self, weights: Array, W: Array) -> Array:
-        """J^T weights."""
         return self.model.lift(self.problem.adjoint(weights)) @ W
 
     def push(self, direction: Array, W: Array) -> Array:
-        """J direction: how the predictions move when W does."""
         moved = direction @ W.T
         return self.problem.apply(self.model.part(moved + moved.T))
 
@@ -59,11 +59,9 @@ class FactorSystem:
         return Modes(np.maximum(rates, 0.0), basis)
 
     def parameters(self, W: Array) -> Array:
-        """The flat parameters of the model at its full width."""
         return (W @ self.frame.T).ravel()
 
     def norm(self, W: Array) -> float:
-        """The norm of all parameters, which the reduction keeps."""
         return float(np.linalg.norm(W))
 
     def rounding(self, W: Array) -> float:
@@ -164,3 +162,103 @@ class PlainSystem:
 
     def norm(self, state: Array) -> float:
         return float(np.linalg.norm(state))
+
+
+NULL = 1e-13  # eigenvalues of the tangent kernel below this share of the largest count as zero
+
+
+class Rest(NamedTuple):
+    """What is left of a flow: W at any time from now on, and when the loss meets its target."""
+
+    at: Callable[[float], Array]
+    time: float
+
+
+def end_game(
+    system: FactorSystem, W: Array, modes: Modes, target: float, rtol: float
+) -> Rest | None:
+    """The rest of the flow from W by its linearisation, or None where that is not accurate yet.
+
+    Frozen at W, the residual decays as exp(-2 J J^T t) and the whole displacement is the least
+    one that fits the data, the step of Gauss and Newton. What is left out is of second order: the
+    displacement of the displacement, and the residual that the step leaves. Both must be below
+    `rtol` times the largest entry of W.
+    """
+    fast = modes.rates > NULL * modes.rates[-1]
+    heights = modes.basis.T @ system.residual(W)
+    if np.sum(heights[~fast] ** 2) > 0.25 * target or system.rate:
+        return None
+    rates, basis, heights = modes.rates[fast], modes.basis[:, fast], heights[fast]
+
+    def fit(W: Array, residual: Array) -> Array:
+        return -system.pull(basis @ ((basis.T @ residual) / rates), W)
+
+    with np.errstate(over="ignore", invalid="ignore"):  # from a tiny start the step is huge
+        step = fit(W, basis @ heights)
+        bend = system.pull(basis @ (heights / rates), step)
+        missed = fit(W, system.residual(W + step))
+        second = np.abs(np.stack([bend, missed])).max()
+    if not second <= rtol * np.abs(W).max():
+        return None
+
+    def at(t: float) -> Array:
+        left = np.exp(-2 * rates * t)
+        ahead = W - system.pull(basis @ (heights * -np.expm1(-2 * rates * t) / rates), W)
+        for _ in range(3):  # the residual is the linear one, also beyond the first order
+            ahead = ahead + fit(ahead, system.residual(ahead) - basis @ (heights * left))
+        return ahead
+
+    rest = Rest(at, _time(heights**2, 4 * rates, 0.5 * target))
+    left = system.residual(at(rest.time))
+    return rest if left @ left <= max(target, system.rounding(W)) else None
+
+
+def _time(heights: Array, rates: Array, target: float) -> float:
+    if heights.sum() <= target:
+        return 0.0
+    low, high = 0.0, 1 / float(rates[0])
+    while np.sum(heights * np.exp(-rates * high)) > target:
+        low, high = high, 2 * high
+    for _ in range(200):
+        middle = (low + high) / 2
+        if np.sum(heights * np.exp(-rates * middle)) > target:
+            low = middle
+        else:
+            high = middle
+        if math.isclose(low, high, rel_tol=1e-12):
+            break
+    return high
+
+
+def columns(rtol: float) -> int:
+    return min(max(3, round(0.5 - 0.85 * math.log10(rtol))), 9)
+
+
+def extrapolated(
+    system: FactorSystem, W: Array, span: float, modes: Modes, order: int
+) -> tuple[Array, float]:
+    """(W after `span`, an estimate of its error), by 1, 2, ..., `order` linearly implicit steps.
+
+    Each step treats -rate - 2 J^T J at the beginning of the span implicitly, the stiff part; one
+    eigendecomposition of the small J J^T serves steps of every length. The curvature of the
+    model, -2 lift(G), is no faster than the solution itself and stays explicit.
+    """
+    before: list[Array] = []
+    for count in range(1, order + 1):
+        row = [_euler(system, W, span / count, count, modes)]
+        for k, coarse in enumerate(before, start=1):  # Aitken and Neville, in powers of the step
+            row.append(row[-1] + (row[-1] - coarse) * (count - k) / k)
+        before = row
+    return before[-1], float(np.abs(before[-1] - before[-2]).max())
+
+
+def _euler(system: FactorSystem, W: Array, span: float, count: int, modes: Modes) -> Array:
+    damping = 1 + span * system.rate
+    gains = 2 * span / (damping + 2 * span * modes.rates)
+    begin = W
+    for _ in range(count):
+        slope = system.velocity(W)
+        # (damping + 2 span J^T J)^-1 by Woodbury's identity, through the modes of J J^T
+        heights = modes.basis @ (gains * (modes.basis.T @ system.push(slope, begin)))
+        W = W + (span / damping) * (slope - system.pull(heights, begin))
+    return W

@@ -1,0 +1,61 @@
+"""What a net on pairs of tokens must offer to be trained, on NumPy and on JAX arrays alike."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from tacit.problems.arithmetic import TokenPairs
+
+#: what a net may start in, and with that is trained in
+DTYPES: dict[str, Any] = {"single": np.float32, "double": np.float64}
+
+
+def library(array: Any) -> Any:
+    """numpy for NumPy arrays, and jax.numpy for those of JAX."""
+    if isinstance(array, np.ndarray):
+        return np
+    import jax.numpy
+
+    return jax.numpy
+
+
+def rows(table: Any, numbers: Any) -> Any:
+    """table[numbers] for a vector of row numbers.
+
+    JAX gets a product with one-hot codes: the derivative of an indexed read adds up rows one by
+    one, that of a product is a product.
+    """
+    if isinstance(table, np.ndarray):
+        return table[np.asarray(numbers)]
+    return (numbers[:, None] == np.arange(len(table))).astype(table.dtype) @ table
+
+
+@runtime_checkable
+class TokenNet(Protocol):
+    """A net that maps pairs of tokens to one logit per class.
+
+    Its parameters are a pytree of arrays, such as a dict of them by name, whose dtype is the
+    precision of training. This class is a protocol: any class with these methods is a TokenNet.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> net = tacit.TokenQuadratic(width=4)
+    >>> sorted(net.start(tacit.modular_addition(modulus=5))), net.homogeneity
+    (['inner', 'outer'], 3)
+    """
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether (a, b) and (b, a) always have the same logits."""
+
+    def describe(self) -> dict[str, Any]:
+        """What is needed to build this net again, as plain JSON values."""
+
+    def start(self, problem: TokenPairs) -> Any:
+        """The parameters before training, as NumPy arrays."""
+
+    def logits(self, parameters: Any, pairs: Any) -> Any:
+        """One row of class scores per pair, for NumPy and JAX arrays alike."""

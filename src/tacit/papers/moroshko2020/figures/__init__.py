@@ -1,0 +1,1 @@
+"""Figures 1 to 9, and the trajectories that they share."""

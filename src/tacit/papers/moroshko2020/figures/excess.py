@@ -1,0 +1,219 @@
+"""How far a predictor exceeds the least norm at its margin, in one norm against another."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.papers.moroshko2020.figures.trajectories import (
+    follow,
+    l1_ends,
+    rising_margins,
+    stationary,
+)
+from tacit.plotting import plane
+from tacit.studies.sizes import Sizes, sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+    from tacit.problems.classification import Classification
+
+SEEDS = {"uniform": 8, "spiked": 0}  # of the points in ten dimensions
+
+
+def norm(beta: Array, p: float) -> Array:
+    """(sum |beta_i|^p)^(1/p) along the last axis; for p < 1 a quasi-norm of degree one."""
+    size = np.abs(beta)
+    largest = size.max(axis=-1, keepdims=True)
+    return largest[..., 0] * ((size / largest) ** p).sum(axis=-1) ** (1 / p)
+
+
+def least_norm(problem: Classification, p: float) -> float:
+    """The least l_p norm of a predictor of margin 1; for p < 1 the least that was found."""
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.max_margin import max_margin
+
+    if p < 1:
+        best = stationary(problem, round(2 / p))[0]
+    else:
+        best = max_margin(problem.X, problem.y, L1() if p == 1 else L2()).beta
+    return float(norm(best, p))
+
+
+def relative_excess(beta: Array, margin: Array, p: float, least: float) -> Array:
+    """|beta/margin|_p / least - 1: zero at the max margin of l_p, NaN where a margin is not > 0."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(margin > 0, norm(beta, p) / (margin * least) - 1, np.nan)
+
+
+@functools.lru_cache(maxsize=8)
+def points_named(name: str) -> Classification:
+    """Three points of a panel, or points in ten dimensions with entries "uniform" or "spiked"."""
+    from tacit.problems.classification import spiked_points, three_points, uniform_points
+
+    if name not in SEEDS:
+        return three_points(name)
+    return {"uniform": uniform_points, "spiked": spiked_points}[name](seed=SEEDS[name])
+
+
+@functools.lru_cache(maxsize=8)
+def least_norms(name: str, orders: tuple[float, ...]) -> tuple[float, ...]:
+    """The least norms of these orders at margin 1; those below 1 take longer than a run."""
+    return tuple(least_norm(points_named(name), p) for p in orders)
+
+
+def excesses(name: str, beta: Array, orders: Sequence[float], margin: Array | None = None) -> Array:
+    """The relative excess of predictors in every norm, along a new last axis.
+
+    A path knows its margins to more digits than its predictors do.
+    """
+    if margin is None:
+        margin = (beta @ points_named(name).signed_rows.T).min(axis=-1)
+    least = least_norms(name, tuple(orders))
+    pairs = zip(orders, least, strict=True)
+    return np.stack([relative_excess(beta, margin, p, value) for p, value in pairs], axis=-1)
+
+
+def cell(
+    curve_set: str,
+    alpha: float,
+    *,
+    depth: int,
+    points: int,
+    end: float,
+    least_end: float,
+    rtol: float,
+    orders: list[float],
+) -> dict[str, Any]:
+    """One trajectory as pairs of excess norms; `excess` and `excess_l2` are those of its end."""
+    margins = rising_margins(depth, alpha, points=points, end=end, least_end=least_end)
+    path = follow(points_named(curve_set), depth, alpha, margins, rtol)
+    first, second = excesses(curve_set, path.predictor.values, orders, path.margin.values).T
+    return {
+        "trajectory_smoothed_margin": margins,
+        "trajectory_excess": first,
+        "trajectory_excess_l2": second,
+        "excess": float(first[-1]),
+        "excess_l2": float(second[-1]),
+        "predictor": path.predictor.values[-1] / path.margin.values[-1],
+    }
+
+
+def landmarks(
+    curve_set: str, *, depth: int, log10_mus: list[float], q_points: int, orders: list[float]
+) -> dict[str, Any]:
+    """The excess norms of the Q path, the start, the max margins and the stationary points.
+
+    `minimum` holds the stationary points themselves and `l1_point` the middle of the l1 set.
+    """
+    from tacit.regularizers.norms import L2
+    from tacit.solvers.margins.path import max_margin_path
+    from tacit.solvers.max_margin import max_margin
+
+    problem, (high, low) = points_named(curve_set), log10_mus
+    mus = np.logspace(high, low, q_points)
+    spread, minima = np.linspace(*l1_ends(problem.signed_rows), 9), stationary(problem, depth)
+    places = {
+        "q_path": max_margin_path(problem.X, problem.y, depth, mus=mus).beta,
+        "start": problem.signed_rows.mean(axis=0),
+        "l2": max_margin(problem.X, problem.y, L2()).beta,
+        "l1": spread,
+        "stationary": minima,
+    }
+    found = {name: excesses(curve_set, beta, orders) for name, beta in places.items()}
+    least = least_norms(curve_set, tuple(orders))
+    return {**found, "least": least, "minimum": minima, "l1_point": spread[4]}
+
+
+def studies(
+    name: str,
+    sets: Sequence[str],
+    alphas: Sequence[float],
+    tiny: Sequence[float],
+    *,
+    title: str,
+    orders: Sequence[float],
+    depth: int,
+    least_end: float,
+    colour: str,
+) -> tuple[Sizes, Sizes]:
+    """The trajectories from every alpha on every set, and the landmarks of the sets."""
+    shared = {"depth": depth, "orders": list(orders)}
+    order = "l1 norm" if orders[0] == 1 else "l_{2/3} quasi-norm"
+    flows = sized(
+        name,
+        title=title,
+        function=cell,
+        arguments={**shared, "points": 120, "end": 1e7, "least_end": least_end, "rtol": 1e-6},
+        grid={"curve_set": list(sets), "alpha": list(alphas)},
+        dims={
+            "predictor": ["feature"],
+            **{f"trajectory_{n}": ["time"] for n in ("smoothed_margin", "excess", "excess_l2")},
+        },
+        labels={
+            "curve_set": "points",
+            "alpha": "initial scale alpha",
+            "excess": f"{order} of w / margin over the least one, minus 1, at the end",
+            "excess_l2": "l2 norm of w / margin over the least one, minus 1, at the end",
+            "predictor": "predictor at the end, of margin 1",
+            "trajectory_smoothed_margin": "smoothed margin log(1/loss)",
+            "trajectory_excess": f"{order} of w / margin over the least one, minus 1",
+            "trajectory_excess_l2": "l2 norm of w / margin over the least one, minus 1",
+        },
+        draw={"x": "alpha", "colour": colour},
+        tiny={"arguments": {"points": 40}, "grid": {"alpha": list(tiny)}},
+        full={
+            "arguments": {"points": 400, "end": 1e9, "least_end": 100 * least_end, "rtol": 1e-10}
+        },
+    )
+    marked = sized(
+        f"{name}-landmarks",
+        function=landmarks,
+        arguments={**shared, "log10_mus": [4.0, -8.0], "q_points": 121},
+        grid={"curve_set": list(sets)},
+        dims={
+            "q_path": ["mu", "norm"],
+            "start": ["norm"],
+            "l2": ["norm"],
+            "l1": ["spread", "norm"],
+            "stationary": ["place", "norm"],
+            "least": ["norm"],
+            "minimum": ["place", "feature"],
+            "l1_point": ["feature"],
+        },
+        tiny={"arguments": {"log10_mus": [2.0, -7.0], "q_points": 25}},
+        full={"arguments": {"log10_mus": [6.0, -10.0], "q_points": 321}},
+    )
+    return flows, marked
+
+
+def lines_on(dataset: xarray.Dataset, name: str) -> dict[float, Array]:
+    """Both excess norms along the trajectory of every alpha on one set."""
+    curves = dataset.sel(curve_set=name)
+    lines = np.stack([curves.trajectory_excess, curves.trajectory_excess_l2], axis=-1)
+    return dict(zip(dataset.alpha.values.tolist(), lines, strict=True))
+
+
+def draw_excess(
+    axes: Axes, lines: Mapping[float, Array], row: xarray.Dataset, colours: Mapping[float, Any]
+) -> None:
+    """One set of data in the plane of excess norms; dots where the trajectories end."""
+    plane.draw_curves(axes, lines, colours)
+    for alpha, line in lines.items():
+        axes.plot(*line[-1], **{**plane.END, "color": colours[alpha]})
+    axes.plot(*row.q_path.values.T, **plane.Q_PATH)
+    if np.ptp(row.l1.values, axis=0).max() < 1e-6:
+        axes.plot(*row.l1.values[0], **plane.STAR)
+    else:
+        axes.plot(*row.l1.values.T, **plane.EDGE)
+    axes.plot(*row.start.values, **plane.START)
+    axes.plot(*row.l2.values, **plane.CIRCLE)
+    places = row.stationary.dropna("place").values
+    axes.plot(*places[1:].T, **plane.LOCAL)
+    axes.plot(*places[:1].T, **plane.TRIANGLE)

@@ -1,0 +1,148 @@
+"""Figure 4: trajectories of depth-3 nets that leave the Q path for the l_{2/3} max margin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.moroshko2020.figures.figure_3 import lines_on
+from tacit.papers.moroshko2020.figures.trajectories import apart, line_of, studies
+from tacit.plotting import plane
+from tacit.plotting.style import caption_of
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+A, B = "4a", "4b"
+MARKS = [1.0, 0.2, 0.03, 0.001]
+TITLE = "Depth 3: training leaves the Q path for the l2/3 margin, be it only a local one"
+study, landmarks = studies(
+    "M-F4",
+    [A, B],
+    [0.1, 0.3, 0.5, 1.0, 3.0, 100.0],
+    [0.3, 0.5, 100.0],
+    title=TITLE,
+    depth=3,
+    marks=MARKS,
+    points=140,
+    end=1e7,
+)
+TITLES = {
+    A: r"(a) all starts end at the $\ell_{2/3}$ margin, not at $\ell_1$",
+    B: r"(b) small starts are caught by a local minimum at $(0, 0)$",
+}
+PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
+NAMES: dict[str, dict[str, Any]] = {  # where the values of mu are written
+    A: {"xytext": (-7, 0), "ha": "right", "bbox": PAPER, "skip": (1.0,)},
+    B: {"xytext": (4, 10), "ha": "center", "skip": (1.0, 0.03)},
+}
+
+
+def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
+    """Both sets: to l2, near the Q path, then to a stationary point that is not l1; in degrees."""
+    checks: list[Check] = []
+    controls: dict[str, Check] = {}
+    for panel, name in (("(a)", A), ("(b)", B)):
+        curves, goal = dataset.sel(curve_set=name), landmarks.sel(curve_set=name)
+        large, ends = curves.sel(alpha=100.0), line_of(curves)[:, -1]
+        best, l1 = goal.stationary[0], goal.l1[0]
+        visit = Check(
+            f"{panel}, alpha = 100: least angle to l2", apart(line_of(large), goal.l2).min(), 0, 0.2
+        )
+        off = apart(large.cross, goal.q_mark)
+        near = Check(f"{panel}, alpha = 100: angle to argmin Q_mu at mu = 1", off[0], 0, 0.01)
+        leaves = Check(
+            f"{panel}, alpha = 100: angle to argmin Q_mu at mu = 0.001", off[-1], 3, kind="at least"
+        )
+        limit = Check(
+            f"{panel}, alpha = 100: largest angle to the ratchet",
+            apart(large.cross, goal.limit_mark).max(),
+            0,
+            0.05,
+        )
+        to_l1 = Check(
+            f"{panel}: angle of the last argmin Q_mu to l1",
+            float(apart(goal.q_path[-1], l1)),
+            0,
+            0.5,
+        )
+        caught = curves.alpha.values <= (0.3 if name == B else 0)
+        end = Check(
+            f"{panel}: largest angle of an end to the l_{{2/3}} max margin"
+            + (", alpha >= 0.5" if name == B else ""),
+            apart(ends[~caught], best).max(),
+            0,
+            0.5,
+        )
+        checks += [visit, near, leaves, limit, to_l1, end]
+        controls |= {
+            f"{panel}: the ends at l1": end.control(apart(ends[~caught], l1).min()),
+            f"{panel}: the Q path in place of the ratchet": limit.control(off.max()),
+            f"{panel}: the end of the flow for that of the Q path": to_l1.control(
+                float(apart(ends[-1], l1))
+            ),
+        }
+        if name == B:
+            local = Check(
+                "(b), alpha <= 0.3: largest angle of an end to (0, 0)",
+                apart(ends[caught], np.zeros(2)).max(),
+                0,
+                0.5,
+            )
+            checks.append(local)
+            controls["(b): alpha >= 0.5 at (0, 0)"] = local.control(
+                apart(ends[~caught], np.zeros(2)).min()
+            )
+            places = goal.stationary.dropna("place").values
+            known = float(apart(places, np.zeros(2)).min())
+    return Evidence(
+        ran=f"exact flows of depth 3 on two sets of three points from {dataset.sizes['alpha']}"
+        " alphas to log(1/loss) = 1e7 alpha³ or beyond; angles in degrees",
+        checks=checks,
+        premises={
+            "(0, 0) is a stationary point of the l_{2/3} margin (degrees)": (known < 1e-6, known)
+        },
+        controls=controls,
+    )
+
+
+def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
+    """The azimuth-pitch plane for each set, with one legend at the right."""
+    picture, panels = plane.sheet_of_rows(
+        dataset.attrs["title"], caption_of(dataset.attrs), widths=(7.2, 7.2), height=5.6, rows=1
+    )
+    colours = plane.shades(dataset.alpha.values.tolist())
+    falling = dataset.sortby("alpha", ascending=False)
+    for axes, (name, title) in zip(panels, TITLES.items(), strict=True):
+        lines, row = lines_on(dataset, name), landmarks.sel(curve_set=name)
+        plane.draw_directions(axes, lines, colours)
+        plane.draw_cross_lines(axes, falling.cross.sel(curve_set=name).values, row)
+        plane.draw_limit(axes, row)
+        plane.draw_landmarks(axes, row)
+        plane.name_marks(axes, row.q_mark.values, MARKS, **NAMES[name])
+        plane.fit(axes, lines, row)
+        axes.set_title(title)
+    limit = r"limit of the flow, $\alpha \to \infty$"
+    plane.key(panels[-1], colours, limit=limit, deeper=r"$\ell_{2/3}$")
+    panels[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5))
+    return picture
+
+
+experiment = Experiment(
+    "M-F4",
+    statement="At depth 3 large starts go to the l2 max margin, stay near the Q_mu path and then"
+    " leave it for the l_{2/3} max margin, while the Q_mu path goes on to l1; small starts may be"
+    " caught by a local minimum.",
+    place="section 5, Figure 4",
+    study=(study, landmarks),
+    check=check,
+    draw=draw,
+    title=TITLE,
+    ours="the three points of each set, the values of alpha and mu, and the limit of the flow,"
+    " which the source leaves open",
+    seconds=4,
+)

@@ -1,0 +1,159 @@
+"""Figure 8: in ten dimensions, which local l_{2/3} max margin a depth-3 net ends at."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.measures.directions import angle
+from tacit.papers.experiment import Experiment
+from tacit.papers.moroshko2020.figures.excess import SEEDS, draw_excess, lines_on, studies
+from tacit.plotting import plane
+from tacit.plotting.style import caption_of, sheet
+from tacit.plotting.transition import LEGEND
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+TITLE = "Ten dimensions: the start chooses among many local l2/3 margins, unless data are sparse"
+study, landmarks = studies(
+    "M-F8",
+    list(SEEDS),
+    [0.1, 0.3, 0.5, 1.0, 2.0, 10.0],
+    [0.1, 10.0],
+    title=TITLE,
+    orders=(2 / 3, 2.0),
+    depth=3,
+    least_end=1e5,
+    colour="excess",
+)
+
+
+def nearest(ends: Array, minima: Array) -> tuple[Array, Array]:
+    """Degrees from each end to the nearest of the minima, and its number."""
+    away = np.array([[float(angle(end, point)) for point in minima] for end in ends])
+    return away.min(axis=1), away.argmin(axis=1)
+
+
+def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
+    """Where the ends are among the stationary points, on random and on sparse data."""
+    data = dataset.sortby("alpha")
+    ends = {name: data.predictor.sel(curve_set=name).values for name in SEEDS}
+    minima = {name: landmarks.minimum.sel(curve_set=name).dropna("place").values for name in SEEDS}
+    l1 = {name: landmarks.l1_point.sel(curve_set=name).values for name in SEEDS}
+    at = {name: nearest(ends[name], minima[name]) for name in SEEDS}
+    stay = Check(
+        "both: largest angle of an end to a local minimum of l_{2/3}, degrees",
+        max(away.max() for away, _ in at.values()),
+        tolerance=1.0,
+    )
+    chosen = Check(
+        "(a) random data: different minima that the starts end at",
+        len(set(at["uniform"][1].tolist())),
+        2,
+        kind="at least",
+    )
+    best = Check(
+        "(b) sparse data: largest angle of an end to the global minimum, degrees",
+        max(float(angle(end, minima["spiked"][0])) for end in ends["spiked"]),
+        tolerance=1.0,
+    )
+    same = Check(
+        "(b) sparse data: angle between the l1 and the l_{2/3} max margin, degrees",
+        float(angle(l1["spiked"], minima["spiked"][0])),
+        tolerance=1e-4,
+    )
+    spread = [float(angle(l1["uniform"], end)) for end in ends["uniform"]]
+    close = Check(
+        "(a) random data: angle of the end to l1, largest start over smallest",
+        spread[-1] / spread[0],
+        0.5,
+        kind="at most",
+    )
+    l2_away = landmarks.sel(curve_set="spiked")
+    counts = {name: len(points) for name, points in minima.items()}
+    return Evidence(
+        ran=f"exact flows of depth 3 from {data.sizes['alpha']} alphas on 10 points with entries"
+        " U(0, 1) and on 4 sparse points in ten dimensions, to log(1/loss) = 1e7 alpha³ or beyond;"
+        f" {counts['uniform']} and {counts['spiked']} local minima of the l_{{2/3}} margin found"
+        " from many starts",
+        checks=[stay, chosen, best, same, close],
+        premises={
+            "there are many local minima": (
+                min(counts.values()) > 5,
+                f"{counts['uniform']} and {counts['spiked']}",
+            )
+        },
+        controls={
+            "the l1 max margin of the random data as an end": stay.control(
+                nearest(l1["uniform"][None], minima["uniform"])[0][0]
+            ),
+            "the starts on sparse data: different minima": chosen.control(
+                len(set(at["spiked"][1].tolist()))
+            ),
+            "the second best local minimum on sparse data": best.control(
+                float(angle(minima["spiked"][1], minima["spiked"][0]))
+            ),
+            "random data: angle between the l1 and the l_{2/3} max margin": same.control(
+                float(angle(l1["uniform"], minima["uniform"][0]))
+            ),
+        },
+        findings=[
+            "(a): excess l_{2/3} quasi-norm of the ends, from the smallest start to the largest: "
+            + ", ".join(f"{float(v):.3f}" for v in data.excess.sel(curve_set="uniform"))
+            + "; degrees from l1: "
+            + ", ".join(f"{value:.1f}" for value in spread)
+            + f"; (b): the l2 max margin has excess {float(l2_away.l2[0]):.2f}",
+        ],
+    )
+
+
+def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
+    """The plane of excess norms for random data, for sparse data, and a closer look at these."""
+    title, caption = dataset.attrs["title"], caption_of(dataset.attrs)
+    picture, (a, b, c) = sheet(title, caption, widths=(5.5, 5.5, 5.5), height=5.0)
+    colours = plane.shades(dataset.alpha.values.tolist())
+    for axes, name, near, text in (
+        (a, "uniform", 12, "(a) random data: each start has its own minimum"),
+        (b, "spiked", 8, "(b) sparse data: all end at the global one"),
+        (c, "spiked", 0, r"(c) closer look at (b): along the $Q_\mu$ path"),
+    ):
+        lines, row = lines_on(dataset, name), landmarks.sel(curve_set=name)
+        draw_excess(axes, lines, row, colours)
+        _view(axes, np.vstack(list(lines.values())), row, text, near)
+        axes.set(xlabel=r"excess $\ell_{2/3}$ quasi-norm", ylabel=r"excess $\ell_2$ norm")
+    plane.key(c, colours, cross="", marks="", deeper=r"$\ell_{2/3}$", end="end of a flow")
+    c.legend(**LEGEND)
+    return picture
+
+
+def _view(axes: Axes, curves: Array, row: xarray.Dataset, title: str, near: int) -> None:
+    """Limits around the trajectories and the `near` next local minima, and how many those hold."""
+    places = row.stationary.dropna("place").values
+    shown = places[np.argsort(places.sum(axis=1))][:near]
+    high = 1.05 * np.nanmax(np.vstack([curves, shown]), axis=0)
+    axes.set(xlim=(-0.05 * high[0], high[0]), ylim=(-0.05 * high[1], high[1]))
+    inside = int((places <= high).all(axis=1).sum())
+    axes.set_title(f"{title}\n{inside} of the {len(places)} local minima found are in view")
+
+
+experiment = Experiment(
+    "M-F8",
+    statement="On random data in ten dimensions a depth-3 net ends at different local minima of"
+    " the l_{2/3} margin, from a large start near l1; on sparse data every start ends at the"
+    " global one, which is the l1 max margin.",
+    place="appendix H.3, Figure 8",
+    study=(study, landmarks),
+    check=check,
+    draw=draw,
+    title=TITLE,
+    ours="the seeds of the points and the values of alpha. The quasi-norm is"
+    " (sum |w_i|^2/3)^3/2, taken of the predictor divided by its margin; stationary points are"
+    " those found from many starts",
+    seconds=6,
+)

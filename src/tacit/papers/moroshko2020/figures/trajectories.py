@@ -1,0 +1,264 @@
+"""Trajectories of directions on three points, and the points that they are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.measures.directions import azimuth_pitch
+from tacit.studies.sizes import Sizes, sized
+
+if TYPE_CHECKING:
+    import xarray
+
+    from tacit.problems.classification import Classification
+
+BEGIN = 1e-3  # a trajectory is drawn from this part of the scale at which its direction first moves
+SPREAD = 33  # points along the set of l1 predictors
+
+
+def follow(
+    problem: Classification, depth: int, alpha: float, margins: Array, rtol: float
+) -> xarray.Dataset:
+    """The path of gradient flow at exactly these smoothed margins, which must rise."""
+    from tacit.models.diagonal import DiagonalNet
+    from tacit.records import NumericalError
+    from tacit.training.exact.dual.flow import DualFlow
+    from tacit.training.record import At
+    from tacit.training.stop import LogLoss
+    from tacit.training.train import train
+
+    net, stop = DiagonalNet(depth=depth, alpha=alpha), LogLoss(-float(margins[-1]))
+    path = train(net, problem, DualFlow(rtol=rtol), stop=stop, record=At(margins=margins))
+    if not path.outcome.ok:
+        raise NumericalError(f"flow from alpha = {alpha:g}", path.outcome)
+    reached = path.dataset.smoothed_margin.values
+    return path.dataset.isel(time=[int(np.abs(reached - margin).argmin()) for margin in margins])
+
+
+def rising_margins(depth: int, alpha: float, *, points: int, end: float, least_end: float) -> Array:
+    """Smoothed margins from where no direction has moved yet up to `end` times alpha^depth.
+
+    Small starts go on to `least_end`: there the samples part only at smoothed margins near 1.
+    """
+    scale = alpha**depth
+    return np.geomspace(BEGIN * min(1.0, scale), max(scale * end, least_end), points)
+
+
+def angles(beta: Array) -> Array:
+    """(azimuth, pitch) in degrees along the last axis; NaN where a predictor is not known."""
+    found = np.full((*beta.shape[:-1], 2), np.nan)
+    known = np.isfinite(beta).all(axis=-1)
+    found[known] = np.stack(azimuth_pitch(beta[known]), axis=-1)
+    return found
+
+
+def cell(
+    curve_set: str,
+    alpha: float,
+    *,
+    depth: int,
+    marks: Sequence[float],
+    powers: Sequence[float],
+    points: int,
+    end: float,
+    least_end: float,
+    rtol: float,
+) -> dict[str, Any]:
+    """One trajectory: evenly in the logarithm of the smoothed margin, at the marks and powers.
+
+    `azimuth` and `pitch` are those of its end; `separating` is the least smallest margin over the
+    norm of the predictor.
+    """
+    from tacit.problems.classification import three_points
+
+    problem = three_points(curve_set)
+    evenly = rising_margins(depth, alpha, points=points, end=end, least_end=least_end)
+    cross = alpha**depth / np.array(marks)
+    tens = 10.0 ** np.array(powers, dtype=float)
+    wanted = np.concatenate([evenly, cross, tens])
+    inside = np.unique(wanted[(wanted >= evenly[0]) & (wanted <= evenly[-1])])
+    beta = follow(problem, depth, alpha, inside, rtol).predictor.values
+    reached = angles(beta)
+
+    def at(margins: Array) -> Array:
+        found = np.full((len(margins), 2), np.nan)
+        for row, margin in enumerate(margins):
+            if inside[0] <= margin <= inside[-1]:
+                found[row] = reached[np.searchsorted(inside, margin)]
+        return found
+
+    azimuth, pitch = at(evenly).T
+    smallest = (beta @ problem.signed_rows.T).min(axis=1) / np.linalg.norm(beta, axis=1)
+    return {
+        "trajectory_smoothed_margin": evenly,
+        "trajectory_azimuth": azimuth,
+        "trajectory_pitch": pitch,
+        "azimuth": float(azimuth[-1]),
+        "pitch": float(pitch[-1]),
+        "separating": float(smallest.min()),
+        "cross": at(cross),
+        "at_power": at(tens),
+    }
+
+
+DIMS = {"cross": ["mark", "angle"], "at_power": ["power", "angle"]} | {
+    f"trajectory_{name}": ["time"] for name in ("smoothed_margin", "azimuth", "pitch")
+}
+LABELS = {
+    "curve_set": "three constructed points, by the panel that shows them",
+    "alpha": "initial scale alpha",
+    "azimuth": "azimuth of the predictor at the end, in degrees",
+    "pitch": "pitch of the predictor at the end, in degrees",
+    "separating": "least smallest margin on the way, over the norm of the predictor",
+    "trajectory_smoothed_margin": "smoothed margin log(1/loss)",
+    "trajectory_azimuth": "azimuth of the predictor, in degrees",
+    "trajectory_pitch": "pitch of the predictor, in degrees",
+    "cross": "azimuth and pitch where alpha^D over the smoothed margin is one of the marks",
+    "at_power": "azimuth and pitch where the smoothed margin is a power of ten",
+}
+
+
+def landmarks(
+    curve_set: str, *, depth: int, log10_mus: Sequence[float], q_points: int, marks: Sequence[float]
+) -> dict[str, Any]:
+    """Directions in degrees: start, l2, l1 set, Q path, its changes of support, the flow's limit.
+
+    From depth 3 on also the stationary points of the l_{2/depth} margin, which a flow may end in.
+    """
+    from tacit.problems.classification import three_points
+    from tacit.regularizers.norms import L2
+    from tacit.solvers.margins.path import max_margin_path, ratchet_path
+    from tacit.solvers.max_margin import max_margin
+
+    problem, (high, low) = three_points(curve_set), log10_mus
+    mus = np.logspace(high, low, q_points)
+    X, y = problem.X, problem.y
+    path = max_margin_path(X, y, depth, mus=mus)
+    changes = sorted({change.mu for change in path.changes}, reverse=True)
+    kinks = max_margin_path(X, y, depth, mus=changes).beta if changes else np.empty((0, 3))
+    points = {
+        "start": problem.signed_rows.mean(axis=0),
+        "l2": max_margin(X, y, L2()).beta,
+        "l1": np.linspace(*l1_ends(problem.signed_rows), SPREAD),
+        "q_path": path.beta,
+        "q_mark": max_margin_path(X, y, depth, mus=marks).beta,
+        "q_change": kinks,
+        "limit": ratchet_path(X, y, depth, mus=mus).beta,
+        "limit_mark": ratchet_path(X, y, depth, mus=marks).beta,
+        "stationary": stationary(problem, depth),
+    }
+    found = {name: angles(beta) for name, beta in points.items()}
+    return {**found, "change_mu": np.array(changes), "rows": problem.signed_rows}
+
+
+LANDMARK_DIMS = {
+    "start": ["angle"],
+    "l2": ["angle"],
+    "l1": ["spread", "angle"],
+    "q_path": ["mu", "angle"],
+    "q_mark": ["mark", "angle"],
+    "q_change": ["change", "angle"],
+    "limit": ["mu", "angle"],
+    "limit_mark": ["mark", "angle"],
+    "stationary": ["place", "angle"],
+    "change_mu": ["change"],
+    "rows": ["sample", "feature"],
+}
+
+
+def stationary(problem: Classification, depth: int) -> Array:
+    """The predictors of margin 1 that are stationary for the l_{2/depth} quasi-norm, best first."""
+    from tacit.regularizers.norms import Lp
+    from tacit.solvers.stationary import stationary_points
+
+    if depth == 2:  # the norm is l1, its minimisers are the l1 set
+        return np.empty((0, problem.dimension))
+    found = stationary_points(problem.X, problem.y, Lp(2 / depth))
+    return np.array([point.beta for point in found])
+
+
+def l1_ends(Z: Array) -> tuple[Array, Array]:
+    """The two predictors of margin 1 and least l1 norm that are furthest apart, often the same.
+
+    A linear program pushes every coordinate both ways over the set of minimisers.
+    """
+    from scipy.optimize import linprog
+
+    samples, dimension = Z.shape
+    ones, pair = np.ones(2 * dimension), np.hstack([Z, -Z])
+    least = linprog(ones, A_ub=-pair, b_ub=-np.ones(samples)).fun
+    corners = []
+    for unit in np.vstack([np.eye(dimension), -np.eye(dimension)]):
+        face = linprog(
+            np.concatenate([unit, -unit]),
+            A_ub=np.vstack([-pair, ones]),
+            b_ub=np.append(-np.ones(samples), least * (1 + 1e-12)),
+        )
+        corners.append(face.x[:dimension] - face.x[dimension:])
+    far = np.array(corners)
+    apart = np.linalg.norm(far[:, None] - far, axis=-1)
+    first, last = np.unravel_index(int(apart.argmax()), apart.shape)
+    return far[first], far[last]
+
+
+def apart(one: Any, other: Any) -> Array:
+    """Degrees between directions given as azimuth and pitch along the last axis."""
+    first, second = (np.moveaxis(np.radians(np.asarray(a, float)), -1, 0) for a in (one, other))
+    across = np.cos(first[1]) * np.cos(second[1]) * np.sin((first[0] - second[0]) / 2) ** 2
+    half = np.sqrt(np.sin((first[1] - second[1]) / 2) ** 2 + across)
+    return np.asarray(np.degrees(2 * np.arcsin(np.minimum(half, 1.0))))
+
+
+def line_of(curves: xarray.Dataset) -> Array:
+    """Azimuth and pitch along trajectories, in the last axis."""
+    return np.stack([curves.trajectory_azimuth, curves.trajectory_pitch], axis=-1)
+
+
+def studies(
+    name: str,
+    sets: Sequence[str],
+    alphas: Sequence[float],
+    tiny: Sequence[float],
+    *,
+    title: str,
+    depth: int,
+    marks: Sequence[float],
+    points: int,
+    end: float,
+    powers: Sequence[float] = (),
+) -> tuple[Sizes, Sizes]:
+    """The trajectories from every alpha on every set, and the landmarks of the sets."""
+    shared = {"depth": depth, "marks": list(marks)}
+    flows = sized(
+        name,
+        title=title,
+        function=cell,
+        arguments={
+            **shared,
+            "powers": list(powers),
+            "points": points,
+            "end": end,
+            "least_end": 1e4,
+            "rtol": 1e-6,
+        },
+        grid={"curve_set": list(sets), "alpha": list(alphas)},
+        dims=DIMS,
+        labels=LABELS,
+        draw={"x": "alpha", "colour": "azimuth", "log": False},
+        tiny={"arguments": {"points": 40}, "grid": {"alpha": list(tiny)}},
+        full={"arguments": {"points": 400, "end": 100 * end, "least_end": 1e6, "rtol": 1e-10}},
+    )
+    marked = sized(
+        f"{name}-landmarks",
+        function=landmarks,
+        arguments={**shared, "log10_mus": [4.0, -8.0], "q_points": 121},
+        grid={"curve_set": list(sets)},
+        dims=LANDMARK_DIMS,
+        tiny={"arguments": {"log10_mus": [2.0, -7.0], "q_points": 25}},
+        full={"arguments": {"log10_mus": [6.0, -10.0], "q_points": 321}},
+    )
+    return flows, marked

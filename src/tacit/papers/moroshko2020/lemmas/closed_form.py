@@ -1,0 +1,210 @@
+"""Lemmas 10 and 12: the closed form of w(t) at depth 2 and beyond, against training."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.plot import Plot, Series
+from tacit.papers.experiment import Experiment
+from tacit.papers.moroshko2020.lemmas.runs import (
+    Run,
+    TimedRun,
+    cases,
+    h,
+    h_inverse,
+    h_slope,
+    nth,
+    numbered,
+    of_kind,
+    run_far,
+    run_in_time,
+    single,
+)
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+
+DEPTHS = (3, 4, 5, 8)
+
+
+def relative(found: Array, true: Array) -> float:
+    """The largest deviation of any row, relative to the largest entry of that row."""
+    return float((np.abs(found - true).max(axis=1) / np.abs(true).max(axis=1)).max())
+
+
+def deviations(run: TimedRun, w: Array, wrong: Array, slopes: Array) -> dict[str, float]:
+    """How far training is from the laws w and dw/dt = slopes X r, and from two wrong ones.
+
+    `wrong` is another law of w; the kernel of the start for ever gives one of both.
+    """
+    case = run.case
+    still = 2 * case.depth**2 * case.alpha ** (2 * case.depth - 2)
+    return {
+        "law": relative(w, run.predictor),
+        "speed": relative(slopes * run.drive, run.growth),
+        "law_wrong": relative(wrong, run.predictor),
+        "law_of_kernel": relative(still * run.impulse @ case.rows, run.predictor),
+        "speed_of_kernel": relative(still * run.drive, run.growth),
+        "scale": case.mu,
+    }
+
+
+def row_space(run: Run) -> tuple[float, float]:
+    """Misfit of arcsinh(w/2 alpha^2) = 4 X rho over all records, and the lowest weight found."""
+    s = np.arcsinh(run.predictor / (2 * run.case.mu))
+    rho = np.linalg.lstsq(run.case.rows.T, s.T)[0].T / 4
+    return relative(4 * rho @ run.case.rows, s), float((rho / np.abs(rho).max()).min())
+
+
+def sinh_cell(run: str, *, factor: float) -> dict[str, float]:
+    """Deviations of a run from eqs. (13), (14); "far" ones have fewer samples than features."""
+    kind, number = run.split()
+    if kind == "far":
+        wide = (case for case in cases(10) if len(case.rows) < case.problem.dimension)
+        misfit, lowest = row_space(run_far(nth(wide, int(number)), rtol=1e-8))
+        return {"misfit": misfit, "lowest": lowest}
+    found = run_in_time(nth(cases(10), int(number)))
+    case, z = found.case, factor * found.impulse @ found.case.rows
+    law, not_averaged = (2 * case.mu * np.sinh(z / over) for over in (1, len(case.rows)))
+    return deviations(found, law, not_averaged, 4 * np.hypot(found.predictor, 2 * case.mu))
+
+
+def reach(run: TimedRun) -> Array:
+    """alpha^(D-2) D (D-2) X int r, which eq. (24) keeps in [-1, 1]."""
+    case, D = run.case, run.case.depth
+    return np.asarray(case.alpha ** (D - 2) * D * (D - 2) * run.impulse @ case.rows)
+
+
+def power_cell(run: str, *, deeper: int) -> dict[str, float]:
+    """Deviations of one run from the laws with h of depth D + deeper, and its largest argument."""
+    if run == "depth 2":
+        shallow = run_in_time(single(2, 0.3))
+        return {"most": np.abs(4 * shallow.impulse @ shallow.case.rows).max()}
+    found = run_in_time(nth(cases(13, DEPTHS), int(run.split()[1])))
+    case, D, z = found.case, found.case.depth, reach(found)
+    law, wrong = (case.mu * h(z, D + more) for more in (deeper, deeper + 1))
+    inverse = h_inverse(found.predictor / case.mu, D)
+    slopes = case.alpha ** (2 * D - 2) * D * (D - 2) * h_slope(inverse, D)
+    own = {"most": np.abs(z).max(), "inverse": relative(z, inverse)}
+    return own | deviations(found, law, wrong, slopes)
+
+
+sinh = sized(
+    "M-L10",
+    function=sinh_cell,
+    arguments={"factor": 4.0},
+    grid={"run": [*numbered("near", 9), *numbered("far", 2)]},
+    tiny={"grid": {"run": [*numbered("near", 3), *numbered("far", 1)]}},
+    full={"grid": {"run": [*numbered("near", 60), *numbered("far", 12)]}},
+)
+power = sized(
+    "M-L12",
+    function=power_cell,
+    arguments={"deeper": 0},
+    grid={"run": [*numbered("near", 9), "depth 2"]},
+    tiny={"grid": {"run": [*numbered("near", 4), "depth 2"]}},
+    full={"grid": {"run": [*numbered("near", 60), "depth 2"]}},
+)
+
+
+def laws(
+    near: xarray.Dataset, names: tuple[str, str, str, str], tolerance: float
+) -> tuple[Check, Check, dict[str, Check], Plot]:
+    """The checks of w and of dw/dt, the kernel of the start as their control, and the plot."""
+    law, speed = (
+        Check(f"largest deviation of {what} from {name}", near[key].values.max(), 0.0, tolerance)
+        for what, name, key in (("w", names[0], "law"), ("dw/dt", names[1], "speed"))
+    )
+    controls = {
+        f"the kernel of the start for ever: {what} (least deviation)": check.control(values.min())
+        for what, check, values in (
+            ("w", law, near.law_of_kernel.values),
+            ("dw/dt", speed, near.speed_of_kernel.values),
+        )
+    }
+    shown = zip(names, ("law", "speed", "law_wrong"), strict=False)
+    series = [Series(name, near.scale, near[key].values, "points") for name, key in shown]
+    kernel = Series("the kernel of the start: w", near.scale, near.law_of_kernel.values, "points")
+    title = "largest deviation of training from each law, to loss e^-25"
+    axes = names[3], "relative deviation", [*series, kernel]
+    return law, speed, controls, Plot(title, *axes, x_scale="log", y_scale="log")
+
+
+def check_sinh(dataset: xarray.Dataset) -> Evidence:
+    """Both equations on the way, and the span of the data at losses that float64 does not hold."""
+    near, far = of_kind(dataset, "near"), of_kind(dataset, "far")
+    names = ("eq. (13)", "eq. (14)", "4/N in place of 4", "alpha^2")
+    law, speed, controls, plot = laws(near, names, 1e-7)
+    span = Check(
+        "to loss e^-1000000: distance of arcsinh(w/2 alpha²) from the span of the data",
+        far.misfit.values.max(),
+        tolerance=1e-5,
+    )
+    lowest = far.lowest.values.min()
+    weight = Check("the same: lowest weight, relative", lowest, 0.0, 1e-5, "at least")
+    return Evidence(
+        ran=f"{near.sizes['run']} data sets with labels of both signs, alpha² from 0.1 to 100,"
+        " trained in the parameters and in t to loss e^-25 with int r carried along; "
+        f"{far.sizes['run']} with fewer samples than features to loss e^-1000000",
+        checks=[law, speed, span, weight],
+        controls={
+            **controls,
+            "the factor 4/N inside the sinh, r not averaged (median)": law.control(
+                np.median(near.law_wrong.values)
+            ),
+        },
+        plots=[plot],
+    )
+
+
+def check_power(dataset: xarray.Dataset) -> Evidence:
+    """The law, its inverse and the speed at every record, and the box of the argument."""
+    near = of_kind(dataset, "near")
+    law, speed, controls, plot = laws(near, ("h_D", "A_D X r", "h of depth D + 1", "alpha^D"), 1e-6)
+    inverse = Check(
+        "largest deviation of the argument from h_D^-1(w/alpha^D), eq. (25)",
+        near.inverse.values.max(),
+        tolerance=1e-7,
+    )
+    most = near.most.values.max()
+    box = Check("largest argument of h_D", most, 1.0, kind="at most")
+    unbounded = float(dataset.most.sel(run="depth 2"))
+    return Evidence(
+        ran=f"{near.sizes['run']} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, trained in"
+        " the parameters and in t to loss e^-25 with int r carried along",
+        checks=[law, inverse, speed, box],
+        controls={
+            "h of depth D + 1 (least deviation)": law.control(near.law_wrong.values.min()),
+            **controls,
+            "a box at depth 2: the argument of the sinh": box.control(unbounded),
+        },
+        findings=[f"eq. (24) is strict at finite t: the argument comes to {most:.6f}"],
+        plots=[plot],
+    )
+
+
+lemma_10 = Experiment(
+    "M-L10",
+    statement="At depth 2 the predictor is w(t) = 2 alpha^2 sinh(4 X int_0^t r), and"
+    " dw/dt = A(t) X r with A = diag(4 sqrt(w^2 + 4 alpha^4)).",
+    place="appendix C.1, Lemma 10, eqs. (13)-(17)",
+    study=sinh,
+    check=check_sinh,
+    title="At depth 2 the predictor is a sinh of what the losses have summed up to",
+    seconds=1,
+)
+lemma_12 = Experiment(
+    "M-L12",
+    statement="At depth D > 2 the predictor is w(t) = alpha^D h_D(alpha^(D-2) D (D-2) X int_0^t r)"
+    " with the argument in [-1, 1], and dw/dt = A_D(t) X r.",
+    place="appendix C.2, Lemma 12, eqs. (21)-(26)",
+    study=power,
+    check=check_power,
+    title="Beyond depth 2 the predictor is a power law of what the losses have summed up to",
+    seconds=1,
+)

@@ -1,0 +1,258 @@
+"""Convolutional nets on images: one run, and what Figures 6 (d) and 8 measure of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tacit.arguments import one_of
+from tacit.models.image_layers import Params
+from tacit.models.image_net import ImageNet, conv_net
+from tacit.models.linearized import OutputLayer
+from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
+from tacit.problems.images.load import Images, load_images
+from tacit.training.descent.methods import SGD
+from tacit.training.path import Path
+from tacit.training.record import At, log_spaced
+from tacit.training.stop import Accuracy, Epochs, Stop
+from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
+
+DEPTH = 8  # weight layers of W's net: outputs grow as alpha^8
+INPUTS = 20  # training images whose tangent features are followed
+BLOCK = 500  # test images looked at together
+POINTS = 10  # recorded epochs per decade of a curve
+PIXELS = 32  # five poolings need this many rows and columns
+TRAININGS = ("all", "output", "kernel")
+Labels = NDArray[np.int64]
+THREE = ("airplane", "automobile", "frog")  # of all ten a thousand images teach little
+LABELS = {
+    "alpha": "initial scale alpha, as a factor on He's uniform one",
+    "error": "share of the test images judged wrongly at the end",
+    "train_accuracy": "share of the training images judged rightly at the end",
+    "turned": "grad distance: 1 - cosine of the tangent features, start to end",
+    "apart": "share of the test images that the net and its linearization judge differently",
+    "first": "distance of the weights from their start after one epoch, over its norm",
+    "rate": "learning rate",
+    "labels": "number of classes",
+    "instead": "which images stand in for those of the source",
+    "trajectory_t": "passes over the training images",
+    "trajectory_loss": "mean cross-entropy over the training images",
+    "trajectory_accuracy": "share of the training images judged rightly",
+    "trajectory_error": "share of the test images judged wrongly",
+}
+DIMS = {name: ["time"] for name in LABELS if name.startswith("trajectory_")}
+# arguments of a cell: small digits; a part of CIFAR-10, digits where it is absent; and as printed
+DIGITS = {
+    "images": "digits",
+    "otherwise": "",
+    "classes": [],
+    "train": 200,
+    "test": 400,
+    "slimmer": 16,
+    "batch": 20,
+    "whole": False,
+}
+PART = {
+    "images": "cifar10",
+    "otherwise": "digits",
+    "classes": list(THREE),
+    "train": 900,
+    "test": 1500,
+    "slimmer": 8,
+    "batch": 45,
+}
+WHOLE = {
+    "images": "cifar10",
+    "train": 0,
+    "test": 0,
+    "slimmer": 1,
+    "batch": 128,
+    "even": False,
+    "whole": True,
+    "epochs": 2000,
+}
+
+
+@functools.lru_cache(maxsize=4)
+def loaded(name: str, count: int, test: int, classes: tuple[str, ...], seed: int) -> Images:
+    """Images drawn by the seed; 0 of them and no classes stand for all there are."""
+    if name != "digits":
+        return load_images(name, count or None, test or None, classes or None, seed)
+    found = digits(seed, train=min(count, MOST), enlarged=PIXELS // 8)
+    cut = slice(test or None)
+    return dataclasses.replace(
+        found, test_images=found.test_images[cut], test_labels=found.test_labels[cut]
+    )
+
+
+def rate(training: str, alpha: float, step: float, even: bool) -> float:
+    """The learning rate of a run.
+
+    f(alpha v) = alpha^D g(v), and cross-entropy with outputs that large is a perceptron's loss,
+    whose gradient does not depend on their size: v moves by rate alpha^(D - 2) grad g. An `even`
+    step falls accordingly above alpha = 1. The tangent kernel grows as alpha^(2 D - 2): a step
+    over that moves the outputs of the kernel machine as at alpha = 1.
+    """
+    if training == "kernel":
+        return step * alpha ** (2 - 2 * DEPTH)
+    return step * max(alpha, 1.0) ** (2 - DEPTH) if even and training == "all" else step
+
+
+def cell(
+    alpha: float,
+    seed: int,
+    *,
+    training: str,
+    step: float,
+    even: bool,
+    whole: bool,
+    epochs: int,
+    images: str,
+    otherwise: str,
+    classes: Sequence[str],
+    train: int,
+    test: int,
+    slimmer: int,
+    batch: int,
+) -> dict[str, Any]:
+    """One run: its ends and its curves over epochs; `slimmer` divides the channels of W's net.
+
+    "all" layers are trained, the "output" layer alone, or the net's "kernel" machine: the outputs
+    of the start subtracted, and moves that vanish beside it. The seed draws the images, the start
+    and the batches. Training ends when every training image is right, unless `whole` is true.
+    """
+    one_of("conv_nets", "training", training, TRAININGS)
+    name, instead = present(images, otherwise)
+    known = loaded(name, train, test, tuple(classes) if name == images else (), seed)
+    net = conv_net(alpha=alpha, slimmer=slimmer, seed=seed, unbiased=training == "kernel")
+    taken = rate(training, alpha, step, even)
+    path = trained(net, known, taken, epochs, batch, seed, training == "output", whole)
+    return {
+        **measured(net, known, path),
+        "rate": taken,
+        "labels": len(known.classes),
+        "instead": instead,
+    }
+
+
+def trained(
+    net: ImageNet,
+    images: Images,
+    step: float,
+    epochs: int,
+    batch: int,
+    seed: int,
+    output: bool = False,
+    whole: bool = False,
+) -> Path:
+    """The path of SGD until every training image is right or epochs run out."""
+    stop: list[Stop] = [Epochs(epochs)]
+    return train(
+        OutputLayer(net) if output else net,
+        images,
+        SGD(step),
+        batch=batch,
+        seed=seed,
+        stop=stop if whole else [*stop, Accuracy(train=1.0)],
+        record=At(epochs=log_spaced(epochs, POINTS)),
+    )
+
+
+def measured(net: ImageNet, images: Images, path: Path) -> dict[str, Any]:
+    """What a run gave, measured on all test images and on the first training images."""
+    start, rows = net.start(images), path.dataset
+    end = {**start, **path.parameters}
+    guesses, linear = guessed(net, start, end, images)
+    passed = rows.epoch.values
+    return {
+        "error": float(np.mean(guesses != images.test_labels)),
+        "train_accuracy": float(rows.train_accuracy[-1]),
+        "turned": grad_distance(net, start, end, images.train_images[:INPUTS]),
+        "apart": float(np.mean(guesses != linear)),
+        "first": float(rows.moved[passed == 1][0]),
+        "trajectory_t": passed.astype(float),
+        "trajectory_loss": rows.loss.values.astype(float),
+        "trajectory_accuracy": rows.train_accuracy.values.astype(float),
+        "trajectory_error": 1 - rows.test_accuracy.values.astype(float),
+    }
+
+
+def told(dataset: xarray.Dataset) -> str:
+    """What was trained on what, in a few words."""
+    given = json.loads(dataset.attrs["description"])["arguments"]
+    instead = str(dataset.instead.values.flat[0])
+    count = f"{given['train']} images" if given["train"] else "all images"
+    of = f" of {', '.join(given['classes'])}" if given["classes"] and not instead else ""
+    slim = f", 1/{given['slimmer']} of the channels" if given["slimmer"] > 1 else ""
+    return f"{count} of {'digits' if instead else given['images']}{of}{slim}"
+
+
+def grad_distance(net: ImageNet, start: Params, end: Params, X: Any) -> float:
+    """1 - cosine between the tangent features at both weights; NaN where those of the end vanish.
+
+    A net whose units are all off for these images has no tangent features left.
+    """
+    one, other, apart = np.sqrt(_lengths()(net.function, dict(start), dict(end), X))
+    if not 0 < one * other < np.inf:
+        return float("nan")
+    # 2 |a| |b| (1 - cos) = |a - b|^2 - (|a| - |b|)^2, which keeps the digits of small angles
+    return float((apart**2 - (one - other) ** 2) / (2 * one * other))
+
+
+@functools.cache
+def _lengths() -> Any:
+    """A compiled (f, start, end, X) -> squared lengths of the features, and of their difference.
+
+    One image after another: the features of all would not fit into memory.
+    """
+    import jax
+
+    def lengths(function: Any, start: Params, end: Params, X: Any) -> Any:
+        slopes = jax.jacrev(lambda at, x: function(at, x[None])[0])
+
+        def one(x: Any) -> Any:
+            pair = slopes(start, x), slopes(end, x)
+            apart = jax.tree.map(lambda old, new: new - old, *pair)
+            return jax.numpy.stack([_square(part) for part in (*pair, apart)])
+
+        return jax.lax.map(one, X).sum(axis=0)
+
+    return jax.jit(lengths, static_argnums=0)
+
+
+def _square(parts: Params) -> Any:
+    return sum((part**2).sum() for part in parts.values())
+
+
+def guessed(net: ImageNet, start: Params, end: Params, images: Images) -> tuple[Labels, Labels]:
+    """The class of the largest output for every test image: of the net, and linearized at start."""
+    ask, found = _outputs(), []
+    for begin in range(0, len(images.test_labels), BLOCK):
+        X = images.test_images[begin : begin + BLOCK]
+        pair = ask(net.function, net.unbiased, dict(start), dict(end), X)
+        found.append([np.asarray(outputs).argmax(axis=1) for outputs in pair])
+    both = np.concatenate(found, axis=1)
+    return both[0], both[1]
+
+
+@functools.cache
+def _outputs() -> Any:
+    """A compiled (f, unbiased, start, end, X) -> f(end, X), and f(start, X) + J (end - start)."""
+    import jax
+
+    def outputs(function: Any, unbiased: bool, start: Params, end: Params, X: Any) -> Any:
+        moved = jax.tree.map(lambda new, old: new - old, end, start)
+        first, change = jax.jvp(lambda at: function(at, X), (start,), (moved,))
+        last = function(end, X)
+        return (last - first, change) if unbiased else (last, first + change)
+
+    return jax.jit(outputs, static_argnums=(0, 1))

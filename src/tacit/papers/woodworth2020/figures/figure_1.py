@@ -1,0 +1,249 @@
+"""Figure 1: the scale of the start decides between l2 and l1, and with it the generalization."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.woodworth2020.figures.recovery import (
+    LEVEL,
+    axis_of_powers,
+    largest_scale,
+    least_norms,
+    medians,
+    needed,
+    threshold_line,
+)
+from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SAMPLES, DIMENSION, NOISE = 100, 1000, 0.1
+PLANTED = {"dimension": DIMENSION, "sparsity": 5, "noise": NOISE}
+PLANTED_TINY = {"dimension": 80, "sparsity": 2}
+LABELS = {
+    "alpha": "initial scale alpha",
+    "test_error": "population error |beta - truth|^2",
+    "sample_size": "number of samples N",
+    "log_mu": "log of the largest alpha^2 with population error <= 0.025 (-inf: there is none)",
+}
+# dense where the predictor turns from dense to sparse
+ALPHAS = [10.0, 1.0, 0.3, 0.2, 0.1, 0.06, 0.04, 0.02, 0.01, 3e-3, 1e-3, 1e-6]
+training = sized(
+    "W-F1",
+    title="Small starts find the sparse predictor, large ones the dense: scale decides",
+    problem={"is": "sparse_regression", "samples": SAMPLES, **PLANTED},
+    model={"is": "DiagonalNet", "depth": 2},
+    method={"is": "DualFlow", "rtol": 1e-6},
+    stop={"is": "Interpolated", "relative": 1e-10},
+    record={"is": "LogSpaced", "per_decade": 2},
+    grid={"model.alpha": ALPHAS},
+    seeds=1,
+    final=["test_error", "norm_l1", "norm_l2"],
+    trajectory=["t", "test_error"],
+    labels=LABELS,
+    draw={"x": "alpha", "colour": "test_error"},
+    tiny={"problem": {"samples": 30, **PLANTED_TINY}},
+    standard={"grid": {"model.alpha": {"logspace": [1.0, -6.0, 57]}}},
+    full={
+        "method": {"rtol": 1e-8},
+        "stop": {"relative": 1e-14},
+        "grid": {"model.alpha": {"logspace": [1.0, -6.0, 141]}},
+    },
+)
+ends = sized(
+    "W-F1-ends",
+    title="The predictors of least l1 and of least l2 norm for the same data",
+    function=least_norms,
+    arguments={"sample_size": SAMPLES, "drawn": SAMPLES, **PLANTED},
+    seeds=1,
+    tiny={"arguments": {"sample_size": 30, "drawn": 30, **PLANTED_TINY}},
+)
+SIZES = [40, 46, 50, 55, 60, 70, 80, 100, 130, 170]
+scales = sized(
+    "W-F1c",
+    title="More samples allow larger starts: the largest alpha that still generalizes",
+    function=largest_scale,
+    arguments={
+        "depth": 2,
+        "drawn": 170,
+        **PLANTED,
+        "log10_mu_range": [0.0, -40.0],
+        "per_decade": 3,
+    },
+    grid={"sample_size": [46, 55, 60, 70, 80, 100, 170]},
+    seeds=5,
+    labels=LABELS,
+    draw={"x": "sample_size", "colour": "log_mu"},
+    tiny={
+        "arguments": {"drawn": 50, **PLANTED_TINY},
+        "grid": {"sample_size": [10, 16, 18, 20, 24, 30, 50]},
+    },
+    standard={"grid": {"sample_size": SIZES}, "seeds": 9},
+    full={
+        "arguments": {"drawn": 300, "log10_mu_range": [0.0, -60.0], "per_decade": 4},
+        "grid": {"sample_size": [30, 40, 44, 46, 48, *SIZES[2:], 52, 230, 300]},
+        "seeds": 25,
+    },
+)
+least = sized(
+    "W-F1-l1",
+    title="How many samples the predictor of least l1 norm needs",
+    function=least_norms,
+    arguments={"drawn": 170, **PLANTED},
+    grid={"sample_size": [40, 48, 52, 56, 60, 68]},
+    seeds=5,
+    labels=LABELS,
+    draw={"x": "sample_size", "colour": "l1_error"},
+    tiny={
+        "arguments": {"drawn": 50, **PLANTED_TINY},
+        "grid": {"sample_size": list(range(10, 40, 2))},
+    },
+    standard={"grid": {"sample_size": list(range(36, 76, 4))}, "seeds": 9},
+    full={
+        "arguments": {"drawn": 300},
+        "grid": {"sample_size": list(range(30, 100, 2))},
+        "seeds": 25,
+    },
+)
+
+
+def curves(training: xarray.Dataset, ends: xarray.Dataset) -> xarray.Dataset:
+    """Population error and excess norms along alpha, for the one problem of (a) and (b)."""
+    rows, end = training.isel(seed=0), ends.isel(seed=0)
+    return rows.assign(
+        excess_l1=rows.norm_l1 - end.l1_norm, excess_l2=rows.norm_l2 - end.l2_norm
+    ).sortby("alpha", ascending=False)
+
+
+def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
+    """(fewest N with a scale, decades of alpha that a third more samples gain, by a power law).
+
+    The power law in N is the one that the three largest N show.
+    """
+    log10_alpha = (medians(scales) / 2 / np.log(10)).sortby("sample_size")
+    found = log10_alpha.dropna("sample_size")
+    N, y = found.sample_size.values, found.values
+    if len(N) < 3:
+        return np.nan, np.nan, np.nan
+    more = int(np.argmax(1.3 * N[0] <= N))
+    power = np.polyfit(np.log10(N[-3:]), y[-3:], 1)[0]
+    return float(N[0]), y[more] - y[0], power * np.log10(N[more] / N[0])
+
+
+def check(
+    training: xarray.Dataset, ends: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset
+) -> Evidence:
+    """What section 4 says of the error, of both norms and of the largest alpha."""
+    rows, end = curves(training, ends), ends.isel(seed=0)
+    error = rows.test_error.values
+    fall = float(np.ptp(error))
+    excess_l1 = (rows.excess_l1 / end.l1_norm).values
+    excess_l2 = (rows.excess_l2 / end.l2_norm).values
+    fewest, gained, by_power_law = gains(scales)
+    l1_needs = needed(least.l1_error)
+    improves = Check(
+        "(a) largest rise of the population error on the way down in alpha, over its whole fall",
+        max(np.diff(error).max(), 0.0) / fall,
+        tolerance=0.01,
+    )
+    dense = Check(
+        "(a) population error at the largest alpha, over that of the predictor zero",
+        error[0],
+        0.5,
+        kind="at least",
+    )
+    rich = Check(
+        "(b) l1 norm in excess of the least, at the smallest alpha", excess_l1[-1], tolerance=0.01
+    )
+    kernel = Check(
+        "(b) l2 norm in excess of the least, at the largest alpha", excess_l2[0], tolerance=1e-4
+    )
+    edge = Check(
+        "(c) fewest samples from which some start recovers, over those that l1 needs",
+        fewest / l1_needs,
+        1.0,
+        tolerance=0.2,
+    )
+    easier = Check(
+        "(c) decades of alpha that a third more samples than these gain",
+        gained,
+        2.0,
+        kind="at least",
+    )
+    return Evidence(
+        ran=f"one sparse problem trained by gradient flow from {len(error)} scales; the largest"
+        f" scale that recovers, for {scales.sizes['sample_size']} sample sizes and"
+        f" {scales.sizes['seed']} seeds, along the path of minimisers of Q",
+        checks=[improves, dense, rich, kernel, edge, easier],
+        controls={
+            "(a) generalization improves as alpha grows": improves.control(
+                -np.diff(error).min() / fall
+            ),
+            "(a) the same of the smallest alpha": dense.control(error[-1]),
+            "(b) l2 in place of l1 in the rich limit": rich.control(excess_l1[0]),
+            "(b) l1 in place of l2 in the kernel regime": kernel.control(excess_l2[-1]),
+            "(c) N of order d, as l2 needs": edge.control(predicted=float(end.l2_needs) / l1_needs),
+            "(c) alpha a power of N, that of the largest N": easier.control(by_power_law),
+        },
+        findings=[
+            f"the l1 predictor needs {l1_needs:g} samples; from {fewest:g} samples on some start"
+            f" recovers, and {gained:.1f} decades larger ones with a third more"
+        ],
+    )
+
+
+def draw(
+    training: xarray.Dataset, ends: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset
+) -> Figure:
+    """Error, excess norms and the largest scale that generalises, in three panels."""
+    rows, caption = curves(training, ends), caption_of(training.attrs)
+    picture, (a, b, c) = sheet(training.attrs["title"], caption, widths=(4.4, 4.4, 4.4), height=4.3)
+    a.plot(rows.alpha, rows.test_error, color=BLACK)
+    a.set_title("(a) error falls with the scale")
+    a.set(xscale="log", ylim=(0, None), xlabel=r"initial scale $\alpha$")
+    a.set_ylabel(r"population error $\|\beta-\beta^*\|_2^2$")
+    b.plot(rows.alpha, rows.excess_l1, color=BLUE, label=r"$\ell_1$ norm above the least")
+    b.plot(rows.alpha, rows.excess_l2, color=RED, label=r"$\ell_2$ norm above the least")
+    b.set_title(r"(b) least $\ell_1$ on the left, least $\ell_2$ on the right")
+    b.set(xscale="log", xlabel=r"initial scale $\alpha$", ylabel="excess norm")
+    b.legend(loc="center left")
+    _largest_alpha(c, scales, needed(least.l1_error))
+    return picture
+
+
+def _largest_alpha(axes: Axes, scales: xarray.Dataset, l1_needs: float) -> None:
+    """Panel (c): every seed as a dot, the median as a line, the l1 threshold as a dashed line."""
+    in_decades = (scales.log_mu / 2 / np.log(10)).sortby("sample_size")
+    for dots in in_decades.where(np.isfinite(in_decades)).transpose("seed", ...):
+        axes.plot(dots.sample_size, dots, ".", color=GREY, markersize=4, zorder=1)
+    median = (medians(scales) / 2 / np.log(10)).sortby("sample_size")
+    axes.plot(median.sample_size, median, "o-", color=BLACK, markersize=4, label="median")
+    axes.plot([], [], ".", color=GREY, label="single seeds")
+    threshold_line(axes, l1_needs)
+    axes.set_title("(c) more samples allow larger starts")
+    axis_of_powers(axes, rf"largest $\alpha$ with error $\leq {LEVEL:g}$")
+    axes.legend(loc="lower right")
+
+
+experiment = Experiment(
+    "W-F1",
+    statement="The population error falls with the scale of the start, from the predictor of least"
+    " l2 norm, which does not generalize, to that of least l1 norm; near the fewest samples that"
+    " l1 needs the scale must be extremely small, and a few more samples allow a much larger one.",
+    place="section 4, Figure 1 and 'Generalization'",
+    study=(training, ends, scales, least),
+    check=check,
+    draw=draw,
+    title="Small starts find the sparse predictor, large ones the dense: scale decides",
+    ours="d, N, r*, the seeds (median in c) and the grids; noise variance 0.01, truth entries"
+    " 1/sqrt(r*) and the level 0.025 are the source's",
+    seconds=12,
+)

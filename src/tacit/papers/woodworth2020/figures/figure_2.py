@@ -1,0 +1,126 @@
+"""Figure 2: q(z), what the flow minimises, beside r(z), the distance from the start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array, one_of
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import slope
+from tacit.plotting.style import BLUE, GREY, RED, caption_of, end_label, sheet
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+NAMES = ("q", "r", "q of depth 4")
+
+
+def terms(regularizer: str, z: Array) -> Array:
+    """q(z), r(z) or q_4(z) at alpha = 1."""
+    from tacit.regularizers.q import Q, R
+
+    one_of("figure 2", "regularizer", regularizer, NAMES)
+    depth = 4 if regularizer == NAMES[2] else 2
+    return (R(alpha=1.0) if regularizer == "r" else Q(depth=depth, alpha=1.0)).terms(z)
+
+
+def cell(regularizer: str, z_max: float, log10_far: list[float], points: int) -> dict[str, Any]:
+    """The regularizer on a symmetric range near zero, and over |z| far out."""
+    first, last = log10_far
+    z, far = np.linspace(-z_max, z_max, points), np.logspace(first, last, points)
+    value, ratio = terms(regularizer, z), terms(regularizer, far) / far
+    return {"z": z, "value": value, "far": far, "ratio": ratio}
+
+
+study = sized(
+    "W-F2",
+    title="Implicit and explicit regularizer are alike, but not the same function",
+    function=cell,
+    arguments={"z_max": 10.0, "log10_far": [-2.0, 6.0], "points": 401},
+    grid={"regularizer": list(NAMES)},
+    dims={"z": ["near"], "value": ["near"], "far": ["out"], "ratio": ["out"]},
+    tiny={"arguments": {"points": 41}},
+)
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """Alike near zero, no rescalings of each other, and different far out."""
+    far = dataset.far.isel(regularizer=0).values
+    q, r, deeper = (dataset.ratio.sel(regularizer=name).values for name in NAMES)
+    last = far >= 1e3
+    logs = np.log(far[last])
+
+    def spread(one: Array, other: Array) -> float:
+        return float(np.max(one / other) / np.min(one / other))
+
+    near = [
+        Check(f"{name}(z)/z² near zero", ratio[0] / far[0], limit, tolerance=1e-3)
+        for name, ratio, limit in (("q", q, 1 / 4), ("r", r, 1 / 8))
+    ]
+    rescaled = Check("largest over smallest q/r", spread(q, r), 1.1, kind="at least")
+    grows = Check(
+        "q/|z| per factor e in |z|, |z| > 1e3", np.polyfit(logs, q[last], 1)[0], 1.0, tolerance=0.01
+    )
+    linear = Check(
+        "exponent in |z| of 1 - r/|z|, |z| > 1e3",
+        slope(far[last], np.abs(1 - r[last])),
+        -0.5,
+        tolerance=0.02,
+    )
+    return Evidence(
+        ran=f"q, r and q of depth 4 at {dataset.sizes['out']} points from |z| = 0.01 to 1e6",
+        checks=[*near, rescaled, grows, linear],
+        controls={
+            "q = r, near zero": near[0].control(r[0] / far[0]),
+            "r is q of depth 4, up to a factor": rescaled.control(spread(deeper, r)),
+            "q becomes linear, as r does": grows.control(np.polyfit(logs, r[last], 1)[0]),
+            "r is logarithmically far from linear, as q is": linear.control(
+                slope(far[last], logs / q[last] - 1)
+            ),
+        },
+        findings=[
+            f"q/r grows from {q[0] / r[0]:.3f} near zero to {q[-1] / r[-1]:.3g} at |z| = 1e6"
+        ],
+    )
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Both functions, and their ratio to |z|."""
+    title = dataset.attrs["title"]
+    picture, (near, far) = sheet(title, caption_of(dataset.attrs), widths=(4.9, 4.9), height=4.2)
+    names = {"q": "$q(z)$, implicit", "r": "$r(z)$, explicit"}
+    for name, colour in (("q", BLUE), ("r", RED)):
+        row = dataset.sel(regularizer=name)
+        near.plot(row.z, row.value, color=colour, label=names[name])
+        far.plot(row.far, row.ratio, color=colour)
+    near.legend(loc="upper center")
+    near.set_title("(a) alike, but not the same function")
+    near.set(xlabel=r"$z = \beta_i/\alpha^2$", ylabel="regularizer")
+    far.set_title(r"(b) only $r$ turns into $|z|$, the $\ell_1$ norm")
+    far.set(xscale="log", ylim=(0, None))
+    far.set(xlabel=r"$|z| = |\beta_i|/\alpha^2$", ylabel="regularizer / $|z|$")
+    far.axhline(1.0, color=GREY, linewidth=1, linestyle="--")
+    middle = dataset.sel(regularizer="q").isel(out=int(0.62 * dataset.sizes["out"]))
+    x, y = float(middle.far), float(middle.ratio)
+    end_label(far, x, y, r"$q/|z| \sim \log|z|$", BLUE, ha="right", xytext=(-8, 4))
+    end_label(far, x, 1.0, r"$r/|z| \to 1$", RED, va="bottom", xytext=(0, 5))
+    return picture
+
+
+experiment = Experiment(
+    "W-F2",
+    statement="The implicit regularizer q and the explicit r are alike near zero, but are no"
+    " rescalings of each other: r becomes linear, with a gap that is a power of z, and q grows like"
+    " |z| log|z|.",
+    place="section 4, Figure 2 and the text below it",
+    study=study,
+    check=check,
+    draw=draw,
+    title="The flow does not minimise the distance from its start: r becomes linear, q never does",
+    ours="the ranges of z, and panel (b)",
+)

@@ -1,0 +1,281 @@
+"""Figure 3: depth hastens the way from l2 to l1."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.instances import slope
+from tacit.papers.woodworth2020.figures.recovery import (
+    LEVEL,
+    axis_of_powers,
+    largest_scale,
+    least_norms,
+    medians,
+    needed,
+    threshold_line,
+)
+from tacit.plotting.style import CYCLE, GREY, caption_of, end_label, sheet
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DEPTHS = [2, 3, 4, 10]
+
+
+def unit_curvature(depth: int, z: Array) -> Array:
+    """q_D(z) / q_D''(0): every depth starts as z^2/2, so the bend towards |z| can be compared."""
+    from tacit.regularizers.q import Q
+
+    q = Q(depth=depth, alpha=1.0)
+    return q.terms(z) * q.slope(np.zeros(1))  # q'' = 1 / b', as q' is the inverse of b
+
+
+def ratio(depth: int, alpha: float, dimension: int) -> float:
+    """Q(e_1) / Q(1/sqrt(d)): 1 for a squared l2 norm, 1/sqrt(d) for the l1 norm."""
+    from tacit.regularizers.q import Q
+
+    q = Q(depth=depth, alpha=alpha)
+    one, spread = q.terms(np.array([1.0, dimension**-0.5]))
+    return float(one / (dimension * spread))
+
+
+def curves(
+    depth: int, z_max: float, log10_alphas: list[float], points: int, dimension: int
+) -> dict[str, Any]:
+    """q_D near zero, panel (a), and the ratio of Q at two vectors along alpha, panel (b)."""
+    first, last = log10_alphas
+    z, alphas = np.linspace(-z_max, z_max, points), np.logspace(first, last, points)
+    return {
+        "z": z,
+        "q": unit_curvature(depth, z),
+        "alpha": alphas,
+        "transition": [ratio(depth, alpha, dimension) for alpha in alphas],
+        "l1_limit": dimension**-0.5,
+        "weight_norm": dimension ** (1 / depth - 1),  # of |beta|^(2/D), what weight decay has
+    }
+
+
+PLANTED = {"dimension": 300, "sparsity": 5, "noise": 0.1}
+SIZES = [20, 30, 34, 38, 44, 54, 70, 100, 140]
+LABELS = {
+    "depth": "depth D",
+    "sample_size": "number of samples N",
+    "log_mu": "log of the largest alpha^D with population error <= 0.025 (-inf: there is none)",
+}
+shapes = sized(
+    "W-F3ab",
+    title="Deeper networks: a regularizer that is sooner linear",
+    function=curves,
+    arguments={"z_max": 10.0, "log10_alphas": [2.0, -6.0], "points": 201, "dimension": 1000},
+    grid={"depth": DEPTHS},
+    dims={"z": ["near"], "q": ["near"], "alpha": ["scale"], "transition": ["scale"]},
+    tiny={"arguments": {"points": 33, "dimension": 100}},
+    full={"arguments": {"points": 401}},
+)
+scales = sized(
+    "W-F3",
+    title="Depth hastens the rich limit: beyond D = 2 a moderate scale is enough",
+    function=largest_scale,
+    arguments={"drawn": 140, **PLANTED, "log10_mu_range": [1.0, -30.0], "per_decade": 3},
+    grid={"depth": DEPTHS, "sample_size": [20, 38, 44, 54, 100]},
+    seeds=3,
+    labels=LABELS,
+    draw={"x": "sample_size", "colour": "log_mu"},
+    tiny={
+        "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
+        "grid": {"depth": [2, 3, 10], "sample_size": [10, 16, 18, 20, 30, 45]},
+        "seeds": 5,
+    },
+    standard={"grid": {"sample_size": SIZES}, "seeds": 9},
+    full={
+        "arguments": {
+            "drawn": 300,
+            "dimension": 1000,
+            "log10_mu_range": [1.0, -60.0],
+            "per_decade": 4,
+        },
+        "grid": {"sample_size": [30, 44, 48, 52, 56, 60, 70, 80, 100, 130, 170, 220, 300]},
+        "seeds": 9,
+    },
+)
+least = sized(
+    "W-F3-l1",
+    title="How many samples the predictor of least l1 norm needs",
+    function=least_norms,
+    arguments={"drawn": 140, **PLANTED},
+    grid={"sample_size": [26, 30, 34, 38, 42, 46]},
+    seeds=3,
+    labels=LABELS,
+    draw={"x": "sample_size", "colour": "l1_error"},
+    tiny={
+        "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
+        "grid": {"sample_size": list(range(10, 40, 2))},
+        "seeds": 5,
+    },
+    standard={"grid": {"sample_size": list(range(16, 60, 2))}, "seeds": 9},
+    full={
+        "arguments": {"drawn": 300, "dimension": 1000},
+        "grid": {"sample_size": list(range(30, 100, 2))},
+        "seeds": 9,
+    },
+)
+MODERATE = -6.0  # log10 of an alpha^D that we call a reasonable initialization
+
+
+def fewest_samples(log10_mu: xarray.DataArray) -> Array:
+    """For every depth the fewest samples from which a moderate start recovers; NaN if none."""
+    enough = (log10_mu >= MODERATE).transpose("depth", "sample_size").values
+    sizes = log10_mu.sample_size.values.astype(float)
+    return np.array([sizes[row][0] if row.any() else np.nan for row in enough])
+
+
+def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) -> Evidence:
+    """What section 5 says of each panel, and the exponent D - 2 of the way to l1."""
+    at_10, end = shapes.q.isel(near=-1).values, shapes.transition.isel(scale=-1)
+    to_l1 = (end / shapes.l1_limit).values
+    window = (shapes.alpha.isel(depth=0) <= 0.0101) & (shapes.alpha.isel(depth=0) >= 1e-5)
+    gap = np.abs(shapes.transition / shapes.l1_limit - 1).isel(scale=window.values)
+    alphas = shapes.alpha.isel(depth=0, scale=window.values).values
+    rates = {D: slope(alphas, gap.sel(depth=D).values) for D in (2, 3, 4)}
+    log10_mu = (medians(scales) / np.log(10)).sortby("sample_size")
+    gains = log10_mu.diff("depth")
+    first = int(np.argmax(log10_mu.notnull().all("depth").values))
+    fewest, l1_needs = fewest_samples(log10_mu), needed(least.l1_error)
+    sooner = Check(
+        "(a) q_D(10)/q_D''(0) over that of the depth before, at most",
+        (at_10[1:] / at_10[:-1]).max(),
+        1.0,
+        kind="at most",
+    )
+    kernel = Check(
+        "(b) ratio at the largest alpha, deviation from 1",
+        float(np.abs(shapes.transition.isel(scale=0) - 1).max()),
+        tolerance=1e-3,
+    )
+    rich = Check(
+        "(b) D > 2: ratio at alpha = 1e-6 over 1/sqrt(d), deviation from 1",
+        np.abs(to_l1[1:] - 1).max(),
+        tolerance=0.01,
+    )
+    powers = [
+        Check(
+            f"(b) D = {D}: exponent in alpha of what is left to 1/sqrt(d) (ours: D - 2)",
+            rates[D],
+            D - 2,
+            tolerance=0.05,
+        )
+        for D in (3, 4)
+    ]
+    larger = Check(
+        "(c) smallest gain in log10 alpha^D from one depth to the next",
+        float(gains.min()),
+        0.0,
+        kind="at least",
+    )
+    striking = Check(
+        "(c) decades of alpha^D that D = 3 gains over D = 2 at the fewest samples for both",
+        float(gains.isel(depth=0, sample_size=first)),
+        3.0,
+        kind="at least",
+    )
+    optimal = Check(
+        "(c) D > 2: fewest samples that recover from alpha^D = 1e-6, over those that l1 needs",
+        fewest[1:].max() / l1_needs,
+        1.2,
+        kind="at most",
+    )
+    return Evidence(
+        ran=f"q_D and the ratio of Q at depths {shapes.depth.values.tolist()}; the largest alpha^D"
+        f" that recovers at depths {scales.depth.values.tolist()}, {scales.sizes['sample_size']}"
+        f" sample sizes and {scales.sizes['seed']} seeds, along the path of minimisers of Q^D",
+        checks=[sooner, kernel, rich, *powers, larger, striking, optimal],
+        controls={
+            "(b) D = 2 at the same alpha": rich.control(abs(to_l1[0] - 1)),
+            "(b) |beta|^(2/D), which a small weight norm would select, at D = 3": rich.control(
+                float(np.abs(shapes.weight_norm / shapes.l1_limit - 1).sel(depth=3))
+            ),
+            "(b) D = 2, where the way is exponentially long": powers[0].control(rates[2]),
+            "(c) the next depth after D = 3, in place of the step from 2": striking.control(
+                float(gains.isel(depth=1, sample_size=first))
+            ),
+            "(c) the same at the largest N": striking.control(
+                float(gains.isel(depth=0, sample_size=-1))
+            ),
+            "(c) D = 2 from the same scale": optimal.control(
+                np.nan_to_num(fewest[0], nan=np.inf) / l1_needs
+            ),
+        },
+        findings=[
+            "what is left to the l1 ratio falls like alpha^(D-2): exponents "
+            + ", ".join(f"{rate:.3f} at D = {D}" for D, rate in rates.items())
+            + "; at D = 2 it falls like 1/log(1/alpha)",
+            f"at N = {int(log10_mu.sample_size[first])} the largest alpha^D is 10 to the "
+            + ", ".join(
+                f"{float(value):.1f} (D = {int(D)})"
+                for D, value in zip(log10_mu.depth, log10_mu.isel(sample_size=first), strict=True)
+            ),
+        ],
+    )
+
+
+def draw(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) -> Figure:
+    """q_D, the transition of the ratio and the largest scale that recovers the truth."""
+    title, caption = shapes.attrs["title"], caption_of(shapes.attrs)
+    picture, (a, b, c) = sheet(title, caption, widths=(4.4, 4.4, 4.4), height=4.4)
+    log10_mu = (medians(scales) / np.log(10)).sortby("sample_size")
+    for colour, depth in zip(CYCLE, shapes.depth.values, strict=False):
+        row, label = shapes.sel(depth=depth), f"$D = {depth}$"
+        a.plot(row.z, row.q, color=colour, label=label)
+        b.plot(row.alpha, row.transition, color=colour, label=label)
+        if depth in log10_mu.depth:
+            line = log10_mu.sel(depth=depth)
+            c.plot(line.sample_size, line, "o-", color=colour, markersize=4, label=label)
+    a.set_title("(a) deeper: sooner linear")
+    a.set(xlabel=r"$z = \beta_i/\alpha^D$", ylabel="$q_D(z)/q_D''(0)$")
+    a.legend(loc="upper center")
+    _ratio_guides(b, shapes)
+    threshold_line(c, needed(least.l1_error))
+    c.legend(loc="lower right")
+    c.set_title("(c) deeper: larger starts recover the truth")
+    axis_of_powers(c, rf"largest $\alpha^D$ with error $\leq {LEVEL:g}$")
+    return picture
+
+
+def _ratio_guides(axes: Axes, shapes: xarray.Dataset) -> None:
+    """Panel (b): the two limits as dashed lines with their names."""
+    axes.set_title(r"(b) from $\ell_2$ (above) to $\ell_1$ (below)")
+    axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$")
+    axes.set_ylabel(r"$Q(e_1)\,/\,Q(\mathbf{1}/\sqrt{d})$")
+    left, right = float(shapes.alpha.min()), float(shapes.alpha.max())
+    l1_limit = float(shapes.l1_limit[0])
+    for x, limit, text, side in (
+        (left, 1.0, r"$1$ for $\ell_2$", "left"),
+        (right, l1_limit, r"$1/\sqrt{d}$ for $\ell_1$", "right"),
+    ):
+        axes.axhline(limit, color=GREY, linestyle="--", linewidth=1)
+        end_label(axes, x, limit, text, GREY, va="bottom", ha=side, xytext=(0, 4))
+    axes.set_ylim(0.7 * l1_limit, 1.7)
+
+
+experiment = Experiment(
+    "W-F3",
+    statement="Depth changes neither the l2 nor the l1 end, but hastens the way between them: for"
+    " D > 2 the scale that l1 needs is polynomial and not exponential, so that moderate starts"
+    " recover a sparse truth from near the fewest samples, the deeper the larger.",
+    place="section 5, Figure 3 and the text below Theorem 3",
+    study=(shapes, scales, least),
+    check=check,
+    draw=draw,
+    title="Depth hastens the rich limit: beyond D = 2 a moderate scale is enough",
+    ours="d, r*, D, the seeds (median in c) and all grids; (a) has curvature 1 at zero; the"
+    " exponent D - 2; 1e-6 for a reasonable scale",
+    seconds=10,
+)

@@ -1,0 +1,363 @@
+"""Figure 6 (c): a wide ReLU net on digits errs more from large starts, but is no kernel machine."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.experiment import Experiment
+from tacit.papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
+from tacit.papers.woodworth2020.figures.wide_net_panels import best, draw
+from tacit.papers.woodworth2020.figures.wide_nets import EARLY, cell
+from tacit.studies.sizes import sized
+
+if TYPE_CHECKING:
+    import xarray
+
+SMALL, LARGE, LARGER = 1.0, 50.0, 200.0  # alpha
+PRINTED = {"small": 0.014, "large": 0.024, "output": 0.027}  # W B.2
+CLEAR = 3.0  # standard errors from which on a difference of test errors counts
+
+Runs = Mapping[str, "xarray.Dataset"]
+
+
+LABELS = {
+    "alpha": "initial scale alpha, as a factor on He's",
+    "step": "learning rate",
+    "error": "share of the test images judged wrongly",
+    "train_accuracy": "share of the training images judged rightly",
+    "taken": "passes over the training images until all are right",
+    "turned": "grad distance: 1 - cosine of the tangent features, start to end",
+    "moved": "distance of the weights from their start, over its norm",
+    "early": "the same after two epochs",
+    "tested": "test images",
+    "instead": "which images stand in for those of the source",
+}
+DIGITS = {
+    "images": "digits",
+    "otherwise": "",
+    "train": 512,
+    "width": 300,
+    "batch": 64,
+    "epochs": 300,
+}
+SET = {"images": "mnist", "otherwise": "digits", "train": 2048, "epochs": 100}
+WHOLE = {"images": "mnist", "train": 0, "width": 5000, "batch": 256, "epochs": 150}
+ALPHAS = [0.1, SMALL, 2.0, 5.0, 10.0, 20.0, LARGE, 100.0, LARGER]
+study = sized(
+    "W-F6c",
+    title="Large starts err more on images of digits, and as printed never enter the kernel regime",
+    function=cell,
+    arguments={**DIGITS, "training": "printed"},
+    grid={"alpha": [SMALL, 5.0, LARGE, LARGER], "step": [0.5, 0.1]},
+    seeds=5,
+    labels=LABELS,
+    draw={"x": "alpha", "colour": "error"},
+    tiny={"grid": {"alpha": [SMALL, LARGE, LARGER], "step": [0.1]}, "seeds": 3},
+    standard={
+        "arguments": SET,
+        "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER], "step": [0.5, 0.1, 0.05]},
+    },
+    full={
+        "arguments": WHOLE,
+        "grid": {"alpha": ALPHAS, "step": [0.5, 0.1, 0.05, 0.01]},
+        "seeds": 1,
+    },
+)
+small = sized(
+    "W-F6c-small",
+    title="The start of alpha = 1 with the longest step, by many seeds",
+    function=cell,
+    arguments={**DIGITS, "training": "printed", "alpha": SMALL, "step": 0.5},
+    seeds=24,
+    labels=LABELS,
+    tiny={"seeds": 12},
+    standard={"arguments": SET, "seeds": 36},
+    full={"arguments": WHOLE, "seeds": 1},
+)
+kernel = sized(
+    "W-F6c-kernel",
+    title="With the outputs of the start subtracted, large starts keep their tangent features",
+    function=cell,
+    arguments={**DIGITS, "training": "kernel", "step": 0.5},
+    grid={"alpha": [SMALL, 5.0, LARGE, LARGER]},
+    seeds=5,
+    labels=LABELS,
+    draw={"x": "alpha", "colour": "turned", "log": True},
+    tiny={"grid": {"alpha": [LARGE, LARGER]}, "seeds": 3},
+    standard={"arguments": SET, "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER]}},
+    full={"arguments": WHOLE, "grid": {"alpha": ALPHAS}, "seeds": 1},
+)
+output = sized(
+    "W-F6c-output",
+    title="A wide ReLU net of which only the output layer is trained, W's proxy for the kernel",
+    function=cell,
+    arguments={**DIGITS, "training": "output", "alpha": SMALL, "step": 0.5},
+    seeds=24,
+    labels=LABELS,
+    tiny={"seeds": 12},
+    standard={"arguments": {**SET, "epochs": 300}, "seeds": 36},
+    full={"arguments": {**WHOLE, "step": 0.1}, "seeds": 1},
+)
+steps = sized(
+    "W-F6c-unbiased",
+    title="Large starts with their outputs subtracted, and the steps of the printed run",
+    function=cell,
+    arguments={**DIGITS, "training": "unbiased", "alpha": LARGE},
+    grid={"step": [0.5, 0.1]},
+    seeds=5,
+    labels=LABELS,
+    tiny={"grid": {"step": [0.1]}, "seeds": 3},
+    standard={"arguments": SET, "grid": {"step": [0.5, 0.1, 0.05]}},
+    full={"arguments": WHOLE, "grid": {"step": [0.5, 0.1, 0.05, 0.01]}, "seeds": 1},
+)
+
+
+def named(
+    printed: xarray.Dataset,
+    small: xarray.Dataset,
+    kernel: xarray.Dataset,
+    output: xarray.Dataset,
+    unbiased: xarray.Dataset,
+) -> tuple[float, Runs]:
+    """The best step of the large start, and the runs of every name over their seeds."""
+    large = printed.sel(alpha=LARGE)
+    step = best(large)
+    if np.isnan(step):  # the premise will say so
+        step = float(large.step[large.error.mean("seed").values.argmin()])
+    return step, {
+        "small": small,
+        "large": large.sel(step=step),
+        "kernel": kernel.sel(alpha=LARGE),
+        "output": output,
+        "larger": printed.sel(alpha=LARGER, step=step),
+        "larger kernel": kernel.sel(alpha=LARGER),
+        "steps": unbiased.sel(step=step),
+    }
+
+
+def error(runs: Runs, name: str) -> float:
+    return float(runs[name].error.mean())
+
+
+def spread(runs: Runs, *names: str) -> float:
+    """Standard error of the mean error of one name, or of the difference of two."""
+    errors = [runs[name].error.values for name in names]
+    paired = min(map(len, errors))  # seeds that all of them have
+    if paired > 1:
+        found = errors[0][:paired]
+        found = found - errors[1][:paired] if len(errors) > 1 else found
+        return float(found.std(ddof=1) / paired**0.5)
+    # one run: as if every test image were drawn anew
+    images = int(runs[names[0]].tested[0])
+    return float(sum(e[0] * (1 - e[0]) / images for e in errors) ** 0.5)
+
+
+def lead(runs: Runs, name: str, other: str) -> float:
+    """How much less `name` errs than `other`, in standard errors; NaN where they have none."""
+    ours, theirs = (runs[one].error.values for one in (name, other))
+    paired, unit = min(len(ours), len(theirs)), spread(runs, name, other)
+    gap = float(theirs[:paired].mean() - ours[:paired].mean())
+    return gap / unit if unit else float("nan")
+
+
+def exponent(runs: Runs, name: str, larger: str) -> float:
+    """Of the relative move of the weights in alpha, after the first epochs."""
+    ratio = runs[larger].early.mean() / runs[name].early.mean()
+    return float(np.log(ratio) / np.log(LARGER / LARGE))
+
+
+def check(*datasets: xarray.Dataset) -> Evidence:
+    """The statement as printed, and corrected: large starts are no kernel machines."""
+    step, runs = named(*datasets)
+    found = checks(runs)
+    given = json.loads(datasets[0].attrs["description"])["arguments"]
+    count = f"{given['train']} images" if given["train"] else "all images"
+    return Evidence(
+        ran=f"{given['width']} units on {count} of {given['images']}, tested on"
+        f" {int(runs['small'].tested[0])}; starts and draws: {runs['large'].sizes['seed']}, of the"
+        f" small start and the output layer {runs['small'].sizes['seed']}; batch {given['batch']},"
+        f" trained until all training images are right; steps 0.5 at alpha = {SMALL:g} and"
+        f" {step:g} (the best of those tried) at {LARGE:g}; kernel machine: alpha = {LARGE:g},"
+        " outputs of the start subtracted, step 0.5/alpha^2. "
+        + str(datasets[0].instead.values.flat[0]),
+        checks=[found[name] for name in ("worse", "proxy", "level", "still", "falls")],
+        corrected=[
+            found[name] for name in ("worse", "proxy", "rich", "machine", "less", "free", "law")
+        ],
+        correction="large starts do err more, but as printed they are not in the kernel regime:"
+        " under cross-entropy a net that starts with outputs of size alpha^2 is a perceptron on"
+        " f(w/alpha), whose path and whose turned features no longer depend on alpha, and it"
+        " keeps its random outputs where there are no data. The kernel machine of the same start,"
+        " outputs subtracted and steps divided by alpha^2, errs less",
+        counterexample={
+            f"test error, {name}": error(runs, name)
+            for name in ("small", "kernel", "output", "large")
+        },
+        premises=premises(runs),
+        controls=controls(runs, found),
+        findings=findings(runs),
+    )
+
+
+def checks(runs: Runs) -> dict[str, Check]:
+    """Every check, of the printed statement and of the corrected one."""
+    moves = exponent(runs, "large", "larger")
+    return {
+        "worse": Check(
+            "test error of the small start over that of the large one, printed 0.58",
+            error(runs, "small") / error(runs, "large"),
+            0.8,
+            kind="at most",
+        ),
+        "proxy": Check(
+            "how much less the small start errs than the output layer alone, in standard"
+            " errors of the difference",
+            lead(runs, "small", "output"),
+            CLEAR,
+            kind="at least",
+        ),
+        "level": Check(
+            "test error of the large start over that of the output layer alone, printed 0.89",
+            error(runs, "large") / error(runs, "output"),
+            0.8,
+            kind="at least",
+        ),
+        "still": Check(
+            "largest grad distance of the large start: it stays in the kernel regime",
+            runs["large"].turned.values.max(),
+            tolerance=INSIDE,
+        ),
+        "falls": Check(
+            f"exponent in alpha of its relative move after {EARLY} epochs; -2 in the kernel regime",
+            moves,
+            -1.0,
+            kind="at most",
+        ),
+        "rich": Check(
+            "least grad distance of the small start, which leaves the kernel regime",
+            runs["small"].turned.values.min(),
+            OUTSIDE,
+            kind="at least",
+        ),
+        "machine": Check(
+            "largest grad distance of the kernel machine",
+            runs["kernel"].turned.values.max(),
+            tolerance=INSIDE,
+        ),
+        "less": Check(
+            "how much less the kernel machine errs than the large start, in standard"
+            " errors of the difference",
+            lead(runs, "kernel", "large"),
+            CLEAR,
+            kind="at least",
+        ),
+        "free": Check(
+            f"exponent in alpha of the large start's relative move after {EARLY} epochs",
+            moves,
+            0.0,
+            tolerance=0.1,
+        ),
+        "law": Check(
+            "the same of the kernel machine",
+            exponent(runs, "kernel", "larger kernel"),
+            -2.0,
+            tolerance=0.1,
+        ),
+    }
+
+
+def controls(runs: Runs, found: Mapping[str, Check]) -> dict[str, Check]:
+    """What wrong theorems give, trained like the right one or as they predict it."""
+    return {
+        "what a large start loses is the kernel regime": found["worse"].control(
+            error(runs, "small") / error(runs, "kernel")
+        ),
+        "random features do as well as the kernel machine": found["proxy"].control(
+            lead(runs, "output", "kernel")
+        ),
+        "the small start for the kernel machine": found["machine"].control(
+            runs["small"].turned.values.min()
+        ),
+        "the kernel machine for the small start": found["rich"].control(
+            runs["kernel"].turned.values.max()
+        ),
+        "the large start moves as its kernel machine does": found["free"].control(
+            found["law"].measured
+        ),
+        "the kernel machine moves as the large start does": found["law"].control(
+            found["free"].measured
+        ),
+    }
+
+
+def premises(runs: Runs) -> dict[str, tuple[bool, float]]:
+    least = {name: float(rows.train_accuracy.min()) for name, rows in runs.items()}
+    as_printed = min(least["small"], least["large"])
+    return {
+        "small and large starts reach 100% training accuracy": (as_printed == 1, as_printed),
+        "the kernel machine at least 99.9%": (least["kernel"] >= 0.999, least["kernel"]),
+    }
+
+
+def findings(runs: Runs) -> list[str]:
+    """What the runs say beyond the checks."""
+    gap = error(runs, "large") - error(runs, "small")
+    shares = [(error(runs, name) - error(runs, "small")) / gap for name in ("kernel", "output")]
+
+    def told(name: str, printed: str = "") -> str:
+        return (
+            f"test error {error(runs, name):.2%} ± {spread(runs, name):.2%}{printed}, training"
+            f" accuracy {float(runs[name].train_accuracy.min()):.3%}"
+        )
+
+    lines = [
+        f"{told(name, f' (W prints {PRINTED[name]:.1%} on MNIST)')}: {what}"
+        for name, what in (
+            ("small", f"alpha = {SMALL:g}"),
+            ("large", f"alpha = {LARGE:g}"),
+            ("output", "output layer alone"),
+        )
+    ]
+    turned = ", ".join(
+        f"{float(runs[name].turned.mean()):.2g} ({name})" for name in ("small", "large", "kernel")
+    )
+    cuts = {
+        "the outputs of the start": ("large", "steps"),
+        "steps not divided by alpha^2, a perceptron's": ("steps", "kernel"),
+        "the kernel regime itself": ("kernel", "small"),
+    }
+    parts = ", ".join(
+        f"{what} {error(runs, more) - error(runs, less):+.2%} ± {spread(runs, more, less):.2%}"
+        for what, (more, less) in cuts.items()
+    )
+    return [
+        *lines,
+        f"{told('kernel')}: kernel machine of the large start, not in W; it has {shares[0]:.0%} of"
+        f" the gap, the output layer alone, which W takes for it, {shares[1]:.0%}",
+        f"grad distance between start and end, mean: {turned}",
+        f"what the large start errs more than the small one: {parts}",
+    ]
+
+
+experiment = Experiment(
+    "W-F6c",
+    statement="A depth-2 ReLU net of 5000 units on MNIST, trained by SGD to 100% training accuracy,"
+    " errs on 1.4% of the test images for alpha <= 2 and on 2.4% for alpha >= 50, where it is in"
+    " the kernel regime and no better than a linear model on random features (2.7%).",
+    place="appendix B.2, Figure 6 (c)",
+    study=(study, small, kernel, output, steps),
+    check=check,
+    draw=draw,
+    title="Large starts err more on digits, and more than their kernel machines: as printed they"
+    " never enter the kernel regime",
+    ours="the alphas and learning rates; below the full size fewer units and images, at the quick"
+    " size 512 of the small digits of scikit-learn; the net with the outputs of its start"
+    " subtracted and its step divided by alpha^2, which is not in the source; means over the seeds"
+    " in a band from the least to the largest",
+    seconds=20,
+)

@@ -1,0 +1,155 @@
+"""How large the start may be so that the planted sparse predictor is still recovered.
+
+Figures 1 (c) and 3 (c) ask the same question at depth 2 and at several depths. The samples of one
+seed are nested: a smaller set is the beginning of the `drawn` ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.plotting.style import BLUE
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.axes import Axes
+
+    from tacit.solvers.solution import Solution
+
+CHUNK = 10  # a path is followed this many grid points at a time, until the error is small
+LEVEL = 0.025  # the population error that counts as recovery
+
+
+def planted(
+    sample_size: int, drawn: int, dimension: int, sparsity: int, noise: float, seed: int
+) -> tuple[Array, Array, Array]:
+    """X, y and the truth of a sparse regression problem: the first of the samples drawn."""
+    from tacit import sparse_regression
+
+    problem = sparse_regression(
+        drawn, dimension=dimension, sparsity=sparsity, noise=noise, seed=seed
+    )
+    assert problem.truth is not None
+    return problem.X[:sample_size], problem.y[:sample_size], problem.truth
+
+
+def population_error(beta: Array, truth: Array) -> float:
+    """E (<beta - truth, x>)^2 for x ~ N(0, I), exactly: the squared distance to the truth."""
+    return float(np.sum((beta - truth) ** 2))
+
+
+def largest_log_mu(
+    X: Array, y: Array, truth: Array, depth: int, log_mus: Array, level: float
+) -> float:
+    """log of the largest alpha^D with population error <= level, -inf if no grid value reaches it.
+
+    `log_mus` falls. Between the last failing and the first passing value the logarithm of the
+    error is taken as linear in the logarithm of the scale.
+    """
+    from tacit.solvers.interpolation_path import interpolate_path
+
+    def log_error(solution: Solution) -> float:
+        return float(np.log(population_error(solution.beta, truth)))
+
+    log_errors: list[float] = []
+    while len(log_errors) < len(log_mus):
+        chunk = log_mus[len(log_errors) : len(log_errors) + CHUNK]
+        measured = interpolate_path(X, y, depth, log_alphas=chunk / depth, measure=log_error)
+        log_errors += cast(list[float], measured)
+        passed = np.flatnonzero(np.array(log_errors) <= np.log(level))
+        if len(passed) and passed[0] > 0:
+            pair = slice(passed[0] - 1, passed[0] + 1)
+            return float(np.interp(-np.log(level), -np.array(log_errors[pair]), log_mus[pair]))
+        if len(passed):
+            return float(log_mus[0])
+    return -np.inf
+
+
+def falling_grid(log10_mu_range: Sequence[float], per_decade: int) -> Array:
+    """log alpha^D from the largest to the smallest scale, dense above and wider below.
+
+    The steps grow by 5 % each, from a first one of 1/per_decade: deep down the error changes
+    with the logarithm of the logarithm of the scale.
+    """
+    high, low = log10_mu_range
+    first, growth = 1 / per_decade, 1.05
+    count = np.ceil(np.log1p((high - low) * (growth - 1) / first) / np.log(growth))
+    depths = first * (growth ** np.arange(count + 1) - 1) / (growth - 1)
+    return np.log(10) * np.maximum(high - depths, low)
+
+
+def largest_scale(
+    depth: int,
+    sample_size: int,
+    seed: int,
+    *,
+    drawn: int,
+    dimension: int,
+    sparsity: int,
+    noise: float,
+    log10_mu_range: Sequence[float],
+    per_decade: int,
+    level: float = LEVEL,
+) -> dict[str, float]:
+    """`log_mu`, the largest log alpha^D from which training recovers; -inf if there is none."""
+    problem = planted(sample_size, drawn, dimension, sparsity, noise, seed)
+    falling = falling_grid(log10_mu_range, per_decade)
+    return {"log_mu": largest_log_mu(*problem, depth, falling, level)}
+
+
+def least_norms(
+    sample_size: int, seed: int, *, drawn: int, dimension: int, sparsity: int, noise: float
+) -> dict[str, float]:
+    """Population error and norm of the interpolating predictors of least l1 and of least l2 norm.
+
+    NaN for l1 where no solution was found. `l2_needs` is the number of samples at which the error
+    of the latter, 1 - N/d without noise, is at the level.
+    """
+    from tacit.regularizers.norms import L1, L2
+    from tacit.solvers.interpolate import interpolate
+
+    X, y, truth = planted(sample_size, drawn, dimension, sparsity, noise, seed)
+    found = {"l2_needs": (1 - LEVEL) * dimension}
+    for order, norm in ((1, L1()), (2, L2())):
+        end = interpolate(X, y, norm, throw=False)
+        beta = end.beta if end.outcome.ok else np.full(dimension, np.nan)
+        found[f"l{order}_error"] = population_error(beta, truth)
+        found[f"l{order}_norm"] = float(np.linalg.norm(beta, order))
+    return found
+
+
+def medians(scales: xarray.Dataset) -> xarray.DataArray:
+    """The median log alpha^D over the seeds; NaN where no scale satisfies half of them."""
+    with np.errstate(invalid="ignore"):  # the mean of two middle values of -inf
+        median = scales.log_mu.median("seed")
+    return median.where(np.isfinite(median))
+
+
+def needed(errors: xarray.DataArray, level: float = LEVEL) -> float:
+    """The fewest samples with which half of the seeds have an error of at most the level."""
+    passed = np.flatnonzero(errors.median("seed").values <= level)
+    return float(errors.sample_size.values[passed[0]]) if len(passed) else np.nan
+
+
+def threshold_line(axes: Axes, samples: float) -> None:
+    """The dashed line at the samples that the l1 predictor needs, named in the legend."""
+    text = r"samples needed by $\ell_1$"
+    axes.axvline(samples, color=BLUE, linestyle="--", linewidth=1.4, label=text)
+    axes.set_xlabel("number of samples $N$")
+
+
+def axis_of_powers(axes: Axes, name: str) -> None:
+    """A y axis for log10 of a scale, with powers of ten at its ticks.
+
+    It is linear around 1 and logarithmic in the exponent further down, because one curve may
+    reach 10^-40 where the others stay above 10^-5.
+    """
+    axes.set_yscale("asinh", linear_width=2.0)
+    low, high = axes.get_ylim()
+    ticks = [tick for tick in (2, 0, -1, -2, -3, -5, -10, -20, -40, -100) if low < tick < high]
+    axes.set_yticks(ticks, [rf"$10^{{{tick}}}$" for tick in ticks])
+    axes.set_ylabel(name)

@@ -1,0 +1,138 @@
+"""Wide ReLU nets on images of digits: one run, and what Figure 6 (c) measures of it."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tacit.arguments import Array, one_of
+from tacit.models.image_net import dense_net
+from tacit.models.linearized import OutputLayer
+from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
+from tacit.problems.images.load import Images, load_images
+from tacit.training.descent.methods import SGD
+from tacit.training.record import At
+from tacit.training.stop import Accuracy, Epochs
+from tacit.training.train import train
+
+EARLY = 2  # epochs after which runs that may differ in their end are compared
+TRAININGS = ("printed", "unbiased", "kernel", "output")
+INPUTS = 500  # training images whose tangent features are followed
+
+
+@functools.lru_cache(maxsize=4)
+def loaded(name: str, count: int, seed: int) -> Images:
+    """Images of which `count` are for training (0: all of them), drawn by the seed."""
+    if name == "digits":
+        return digits(seed, train=min(count, MOST))
+    return load_images(name, train=count or None, seed=seed, flat=True)
+
+
+def trained(
+    images: Images,
+    *,
+    width: int,
+    alpha: float,
+    step: float,
+    seed: int,
+    batch: int,
+    epochs: int,
+    unbiased: bool = False,
+    output: bool = False,
+) -> dict[str, float]:
+    """One net, trained until every training image is right or epochs run out.
+
+    `unbiased` subtracts the outputs of the start, `output` trains the last layer only. Errors and
+    distances are shares of one: `turned` is the grad distance between start and end, `moved` the
+    distance of the weights from their start over its norm, `early` the same after two epochs.
+    """
+    net = dense_net((width,), alpha=alpha, seed=seed, unbiased=unbiased)
+    path = train(
+        OutputLayer(net) if output else net,
+        images,
+        SGD(step),
+        batch=batch,
+        seed=seed,
+        stop=[Epochs(epochs), Accuracy(train=1.0)],
+        record=At(epochs=[min(EARLY, epochs)]),
+    )
+    rows, start = path.dataset, net.start(images)
+    last, passed = rows.isel(time=-1), rows.epoch.values
+    return {
+        "error": 1 - float(last.test_accuracy),
+        "train_accuracy": float(last.train_accuracy),
+        "taken": round(passed[-1]),
+        "turned": grad_distance(start, {**start, **path.parameters}, images.train_images[:INPUTS]),
+        "moved": float(last.moved),
+        "early": float(rows.moved[passed <= EARLY][-1]),
+    }
+
+
+def cell(
+    alpha: float,
+    step: float,
+    seed: int,
+    *,
+    training: str,
+    images: str,
+    otherwise: str,
+    train: int,
+    width: int,
+    batch: int,
+    epochs: int,
+) -> dict[str, Any]:
+    """One run; `taken` are the epochs that it took, at most `epochs`.
+
+    The net is trained as "printed"; "unbiased", with the outputs of its start subtracted; as its
+    "kernel" machine, unbiased with moves that vanish beside the start; or its "output" layer
+    alone. The seed draws the split or the subset of the images, the start and the batches.
+
+    f = alpha^2 g(w / alpha), so the tangent kernel grows as alpha^2, and a step over alpha^2 moves
+    the outputs as `step` does at alpha = 1; the weights move by 1/alpha^2 of themselves. Below
+    alpha = 1 the weights grow, and such a step would soon be too long.
+    """
+    one_of("Figure 6 (c)", "training", training, TRAININGS)
+    name, instead = present(images, otherwise)
+    found = loaded(name, train, seed)
+    run = trained(
+        found,
+        width=width,
+        alpha=alpha,
+        step=step * min(1.0, alpha**2) / alpha**2 if training == "kernel" else step,
+        seed=seed,
+        batch=batch,
+        epochs=epochs,
+        unbiased=training in ("unbiased", "kernel"),
+        output=training == "output",
+    )
+    return {**run, "tested": len(found.test_labels), "instead": instead}
+
+
+def grad_distance(start: Any, end: Any, X: Any) -> float:
+    """1 - cosine between the tangent features of a two-layer ReLU net at two sets of weights.
+
+    They are the derivatives of all outputs by all weights at the rows of X, in closed form: of
+    output c by w2[k, c] the unit h_k, by w1[:, k] the image where the unit is on, times w2[k, c].
+    """
+    X = np.asarray(X, float).reshape(len(X), -1)
+    parts = [_features(params, X) for params in (start, end)]
+    squares = [_product(X, part, part) for part in parts]
+    return float(1 - _product(X, *parts) / np.sqrt(squares[0] * squares[1]))
+
+
+def _features(params: Any, X: Array) -> tuple[Array, Array]:
+    """Units of every image, and the outer weights, relative to their size."""
+    w1, w2 = (np.asarray(params[f"layer {k}"], float) for k in (1, 2))
+    size = np.sqrt(np.mean(w2**2))  # a common factor turns nothing; large starts stay finite
+    return (X @ w1) / size, w2 / size
+
+
+def _product(X: Array, one: tuple[Array, Array], other: tuple[Array, Array]) -> float:
+    """The inner product of two arrays of tangent features."""
+    (z, v), (y, u) = one, other
+    outer = v.shape[1] * np.sum(np.maximum(z, 0) * np.maximum(y, 0))
+    both_on = (z > 0) & (y > 0)
+    inner = np.sum((X**2).sum(axis=1) * (both_on @ (v * u).sum(axis=1)))
+    return float(outer + inner)

@@ -1,0 +1,338 @@
+"""Where descent on (1/2)|X a - y|^2 + beta h(a) goes, how fast, and when it may generalize.
+
+Source N, with its loss g = (1/2) sum r^2. Gradient descent memorizes first: it goes to the least
+squares point nearest to its start. Then the penalty takes over: beta |a|_2^2 leads to the ridge
+point, which cannot see what X does not measure of the truth.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tacit.arguments import Array, finite_array, one_of, positive, real, regression_data
+from tacit.records import Record
+
+WHO = "held_ridge"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class LinearLimit(Record):
+    """Where gradient descent ends and how fast: |a(t) - point| <= rate^t |a(0) - point|.
+
+    `step_bound` is the learning rate from which it no longer converges, and `slowest` counts the
+    steps in which the slowest direction shrinks by a factor e.
+    """
+
+    point: Array
+    rate: float
+    step_bound: float
+
+    @property
+    def slowest(self) -> float:
+        return math.inf if self.rate >= 1 else 1 / -math.log(self.rate) if self.rate else 0.0
+
+
+def least_squares_limit(
+    X: ArrayLike, y: ArrayLike, learning_rate: float, start: ArrayLike | None = None
+) -> LinearLimit:
+    """The least squares point nearest to `start` (zero unless given), and the rate towards it."""
+    who = "least_squares_limit"
+    X, y = regression_data(who, X, y)
+    origin = np.zeros(X.shape[1]) if start is None else _start(who, start, X.shape[1])
+    sizes = _spectrum(who, X)
+    bound = 2 / float(sizes.max())
+    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
+    return LinearLimit(origin + np.linalg.pinv(X) @ (y - X @ origin), rate, bound)
+
+
+def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -> LinearLimit:
+    """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate rho_2 towards it.
+
+    The gradient of the penalty is 2 beta a, so 2 beta stands where N theorem 3.6 prints beta: in
+    the point, in rho_2 and in the bound 2/(sigma_max(X^T X) + 2 beta) of the step.
+    """
+    who = "ridge_limit"
+    X, y = regression_data(who, X, y)
+    beta = positive(who, "beta", beta)
+    sizes = _spectrum(who, X) + 2 * beta
+    if len(sizes) < X.shape[1]:  # a direction that X does not measure feels the penalty alone
+        sizes = np.append(sizes, 2 * beta)
+    bound = 2 / float(sizes.max())
+    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
+    gram = X.T @ X + 2 * beta * np.eye(X.shape[1])
+    return LinearLimit(np.asarray(np.linalg.solve(gram, X.T @ y), dtype=float), rate, bound)
+
+
+def descent_points(
+    X: ArrayLike,
+    y: ArrayLike,
+    learning_rate: float,
+    beta: float,
+    start: ArrayLike,
+    steps: ArrayLike,
+) -> Array:
+    """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly."""
+    who = "descent_points"
+    X, y = regression_data(who, X, y)
+    beta = real(who, "beta", beta, rule="a finite number >= 0")
+    counts = finite_array(who, "steps", steps, ndim=1)
+    if beta < 0 or counts.min() < 0:
+        raise ValueError(f"{who}: beta and steps must be >= 0, got {beta} and {counts.min():g}")
+    values, basis = np.linalg.eigh(X.T @ X)
+    sizes = np.maximum(values, 0.0) + 2 * beta
+    rate = _stable(who, learning_rate, 2 / float(sizes.max()))
+    origin, pull = basis.T @ _start(who, start, X.shape[1]), basis.T @ (X.T @ y)
+    # eigenvectors with eigenvalue zero and no decay stay where they are: nothing pulls on them
+    still = sizes <= 1e-14 * sizes.max()
+    point = np.where(still, origin, pull / np.where(still, 1.0, sizes))
+    factors = np.where(still, 1.0, 1 - rate * sizes)
+    powers = np.abs(factors) ** counts[:, None] * np.where(
+        factors < 0, (-1.0) ** counts[:, None], 1
+    )
+    return np.asarray((point + powers * (origin - point)) @ basis.T)
+
+
+def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
+    """|(I - X^+ X) truth|^2: the least squared error of any point in the row space of X."""
+    X = finite_array("error_floor", "X", X, ndim=2)
+    truth = _start("error_floor", truth, X.shape[1], name="truth")
+    return float(np.sum((truth - np.linalg.pinv(X) @ (X @ truth)) ** 2))
+
+
+def memorization_steps(
+    X: ArrayLike,
+    y: ArrayLike,
+    learning_rate: float,
+    level: float,
+    start: ArrayLike | None = None,
+) -> int:
+    """The first step t1 of plain descent with (1/2)|X a - y|^2 <= level, exactly."""
+    who = "memorization_steps"
+    X, y = regression_data(who, X, y)
+    level = positive(who, "level", level)
+    origin = np.zeros(X.shape[1]) if start is None else _start(who, start, X.shape[1])
+    sizes = _spectrum(who, X)
+    left = np.linalg.svd(X, full_matrices=False)[0][:, : len(sizes)]
+    factors = np.abs(1 - _stable(who, learning_rate, 2 / float(sizes.max())) * sizes)
+    residual = X @ origin - y
+    seen = left.T @ residual
+    never = 0.5 * float(np.sum((residual - left @ seen) ** 2))
+    if level <= never:
+        raise ValueError(f"{who}: level must be above {never:g}, the least loss, got {level:g}")
+
+    def loss(t: int) -> float:
+        return never + 0.5 * float(np.sum((factors**t * seen) ** 2))
+
+    return _first(lambda t: loss(t) <= level)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Delay(Record):
+    """When source N expects a run to memorize and to generalize, and how well.
+
+    N gives orders, not constants: see `tacit.slow_flow` for an exact t2.
+
+    Attributes
+    ----------
+    t1
+        The steps until training is solved.
+    t2
+        The steps until the test is solved.
+    distance
+        The numerator of t2 - t1 = distance / (learning_rate beta).
+    error
+        The order learning_rate * beta of the error at t2.
+    floor
+        What a run without the right penalty cannot pass.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> delay = tacit.Delay(t1=10, t2=110.0, distance=0.1, error=1e-3, floor=0.5)
+    >>> print(delay)
+    Delay
+      t1        10
+      t2        110
+      distance  0.1
+      error     0.001
+      floor     0.5
+    """
+
+    t1: int
+    t2: float
+    distance: float
+    error: float
+    floor: float
+
+    @property
+    def delay(self) -> float:
+        return self.t2 - self.t1
+
+
+def predicted_delay(
+    X: ArrayLike,
+    y: ArrayLike,
+    truth: ArrayLike,
+    learning_rate: float,
+    beta: float,
+    norm: str = "l1",
+    level: float = 1e-4,
+) -> Delay:
+    """t1, t2 and the errors that source N predicts for descent from (nearly) zero.
+
+    The objective is (1/2)|X a - y|^2 + beta |a|.
+
+    Parameters
+    ----------
+    X
+        The samples, one row each.
+    y
+        One label per sample.
+    truth
+        What made the labels. The distance from the least squares point to it is in the dual
+        norm of the penalty: the largest entry for "l1" (N theorems 3.1 and 3.3), the operator
+        norm for "nuclear" (N theorems 3.4 and 3.5). For "nuclear" it is a matrix, and X has a
+        column for each of its entries, row after row.
+    learning_rate
+        The learning rate.
+    beta
+        N's letter for the weight of the penalty, the number before the regularizer in
+        `train(..., penalty=beta * L1())`.
+    norm
+        "l1" or "nuclear".
+    level
+        Training is solved at (1/2)|X a - y|^2 <= level.
+
+    Returns
+    -------
+    Delay
+        The predicted steps and errors.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem = tacit.sparse_recovery(20, 40, sparsity=2, seed=0)
+    >>> X, y, truth = problem.X, problem.y, problem.truth
+    >>> delay = tacit.predicted_delay(X, y, truth, learning_rate=0.1, beta=1e-4)
+    >>> delay.t1 < delay.t2
+    True
+    """
+    who = "predicted_delay"
+    one_of(who, "norm", norm, ("l1", "nuclear"))
+    truth = finite_array(who, "truth", truth, ndim=1 if norm == "l1" else 2)
+    pace = positive(who, "learning_rate", learning_rate) * positive(who, "beta", beta)
+    t1 = memorization_steps(X, y, learning_rate, level)
+    gap = (least_squares_limit(X, y, learning_rate).point - truth.ravel()).reshape(truth.shape)
+    distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
+    return Delay(t1, t1 + distance / pace, distance, pace, error_floor(X, truth.ravel()))
+
+
+def _spectrum(who: str, X: Array) -> Array:
+    """The eigenvalues of X^T X that are not zero."""
+    sizes = np.linalg.svd(X, compute_uv=False)
+    if sizes[0] == 0:
+        raise ValueError(f"{who}: X must not be all zero, got {len(X)} rows of zeros")
+    return np.asarray(sizes[sizes > 1e-12 * sizes[0]] ** 2)
+
+
+def _start(who: str, start: ArrayLike, dimension: int, name: str = "start") -> Array:
+    vector = finite_array(who, name, start, ndim=1)
+    if len(vector) != dimension:
+        rule = f"{name} must have one entry per column of X ({dimension})"
+        raise ValueError(f"{who}: {rule}, got {len(vector)}")
+    return vector
+
+
+def _stable(who: str, learning_rate: float, bound: float) -> float:
+    """`learning_rate`, which must be below the bound where descent stops converging."""
+    rate = positive(who, "learning_rate", learning_rate)
+    if rate >= bound:
+        rule = f"learning_rate must be below {bound:.6g}, 2 over the largest curvature"
+        raise ValueError(f"{who}: {rule} of the objective, got {rate:g}; take a smaller one")
+    return rate
+
+
+def _first(true_at: Callable[[int], bool]) -> int:
+    """The least t >= 0 at which a condition that stays true becomes true."""
+    if true_at(0):
+        return 0
+    low, high = 0, 1
+    while not true_at(high):
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if true_at(middle) else (middle, high)
+    return high
+
+
+def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None = None) -> Array:
+    """Where descent on |X a - y|^2 held at |a|_2 = size ends.
+
+    Below the norm of a_hat = X^+ y it is the ridge point (X^T X + mu)^-1 X^T y whose mu > 0 gives
+    this norm. Above, every interpolator of that norm is a minimiser. Descent cannot see what lies
+    in the null space of X and stretching keeps its direction, so from a start with the null-space
+    part u it ends at a_hat + c u/|u|; `free` is that start.
+    """
+    X, y = regression_data(WHO, X, y)
+    size = positive(WHO, "size", size)
+    left, values, right = np.linalg.svd(X, full_matrices=False)
+    kept = values > values.max() * max(X.shape) * np.finfo(float).eps
+    values, right, pull = values[kept], right[kept], (left.T @ y)[kept]
+    shortest = right.T @ (pull / values)
+    spare = size**2 - float(shortest @ shortest)
+    if spare <= 0:
+        mu = _multiplier(values * pull, values**2, size)
+        return np.asarray(right.T @ (values * pull / (values**2 + mu)))
+    return np.asarray(shortest + math.sqrt(spare) * _unseen(right, free, X.shape[1]))
+
+
+def _multiplier(numerators: Array, squares: Array, size: float) -> float:
+    """mu >= 0 with |numerators / (squares + mu)| = size, which falls in mu."""
+    from scipy.optimize import brentq
+
+    def excess(mu: float) -> float:
+        return float(np.linalg.norm(numerators / (squares + mu))) / size - 1
+
+    top = float(np.linalg.norm(numerators)) / size  # there the norm is below `size`
+    return 0.0 if excess(0.0) <= 0 else float(brentq(excess, 0.0, top, xtol=1e-300, rtol=1e-14))
+
+
+def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
+    """The unit vector along the part of `free` that X does not see."""
+    if free is None:
+        raise ValueError(
+            f"{WHO}: beyond the norm of X^+ y the end depends on the start; give it as free="
+        )
+    start = finite_array(WHO, "free", free, ndim=1)
+    if len(start) != dimension:
+        raise ValueError(f"{WHO}: free must have {dimension} entries, got {len(start)}")
+    unseen = start - right.T @ (right @ start)
+    size = float(np.linalg.norm(unseen))
+    if size <= 1e-12 * float(np.linalg.norm(start)):
+        raise ValueError(
+            f"{WHO}: free has no part in the null space of X, so no interpolator of this norm is "
+            "reached from it; give another start"
+        )
+    return np.asarray(unseen / size)
+
+
+def held_best(X: ArrayLike, truth: ArrayLike, free: ArrayLike) -> tuple[float, float]:
+    """The held norm from which `held_ridge` comes nearest to the truth, and |a - truth|^2 there.
+
+    Exact for labels y = X truth. With u the unit null-space part of the start `free` and t that of
+    the truth, the error at the squared norm |a_hat|^2 + c^2 is |t - c u|^2, least at c =
+    max(<t, u>, 0); below |a_hat| nothing of t is found and the ridge adds to the error.
+    """
+    X = finite_array("held_best", "X", X, ndim=2)
+    truth = finite_array("held_best", "truth", truth, ndim=1)
+    values, right = np.linalg.svd(X, full_matrices=False)[1:]
+    right = right[values > values.max() * max(X.shape) * np.finfo(float).eps]
+    seen = right.T @ (right @ truth)
+    unseen = truth - seen
+    along = max(float(unseen @ _unseen(right, free, X.shape[1])), 0.0)
+    return math.sqrt(float(seen @ seen) + along**2), float(unseen @ unseen) - along**2

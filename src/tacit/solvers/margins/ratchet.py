@@ -1,0 +1,190 @@
+"""The ratchet followed in tau = 1/mu, from one change of its support vectors to the next.
+
+Between changes a fixed set S of weights grows, all others rest, and Z_S W(Z^T R) = tau determines
+R_S: no integration is needed. A weight of S whose rate comes to zero rests from then on; a resting
+one whose margin falls back to tau begins to grow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from tacit.arguments import Array
+from tacit.regularizers.q import Q
+from tacit.solvers.continuation import Failed
+from tacit.solvers.dual_state import DualState, begin
+from tacit.solvers.margins.active_set import Index, Unbounded, least_squares
+from tacit.solvers.margins.rows import scaled_rows
+
+KERNEL = 1e-6  # with max|s| below this W(s) is linear to 1e-12
+EDGE = 1e-11  # relative: what counts as having crossed zero
+STRIDE = 0.25  # longest step in log tau
+CHANGES = 1000  # of the support vectors, for one path
+NEWTON = 80
+Marks = NDArray[np.bool_]  # one per sample
+
+
+@dataclasses.dataclass(frozen=True)
+class Place:
+    """Where the ratchet stands at one log tau, and where it goes from there."""
+
+    log_tau: float
+    state: DualState  # its nu are the weights R
+    growing: Marks
+    W: Array
+    slope: Array
+    rate: Array  # dR/dtau
+    lead: Array  # margin/tau - 1
+
+    @property
+    def clearance(self) -> Array:
+        """One number per sample that is negative once the sample must change sides."""
+        return np.where(self.growing, self.rate / np.abs(self.rate).max(), self.lead) + EDGE
+
+
+class RatchetWalk:
+    """Walks up in log tau, keeping the last place and the changes on the way."""
+
+    def __init__(self, law: Q, Z: Array):
+        self.law, self.Z = law, Z
+        N, d = Z.shape
+        slope = begin(law, d, np.zeros(N), np.zeros(d)).evaluate(0.0)[1]
+        first = growing(Z, slope, np.ones(N, dtype=bool))
+        self.start = rates(Z, slope, first)  # the dual of the l2 max margin
+        s = self.start @ Z
+        self.kernel = slope * s
+        self.edge = float(np.log(KERNEL / np.abs(law.kappa * s).max()))
+        self.place: Place | None = None
+        self.changes: list[tuple[float, int, bool]] = []  # (log tau, sample, enters)
+
+    def at(self, log_tau: float) -> tuple[Array, Array, Marks]:
+        """(W/tau, R, growing) at log tau, which must not lie below the last one."""
+        if log_tau <= self.edge:
+            return self.kernel, self.start * np.exp(log_tau), self.start > 0
+        if self.place is None:
+            R = self.start * np.exp(self.edge)
+            state = begin(self.law, self.Z.shape[1], R, R @ self.Z)
+            self.place = self.settled(state, self.start > 0, self.edge)
+        while self.place.log_tau < log_tau:
+            self.place = self.advance(self.place, log_tau)
+        return self.place.W * np.exp(-log_tau), self.place.state.nu, self.place.growing
+
+    def advance(self, here: Place, goal: float) -> Place:
+        """A place further on: at `goal`, at the next change, or closer by."""
+        step, why = min(STRIDE, goal - here.log_tau), ""
+        for _ in range(20):
+            try:
+                there = self.moved(here, min(here.log_tau + step, goal))
+                late = np.flatnonzero(there.clearance < 0)
+                return self.changed(*self.first(here, there, late)) if late.size else there
+            except (Failed, Unbounded) as reason:
+                step, why = step / 2, str(reason)
+        raise Failed(f"no way beyond mu = {np.exp(-here.log_tau):.6g}: {why}")
+
+    def moved(self, here: Place, log_tau: float) -> Place:
+        """The place at log tau if the same weights grow until then."""
+        dR = here.rate * (np.exp(log_tau) - np.exp(here.log_tau))
+        return self.settled(shifted(here.state, dR, self.Z), here.growing, log_tau)
+
+    def settled(self, state: DualState, marks: Marks, log_tau: float) -> Place:
+        """Newton's method on Z_S W = tau, the gradient of a convex function, from a guess."""
+        rows, tau = self.Z[marks], np.exp(log_tau)
+        W, slope = state.evaluate(0.0)
+        short = tau - rows @ W
+        error, damping, dR = np.abs(short).max(), 1.0, np.zeros(len(self.Z))
+        for _ in range(NEWTON):
+            terms = float((np.abs(rows) @ np.abs(W)).max())
+            if error <= 1e-15 * terms:
+                return self.surveyed(log_tau, state, marks, W, slope)
+            dR[marks] = damping * keep_pace(rows * np.sqrt(slope), short)
+            trial = shifted(state, dR, self.Z)
+            with np.errstate(over="ignore", invalid="ignore"):
+                new_W, new_slope = trial.evaluate(0.0)
+                new_short = tau - rows @ new_W
+            if np.abs(new_short).max() < error:
+                state, W, slope, short = trial, new_W, new_slope, new_short
+                error, damping = np.abs(short).max(), 1.0
+            elif error <= 1e-12 * terms:  # an iteration that no longer gains has done what it can
+                return self.surveyed(log_tau, state, marks, W, slope)
+            else:
+                damping /= 2
+        raise Failed(f"relative residual {error / tau:.2g} after {NEWTON} Newton steps")
+
+    def surveyed(
+        self, log_tau: float, state: DualState, marks: Marks, W: Array, slope: Array
+    ) -> Place:
+        """The place with its rates and the leads of all margins."""
+        lead = self.Z @ W * np.exp(-log_tau) - 1
+        return Place(log_tau, state, marks, W, slope, rates(self.Z, slope, marks), lead)
+
+    def first(self, here: Place, there: Place, late: Index) -> tuple[Place, int]:
+        """The place between two where the first of the `late` samples crosses, and which it is."""
+        sample = -1
+        for n in late:
+            if here.clearance[n] <= 0:
+                return here, int(n)
+            if there.clearance[n] < 0:
+                there, sample = self.crossing(here, there, int(n)), int(n)
+        return there, sample
+
+    def crossing(self, here: Place, there: Place, n: int) -> Place:
+        """The place between two where the clearance of sample n vanishes."""
+
+        def clearance(log_tau: float) -> float:
+            return float(self.moved(here, log_tau).clearance[n])
+
+        span = (here.log_tau, there.log_tau)
+        return self.moved(here, scipy.optimize.brentq(clearance, *span, xtol=1e-14, rtol=1e-14))
+
+    def changed(self, here: Place, n: int) -> Place:
+        """The same place after sample n has changed sides, and others where it forces them to."""
+        marks = here.growing.copy()
+        marks[n] = not marks[n]
+        if marks[n]:
+            marks = growing(self.Z, here.slope, marks)
+            if not marks[n]:
+                raise Failed(f"sample {n} falls back to the margin but its weight does not grow")
+        for sample in np.flatnonzero(marks != here.growing):
+            self.changes.append((here.log_tau, int(sample), bool(marks[sample])))
+        if len(self.changes) > CHANGES:
+            raise Failed(f"more than {CHANGES} changes of the support vectors")
+        return self.surveyed(here.log_tau, here.state, marks, here.W, here.slope)
+
+
+def rates(Z: Array, slope: Array, marks: Marks) -> Array:
+    """dR/dtau when the margins of the marked rows keep pace with tau and the other weights rest."""
+    rate = np.zeros(len(Z))
+    rate[marks] = keep_pace(Z[marks] * np.sqrt(slope), np.ones(int(marks.sum())))
+    return rate
+
+
+def shifted(state: DualState, dR: Array, Z: Array) -> DualState:
+    """The state after R -> R + dR, or part of the way where the domain of W ends before."""
+    ds = dR @ Z
+    factor = min(1.0, 0.9 * state.room(ds))
+    return state.moved(factor * dR, factor * ds)
+
+
+def growing(Z: Array, slope: Array, among: Marks) -> Marks:
+    """Whose weights grow, of those that may: the rows `among`, which stand at the same margin."""
+    rows = np.flatnonzero(among)
+    _, found, _ = least_squares(scaled_rows(Z[rows]), slope / slope.max())
+    marks = np.zeros(len(Z), dtype=bool)
+    marks[rows[found.nu > 0]] = True
+    return marks
+
+
+def keep_pace(G: Array, pace: Array) -> Array:
+    """x with G G^T x = pace, by a QR factorization: G G^T itself would square the condition."""
+    if len(G) > G.shape[1]:
+        raise Failed(f"{len(G)} support vectors in dimension {G.shape[1]}")
+    triangle = scipy.linalg.lapack.dgeqrf(G.T)[0][: len(G)]
+    sizes = np.abs(triangle.diagonal())
+    if sizes.min() < 1e-14 * sizes.max():
+        raise Failed("the rows of the support vectors are dependent")
+    inner, _ = scipy.linalg.lapack.dtrtrs(triangle, pace, trans=1)
+    return np.asarray(scipy.linalg.lapack.dtrtrs(triangle, inner)[0])

@@ -1,1 +1,0 @@
-"""Flows on labels, whose clock is the smoothed margin."""

@@ -1,1 +1,0 @@
-"""A stiff integrator of any model with few samples."""

@@ -1,1 +1,0 @@
-"""Nets on images, as step-by-step methods see them."""
