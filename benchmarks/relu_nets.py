@@ -100,9 +100,10 @@ def compiled_descent() -> Any:
 @functools.cache
 def limit(depth: int, scale: float, seed: int) -> float:
     """1/lambda at the start: descent on the sum of squares is stable below it."""
-    from tacit.papers.woodworth2020.figures.circle_nets import data, net, start
+    from tacit.papers.woodworth2020.figures.circle_nets import data, gradients, start
 
-    J = net(depth, True).jacobian(start(depth, scale, seed).start(2), data(seed).training.X)
+    model = start(depth, scale, seed)
+    J = gradients(model, model.start(2), data(seed).training.X)
     return float(np.linalg.norm(J, 2) ** -2)
 
 
@@ -113,15 +114,14 @@ def coarse(start: Start) -> float:
 
 def sample(start_: Start, end: float) -> dict[str, float]:
     """The errors of both at one time, for one start."""
-    from tacit.papers.woodworth2020.figures.circle_nets import RTOL, data, net, start
+    from tacit.papers.woodworth2020.figures.circle_nets import RTOL, data, start
     from tacit.precision import double_precision
     from tacit.training.exact.tangent import TangentFlow
     from tacit.training.record import At
     from tacit.training.stop import Interpolated, Time
     from tacit.training.train import train
 
-    depth, _, seed = start_
-    problem, model, shared = data(seed), start(*start_), net(depth, True)
+    problem, model = data(start_[2]), start(*start_)
     task, fine = problem.training, min(0.001, 0.1 * limit(*start_))
     t = min(end, LONG * fine)
     found = []
@@ -129,10 +129,10 @@ def sample(start_: Start, end: float) -> dict[str, float]:
         with double_precision():
             given = (model.function, task.X, task.y, model.start(2))
             w = compiled_descent()(*given, step, round(t / step))
-        found.append(shared.predict(np.asarray(w), problem.test.X))
+        found.append(model.function(np.asarray(w), problem.test.X))
     rules = [Time(t), Interpolated(1e-30)]
     ours = train(model, task, TangentFlow(rtol=RTOL), stop=rules, record=At(times=[]))
-    found.append(shared.predict(ours.parameters, problem.test.X))
+    found.append(model.function(ours.parameters, problem.test.X))
     apart = [float(np.sqrt(np.mean((outputs - found[0]) ** 2))) for outputs in found[1:]]
     return {"t": t, "error": apart[0], "our error": apart[1]}
 

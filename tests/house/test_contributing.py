@@ -71,6 +71,22 @@ def test_the_regularizer_recipe(problem):
     np.testing.assert_allclose(found.beta, reference.beta, atol=1e-7)
 
 
+def test_the_data_recipe():
+    space = {"np": np, "Classification": tacit.Classification}
+    exec(block("CONTRIBUTING.md", "A data set"), space)
+    problem = space["two_clusters"](6, 8, seed=2)  # no weight of its Q path falls down to mu = 0.1
+    assert tacit.separation(problem.X, problem.y).separable
+    flow = tacit.DualFlow(rtol=1e-6)
+    end = tacit.train(
+        tacit.DiagonalNet(depth=2, alpha=300), problem, flow, stop=tacit.Scale(0.1)
+    ).predictor
+    at, elsewhere = (
+        tacit.max_margin(problem.X, problem.y, tacit.Q(depth=2, mu=mu)).beta for mu in (0.1, 1.0)
+    )
+    assert tacit.angle(end, at) < 0.01
+    assert tacit.angle(end, elsewhere) > 1  # the control
+
+
 HEAD = """
 import numpy as np
 from tacit import DiagonalNet, L1, L2, ParameterFlow, interpolate, sparse_regression, train

@@ -1,10 +1,12 @@
-"""The table of what is covered: generated, complete, in order, and what the claims say."""
+"""The table of what is covered: generated, complete, in the order of the sources."""
 
 from __future__ import annotations
 
 import math
 import re
 import runpy
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,11 +14,14 @@ import pytest
 
 import little_papers
 from expected_statuses import EXPECTED
+from tacit.arguments import nearest, one_of
 from tacit.evidence.evidence import STATUSES, Check, Evidence
 from tacit.evidence.verdict import MEANINGS, Verdict
+from tacit.papers.reading import presets
 from tacit.papers.registry import Registry, library
 from tacit.papers.verify import gather
 from tacit.report.coverage import coverage, dumps, escaped, loads, replaced, row_of
+from tacit.sources import SOURCES, source_of
 
 ROOT = Path(__file__).parents[2]
 TABLE = (ROOT / "docs" / "papers.md").read_text(encoding="utf-8")
@@ -146,3 +151,59 @@ def test_the_script_takes_a_report_and_refuses_what_is_missing(tmp_path, monkeyp
     readme.write_text(text.replace("5e-05", "5e-06"), encoding="utf-8")
     script["update"]([])
     assert readme.read_text(encoding="utf-8") == text
+
+
+# --- the sources: one order for everything that is listed ----------------------------------
+
+
+def letters(ids):
+    """The letters of ids in the order of their first appearance, without repetitions."""
+    return list(dict.fromkeys(id.split("-")[0] for id in ids))
+
+
+def test_claims_figures_and_studies_come_in_the_order_of_the_sources():
+    order = ["W", "M", "L", "N"]
+    assert [source.letter for source in SOURCES] == order
+    assert letters(library().ids) == order
+    assert letters(presets()) == ["phase"]
+
+
+def test_the_order_does_not_depend_on_what_was_imported_first():
+    probe = (
+        "import tacit.papers.notsawo2025, tacit.papers.woodworth2020.theorem_1;"
+        "from tacit.papers.registry import library; print(*library().ids)"
+    )
+    found = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True)
+    assert tuple(found.stdout.split()) == library().ids, found.stderr
+
+
+def test_every_claim_and_figure_has_a_source_that_names_its_authors():
+    for id in library().ids:
+        assert source_of(id).letter == id[0]
+    assert source_of("phase-scale-width") is None
+
+
+def test_the_readme_names_the_sources_alike():
+    text = (ROOT / "README.md").read_text()
+    for source in SOURCES:
+        title = source.title.split(":")[0]
+        assert re.search(rf"\*\*{source.letter}\*\* {source.short}, \*{title}", text), source.letter
+
+
+# --- the nearest names ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "known", "near"),
+    [
+        ("seed", ["grid", "record", "refine", "seeds", "name"], ["seeds"]),
+        ("W-T", ["W-T1", "W-T10", "W-T2", "M-T1"], ["W-T1", "W-T2", "W-T10"]),
+        ("scael", ["alpha", "seed", "scale"], ["scale"]),
+        ("xyz", ["alpha", "beta"], []),
+    ],
+)
+def test_the_nearest_name_comes_first(value, known, near):
+    assert nearest(value, known) == near
+    hint = f"did you mean {', '.join(near)}?" if near else f"known: {', '.join(known)}"
+    with pytest.raises(ValueError, match=re.escape(f"who: unknown key '{value}'; {hint}")):
+        one_of("who", "key", value, known)

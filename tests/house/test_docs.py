@@ -1,4 +1,4 @@
-"""What docs/theory.md says of classification in numbers and formulas, and one more recipe."""
+"""What docs/theory.md says of classification in numbers and formulas."""
 
 import re
 from pathlib import Path
@@ -95,20 +95,3 @@ def test_the_formulas_of_the_flow(depth, alpha):
     measured = (s[after] - s[before]) / (2 * step)
     np.testing.assert_allclose(measured, v / (slope @ v**2), rtol=1e-5)
     assert not np.allclose(measured, v / (v @ v), rtol=0.1)  # the control: a net is not linear
-
-
-def test_the_data_recipe_of_contributing():
-    text = (ROOT / "CONTRIBUTING.md").read_text().split("## A data set\n")[1]
-    space = {"np": np, "Classification": tacit.Classification}
-    exec(re.search(r"```python\n(.*?)```", text, re.S).group(1), space)
-    problem = space["two_clusters"](6, 8, seed=2)  # no weight of its Q path falls down to mu = 0.1
-    assert tacit.separation(problem.X, problem.y).separable
-    flow = tacit.DualFlow(rtol=1e-6)
-    end = tacit.train(
-        tacit.DiagonalNet(depth=2, alpha=300), problem, flow, stop=tacit.Scale(0.1)
-    ).predictor
-    at, elsewhere = (
-        tacit.max_margin(problem.X, problem.y, tacit.Q(depth=2, mu=mu)).beta for mu in (0.1, 1.0)
-    )
-    assert tacit.angle(end, at) < 0.01
-    assert tacit.angle(end, elsewhere) > 1  # the control

@@ -1,4 +1,4 @@
-"""Probes: tangent kernels by two routes, kernel distance, kernel predictors."""
+"""Tangent kernels by two routes, their distance and predictors; alignment and ranks of kernels."""
 
 import jax.numpy as jnp
 import numpy as np
@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refusals import refusals
 from tacit import (
     DiagonalNet,
     ParameterFlow,
@@ -16,6 +17,7 @@ from tacit import (
     tangent_kernel,
     train,
 )
+from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 
 rng = np.random.default_rng(0)
 X, X2 = rng.standard_normal((6, 4)), rng.standard_normal((3, 4))
@@ -42,9 +44,6 @@ def relu_kernel(params, x, x2):
     h, h2 = np.maximum(x @ params["inner"], 0), np.maximum(x2 @ params["inner"], 0)
     on, on2 = (h > 0) * params["outer"], (h2 > 0) * params["outer"]
     return h @ h2.T + (on @ on2.T) * (x @ x2.T)
-
-
-# --- tangent kernels ------------------------------------------------------------------------
 
 
 def test_depth_two_has_eight_alpha_squared():
@@ -103,9 +102,6 @@ def test_kernels_are_symmetric_and_positive(seed, size, depth, scale):
     assert size[0] == 1 or np.abs(lopsided - lopsided.T).max() > 0
 
 
-# --- distance of kernels --------------------------------------------------------------------
-
-
 @ONE
 @given(
     seed=st.integers(0, 10**6),
@@ -136,9 +132,6 @@ def test_kernel_distance_at_the_ends_of_float64():
     assert kernel_distance(5e-324 * np.eye(2), np.eye(2)) < 1e-30
 
 
-# --- where a frozen kernel leads ------------------------------------------------------------
-
-
 def test_the_kernel_predictor_is_the_nearest_in_the_parameters():
     problem = sparse_regression(3, 4, sparsity=1)
     net = DiagonalNet(3, start=(SHAPE, 0.5 * SHAPE[::-1]))
@@ -166,23 +159,98 @@ def test_training_from_a_large_start_ends_at_the_kernel_predictor():
     assert gaps[0] / gaps[1] == pytest.approx(16, rel=0.1)  # W eq. 6: the next order is alpha^-4
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: kernel_distance(np.eye(2), np.eye(3)), "one shape, got"),
-        (lambda: kernel_distance(np.zeros((2, 2)), np.eye(2)), "K0 must not be zero"),
-        (lambda: kernel_distance(np.eye(2), [[np.nan]]), "K1 must be finite"),
-        (lambda: kernel_distance(np.ones(3), np.ones(3)), "K0 must have 2 dimension"),
-        (lambda: tangent_kernel("net", [1.0], X), "a Model, a JAX function .* got str"),
-        (lambda: tangent_kernel(lambda p, x: x * p, 2.0, X), "one number per row of x"),
-        (lambda: tangent_kernel(relu, relu_params(1), [[np.inf] * 4]), "x must be finite"),
-        (lambda: tangent_kernel(relu, relu_params(1), 3.0), "one sample per row"),
-        (lambda: tangent_kernel(DiagonalNet(2, alpha=1), "w", X), "parameters must"),
-        (lambda: kernel_predictor(relu, X, np.ones(6)), "such as DiagonalNet, got function"),
-        (lambda: kernel_predictor(DiagonalNet(2, alpha=1), X, np.ones(5)), "X has 6 rows"),
-    ],
+test_bad_input_is_refused_in_one_sentence = refusals(
+    (lambda: kernel_distance(np.eye(2), np.eye(3)), "one shape, got"),
+    (lambda: kernel_distance(np.zeros((2, 2)), np.eye(2)), "K0 must not be zero"),
+    (lambda: kernel_distance(np.eye(2), [[np.nan]]), "K1 must be finite"),
+    (lambda: kernel_distance(np.ones(3), np.ones(3)), "K0 must have 2 dimension"),
+    (lambda: tangent_kernel("net", [1.0], X), "a Model, a JAX function .* got str"),
+    (lambda: tangent_kernel(lambda p, x: x * p, 2.0, X), "one number per row of x"),
+    (lambda: tangent_kernel(relu, relu_params(1), [[np.inf] * 4]), "x must be finite"),
+    (lambda: tangent_kernel(relu, relu_params(1), 3.0), "one sample per row"),
+    (lambda: tangent_kernel(DiagonalNet(2, alpha=1), "w", X), "parameters must"),
+    (lambda: kernel_predictor(relu, X, np.ones(6)), "such as DiagonalNet, got function"),
+    (lambda: kernel_predictor(DiagonalNet(2, alpha=1), X, np.ones(5)), "X has 6 rows"),
 )
-def test_bad_input_is_refused_in_one_sentence(make, sentence):
-    with pytest.raises(ValueError, match=sentence) as refused:
-        make()
-    assert "\n" not in str(refused.value)
+
+
+SEEDS = st.integers(0, 10**6)
+TRIPLES = st.tuples(st.integers(2, 8), st.integers(1, 10), st.integers(1, 3))
+
+
+def features(seed, samples, width):
+    return np.random.default_rng(seed).standard_normal((samples, width))
+
+
+@ONE
+@given(seed=SEEDS, sizes=TRIPLES, power=st.sampled_from([-300, -20, 0, 20, 300]))
+def test_alignment_is_the_cosine_with_the_kernel_of_the_labels(seed, sizes, power):
+    samples, width, outputs = sizes
+    F, Y = features(seed, samples, width), features(seed + 1, samples, outputs)
+    K, L = F @ F.T, Y @ Y.T
+    expected = np.trace(K @ L) / np.sqrt(np.trace(K @ K) * np.trace(L @ L))
+    assert kernel_alignment(10.0**power * K, Y) == pytest.approx(expected, rel=1e-10)
+    assert kernel_alignment(L, 10.0**power * Y) == pytest.approx(1)
+    wrong = np.trace(K @ L) / (np.trace(K) * np.trace(L))  # control: not the Frobenius norms
+    assert min(width, outputs) == 1 or abs(kernel_alignment(K, Y) - wrong) > 1e-6
+
+
+@ONE
+@given(seed=SEEDS, sizes=TRIPLES, shift=st.floats(-5, 5))
+def test_centred_alignment_is_that_of_centred_features(seed, sizes, shift):
+    samples, width, outputs = sizes
+    F, Y = features(seed, samples, width), features(seed + 1, samples, outputs)
+    F0, Y0 = F - F.mean(axis=0), Y - Y.mean(axis=0)
+    expected = kernel_alignment(F0 @ F0.T, Y0)
+    assert kernel_alignment((F + shift) @ (F + shift).T, Y + shift, centred=True) == (
+        pytest.approx(expected, rel=1e-6, abs=1e-9)
+    )
+
+
+def test_one_vector_of_labels_is_a_column():
+    F, y = features(1, 5, 4), features(2, 5, 1)
+    assert kernel_alignment(F @ F.T, y[:, 0]) == kernel_alignment(F @ F.T, y)
+
+
+@ONE
+@given(seed=SEEDS, sizes=TRIPLES, power=st.sampled_from([-300, 0, 300]))
+def test_ranks_are_read_off_the_singular_values_of_the_features(seed, sizes, power):
+    F = features(seed, *sizes[:2])
+    K, squares = F @ F.T, np.linalg.svd(F, compute_uv=False) ** 2
+    shares = squares / squares.sum()
+    entropy = -(shares * np.log(shares)).sum()
+    assert effective_rank(10.0**power * K) == pytest.approx(np.exp(entropy), rel=1e-8)
+    assert participation_ratio(10.0**power * K) == pytest.approx(1 / (shares**2).sum(), rel=1e-8)
+    assert participation_ratio(K) <= effective_rank(K) * (1 + 1e-10)
+    assert effective_rank(K) <= min(F.shape) * (1 + 1e-8)
+
+
+def test_ranks_of_known_spectra():
+    for measure in (effective_rank, participation_ratio):
+        assert measure(np.eye(7)) == pytest.approx(7)
+        assert measure(np.ones((5, 5))) == pytest.approx(1)
+        assert measure(np.diag([1.0, 1.0, 0.0, 0.0])) == pytest.approx(2)
+    spread = np.diag([3.0, 1.0])  # 16/10, and exp of the entropy of (3/4, 1/4) = 4 / 3^(3/4)
+    assert participation_ratio(spread) == pytest.approx(1.6)
+    assert effective_rank(spread) == pytest.approx(4 / 3**0.75)
+
+
+def test_rounding_of_float32_kernels_is_no_error():
+    F = features(3, 30, 8).astype(np.float32)
+    K = F @ F.T
+    K[0, 1] += 1e-6
+    exact = F.astype(float) @ F.astype(float).T
+    assert effective_rank(K) == pytest.approx(effective_rank(exact), rel=1e-4)
+
+
+test_wrong_input_is_told = refusals(
+    (lambda: kernel_alignment(np.eye(3), np.ones(2)), "K has 3 samples but y has 2"),
+    (lambda: kernel_alignment(np.eye(3), np.zeros(3)), "y must not be zero"),
+    (lambda: kernel_alignment(np.eye(3), np.ones(3), centred=True), "y must not be constant"),
+    (lambda: kernel_alignment(np.ones((2, 2)), [1, -1], centred=True), "K must not be const"),
+    (lambda: kernel_alignment(np.ones((2, 3)), [1, -1]), r"square, got shape \(2, 3\)"),
+    (lambda: effective_rank(np.zeros((2, 2))), "K must not be zero"),
+    (lambda: effective_rank(np.diag([1.0, -0.5])), "semidefinite, got the eigenvalue -0.5"),
+    (lambda: participation_ratio([[1, 2], [0, 1]]), "K must be symmetric"),
+    (lambda: participation_ratio([[np.nan]]), "K must be finite"),
+)

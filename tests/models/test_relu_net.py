@@ -123,9 +123,6 @@ def test_wrong_arguments_speak(arguments, message):
         relu_net(**{"depth": 2, "width": 3, "alpha": 1.0} | arguments)
 
 
-# --- the circle
-
-
 @settings(deadline=None, derandomize=True, max_examples=8)
 @given(st.integers(0, 10**6), st.integers(1, 5))
 def test_the_mean_square_of_a_teacher_is_the_integral(seed, units):

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from refusals import refusals
 from tacit.models.tokens.mlp import Tensors, TokenMLP
 from tacit.papers.notsawo2025.figures import runs as token_runs
 from tacit.precision import double_precision
@@ -17,11 +18,10 @@ from tacit.records import Kind
 from tacit.regularizers.norms import L1, L2
 from tacit.training.cross_entropy import TokenLoss, all_pairs, distinct, distinct_pairs, incidence
 from tacit.training.descent.compiled import Batches
-from tacit.training.descent.driver import Run
 from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent, Proximal
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Below, Steps
-from tacit.training.tokens import TokenTask, norms
+from tacit.training.tokens import TokenTask
 from tacit.training.train import train
 
 PENALTIES = {**token_runs.PENALTIES, "l2 over all": L2(squared=False)}
@@ -104,13 +104,13 @@ def gradient(net, problem, tensors, steps=(0,), batch=None, seed=0):
 
     task, batches = TokenTask("test", net, problem), Batches(batch, problem.samples)
     both = jax.jit(jax.value_and_grad(TokenLoss(net).value, argnums=1))
-    found = []
+    draw, found = jax.jit(batches.draw), []
     with double_precision():
         start = jax.tree.map(jnp.asarray, tensors)
         for taken in steps:
             data, share = task.full_data(), None
             if batch is not None:
-                rows, share, _ = batches.draw(taken, batches.start(seed, taken))
+                rows, share, _ = draw(taken, batches.start(seed, taken))
                 data = jax.tree.map(lambda part, rows=rows: jnp.asarray(part)[rows], task.data)
             found.append(both(data, start, share))
     return [
@@ -123,9 +123,6 @@ def same(ours, theirs, **tolerance):
     assert ours.present().keys() == theirs.present().keys()
     for name, part in ours.present().items():
         np.testing.assert_allclose(part, getattr(theirs, name), err_msg=name, **tolerance)
-
-
-# ---- the net ----
 
 
 @NETS
@@ -167,9 +164,6 @@ def test_the_scale_multiplies_only_the_embeddings(net):
     for name, part in plain.present().items():
         factor = 3 if name in ("embedding", "partner") else 1
         np.testing.assert_array_equal(getattr(large, name), factor * part)
-
-
-# ---- loss and gradients ----
 
 
 @NETS
@@ -234,9 +228,6 @@ def test_batches_visit_every_pair_once_per_epoch_in_a_new_order():
     assert all_of_them == pytest.approx(whole, rel=1e-12)
 
 
-# ---- penalties ----
-
-
 def slow_penalty(name, tensors):
     """h by other means: the entries one by one, and roots of eigenvalues for the nuclear norm."""
     parts = tensors.present().values()
@@ -263,16 +254,6 @@ def test_penalties_and_their_gradients(name):
     same(slope, slopes, rtol=1e-5, atol=1e-7)
     other = "l1" if name != "l1" else "l2"  # the control
     assert value != pytest.approx(slow_penalty(other, tensors), rel=1e-3)
-
-
-def test_norms_of_known_tensors():
-    found = norms({"a": np.diag([3.0, -4.0]), "b": np.array([0.0, 12.0])})
-    assert found == pytest.approx(
-        {"norm_l1": 19.0, "norm_l2": 13.0, "norm_nuclear": 19.0}, rel=1e-14
-    )
-
-
-# ---- Adam ----
 
 
 def numpy_adam(net, problem, steps, penalty, beta, rate, decoupled=False):
@@ -307,30 +288,12 @@ def test_several_steps_are_those_of_numpy(net, penalty, decoupled):
     assert gap > 1e-4  # the control: coupled and decoupled decay are not the same
 
 
-def test_weight_decay_is_a_decoupled_penalty():
-    """Adam(weight_decay=c) takes c theta away, the slope of (c/2) |theta|^2."""
-    decay = train(SOURCE, PROBLEM, Adam(0.01, weight_decay=0.1), stop=Steps(20)).parameters
-    beside = adam(SOURCE, PROBLEM, 0.01, 20, "l2^2", 0.05, decoupled=True).parameters
-    inside = adam(SOURCE, PROBLEM, 0.01, 20, "l2^2", 0.05).parameters
-    same(decay, beside, rtol=1e-12, atol=1e-14)
-    assert np.abs(decay.inner - inside.inner).max() > 1e-3  # the control
-
-
 def test_the_net_s_precision_is_that_of_training():
     single, double = (adam(net, PROBLEM, 1e-3, 50, beta=1e-3) for net in (SINGLE, SOURCE))
     assert single.parameters.inner.dtype == np.float32
     assert double.parameters.inner.dtype == np.float64
     assert {leaf.dtype for leaf in single.memory} == {np.dtype(np.float32)}
     same(single.parameters, double.parameters, rtol=1e-3, atol=1e-5)
-
-
-def test_the_number_of_compiled_spans_does_not_matter():
-    path = train(SOURCE, PROBLEM, Adam(0.01), stop=Steps(30), batch=12)
-    task = TokenTask("Adam", SOURCE, PROBLEM)
-    with double_precision():
-        run = Run("Adam", task, Adam(0.01), None, Batches(12, PROBLEM.samples), 0)
-        whole = run.advance(run.begin(), 30)
-    same(path.parameters, whole.parameters, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("options", [{}, {"batch": 12}], ids=["all pairs", "batches"])
@@ -352,22 +315,6 @@ def test_a_resumed_run_is_the_uninterrupted_one_to_the_bit(options):
         np.testing.assert_array_equal(ours, theirs)
     forgot = dataclasses.replace(early, memory=tuple(0 * leaf for leaf in early.memory))
     assert not rest(forgot).dataset.equals(whole.dataset)
-
-
-def test_only_the_same_run_can_be_resumed():
-    early = train(SOURCE, PROBLEM, Adam(0.01), stop=Steps(5))
-    other = dataclasses.replace(PROBLEM, train=~PROBLEM.train)
-    for rate, steps, net, problem, message in [
-        (0.01, 5, SOURCE, PROBLEM, "taken 5 steps already"),
-        (0.02, 9, SOURCE, PROBLEM, "same learning_rate of the method, which was 0.01 and now is"),
-        (0.01, 9, dataclasses.replace(SOURCE, seed=4), PROBLEM, "same seed of the model"),
-        (0.01, 9, SOURCE, other, "same fingerprint of the problem"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            train(net, problem, Adam(rate), stop=Steps(steps), resume=early)
-
-
-# ---- other methods ----
 
 
 def test_plain_descent_and_sgd_are_the_gradient_s_steps():
@@ -418,9 +365,6 @@ def test_a_normalized_step_is_the_gradient_over_the_loss():
     for old, new, part in zip(tensors, path.parameters, slope, strict=True):
         if old is not None:
             np.testing.assert_allclose(new, old - 0.02 * part / value, rtol=1e-9, atol=1e-12)
-
-
-# ---- any net ----
 
 
 @dataclasses.dataclass(frozen=True)
@@ -489,9 +433,6 @@ def test_a_net_that_cannot_be_hashed_is_trained_and_wrong_ones_are_refused():
             train(net, PROBLEM, Adam(0.1), stop=Steps(3))
 
 
-# ---- runs ----
-
-
 @pytest.fixture(scope="module")
 def trained():
     problem = modular_arithmetic(11, operation="+", fraction=0.6, seed=0)
@@ -548,14 +489,6 @@ def test_the_records_of_a_run(trained):
     assert described["model"]["variant"] == "source"
 
 
-@pytest.mark.parametrize(("name", "beta"), [("l1", 0.05), ("nuclear", 0.05), ("nuclear", 0.0)])
-def test_a_strong_penalty_shrinks_what_it_measures(name, beta):
-    path = adam(SINGLE, PROBLEM, 0.01, 200, name, beta, per_decade=2)
-    norm = path.dataset[f"norm_{name}"]
-    assert (float(norm[-1]) < 0.8 * float(norm[0])) == (beta > 0)
-    assert ("penalty" in path.dataset) == (beta > 0)
-
-
 def test_equal_seeds_give_equal_runs_and_an_accuracy_ends_them(trained):
     problem, net, path, _ = trained
     half = float(path.dataset.test_accuracy.max()) / 2
@@ -566,11 +499,6 @@ def test_equal_seeds_give_equal_runs_and_an_accuracy_ends_them(trained):
     late = adam(net, problem, 0.01, 20, until=1.0)
     assert late.outcome.kind is Kind.BUDGET_SPENT
     assert "test accuracy" in late.outcome.sentence
-
-
-def test_asked_steps_are_recorded():
-    path = adam(SINGLE, PROBLEM, 0.01, 30, record=At(steps=[3, 17]))
-    assert path.dataset.step.values.tolist() == [0, 3, 17, 30]
 
 
 def test_a_run_that_diverges_keeps_what_it_recorded():
@@ -595,26 +523,20 @@ def run(net, problem, **more):
     return train(net, problem, Adam(0.01), **({"stop": Steps(5)} | more))
 
 
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: TokenMLP(0), "embedding must be at least 1, got 0"),
-        (lambda: TokenMLP(width=0), "width must be at least 1"),
-        (lambda: TokenMLP(scale=0), "scale must be > 0"),
-        (lambda: TokenMLP(variant="paper"), "unknown variant 'paper'"),
-        (lambda: TokenMLP(10, variant="code"), "must be a square number, got 10; take 9"),
-        (lambda: TokenMLP(precision="half"), "unknown precision 'half'"),
-        (lambda: run(3, PROBLEM), "must be a net on token pairs, got int; use TokenMLP"),
-        (lambda: run(TokenMLP, PROBLEM), "must be a net on token pairs, got"),
-        (lambda: run(SOURCE, TokenPairs), "TokenMLP answers pairs of tokens, got the class Token"),
-        (lambda: run(SOURCE, LINE), "TokenMLP answers pairs of tokens, got Regression; use modul"),
-        (lambda: run(SOURCE, PROBLEM, batch=0), "batch must be at least 1"),
-        (lambda: run(SOURCE, PROBLEM, batch=30), "batch must be at most the 29 samples"),
-        (lambda: run(SOURCE, PROBLEM, record=At(steps=[9])), "stay within the 5 steps"),
-        (lambda: run(SOURCE, PROBLEM, penalty="l1"), "a number times a regularizer, .* got 'l1'"),
-        (lambda: run(SOURCE, PROBLEM, stop=Below("margin", 1)), "looks at margin, .* there are"),
-    ],
+test_wrong_input_is_refused_in_one_sentence = refusals(
+    (lambda: TokenMLP(0), "embedding must be at least 1, got 0"),
+    (lambda: TokenMLP(width=0), "width must be at least 1"),
+    (lambda: TokenMLP(scale=0), "scale must be > 0"),
+    (lambda: TokenMLP(variant="paper"), "unknown variant 'paper'"),
+    (lambda: TokenMLP(10, variant="code"), "must be a square number, got 10; take 9"),
+    (lambda: TokenMLP(precision="half"), "unknown precision 'half'"),
+    (lambda: run(3, PROBLEM), "must be a net on token pairs, got int; use TokenMLP"),
+    (lambda: run(TokenMLP, PROBLEM), "must be a net on token pairs, got"),
+    (lambda: run(SOURCE, TokenPairs), "TokenMLP answers pairs of tokens, got the class Token"),
+    (lambda: run(SOURCE, LINE), "TokenMLP answers pairs of tokens, got Regression; use modul"),
+    (lambda: run(SOURCE, PROBLEM, batch=0), "batch must be at least 1"),
+    (lambda: run(SOURCE, PROBLEM, batch=30), "batch must be at most the 29 samples"),
+    (lambda: run(SOURCE, PROBLEM, record=At(steps=[9])), "stay within the 5 steps"),
+    (lambda: run(SOURCE, PROBLEM, penalty="l1"), "a number times a regularizer, .* got 'l1'"),
+    (lambda: run(SOURCE, PROBLEM, stop=Below("margin", 1)), "looks at margin, .* there are"),
 )
-def test_wrong_input_is_refused_in_one_sentence(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()

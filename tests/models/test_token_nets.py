@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
+from refusals import refusals
 from tacit.models.tokens.net import TokenNet
 from tacit.models.tokens.transformer import TokenTransformer
 from tacit.models.tokens.two_layer import TokenQuadratic
@@ -84,9 +85,6 @@ def mirrored(logits, tokens):
     return logits.reshape(tokens, tokens, -1).swapaxes(0, 1).reshape(tokens**2, -1)
 
 
-# ---- the nets ----
-
-
 @EVERY
 def test_the_logits_are_the_formula_written_out(net):
     tensors = moved(net, PROBLEM)
@@ -136,28 +134,6 @@ def test_causal_and_full_attention_agree_where_the_answer_is_read():
         np.testing.assert_allclose(causal, full, rtol=1e-12, atol=1e-13)
 
 
-def test_only_the_positions_tell_the_tokens_apart():
-    tensors = moved(TRANSFORMER, PROBLEM)
-    logits = TRANSFORMER.logits(tensors, PROBLEM.pairs)
-    assert not np.allclose(mirrored(logits, 7), logits, rtol=0.01)
-    blind = TRANSFORMER.logits(tensors | {"position": np.zeros((3, 6))}, PROBLEM.pairs)
-    np.testing.assert_allclose(mirrored(blind, 7), blind, rtol=1e-12, atol=1e-13)
-    without = TokenTransformer(6, 2, 5, positions=False, seed=3)
-    bare = {name: part for name, part in tensors.items() if name != "position"}
-    np.testing.assert_allclose(without.logits(bare, PROBLEM.pairs), blind, rtol=1e-12, atol=1e-13)
-    assert "position" not in without.start(PROBLEM)
-
-
-def test_a_query_of_zero_attends_to_all_places_alike():
-    tensors = moved(TRANSFORMER, PROBLEM) | {"query": np.zeros((6, 6))}
-    stream = tensors["embedding"][:-1, None] + tensors["position"][:2]
-    last = tensors["embedding"][-1] + tensors["position"][2]
-    means = [(stream[a, 0] + stream[b, 1] + last) / 3 for a, b in PROBLEM.pairs]
-    expected = last + np.array(means) @ (tensors["output"] @ tensors["value"]).T
-    attended = TRANSFORMER.attended(tensors, PROBLEM.pairs)
-    np.testing.assert_allclose(attended, expected, rtol=1e-11, atol=1e-12)
-
-
 def test_scores_beyond_the_exponential_do_not_overflow():
     tensors = TRANSFORMER.start(PROBLEM)
     logits = TRANSFORMER.logits(tensors | {"query": 1e6 * tensors["query"]}, PROBLEM.pairs)
@@ -192,9 +168,6 @@ def test_the_start_of_the_squares_has_units_and_logits_of_order_one():
     assert np.std(logits) == pytest.approx(math.sqrt(3), rel=0.1)  # E z^4 = 3
     grown = double.logits(double.start(problem), problem.pairs)
     np.testing.assert_allclose(grown, 2**net.homogeneity * logits, rtol=1e-10)
-
-
-# ---- known weights ----
 
 
 def cosines(p, frequencies, first, second, third):
@@ -265,9 +238,6 @@ def test_rescaling_leaves_the_function_and_changes_the_norm_as_in_n_lu():
     assert size(best) < min(size(0.99 * best), size(1.01 * best))
 
 
-# ---- training ----
-
-
 @pytest.mark.parametrize("name", ["transformer", "squares", "shared squares"])
 def test_gradients_follow_finite_differences(name):
     import jax
@@ -315,31 +285,18 @@ def test_the_net_with_squares_finds_the_rule_if_and_only_if_it_decays(decay):
     assert novel > 0.9 if decay else novel < 0.1
 
 
-@ORDERED
-def test_batches_train_too(name):
-    path = train(NETS[name], PROBLEM, Adam(0.01), stop=Steps(20), batch=8)
-    assert path.steps == 20
-    assert float(path.dataset.loss[-1]) < float(path.dataset.loss[0])
-
-
-@pytest.mark.parametrize(
-    ("build", "message"),
-    [
-        (lambda: TokenTransformer(10, 4), "multiple of heads.* width 10 and heads 4; take width 1"),
-        (lambda: TokenTransformer(0), "width must be at least 1, got 0"),
-        (lambda: TokenTransformer(heads=0), "heads must be at least 1, got 0"),
-        (lambda: TokenTransformer(hidden=2.5), "hidden must be"),
-        (lambda: TokenTransformer(scale=0), "scale must be > 0"),
-        (lambda: TokenTransformer(positions="yes"), "positions must be True or False, got 'yes'"),
-        (lambda: TokenTransformer(seed=-1), "seed must be at least 0"),
-        (lambda: TokenTransformer(precision="half"), "unknown precision 'half'"),
-        (lambda: TokenQuadratic(precision="half"), "unknown precision 'half'"),
-        (lambda: TokenQuadratic(0), "width must be at least 1, got 0"),
-        (lambda: TokenQuadratic(alpha=-1), "alpha must be > 0"),
-        (lambda: TokenQuadratic(alpha=math.inf), "alpha must be"),
-        (lambda: TokenQuadratic(shared=2), "shared must be True or False, got 2"),
-    ],
+test_wrong_input_is_refused_in_one_sentence = refusals(
+    (lambda: TokenTransformer(10, 4), "multiple of heads.* width 10 and heads 4; take width 1"),
+    (lambda: TokenTransformer(0), "width must be at least 1, got 0"),
+    (lambda: TokenTransformer(heads=0), "heads must be at least 1, got 0"),
+    (lambda: TokenTransformer(hidden=2.5), "hidden must be"),
+    (lambda: TokenTransformer(scale=0), "scale must be > 0"),
+    (lambda: TokenTransformer(positions="yes"), "positions must be True or False, got 'yes'"),
+    (lambda: TokenTransformer(seed=-1), "seed must be at least 0"),
+    (lambda: TokenTransformer(precision="half"), "unknown precision 'half'"),
+    (lambda: TokenQuadratic(precision="half"), "unknown precision 'half'"),
+    (lambda: TokenQuadratic(0), "width must be at least 1, got 0"),
+    (lambda: TokenQuadratic(alpha=-1), "alpha must be > 0"),
+    (lambda: TokenQuadratic(alpha=math.inf), "alpha must be"),
+    (lambda: TokenQuadratic(shared=2), "shared must be True or False, got 2"),
 )
-def test_wrong_input_is_refused_in_one_sentence(build, message):
-    with pytest.raises(ValueError, match=message):
-        build()

@@ -45,9 +45,6 @@ def plain(net, x):
     return np.maximum(np.outer(x, net.w) + net.b, 0) @ net.v + net.c
 
 
-# --- the model
-
-
 def test_the_net_is_the_difference_of_two_nets_with_biases():
     model, twin = univariate_relu(7, alpha=0.8), Difference(two_layer(7, alpha=1.0, bias=True))
     parameters = np.random.default_rng(1).standard_normal(2 * (3 * 7 + 1))
@@ -122,9 +119,6 @@ def test_the_kernel_move_is_that_of_the_general_interpolant(c):
     np.testing.assert_allclose(function(problem.X[:, 0]), problem.y, atol=1e-9)
 
 
-# --- hinges
-
-
 @given(seed=st.integers(0, 10**6), units=st.integers(1, 30))
 @settings(max_examples=40, deadline=None, derandomize=True)
 def test_hinges_are_the_net_itself(seed, units):
@@ -145,9 +139,6 @@ def test_distances_against_quadrature_and_a_fine_grid(seed):
     sup, seen = sup_distance(f, g, breaks), np.abs(f(fine) - g(fine)).max()
     assert seen <= sup * (1 + 1e-12)
     np.testing.assert_allclose(sup, seen, rtol=1e-2)
-
-
-# --- what is learned
 
 
 def test_the_splines():

@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from refusals import refusals
 from tacit.problems.matrices import (
+    coherence,
+    coherent_completion,
     commuting_sensing,
     gaussian_sensing,
     low_rank_completion,
@@ -65,14 +68,9 @@ def test_commuting_measurements_commute_and_gaussian_ones_do_not():
     assert spread(gaussian_sensing(samples=4, dimension=6, rank=2, seed=0)) > 1e-3
     plain = commuting_sensing(samples=4, dimension=6, seed=0, rotated=False)
     assert not plain.measurements[:, ~np.eye(6, dtype=bool)].any()
-    truth = commuting_sensing(samples=4, dimension=6, seed=0).truth
-    assert (
-        np.abs(
-            truth @ commuting_sensing(samples=4, dimension=6, seed=0).measurements[0]
-            - commuting_sensing(samples=4, dimension=6, seed=0).measurements[0] @ truth
-        ).max()
-        < 1e-14
-    )
+    problem = commuting_sensing(samples=4, dimension=6, seed=0)
+    A, truth = problem.measurements[0], problem.truth
+    assert np.abs(truth @ A - A @ truth).max() < 1e-14
 
 
 @ONCE
@@ -110,61 +108,106 @@ def test_an_entry_seen_twice_with_one_value_is_kept_once():
     np.testing.assert_array_equal(problem.y, [3.0, 4.0])
 
 
-def test_recipes_and_seeds():
-    for make in PROBLEMS.values():
-        np.testing.assert_array_equal(make(4).y, make(4).y)
-    assert low_rank_completion(samples=11, dimension=5, rank=2, seed=4).recipe == {
-        "generator": "low_rank_completion",
-        "samples": 11,
-        "dimension": 5,
-        "rank": 2,
-        "seed": 4,
-        "loss": "squares",
-    }
-    assert (
-        low_rank_completion(samples=11, dimension=5, rank=2, seed=4).y
-        != low_rank_completion(samples=11, dimension=5, rank=2, seed=5).y
-    ).any()
-
-
-@pytest.mark.parametrize(
-    ("make", "words"),
-    [
-        (lambda: Completion((2, 2), [[0, 2]], [1.0]), r"entry \(0, 2\), outside a matrix of shape"),
-        (lambda: Completion((2, 2), [[-1, 0]], [1.0]), r"entry \(-1, 0\), outside"),
-        (lambda: Completion((2, 2), 2 * [[0, 0]], [1.0, 2.0]), "observed twice with two values"),
-        (lambda: Completion((2, 2), [[0, 0.5]], [1.0]), "must be integers"),
-        (lambda: Completion((2, 2), [[0, 0]], [np.nan]), "values must be finite"),
-        (lambda: Completion((2, 2), [[0, 0]], [1.0, 2.0]), "1 entries but 2 values"),
-        (lambda: Completion((2, 2), [[0, 0, 0]], [1.0]), r"pairs \(row, column\)"),
-        (lambda: Completion((2, 2), np.empty((0, 2)), []), "must not be empty"),
-        (lambda: Completion(4, [[0, 0]], [1.0]), "shape must be"),
-        (lambda: Completion((0, 2), [[0, 0]], [1.0]), "shape must be at least 1, got 0"),
-        (lambda: Completion((2, 3), [[0, 0]], [1.0], symmetric=True), "must be square"),
-        (lambda: Completion((2, 2), [[0, 0]], [1.0], truth=np.eye(3)), "truth must have shape"),
-        (lambda: Completion((2, 2), [[0, 0]], [1.0]).test_error(np.eye(2)), "give truth="),
-        (lambda: Sensing(np.ones((2, 3, 3)), [1.0]), "2 measurements but y has 1"),
-        (lambda: Sensing(np.full((1, 3, 3), np.inf), [1.0]), "measurements must be finite"),
-        (lambda: Sensing(np.ones((0, 3, 3)), []), "must not be empty"),
-        (lambda: low_rank_completion(samples=10, dimension=3, rank=1), r"at most dimension\^2 = 9"),
-        (
-            lambda: low_rank_completion(samples=5, dimension=3, rank=4),
-            "rank must be at most dimension=3, got 4",
-        ),
-        (
-            lambda: gaussian_sensing(samples=5, dimension=3, rank=4),
-            "rank must be at most dimension=3, got 4",
-        ),
-        (lambda: commuting_sensing(samples=2, dimension=3, rank=4), "rank must be at most"),
-        (
-            lambda: commuting_sensing(samples=2, dimension=3, rotated=1),
-            "rotated must be True or False",
-        ),
-        (lambda: multiplication_table(5, fraction=0), "fraction must be > 0"),
-        (lambda: multiplication_table(5, fraction=1.5), "fraction must be at most 1"),
-    ],
+test_bad_input_gets_one_sentence = refusals(
+    (lambda: Completion((2, 2), [[0, 2]], [1.0]), r"entry \(0, 2\), outside a matrix of shape"),
+    (lambda: Completion((2, 2), [[-1, 0]], [1.0]), r"entry \(-1, 0\), outside"),
+    (lambda: Completion((2, 2), 2 * [[0, 0]], [1.0, 2.0]), "observed twice with two values"),
+    (lambda: Completion((2, 2), [[0, 0.5]], [1.0]), "must be integers"),
+    (lambda: Completion((2, 2), [[0, 0]], [np.nan]), "values must be finite"),
+    (lambda: Completion((2, 2), [[0, 0]], [1.0, 2.0]), "1 entries but 2 values"),
+    (lambda: Completion((2, 2), [[0, 0, 0]], [1.0]), r"pairs \(row, column\)"),
+    (lambda: Completion((2, 2), np.empty((0, 2)), []), "must not be empty"),
+    (lambda: Completion(4, [[0, 0]], [1.0]), "shape must be"),
+    (lambda: Completion((0, 2), [[0, 0]], [1.0]), "shape must be at least 1, got 0"),
+    (lambda: Completion((2, 3), [[0, 0]], [1.0], symmetric=True), "must be square"),
+    (lambda: Completion((2, 2), [[0, 0]], [1.0], truth=np.eye(3)), "truth must have shape"),
+    (lambda: Completion((2, 2), [[0, 0]], [1.0]).test_error(np.eye(2)), "give truth="),
+    (lambda: Sensing(np.ones((2, 3, 3)), [1.0]), "2 measurements but y has 1"),
+    (lambda: Sensing(np.full((1, 3, 3), np.inf), [1.0]), "measurements must be finite"),
+    (lambda: Sensing(np.ones((0, 3, 3)), []), "must not be empty"),
+    (lambda: low_rank_completion(samples=10, dimension=3, rank=1), r"at most dimension\^2 = 9"),
+    (
+        lambda: low_rank_completion(samples=5, dimension=3, rank=4),
+        "rank must be at most dimension=3, got 4",
+    ),
+    (
+        lambda: gaussian_sensing(samples=5, dimension=3, rank=4),
+        "rank must be at most dimension=3, got 4",
+    ),
+    (lambda: commuting_sensing(samples=2, dimension=3, rank=4), "rank must be at most"),
+    (lambda: commuting_sensing(samples=2, dimension=3, rotated=1), "rotated must be True or False"),
+    (lambda: multiplication_table(5, fraction=0), "fraction must be > 0"),
+    (lambda: multiplication_table(5, fraction=1.5), "fraction must be at most 1"),
 )
-def test_bad_input_gets_one_sentence(make, words):
-    with pytest.raises(ValueError, match=words) as caught:
-        make()
-    assert "\n" not in str(caught.value)
+
+
+def low_rank(rows, columns, rank, seed):
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((rows, rank)) @ rng.standard_normal((rank, columns))
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(st.integers(2, 9), st.integers(2, 9), st.integers(1, 2), st.integers(0, 99))
+def test_coherence_is_the_diagonal_of_the_projections(rows, columns, rank, seed):
+    """By pseudo-inverses, which know nothing of the rank or of the SVD's signs."""
+    matrix = low_rank(rows, columns, rank, seed)
+    inverse = np.linalg.pinv(matrix, rcond=1e-10)
+    of_rows, of_columns = coherence(matrix)
+    assert of_rows == pytest.approx(rows / rank * np.diag(matrix @ inverse), abs=1e-8)
+    assert of_columns == pytest.approx(columns / rank * np.diag(inverse @ matrix), abs=1e-8)
+    assert of_rows.mean() == pytest.approx(1)
+    assert of_columns.mean() == pytest.approx(1)
+
+
+def test_coherence_of_known_matrices():
+    assert coherence(np.ones((3, 4)))[0] == pytest.approx(np.ones(3))
+    spike = np.zeros((3, 4))
+    spike[1, 2] = -5.0
+    rows, columns = coherence(spike)
+    assert rows == pytest.approx([0, 3, 0])
+    assert columns == pytest.approx([0, 0, 4, 0])
+
+
+def test_the_most_coherent_entries_come_first():
+    truth = low_rank(6, 5, 2, 0)
+    rows, columns = coherence(truth)
+    scores = rows[:, None] + columns[None, :]
+    seen = coherent_completion(samples=12, truth=truth, tau=1.0).observed
+    assert scores[seen].min() >= scores[~seen].max()
+    assert seen.sum() == 12
+    last = coherent_completion(samples=12, truth=truth, tau=1.0, least=True).observed
+    assert scores[last].max() <= scores[~last].min()
+
+
+@settings(deadline=None, derandomize=True, max_examples=30)
+@given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 99))
+def test_a_share_is_chosen_and_the_rest_is_random(samples, tau, seed):
+    truth = low_rank(6, 5, 2, 1)
+    problem = coherent_completion(samples=samples, truth=truth, tau=tau, seed=seed)
+    assert problem.samples == samples
+    assert problem.y == pytest.approx(truth[problem.observed])
+    first = coherent_completion(samples=max(1, round(tau * samples)), truth=truth, tau=1.0).observed
+    assert round(tau * samples) == 0 or problem.observed[first].all()
+
+
+def test_without_a_share_every_entry_is_as_likely():
+    truth = low_rank(4, 4, 1, 2)
+    counts = sum(
+        coherent_completion(samples=4, truth=truth, tau=0.0, seed=s).observed.astype(int)
+        for s in range(400)
+    )
+    assert abs(counts - 100).max() < 40  # 4.6 standard deviations
+    half = sum(
+        coherent_completion(samples=4, truth=truth, tau=0.5, seed=s).observed.astype(int)
+        for s in range(400)
+    )
+    assert abs(half - 100).max() > 100
+
+
+test_wrong_input_of_coherent_completion_is_refused = refusals(
+    (lambda: coherent_completion(5, np.eye(2), tau=0.5), "samples must be at most 4"),
+    (lambda: coherent_completion(2, np.eye(2), tau=1.5), "tau must be between 0 and 1, got 1.5"),
+    (lambda: coherent_completion(2, np.eye(2), tau=np.nan), "coherent_completion: tau"),
+    (lambda: coherent_completion(2, np.eye(2), tau=0.5, seed=-1), "coherent_completion: seed"),
+    (lambda: coherent_completion(2, np.zeros((2, 2)), tau=0.5), "must not be all zero"),
+)

@@ -159,37 +159,33 @@ def test_a_user_s_penalty_is_differentiated_unless_it_brings_a_subgradient():
     assert not quartic.has_prox
 
 
-def test_wrong_penalties_speak():
-    with pytest.raises(ValueError, match="Custom: value must be a function, got 3"):
-        Custom(3)
-    with pytest.raises(ValueError, match="no proximal map"):
-        Custom(abs).prox(np.ones(2), 1.0)
-    with pytest.raises(ValueError, match="12 entries but there are 4 parameters"):
-        Nuclear((3, 4)).value(np.ones(4))
-    with pytest.raises(ValueError, match=r"shape must be \(rows, columns\) or None, got 3"):
-        Nuclear(3)
-    with pytest.raises(ValueError, match=r"must be matrices or vectors, got shape \(2, 2, 2\)"):
-        Nuclear().value(np.ones((2, 2, 2)))
-    with pytest.raises(ValueError, match=r"Penalty: weight must be a finite number >= 0, got -1"):
-        -1 * L1()
-    with pytest.raises(ValueError, match="Penalty: weight must be a finite number >= 0, got nan"):
-        np.nan * L1()
-    with pytest.raises(ValueError, match=r"Penalty: expected a regularizer such as L1\(\)"):
-        Penalty(1.0, "l1")
-    with pytest.raises(ValueError, match=r"one array of 2 entries, got 1 of \[3\]"):
-        L2([1.0, 2.0]).value(np.ones(3))
-    with pytest.raises(ValueError, match=r"Lp\(p=0.5\): no proximal map is known; L1, L2, Lp"):
-        Lp(0.5).prox(np.ones(2), 1.0)
-    with pytest.raises(ValueError, match="known only if one weight is not 0"):
-        (L1() + L2()).prox(np.ones(2), 1.0)
-    with pytest.raises(ValueError, match="must be one flat array, got dict"):
-        MIXED.value({"a": np.ones(4)})
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: Custom(3), "Custom: value must be a function, got 3"),
+        (lambda: Custom(abs).prox(np.ones(2), 1.0), "no proximal map"),
+        (lambda: Nuclear((3, 4)).value(np.ones(4)), "12 entries but there are 4 parameters"),
+        (lambda: Nuclear(3), r"shape must be \(rows, columns\) or None, got 3"),
+        (lambda: Nuclear().value(np.ones((2, 2, 2))), r"vectors, got shape \(2, 2, 2\)"),
+        (lambda: -1 * L1(), "Penalty: weight must be a finite number >= 0, got -1"),
+        (lambda: np.nan * L1(), "Penalty: weight must be a finite number >= 0, got nan"),
+        (lambda: Penalty(1.0, "l1"), r"Penalty: expected a regularizer such as L1\(\)"),
+        (lambda: L2([1.0, 2.0]).value(np.ones(3)), r"one array of 2 entries, got 1 of \[3\]"),
+        (lambda: Lp(0.5).prox(np.ones(2), 1.0), r"Lp\(p=0.5\): no proximal map is known; L1"),
+        (lambda: (L1() + L2()).prox(np.ones(2), 1.0), "known only if one weight is not 0"),
+        (lambda: MIXED.value({"a": np.ones(4)}), "must be one flat array, got dict"),
+        (lambda: MIXED.value(np.ones(3)), "Blocks: 4 parameters in blocks but 3 are given"),
+        (
+            lambda: DerivativeMatch(LinearPredictor(), np.ones((4, 3)), np.ones((4, 2))),
+            r"one row per point.*\(4, 3\), got \(4, 2\)",
+        ),
+    ],
+)
+def test_wrong_penalties_speak(call, words):
+    with pytest.raises(ValueError, match=words):
+        call()
     with pytest.raises(TypeError, match="unsupported operand"):
         L1() + 3
-    with pytest.raises(ValueError, match=r"one row per point.*\(4, 3\), got \(4, 2\)"):
-        DerivativeMatch(LinearPredictor(), np.ones((4, 3)), np.ones((4, 2)))
-    with pytest.raises(ValueError, match="Blocks: 4 parameters in blocks but 3 are given"):
-        MIXED.value(np.ones(3))
 
 
 def test_derivative_matching_of_a_linear_predictor_is_a_distance():

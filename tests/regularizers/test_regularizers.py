@@ -70,30 +70,6 @@ def test_the_derivative_test_can_fail():
     assert abs(quotient - other.gradient(beta)[0]) > 1e-2
 
 
-@pytest.mark.parametrize("depth", [2, 3, 5, 10])
-def test_value_against_quadrature_of_the_law_of_the_paper(depth):
-    """q(z) = int_0^z h^-1, with h^-1 by bisection: nothing of the closed forms is used."""
-    from scipy.integrate import quad
-    from scipy.optimize import brentq
-
-    def law(s):
-        if depth == 2:
-            return 2 * np.sinh(s)
-        return (1 - s) ** (-depth / (depth - 2)) - (1 + s) ** (-depth / (depth - 2))
-
-    top = 50.0 if depth == 2 else 1 - 1e-12
-    for z in (0.01, 0.7, 12.0):
-        expected, _ = quad(lambda v: brentq(lambda s: law(s) - v, 0, top, xtol=1e-14), 0, z)
-        assert Q(depth, mu=1.0)([z]) == pytest.approx(expected, rel=1e-8)
-        assert Q(depth, mu=0.25)([z / 4]) == pytest.approx(expected / 4, rel=1e-8)
-
-
-def test_depth_2_is_the_closed_form_of_theorem_1():
-    z = np.geomspace(0.1, 100, 20)
-    closed = 2 - np.sqrt(4 + z**2) + z * np.arcsinh(z / 2)
-    np.testing.assert_allclose([Q(2, mu=1.0)([v]) for v in z], closed, rtol=1e-12)
-
-
 def test_scale_may_be_given_in_three_ways():
     beta = np.array([0.2, -3.0])
     for depth in (2, 3, 7):

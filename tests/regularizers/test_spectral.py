@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tacit.problems.matrix_problem import Completion
+from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.regularizers.norms import L1
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
-from tacit.solvers.matrices.measurements import Rows, Sensed, measurements
+from tacit.solvers.matrices.measurements import Rows, measurements
 from tacit.solvers.matrices.path import barrier_gram, weighted
-from tacit.solvers.matrices.state import Power, Sinh, State, law_of
+from tacit.solvers.matrices.state import Power, Sinh, State, law_of, spectrum
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("tacit")
@@ -133,7 +133,7 @@ def test_scales_beyond_float64():
 
 
 def a_state(law, shape, seed=0, samples=3, m=-1.0):
-    at = measurements(Sensed(gaussian((samples, *shape), seed), gaussian(samples, seed + 1)))
+    at = measurements(Sensing(gaussian((samples, *shape), seed), gaussian(samples, seed + 1)))
     assert isinstance(at, Rows)
     nu = gaussian(len(at.y), seed + 2)
     return State(at, law, m, 0.6 * nu / np.linalg.norm(at.adjoint(nu), 2))
@@ -173,7 +173,7 @@ def test_the_law_of_each_depth():
     assert law_of(Q(4, alpha=1.0)) == Power(2.0)
     q = Q(5, alpha=0.7)
     s = np.array([0.9, 0.5, 0.1])
-    assert law_of(q).spectrum(s, q.level).values == pytest.approx(q.inverse_gradient(s), rel=1e-13)
+    assert spectrum(law_of(q), s, q.level).values == pytest.approx(q.inverse_gradient(s), rel=1e-13)
 
 
 def refused(call, *fragments):

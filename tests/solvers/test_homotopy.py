@@ -215,7 +215,7 @@ def test_newton_steps_survive_graded_slopes(spread):
     slope = 10.0 ** rng.uniform(-spread, 0, size=9)
     slope[:3] = 10.0 ** np.array([0, 1, 2])  # fewer large ones than rows
     right = rng.normal(size=4)
-    step = homotopy.newton_step(X, slope, right)
+    step = homotopy.Graded(X, slope).solve(right)
     with mpmath.workdps(120):
         A = mpmath.matrix(X.tolist())
         H = A * mpmath.diag([mpmath.mpf(float(x)) for x in slope]) * A.T

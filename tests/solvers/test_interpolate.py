@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog, minimize
+from scipy.optimize import linprog
 
 import tacit
 from tacit.records import Kind
@@ -68,22 +68,6 @@ def test_no_other_fit_is_better(make, seed, samples, extra):
     assert regularizer(0.5 * (worse + solution.beta)) < regularizer(worse)
 
 
-@pytest.mark.parametrize(("depth", "alpha"), [(2, 0.3), (3, 0.5), (5, 0.9)])
-def test_against_a_general_minimiser(depth, alpha):
-    X, y, _ = problem(3, samples=4, dimension=9)
-    q = Q(depth, alpha=alpha)
-    start = np.linalg.pinv(X) @ y
-    null = np.linalg.svd(X)[2][4:].T
-    found = minimize(
-        lambda z: q(start + null @ z),
-        np.zeros(5),
-        jac=lambda z: null.T @ q.gradient(start + null @ z),
-        method="BFGS",
-        options={"gtol": 1e-12},
-    )
-    np.testing.assert_allclose(interpolate(X, y, q).beta, start + null @ found.x, atol=1e-7)
-
-
 @pytest.mark.parametrize("seed", range(12))
 def test_l1_agrees_with_highs(seed):
     X, y, _ = problem(seed, samples=5 + 3 * seed, dimension=40 + 10 * seed, noise=0.1 * (seed % 3))
@@ -140,19 +124,6 @@ def test_the_acceptance_line_of_the_first_issue():
     assert max(s.residual, s.kkt, np.abs(s.beta - b).max()) < 1e-6
 
 
-@pytest.mark.parametrize("depth", [2, 3, 5, 10])
-def test_a_path_is_its_points(depth):
-    X, y, _ = problem(7, samples=10, dimension=40)
-    log_alphas = np.linspace(3, -30, 23)[np.random.default_rng(0).permutation(23)] / depth * 2
-    path = interpolate_path(X, y, depth, log_alphas=log_alphas)
-    assert path.beta.shape == (23, 40)
-    assert all(outcome.ok for outcome in path.outcomes)
-    for row, log_alpha in zip(path.beta, log_alphas, strict=True):
-        single = interpolate(X, y, Q(depth, log_alpha=log_alpha)).beta
-        np.testing.assert_allclose(row, single, atol=1e-10)
-    assert np.abs(path.beta[0] - path.beta[1]).max() > 1e-6  # the scales do differ
-
-
 def test_a_path_with_measure_keeps_only_the_measure():
     X, y, truth = problem(7)
     log_alphas = [1.0, -3.0, -8.0]
@@ -184,11 +155,3 @@ def test_wide_shapes_at_depth_10():
         solution = interpolate(X, y, Q(10, log_alpha=log_alpha, shape=shape))
         assert solution.residual < 1e-9
         assert solution.kkt < 1e-9
-
-
-def test_solutions_print_as_a_table():
-    X, y, _ = problem(0)
-    solution = interpolate(X, y, L2())
-    assert "residual" in str(solution)
-    assert "solved" in str(solution)
-    assert solution._repr_html_().count("<tr>") == 7

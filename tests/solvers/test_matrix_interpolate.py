@@ -8,14 +8,13 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from tacit.problems.matrices import commuting_sensing, gaussian_sensing, low_rank_completion
-from tacit.problems.matrix_problem import Completion
+from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.records import Kind, NumericalError
 from tacit.regularizers.norms import L1, L2
 from tacit.regularizers.q import Q
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.matrices.interpolate import graph_distance, kkt, matrix_interpolant
-from tacit.solvers.matrices.measurements import Sensed
 
 settings.register_profile("tacit", deadline=None, derandomize=True, max_examples=20)
 settings.load_profile("tacit")
@@ -37,7 +36,7 @@ def sensed(shape, rank, samples, seed):
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1]))
     X = rng.normal(size=(samples, *shape))
-    return Sensed(X, np.tensordot(X, truth, 2))
+    return Sensing(X, np.tensordot(X, truth, 2))
 
 
 def seen(shape, rank, samples, seed):
@@ -239,14 +238,14 @@ def test_scales_below_float64_are_the_limit_and_say_so(depth):
     assert "slacks" in solution.outcome.sentence
     assert solution.kkt < 1e-9
     # where the nuclear norm has a face of minimisers, Q is still strictly convex
-    face = Sensed(np.eye(3)[None], np.array([1.0]))
+    face = Sensing(np.eye(3)[None], np.array([1.0]))
     for reg in (tiny, Schatten(Q(2, log_alpha=-200))):
         assert matrix_interpolant(face, reg).matrix == pytest.approx(np.eye(3) / 3, abs=1e-9)
 
 
 def test_a_face_of_minimisers_is_named():
     """Every trace-one positive matrix has trace one: dimension 3 * 4 / 2 - 1."""
-    solution = matrix_interpolant(Sensed(np.eye(3)[None], np.array([1.0])), Nuclear())
+    solution = matrix_interpolant(Sensing(np.eye(3)[None], np.array([1.0])), Nuclear())
     assert solution.outcome.kind is Kind.NOT_UNIQUE
     assert "dimension 5" in solution.outcome.sentence
     assert solution.value == pytest.approx(1, abs=1e-10)
@@ -264,7 +263,7 @@ def test_entries_and_their_measurement_matrices_agree(reg):
 @any_regularizer
 def test_repeated_dependent_and_empty_measurements(reg):
     problem = sensed((4, 3), 2, 6, 7)
-    X, y = problem.matrices, problem.y
+    X, y = problem.measurements, problem.y
     more = np.concatenate([X, X[:2], 3 * X[:1] - X[1:2], 0 * X[:1]])
     values = np.concatenate([y, y[:2], 3 * y[:1] - y[1:2], [0.0]])
     expected, found = matrix_interpolant(problem, reg), interpolate(more, values, reg)
@@ -281,7 +280,7 @@ def test_repeated_dependent_and_empty_measurements(reg):
 @any_regularizer
 def test_zero_and_complete_observations(reg):
     problem = sensed((3, 4), 2, 5, 8)
-    zero = interpolate(problem.matrices, 0 * problem.y, reg)
+    zero = interpolate(problem.measurements, 0 * problem.y, reg)
     assert not zero.matrix.any()
     assert zero.value == 0
     full = seen((3, 4), 2, 12, 8)
@@ -295,31 +294,21 @@ def test_zero_and_complete_observations(reg):
 def test_units_of_y_and_of_the_measurements(reg, factor):
     problem = sensed((3, 4), 2, 5, 9)
     plain = matrix_interpolant(problem, reg)
-    rescaled = interpolate(factor * problem.matrices, factor * problem.y, reg)
+    rescaled = interpolate(factor * problem.measurements, factor * problem.y, reg)
     assert rescaled.matrix == pytest.approx(plain.matrix, abs=1e-9)
-    larger = interpolate(problem.matrices, factor * problem.y, reg)
+    larger = interpolate(problem.measurements, factor * problem.y, reg)
     assert max(larger.kkt, larger.residual) < 1e-8
 
 
 @any_regularizer
 def test_contradictions_are_infeasible(reg):
     problem = sensed((3, 4), 2, 5, 9)
-    X, y = np.concatenate([problem.matrices] * 2), np.concatenate([problem.y, problem.y + 0.1])
+    X, y = np.concatenate([problem.measurements] * 2), np.concatenate([problem.y, problem.y + 0.1])
     solution = interpolate(X, y, reg, throw=False)
     assert solution.outcome.kind is Kind.INFEASIBLE
     assert np.isnan(solution.matrix).all()
     with pytest.raises(NumericalError, match="no matrix fits"):
         interpolate(X, y, reg)
-
-
-def test_two_values_for_one_entry_are_infeasible():
-    class Twice:
-        shape, samples, y = (2, 2), 2, np.array([1.0, 1.5])
-        entries = np.array([[0, 1], [0, 1]])
-
-    solution = matrix_interpolant(Twice(), Nuclear(), throw=False)
-    assert solution.outcome.kind is Kind.INFEASIBLE
-    assert "(0, 1)" in solution.outcome.sentence
 
 
 def test_what_is_refused():
@@ -331,6 +320,6 @@ def test_what_is_refused():
     with pytest.raises(ValueError, match="2 matrices but y has 3"):
         interpolate(X, np.ones(3), Nuclear())
     with pytest.raises(ValueError, match=r"interpolate: a matrix needs .* singular values.*L1"):
-        matrix_interpolant(Sensed(X, y), L1())
+        matrix_interpolant(Sensing(X, y), L1())
     with pytest.raises(ValueError, match="finite"):
         interpolate(X * np.inf, y, Nuclear())

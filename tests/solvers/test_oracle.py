@@ -85,14 +85,6 @@ def test_no_feasible_neighbour_has_a_smaller_value(depth, log_alpha):
             )
 
 
-@pytest.mark.parametrize("depth", [2, 5])
-def test_scaling_targets_is_scaling_mu(depth):
-    X, y, shape = random_problem(40, samples=3, dimension=6)
-    one = oracle.solve(X, y, depth, -7.0, shape)
-    other = oracle.solve(X, 1024 * y, depth, -7.0 + 10 * np.log(2) / depth, shape)
-    assert np.abs(other.beta / 1024 - one.beta).max() < 1e-14
-
-
 @pytest.mark.parametrize(("depth", "log_alpha"), [(2, -1000.0), (2, 5.0), (3, -50.0), (9, -200.0)])
 def test_a_wrong_dual_vector_is_not_certified(depth, log_alpha):
     X, y, shape = random_problem(50, samples=3, dimension=6)
@@ -137,10 +129,3 @@ def test_gradient_and_inverse_gradient_are_inverse(depth, log_alpha):
     with mp.workdps(oracle_q.digits_for([mpf(b) for b in beta], scale)):
         back = oracle_q.inverse_gradient(s, depth, log_alpha, shape)
         assert max(abs(b / mpf(a) - 1) for a, b in zip(beta, back, strict=True)) < mpf(10) ** -35
-
-
-def test_depth_two_value_agrees_with_the_printed_formula():
-    """W eq. (5): q(z) = 2 - sqrt(4 + z^2) + z arcsinh(z / 2)."""
-    z = np.array([0.3, -1.0, 25.0])
-    printed = 2 - np.sqrt(4 + z**2) + z * np.arcsinh(z / 2)
-    assert abs(float(oracle_q.value(z, 2, 0.0)) - printed.sum()) < 1e-13

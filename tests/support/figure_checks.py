@@ -41,7 +41,7 @@ def assert_axes_named(picture):
 def assert_readable(picture):
     """Typeset mathematics, words instead of the names of variables, and nothing on top of it."""
     with styled():
-        picture.canvas.draw()
+        picture.draw_without_rendering()
     assert not (raw := raw_texts(picture)), raw
     assert not (hit := collisions(picture)), hit
 

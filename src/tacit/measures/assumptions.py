@@ -38,10 +38,11 @@ def roughness(who: str, lines: list[Line]) -> float:
     """3 minus the order at which third differences of f vanish with their step, at the worst place.
 
     0 is smooth; 1 is a jump of the second derivative (squared ReLU), 2 one of the first (ReLU).
-    A sharp but smooth bend looks like a jump from afar, so suspects are looked at more closely.
     """
     suspects = []
-    for line in filter(defined, lines):
+    for line in lines:
+        if not all(np.isfinite(line.values(float(s))).all() for s in np.linspace(0.0, 1.0, 9)):
+            continue  # f is not defined along it
         orders, places = orders_along(line, 0.0, 1.0)
         suspects += [(order, line, n, places[n]) for n, order in enumerate(orders)]
     if not suspects:
@@ -49,11 +50,6 @@ def roughness(who: str, lines: list[Line]) -> float:
     suspects.sort(key=lambda suspect: suspect[0])
     seen = [closely(line, n, place, order) for order, line, n, place in suspects[:SUSPECTS]]
     return max(0.0, 3.0 - min(seen))
-
-
-def defined(line: Line) -> bool:
-    """Whether f is finite along the line, judged at a few places."""
-    return all(bool(np.isfinite(line.values(float(s))).all()) for s in np.linspace(0.0, 1.0, 9))
 
 
 def closely(line: Line, sample: int, place: float, order: float) -> float:
@@ -236,16 +232,8 @@ def _measured(model: Model, start: Array, X: Array, rng: np.random.Generator) ->
         degree, defect = _homogeneity(model, [*near, *far], X)
         rough = roughness(WHO, _lines(model, start, near, far, X))
         output = _output(model, start, X)
-    return Assumptions(
-        homogeneous=bool(defect <= HOMOGENEOUS),
-        degree=degree,
-        defect=defect,
-        declared=model.homogeneity,
-        smooth=bool(rough <= SMOOTH),
-        roughness=rough,
-        zero_output=bool(output <= ZERO),
-        output=output,
-    )
+    homogeneous = defect <= HOMOGENEOUS, degree, defect, model.homogeneity
+    return Assumptions(*homogeneous, rough <= SMOOTH, rough, output <= ZERO, output)
 
 
 def _points(start: Array, rng: np.random.Generator) -> tuple[list[Array], list[Array]]:
@@ -259,35 +247,23 @@ def _points(start: Array, rng: np.random.Generator) -> tuple[list[Array], list[A
     return near, list(size * normal[POINTS:])
 
 
-class Run(NamedTuple):
-    """f at one point for every sample, at its multiples, and the size of the terms of f."""
-
-    before: Array
-    after: Array
-    terms: Array
-
-
 def _homogeneity(model: Model, points: list[Array], X: Array) -> tuple[float, float]:
     """(degree, defect) over the points where f is defined and not zero."""
-    runs = [run for point in points if (run := _run(model, point, X)) is not None]
-    if not runs:
+    steps, grown, defects = np.log(FACTORS), [], []
+    for point in points:
+        before = model.predict(point, X)
+        after = np.array([model.predict(c * point, X) for c in FACTORS])
+        finite = np.isfinite(before).all() and np.isfinite(after).all()
+        if finite and before.any() and after.any(axis=1).all():
+            grown.append(np.log(_norm(after.T) / _norm(before)))
+            defects.append(functools.partial(_defect, before, after, _terms(model, point, X)))
+    if not grown:
         raise ValueError(
             f"{WHO}: the model is zero or not finite at every random point of the size of its "
             "start, so that it has no degree; take another start"
         )
-    steps = np.log(FACTORS)
-    grown = [np.log(_norm(run.after.T) / _norm(run.before)) for run in runs]
     degree = float(np.mean(grown @ steps) / np.sum(steps**2))
-    return degree, max(_defect(run, degree) for run in runs)
-
-
-def _run(model: Model, point: Array, X: Array) -> Run | None:
-    before = model.predict(point, X)
-    after = np.array([model.predict(c * point, X) for c in FACTORS])
-    finite = np.isfinite(before).all() and np.isfinite(after).all()
-    if not (finite and before.any() and after.any(axis=1).all()):
-        return None
-    return Run(before, after, _terms(model, point, X))
+    return degree, max(defect(degree) for defect in defects)
 
 
 def _norm(columns: Array) -> Array:
@@ -297,10 +273,10 @@ def _norm(columns: Array) -> Array:
     return size * np.sqrt(np.sum((columns / size) ** 2, axis=0))
 
 
-def _defect(run: Run, degree: float) -> float:
+def _defect(before: Array, after: Array, terms: Array, degree: float) -> float:
     """The largest |f(c w) / c^degree - f(w)|, relative to the terms that f(w) is made of."""
-    apart = np.abs(run.after / FACTORS[:, None] ** degree - run.before).max(axis=0)
-    return float(np.max(apart[run.terms > 0] / run.terms[run.terms > 0], initial=0.0))
+    apart = np.abs(after / FACTORS[:, None] ** degree - before).max(axis=0)
+    return float(np.max(apart[terms > 0] / terms[terms > 0], initial=0.0))
 
 
 def _lines(model: Model, start: Array, near: list[Array], far: list[Array], X: Array) -> list[Line]:

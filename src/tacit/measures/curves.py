@@ -41,11 +41,8 @@ MEMORY = -2 / math.log(SQUARE_DECAY)  # 1999
 def adam_delay(pace: ArrayLike, c: float) -> Array:
     """t2 - t1 in steps at pace = step beta: MEMORY log(1 + c / (MEMORY pace)).
 
-    When training is solved sqrt(v) is some G, far above the slope beta h of the penalty, and falls
-    as G e^(-s / MEMORY). Parameters move by step beta h / sqrt(v) in a step, hence by
-    (MEMORY step beta h / G)(e^(s / MEMORY) - 1) in s steps; c is their way times G / h. That is
-    c / pace while s is short against MEMORY. A way longer than MEMORY step takes longer, since
-    no step of Adam is much larger than `step`.
+    When training is solved sqrt(v) is some G and falls as G e^(-s / MEMORY). Parameters move by
+    (MEMORY step beta h / G)(e^(s / MEMORY) - 1) in s steps; c is their way times G / h.
     """
     return MEMORY * np.log1p(c / (MEMORY * np.asarray(pace)))
 
@@ -125,11 +122,7 @@ def _half_windows(elapsed: Array) -> NDArray[np.int64]:
 
 
 def _running_median(values: Array, half: NDArray[np.int64]) -> Array:
-    """Medians over index - half ... index + half, cut off at the end of the record.
-
-    The first record stands alone, so that a curve which rises at once is not called solved from
-    the start.
-    """
+    """Medians over index - half ... index + half, cut off at the end of the record."""
     from scipy.ndimage import median_filter
 
     smooth, count = np.empty_like(values), len(values)
@@ -146,9 +139,8 @@ def _running_median(values: Array, half: NDArray[np.int64]) -> Array:
 def _end(values: Array, smooth: Array, half: NDArray[np.int64], noise: float) -> Array:
     """The medians of whole windows as far as these reach, and no lag beyond the noise at the end.
 
-    A median that is cut off at the end has little noise but lags behind a rising curve; one of a
-    window that shrinks with the records left has more noise and no lag. The first is moved
-    towards the second by what their difference exceeds the noise of the second.
+    A median that is cut off lags behind a rising curve; one of a shrinking window has more noise
+    and no lag. The first is moved towards the second by what exceeds the noise of the second.
     """
     count = len(values)
     left = np.minimum(half, count - 1 - np.arange(count))

@@ -173,7 +173,8 @@ def forecast(
     if not (X.any() and problem.y.any()):
         raise ValueError(f"{WHO}: X and y must not be zero: there is nothing to fit")
     degree = round(require_theorem(WHO, model, X, smooth=False).degree)
-    log_start, naive = _log_start(model, X.shape[1]), _naive(model, rate)
+    log_start, log_alpha = _log_start(model, X.shape[1]), getattr(model, "log_alpha", None)
+    naive = log_alpha / rate if log_alpha is not None and log_alpha > 0 else math.nan
     path = minimisers(model, problem, measure)
     if path is not None:
         times, g = turning_times(path, degree, rate, model, problem, measure is not None)
@@ -203,11 +204,6 @@ def _forecast(
         )
     times = middle / rate, low / rate, high / rate
     return Forecast(*times, rate, naive, log_start - middle, g, f"the start, by {basis}", sentence)
-
-
-def _naive(model: Model, rate: float) -> float:
-    log_alpha = getattr(model, "log_alpha", None)
-    return log_alpha / rate if log_alpha is not None and log_alpha > 0 else math.nan
 
 
 def _log_start(model: Model, dimension: int) -> float:

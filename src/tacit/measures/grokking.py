@@ -143,7 +143,10 @@ def grokking(
     tolerance, reach = _tolerance(level, error), _reach(best, error)
     if floor is not None and real("grokking", "floor", floor) < 0:
         raise ValueError(f"grokking: floor must be an error >= 0, got {floor:g}")
-    norm = None if norm is None else _norm(norm, t)
+    if norm is not None:
+        norm = entries("grokking", "norm", norm, len(t), "one value per time")
+        if norm.min() <= 0:
+            raise ValueError(f"grokking: norm must be > 0 at every time, got {norm.min():g}")
     learned, known = smoothed(t, -train), smoothed(t, -test)
     t1, t2 = learned.solved(-tolerance, tolerance), known.solved(-reach - tolerance, tolerance)
     touched = bool((train <= tolerance).any())
@@ -315,10 +318,3 @@ def _reach(best: float | None, error: bool) -> float:
         what = "an error >= 0" if error else "an accuracy between 0 and 1"
         raise ValueError(f"grokking: best must be {what}, got {value:g}")
     return value if error else 1 - value
-
-
-def _norm(norm: ArrayLike, t: Array) -> Array:
-    norm = entries("grokking", "norm", norm, len(t), "one value per time")
-    if norm.min() <= 0:
-        raise ValueError(f"grokking: norm must be > 0 at every time, got {norm.min():g}")
-    return norm

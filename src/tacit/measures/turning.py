@@ -103,13 +103,10 @@ def minimisers(model: Any, problem: Problem, measure: Measure | None = None) -> 
     try:
         with one_blas_thread():
             stages = _stages(model, problem)
-            return None if stages is None else _collected(_degree(model), stages, measure)
+            degree = model.depth if isinstance(model, DiagonalNet) else 2
+            return None if stages is None else _collected(degree, stages, measure)
     except (Failed, Unbounded):
         return None
-
-
-def _degree(model: DiagonalNet | DifferenceFactorization) -> int:
-    return model.depth if isinstance(model, DiagonalNet) else 2
 
 
 def _stages(model: Any, problem: Problem) -> Iterator[tuple[float, Array]] | None:

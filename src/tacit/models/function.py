@@ -128,7 +128,12 @@ class FunctionModel(Record, Model):
     def describe(self) -> dict[str, Any]:
         degree = {"homogeneity": self.degree}
         described = {"model": WHO, "name": self.name, **degree, **(self.details or {})}
-        return described if callable(self.begin) else described | _shown(self.begin)
+        if callable(self.begin):
+            return described
+        if self.begin.size <= SHOWN:
+            return described | {"start": self.begin.tolist()}
+        fingerprint = hashlib.sha256(self.begin.tobytes()).hexdigest()[:16]
+        return described | {"start": fingerprint, "parameters": self.begin.size}
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: compiled functions cannot be sent to another process."""
@@ -188,10 +193,3 @@ def _raveled(tree: Any) -> Array:
             )
     flat = np.concatenate([leaf.ravel() for leaf in leaves]) if leaves else np.zeros(0)
     return finite_array(WHO, "start", flat.astype(np.float64), ndim=1)
-
-
-def _shown(start: Array) -> dict[str, Any]:
-    """The start for a description: in full, or as its size and fingerprint."""
-    if start.size <= SHOWN:
-        return {"start": start.tolist()}
-    return {"start": hashlib.sha256(start.tobytes()).hexdigest()[:16], "parameters": start.size}

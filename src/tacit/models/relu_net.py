@@ -91,7 +91,10 @@ class ReluFunction:
         """What the units of every layer add up, before their ReLU."""
         sums: list[Any] = []
         for W in weights:
-            below = jax.nn.relu(sums[-1]) if sums else X  # its derivative at zero is zero
+            below = sums[-1] if sums else X
+            if sums:  # the derivative of relu at zero is zero
+                plain = isinstance(below, np.ndarray)
+                below = np.maximum(below, 0.0) if plain else jax.nn.relu(below)
             sums.append(below @ W.swapaxes(1, 2))
         return sums
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.arguments import Array, classification_data, entries, integer, integers, one_of
-from tacit.problems.regression import check_test, frozen, recipe_of
-from tacit.records import Record, assign
+from tacit.arguments import Array, classification_data, integer, integers, one_of
+from tacit.problems.regression import Samples, recipe_of
 
 if TYPE_CHECKING:
     from tacit.problems.population import Population
@@ -18,7 +17,7 @@ LOSSES = ("exp", "logistic")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class Classification(Record):
+class Classification(Samples):
     """Samples `X` (samples x features) with labels `y` of -1 and +1, and the loss to minimise.
 
     Parameters
@@ -60,20 +59,7 @@ class Classification(Record):
     def __post_init__(self) -> None:
         X, y = classification_data("Classification", self.X, self.y)
         one_of("Classification", "loss", self.loss, LOSSES)
-        check_test(self, X.shape[1])
-        assign(self, X=frozen(X), y=frozen(y))
-        if self.truth is not None:
-            rule = "one entry per feature"
-            truth = entries("Classification", "truth", self.truth, X.shape[1], rule)
-            assign(self, truth=frozen(truth))
-
-    @property
-    def samples(self) -> int:
-        return self.X.shape[0]
-
-    @property
-    def dimension(self) -> int:
-        return self.X.shape[1]
+        self.freeze(X, y)
 
     @property
     def signed_rows(self) -> Array:

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import (
-    Array,
-    entries,
-    integer,
-    integers,
-    not_negative,
-    one_of,
-    regression_data,
-)
+from tacit.arguments import Array, entries, integer, integers, not_negative, one_of, regression_data
 from tacit.records import Record, assign
 
 
@@ -41,21 +33,42 @@ def log_factor(loss: str) -> float:
     return -math.log(2) if loss == "half squares" else 0.0
 
 
-def check_test(problem: Any, dimension: int) -> None:
-    """A ValueError if the test samples are of another kind or dimension than the problem."""
-    who, test = type(problem).__name__, problem.test
-    if test is None:
-        return
-    if type(test) is not type(problem):
-        raise ValueError(f"{who}: test must be a {who} too, got {type(test).__name__}")
-    if test.dimension != dimension:
-        raise ValueError(
-            f"{who}: test must have the {dimension} features of the problem, got {test.dimension}"
-        )
+class Samples(Record):
+    """Rows `X` with labels `y`, the truth behind them where known, and samples of a `test`."""
+
+    X: Array
+    y: Array
+    truth: Array | None
+    test: Any
+
+    def freeze(self, X: Array, y: Array) -> None:
+        """Sets checked arrays, and refuses tests of another kind or dimension."""
+        who, test = type(self).__name__, self.test
+        if test is not None and type(test) is not type(self):
+            raise ValueError(f"{who}: test must be a {who} too, got {type(test).__name__}")
+        if test is not None and test.dimension != X.shape[1]:
+            rule = f"test must have the {X.shape[1]} features of the problem"
+            raise ValueError(f"{who}: {rule}, got {test.dimension}")
+        assign(self, X=frozen(X), y=frozen(y))
+        if self.truth is not None:
+            assign(self, truth=frozen(self.per_feature("truth", self.truth)))
+
+    @property
+    def samples(self) -> int:
+        return self.X.shape[0]
+
+    @property
+    def dimension(self) -> int:
+        return self.X.shape[1]
+
+    def per_feature(self, name: str, value: ArrayLike) -> Array:
+        """`value` as a vector of one number per feature."""
+        who = type(self).__name__
+        return entries(who, name, value, self.dimension, "one entry per feature")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class Regression(Record):
+class Regression(Samples):
     """Samples `X` (samples x features) with labels `y`, and the truth behind them where known.
 
     Parameters
@@ -97,10 +110,7 @@ class Regression(Record):
     def __post_init__(self) -> None:
         X, y = regression_data("Regression", self.X, self.y)
         one_of("Regression", "loss", self.loss, SQUARED)
-        check_test(self, X.shape[1])
-        assign(self, X=frozen(X), y=frozen(y))
-        if self.truth is not None:
-            assign(self, truth=frozen(self._per_feature("truth", self.truth)))
+        self.freeze(X, y)
         if self.noise is not None:
             assign(self, noise=not_negative("Regression", "noise", self.noise))
 
@@ -109,14 +119,6 @@ class Regression(Record):
         """log of what the sum of squares is multiplied by."""
         return log_factor(self.loss)
 
-    @property
-    def samples(self) -> int:
-        return self.X.shape[0]
-
-    @property
-    def dimension(self) -> int:
-        return self.X.shape[1]
-
     def population_error(self, beta: ArrayLike) -> float:
         """|beta - truth|^2: the error on new Gaussian samples beyond the noise, exactly."""
         if self.truth is None:
@@ -124,10 +126,7 @@ class Regression(Record):
                 "Regression.population_error: the truth of these data is not known; "
                 "give truth= to Regression or use sparse_regression()"
             )
-        return float(np.sum((self._per_feature("beta", beta) - self.truth) ** 2))
-
-    def _per_feature(self, name: str, value: ArrayLike) -> Array:
-        return entries("Regression", name, value, self.dimension, "one entry per feature")
+        return float(np.sum((self.per_feature("beta", beta) - self.truth) ** 2))
 
 
 def sparse_regression(

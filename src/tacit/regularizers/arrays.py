@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -54,17 +55,10 @@ def length(theta: Any) -> Any:
     if not arrays:
         return 0.0
     space = space_of(arrays[0])
-    largest = _total(space.maximum, [abs(leaf).max() for leaf in arrays])
+    largest = functools.reduce(space.maximum, [abs(leaf).max() for leaf in arrays])
     unit = space.where(largest > 0, largest, 1.0)
     squares = [((leaf / unit) * (leaf / unit)).sum() for leaf in arrays]
     return largest * space.sqrt(sum(squares))
-
-
-def _total(join: Callable[[Any, Any], Any], numbers: list[Any]) -> Any:
-    found = numbers[0]
-    for number in numbers[1:]:
-        found = join(found, number)
-    return found
 
 
 def repeated(step: Callable[[Any], Any], state: Any, times: int) -> Any:

@@ -178,7 +178,6 @@ class Branch:
     legs: tuple[Leg, ...]
 
     def without(self, number: int) -> Branch:
-        """The branch less one of its legs."""
         return Branch(self.legs[:number] + self.legs[number + 1 :])
 
     def at_clock(self, kind: Index, clock: Array) -> Point:

@@ -33,34 +33,11 @@ if TYPE_CHECKING:
 AGREES = 1e-8
 
 
-@dataclasses.dataclass(frozen=True)
-class Exponentials:
-    """b = up e^(ks) + down e^(-ks) + rest, which quadratic models lead to."""
+def exponentials(expression: Any, s: Any, beta: Any) -> tuple[Any, Any, Any]:
+    """(b, its inverse, Q) for b = up e^(ks) + down e^(-ks) + rest, as quadratic models have it.
 
-    up: Any
-    down: Any
-    rest: Any
-    k: Any
-
-    def formulas(self, s: Any, beta: Any) -> tuple[Any, Any, Any]:
-        """(b, its inverse, Q), where Q = s b - integral of b vanishes at s = 0."""
-        import sympy
-
-        up, down, k, gap = self.up, self.down, self.k, beta - self.rest
-        if down == 0:
-            root, inverse = gap, sympy.log(gap / up) / k
-        else:
-            root = sympy.sqrt(gap**2 + sympy.factor(-4 * up * down))
-            inverse = sympy.log((gap + root) / (2 * up)) / k
-        primal = up * sympy.exp(k * s) + down * sympy.exp(-k * s) + self.rest
-        if up + down == 0:
-            primal = 2 * up * sympy.sinh(k * s) + self.rest
-            inverse = sympy.asinh(gap / (2 * up)) / k
-        return primal, inverse, gap * inverse + (up - down - root) / k
-
-
-def exponentials(expression: Any, s: Any) -> Exponentials:
-    """The expression as a sum of two opposite exponentials of s."""
+    Q = s b - integral of b vanishes at s = 0.
+    """
     import sympy
 
     sums = sympy.expand(expression.rewrite(sympy.exp))
@@ -73,7 +50,15 @@ def exponentials(expression: Any, s: Any) -> Exponentials:
     if powers.has(s):
         raise NotSymbolic(f"{s} occurs outside exponentials")
     up, rest, down = (sympy.factor(powers.coeff(x, power)) for power in (2, 1, 0))
-    return Exponentials(up, down, rest, k)
+    gap = root = beta - rest
+    if down != 0:
+        root = sympy.sqrt(gap**2 + sympy.factor(-4 * up * down))
+    inverse = sympy.log(gap / up if down == 0 else (gap + root) / (2 * up)) / k
+    primal = up * sympy.exp(k * s) + down * sympy.exp(-k * s) + rest
+    if up + down == 0:
+        primal = 2 * up * sympy.sinh(k * s) + rest
+        inverse = sympy.asinh(gap / (2 * up)) / k
+    return primal, inverse, gap * inverse + (up - down - root) / k
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -151,7 +136,7 @@ class Search:
         return None
 
     def by_exponentials(self, raw: Any) -> tuple[Any, Any, Any]:
-        primal, gradient, value = exponentials(raw, self.s).formulas(self.s, self.beta)
+        primal, gradient, value = exponentials(raw, self.s, self.beta)
         return primal, self.gradient_or_none(gradient), self.value_or_none(value)
 
     def by_peeling(self, raw: Any) -> tuple[Any, Any, Any]:
@@ -192,7 +177,6 @@ class Search:
         return exact if exact.q < 1000 and abs(exact / number - 1) < 1e-11 else sympy.Float(number)
 
     def agrees(self, formula: Any, variable: Any, at: Array, expected: Array) -> bool:
-        """Whether a formula gives the expected numbers."""
         import sympy
 
         function = sympy.lambdify(variable, formula.subs(self.numbers), "numpy")
@@ -218,7 +202,6 @@ class Search:
 
 
 def symbol(name: str, value: float) -> Any:
-    """A symbol known to be positive where its value is."""
     import sympy
 
     return sympy.Symbol(name, positive=True) if value > 0 else sympy.Symbol(name, real=True)

@@ -175,7 +175,6 @@ class Derived(Regularizer):
         return float(per_kind[0]) if self.dimension is None else per_kind[self._kinds]
 
     def _kind(self, count: int) -> Index:
-        """The kind of each of `count` coordinates."""
         return np.resize(self._kinds, count)
 
     def _at_dual(self, s: Array) -> tuple[Array, Array]:

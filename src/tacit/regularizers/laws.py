@@ -84,7 +84,6 @@ def log_cosh(x: Array) -> Array:
 
 
 def log_sinh(x: Array) -> Array:
-    """log sinh x for x >= 0."""
     with np.errstate(divide="ignore"):
         return x + space_of(x).log(-space_of(x).expm1(-2 * x)) - LOG2
 

@@ -10,7 +10,6 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.regularizers.branch import Branch, Leg, Place, reading, shifted
 from tacit.regularizers.gradient_lines import PANELS, Index, Orbits
-from tacit.regularizers.regularizer import Walk
 from tacit.regularizers.reparametrization import Reparametrization, length
 
 ABOVE, BELOW = 1.0, -1.0
@@ -97,7 +96,7 @@ class Graph:
         return self.branches[way].legs[self.leaders[way]]
 
 
-class LineWalk(Walk):
+class LineWalk:
     """Which way each coordinate left its start, and where it stands on its leading line."""
 
     def __init__(self, graph: Graph, kind: Index, way: Array, panel: Index, t: Array) -> None:
@@ -114,7 +113,6 @@ class LineWalk(Walk):
 
     @classmethod
     def begin(cls, graph: Graph, kind: Index) -> LineWalk:
-        """The walk at s = 0."""
         return cls(graph, kind, np.ones(len(kind)), np.zeros_like(kind), np.zeros(len(kind)))
 
     def on(self, sign: float) -> Index:
@@ -126,6 +124,7 @@ class LineWalk(Walk):
         return Place(self.graph.leader(sign).lines[self.kind[here]], self.panel[here], self.t[here])
 
     def moved(self, ds: Array) -> LineWalk:
+        """The walk after s -> s + ds; beta is not finite where that leaves the domain of b."""
         way, panel, t = self.way.copy(), self.panel.copy(), self.t.copy()
         for sign in self.graph.branches:
             here = self.on(sign)

@@ -35,9 +35,6 @@ class L1(Regularizer):
     has_prox = True
     smooth = False
 
-    def __str__(self) -> str:
-        return "L1()"
-
     def terms(self, beta: Array) -> Array:
         return abs(beta)
 
@@ -117,7 +114,6 @@ class L2(Regularizer):
 
     @property
     def stiffness(self) -> Array:
-        """The second derivative of the sum of squares."""
         return 2 * self.spread_weights
 
     def __call__(self, beta: ArrayLike) -> float:
@@ -176,7 +172,6 @@ class L2(Regularizer):
 
 
 def _or_one(size: Any) -> Any:
-    """A size to divide by: 1 in place of 0."""
     return space_of(size).where(size > 0, size, 1.0)
 
 

@@ -31,20 +31,23 @@ class Term(abc.ABC):
     __hash__ = hash_fields
     __array_ufunc__ = None  # NumPy's numbers leave the multiplication to __rmul__
 
+    #: the terms that this one is made of, None if of no others
+    inside: tuple[Term, ...] | None = None
+
     @property
     def has_prox(self) -> bool:
         """Whether the proximal map is known."""
-        return False
+        return self.inside is not None and all(term.has_prox for term in self.inside)
 
     @property
     def smooth(self) -> bool:
         """Whether h is known to have a continuous gradient."""
-        return False
+        return self.inside is not None and all(term.smooth for term in self.inside)
 
     @property
     def curvature(self) -> float:
         """The second derivative of a quadratic h, which shortens stable steps; otherwise 0."""
-        return 0.0
+        return max((term.curvature for term in self.inside or ()), default=0.0)
 
     @abc.abstractmethod
     def value(self, theta: Any) -> Any:
@@ -244,16 +247,8 @@ class PerTensor(Term):
         checked_term("PerTensor", self.regularizer)
 
     @property
-    def has_prox(self) -> bool:
-        return self.regularizer.has_prox
-
-    @property
-    def smooth(self) -> bool:
-        return self.regularizer.smooth
-
-    @property
-    def curvature(self) -> float:
-        return self.regularizer.curvature
+    def inside(self) -> tuple[Term, ...]:  # type: ignore[override]
+        return (self.regularizer,)
 
     def value(self, theta: Any) -> Any:
         return sum(self.regularizer.value(leaf) for leaf in leaves(theta))
@@ -289,20 +284,8 @@ class Blocks(Term):
         object.__setattr__(self, "parts", _checked_parts(parts))
 
     @property
-    def _terms(self) -> list[Term]:
-        return [part for part, _ in self.parts if part is not None]
-
-    @property
-    def has_prox(self) -> bool:
-        return all(part.has_prox for part in self._terms)
-
-    @property
-    def smooth(self) -> bool:
-        return all(part.smooth for part in self._terms)
-
-    @property
-    def curvature(self) -> float:
-        return max((part.curvature for part in self._terms), default=0.0)
+    def inside(self) -> tuple[Term, ...]:  # type: ignore[override]
+        return tuple(part for part, _ in self.parts if part is not None)
 
     def value(self, theta: Any) -> Any:
         return sum(part.value(block) for part, block in self._cut(theta) if part is not None)

@@ -202,14 +202,6 @@ class R(SignedPair):
     def __str__(self) -> str:
         return f"R({self.scale_in_words()})"
 
-    @property
-    def power(self) -> float:
-        return 2.0
-
-    @property
-    def layers(self) -> int:
-        return 2
-
-    @property
-    def kappa(self) -> Array:
-        return np.ones(1)
+    power = 2.0
+    layers = 2
+    kappa = np.ones(1)

@@ -169,24 +169,12 @@ def of_power(p: float, theta: Any, weight: Any) -> Any:
 
 
 def _ratio(size: Any, weight: Any) -> Any:
-    """size / weight, infinite for a weight of 0."""
     space = space_of(size)
     return space.where(weight > 0, size / space.where(weight > 0, weight, 1.0), space.inf)
 
 
-class Walk(abc.ABC):
-    """beta = b(s) and the slope b'(s), at a dual s that moves by increments."""
-
-    beta: Array
-    slope: Array
-
-    @abc.abstractmethod
-    def moved(self, ds: Array) -> Walk:
-        """The walk after s -> s + ds; beta is not finite where that leaves the domain of b."""
-
-
-class PlainWalk(Walk):
-    """The walk of any regularizer: s itself is kept."""
+class PlainWalk:
+    """beta = b(s) and the slope b'(s) of any regularizer, at a dual s that moves by increments."""
 
     def __init__(self, regularizer: Regularizer, s: Array) -> None:
         self.regularizer, self.s = regularizer, s

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -49,20 +50,26 @@ def length(gradient: Array) -> Array:
     return scale * np.sqrt(np.sum((gradient / scale[..., None]) ** 2, axis=-1))
 
 
+@functools.lru_cache(maxsize=64)
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The map and its gradient for rows of parameters."""
+    import jax
+
+    def scalar(w: Any) -> Any:
+        return function(*w)
+
+    return jax.jit(jax.vmap(jax.value_and_grad(scalar)))
+
+
 class Reparametrization:
     """F and its gradient at many parameter vectors at once, in float64, by JAX."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        import jax
-
         self.function = function
         self.names = argument_names(function)
         self.check_traceable()
-
-        def scalar(w: Any) -> Any:
-            return function(*w)
-
-        self._both = jax.jit(jax.vmap(jax.value_and_grad(scalar)))
+        shared = isinstance(function, Hashable)  # model and regularizer of a map compile it once
+        self._both = (_compiled if shared else _compiled.__wrapped__)(function)
 
     def __str__(self) -> str:
         name = getattr(self.function, "__name__", type(self.function).__name__)
@@ -165,7 +172,6 @@ def check_moving(line: Reparametrization, points: Array) -> None:
 
 
 def place(line: Reparametrization, w: Array) -> str:
-    """A parameter vector in words."""
     return ", ".join(f"{name} = {x:.6g}" for name, x in zip(line.names, w, strict=True))
 
 
@@ -187,16 +193,13 @@ class Starts:
 
     @property
     def equal(self) -> bool:
-        """Whether both halves of a pair begin alike."""
         return self.minus is None or np.array_equal(self.plus, self.minus)
 
     @property
     def alike(self) -> bool:
-        """Whether all coordinates begin alike."""
         return len(np.unique(self.pairs, axis=0)) == 1
 
     def first(self) -> Starts:
-        """The start of the first coordinate, standing for all."""
         return Starts(self.plus[:1], None if self.minus is None else self.minus[:1], None)
 
     def __str__(self) -> str:
@@ -230,7 +233,6 @@ def read_starts(names: Sequence[str], start: object, signed: bool) -> Starts:
 
 
 def columns_of(names: Sequence[str], start: object, signed: bool) -> list[Array]:
-    """One scalar or vector per argument of the map."""
     if len(names) == 1:
         if isinstance(start, tuple):
             way_out = "a pair (w_plus, w_minus)" if signed else "no tuple"
@@ -249,7 +251,6 @@ def columns_of(names: Sequence[str], start: object, signed: bool) -> list[Array]
 
 
 def number_or_vector(name: str, value: object) -> Array:
-    """A finite scalar or vector."""
     try:
         ndim = 0 if np.ndim(value) == 0 else 1  # type: ignore[arg-type]
     except ValueError:

@@ -49,7 +49,8 @@ class Spectral(Term):
         Singular values within rounding of zero count as zero.
         """
         U, sizes, Vt = np.linalg.svd(self.array("matrix", matrix), full_matrices=False)
-        sizes = np.where(sizes > rounding(U, Vt) * sizes[0], sizes, 0.0)
+        rounding = float(max(len(U), Vt.shape[1]) * np.finfo(float).eps)
+        sizes = np.where(sizes > rounding * sizes[0], sizes, 0.0)
         return (U * self.law.dual_of(sizes)) @ Vt
 
     def inverse_gradient(self, dual: ArrayLike) -> Array:
@@ -131,11 +132,6 @@ def shape_of(value: ArrayLike) -> tuple[int, ...]:
         return ()
 
 
-def rounding(U: Array, Vt: Array) -> float:
-    """The relative size below which a computed singular value may be zero."""
-    return float(max(len(U), Vt.shape[1]) * np.finfo(float).eps)
-
-
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Nuclear(Spectral):
     """The sum of the singular values: the rich limit.
@@ -165,9 +161,6 @@ class Nuclear(Spectral):
         sides = tuple(integer("Nuclear", "shape", side, least=1) for side in self.shape)
         object.__setattr__(self, "shape", sides)
 
-    def __str__(self) -> str:
-        return repr(self)
-
     def as_matrix(self, leaf: Any) -> Any:
         if self.shape is None:
             return super().as_matrix(leaf)
@@ -195,9 +188,6 @@ class Frobenius(Spectral):
     """
 
     curvature = 2.0
-
-    def __str__(self) -> str:
-        return "Frobenius()"
 
     @property
     def law(self) -> Regularizer:

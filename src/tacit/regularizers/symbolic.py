@@ -33,7 +33,6 @@ def expression_of(line: Reparametrization, arguments: list[Any]) -> Any:
 
 
 def evaluate(program: Any, constants: Any, arguments: list[Any]) -> list[Any]:
-    """The outputs of a traced program on sympy expressions."""
     known: dict[Any, Any] = dict(zip(program.constvars, map(number, constants), strict=True))
     known.update(zip(program.invars, arguments, strict=True))
 
@@ -62,7 +61,6 @@ def number(value: Any) -> Any:
 
 
 def apply(name: str, parameters: dict[str, Any], inputs: list[Any]) -> Any:
-    """One primitive operation of JAX."""
     if name == "integer_pow":
         return inputs[0] ** parameters["y"]
     operation = operations().get(name)
@@ -72,7 +70,6 @@ def apply(name: str, parameters: dict[str, Any], inputs: list[Any]) -> Any:
 
 
 def operations() -> dict[str, Callable[..., Any]]:
-    """The primitives that are known as elementary functions."""
     import sympy
 
     waves = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
@@ -174,8 +171,9 @@ def through_linear_flow(F: Any, arguments: list[Any]) -> tuple[Flow, Unit]:
     """Solves w' = A w for a quadratic form F = w^T A w/2 in few parameters."""
     import sympy
 
-    matrix = sympy.hessian(F, arguments)
-    if len(arguments) > 3 or matrix.free_symbols or sympy.expand(F - form(matrix, arguments)) != 0:
+    matrix, w = sympy.hessian(F, arguments), sympy.Matrix(arguments)
+    form = (w.T * matrix * w)[0] / 2
+    if len(arguments) > 3 or matrix.free_symbols or sympy.expand(F - form) != 0:
         raise NotSymbolic("F is not a quadratic form in up to three parameters")
 
     def flow(start: list[Any], s: Any) -> Any:
@@ -183,14 +181,6 @@ def through_linear_flow(F: Any, arguments: list[Any]) -> tuple[Flow, Unit]:
         return F.subs(dict(zip(arguments, at, strict=True)), simultaneous=True)
 
     return flow, None
-
-
-def form(matrix: Any, arguments: list[Any]) -> Any:
-    """w^T A w/2."""
-    import sympy
-
-    w = sympy.Matrix(arguments)
-    return (w.T * matrix * w)[0] / 2
 
 
 def integral(integrand: Any, variable: Any) -> Any:

@@ -159,7 +159,6 @@ class Walker:
         return nu if self.back is None else self.back @ nu
 
     def begin_at(self, top: float, m: float) -> int:
-        """The first solution, at `top`, from the kernel regime."""
         shrink = np.exp(-top)
         guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
         return self.newton(top, guess, EXACT if top == m else LOOSE)
@@ -169,11 +168,7 @@ class Walker:
         assert self.state is not None
         gap = self.m - m
         step = gap if gap <= 1.3 * self.stride else min(self.stride, gap / 2)
-        dnu = self.predict(step)
-        ds = dnu @ self.X
-        room = self.state.room(ds)
-        factor = 1.0 if room > 1 else 0.9 * room
-        guess = self.state.moved(factor * dnu, factor * ds)
+        guess = self.predicted(step)
         goal, accuracy = (m, EXACT) if step == gap else (self.m - step, LOOSE)
         built = self.newton(goal, guess, accuracy)
         if built <= 2 and step > 0.7 * self.stride:
@@ -195,6 +190,15 @@ class Walker:
         bend = np.clip(-forward / (2 * backward), -0.5, 0.5)
         return forward * (tangent + bend * (tangent - before))
 
+    def predicted(self, step: float) -> DualState:
+        """The state predicted for m -> m - step, inside the domain of beta."""
+        assert self.state is not None
+        dnu = self.predict(step)
+        ds = dnu @ self.X
+        room = self.state.room(ds)
+        factor = 1.0 if room > 1 else 0.9 * room
+        return self.state.moved(factor * dnu, factor * ds)
+
     def stretch(self, dm: float) -> float:
         return dm if self.curl == 0 else float(np.expm1(self.curl * dm) / self.curl)
 
@@ -213,7 +217,7 @@ class Walker:
         assert self.state is not None
         beta, slope = self.state.evaluate(self.m)
         columns = self.change_basis(self.floored(self.state, beta, slope))
-        self.state = self.state.rebased(columns.T @ self.state.nu)
+        self.state = dataclasses.replace(self.state, nu=columns.T @ self.state.nu)
         self.tangents = [(m, columns.T @ tangent) for m, tangent in self.tangents]
 
     def change_basis(self, weight: Array) -> Array:

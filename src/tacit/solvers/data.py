@@ -63,7 +63,6 @@ class Units:
     predictor: int
 
     def of_rows(self, X: Array) -> Array:
-        """The rows in their units."""
         return np.ldexp(X, -self.rows.reshape(-1, *(1,) * (X.ndim - 1)))
 
     def of_targets(self, y: Array) -> Array:

@@ -7,7 +7,6 @@ recomputing them from nu would leave nothing of a slack of 1e-28.
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import math
 
@@ -18,42 +17,8 @@ from tacit.arguments import Array
 from tacit.regularizers.q import SignedPair
 
 
-class DualState(abc.ABC):
-    """beta and slope as functions of log mu, at a dual vector that moves by increments."""
-
-    nu: Array
-
-    @abc.abstractmethod
-    def evaluate(self, m: float) -> tuple[Array, Array]:
-        """(beta, slope of beta in X^T nu) at the scale m = log mu."""
-
-    @abc.abstractmethod
-    def moved(self, dnu: Array, ds: Array) -> DualState:
-        """The state after nu -> nu + dnu, where ds = X^T dnu."""
-
-    @abc.abstractmethod
-    def room(self, ds: Array) -> float:
-        """The largest factor on ds that keeps the state inside the domain of beta."""
-
-    @abc.abstractmethod
-    def size(self) -> float:
-        """The largest |s|, which sets the rounding error of beta."""
-
-    @abc.abstractmethod
-    def rate(self) -> Array:
-        """How fast log|beta_i| grows with (X^T nu)_i, up to a factor near one."""
-
-    @abc.abstractmethod
-    def rebased(self, nu: Array) -> DualState:
-        """The same state with nu written in another basis of the rows."""
-
-    def tidied(self, X: Array) -> DualState:
-        """The same state with rounding taken out of what must vanish exactly."""
-        return self
-
-
 @dataclasses.dataclass(frozen=True)
-class Hyperbolic(DualState):
+class Hyperbolic:
     """Depth 2: beta = 2 mu w sinh(s), with log_weight = log(w0^2)."""
 
     nu: Array
@@ -61,29 +26,35 @@ class Hyperbolic(DualState):
     log_weight: Array
 
     def evaluate(self, m: float) -> tuple[Array, Array]:
+        """(beta, slope of beta in X^T nu) at the scale m = log mu."""
         size = np.abs(self.s)
         grown = np.exp(m + self.log_weight + size)
         fading = np.expm1(-2 * size)  # e^-2s - 1: sinh without cancellation
         return np.copysign(grown * fading, self.s), grown * (2 + fading)
 
     def moved(self, dnu: Array, ds: Array) -> Hyperbolic:
+        """The state after nu -> nu + dnu, where ds = X^T dnu."""
         return Hyperbolic(self.nu + dnu, self.s + ds, self.log_weight)
 
     def room(self, ds: Array) -> float:
+        """The largest factor on ds that keeps the state inside the domain of beta."""
         return np.inf
 
     def size(self) -> float:
+        """The largest |s|, which sets the rounding error of beta."""
         return float(np.abs(self.s).max())
 
     def rate(self) -> Array:
+        """How fast log|beta_i| grows with (X^T nu)_i, up to a factor near one."""
         return np.ones_like(self.s)
 
-    def rebased(self, nu: Array) -> Hyperbolic:
-        return dataclasses.replace(self, nu=nu)
+    def tidied(self, X: Array) -> Hyperbolic:
+        """The same state with rounding taken out of what must vanish exactly."""
+        return self
 
 
 @dataclasses.dataclass(frozen=True)
-class PowerLaw(DualState):
+class PowerLaw:
     """Depth D > 2: beta = mu w (above^-p - below^-p) with the slacks above = 1-s, below = 1+s."""
 
     nu: Array
@@ -107,13 +78,8 @@ class PowerLaw(DualState):
 
     def moved(self, dnu: Array, ds: Array) -> PowerLaw:
         step = self.kappa * ds
-        return dataclasses.replace(
-            self,
-            nu=self.nu + dnu,
-            s=self.s + step,
-            above=self.above - step,
-            below=self.below + step,
-        )
+        moved = self.nu + dnu, self.s + step, self.above - step, self.below + step
+        return PowerLaw(*moved, self.log_weight, self.kappa, self.p)
 
     def room(self, ds: Array) -> float:
         step = self.kappa * ds
@@ -129,9 +95,6 @@ class PowerLaw(DualState):
 
     def rate(self) -> Array:
         return self.p * self.kappa / np.minimum(self.above, self.below)
-
-    def rebased(self, nu: Array) -> PowerLaw:
-        return dataclasses.replace(self, nu=nu)
 
     def tidied(self, X: Array) -> PowerLaw:
         """Where the l1 solutions fill a face its columns are dependent, and so are its slacks.
@@ -161,6 +124,9 @@ class PowerLaw(DualState):
         return dataclasses.replace(self, above=above, below=below)
 
 
+DualState = Hyperbolic | PowerLaw
+
+
 def independent(columns: Array) -> bool:
     """Whether columns are plainly independent, by the Cholesky factor of their Gram matrix."""
     if columns.shape[1] > len(columns):
@@ -178,3 +144,17 @@ def begin(pair: SignedPair, dimension: int, nu: Array, s: Array) -> DualState:
     kappa = np.broadcast_to(pair.kappa, dimension)
     s = kappa * s
     return PowerLaw(nu, s, 1 - s, 1 + s, log_weight, kappa, pair.power)
+
+
+def mixed(start: DualState, end: DualState, part: float) -> DualState:
+    """The state between two: a convex combination, in which no slack cancels."""
+    names = ("s", "above", "below") if isinstance(start, PowerLaw) else ("s",)
+    parts = {n: (1 - part) * getattr(start, n) + part * getattr(end, n) for n in names}
+    return dataclasses.replace(start, **parts)
+
+
+def shifted(state: DualState, dnu: Array, X: Array) -> DualState:
+    """The state after nu -> nu + dnu, or part of the way where the domain of beta ends before."""
+    ds = dnu @ X
+    factor = min(1.0, 0.9 * state.room(ds))
+    return state.moved(factor * dnu, factor * ds)

@@ -12,8 +12,10 @@ from scipy.linalg import lapack, qr, solve_triangular
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
-from tacit.regularizers.regularizer import PlainWalk, Regularizer, Walk
+from tacit.regularizers.line_walk import LineWalk
+from tacit.regularizers.regularizer import PlainWalk, Regularizer
 
+Walk = PlainWalk | LineWalk
 EXACT = 1e-13  # relative residual to reach at y
 LOOSE = 1e-3  # and on the way, relative to the way gone so far
 NEWTON_STEPS = 3000  # in total
@@ -55,7 +57,7 @@ class Path:
         step = 1.0
         while self.done < 1 and self.gap.any():
             step = min(step, 1 - self.done)
-            first = step * newton_step(self.X, self.walk.slope, self.gap)
+            first = step * Graded(self.X, self.walk.slope).solve(self.gap)
             if not np.isfinite(first).all():
                 return self.gave_up(Kind.STALLED, "the Hessian became singular")
             walk, spent = self.walk.moved(first @ self.X), self.spent
@@ -152,7 +154,7 @@ def searched(
     X: Array, walk: Walk, target: Array, residual: Array, halvings: int
 ) -> tuple[Array, Walk] | None:
     """(step in nu, walk after it) of a damped Newton step; None if no step helps."""
-    step = newton_step(X, walk.slope, residual)
+    step = Graded(X, walk.slope).solve(residual)
     gain = float(residual @ step)
     if not np.isfinite(step).all() or gain <= 0:
         return None
@@ -166,11 +168,6 @@ def searched(
             return t * step, after
         t *= 0.5
     return None
-
-
-def newton_step(X: Array, slope: Array, right: Array) -> Array:
-    """(X diag(slope) X^T)^-1 right, not finite where the matrix is singular."""
-    return Graded(X, slope).solve(right)
 
 
 class Graded:

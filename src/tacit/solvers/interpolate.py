@@ -17,7 +17,7 @@ from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral, shape_of
 from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
-from tacit.solvers.data import FARTHEST, after_problem, representable, units_of, unpacked
+from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
 from tacit.solvers.solution import (
     SMALL,
     SOLVED,
@@ -25,9 +25,8 @@ from tacit.solvers.solution import (
     Solution,
     as_sum,
     beyond_rounding,
-    judged,
+    concluded,
     kkt_residual,
-    log_value_of,
     must_fit,
     normalized,
     of_root,
@@ -153,7 +152,8 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
     """The minimiser and its dual in the original units."""
     if isinstance(regularizer, SignedPair):
-        return along_the_path(regularizer, at)
+        (end,) = continuation.follow(regularizer, at, [regularizer.level - np.log(at.scale)])
+        return arrived(regularizer, at, end)
     if isinstance(regularizer, L1):
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
         return in_data(at, at.scale * beta, nu, steps, outcome)
@@ -178,11 +178,6 @@ def in_data(
     """What was found, with the dual of the rows that were given."""
     dual, *rest = at.exact_dual(nu)
     return Found(beta, dual, steps, outcome, log_unit, tuple(rest))
-
-
-def along_the_path(pair: SignedPair, at: Constraints) -> Found:
-    (end,) = continuation.follow(pair, at, [pair.level - np.log(at.scale)])
-    return arrived(pair, at, end)
 
 
 def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome) -> Found:
@@ -218,14 +213,7 @@ def certified(
         beta = mended(X, y, beta)
         residual = primal_residual(X, y, beta)
     inner, unit_beta = normalized(regularizer, beta, log_unit)
-    parts = np.vstack([dual, *rest])
-    slopes = exact.product(parts, X) if len(parts) > 1 else dual @ X
+    slopes = exact.product(np.vstack([dual, *rest]), X) if rest else dual @ X
     kkt = kkt_residual(inner, unit_beta, slopes) if beta.any() else 0.0
-    if log_unit:
-        parts, log_unit = representable(parts, 0, log_unit)
     excess = max(beyond_rounding(X, y, beta), kkt)
-    outcome = judged(outcome, beta, parts[0], residual, kkt, excess)
-    value = regularizer(beta) if valued else np.nan
-    log_value = log_value_of(regularizer, beta, value) if valued else np.nan
-    certificate = residual, kkt, steps, outcome, log_value, log_unit
-    return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))
+    return Solution(*concluded(regularizer, found, beta, (residual, kkt, excess), valued))

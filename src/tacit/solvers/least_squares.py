@@ -233,7 +233,6 @@ def predicted_delay(
 
 
 def _spectrum(who: str, X: Array) -> Array:
-    """The eigenvalues of X^T X that are not zero."""
     sizes = np.linalg.svd(X, compute_uv=False)
     if sizes[0] == 0:
         raise ValueError(f"{who}: X must not be all zero, got {len(X)} rows of zeros")

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, classification_data
 from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
-from tacit.regularizers.norms import L2, Lp
+from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import interpolate, power_norm
@@ -17,13 +17,13 @@ from tacit.solvers.continuation import FAR, Failed
 from tacit.solvers.data import FARTHEST, ORDINARY, Units, exponents, unpacked
 from tacit.solvers.margins import face
 from tacit.solvers.margins.active_set import (
-    ByInterpolation,
+    Index,
     Iterate,
     Unbounded,
     least_squares,
     settle,
 )
-from tacit.solvers.margins.rows import Rows, certified, is_l1, scaled_rows
+from tacit.solvers.margins.rows import Rows, certified, scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
 from tacit.solvers.solution import (
@@ -84,6 +84,8 @@ def max_margin(
     given, labels, reg = unpacked("max_margin", Classification, X, y, regularizer)
     X, y = classification_data("max_margin", given, labels)
     must_fit("max_margin", reg, X.shape[1])
+    if isinstance(reg, Lp) and reg.p == 1:
+        reg = L1()
     Z = X * y[:, None]
     with one_blas_thread():
         refuse_zero_rows("max_margin", Z)
@@ -112,7 +114,7 @@ def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
     solution = certified(Z, regularizer, found)
     if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
         return solution
-    if is_l1(regularizer) or (isinstance(regularizer, Lp) and regularizer.p < 1):
+    if isinstance(regularizer, L1) or (isinstance(regularizer, Lp) and regularizer.p < 1):
         return solution
     try:
         again = on_active_rows(who, regularizer, Z, found)
@@ -152,7 +154,6 @@ def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
 
 
 def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
-    """The same by the solver that suits the regularizer."""
     rows = scaled_rows(Z)
     try:
         if isinstance(regularizer, SignedPair):
@@ -160,7 +161,7 @@ def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
         if isinstance(regularizer, L2):
             return by_least_squares(regularizer, rows)
         refuse_inseparable(who, Z)
-        if is_l1(regularizer):
+        if isinstance(regularizer, L1):
             return by_linear_program(rows)
         if isinstance(regularizer, Lp) and regularizer.p < 1:
             return best_local_point(regularizer, Z)
@@ -173,7 +174,6 @@ def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
 
 
 def failed(Z: Array, reason: str) -> Found:
-    """No solution, and why."""
     nothing = np.full(Z.shape[1], np.nan), np.full(len(Z), np.nan)
     return Found(*nothing, 0, Outcome(Kind.STALLED, reason))
 
@@ -196,7 +196,6 @@ def by_linear_program(rows: Rows) -> Found:
 
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:
-    """Q or R: followed from the kernel regime down to its scale."""
     walk, level = MarginWalk(pair, rows), pair.level - float(np.log(rows.scale))
     near = min(level, walk.reach + FAR)
     b, nu, spent = walk.at(near)
@@ -216,9 +215,20 @@ def best_local_point(norm: Lp, Z: Array) -> Found:
 
 def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
     """Any other convex regularizer: exchanges of rows around `interpolate`."""
-    nothing = np.empty(0, dtype=np.intp)
+
+    def on(active: Index, at: Iterate) -> Iterate:
+        nu = np.zeros(len(rows.c))
+        if not active.size:
+            return Iterate(nu, regularizer.primal_of(np.zeros_like(at.b)) / rows.scale)
+        system = reduce("max_margin", rows.A[active], rows.scale * rows.c[active])
+        found = interpolate.solve(regularizer, system)
+        if not found.outcome.ok:
+            raise Failed(found.outcome.sentence)
+        nu[active] = found.dual
+        return Iterate(nu, found.beta / rows.scale)
+
     start = Iterate(np.zeros(len(rows.c)), np.zeros(rows.A.shape[1]))
-    _, found, steps = settle(ByInterpolation(rows, regularizer), nothing, start)
+    _, found, steps = settle(rows, on, np.empty(0, dtype=np.intp), start)
     beta, unit = rows.scale * found.b, 0.0
     if isinstance(regularizer, Lp):  # `interpolate` gives the dual of the norm, which has no unit
         unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)

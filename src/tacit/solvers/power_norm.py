@@ -42,7 +42,6 @@ def solve(norm: Lp, X: Array, y: Array) -> tuple[Array, Array, int, Outcome]:
 
 
 def log_norm(p: float, beta: Array) -> float:
-    """log |beta|_p."""
     size = float(np.abs(beta).max())
     with np.errstate(under="ignore"):
         return float(np.log(size) + np.log(np.sum((np.abs(beta) / size) ** p)) / p)

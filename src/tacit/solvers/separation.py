@@ -116,7 +116,6 @@ def refuse_zero_rows(who: str, Z: Array) -> None:
 
 
 def why_not(Z: Array, found: Separation) -> str:
-    """What makes the points inseparable, in words."""
     if (pair := opposite_rows(Z)) is not None:
         first, second = pair
         return (
@@ -131,7 +130,6 @@ def why_not(Z: Array, found: Separation) -> str:
 
 
 def opposite_rows(Z: Array) -> tuple[int, int] | None:
-    """The first two rows that are opposite up to a positive factor."""
     unit = Z / np.abs(Z).max(axis=1)[:, None]
     unit /= np.linalg.norm(unit, axis=1)[:, None]
     for first, row in enumerate(unit):
@@ -145,7 +143,6 @@ TOO_CLOSE = "a predictor with positive margins exists, but the largest margin is
 
 
 def separated(who: str, Z: Array) -> Separation:
-    """The separation of signed rows."""
     zero = ~Z.any(axis=1)
     if zero.any():
         return Separation(False, 0.0, np.zeros(Z.shape[1]), zero / zero.sum(), 0.0)
@@ -200,7 +197,6 @@ def another(who: str, Z: Array) -> Array:
 
 
 def convex(weights: Array) -> Array:
-    """Nonnegative weights brought to sum one."""
     weights = weights / weights.max()
     return weights / weights.sum()
 

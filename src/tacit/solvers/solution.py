@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome, Record, brief
-from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.regularizer import Regularizer
 from tacit.regularizers.spectral import Spectral
 from tacit.solvers import exact
@@ -149,10 +149,35 @@ def tiny(dual: Array) -> bool:
     return bool(np.abs(dual).max(initial=0.0) < 1e-290)
 
 
+def concluded(
+    regularizer: Regularizer | Spectral,
+    found: Found,
+    beta: Array,
+    certificate: tuple[float, float, float],
+    valued: bool = True,
+) -> tuple[Any, ...]:
+    """The fields of a solution with the certificate (residual, kkt, excess over rounding)."""
+    residual, kkt, excess = certificate
+    parts, log_unit = np.vstack([found.dual, *found.rest]), found.log_unit
+    if log_unit:
+        parts, log_unit = representable(parts, 0, log_unit)
+    outcome = judged(found.outcome, beta, parts[0], residual, kkt, excess)
+    value = regularizer(beta) if valued else np.nan
+    log_value = log_value_of(regularizer, beta, value) if valued else np.nan
+    proof = residual, kkt, found.iterations, outcome, log_value, log_unit
+    return beta, parts[0], value, *proof, tuple(parts[1:])
+
+
 def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
-    """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate."""
+    """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate.
+
+    `rounding` is how far s may be off. For p <= 1 the graph is vertical at zero.
+    """
     if isinstance(regularizer, L1):
         return l1_residual(beta, s, rounding)
+    if isinstance(regularizer, Lp) and regularizer.p < 1:
+        slopes = regularizer.dual_of(beta)
+        return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
     with np.errstate(over="ignore", invalid="ignore"):
         gap = np.maximum(np.abs(s - regularizer.dual_of(beta)) - rounding, 0.0)
         along_dual = gap / max(np.abs(s).max(), 1e-300)

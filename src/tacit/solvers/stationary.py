@@ -83,7 +83,6 @@ def stationary_points(
 
 
 def local_points(Z: Array, norm: Lp, starts: int = 100, seed: int = 0) -> tuple[Solution, ...]:
-    """The local minimisers for separable signed rows."""
     rows = scaled_rows(Z)
     found: list[Solution] = []
     begun: set[bytes] = set()  # vertices from which the way down is known

@@ -41,7 +41,7 @@ def _excess(outputs: Any, labels: Any) -> Any:
     return jax.nn.logsumexp(outputs - own, axis=1, where=others)
 
 
-BLOCK = 6  # rows gathered and summed in one compiled pass; more take long to compile
+BLOCK = 6  # rows that are gathered and summed in one compiled pass; more take long to compile
 
 
 class Pairs(NamedTuple):

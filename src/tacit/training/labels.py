@@ -147,7 +147,7 @@ def dataset(
     test = task.problem.test
     if test is not None:
         found = [np.asarray(task.model.predict(m.state, test.X)) for m in moments]
-        recorded |= _tested(test, np.array(found))
+        recorded |= tested(test, np.array(found))
     if isinstance(task.problem, MatrixProblem):
         recorded |= of_matrices(task.problem, _wholes(task, rate, moments))
     if task.start.size <= FEW:
@@ -183,7 +183,7 @@ def linear(
             if problem.truth is not None:
                 found["test_error"] = ((predictor - problem.truth) ** 2).sum(axis=1)
         if problem.test is not None:
-            found |= _tested(problem.test, predictor @ problem.test.X.T)
+            found |= tested(problem.test, predictor @ problem.test.X.T)
     known = {name: values for name, values in recorded.items() if name != "log_slopes"}
     return assembled(problem, known | found, final_parameters)
 
@@ -215,7 +215,7 @@ def _losses(log_loss: Array) -> dict[str, Array]:
     return {"log_loss": log_loss, "loss": np.where(np.isneginf(log_loss), 0.0, loss)}
 
 
-def _tested(test: Regression | Classification, outputs: Array) -> dict[str, Array]:
+def tested(test: Regression | Classification, outputs: Array) -> dict[str, Array]:
     with np.errstate(over="ignore", under="ignore"):
         if not isinstance(test, Classification):
             return {"test_loss": np.exp(log_sum_of_squares(outputs - test.y) + test.log_factor)}

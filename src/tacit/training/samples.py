@@ -28,6 +28,7 @@ from tacit.training.exact.task import Moment as FlowMoment
 from tacit.training.exact.task import Task as FlowTask
 from tacit.training.exact.task import task as flow_task
 from tacit.training.labels import dataset as flow_dataset
+from tacit.training.labels import tested
 from tacit.training.task import Measures, Moment, Task
 
 EXTRA = ("penalty", "objective", "gradient_norm", "penalty_gradient_norm", "relative_error")
@@ -214,12 +215,8 @@ class SampleTask(Task):
 
     def _tested(self, theta: Array) -> dict[str, float]:
         test = self.problem.test
-        found = np.asarray(self.model.predict(theta, test.X))
-        loss = type(self.flow.loss)(test.y, test.loss)
-        result = {"test_loss": float(np.exp(loss.log_loss(found)))}
-        if isinstance(test, Classification):
-            result["test_accuracy"] = float(accuracy(found * test.y))
-        return result
+        found = tested(test, np.asarray(self.model.predict(theta, test.X))[None])
+        return {name: float(values[0]) for name, values in found.items()}
 
 
 def describe(model: Any, problem: Any) -> dict[str, Any]:

@@ -94,6 +94,7 @@ def train(
     who = type(method).__name__
     stops, records = stopping.rules("train", stop), recording.rules("train", record)
     arguments = {"method": method, "stop": stops, "record": records}
+    progress = None if progress is None else _rarely(progress)
     if isinstance(method, Flow):
         for name, given in {"batch": batch, "resume": resume}.items():
             if given is not None:
@@ -119,7 +120,6 @@ def train(
         raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
     _stable(who, method, task, penalty, full=size.size is None)
     told = _told(task.describe(), **arguments, penalty=penalty, batch=batch, seed=seed)
-    progress = None if progress is None else _rarely(progress)
     with double_precision():
         run = Run(who, task, method, penalty, size, seed)
         return _stepped(run, plan(run, stops, records), told, resume, progress)

@@ -1,7 +1,10 @@
 """What a check says of data that were changed on purpose."""
 
+import dataclasses
+
 import pytest
 
+import tacit
 from tacit.papers.registry import library
 
 REFUTED = ("fails", "inconclusive")
@@ -29,3 +32,17 @@ def refuted(judged):
         return verdict.status in REFUTED
 
     return falls
+
+
+@pytest.fixture
+def faster(monkeypatch):
+    """faster(module, factor): what the module trains has `factor` times its weight decay."""
+
+    def change(module, factor):
+        def train(model, problem, method, **options):
+            other = dataclasses.replace(method, weight_decay=factor * method.weight_decay)
+            return tacit.train(model, problem, other, **options)
+
+        monkeypatch.setattr(module, "train", train)
+
+    return change

@@ -90,11 +90,6 @@ def test_the_full_size_has_the_printed_numbers():
 
 
 @pytest.mark.slow
-def test_a_large_start_memorizes_first_and_understands_late(verdict_of):
-    assert verdict_of("L-F3b", "quick").status == "holds"
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [

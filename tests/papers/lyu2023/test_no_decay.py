@@ -17,10 +17,6 @@ def data(data_of):
     return data_of("L-no-decay")
 
 
-def test_without_decay_the_transition_follows_the_square_of_the_start(verdict_of):
-    assert verdict_of("L-no-decay").status == "holds"
-
-
 def test_the_foreseen_time_is_that_of_large_starts(data):
     run = no_decay.transitions(*data)
     ratio = (run.measured_log_t / run.foreseen_log_t).values

@@ -16,10 +16,6 @@ def run(data_of):
     return data_of("L-sweep")[0].isel(seed=0)
 
 
-def test_larger_starts_and_smaller_decay_wait_longer(verdict_of):
-    assert verdict_of("L-sweep").status == "holds"
-
-
 def flipped(dataset, name):
     """The runs with the values of one axis in the opposite order, where they are large."""
     large = dataset.norm >= sweep.LARGE if name == "norm" else dataset.rate > 0

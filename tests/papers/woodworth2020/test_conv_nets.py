@@ -247,6 +247,7 @@ def test_a_dead_net_has_no_features_to_compare(tiny):
 
 def cell(alpha, **changes):
     given = {"training": "all", "step": 0.02, "even": True, "epochs": 3} | conv_nets.DIGITS
+    given["tangents"] = True
     return conv_nets.cell(alpha, 3, **given | {"train": 40, "test": 20, "batch": 10} | changes)
 
 
@@ -264,7 +265,7 @@ def test_cells_reach_the_training(monkeypatch, tiny):
     monkeypatch.setattr(conv_nets, "conv_net", small)
     assert cell(1.0)["rate"] == 0.02
     cell(2.0, training="output", whole=True, step=0.1, epochs=9)
-    cell(2.0, training="kernel")
+    assert np.isnan(cell(2.0, training="kernel", tangents=False)["turned"])
     (net, method, given), (output, other, whole), (lazy, *_) = seen
     assert (net.seed, method, given["seed"], given["batch"]) == (3, SGD(0.02), 3, 10)
     assert given["stop"] == [Epochs(3), Accuracy(train=1.0)]

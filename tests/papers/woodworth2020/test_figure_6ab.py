@@ -9,7 +9,7 @@ from tacit.evidence.evidence import judge
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.tangent import gradient_distance
 from tacit.papers.woodworth2020.figures import circle_nets, figure_6ab
-from tacit.papers.woodworth2020.figures.circle_nets import data, kernel_outputs, net, start, trained
+from tacit.papers.woodworth2020.figures.circle_nets import data, kernel_outputs, start, trained
 from tacit.records import Kind, NumericalError, Outcome
 
 REFUTED = ("fails", "inconclusive")
@@ -182,7 +182,7 @@ def test_a_run_measures_what_it_says():
 
 
 def test_the_scale_is_alpha_to_the_depth():
-    ratio = start(3, 8.0, 0).start(2) / net(3, True).start(2)
+    ratio = start(3, 8.0, 0).start(2) / start(3, 1.0, 0).start(2)
     np.testing.assert_allclose(ratio, 2.0)
 
 

@@ -15,7 +15,7 @@ from tacit.models.image_net import dense_net
 from tacit.models.linearized import Linearized
 from tacit.models.tangent import gradient_distance
 from tacit.papers.experiment import Setting
-from tacit.papers.woodworth2020.figures import digit_images, figure_6c, wide_net_panels, wide_nets
+from tacit.papers.woodworth2020.figures import digit_images, figure_6c, wide_nets
 from tacit.papers.woodworth2020.figures.digit_images import digits
 from tacit.papers.woodworth2020.figures.wide_nets import trained
 from tacit.precision import double_precision
@@ -172,8 +172,8 @@ def test_the_best_step_is_the_one_with_the_least_error_that_fits():
     right = np.array([[1.0, 1.0], [1.0, 1.0], [0.99, 1.0]])
     both = {"error": (("step", "seed"), errors), "train_accuracy": (("step", "seed"), right)}
     tried = xarray.Dataset(both, {"step": [0.5, 0.1, 0.05]})
-    assert wide_net_panels.best(tried) == 0.1
-    assert np.isnan(wide_net_panels.best(tried.isel(step=[2])))
+    assert wide_nets.best(tried) == 0.1
+    assert np.isnan(wide_nets.best(tried.isel(step=[2])))
 
 
 def cell(alpha, step, training, **changes):
@@ -377,6 +377,6 @@ def test_the_drawing(data_of):
 
 def test_an_alpha_that_no_step_fits_is_a_gap():
     printed = invented()[0].copy(deep=True)
-    found = wide_net_panels.at_best(printed, "error")
+    found = wide_nets.at_best(printed, "error")
     assert np.isfinite(found[0]).all()
     assert np.isnan(found[1]).all()  # 90% at alpha = 200

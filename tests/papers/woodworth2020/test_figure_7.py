@@ -9,8 +9,10 @@ from tacit.models.univariate import kernel_move, layers, mean_kernel, univariate
 from tacit.papers.woodworth2020.figures import figure_7, spline_survey
 from tacit.papers.woodworth2020.figures.spline_nets import (
     SHARES,
+    grid_of,
     learn,
     linear_spline,
+    mean_interpolant,
     norms,
     scaling_of,
     started,
@@ -133,8 +135,8 @@ def test_the_scalings_weigh_the_layers():
 
 def test_the_mean_kernel_tends_to_the_one_of_a_wide_net():
     data, c, width = zigzag(), 0.6, 40_000
-    limit, other = (figure_7.mean_interpolant(data, width, 1.0, at) for at in (c, 0.1))
-    grid, run = figure_7.grid_of(data), started(data, width, 1.0, c)
+    limit, other = (mean_interpolant(data, width, 1.0, at) for at in (c, 0.1))
+    grid, run = grid_of(data), started(data, width, 1.0, c)
     assert np.abs(run.interpolant(grid) - limit).max() < 0.02
     assert np.abs(run.interpolant(grid) - other).max() > 0.1
 

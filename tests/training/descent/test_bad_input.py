@@ -88,11 +88,13 @@ def test_a_step_above_the_bound_is_refused_with_the_bound_and_below_it_is_stable
     assert path.dataset.objective.values.max() < 10 * path.dataset.objective.values[0] + 10
 
 
-@pytest.mark.parametrize("beta", [1.0, 100.0])
-def test_the_bound_is_sharp(beta):
-    bound = 2 / (TOP + 2 * beta)
-    wild = run(Subgradient(1.001 * bound, check=False), 30_000, beta * L2())
-    tame = run(Subgradient(0.999 * bound), 30_000, beta * L2())
+@pytest.mark.parametrize(
+    ("beta", "momentum"), [(1.0, 0.0), (100.0, 0.0), (1.0, 0.5)], ids=["weak", "strong", "momentum"]
+)
+def test_the_bound_is_sharp(beta, momentum):
+    bound = 2 * (1 + momentum) / (TOP + 2 * beta)
+    wild = run(SGD(1.001 * bound, momentum=momentum, check=False), 30_000, beta * L2())
+    tame = run(SGD(0.999 * bound, momentum=momentum), 30_000, beta * L2())
     assert wild.dataset.objective.values[-1] > 1e3 * wild.dataset.objective.values[0]
     assert tame.dataset.objective.values[-1] < tame.dataset.objective.values[0]
 

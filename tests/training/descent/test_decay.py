@@ -1,7 +1,5 @@
 """Gradient descent with weight decay on every kind of problem, against loops and the flow."""
 
-import json
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -72,14 +70,6 @@ def test_a_step_shrinks_and_descends(model, problem):
     assert np.allclose(plain.dataset.parameters, loop(model, problem, 0.01, 0, 40), rtol=1e-12)
 
 
-def test_no_decay_is_plain_descent():
-    def end(**decay):
-        return train(*CASES[0], GradientDescent(0.01, **decay), stop=Steps(40)).parameters
-
-    assert np.array_equal(end(weight_decay=0.0), end())
-    assert not np.array_equal(end(weight_decay=1e-6), end())
-
-
 @settings(deadline=None, derandomize=True, max_examples=3)
 @given(st.integers(0, 100), st.floats(0.01, 1.0), st.floats(0.2, 1.5))
 def test_small_steps_follow_the_flow_to_first_order(seed, rate, alpha):
@@ -120,15 +110,6 @@ def test_classification_stops_at_its_loss_and_is_labelled():
     assert np.exp(before.log_loss) > 0.1 * losses[0]
 
 
-def test_the_description_names_the_decay():
-    method = GradientDescent(0.1, weight_decay=0.25)
-    path = train(tanh_net(), CASES[3][1], method, stop=Steps(3))
-    told = json.loads(path.dataset.attrs["description"])["method"]
-    assert told["weight_decay"] == 0.25
-    assert told["method"] == "GradientDescent"
-    assert path.dataset.step.values.tolist() == [0, 1, 2, 3]
-
-
 def test_a_step_too_large_for_the_decay_diverges():
     with pytest.raises(ValueError, match=r"1 - learning_rate.*, which must be above -1, got -29"):
         GradientDescent(30.0, weight_decay=1.0)
@@ -138,24 +119,3 @@ def test_a_step_too_large_for_the_decay_diverges():
     )
     assert path.outcome.kind is Kind.DIVERGED
     assert "smaller learning rate than 30" in path.outcome.sentence
-
-
-def run(model, problem):
-    return train(model, problem, GradientDescent(0.1), stop=Steps(5))
-
-
-@pytest.mark.parametrize(
-    ("call", "sentence"),
-    [
-        (
-            lambda: run(DiagonalNet(2, alpha=1e3, signed=False), Classification([[1]], [-1])),
-            "beyond float64",
-        ),
-        (lambda: GradientDescent(0.1, weight_decay=-1.0), "weight_decay must be >= 0, got -1"),
-        (lambda: run("net", PROBLEM), "got str"),
-    ],
-)
-def test_what_cannot_be_run_is_refused_in_one_sentence(call, sentence):
-    with pytest.raises(ValueError, match=sentence) as refused:
-        call()
-    assert "\n" not in str(refused.value)

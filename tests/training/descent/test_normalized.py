@@ -1,7 +1,5 @@
 """Normalized descent: plain loops, exact arithmetic far out, the order of its error, rules."""
 
-import json
-
 import mpmath
 import numpy as np
 import pytest
@@ -10,11 +8,11 @@ from hypothesis import strategies as st
 
 from tacit import DiagonalNet, ProductNet, sparse_regression
 from tacit.models.linear import LinearPredictor
-from tacit.problems.classification import Classification, separable_points, three_points
+from tacit.problems.classification import Classification, three_points
 from tacit.records import Kind
 from tacit.training.descent.methods import NormalizedDescent
 from tacit.training.exact.parameter import ParameterFlow
-from tacit.training.record import At, LogSpaced
+from tacit.training.record import At
 from tacit.training.stop import LogLoss, Near, Scale, Steps, Time
 from tacit.training.train import train
 
@@ -189,47 +187,3 @@ def test_divergence_is_said_and_never_recorded():
     assert path.outcome.kind is Kind.DIVERGED
     assert "smaller learning rate than 1000" in path.outcome.sentence
     assert np.isfinite(path.dataset.predictor).all()
-
-
-def test_settings_and_progress_are_told():
-    seen = []
-    goals = LogLoss(-1e4), Near([1, 0, 0], 1e-3)
-    path = run(0.01, 100, *goals, progress=lambda share, _: seen.append(share))
-    assert seen == sorted(seen)
-    assert seen[-1] == 1
-    described = json.loads(path.dataset.attrs["description"])
-    assert described["method"]["learning_rate"] == 0.01
-    assert [rule["rule"] for rule in described["stop"]] == ["Steps", "LogLoss", "Near"]
-
-
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: NormalizedDescent(0), "learning_rate must be > 0"),
-        (lambda: Steps(0), "count must be at least 1"),
-        (lambda: run(0.1, 10, "soon"), "stop must be a rule"),
-        (lambda: run(0.1, 10, record=At([11])), "must stay within the 10 steps"),
-        (lambda: LogSpaced(0), "per_decade must be at least 1"),
-        (
-            lambda: train(NET, separable_points(3, 2), NormalizedDescent(0.1), batch=2),
-            "works on all samples at once",
-        ),
-        (lambda: run(0.1, 10, model="net", problem=separable_points(3, 2)), "got str"),
-    ],
-)
-def test_bad_input_is_refused_in_one_sentence(make, sentence):
-    with pytest.raises(ValueError, match=sentence) as refused:
-        make()
-    assert "\n" not in str(refused.value)
-
-
-def test_large_steps_on_a_regression_are_those_of_a_loop_by_hand():
-    problem, rate = sparse_regression(5, 8, sparsity=1, seed=1), 1e-2
-    path = train(LinearPredictor(0.5), problem, NormalizedDescent(rate), stop=Steps(30))
-    w, t = np.full(8, 0.5), 0.0
-    for _ in range(30):
-        residual = problem.X @ w - problem.y
-        loss = float(residual @ residual)
-        w, t = w - rate * 2 * residual @ problem.X / loss, t + rate / loss
-    np.testing.assert_allclose(path.parameters, w, rtol=1e-10)
-    assert path.t == pytest.approx(t, rel=1e-10)  # a step takes rate / loss of time

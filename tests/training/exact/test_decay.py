@@ -13,7 +13,8 @@ from tacit.problems.classification import Classification
 from tacit.problems.population import accuracy
 from tacit.problems.regression import Regression
 from tacit.training.descent.methods import GradientDescent
-from tacit.training.exact.decay.dual import MarginDecay
+from tacit.training.exact.decay import dual as row_products
+from tacit.training.exact.decay.dual import MarginDecay, RowProducts
 
 
 def raw(net, problem, rate, times):
@@ -224,16 +225,6 @@ def test_the_clock_runs_both_ways():
         assert dual.log_time(dual.tau(log_t)) == pytest.approx(log_t, abs=1e-9)
 
 
-def test_rate_zero_is_the_flow_itself():
-    problem, net = (
-        tacit.sparse_regression(4, 8, sparsity=2, seed=0),
-        tacit.DiagonalNet(2, alpha=0.1),
-    )
-    plain = tacit.train(net, problem, tacit.DualFlow())
-    wrapped = tacit.train(net, problem, tacit.DualFlow(weight_decay=0.0))
-    np.testing.assert_array_equal(plain.predictor, wrapped.predictor)
-
-
 def decayed(rate, method=tacit.DualFlow, **given):
     net, flow = tacit.DiagonalNet(2, alpha=1.0), method(weight_decay=rate)
     return tacit.train(net, tacit.three_points("3b"), flow, **given)
@@ -275,3 +266,62 @@ def test_data_of_any_size_have_a_kernel_distance(scale):
 def test_wrong_input_speaks(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+# single precision: as accurate as the tolerance, and used only where that is safe
+
+LATE = [10.0, 100.0, 1000.0, 2000.0, 3000.0, 4000.0]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-60, 1e60])
+def test_products_in_single_precision_are_accurate_to_1e_6(scale, monkeypatch):
+    rng = np.random.default_rng(0)
+    rows = rng.choice([-1.0, 1.0], size=(30, 20000))
+    x, beta = scale * rng.normal(size=30), scale * rng.normal(size=20000)
+    weights = np.abs(beta)
+    double, near = RowProducts(rows), RowProducts(rows, 1e-5)
+    assert double.single is None
+    assert near.single is None  # control: the table is small
+    monkeypatch.setattr(row_products, "LARGE", 0)
+    assert RowProducts(rows, 1e-7).single is None  # control: the tolerance is too fine
+    near = RowProducts(rows, 1e-5)
+    assert near.single is not None
+    for name, vector, size in (
+        ("pull", x, np.linalg.norm(x)),
+        ("outputs", beta, np.linalg.norm(beta)),
+        ("gram", weights, weights.sum()),
+    ):
+        exact, found = getattr(double, name)(vector), getattr(near, name)(vector)
+        assert found.dtype == np.float64
+        assert 0 < np.abs(found - exact).max() < 1e-6 * size, name
+
+
+def majority_path(rtol):
+    problem = tacit.majority(60, 1500)
+    net = tacit.DiagonalNet(depth=2, alpha=48 / np.sqrt(3000))
+    return tacit.train(
+        net, problem, tacit.DualFlow(rtol=rtol, weight_decay=0.001), record=tacit.At(times=LATE)
+    )
+
+
+def test_a_path_in_single_precision_is_as_near_as_one_in_double(monkeypatch):
+    exact, double = majority_path(1e-9), majority_path(1e-4)
+    monkeypatch.setattr(row_products, "LARGE", 0)
+    made = []
+    monkeypatch.setattr(
+        "tacit.training.exact.decay.follow.RowProducts",
+        lambda rows, rtol: made.append(RowProducts(rows, rtol)) or made[-1],
+    )
+    single = majority_path(1e-4)
+    assert made[0].single is not None
+
+    def error(found):
+        apart = np.linalg.norm(found.dataset.predictor - exact.dataset.predictor, axis=1)
+        accuracy = np.abs(found.dataset.test_accuracy - exact.dataset.test_accuracy).max()
+        size = np.linalg.norm(exact.dataset.predictor, axis=1)
+        return float((apart[1:] / size[1:]).max()), float(accuracy)
+
+    assert np.ptp(exact.dataset.test_accuracy.values[1:]) > 0.1  # the curve moves
+    assert max(error(double)) < 1e-4
+    assert max(error(single)) < 1e-4  # the tolerance that was asked for
+    assert error(single)[0] < 2 * error(double)[0]

@@ -220,47 +220,6 @@ def test_time_and_step_limits_end_with_a_sentence():
     assert "raise max_steps" in short.outcome.sentence
 
 
-def test_asked_margins_are_recorded_exactly():
-    problem, net = three_points("3d"), tacit.DiagonalNet(depth=2, alpha=3.0)
-    flow = tacit.DualFlow()
-    ds = tacit.train(
-        net,
-        problem,
-        flow,
-        stop=tacit.LogLoss(-1e4),
-        record=[tacit.LogSpaced(), tacit.At(margins=[7.0, 123.4])],
-    ).dataset
-    for g in (7.0, 123.4):
-        at = int(np.argmin(np.abs(ds.smoothed_margin.values - g)))
-        assert ds.smoothed_margin.values[at] == pytest.approx(g, rel=1e-12)
-        alone = run(problem, 2, tacit.LogLoss(-g), alpha=3.0).predictor
-        assert ds.predictor.values[at] == pytest.approx(alone, rel=1e-7)
-
-
-def test_progress_is_reported_in_order():
-    seen = []
-    problem, net = three_points("3b"), tacit.DiagonalNet(depth=2, alpha=1.0)
-    tacit.train(
-        net,
-        problem,
-        tacit.DualFlow(),
-        stop=tacit.LogLoss(-1e5),
-        progress=lambda f, m: seen.append(f),
-    )
-    assert seen
-    assert seen == sorted(seen)
-    assert 0 < seen[0] <= seen[-1] <= 1
-
-
-def test_a_path_is_saved_and_loaded(tmp_path):
-    path = run(three_points("3b"), 2, tacit.LogLoss(-1e7), alpha=100.0)
-    tacit.save(path, tmp_path / "path.nc")
-    again = tacit.load(tmp_path / "path.nc")
-    assert (again.smoothed_margin.values == path.dataset.smoothed_margin.values).all()
-    assert np.isnan(again.loss.values[-1])  # 10^-4,342,945: only its logarithm exists
-    assert "LogLoss" in again.attrs["description"]
-
-
 @pytest.mark.parametrize(
     ("stop", "record", "match"),
     [
@@ -306,6 +265,10 @@ def test_only_the_margins_named_are_recorded():
         for record in (both[1], both)
     )
     np.testing.assert_allclose(named.smoothed_margin[1:], [7.0, 123.4, 1e4], rtol=1e-12)
+    assert np.isnan(named.loss.values[-1])  # only its logarithm exists
+    for row, g in ((1, 7.0), (2, 123.4)):
+        alone = run(three_points("3b"), 2, tacit.LogLoss(-g), alpha=3.0).predictor
+        assert named.predictor.values[row] == pytest.approx(alone, rel=1e-7)
     assert mixed.sizes["time"] > 8
     for row in range(1, 4):
         place = int(np.abs((mixed.smoothed_margin - named.smoothed_margin[row]).values).argmin())

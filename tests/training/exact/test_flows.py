@@ -198,44 +198,6 @@ def test_descent_approaches_the_flow_at_first_order():
     assert abs(control) < 0.1
 
 
-def test_descent_takes_the_steps_of_a_plain_loop():
-    net, step = DiagonalNet(2, alpha=0.4, shape=SHAPE), 1e-3
-    w = net.start(12)
-    plain = [w]
-    for _ in range(37):
-        residual = net.predict(w, PROBLEM.X) - PROBLEM.y
-        w = w - step * 2 * net.pullback(w, PROBLEM.X, residual)
-        plain.append(w)
-    rules = {"stop": Steps(37), "record": At([1, 5, 30])}
-    path = train(net, PROBLEM, GradientDescent(step), **rules)
-    assert path.dataset.step.values.tolist() == [0, 1, 5, 30, 37]
-    np.testing.assert_allclose(path.dataset.t, step * path.dataset.step)
-    expected = np.array(plain)[path.dataset.step.values]
-    np.testing.assert_allclose(path.dataset.parameters, expected, rtol=1e-12)
-    assert path.outcome.ok
-
-
-def test_descent_stops_at_the_first_step_below_its_target():
-    net, method = DiagonalNet(2, alpha=1.0), GradientDescent(1e-3)
-    path = train(net, PROBLEM, method, stop=[Steps(5000), Interpolated(1e-6)])
-    target = 1e-6 * np.sum(PROBLEM.y**2)
-    before = train(net, PROBLEM, method, stop=Steps(path.steps - 1))
-    assert path.outcome.kind is Kind.SOLVED
-    assert path.dataset.loss[-1] <= target < before.dataset.loss[-1]
-    short = train(net, PROBLEM, method, stop=[Steps(10), Interpolated(1e-6)])
-    assert short.outcome.kind is Kind.BUDGET_SPENT
-    assert "10 steps ended at loss" in short.outcome.sentence
-
-
-def test_divergence_is_said_and_never_recorded():
-    net = DiagonalNet(3, alpha=1.0)
-    path = train(net, PROBLEM, GradientDescent(5.0), stop=Steps(1000))
-    assert path.outcome.kind is Kind.DIVERGED
-    assert "smaller learning rate than 5" in path.outcome.sentence
-    assert np.isfinite(path.dataset.predictor).all()
-    assert not path.outcome.ok
-
-
 # --- extremes -------------------------------------------------------------------------------
 
 
@@ -435,10 +397,7 @@ def test_half_of_the_squares_is_the_same_flow_at_half_the_speed(flow):
     assert slow.outcome.sentence.endswith("half the time, twice the loss)")
 
 
-@pytest.mark.parametrize(
-    ("method", "stop"),
-    [(ParameterFlow(), None), (DualFlow(), None), (GradientDescent(1e-3), Steps(3000))],
-)
+@pytest.mark.parametrize(("method", "stop"), METHODS)
 def test_progress_is_told_rarely_and_rises(method, stop):
     heard = []
     progress = lambda f, m: heard.append((f, m))  # noqa: E731
@@ -471,7 +430,6 @@ NET = DiagonalNet(2, alpha=1.0)
         ),
         (lambda: ParameterFlow(rtol=1e-15), "rtol must be between 1e-13 and 0.01, got 1e-15"),
         (lambda: DualFlow(max_steps=1.5), "max_steps must be an integer"),
-        (lambda: GradientDescent(0), "learning_rate must be > 0"),
         (lambda: Steps(0), "count must be at least 1"),
         (lambda: train(NET, (1, 2), DualFlow()), "a Regression or a Classification, got tuple"),
         (lambda: train("net", PROBLEM, ParameterFlow()), "model must be a separable .* got str"),

@@ -6,6 +6,7 @@ The paths of such nets take test samples, so that the jump of the test curve can
 import dataclasses
 import re
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -23,6 +24,10 @@ def problems(seed=0, samples=20):
     X = rng.normal(size=(samples, 3))
     y = np.sign(X[:, 0] * X[:, 1])
     return tacit.Classification(X, y), tacit.Regression(X, y)
+
+
+def smooth(w, X):
+    return jnp.tanh(X @ w[:60].reshape(3, 20)) @ w[60:80]
 
 
 def recommended(path):
@@ -58,11 +63,6 @@ def test_a_flow_that_stops_at_a_kink_says_so_and_what_it_recommends_works(kind, 
 
 def test_a_smooth_net_that_gives_up_is_not_told_of_kinks():
     """Control: the last step of a net without kinks is no jump of its gradient."""
-    import jax.numpy as jnp
-
-    def smooth(w, X):
-        return jnp.tanh(X @ w[:60].reshape(3, 20)) @ w[60:80]
-
     net = tacit.FunctionModel(smooth, np.random.default_rng(0).normal(size=80))
     flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=RATE)
     path = tacit.train(net, problems()[0], flow, stop=tacit.Time(20.0))
@@ -75,11 +75,6 @@ def test_a_smooth_net_that_gives_up_is_not_told_of_kinks():
 
 @pytest.mark.parametrize("method", ["descent", "flow"])
 def test_test_samples_give_the_jump_of_a_path_without_a_predictor(method):
-    import jax.numpy as jnp
-
-    def smooth(w, X):
-        return jnp.tanh(X @ w[:60].reshape(3, 20)) @ w[60:80]
-
     net = tacit.FunctionModel(smooth, np.random.default_rng(0).normal(size=80))
     test = problems(seed=1, samples=200)[0]
     problem = dataclasses.replace(problems()[0], test=test)

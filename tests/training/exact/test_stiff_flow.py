@@ -218,13 +218,8 @@ SEPARABLE = [
 @pytest.mark.parametrize(("model", "problem"), SEPARABLE)
 def test_separable_models_with_decay_agree_with_a_general_solver(model, problem):
     rate = 0.1
-    path = train(
-        model,
-        problem,
-        ParameterFlow(rtol=1e-9, weight_decay=rate),
-        stop=Time(6 / rate),
-        record=LogSpaced(8),
-    )
+    flow = ParameterFlow(rtol=1e-9, weight_decay=rate)
+    path = train(model, problem, flow, stop=Time(6 / rate), record=LogSpaced(8))
     assert path.outcome.kind is Kind.SOLVED
     data = path.dataset.isel(time=slice(1, None))
     reference = general(model, problem, rate, data.t.values)
@@ -303,13 +298,8 @@ def test_decayed_nets_of_any_scale_agree_with_a_general_solver(seed, scale, log_
         problem = separable_points(3, 6, seed=seed, loss=loss)
     net, rate = DiagonalNet(depth, alpha=10**scale), 10**log_rate
     times = np.array([0.1, 1.0, 5.0]) / rate
-    path = train(
-        net,
-        problem,
-        ParameterFlow(rtol=1e-9, weight_decay=rate),
-        stop=Time(times[-1]),
-        record=[LogSpaced(), At(times=list(times[:-1]))],
-    )
+    flow, record = ParameterFlow(rtol=1e-9, weight_decay=rate), At(times=list(times[:-1]))
+    path = train(net, problem, flow, stop=Time(times[-1]), record=[LogSpaced(), record])
     ours = path.dataset.predictor.values[np.searchsorted(path.dataset.t.values, times)]
     theirs = [net.predictor(w) for w in general(net, problem, rate, times)]
     assert np.abs(ours - theirs).max() < 2e-6 * max(1.0, np.abs(theirs).max())
@@ -337,16 +327,10 @@ def test_a_linear_model_follows_its_closed_form_at_any_stiffness(size, rate):
     data = path.dataset
     exact = np.array([closed_form(X, problem.y, model.start(5), rate, t) for t in data.t.values])
     assert np.abs(data.parameters.values - exact).max() < 1e-5
-    wrong = np.array(
-        [closed_form(X, problem.y, model.start(5), 2 * rate, t) for t in data.t.values]
-    )
-    assert np.abs(data.parameters.values - wrong).max() > 1e-2
-    short = train(
-        model,
-        problem,
-        ParameterFlow(rtol=1e-8, max_steps=20, weight_decay=rate),
-        stop=Time(6 / rate),
-    )
+    wrong = [closed_form(X, problem.y, model.start(5), 2 * rate, t) for t in data.t.values]
+    assert np.abs(data.parameters.values - np.array(wrong)).max() > 1e-2
+    flow = ParameterFlow(rtol=1e-8, max_steps=20, weight_decay=rate)
+    short = train(model, problem, flow, stop=Time(6 / rate))
     assert short.outcome.kind is Kind.BUDGET_SPENT
     assert "raise max_steps" in short.outcome.sentence
 
@@ -437,21 +421,6 @@ def test_a_turn_is_an_angle():
     assert np.isnan(turn(np.zeros(2), np.ones(2)))
 
 
-def test_progress_rises_to_the_end():
-    seen = []
-    flow = ParameterFlow(rtol=1e-5, weight_decay=0.1)
-    train(
-        DiagonalNet(2, alpha=1.0),
-        PROBLEM,
-        flow,
-        stop=Time(100.0),
-        progress=lambda done, _: seen.append(done),
-    )
-    assert len(seen) > 5
-    assert seen == sorted(seen)
-    assert seen[-1] <= 1
-
-
 def test_training_without_decay_stops_where_it_is_told():
     problem = separable_points(8, 3, seed=1)
     path = train(tanh_net(), problem, ParameterFlow(rtol=1e-6), stop=LogLoss(-6.0))
@@ -477,59 +446,26 @@ def test_data_that_cannot_be_fitted_come_to_rest():
     assert path.parameters[0] == pytest.approx(1.5, rel=1e-7)
 
 
+LABELS, NET = separable_points(8, 3, seed=1), DiagonalNet(2, alpha=1)
+WRONG, AWAY = Classification([[1.0]], [-1.0]), Near([1, 0, 0], 1.0)
+
+
 @pytest.mark.parametrize(
-    ("run", "sentence"),
+    ("model", "problem", "rate", "stop", "sentence"),
     [
-        (
-            lambda: train(DiagonalNet(2, alpha=1), PROBLEM, ParameterFlow(weight_decay=0.1)),
-            "give stop=Time",
-        ),
-        (
-            lambda: train(
-                DiagonalNet(2, alpha=1), PROBLEM, ParameterFlow(weight_decay=-0.1), stop=Time(1.0)
-            ),
-            "weight_decay must be >= 0",
-        ),
-        (
-            lambda: train(
-                DiagonalNet(2, alpha=1),
-                PROBLEM,
-                ParameterFlow(weight_decay=0.1),
-                stop=LogLoss(-1.0),
-            ),
-            "time alone ends training; use Time",
-        ),
-        (
-            lambda: train(
-                tanh_net(),
-                separable_points(8, 3, seed=1),
-                ParameterFlow(),
-                stop=Near([1, 0, 0], 1.0),
-            ),
-            "Near does not apply here where FunctionModel learns labels; use Interpolated",
-        ),
-        (
-            lambda: train(
-                DiagonalNet(2, alpha=1), COMPLETION, ParameterFlow(weight_decay=0.1), stop=Time(1.0)
-            ),
-            r"use problem.regression\(\)",
-        ),
-        (lambda: train(tanh_net(), (1, 2), ParameterFlow()), "got tuple"),
-        (lambda: train("net", PROBLEM, ParameterFlow(weight_decay=0.1), stop=Time(1.0)), "got str"),
-        (
-            lambda: train(
-                DiagonalNet(2, alpha=1000.0, signed=False),
-                Classification([[1.0]], [-1.0]),
-                ParameterFlow(weight_decay=0.1),
-                stop=Time(1.0),
-            ),
-            "beyond float64",
-        ),
+        (NET, PROBLEM, 0.1, None, "give stop=Time"),
+        (NET, PROBLEM, -0.1, Time(1.0), "weight_decay must be >= 0"),
+        (NET, PROBLEM, 0.1, LogLoss(-1.0), "time alone ends training; use Time"),
+        (tanh_net(), LABELS, 0.0, AWAY, "Near does not apply here where FunctionModel learns lab"),
+        (NET, COMPLETION, 0.1, Time(1.0), r"use problem.regression\(\)"),
+        (tanh_net(), (1, 2), 0.0, None, "got tuple"),
+        ("net", PROBLEM, 0.1, Time(1.0), "got str"),
+        (DiagonalNet(2, alpha=1e3, signed=False), WRONG, 0.1, Time(1.0), "beyond float64"),
     ],
 )
-def test_what_cannot_be_run_is_refused_in_one_sentence(run, sentence):
+def test_what_cannot_be_run_is_refused_in_one_sentence(model, problem, rate, stop, sentence):
     with pytest.raises(ValueError, match=sentence) as refused:
-        run()
+        train(model, problem, ParameterFlow(weight_decay=rate), stop=stop)
     assert "\n" not in str(refused.value)
 
 

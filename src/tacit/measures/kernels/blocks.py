@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
+import operator
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -134,8 +135,9 @@ def _parts(
             other = slice(at, min(at + blocks.size, len(columns)))
             if x2 is None and other.stop <= group.stop:  # among those held
                 near, far = slice(0, other.stop - first), slice(at - first, other.stop - first)
-                part = product(_cut(left, near), _cut(left, far), full)
-                _symmetrize(part[far])
+                above, below = (_changed(left, operator.itemgetter(cut)) for cut in (near, far))
+                part = product(above, below, full)
+                part[far] = (part[far] + part[far].transpose(2, 3, 0, 1)) / 2  # to the last bit
                 yield slice(first, other.stop), other, part
             else:
                 right = gradients.block(columns[other], blocks.size)
@@ -166,16 +168,6 @@ def _arrays(found: Factors) -> list[Any]:
 def _changed(found: Factors, change: Callable[[Any], Any]) -> Factors:
     layers = [(change(h), change(slopes)) for h, slopes in found.layers]
     return Factors([change(row) for row in found.rows], layers)
-
-
-def _cut(found: Factors, samples: slice) -> Factors:
-    return _changed(found, lambda array: array[samples])
-
-
-def _symmetrize(part: Array) -> None:
-    """Makes K(x, x) of one block symmetric to the last bit."""
-    part += part.transpose(2, 3, 0, 1).copy()
-    part /= 2
 
 
 def product(left: Factors, right: Factors, full: bool) -> Array:

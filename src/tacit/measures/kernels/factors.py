@@ -1,9 +1,8 @@
 """Gradients of samples, kept as the two factors h, delta of a layer W h where those are smaller.
 
-A weight that one sample meets in a single matrix product has the gradient sum_t delta_t h_t^T, so
-<grad, grad'> = sum_ts <h_t, h'_s> <delta_t, delta'_s> needs no gradient at all. Such products are
-found in the jaxpr of the function; delta is its derivative in a zero added to the product. Every
-other parameter (biases, convolutions, shared weights, embeddings) keeps its whole gradient.
+A weight of a single matrix product has the gradient sum_t delta_t h_t^T of a sample, so <grad,
+grad'> = sum_ts <h_t, h'_s> <delta_t, delta'_s>; delta is the derivative in a zero added to the
+product. Every other parameter (biases, convolutions, shared weights) keeps its whole gradient.
 """
 
 from __future__ import annotations
@@ -61,7 +60,8 @@ class Taps:
         other = values[1 - place]
         contracted = eqn.params["dimension_numbers"][0][1 - place]
         free = [axis for axis in range(other.ndim) if axis not in contracted]
-        use = _use(other, weight, contracted)
+        inputs = math.prod(other.shape[axis] for axis in contracted)
+        use = Use(other.size // max(inputs, 1), inputs, weight.size // max(inputs, 1))
         self.uses.setdefault(leaf, []).append(use)
         values = [other, weight] if place == 1 else [weight, other]
         (found,) = _bind(eqn, values)
@@ -97,10 +97,8 @@ def factors(
             values = [given.get(i, array) for i, array in enumerate(arrays)]
             if not zeros:
                 return sample(values, x), {}
-            taps, marked = (
-                Taps(zeros),
-                [Weight(*v) if v[0] in zeros else v[1] for v in enumerate(values)],
-            )
+            taps = Taps(zeros)
+            marked = [Weight(*v) if v[0] in zeros else v[1] for v in enumerate(values)]
             return _outputs(closed, [*marked, x], taps), taps.inputs
 
         return _pulled(run, [arrays[leaf] for leaf in whole], layers, arrays)
@@ -181,8 +179,3 @@ def _bind(eqn: Any, values: list[Any]) -> list[Any]:
     functions, parameters = given if isinstance(given, tuple) else ((), given)  # JAX before 0.9
     found = eqn.primitive.bind(*functions, *values, **parameters)
     return list(found) if eqn.primitive.multiple_results else [found]
-
-
-def _use(other: Any, weight: Any, contracted: Sequence[int]) -> Use:
-    inputs = math.prod(other.shape[axis] for axis in contracted)
-    return Use(other.size // max(inputs, 1), inputs, weight.size // max(inputs, 1))

@@ -29,9 +29,7 @@ class FunctionGradients(Gradients):
     """Gradients of f(params, x) in all floating-point arrays among the leaves of `params`.
 
     `outputs` is None for a function with one output, the index of one of several, or "mean" or
-    "full" for all of them; `factored=False` keeps every gradient whole. Leaves that are no
-    floating-point arrays are handed to f as they are. Other parameters of the same structure, after
-    `move` or in a new instance, need no compiling again.
+    "full" for all of them; `factored=False` keeps every gradient whole.
     """
 
     def __init__(
@@ -54,8 +52,8 @@ class FunctionGradients(Gradients):
         self.double = _is_double([leaves[i] for i in self.learned], precision, who)
         self.factored = factored
         self.move(params)
-        self.compiled = self._compiled(x)
         with self._speaking():
+            self.compiled = self._compiled(x)
             self._check_rows(x)
             self._differentiate(x)
 
@@ -105,11 +103,10 @@ class FunctionGradients(Gradients):
         kinds = tuple((array.shape, str(array.dtype)) for array in self.arrays)
         sample = (x.shape[1:], str(x.dtype))
         choice = (self.asked, self.factored, self.double)
-        return compiled(
-            self.function,
-            (self.tree, tuple(fixed), tuple(self.learned), kinds, sample, choice),
-            lambda: CompiledFunction(self.function, self.tree, fixed, self.places),
-        )
+        key = (self.tree, tuple(fixed), tuple(self.learned), kinds, sample, choice)
+        row = jax.ShapeDtypeStruct((1, *x.shape[1:]), self._inputs(x[:1]).dtype)
+        given = self.function, self.tree, fixed, self.places, self.arrays, row
+        return compiled(self.function, key, CompiledFunction(*given))
 
     def _differentiate(self, x: Any) -> None:
         """Makes the gradients of one sample known: their outputs, bytes and uses of a layer."""

@@ -145,8 +145,26 @@ def kernel_interpolant(
         at = tangent(who, model, X, None if start is None else np.asarray(start))
         goal = y - at.output(who, X)
         frame = _frame(at, X, _route(who, at, X, route), np.ones(len(X)))
-        machine = _interpolant(at, X, y, goal, frame, *_least_squares(at, X, goal, frame))
-    return _returned(who, machine, throw)
+        dual, move = _least_squares(at, X, goal, frame)
+        misfit = at.push(X, move) - goal
+        # a huge output at the start costs the digits of the targets
+        residual = float(np.abs(misfit).max() / (max(np.abs(y).max(), np.abs(goal).max()) or 1.0))
+        lengths = np.linalg.norm(frame.left * frame.sizes, axis=1)
+        rounding = ROUNDING * lengths * np.linalg.norm(move)
+        kkt = _apart(at, X, dual, move, lengths)
+        if residual <= FITS or (np.abs(misfit) <= rounding).all():
+            outcome = Outcome(Kind.SOLVED, "fits the data with the shortest displacement")
+        else:  # least squares: the misfit is orthogonal to all features
+            size = float(frame.sizes.max(initial=0.0) * np.linalg.norm(goal)) or 1.0
+            kkt = max(kkt, float(np.linalg.norm(at.pull(X, misfit))) / size)
+            text = f"no displacement fits the data; least squares, relative misfit {residual:.2g}"
+            outcome = Outcome(Kind.SOLVED, text + _advice(frame))
+        if kkt > 1e-8:
+            text = f"the optimality conditions hold only to {kkt:.2g}{_advice(frame)}"
+            outcome = Outcome(Kind.STALLED, text)
+        if throw and not outcome.ok:
+            raise NumericalError(who, outcome)
+        return _machine("interpolant", at, dual, move, residual, kkt, outcome)
 
 
 def kernel_svm(
@@ -203,9 +221,16 @@ def kernel_svm(
         chosen = _route(who, at, X, route)
         sizes = _sizes(who, at, X, chosen)
         frame = _frame(at, X, chosen, sizes)
-        found = _separating(who, at, X, y, frame, sizes)
-        machine = _svm(at, X, y, frame, sizes, *found)
-    return _returned(who, machine, throw)
+        dual, move, outcome = _separating(who, at, X, y, frame, sizes)
+        margins = y * at.push(X, move)
+        residual = float(np.maximum(1 - margins, 0.0).max())
+        kkt = max(_apart(at, X, dual, move, sizes), dual_misfit(dual * y, margins))
+        if outcome.ok and max(residual, kkt) > 1e-8:
+            text = f"violation {residual:.2g} and KKT residual {kkt:.2g} are not small"
+            outcome = Outcome(Kind.STALLED, text + _advice(frame))
+        if throw and not outcome.ok:
+            raise NumericalError(who, outcome)
+        return _machine("svm", at, dual, move, residual, kkt, outcome, float(margins.min()))
 
 
 def _route(who: str, at: Tangent, X: Array, route: str) -> str:
@@ -256,28 +281,6 @@ def _least_squares(at: Tangent, X: Array, goal: Array, frame: Frame) -> tuple[Ar
     return dual, at.pull(X, dual)
 
 
-def _interpolant(
-    at: Tangent, X: Array, y: Array, goal: Array, frame: Frame, dual: Array, move: Array
-) -> KernelMachine:
-    misfit = at.push(X, move) - goal
-    # a huge output at the start costs the digits of the targets
-    residual = float(np.abs(misfit).max() / (max(np.abs(y).max(), np.abs(goal).max()) or 1.0))
-    lengths = np.linalg.norm(frame.left * frame.sizes, axis=1)
-    rounding = ROUNDING * lengths * np.linalg.norm(move)
-    kkt = _apart(at, X, dual, move, lengths)
-    if residual <= FITS or (np.abs(misfit) <= rounding).all():
-        outcome = Outcome(Kind.SOLVED, "fits the data with the shortest displacement")
-    else:  # least squares: the misfit is orthogonal to all features
-        size = float(frame.sizes.max(initial=0.0) * np.linalg.norm(goal)) or 1.0
-        kkt = max(kkt, float(np.linalg.norm(at.pull(X, misfit))) / size)
-        text = f"no displacement fits the data; least squares, relative misfit {residual:.2g}"
-        outcome = Outcome(Kind.SOLVED, text + _advice(frame))
-    if kkt > 1e-8:
-        text = f"the optimality conditions hold only to {kkt:.2g}{_advice(frame)}"
-        outcome = Outcome(Kind.STALLED, text)
-    return _machine("interpolant", at, dual, move, residual, kkt, outcome)
-
-
 def _apart(at: Tangent, X: Array, dual: Array, move: Array, lengths: Array) -> float:
     """|h - sum_n dual_n F(x_n)| relative to the terms of the sum: duals of close points cancel."""
     terms = float(np.abs(dual) @ lengths)
@@ -321,25 +324,6 @@ def _inseparable(who: str) -> ValueError:
     )
 
 
-def _svm(
-    at: Tangent,
-    X: Array,
-    y: Array,
-    frame: Frame,
-    sizes: Array,
-    dual: Array,
-    move: Array,
-    outcome: Outcome,
-) -> KernelMachine:
-    margins = y * at.push(X, move)
-    residual = float(np.maximum(1 - margins, 0.0).max())
-    kkt = max(_apart(at, X, dual, move, sizes), dual_misfit(dual * y, margins))
-    if outcome.ok and max(residual, kkt) > 1e-8:
-        text = f"violation {residual:.2g} and KKT residual {kkt:.2g} are not small{_advice(frame)}"
-        outcome = Outcome(Kind.STALLED, text)
-    return _machine("svm", at, dual, move, residual, kkt, outcome, float(margins.min()))
-
-
 def _machine(
     kind: str,
     at: Tangent,
@@ -356,12 +340,5 @@ def _machine(
         if kind == "interpolant":
             beta = beta + at.constant("kernel_interpolant")
     margin = None if least is None else least / norm
-    return KernelMachine(
-        kind, dual, move, norm, margin, beta, residual, kkt, at.log_unit, outcome, at
-    )
-
-
-def _returned(who: str, machine: KernelMachine, throw: bool) -> KernelMachine:
-    if throw and not machine.outcome.ok:
-        raise NumericalError(who, machine.outcome)
-    return machine
+    told = margin, beta, residual, kkt, at.log_unit, outcome
+    return KernelMachine(kind, dual, move, norm, *told, at)

@@ -11,14 +11,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, one_of, positive, real
 from tacit.measures.kernels.blocks import Gradients, blocked_kernel
-from tacit.measures.kernels.tangent import (
-    MEMORY,
-    OUTPUTS,
-    alike,
-    arguments,
-    gradients_of,
-    samples,
-)
+from tacit.measures.kernels.tangent import MEMORY, OUTPUTS, alike, arguments, gradients_of, samples
 from tacit.models.model import Model
 from tacit.records import Kind, Outcome, Record
 
@@ -149,7 +142,12 @@ def kernel_regression(
         raise ValueError(f"{WHO}: ridge must not be negative, got {ridge}")
     one_of(WHO, "outputs", outputs, OUTPUTS)
     gradients = gradients_of(WHO, model, parameters, rows, outputs, "double")
-    goal = targets - _matching(gradients.values(rows), targets)
+    found = gradients.values(rows)
+    if found.shape != targets.shape:
+        raise ValueError(
+            f"{WHO}: y must have the shape of the outputs, {found.shape}, got {targets.shape}"
+        )
+    goal = targets - found
     full = outputs == "full"
     K = blocked_kernel(WHO, gradients, rows, None, full, memory)
     flat = goal.reshape(-1, 1) if full else goal
@@ -157,27 +155,8 @@ def kernel_regression(
     dual, rank = _solved(square, flat, ridge)
     size = float(max(np.abs(targets).max(), np.abs(goal).max())) or 1.0
     misfit = float(np.abs(square @ dual - flat).max()) / size
-    outcome = _outcome(misfit, ridge)
-    return KernelRegression(
-        dual.reshape(goal.shape),
-        misfit,
-        rank,
-        len(flat),
-        ridge,
-        outputs,
-        outcome,
-        rows,
-        gradients,
-        memory,
-    )
-
-
-def _matching(found: Array, targets: Array) -> Array:
-    if found.shape != targets.shape:
-        raise ValueError(
-            f"{WHO}: y must have the shape of the outputs, {found.shape}, got {targets.shape}"
-        )
-    return found
+    told = misfit, rank, len(flat), ridge, outputs, _outcome(misfit, ridge)
+    return KernelRegression(dual.reshape(goal.shape), *told, rows, gradients, memory)
 
 
 def _solved(K: Array, goal: Array, ridge: float) -> tuple[Array, int]:

@@ -31,10 +31,10 @@ OUTPUTS = ("full", "mean")
 def arguments(
     who: str, precision: str | None, model: Any, params: Any, *arrays: Any, least: int = 1
 ) -> tuple[Any, ...]:
-    """(model, params, *arrays), of which the first `least` arrays must be there.
+    """(model, params, *arrays), the first `least` of which must be there.
 
-    A torch module becomes a TorchFunction, whose parameters are its own where no mapping of names
-    to arrays is given for them; then the arrays begin one place earlier.
+    A torch module becomes a TorchFunction; without a mapping for its parameters the arrays begin
+    one place earlier.
     """
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
@@ -103,9 +103,7 @@ def gradients_of(
     precision: str | None,
     factored: bool = True,
 ) -> Gradients:
-    """Gradients of a Model, a JAX function or a TorchFunction, checked, at `params`; `x` shows what
-    a sample looks like.
-    """
+    """Gradients of a Model, a JAX function or a TorchFunction at `params`, checked on `x`."""
     outputs = asked_for(who, outputs)
     if isinstance(model, TorchFunction):
         count = count_outputs(model, "x", x, outputs)

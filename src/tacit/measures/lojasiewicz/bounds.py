@@ -20,11 +20,7 @@ CLOSE = 0.02  # a cube whose bound is this near to the best value seen is not sp
 def least_singular_value(
     residuals: Callable[[Any], Any], x: Array, radius: float, lipschitz: float
 ) -> float:
-    """A bound >= 0 on the least singular value over the ball of the Jacobian (transposed).
-
-    |grad g| = |J^T F| >= sigma |F|, with sigma the least singular value of J^T, zero if there are
-    more residuals than parameters.
-    """
+    """A bound >= 0 on the least singular value over the ball of J^T: |grad g| >= sigma |F|."""
     jacobian = jax.jit(jax.jacobian(residuals))
 
     def sigma(a: Array) -> float:
@@ -43,11 +39,7 @@ def least_singular_value(
 def least_gradient_ratio(
     loss: Callable[[Any], Any], x: Array, radius: float, lipschitz: float
 ) -> float:
-    """A bound >= 0 on |grad g|^2 / g over the ball, from the Lipschitz constant of grad g.
-
-    At a distance d from a point with loss g and slope s, the slope is at least s - L d and the
-    loss at most g + s d + L d^2/2.
-    """
+    """A bound >= 0 on |grad g|^2 / g over the ball, from the Lipschitz constant of grad g."""
     look = jax.jit(jax.value_and_grad(loss))
 
     def bound(a: Array, reach: float) -> tuple[float, float]:
@@ -141,15 +133,10 @@ def _outside(
             break
         best, value = found, ratio(found)
     lower = value
-    while lower > 0 and not _certified(sizes, z, radius, c, lower):
+    # the dual proves sum(w z^2) >= lower c on the ball, so that no ratio is below
+    while lower > 0 and not _trust_region(sizes**2 - lower / 2 * sizes, z, radius)[1] >= lower * c:
         lower *= 1 - 1e-12 if lower > value * (1 - 1e-9) else 0.5
     return lower, value, x + basis.T @ (best - z)
-
-
-def _certified(sizes: Array, z: Array, radius: float, c: float, value: float) -> bool:
-    """Whether the dual proves sum(w z^2) >= value c on the ball, so that no ratio is below."""
-    _, bound = _trust_region(sizes**2 - 0.5 * value * sizes, z, radius)
-    return bound >= value * c
 
 
 def _trust_region(weights: Array, z: Array, radius: float) -> tuple[Array, float]:

@@ -1,9 +1,7 @@
 """The Chatterjee-Lojasiewicz constant of a loss on a ball, and what it promises for descent.
 
-chi(g, x, r) = inf |grad g|^2 / g over the points of B(x, r) where g is not zero. If
-4 g(x) < r^2 chi (N definition 1, "r-CL at x"), then along the gradient flow from x the root of g
-falls at least as fast as sqrt(chi)/2 times the length of the path grows: the path is shorter
-than 2 sqrt(g(x)/chi) < r, stays in the ball, ends at a zero of g, and g <= g(x) e^(-chi t).
+chi(g, x, r) = inf |grad g|^2 / g over the points of B(x, r) where g is not zero. If 4 g(x) < r^2
+chi (N definition 1), the path of the gradient flow from x is shorter than 2 sqrt(g(x)/chi) < r.
 """
 
 from __future__ import annotations
@@ -197,8 +195,12 @@ def lojasiewicz(
     starts, steps = integer(WHO, "starts", starts, least=1), integer(WHO, "steps", steps, least=0)
     constant = None if lipschitz is None else positive(WHO, "lipschitz", lipschitz)
     with double_precision():
-        residuals = _returns_residuals(function, x)
-        loss = _loss(function, residuals)
+        shape = np.shape(function(jnp.asarray(x)))
+        if len(shape) > 1:
+            rule = "function must return a number or a vector of residuals"
+            raise ValueError(f"{WHO}: {rule}, got shape {shape}")
+        residuals = len(shape) == 1
+        loss = (lambda a: 0.5 * jnp.sum(function(a) ** 2)) if residuals else function
         value = float(loss(jnp.asarray(x)))
         if value < 0 or not math.isfinite(value):
             raise ValueError(
@@ -213,14 +215,6 @@ def lojasiewicz(
             f"where {upper:.4g} was found; give a larger one"
         )
     return Lojasiewicz(min(lower, upper), upper, value, radius, point, how)
-
-
-def _returns_residuals(function: Callable[[Any], Any], x: Array) -> bool:
-    shape = np.shape(function(jnp.asarray(x)))
-    if len(shape) > 1:
-        rule = "function must return a number or a vector of residuals"
-        raise ValueError(f"{WHO}: {rule}, got shape {shape}")
-    return len(shape) == 1
 
 
 def _lower(
@@ -238,10 +232,6 @@ def _lower(
 
 def _ball(center: ArrayLike, radius: float) -> tuple[Array, float]:
     return finite_array(WHO, "center", center, ndim=1), positive(WHO, "radius", radius)
-
-
-def _loss(function: Callable[[Any], Any], residuals: bool) -> Callable[[Any], Any]:
-    return (lambda a: 0.5 * jnp.sum(function(a) ** 2)) if residuals else function
 
 
 def _points(x: Array, radius: float, count: int, seed: int) -> Array:

@@ -164,12 +164,10 @@ def _alike(a: Any, b: Any) -> bool:
 
 
 class TorchGradients(Gradients):
-    """Gradients of the outputs in the trained parameters of `function`: the live ones, unless
-    `move` has given others.
+    """Gradients of the outputs in the trained parameters of `function`, live unless moved.
 
-    Linear and Conv2d layers come as factors, or as products of them (see torch_layers). All other
-    parameters keep whole gradients, taken by torch.func for all samples of a block at once, or
-    one by one where it cannot.
+    Linear and Conv2d layers come as factors, or as products of them; all others are whole, taken
+    by torch.func for all samples of a block at once, or one by one where it cannot.
     """
 
     def __init__(

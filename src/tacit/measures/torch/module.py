@@ -18,9 +18,7 @@ class TorchFunction:
     """f(params, x) of `module` in eval mode, where `params` are its trained parameters by name.
 
     Parameters without requires_grad and buffers are constants; buffers are handed over as copies.
-    Shared parameters have one name and stay shared. The module's forward hooks are run. With
-    `dtype` all of it is computed in that precision, whatever the module's own is, and the constants
-    are those of the beginning.
+    With `dtype` all is computed in that precision, and the constants are those of the beginning.
     """
 
     def __init__(self, who: str, module: Any, dtype: Any = None):

@@ -126,7 +126,9 @@ class TokenTransformer(Record):
         chosen = [rows(part, pairs[:, place]) for place, part in enumerate(seen[:2])]
         last = library(seen[2]).broadcast_to(seen[2], chosen[0].shape)
         table = library(last).stack([*chosen, last])  # places x pairs x (heads + width)
-        weights = _softmax(table[:, :, : self.heads])
+        scores = table[:, :, : self.heads]
+        powers = library(scores).exp(scores - scores.max(axis=0))
+        weights = powers / powers.sum(axis=0)
         values = table[:, :, self.heads :].reshape(LENGTH, len(last), self.heads, -1)
         mixed = (weights[..., None] * values).sum(axis=0).reshape(len(last), self.width)
         return self._stream(parameters)[2] + mixed @ parameters["output"].T
@@ -151,9 +153,3 @@ class TokenTransformer(Record):
             return library(part).concatenate([scores, part @ parameters["value"].T], axis=1)
 
         return [seen(part) for part in stream]
-
-
-def _softmax(scores: Any) -> Any:
-    """Weights that sum to one over the first axis."""
-    powers = library(scores).exp(scores - scores.max(axis=0))
-    return powers / powers.sum(axis=0)

@@ -71,23 +71,22 @@ study = sized(
     title="Regression under decay against the minimiser of Q at the decayed scale",
     function=cell,
     arguments={"log_alpha": 2.0, "z": [0.5, 1.5, 2.5, 3.5]},
-    grid={"depth": [2, 3], "rate": [1e-3, 1e-4, 1e-5]},
+    grid={"depth": [2, 3], "rate": [1e-3, 1e-5]},
     seeds=1,
     labels={"rate": "rate of the weight decay", "off": "relative distance to argmin Q"},
     draw={"x": "rate", "colour": "off", "log": True},
-    tiny={"grid": {"rate": [1e-3, 1e-5]}},
-    full={"seeds": 5},
+    standard={"grid": {"rate": [1e-3, 1e-4, 1e-5]}},
+    full={"grid": {"rate": [1e-3, 1e-4, 1e-5]}, "seeds": 5},
 )
 directions = sized(
     "L-clock-directions",
     title="Classification under decay against M's path at the decayed scale",
     function=direction_cell,
     arguments={"around": [-2.0, 0.0, 2.0]},
-    grid={"problem": [0, 1], "log_alpha": [20.0, 640.0]},
+    grid={"problem": [0], "log_alpha": [20.0, 640.0]},
     labels={"turn": "angle to the Q_mu path at mu = (alpha e^(-rate t))^2 / log(1/loss)"},
     draw={"x": "log_alpha", "y": "problem", "colour": "turn", "log": True},
-    tiny={"grid": {"problem": [0]}},
-    standard={"grid": {"log_alpha": [20.0, 80.0, 320.0, 640.0]}},
+    standard={"grid": {"problem": [0, 1], "log_alpha": [20.0, 80.0, 320.0, 640.0]}},
     full={"grid": {"problem": list(range(8)), "log_alpha": [20.0, 80.0, 320.0, 640.0]}},
 )
 

@@ -153,7 +153,7 @@ study = sized(
     "L-forecast",
     title="Forecasts of the transition against runs under weight decay",
     function=cell,
-    grid={"case": MOST[1:], "alpha": [20.0], "rate": [1e-3]},
+    grid={"case": [MOST[1], *MOST[3:]], "alpha": [20.0], "rate": [1e-3]},
     seeds=[11],
     labels=LABELS,
     draw={"x": "alpha", "y": "rate", "colour": "measured"},

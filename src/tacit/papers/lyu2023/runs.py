@@ -13,8 +13,8 @@ from tacit.arguments import Array
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
-from tacit.models.two_layer import two_layer
 from tacit.models.unbiased import Difference
+from tacit.papers.moroshko2020.nets import QuadraticUnits
 from tacit.problems.classification import Classification, separable_points
 from tacit.records import NumericalError
 from tacit.regularizers.norms import L1, L2
@@ -90,7 +90,7 @@ def joint_rate(log_alpha: float) -> float:
 
 def network(log_alpha: float, seed: int) -> Model:
     """Two layers of quadratic units (L = 3), one copy minus another."""
-    return Difference(two_layer(3, log_alpha=log_alpha, activation="quadratic", seed=seed))
+    return Difference(QuadraticUnits(math.exp(log_alpha), seed))
 
 
 def points(seed: int) -> tuple[Classification, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +64,14 @@ def rich_limit(problem: Classification, depth: int, end: Array) -> Array:
     """The l1 max margin at depth 2; beyond, the certified l_{2/L} point nearest to `end`."""
     if depth == 2:
         return margin_points(problem)[1]
+    return min(local_margins(problem, depth), key=lambda point: float(angle(end, point)))
+
+
+@functools.lru_cache(maxsize=8)
+def local_margins(problem: Classification, depth: int) -> list[Array]:
+    """The certified stationary points of the l_{2/L} margin, once for all starts of one problem."""
     found = stationary_points(problem.X, problem.y, Lp(2 / depth), starts=20)
-    points = [point.beta for point in found]
-    return min(points, key=lambda point: float(angle(end, point)))
+    return [point.beta for point in found]
 
 
 LABELS = {
@@ -85,11 +91,10 @@ study = sized(
     title="The jump from the kernel to the rich classifier at depth 2",
     function=cell,
     arguments=DEPTH_2,
-    grid={"problem": [0, 1], "log_alpha": [40.0, 640.0]},
+    grid={"problem": [0], "log_alpha": [20.0, 320.0]},
     labels=LABELS,
     draw=DRAWN,
-    tiny={"grid": {"problem": [0], "log_alpha": [20.0, 320.0]}},
-    standard={"grid": {"log_alpha": [40.0, 160.0, 640.0]}},
+    standard={"grid": {"problem": [0, 1], "log_alpha": [40.0, 160.0, 640.0]}},
     full={"grid": {"problem": list(range(8)), "log_alpha": [40.0, 160.0, 640.0]}},
 )
 deeper = sized(
@@ -107,9 +112,10 @@ apart = sized(
     "L-sharp-apart",
     title="The largest start of depth 2 under the largest of the rates",
     function=cell,
-    arguments={**DEPTH_2, "log_rate": -40.0},
-    grid={"problem": [0], "log_alpha": [640.0]},
-    tiny={"arguments": {"log_rate": -20.0}, "grid": {"log_alpha": [320.0]}},
+    arguments={**DEPTH_2, "log_rate": -20.0},
+    grid={"problem": [0], "log_alpha": [320.0]},
+    standard={"arguments": {"log_rate": -40.0}, "grid": {"log_alpha": [640.0]}},
+    full={"arguments": {"log_rate": -40.0}, "grid": {"log_alpha": [640.0]}},
 )
 
 

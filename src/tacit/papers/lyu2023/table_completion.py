@@ -113,27 +113,22 @@ def cell(
         "steps": mean.time(t) / step,
         "train_error": np.sqrt(path.loss.values / problem.samples),
         "norm_nuclear": path.norm_nuclear.values / limits.value,
-        "from_kernel": _distances(matrices, limits.kernel),
-        "from_nuclear": _distances(matrices, limits.nuclear),
         "kernel_distance": _kernel_distances(
             problem, matrices, alpha**2 * np.exp(-2 * mean.rate * t)
         ),
     }
+    for name, limit in (("from_kernel", limits.kernel), ("from_nuclear", limits.nuclear)):
+        away = np.linalg.norm(matrices - limit, axis=(1, 2))
+        curves[name] = away / np.linalg.norm(limit)
     late = {name: curves[name][1:] for name in ("t", "train_error", "test_error")}
     found = grokking(late["t"], late["train_error"], late["test_error"], level, error=True)
-    assert problem.truth is not None
     return {f"{TRAJECTORY}{name}": values for name, values in curves.items()} | {
         "forecast": mean.time(foreseen.transition),
         "forecast_low": mean.time(foreseen.low),
         "forecast_high": mean.time(foreseen.high),
         "theory": mean.time(foreseen.naive),
-        "t1": found.t1,
-        "t2": found.t2,
-        "jump": found.jump,
-        "kind": found.kind,
-        "least_nuclear": limits.value,
+        **{name: getattr(found, name) for name in ("t1", "t2", "jump")},
         "certificate": limits.certificate,
-        "truth_nuclear": nuclear_norm(problem.truth),
         "kernel_nuclear": nuclear_norm(limits.kernel) / limits.value,
         "least_error": problem.test_error(limits.nuclear),
         "kernel_error": problem.test_error(limits.kernel),
@@ -141,12 +136,7 @@ def cell(
 
 
 def trained(
-    model: DifferenceFactorization,
-    problem: Completion,
-    rate: float,
-    last: float,
-    records: int,
-    rtol: float,
+    model: Any, problem: Completion, rate: float, last: float, records: int, rtol: float
 ) -> xarray.Dataset:
     """The recorded path, half of its records log-spaced and half evenly spaced."""
     half = records // 2
@@ -160,10 +150,6 @@ def trained(
         raise NumericalError(f"table under the rate {rate:g}", path.outcome)
     t = path.dataset.t.values
     return path.dataset.isel(time=np.searchsorted(t, np.append(0.0, times) * (1 - 1e-12)))
-
-
-def _distances(matrices: Array, target: Array) -> Array:
-    return np.linalg.norm(matrices - target, axis=(1, 2)) / np.linalg.norm(target)
 
 
 def _kernel_distances(problem: Completion, matrices: Array, products: Array) -> Array:
@@ -199,9 +185,7 @@ study = sized(
         "forecast_low": "lower end of the interval foreseen",
         "forecast_high": "upper end of the interval foreseen",
         "theory": "(1/lambda) log alpha; NaN up to alpha = 1",
-        "least_nuclear": "least nuclear norm of a symmetric matrix that fits the data",
         "certificate": "worst optimality condition of that matrix, relative",
-        "truth_nuclear": "nuclear norm of the table",
         "least_error": "test error of the matrix of least nuclear norm",
     },
     draw={"x": "decay", "colour": "jump", "log": True},
@@ -220,9 +204,8 @@ def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
 def check(dataset: xarray.Dataset) -> Evidence:
     """The kernel interpolant first, the least nuclear norm last, at the time foreseen."""
     runs = runs_of(dataset)
-    early = [
-        run.isel(time=int(np.abs(run.t.values - float(run.forecast) / 4).argmin())) for run in runs
-    ]
+    quarter = [int(np.abs(run.t - run.forecast / 4).argmin()) for run in runs]
+    early = [run.isel(time=k) for run, k in zip(runs, quarter, strict=True)]
     last = [run.isel(time=-1) for run in runs]
     near = Check(
         "largest distance to the kernel interpolant at a quarter of the forecast",

@@ -13,11 +13,11 @@ from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.measures.kernels.machines import kernel_svm
 from tacit.models.model import Model
-from tacit.models.two_layer import two_layer
 from tacit.models.unbiased import Difference
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.lyu2023.runs import points, trained
+from tacit.papers.moroshko2020.nets import QuadraticUnits
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -58,10 +58,7 @@ def trained_cell(
 
     `size` is the mean size of these outputs, `decayed` that of the start's, which decay with it.
     """
-    (problem, new), net = (
-        points(seed),
-        two_layer(width, log_alpha=log_alpha, activation="quadratic", seed=seed),
-    )
+    (problem, new), net = points(seed), QuadraticUnits(math.exp(log_alpha), seed, width)
     one_of("trained_cell", "start", start, ("wide", "difference"))
     model: Model = Difference(net) if start == "difference" else net
     outputs = model.predict(trained(problem, model, log_alpha, 1 - c), new)

@@ -76,21 +76,21 @@ def cell(depth: int, seed: int, *, steps: int, unequal: float) -> dict[str, Any]
 study = sized(
     "M-layers",
     function=cell,
-    arguments={"steps": 2000, "unequal": 0.0},
-    grid={"depth": [2, 3, 5]},
-    seeds=2,
+    arguments={"steps": 1000, "unequal": 0.0},
+    grid={"depth": [2, 3]},
+    seeds=1,
     dims={"apart": ["record"], "step": ["record"]},
-    tiny={"arguments": {"steps": 1000}, "grid": {"depth": [2, 3]}, "seeds": 1},
+    standard={"arguments": {"steps": 2000}, "grid": {"depth": [2, 3, 5]}, "seeds": 2},
     full={"arguments": {"steps": 20000}, "grid": {"depth": [2, 3, 4, 5, 8]}, "seeds": 6},
 )
 unequal = sized(
     "M-layers-unequal",
     function=cell,
-    arguments={"steps": 2000, "unequal": 0.1},
+    arguments={"steps": 1000, "unequal": 0.1},
     grid={"depth": [3]},
     seeds=1,
     dims={"apart": ["record"], "step": ["record"]},
-    tiny={"arguments": {"steps": 1000}},
+    standard={"arguments": {"steps": 2000}},
 )
 
 

@@ -10,8 +10,7 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
-from tacit.papers.moroshko2020.open_question import Case, stationarity
-from tacit.papers.moroshko2020.stopping import max_margin_of, stops
+from tacit.papers.moroshko2020.stopping import max_margin_of, named, stationarity, stops
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -27,13 +26,12 @@ def cell(points: str, *, depth: int, mus: list[float]) -> dict[str, Any]:
     `exponent` is that in alpha of the accuracy from which on support vectors stay: 0 where the
     condition holds, D where it fails. `away` is the angle of training to l1 at the last two mu.
     """
-    case = Case(points)
-    case.depth = depth
-    exponents, found = stops(case.problem, mus, depth)
-    l1 = max_margin_of(case.problem, "l1")
+    problem = named(points)[0]
+    exponents, found = stops(problem, mus, depth)
+    l1 = max_margin_of(problem, "l1")
     return {
         "exponent": exponents,
-        "defect": stationarity(case, l1),
+        "defect": stationarity(problem, depth, l1),
         "away": angle(found[-2:], l1),
     }
 
@@ -43,9 +41,8 @@ study = sized(
     "M-l1",
     function=cell,
     arguments={"depth": 3, "mus": MUS},
-    grid={"points": [*PANELS, "seed 0"]},
+    grid={"points": PANELS[:3]},
     dims={"exponent": ["mu"], "away": ["late"]},
-    tiny={"grid": {"points": PANELS[:3]}},
     standard={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(16))]}},
     full={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(120))]}},
 )

@@ -12,19 +12,17 @@ from tacit.arguments import Array
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 
-UNITS = 3
-
 
 @dataclasses.dataclass(frozen=True)
-class QuadraticNet(Model):
-    """f(x) = sum_j v_j <w_j, x>^2, one copy minus another from the same start: f = 0 there.
+class QuadraticUnits(Model):
+    """f(x) = sum_j v_j <w_j, x>^2: homogeneous of degree 3, and not linear in x.
 
-    Two layers and quadratic units: homogeneous of degree 3, and not linear in x. Parameters are
-    (W, v) of the first copy, then of the second; at alpha = 1 the outputs are of order one.
+    Parameters are (W, v) from alpha times Gaussians; at alpha = 1 the outputs are of order one.
     """
 
     alpha: float
     seed: int = 0
+    width: int = 3
 
     @property
     def homogeneity(self) -> int:
@@ -32,34 +30,32 @@ class QuadraticNet(Model):
 
     def start(self, dimension: int) -> Array:
         rng = np.random.default_rng(self.seed)
-        W = rng.normal(0, dimension**-0.5, UNITS * dimension)
-        v = rng.normal(0, UNITS**-0.5, UNITS)
-        return np.tile(self.alpha * np.concatenate([W, v]), 2)
+        W = rng.normal(0, dimension**-0.5, self.width * dimension)
+        v = rng.normal(0, self.width**-0.5, self.width)
+        return np.asarray(self.alpha * np.concatenate([W, v]))
 
-    def copies(self, parameters: Array) -> list[tuple[float, Array, Array]]:
-        """(sign, W, v) of both copies."""
-        halves = parameters.reshape(2, -1)
-        return [
-            (sign, half[:-UNITS].reshape(UNITS, -1), half[-UNITS:])
-            for sign, half in zip((1.0, -1.0), halves, strict=True)
-        ]
+    def parts(self, parameters: Array) -> tuple[Array, Array]:
+        """(W, v), a row of W for every unit."""
+        return parameters[: -self.width].reshape(self.width, -1), parameters[-self.width :]
 
     def predict(self, parameters: Array, X: Array) -> Array:
-        return np.asarray(sum(sign * (X @ W.T) ** 2 @ v for sign, W, v in self.copies(parameters)))
+        W, v = self.parts(parameters)
+        return np.asarray((X @ W.T) ** 2 @ v)
 
     def jacobian(self, parameters: Array, X: Array) -> Array:
-        blocks = []
-        for sign, W, v in self.copies(parameters):
-            units = X @ W.T
-            inner = 2 * (units * v)[:, :, None] * X[:, None, :]
-            blocks += [sign * inner.reshape(len(X), -1), sign * units**2]
-        return np.concatenate(blocks, axis=1)
+        W, v = self.parts(parameters)
+        units = X @ W.T
+        inner = 2 * (units * v)[:, :, None] * X[:, None, :]
+        return np.concatenate([inner.reshape(len(X), -1), units**2], axis=1)
 
     def pullback(self, parameters: Array, X: Array, residual: Array) -> Array:
-        return np.asarray(residual @ self.jacobian(parameters, X))
+        W, v = self.parts(parameters)
+        units = X @ W.T
+        inner = 2 * v[:, None] * ((units * residual[:, None]).T @ X)
+        return np.concatenate([inner.ravel(), residual @ units**2])
 
     def describe(self) -> dict[str, Any]:
-        return {"model": "QuadraticNet", "alpha": self.alpha, "seed": self.seed}
+        return {"model": "QuadraticUnits", **dataclasses.asdict(self)}
 
 
 @dataclasses.dataclass(frozen=True)

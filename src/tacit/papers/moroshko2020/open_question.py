@@ -11,17 +11,14 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
-from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, named
+from tacit.papers.moroshko2020.figures.trajectories import follow
+from tacit.papers.moroshko2020.stopping import FLOWS, max_margin_of, named, stationarity
 from tacit.problems.classification import separable_points
 from tacit.regularizers.q import Q
 from tacit.solvers.margins.path import MarginPath, RatchetPath, max_margin_path, ratchet_path
 from tacit.studies.sizes import sized
-from tacit.training.record import At
-from tacit.training.stop import Scale
-from tacit.training.train import train
 
 if TYPE_CHECKING:
     import xarray
@@ -52,15 +49,9 @@ class Case:
 
     def trained(self, alpha: float, flow: str = "dual") -> Array:
         """Predictors of the flow from alpha, at the smoothed margins alpha^D/mu."""
-        clock = alpha**self.depth / MUS
-        net, record = DiagonalNet(self.depth, alpha=alpha), At(margins=clock)
-        method = FLOWS[flow](rtol=1e-8)
-        path = train(net, self.problem, method, stop=Scale(MUS[-1]), record=record)
-        reached = path.dataset.smoothed_margin.values
-        rows = np.abs(reached[:, None] / clock - 1).argmin(axis=0)
-        if not path.outcome.ok or np.abs(reached[rows] / clock - 1).max() > 1e-9:
-            raise RuntimeError(f"open_question: alpha = {alpha:g}: {path.outcome}")
-        return np.asarray(path.dataset.predictor.values[rows])
+        margins = alpha**self.depth / MUS
+        path = follow(self.problem, self.depth, alpha, margins, 1e-8, FLOWS[flow])
+        return np.asarray(path.predictor.values)
 
     def weights(self, alpha: float, predictors: Array) -> tuple[Array, float]:
         """R with grad Q(predictor) = Z^T R, and the relative misfit of that equation."""
@@ -72,17 +63,6 @@ class Case:
 def steepest_fall(weights: Array) -> float:
     """The lowest increment of any weight from one row to the next, over the largest weight."""
     return float(np.diff(weights, axis=0).min() / np.abs(weights).max())
-
-
-def stationarity(case: Case, beta: Array) -> float:
-    """How far the gradient of the l_{2/D} norm is from the cone of the rows at the margin."""
-    from scipy.optimize import nnls
-
-    Z = case.problem.signed_rows
-    margins, large = Z @ beta, np.abs(beta) > 1e-4 * np.abs(beta).max()
-    gradient = np.sign(beta[large]) * np.abs(beta[large]) ** (2 / case.depth - 1)
-    rows = Z[margins < (1 + 1e-4) * margins.min()][:, large]
-    return float(nnls(rows.T, gradient)[1] / np.linalg.norm(gradient))
 
 
 def table(changes: Any) -> Array:
@@ -125,34 +105,30 @@ def cell(points: str, *, forgets: float) -> dict[str, Any]:
         excess = np.abs(ends).sum(axis=1) / np.abs(l1).sum() - 1
         found |= {
             "excess": np.maximum(excess, 0.0),
-            "defect": stationarity(case, ends[1]),
-            "l1_defect": stationarity(case, l1),
+            "defect": stationarity(case.problem, case.depth, ends[1]),
+            "l1_defect": stationarity(case.problem, case.depth, l1),
         }
     return found
 
 
-def alpha_cell(points: str, start: int) -> dict[str, float]:
-    """Degrees from the flow to ratchet and Q path at mu = 0.01, from one of several alphas."""
-    case = Case(points)
-    alpha = {2: (100.0, 300.0, 1000.0), 3: (10.0, 20.0, 40.0)}[case.depth][start]
-    beta = case.trained(alpha)[MIDDLE]
-    return {
-        "alpha": alpha,
-        "to_ratchet": float(angle(beta, case.ratchet(case.depth).beta[MIDDLE])),
-        "to_q": float(angle(beta, case.q.beta[MIDDLE])),
-    }
+def flow_cell(points: str) -> dict[str, Any]:
+    """Degrees from flows to ratchet and Q path at mu = 0.01, from three alphas.
 
-
-def weights_cell(points: str) -> dict[str, float]:
-    """Whether dual weights of a flow in the parameters grow, and both flows agree (degrees)."""
+    From the first one also in the parameters: whether its dual weights grow, and how far both
+    flows are apart (degrees).
+    """
     case = Case(points)
-    alpha = {2: 100.0, 3: 10.0}[case.depth]
-    beta = case.trained(alpha, "parameters")
-    weights, misfit = case.weights(alpha, beta)
+    alphas = {2: (100.0, 300.0, 1000.0), 3: (10.0, 20.0, 40.0)}[case.depth]
+    betas = np.array([case.trained(alpha) for alpha in alphas])
+    trained = case.trained(alphas[0], "parameters")
+    weights, misfit = case.weights(alphas[0], trained)
     return {
+        "alpha": alphas,
+        "to_ratchet": angle(betas[:, MIDDLE], case.ratchet(case.depth).beta[MIDDLE]),
+        "to_q": angle(betas[:, MIDDLE], case.q.beta[MIDDLE]),
         "growth": steepest_fall(weights),
         "misfit": misfit,
-        "apart": float(angle(beta, case.trained(alpha)).max()),
+        "apart": float(angle(trained, betas[0]).max()),
         "q_growth": steepest_fall(case.q.dual),
     }
 
@@ -169,7 +145,7 @@ study = sized(
     "M-open",
     function=cell,
     arguments={"forgets": 0.0},
-    grid={"points": sets(range(51, 55))},
+    grid={"points": sets(range(51, 54))},
     dims={
         "gap": ["mu"],
         "q_dual": ["mu", "sample"],
@@ -178,14 +154,15 @@ study = sized(
         "ratchet_changes": ["ratchet_change", "column"],
         "excess": ["late"],
     },
-    tiny={"grid": {"points": sets(range(51, 54))}},
     standard={"grid": {"points": sets(range(50, 58))}},
     full={"grid": {"points": sets(range(120))}},
 )
-approach = sized(
-    "M-open-alphas", function=alpha_cell, grid={"points": PANELS[:2], "start": [0, 1, 2]}
+flows = sized(
+    "M-open-flows",
+    function=flow_cell,
+    grid={"points": PANELS[:2]},
+    dims={name: ["start"] for name in ("alpha", "to_ratchet", "to_q")},
 )
-weights = sized("M-open-weights", function=weights_cell, grid={"points": PANELS[:2]})
 
 
 def misjudged(cases: xarray.Dataset, leaves: xarray.DataArray) -> int:
@@ -193,7 +170,7 @@ def misjudged(cases: xarray.Dataset, leaves: xarray.DataArray) -> int:
     return int((leaves.astype(bool) != (cases.to_q > CLOSE)).sum())
 
 
-def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dataset) -> Evidence:
+def check(dataset: xarray.Dataset, flows: xarray.Dataset) -> Evidence:
     """The flow from huge alpha against ratchet and Q path, on sets whose Q path has an event."""
     every = dataset.drop_sel(points=[*PANELS, REJOINING])
     event = (dataset.falls + dataset.changes > 0).drop_sel(points=REJOINING)
@@ -230,11 +207,11 @@ def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dat
             tolerance=0.05,
         )
         for name in PANELS[:2]
-        for row in (approach.sel(points=name),)
+        for row in (flows.sel(points=name),)
     ]
     growth = Check(
         "trained in the parameters: lowest increment of a weight, relative",
-        weights.growth.values.min(),
+        flows.growth.values.min(),
         0.0,
         1e-6,
         "at least",
@@ -246,8 +223,8 @@ def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dat
         deep.defect.values.max(),
         tolerance=1e-6,
     )
-    twin, misfit = weights.apart.values.max(), weights.misfit.values.max()
-    F3d = approach.sel(points="3d")
+    twin, misfit = flows.apart.values.max(), flows.misfit.values.max()
+    panel = flows.sel(points="3d")
     return Evidence(
         ran=f"{every.sizes['points']} random data sets of 3 or 4 points in 3 to 5 dimensions, a"
         " third of them at depth 3, and the panels 3d, 4a and 4b; the"
@@ -276,9 +253,9 @@ def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dat
             ),
             "the rule that support vectors change": rule.control(misjudged(cases, cases.changes)),
             "the Q path in place of the ratchet: the same exponent": rates[0].control(
-                slope(F3d.alpha.values, F3d.to_q.values)
+                slope(panel.alpha.values, panel.to_q.values)
             ),
-            "the weights of the Q path": growth.control(float(weights.q_growth.sel(points="3d"))),
+            "the weights of the Q path": growth.control(float(panel.q_growth)),
             "the l1 max margin of panel 4a": stationary.control(
                 float(dataset.l1_defect.sel(points="4a"))
             ),
@@ -290,7 +267,7 @@ def check(dataset: xarray.Dataset, approach: xarray.Dataset, weights: xarray.Dat
             rejoined(dataset.sel(points=REJOINING)),
             ends_of(left),
         ],
-        plots=plots(dataset.sel(points="3d"), F3d),
+        plots=plots(dataset.sel(points="3d"), panel),
     )
 
 
@@ -402,7 +379,7 @@ experiment = Experiment(
     " would.",
     place="section 5, last paragraph on Figure 3(d), and Figure 4 (left open there; the answer is"
     " ours)",
-    study=(study, approach, weights),
+    study=(study, flows),
     check=check,
     title="Large starts tend to the ratchet, whose weights only grow, and not to the Q path",
     ours="the answer and the data sets",

@@ -111,15 +111,17 @@ study = sized(
     "M-depth",
     function=cell,
     arguments={"deeper": 0},
-    grid={"depth": [2], "dimension": [2, 10, 30, 100], "log_mu": [TINY, float(np.log(1e-12))]},
-    tiny={"grid": {"dimension": [2, 10, 30]}},
+    grid={"depth": [2], "dimension": [2, 10, 30], "log_mu": [TINY, float(np.log(1e-12))]},
+    standard={"grid": {"dimension": [2, 10, 30, 100]}},
+    full={"grid": {"dimension": [2, 10, 30, 100]}},
 )
 deep = sized(
     "M-depth-deep",
     function=cell,
     arguments={"deeper": 0},
-    grid={"depth": [3, 6], "dimension": [2, 30], "log_mu": np.log(MUS).tolist()},
-    tiny={"grid": {"depth": [3]}},
+    grid={"depth": [3], "dimension": [2, 30], "log_mu": np.log(MUS).tolist()},
+    standard={"grid": {"depth": [3, 6]}},
+    full={"grid": {"depth": [3, 6]}},
 )
 wrong = sized(
     "M-depth-wrong",
@@ -130,8 +132,7 @@ wrong = sized(
 random = sized(
     "M-depth-random",
     function=random_cell,
-    seeds=12,
-    tiny={"seeds": 2},
+    seeds=6,
     standard={"seeds": 24},
     full={"seeds": 200},
 )

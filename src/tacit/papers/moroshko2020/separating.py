@@ -47,11 +47,10 @@ study = sized(
     function=cell,
     arguments={"records": 80},
     grid={
-        "points": [*PANELS, *(f"seed {k}" for k in range(6))],
+        "points": [*PANELS, *(f"seed {k}" for k in range(4))],
         "alpha": [0.01, 1.0, 100.0],
     },
     dims={"margin": ["record"], "smallest": ["record"]},
-    tiny={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(4))]}},
     standard={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(12))]}},
     full={
         "arguments": {"records": 300},

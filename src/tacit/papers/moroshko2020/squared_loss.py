@@ -71,8 +71,8 @@ study = sized(
     function=cell,
     arguments={"off": 1.0},
     grid={"net": KINDS, "alpha": [4.0, 8.0, 16.0]},
-    seeds=2,
-    tiny={"seeds": 1},
+    seeds=1,
+    standard={"seeds": 2},
     full={"grid": {"alpha": [4.0, 8.0, 16.0, 32.0]}, "seeds": 8},
 )
 wrong = sized(

@@ -84,6 +84,17 @@ def degrees(
     return float(angle(found, max_margin_of(problem, norm)))
 
 
+def stationarity(problem: Classification, depth: int, beta: Array) -> float:
+    """How far the gradient of the l_{2/D} norm is from the cone of the rows at the margin."""
+    from scipy.optimize import nnls
+
+    Z = problem.signed_rows
+    margins, large = Z @ beta, np.abs(beta) > 1e-4 * np.abs(beta).max()
+    gradient = np.sign(beta[large]) * np.abs(beta[large]) ** (2 / depth - 1)
+    rows = Z[margins < (1 + 1e-4) * margins.min()][:, large]
+    return float(nnls(rows.T, gradient)[1] / np.linalg.norm(gradient))
+
+
 def off_support(problem: Classification) -> float:
     """z = |X^T nu| of panel 3b's two coordinates off its l1 point, where 1 is that of its support.
 

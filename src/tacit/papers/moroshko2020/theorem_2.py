@@ -135,8 +135,9 @@ study = sized(
     "M-T2",
     function=cell,
     arguments={"linear": False},
-    grid={"depth": [2, 3], "alpha": [0.3, 1.0]},
+    grid={"depth": [2, 3], "alpha": [1.0]},
     dims={"defect": ["clock"]},
+    standard={"grid": {"alpha": [0.3, 1.0]}},
     full={"grid": {"alpha": [0.1, 0.3, 1.0, 3.0]}},
 )
 linearized = sized(
@@ -151,9 +152,8 @@ ends = sized(
     "M-T2-ends",
     function=end_cell,
     arguments={"exponent": 2 / 3},
-    grid={"run": [*PANELS, "seed 0, 0.5"]},
+    grid={"run": PANELS},
     dims={"nearest": ["feature"]},
-    tiny={"grid": {"run": PANELS}},
     standard={"grid": {"run": [*PANELS, "seed 0, 0.5", "seed 1, 0.5"]}},
     full={"grid": {"run": [*PANELS, *(f"seed {k}, 0.5" for k in range(8))]}},
 )

@@ -61,7 +61,7 @@ def cell(function: str, instance: int) -> dict[str, float]:
 def reproduction(depth: int, alpha: float) -> dict[str, float]:
     """Largest relative difference of derived value and gradient from Q, and from the other Q."""
     beta = np.concatenate([-np.geomspace(1e-3, 30, 12), np.geomspace(1e-3, 30, 12)])
-    derived, q = derive(lambda w: w**depth, alpha), Q(depth, alpha=alpha)
+    derived, q = derive(MAPS[f"w^{depth}"][0], alpha), Q(depth, alpha=alpha)
     slopes = derived.gradient(beta)
     other = Q(5 - depth, alpha=alpha).gradient(beta)
     return {

@@ -60,8 +60,9 @@ study = sized(
     function=cell,
     arguments={"constants": CONSTANTS},
     grid={"dimension": [150, 1200], "sparsity": [2, 6]},
-    seeds=15,
+    seeds=9,
     dims=dict.fromkeys(("samples", "l1_error", "l2_error"), ("constant",)),
+    standard={"seeds": 15},
     full={"grid": {"dimension": [150, 600, 2400], "sparsity": [2, 4, 6]}, "seeds": 25},
 )
 depths = sized(

@@ -78,7 +78,7 @@ def at_share(share: float, seed: int) -> dict[str, float]:
 study = sized(
     "W-T9",
     function=cell,
-    grid={"instance": list(range(30))},
+    grid={"instance": list(range(16))},
     dims={"from_start_wrong": ["bound"]},
     tiny={"grid": {"instance": list(range(8))}},
     standard={"grid": {"instance": list(range(60))}},

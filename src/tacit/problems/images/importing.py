@@ -56,7 +56,8 @@ def _kept(entries: Iterable[tuple[str, IO[bytes]]], wanted: set[str]) -> dict[st
             if len(kept) == len(wanted):
                 break
     except _BROKEN as reason:
-        raise Unreadable(f"is cut short or damaged ({_said(reason)})") from None
+        told = str(reason).splitlines()[0] if str(reason) else type(reason).__name__
+        raise Unreadable(f"is cut short or damaged ({told})") from None
     return kept
 
 
@@ -125,10 +126,6 @@ def _checked(name: str, data: bytes, size: int) -> IO[bytes]:
             "`dpkg-deb -x FILE FOLDER` and give the folder"
         )
     return io.BytesIO(data)
-
-
-def _said(reason: BaseException) -> str:
-    return str(reason).splitlines()[0] if str(reason) else type(reason).__name__
 
 
 def import_images(name: str, source: str | os.PathLike[str]) -> Path:

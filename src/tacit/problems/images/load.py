@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import integer, one_of
 from tacit.problems.images import cache
-from tacit.problems.images.catalogue import Arrays, Bytes, ImageSet, find
+from tacit.problems.images.catalogue import Arrays, ImageSet, find
 from tacit.records import Record
 
 Pixels = NDArray[np.float32]
@@ -164,7 +164,8 @@ def _part(
     place = np.full(256, -1)
     place[chosen] = np.arange(len(chosen))
     rows = _rows(which, np.flatnonzero(place[labels] >= 0), count, seed)
-    return _bright(arrays[f"{which}_images"][rows], images.white), place[labels[rows]]
+    pixels = np.divide(arrays[f"{which}_images"][rows], np.float32(images.white), dtype=np.float32)
+    return pixels, place[labels[rows]]
 
 
 def _rows(which: str, rows: NDArray[np.intp], count: int | None, seed: int) -> NDArray[np.intp]:
@@ -178,10 +179,6 @@ def _rows(which: str, rows: NDArray[np.intp], count: int | None, seed: int) -> N
         )
     stream = np.random.default_rng([seed, ("train", "test").index(which)])
     return stream.permutation(rows)[:count]
-
-
-def _bright(pixels: Bytes, white: int) -> Pixels:
-    return np.divide(pixels, np.float32(white), dtype=np.float32)
 
 
 def _description(

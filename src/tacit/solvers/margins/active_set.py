@@ -7,15 +7,15 @@ squares, finds the right set for any R. The dual rises all along, so no set come
 
 from __future__ import annotations
 
-import abc
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import interpolate
 from tacit.solvers.constraints import reduce
 from tacit.solvers.continuation import Failed
@@ -43,49 +43,42 @@ class Unbounded(Exception):
         self.weights = weights
 
 
-class Equations(abc.ABC):
-    """How one regularizer is minimised when some rows are equations."""
-
-    rows: Rows
-
-    @abc.abstractmethod
-    def on(self, active: Index, at: Iterate) -> Iterate:
-        """The minimiser with equality on `active`, started from `at`; nu may be negative."""
-
-    def between(self, start: Iterate, end: Iterate, part: float) -> Iterate:
-        """The iterate at the fraction `part` of the way; its b may be left as it was."""
-        return Iterate(start.nu + part * (end.nu - start.nu), start.b)
-
-    def with_dual(self, at: Iterate, nu: Array) -> Iterate:
-        """The same iterate with its dual written as `nu`, which has the same A^T nu."""
-        return dataclasses.replace(at, nu=nu)
+def straight(start: Iterate, end: Iterate, part: float) -> Iterate:
+    """The iterate at the fraction `part` of the way, its b left as it was."""
+    return Iterate(start.nu + part * (end.nu - start.nu), start.b)
 
 
 def settle(
-    equations: Equations, active: Index, at: Iterate, goal: Iterate | None = None
-) -> tuple[Index, Iterate, int]:
+    rows: Rows,
+    on: Callable[[Index, Any], Any],
+    active: Index,
+    at: Any,
+    goal: Any = None,
+    between: Callable[[Any, Any, float], Any] = straight,
+) -> tuple[Index, Any, int]:
     """(active set, minimiser, equations solved) of the margin problem, from a dual feasible start.
 
-    `goal` is the solution of the equations on `active`, where it is known already.
+    `on` gives the minimiser with equality on a set of rows, started from an iterate; nu may be
+    negative. `goal` is that on `active`, where it is known already.
     Raises `Unbounded` where the rows are not separable, `Failed` where rounding lets no end come.
     """
     budget = 20 * (len(at.nu) + len(at.b)) + 100
     for solved in range(1, budget):
         if goal is None:
-            goal = equations.on(active, at)
+            goal = on(active, at)
         if (stop := first_zero(active, at.nu, goal.nu)) is not None:
             part, row = stop
-            at = equations.between(at, goal, part)
+            at = between(at, goal, part)
             at.nu[row] = 0.0
             active, goal = active[active != row], None
             continue
         at, goal = goal, None
         np.maximum(at.nu, 0.0, out=at.nu)
-        lacking = equations.rows.lacking(at.b)
+        lacking = rows.lacking(at.b)
         lacking[active] = 0.0
         if not lacking.any():
             return active, at, solved
-        active, at = enter(equations, active, at, int(np.argmax(lacking)))
+        active, at = enter(rows, active, at, int(np.argmax(lacking)))
     raise Failed(f"no active set after {budget} exchanges")
 
 
@@ -104,14 +97,14 @@ def negative(nu: Array) -> NDArray[np.bool_]:
     return nu < -NEGATIVE * np.abs(nu).max(initial=0.0)
 
 
-def enter(equations: Equations, active: Index, at: Iterate, row: int) -> tuple[Index, Iterate]:
+def enter(rows: Rows, active: Index, at: Any, row: int) -> tuple[Index, Any]:
     """The active set with a violated row in it, in exchange for another where it depends on them.
 
     If row = sum c_j row_j then moving dual weight t from the c_j to the row changes no predictor;
     the first weight that gets to zero leaves. If no c_j is positive the rows c_j <= 0 and the new
     one combine to zero: there is no margin at all.
     """
-    A = equations.rows.by_columns
+    A = rows.by_columns
     shares = dependence(A[active], A[row])
     if shares is None:
         return np.append(active, row), at
@@ -127,7 +120,7 @@ def enter(equations: Equations, active: Index, at: Iterate, row: int) -> tuple[I
     nu[active] = np.maximum(nu[active] - room[leaves] * shares, 0.0)
     nu[row] = room[leaves]
     nu[active[leaves]] = 0.0
-    return np.append(np.delete(active, leaves), row), equations.with_dual(at, nu)
+    return np.append(np.delete(active, leaves), row), dataclasses.replace(at, nu=nu)
 
 
 def dependence(others: Array, row: Array) -> Array | None:
@@ -156,21 +149,6 @@ def plainly_outside(others: Array, row: Array) -> bool:
     return bool(np.linalg.norm(row - shares @ others) > 1e-3 * np.linalg.norm(row))
 
 
-class LeastSquares(Equations):
-    """min (1/2) sum b_i^2 / softness_i, by a QR factorization of the active rows."""
-
-    def __init__(self, rows: Rows, softness: Array):
-        self.rows, self.root = rows, np.sqrt(softness)
-
-    def on(self, active: Index, at: Iterate) -> Iterate:
-        nu, b = np.zeros(len(self.rows.c)), np.zeros(self.rows.A.shape[1])
-        if active.size:
-            weighted = self.rows.A[active] * self.root
-            nu[active], inner = least_norm(weighted, self.rows.c[active])
-            b = self.root * inner
-        return Iterate(nu, b)
-
-
 def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
     """(dual, b) of the shortest b with A b = c, for independent rows."""
     basis, triangle = np.linalg.qr(A.T)
@@ -188,24 +166,6 @@ def least_norm(A: Array, c: Array) -> tuple[Array, Array]:
         raise Failed("the active rows are dependent") from None
 
 
-class ByInterpolation(Equations):
-    """Any regularizer that `interpolate` can minimise, each set of rows from scratch."""
-
-    def __init__(self, rows: Rows, regularizer: Regularizer):
-        self.rows, self.regularizer = rows, regularizer
-
-    def on(self, active: Index, at: Iterate) -> Iterate:
-        nu = np.zeros(len(self.rows.c))
-        if not active.size:
-            return Iterate(nu, self.regularizer.primal_of(np.zeros_like(at.b)) / self.rows.scale)
-        system = reduce("max_margin", self.rows.A[active], self.rows.scale * self.rows.c[active])
-        found = interpolate.solve(self.regularizer, system)
-        if not found.outcome.ok:
-            raise Failed(found.outcome.sentence)
-        nu[active] = found.dual
-        return Iterate(nu, found.beta / self.rows.scale)
-
-
 def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
     """The l2 problem, begun at the answer of a compiled nonnegative least squares solver."""
     weighted = rows.A * np.sqrt(softness)
@@ -214,9 +174,20 @@ def least_squares(rows: Rows, softness: Array) -> tuple[Index, Iterate, int]:
         sizes = np.abs(span.rows.diagonal())
         if sizes.min() > ILL * sizes.max():
             return in_span(rows, softness, span)
-    nu = nonnegative(weighted, rows.c)
-    start = Iterate(nu, np.zeros(weighted.shape[1]))
-    return settle(LeastSquares(rows, softness), independent_rows(weighted, nu), start)
+
+    def on(active: Index, at: Iterate) -> Iterate:
+        nu, b = np.zeros(len(rows.c)), np.zeros(rows.A.shape[1])
+        if active.size:
+            nu[active], inner = least_norm(weighted[active], rows.c[active])
+            b = np.sqrt(softness) * inner
+        return Iterate(nu, b)
+
+    found = nonnegative(weighted, rows.c)
+    nu = np.zeros(len(rows.c)) if found is None else found[0] / found[1]
+    active = np.flatnonzero(nu > 0)
+    if not independent_rows(weighted[active]):
+        nu, active = np.zeros(len(rows.c)), active[:0]
+    return settle(rows, on, active, Iterate(nu, np.zeros(weighted.shape[1])))
 
 
 def in_span(rows: Rows, softness: Array, span: Span) -> tuple[Index, Iterate, int]:
@@ -248,28 +219,26 @@ class Span:
         return np.asarray(turned[:, 0])
 
 
-def nonnegative(A: Array, c: Array) -> Array:
-    """Dual weights of the least |b| with A b >= c, as least distance programming gives them."""
+def nonnegative(G: Array, h: Array) -> tuple[Array, float] | None:
+    """(u, short), u / short the dual of the least |w| with G w >= h, None where none was found.
+
+    Lawson and Hanson: minimise |G^T u|^2 + (h.u - 1)^2 over u >= 0. Zero is reached if no w meets
+    the constraints; otherwise short = 1 - h.u is positive.
+    """
     from scipy.optimize import nnls
 
-    target = np.zeros(A.shape[1] + 1)
+    target = np.zeros(G.shape[1] + 1)
     target[-1] = 1.0
     try:
-        u = nnls(np.vstack([A.T, c]), target, maxiter=30 * len(c))[0]
-    except RuntimeError:  # cycling; the exchanges of `settle` start from nothing then
-        return np.zeros(len(c))
-    short = 1.0 - float(c @ u)
-    return u / short if short > 1e-10 else np.zeros(len(c))
+        u = nnls(np.vstack([G.T, h]), target, maxiter=30 * len(h))[0]
+    except RuntimeError:  # cycling
+        return None
+    short = 1.0 - float(h @ u)
+    return (u, short) if short > 1e-10 else None
 
 
-def independent_rows(A: Array, nu: Array) -> Index:
-    """The rows of positive weight if they are independent, otherwise none: a start for `settle`."""
-    active = np.flatnonzero(nu > 0)
-    if not active.size or len(active) > A.shape[1]:
-        nu[:] = 0.0
-        return np.empty(0, dtype=np.intp)
-    sizes = np.abs(np.diag(np.linalg.qr(A[active].T)[1]))
-    if sizes.min() > 1e-9 * sizes.max():
-        return active
-    nu[:] = 0.0
-    return np.empty(0, dtype=np.intp)
+def independent_rows(A: Array) -> bool:
+    if not 0 < len(A) <= A.shape[1]:
+        return False
+    sizes = np.abs(np.diag(np.linalg.qr(A.T)[1]))
+    return bool(sizes.min() > 1e-9 * sizes.max())

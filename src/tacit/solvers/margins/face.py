@@ -36,7 +36,6 @@ PATIENCE = 10  # steps for each row before the rule that cannot cycle
 
 
 def solve(rows: Rows) -> Found:
-    """(b, nu, iterations, outcome) for separable rows."""
     try:
         b, nu, steps = l1.solve(rows)
     except Failed:  # HiGHS takes nearly opposite rows for inseparable
@@ -68,17 +67,11 @@ def without_rounding(rows: Rows) -> Found | None:
 def middle(rows: Rows, b: Array, parts: Array, steps: int) -> Found:
     """A vertex, or the middle of the face it belongs to; the dual is the sum of `parts`."""
     slopes = exact.product(parts, rows.A) if len(parts) > 1 else parts[0] @ rows.A
-    b, outcome = chosen(rows, b, parts[0], slopes)
+    outcome = UNIQUE
+    if not unique(rows, b, parts[0], slopes):
+        inside = entropic(rows, b, parts[0], slopes)
+        b, outcome = (b, CORNER) if inside is None else (inside, ENTROPIC)
     return Found(b, parts[0], steps, outcome, 0.0, tuple(parts[1:]))
-
-
-def chosen(rows: Rows, b: Array, nu: Array, slopes: Array) -> tuple[Array, Outcome]:
-    """(the point that is returned, what it is) for a vertex b and its dual, slopes = A^T nu."""
-    if unique(rows, b, nu, slopes):
-        return b, UNIQUE
-    if (inside := entropic(rows, b, nu, slopes)) is not None:
-        return inside, ENTROPIC
-    return b, CORNER
 
 
 def proven(rows: Rows, b: Array, nu: Array) -> bool:
@@ -163,7 +156,6 @@ class Vertex:
 
 
 def exact_vertex(rows: Rows) -> Vertex:
-    """The optimal vertex, for rows that some b meets."""
     table, work = Table(rows), 0.0
     while (leaving := table.unmet()) is not None:
         work += table.rows.size * (1 + table.whole.bit_length() / 1000)

@@ -14,7 +14,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.solvers.continuation import Failed
-from tacit.solvers.margins.active_set import Index
+from tacit.solvers.margins.active_set import Index, nonnegative
 from tacit.solvers.margins.rows import Rows
 
 TIGHT = 1e-7  # HiGHS meets its constraints to about this
@@ -101,7 +101,6 @@ def solve(rows: Rows) -> tuple[Array, Array, int]:
 
 
 def most(sizes: Array, count: int) -> Index:
-    """The places of the `count` largest."""
     return np.argsort(-sizes, kind="stable")[:count]
 
 
@@ -172,9 +171,10 @@ class DualFace:
         unit = float(np.linalg.norm(self.least))
         walls = np.vstack([self.free, -columns.T @ self.free])
         room = np.concatenate([-self.least, columns.T @ self.least - 1])
-        move = None if self.empty else least_distance(walls, room / unit)
-        if move is None:
+        found = None if self.empty else nonnegative(walls, room / unit)
+        if found is None:
             return None
+        move = walls.T @ found[0] / found[1]
         nu = np.zeros(len(self.rows.c))
         nu[self.active] = self.polished(self.least + unit * (self.free @ move), columns)
         return nu
@@ -187,18 +187,3 @@ class DualFace:
         exact = np.zeros_like(nu)
         exact[rows] = np.maximum(corrected(inside.T, nu[rows], targets), 0.0)
         return exact
-
-
-def least_distance(G: Array, h: Array) -> Array | None:
-    """The shortest w with G w >= h, None without one: Lawson and Hanson's reduction to nnls."""
-    from scipy.optimize import nnls
-
-    system = np.vstack([G.T, h])
-    target = np.zeros(len(system))
-    target[-1] = 1.0
-    try:
-        u = nnls(system, target, maxiter=30 * len(h))[0]
-    except RuntimeError:
-        return None
-    short = 1.0 - float(h @ u)
-    return G.T @ u / short if short > 1e-10 else None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.regularizers.q import Q
 from tacit.solvers.continuation import Failed
-from tacit.solvers.dual_state import DualState, begin
+from tacit.solvers.dual_state import DualState, begin, shifted
 from tacit.solvers.margins.active_set import Index, Unbounded, least_squares
 from tacit.solvers.margins.rows import scaled_rows
 
@@ -160,13 +160,6 @@ def rates(Z: Array, slope: Array, marks: Marks) -> Array:
     rate = np.zeros(len(Z))
     rate[marks] = keep_pace(Z[marks] * np.sqrt(slope), np.ones(int(marks.sum())))
     return rate
-
-
-def shifted(state: DualState, dR: Array, Z: Array) -> DualState:
-    """The state after R -> R + dR, or part of the way where the domain of W ends before."""
-    ds = dR @ Z
-    factor = min(1.0, 0.9 * state.room(ds))
-    return state.moved(factor * dR, factor * ds)
 
 
 def growing(Z: Array, slope: Array, among: Marks) -> Marks:

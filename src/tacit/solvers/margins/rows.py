@@ -9,19 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.regularizers.norms import L1, Lp
 from tacit.regularizers.regularizer import Regularizer
 from tacit.solvers import exact
 from tacit.solvers.constraints import mended, unit
-from tacit.solvers.data import exponents, representable
+from tacit.solvers.data import exponents
 from tacit.solvers.solution import (
     SMALL,
     Found,
     Solution,
-    judged,
+    concluded,
     kkt_residual,
-    l1_residual,
-    log_value_of,
     normalized,
 )
 
@@ -97,39 +94,18 @@ def certified(Z: Array, regularizer: Regularizer, found: Found, moved: bool = Tr
         beta, margins = met(Z, beta, held) if moved else (beta, margins_of(Z, beta))
     residual = float(np.maximum(1 - margins, 0.0).max())
     inner, unit_beta = normalized(regularizer, beta, log_unit)
-    parts = np.vstack([dual, *rest])
-    slopes = exact.product(parts, Z) if rest else dual @ Z
-    kkt = max(stationarity(inner, unit_beta, slopes), dual_misfit(dual, margins))
+    slopes = exact.product(np.vstack([dual, *rest]), Z) if rest else dual @ Z
+    kkt = max(kkt_residual(inner, unit_beta, slopes), dual_misfit(dual, margins))
     excess = max(residual, kkt)
     if excess > SMALL:
         sizes, spare = np.abs(Z), ROUNDING * (np.abs(Z) @ np.abs(beta))
         blur = 0.0 if rest else ROUNDING * float((np.abs(dual) @ sizes).max())
         excess = max(
             float(np.maximum(1 - margins - spare, 0.0).max()),
-            stationarity(inner, unit_beta, slopes, blur),
+            kkt_residual(inner, unit_beta, slopes, blur),
             dual_misfit(dual, margins, spare),
         )
-    if log_unit:
-        parts, log_unit = representable(parts, 0, log_unit)
-    outcome = judged(outcome, beta, parts[0], residual, kkt, excess)
-    value = regularizer(beta)
-    log_value = log_value_of(regularizer, beta, value)
-    certificate = residual, kkt, steps, outcome, log_value, log_unit
-    return Solution(beta, parts[0], value, *certificate, tuple(parts[1:]))
-
-
-def stationarity(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
-    """Distance of (beta, s) from the graph of the gradient; for p <= 1 it is vertical at zero."""
-    if isinstance(regularizer, Lp) and regularizer.p < 1:
-        slopes = regularizer.dual_of(beta)
-        return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
-    if is_l1(regularizer):
-        return l1_residual(beta, s, rounding)
-    return kkt_residual(regularizer, beta, s, rounding)
-
-
-def is_l1(regularizer: Regularizer) -> bool:
-    return isinstance(regularizer, L1) or (isinstance(regularizer, Lp) and regularizer.p == 1)
+    return Solution(*concluded(regularizer, found, beta, (residual, kkt, excess)))
 
 
 def dual_misfit(dual: Array, margins: Array, rounding: Array | float = 0.0) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -12,9 +13,8 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.regularizers.q import SignedPair
 from tacit.solvers.continuation import EXACT, FACTORIZATIONS, KERNEL, Failed, Walker, settled_level
-from tacit.solvers.dual_state import DualState, Hyperbolic, PowerLaw, begin
+from tacit.solvers.dual_state import DualState, begin, mixed, shifted
 from tacit.solvers.margins.active_set import (
-    Equations,
     Index,
     Iterate,
     dependence,
@@ -35,30 +35,6 @@ class Standing(Iterate):
     """An iterate with the state that resolves A^T nu beyond what nu itself can tell."""
 
     state: DualState
-
-
-class AtScale(Equations):
-    """Q at one scale m = log mu on changing sets of rows, by warm Newton steps."""
-
-    def __init__(self, pair: SignedPair, rows: Rows, m: float):
-        self.pair, self.rows, self.m = pair, rows, m
-        self.walker: Walker | None = None  # of the set solved last
-        self.factorizations = 0
-
-    def on(self, active: Index, at: Iterate) -> Standing:
-        assert isinstance(at, Standing)
-        state = at.state.rebased(at.nu[active])
-        rows = self.rows
-        walker = Walker.resumed(self.pair, rows.A[active], rows.c[active], self.m, state)
-        self.factorizations += solved(walker, self.m, state)
-        self.walker = walker
-        return standing(walker, active, len(rows.c))
-
-    def between(self, start: Iterate, end: Iterate, part: float) -> Standing:
-        assert isinstance(start, Standing)
-        assert isinstance(end, Standing)
-        nu = (1 - part) * start.nu + part * end.nu
-        return Standing(nu, start.b, mixed(start.state, end.state, part))
 
 
 def solved(walker: Walker, m: float, guess: DualState) -> int:
@@ -83,16 +59,6 @@ def standing(walker: Walker, active: Index, count: int) -> Standing:
     nu[active] = walker.original(walker.state.nu)
     b, _ = walker.state.evaluate(walker.m)
     return Standing(nu, b, walker.state)
-
-
-def mixed(start: DualState, end: DualState, part: float) -> DualState:
-    """The state between two: a convex combination, in which no slack cancels."""
-    names: tuple[str, ...] = ("s",)
-    if isinstance(start, PowerLaw):
-        names = ("s", "above", "below")
-    assert isinstance(start, Hyperbolic | PowerLaw)
-    parts = {n: (1 - part) * getattr(start, n) + part * getattr(end, n) for n in names}
-    return dataclasses.replace(start, **parts)
 
 
 class MarginWalk:
@@ -134,7 +100,6 @@ class MarginWalk:
         return self.here.b, self.here.nu, spent
 
     def start(self, top: float) -> int:
-        """The first solution, at `top`, from the kernel regime."""
         shrink = np.exp(-top)
         nu = self.nu0 * shrink
         state = begin(self.pair, self.rows.A.shape[1], nu[self.active], self.s0 * shrink)
@@ -143,16 +108,14 @@ class MarginWalk:
     def try_step(self, m: float) -> int:
         """Hessians spent on a step towards m, which may fail and shorten the next one."""
         try:
-            return self.step(self.next_stop(m))
+            gap = self.m - m
+            near = gap <= 1.3 * self.stride
+            return self.step(m if near else self.m - min(self.stride, gap / 2))
         except Failed as reason:
             self.stride /= 3
             if self.stride < 1e-3:
                 raise Failed(f"the step in log mu shrank to nothing; {reason}") from None
             return 12
-
-    def next_stop(self, m: float) -> float:
-        gap = self.m - m
-        return m if gap <= 1.3 * self.stride else self.m - min(self.stride, gap / 2)
 
     def step(self, m: float) -> int:
         """Moves to m; the Hessians built."""
@@ -173,14 +136,9 @@ class MarginWalk:
 
     def predicted(self, m: float) -> tuple[Walker, int]:
         """A walker at the solution for m with the active rows as equations, and its Hessians."""
-        assert self.walker is not None
-        walker, state = copy.copy(self.walker), self.walker.state
-        assert state is not None
-        dnu = walker.predict(self.m - m)
-        ds = dnu @ walker.X
-        room = state.room(ds)
-        factor = 1.0 if room > 1 else 0.9 * room
-        return walker, solved(walker, m, state.moved(factor * dnu, factor * ds))
+        walker = copy.copy(self.walker)
+        assert walker is not None
+        return walker, solved(walker, m, walker.predicted(self.m - m))
 
     def optimal(self, goal: Standing) -> bool:
         """Whether no dual weight is negative and no margin is missed."""
@@ -192,12 +150,25 @@ class MarginWalk:
 
     def settled(self, m: float, start: Standing, goal: Standing | None = None) -> int:
         """Moves to m by exchanging rows; the Hessians built."""
-        equations = AtScale(self.pair, self.rows, m)
-        active, here, _ = settle(equations, self.active, start, goal)
-        assert isinstance(here, Standing)
-        assert equations.walker is not None
-        self.m, self.active, self.here, self.walker = m, active, here, equations.walker
-        return equations.factorizations
+        used: list[tuple[Walker, int]] = []
+
+        def on(active: Index, at: Standing) -> Standing:
+            used.append(self.on_rows(active, m, at))
+            return standing(used[-1][0], active, len(self.rows.c))
+
+        def between(at: Standing, end: Standing, part: float) -> Standing:
+            nu = (1 - part) * at.nu + part * end.nu
+            return Standing(nu, at.b, mixed(at.state, end.state, part))
+
+        self.active, self.here, _ = settle(self.rows, on, self.active, start, goal, between)
+        self.m, self.walker = m, used[-1][0]
+        return sum(built for _, built in used)
+
+    def on_rows(self, active: Index, m: float, here: Standing) -> tuple[Walker, int]:
+        """A walker at m with these rows as equations, from the place `here`, and its Hessians."""
+        state = dataclasses.replace(here.state, nu=here.nu[active])
+        walker = Walker.resumed(self.pair, self.rows.A[active], self.rows.c[active], m, state)
+        return walker, solved(walker, m, state)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,7 +211,8 @@ class Tracker:
         assert walk.walker is not None
         high, low, built = slacks(walk, walk.walker), slacks(walk, end), 0
         for _ in range(len(high.values)):
-            sample = first_to_break(high, low)
+            broken = np.flatnonzero(low.broken).tolist()
+            sample = min(broken, key=functools.partial(crossing, high, low))
             low, used = root(walk, sample, high, low)
             built += used
             low.broken[sample] = False
@@ -259,7 +231,7 @@ class Tracker:
         before, active = walk.active, np.append(walk.active, sample)
         if not enters:
             active = before[before != sample]
-        walker, built = put_down(walk, active, at.m, here)
+        walker, built = walk.on_rows(active, at.m, here)
         walk.active = active
         after = slacks(walk, walker)
         # going down in m the new slack of the sample must grow, and no other may be broken
@@ -282,21 +254,6 @@ class Tracker:
         self.changes += [(where, sample, False) for sample in sorted(before - after)]
         self.changes += [(where, sample, True) for sample in sorted(after - before)]
         return built
-
-
-def put_down(
-    walk: MarginWalk, active: NDArray[np.intp], m: float, here: Standing
-) -> tuple[Walker, int]:
-    """A walker on other rows at the same place, and the Hessians that took."""
-    state = here.state.rebased(here.nu[active])
-    walker = Walker.resumed(walk.pair, walk.rows.A[active], walk.rows.c[active], m, state)
-    return walker, solved(walker, m, state)
-
-
-def first_to_break(high: Slacks, low: Slacks) -> int:
-    """The broken sample whose slack vanishes first on the way down, by cubic interpolation."""
-    candidates = np.flatnonzero(low.broken).tolist()
-    return min(candidates, key=lambda sample: crossing(high, low, sample))
 
 
 def crossing(high: Slacks, low: Slacks, sample: int) -> float:
@@ -336,8 +293,5 @@ def carried(walker: Walker, m: float) -> tuple[Walker, int]:
     """A copy of a walker taken to a nearby m along its tangent, and the Hessians built."""
     assert walker.state is not None
     dnu = walker.stretch(m - walker.m) * walker.tangents[-1][1]
-    ds = dnu @ walker.X
-    factor = min(1.0, 0.9 * walker.state.room(ds))
-    guess = walker.state.moved(factor * dnu, factor * ds)
     copied = copy.copy(walker)
-    return copied, solved(copied, m, guess)
+    return copied, solved(copied, m, shifted(walker.state, dnu, walker.X))

@@ -10,12 +10,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array
+from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral, shape_of
 from tacit.solvers.continuation import Failed
-from tacit.solvers.data import representable, units_of
+from tacit.solvers.data import units_of
 from tacit.solvers.matrices import nuclear
-from tacit.solvers.matrices.measurements import MatrixData, Measurements, Sensed, measurements
+from tacit.solvers.matrices.measurements import Measurements, measurements
 from tacit.solvers.matrices.path import LINEAR, corrected, descend, kernel_level
 from tacit.solvers.matrices.state import law_of
 from tacit.solvers.solution import (
@@ -25,8 +26,7 @@ from tacit.solvers.solution import (
     Found,
     Solution,
     beyond_rounding,
-    judged,
-    log_value_of,
+    concluded,
     normalized,
     restored,
 )
@@ -84,14 +84,12 @@ class MatrixSolution(Record):
     rows = Solution.rows
 
 
-def residual(problem: MatrixData, matrix: Array) -> float:
-    """max|<X_n, M> - y_n| relative to max|y|."""
+def residual(problem: MatrixProblem, matrix: Array) -> float:
     scale = float(np.abs(problem.y).max())
     return float(np.abs(problem.apply(matrix) - problem.y).max() / (scale if scale > 0 else 1.0))
 
 
-def kkt(problem: MatrixData, reg: Spectral, matrix: Array, dual: Array) -> float:
-    """The relative certificate of optimality, see MatrixSolution."""
+def kkt(problem: MatrixProblem, reg: Spectral, matrix: Array, dual: Array) -> float:
     S = problem.adjoint(dual)
     if isinstance(reg, Nuclear):
         value = reg(matrix)
@@ -121,7 +119,9 @@ def resolvent(reg: Spectral, total: Array, size: float, height: float) -> Array:
     return np.maximum(total - low / height, 0.0)
 
 
-def matrix_interpolant(problem: MatrixData, reg: Spectral, *, throw: bool = True) -> MatrixSolution:
+def matrix_interpolant(
+    problem: MatrixProblem, reg: Spectral, *, throw: bool = True
+) -> MatrixSolution:
     """The matrix that fits <X_n, M> = y_n with the least value of the regularizer."""
     if not isinstance(reg, Spectral):
         raise ValueError(
@@ -135,15 +135,15 @@ def matrix_interpolant(problem: MatrixData, reg: Spectral, *, throw: bool = True
     return solution
 
 
-def in_good_units(problem: MatrixData, reg: Spectral) -> MatrixSolution:
+def in_good_units(problem: MatrixProblem, reg: Spectral) -> MatrixSolution:
     """The certified solution, found in other units where the data are huge or tiny."""
-    entries = getattr(problem, "entries", None)
-    rows = problem.design if entries is None else np.ones((len(problem.y), 1))
+    ones = isinstance(problem, Completion)
+    rows = np.ones((len(problem.y), 1)) if ones else problem.design
     units = units_of(rows, problem.y, scales=True)
     if units is None:
         return certified(problem, reg, found(problem, reg))
     matrices = problem.design.reshape(-1, *problem.shape)
-    scaled = Sensed(units.of_rows(matrices), units.of_targets(problem.y))
+    scaled = Sensing(units.of_rows(matrices), units.of_targets(problem.y))
     inner = reg.in_units(units.log_size)
     solution: MatrixSolution = restored(
         certified(scaled, inner, found(scaled, inner)), units, reg, "matrix"
@@ -167,10 +167,10 @@ def interpolate_measured(
             f"interpolate: X has {len(matrices)} matrices but y has {len(y)} entries;"
             " they must match"
         )
-    return matrix_interpolant(Sensed(matrices, y), reg, throw=throw)
+    return matrix_interpolant(Sensing(matrices, y), reg, throw=throw)
 
 
-def found(problem: MatrixData, reg: Spectral) -> Found:
+def found(problem: MatrixProblem, reg: Spectral) -> Found:
     """(matrix, dual, iterations, outcome) in the original units."""
     at = measurements(problem)
     if isinstance(at, Outcome):
@@ -188,7 +188,7 @@ def found(problem: MatrixData, reg: Spectral) -> Found:
     return Found(at.scale * matrix, dual, steps, outcome, unit)
 
 
-def nothing(problem: MatrixData, outcome: Outcome) -> Found:
+def nothing(problem: MatrixProblem, outcome: Outcome) -> Found:
     return Found(np.full(problem.shape, np.nan), np.full(len(problem.y), np.nan), 0, outcome)
 
 
@@ -226,7 +226,7 @@ def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Arra
     return corrected(stop.state, stop.hessian), stop.state.nu, stop.spent
 
 
-def certified(problem: MatrixData, reg: Spectral, found: Found) -> MatrixSolution:
+def certified(problem: MatrixProblem, reg: Spectral, found: Found) -> MatrixSolution:
     """The solution with its certificate, computed from what is returned and the original data."""
     matrix, dual, steps, outcome, log_unit, _ = found
     if not np.isfinite(matrix).all():
@@ -238,15 +238,10 @@ def certified(problem: MatrixData, reg: Spectral, found: Found) -> MatrixSolutio
     if excess > SMALL:
         missed = beyond_rounding(problem.design, problem.y, matrix.ravel())
         excess = max(missed, gap - rounding_of_dual(problem, dual))
-    if log_unit:
-        (dual,), log_unit = representable(dual[None], 0, log_unit)
-    outcome = judged(outcome, matrix, dual, misfit, gap, excess)
-    value = reg(matrix)
-    log_value = log_value_of(reg, matrix, value)
-    return MatrixSolution(matrix, dual, value, misfit, gap, steps, outcome, log_value, log_unit)
+    return MatrixSolution(*concluded(reg, found, matrix, (misfit, gap, excess))[:-1])
 
 
-def rounding_of_dual(problem: MatrixData, dual: Array) -> float:
+def rounding_of_dual(problem: MatrixProblem, dual: Array) -> float:
     """How far the dual matrix may be off because float64 rounds the dual, relative to its size."""
     terms = float(np.linalg.norm(np.abs(dual) @ np.abs(problem.design)))
     return ROUNDING * terms / max(float(np.linalg.norm(problem.adjoint(dual))), 1e-300)

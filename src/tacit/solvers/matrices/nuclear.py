@@ -25,7 +25,6 @@ STRICT = 1e-6  # room below 1 that the other singular values of S must leave for
 
 
 def solve(at: Measurements) -> tuple[Array, Array, int, Outcome]:
-    """(matrix, dual, iterations, outcome) for reduced measurements."""
     stop: Stop | None = None
     try:
         for stop in descend(at, Power(1.0), last_level(at), close=1e-4):

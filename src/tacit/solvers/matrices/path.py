@@ -38,7 +38,6 @@ class Hessian:
             self.triangular(gram, rows[:, np.argsort(-slopes, kind="stable")])
 
     def cholesky(self, gram: Array) -> bool:
-        """Whether the Cholesky factor will do."""
         self.order = np.arange(len(gram))
         self.R, failed = scipy.linalg.lapack.dpotrf(gram, lower=0)
         sizes = self.R.diagonal()
@@ -189,7 +188,6 @@ def descend(
 
 
 def kernel_level(at: Measurements, law: Law) -> float:
-    """log mu where the walk begins."""
     return law.kernel_level(float(np.linalg.norm(at.adjoint(at.least(at.y)), 2)), KERNEL)
 
 

@@ -7,7 +7,6 @@ and b_i/s_i beyond the square block. Both quotients are written without cancella
 
 from __future__ import annotations
 
-import abc
 import dataclasses
 import functools
 import math
@@ -35,51 +34,21 @@ class Spectrum:
         return self.sums.diagonal()
 
 
-class Law(abc.ABC):
-    """b(s) = mu h(s) for singular values s, as a function of s and m = log mu."""
-
-    #: a misfit that may stay at a scale which is only passed
-    negligible: float
-
-    @abc.abstractmethod
-    def quotients(self, high: Array, low: Array, m: float) -> tuple[Array, Array]:
-        """((b(x) - b(y))/(x - y), (b(x) + b(y))/(x + y)) for x = high >= y = low >= 0."""
-
-    @abc.abstractmethod
-    def bound(self, m: float) -> float:
-        """The singular value below which b is finite and far from overflow."""
-
-    @abc.abstractmethod
-    def kernel_level(self, size: float, s: float) -> float:
-        """The m at which the linear part of b takes s to `size`."""
-
-    @abc.abstractmethod
-    def stretch(self, dm: float) -> float:
-        """How far to follow d nu/d m for a step dm: exact in the rich limit."""
-
-    @abc.abstractmethod
-    def slack(self, s: Array) -> Array:
-        """The length over which b changes by a factor of about e."""
-
-    def spectrum(self, s: Array, m: float) -> Spectrum:
-        high, low = np.maximum.outer(s, s), np.minimum.outer(s, s)
-        differences, sums = self.quotients(high, low, m)
-        return Spectrum(s * sums.diagonal(), differences, sums)
-
-
 def falling(x: Array) -> Array:
     """(1 - e^-x)/x for x >= 0."""
     safe = np.where(x == 0, 1.0, x)
     return np.where(x == 0, 1.0, -np.expm1(-safe) / safe)
 
 
-class Sinh(Law):
+class Sinh:
     """Depth 2: h(s) = 2 sinh(s)."""
 
-    # vanishing singular values fall by a factor e per Newton step: not worth waiting for
+    # a misfit that may stay at a scale which is only passed: vanishing singular values fall by a
+    # factor e per Newton step, which is not worth waiting for
     negligible = 1e-8
 
     def quotients(self, high: Array, low: Array, m: float) -> tuple[Array, Array]:
+        """((b(x) - b(y))/(x - y), (b(x) + b(y))/(x + y)) for x = high >= y = low >= 0."""
         grown, total, gap = np.exp(m + high), high + low, high - low
         return (
             grown * (1 + np.exp(-total)) * falling(gap),
@@ -87,20 +56,24 @@ class Sinh(Law):
         )
 
     def bound(self, m: float) -> float:
+        """The singular value below which b is finite and far from overflow."""
         return 500.0 - m
 
     def kernel_level(self, size: float, s: float) -> float:
+        """The m at which the linear part of b takes s to `size`."""
         return math.log(size / (2 * s))
 
     def stretch(self, dm: float) -> float:
+        """How far to follow d nu/d m for a step dm: exact in the rich limit."""
         return dm
 
     def slack(self, s: Array) -> Array:
+        """The length over which b changes by a factor of about e."""
         return np.ones_like(s)
 
 
 @dataclasses.dataclass(frozen=True)
-class Power(Law):
+class Power:
     """Depth D: h(s) = (1-s)^-p - (1+s)^-p, p = D/(D-2); p = 1 is the barrier log det(1 - S^T S)."""
 
     p: float
@@ -131,8 +104,15 @@ class Power(Law):
         return 1 - s
 
 
+Law = Sinh | Power
+
+
+def spectrum(law: Law, s: Array, m: float) -> Spectrum:
+    differences, sums = law.quotients(np.maximum.outer(s, s), np.minimum.outer(s, s), m)
+    return Spectrum(s * sums.diagonal(), differences, sums)
+
+
 def law_of(q: Q) -> Law:
-    """The law of Q at its depth."""
     return Sinh() if math.isinf(q.power) else Power(q.power)
 
 
@@ -153,21 +133,18 @@ class State:
 
     @functools.cached_property
     def spectrum(self) -> Spectrum:
-        return self.law.spectrum(self.factors[1], self.m)
+        return spectrum(self.law, self.factors[1], self.m)
 
     @functools.cached_property
     def matrix(self) -> Array:
-        """M = U b(s) V^T."""
         U, s, V = self.factors
         return (U[:, : len(s)] * self.spectrum.values) @ V[:, : len(s)].T
 
     @functools.cached_property
     def misfit(self) -> Array:
-        """y - A(M)."""
         return self.at.y - self.at.apply(self.matrix)
 
     def inside(self) -> bool:
-        """Whether b is finite here, and far from overflow."""
         return bool(self.factors[1][0] < self.law.bound(self.m))
 
     def moved(self, dnu: Array) -> State:

@@ -170,7 +170,8 @@ class Times(NamedTuple):
     log: Array
 
 
-def record_times(log_first: float, t_max: float, per_decade: int) -> Times:
+def _spaced(log_first: float, t_max: float, per_decade: int) -> Times:
+    """Log-spaced times, and even ones: the transition sits late, where the first are few."""
     step = max(math.log(10) / per_decade, (math.log(t_max) - log_first) / MOST)
     spaced = np.arange(log_first, math.log(t_max), step)
     even = t_max * (np.arange(1, 4 * per_decade + 1) / (4 * per_decade))
@@ -190,7 +191,7 @@ def decay_times(who: str, course: Course, log_first: float, t_max: float) -> Tim
     if course.per_decade is None:
         t = np.append(asked, t_max)
         return Times(t, np.log(t))
-    spaced = record_times(log_first, t_max, course.per_decade)
+    spaced = _spaced(log_first, t_max, course.per_decade)
     if not len(asked):
         return spaced
     # of two times with one logarithm, that asked for is recorded, to the bit

@@ -9,15 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
+from tacit.solvers.constraints import reduce
 from tacit.training import stop as stopping
 from tacit.training.exact.flow import Course, Flow, asked_times, own_time, times_to_record
+from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.solver import GaveUp, crossing, quiet
 from tacit.training.exact.task import Moment
 from tacit.training.task import Progress
 
 ROUNDING = 1e-26  # of the loss of the zero predictor: squares of what rounding leaves of a fit
 SETTLED = 1e-9  # relative change of every variable over a decade of time that counts as none
+LOOK = 8  # small steps between two looks at the loss of a fit
 SADDLE = "the start is a saddle: the gradient vanishes there and nothing moves"
 STOPS = (stopping.Interpolated, stopping.Loss, stopping.LogLoss, stopping.Time)
 
@@ -244,23 +248,69 @@ def _end(records: list[Moment], last: Moment) -> Moment:
 
 
 class _Meter:
-    """Tells how far a run has come in its clock or its loss, at most fifty times."""
+    """Tells how far a run has come in its clock or its loss."""
 
     def __init__(self, flow: Integrator, plan: Plan, begin: Moment) -> None:
-        self.flow, self.plan, self.told = flow, plan, -1.0
+        self.flow, self.plan = flow, plan
         self.by_loss = plan.t_max == math.inf
         self.first = flow.log_loss(begin) if self.by_loss else 0.0
 
     def tell(self, t: float, loss: float = math.nan) -> None:
         if self.plan.progress is None:
             return
-        done = min(max(self._share(t, loss), 0.0), 1.0)
-        if done >= self.told + 0.02:
-            self.told = done
-            self.plan.progress(done, self.flow.clock(t))
+        self.plan.progress(min(max(self._share(t, loss), 0.0), 1.0), self.flow.clock(t))
 
     def _share(self, t: float, loss: float) -> float:
         if not self.by_loss:
             return math.log1p(t / self.plan.unit) / math.log1p(self.plan.t_max / self.plan.unit)
         span = self.first - self.plan.log_level
         return (self.first - loss) / span if 0 < span < math.inf else 0.0
+
+
+def planned_fit(
+    who: str,
+    flow: Flow,
+    course: Course,
+    model: object,
+    problem: Regression,
+    unit: float,
+    log_unit: float = 0.0,
+) -> Plan:
+    """The plan of a run on values, in units of exp(log_unit) of the training time."""
+    log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
+    why = "where a linear predictor learns values"
+    level = log_level(who, course, model, log_scale, why)
+    return planned(who, flow, course, unit, 0.01 * unit, level, log_unit)._replace(look=LOOK)
+
+
+class FitIntegrator(Integrator):
+    """Steps of a flow whose moments have a predictor of the values of `problem`."""
+
+    def __init__(self, problem: Regression) -> None:
+        self.problem = problem
+
+    def log_loss(self, now: Moment) -> float:
+        return float(log_sum_of_squares(self.problem.X @ now.predictor - self.problem.y))
+
+    def why(self, now: Moment, plan: Plan) -> str:
+        X, y = self.problem.X, self.problem.y
+        best = np.linalg.lstsq(X, y, rcond=None)[0]
+        floor = float(np.sum((X @ best - y) ** 2))
+        here, zero = math.exp(self.log_loss(now)), float(np.sum(y**2))
+        if here < ROUNDING * zero:
+            return "rounding leaves no less; stop at a larger loss"
+        if floor > 0.5 * here and _contradictory(self.problem):
+            return f"no linear predictor fits y, the least-squares loss is {floor:.3g}"
+        if here < 1e-12 * zero:
+            goal = math.exp(plan.log_level)
+            return f"the steps are not accurate enough for {goal:.3g}; lower rtol"
+        return super().why(now, plan)
+
+
+def _contradictory(problem: Regression) -> bool:
+    """True if no linear predictor fits y, decided with rows and columns in units of their own."""
+    try:
+        reduce("follow", problem.X, problem.y)
+    except ValueError:
+        return True
+    return False

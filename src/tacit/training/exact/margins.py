@@ -105,14 +105,6 @@ class MarginSteps(Integrator):
         return Outcome(Kind.SOLVED, f"reached smoothed margin {g:.6g}, log loss {-g:.6g}")
 
 
-class Opening(MarginSteps):
-    """A part of the way that is gone by other means than a MarginIntegrator, before one."""
-
-    @abc.abstractmethod
-    def successor(self) -> MarginSystem:
-        """The same flow from the end of this part on."""
-
-
 class MarginIntegrator(MarginSteps):
     """The accepted steps of LSODA, with a looser tolerance from where rounding beats the first.
 
@@ -284,11 +276,11 @@ def planned_margin(
 
 
 def follow_margin(
-    system: MarginSystem, plan: MarginPlan, opening: Opening | None = None
+    system: MarginSystem, plan: MarginPlan, opening: Any = None
 ) -> tuple[list[Moment], Outcome]:
     """Moments at log-spaced smoothed margins, at those asked for and at the end; the outcome.
 
-    An `opening` goes first, and its successor is followed from where it ends.
+    An `opening`, MarginSteps by other means, goes first; its `successor` is the system from there.
     """
     moments = [system.first()]
     if plan.met:

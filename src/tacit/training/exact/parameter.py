@@ -13,9 +13,8 @@ from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.solvers.separation import require_separable
-from tacit.training.exact.fit import FitIntegrator, planned_fit
 from tacit.training.exact.flow import Course, Flow, Followed
-from tacit.training.exact.follow import follow
+from tacit.training.exact.follow import FitIntegrator, follow, planned_fit
 from tacit.training.exact.loss import log_mean_loss, tail
 from tacit.training.exact.margins import MarginSystem, follow_margin, margin_records, planned_margin
 from tacit.training.exact.solver import state_at, step

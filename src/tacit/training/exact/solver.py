@@ -1,4 +1,4 @@
-"""SciPy's solvers step by step: failures, dense output, and a stiff one for dual variables."""
+"""SciPy's solvers step by step: failures, dense output, and where a clock meets a goal."""
 
 from __future__ import annotations
 
@@ -82,29 +82,6 @@ def crossing(gap: Callable[[float], float], low: float, high: float) -> float:
             break
         low, high = (low, middle) if gap(middle) <= 0 else (middle, high)
     return high
-
-
-def stiff(
-    velocity: Callable[[float, Array], Array],
-    jacobian: Callable[[float, Array], Array],
-    start: Array,
-    t_max: float,
-    first_step: float,
-    atol: float | Array,
-    newton: float,
-) -> Any:
-    """SciPy's BDF from t=0 with an absolute tolerance, a fraction `newton` of it for its equations.
-
-    What Newton leaves is a floor under the residual; less than rounding it cannot leave. Not
-    LSODA: that opens with a non-stiff method, and cannot recover from a step that overflows.
-    """
-    from scipy.integrate import BDF
-
-    first_step = min(first_step, t_max)
-    settings: Any = {"rtol": 1e-13, "atol": atol, "jac": jacobian}
-    solver = BDF(velocity, 0.0, start, t_max, first_step=first_step, **settings)
-    solver.newton_tol = newton
-    return solver
 
 
 def tolerance(rtol: float, residual: Array, y: Array) -> float:

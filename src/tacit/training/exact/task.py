@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,23 +13,18 @@ from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
-from tacit.problems.matrices import Completion
-from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.problems.regression import Regression
 from tacit.training.exact.loss import Loss, MarginLoss, SquaredLoss
 from tacit.training.exact.matrices.system import SparseKernel
 
 
-class Derivative(Protocol):
-    """The derivative J of the predictions at one point, as a linear map."""
-
-    def push(self, direction: Array) -> Array: ...  # J direction, one number per sample
-    def pull(self, residual: Array) -> Array: ...  # J^T residual, one number per parameter
-    def kernel(self) -> Array: ...  # J J^T, the tangent kernel
-
-
 class DenseDerivative:
-    """A derivative held as a matrix."""
+    """The derivative J of the predictions at one point, held as a matrix.
+
+    `push` is J direction, one number per sample, `pull` J^T residual, one per parameter, and
+    `kernel` J J^T.
+    """
 
     def __init__(self, jacobian: Array) -> None:
         self.jacobian = np.asarray(jacobian)
@@ -61,6 +56,9 @@ class CompletionDerivative:
     def kernel(self) -> Array:
         assert self.samples.sparse is not None
         return self.samples.sparse.at(self.stack @ self.stack.T)
+
+
+Derivative = DenseDerivative | CompletionDerivative
 
 
 class Samples(abc.ABC):

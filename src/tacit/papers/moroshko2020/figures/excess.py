@@ -175,7 +175,7 @@ def studies(
     marked = sized(
         f"{name}-landmarks",
         function=landmarks,
-        arguments={**shared, "log10_mus": [4.0, -8.0], "q_points": 121},
+        arguments={**shared, "log10_mus": [4.0, -8.0], "q_points": 61},
         grid={"curve_set": list(sets)},
         dims={
             "q_path": ["mu", "norm"],

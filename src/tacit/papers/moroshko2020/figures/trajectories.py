@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +22,12 @@ SPREAD = 33  # points along the set of l1 predictors
 
 
 def follow(
-    problem: Classification, depth: int, alpha: float, margins: Array, rtol: float
+    problem: Classification, depth: int, alpha: float, margins: Array, rtol: float, flow: Any = None
 ) -> xarray.Dataset:
-    """The path of gradient flow at exactly these smoothed margins, which must rise."""
+    """The path of gradient flow at exactly these smoothed margins, which must rise.
+
+    `flow` is the class of the method, that of the dual if none is given.
+    """
     from tacit.models.diagonal import DiagonalNet
     from tacit.records import NumericalError
     from tacit.training.exact.dual.flow import DualFlow
@@ -32,7 +36,8 @@ def follow(
     from tacit.training.train import train
 
     net, stop = DiagonalNet(depth=depth, alpha=alpha), LogLoss(-float(margins[-1]))
-    path = train(net, problem, DualFlow(rtol=rtol), stop=stop, record=At(margins=margins))
+    method = (flow or DualFlow)(rtol=rtol)
+    path = train(net, problem, method, stop=stop, record=At(margins=margins))
     if not path.outcome.ok:
         raise NumericalError(f"flow from alpha = {alpha:g}", path.outcome)
     reached = path.dataset.smoothed_margin.values
@@ -170,6 +175,7 @@ LANDMARK_DIMS = {
 }
 
 
+@functools.lru_cache(maxsize=8)
 def stationary(problem: Classification, depth: int) -> Array:
     """The predictors of margin 1 that are stationary for the l_{2/depth} quasi-norm, best first."""
     from tacit.regularizers.norms import Lp
@@ -255,7 +261,7 @@ def studies(
     marked = sized(
         f"{name}-landmarks",
         function=landmarks,
-        arguments={**shared, "log10_mus": [4.0, -8.0], "q_points": 121},
+        arguments={**shared, "log10_mus": [4.0, -8.0], "q_points": 61},
         grid={"curve_set": list(sets)},
         dims=LANDMARK_DIMS,
         tiny={"arguments": {"log10_mus": [2.0, -7.0], "q_points": 25}},

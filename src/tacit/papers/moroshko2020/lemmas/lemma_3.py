@@ -76,9 +76,9 @@ study = sized(
     "M-L3",
     function=cell,
     arguments={"factor": 2.0},
-    **trials(9, 4, SPECIAL),
+    **trials(3, 3, SPECIAL),
     dims={"margin": ["record"], "excess": ["record"]},
-    tiny=trials(3, 3, SPECIAL),
+    standard=trials(9, 4, SPECIAL),
     full=trials(60, 24, SPECIAL),
 )
 

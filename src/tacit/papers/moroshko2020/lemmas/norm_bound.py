@@ -83,9 +83,9 @@ at_depth_2 = sized(
     "M-L11",
     function=sinh_cell,
     arguments={"factor": 0.5},
-    **trials(9, 4, SPECIAL),
+    **trials(3, 3, SPECIAL),
     dims={"margin": ["record"], "excess": ["record"], "printed": ["alpha"], "mended": ["alpha"]},
-    tiny=trials(3, 3, SPECIAL),
+    standard=trials(9, 4, SPECIAL),
     full=trials(60, 24, SPECIAL),
 )
 
@@ -173,9 +173,9 @@ beyond_depth_2 = sized(
     "M-L13",
     function=power_cell,
     arguments={"tightened": 1.0},
-    **trials(9, 4, SPECIAL),
+    **trials(3, 3, SPECIAL),
     dims={**RECORDED, "over_square": ["alpha"], "bracket": ["alpha"]},
-    tiny=trials(3, 3, SPECIAL),
+    standard=trials(9, 4, SPECIAL),
     full=trials(60, 24, SPECIAL),
 )
 

@@ -76,10 +76,10 @@ def _study(
     name: str, title: str, arguments: dict[str, Any], betas: list[float], last: float, seed: int
 ) -> Any:
     """Both studies differ in their problem; `betas` of every size, whose runs end at last/beta."""
-    every: list[dict[str, Any]] = [
+    sizes: list[dict[str, Any]] = [
         {"arguments": {"steps": round(last / beta)}, "grid": {"beta": [beta]}} for beta in betas
     ]
-    quick, standard, full = every
+    quick, standard, full = sizes
     return sized(
         name,
         title=title,

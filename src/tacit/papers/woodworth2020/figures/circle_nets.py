@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
-from typing import Any
+from typing import cast
 
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.function import FunctionModel
-from tacit.models.relu_net import relu_net
+from tacit.models.relu_net import ReluFunction, relu_net
 from tacit.models.tangent import gradient_distance
-from tacit.precision import double_precision
 from tacit.problems.circle import CircleTeacher, circle_teacher
 from tacit.problems.regression import Regression
 from tacit.records import NumericalError
@@ -33,21 +30,28 @@ def data(seed: int) -> CircleTeacher:
     return circle_teacher(seed=seed)
 
 
-@functools.lru_cache(maxsize=16)
-def net(depth: int, unbiased: bool) -> FunctionModel:
-    """One model for all starts, so that its derivatives are compiled once."""
-    return relu_net(depth, WIDTH, alpha=1.0, unbiased=unbiased)
-
-
 def start(depth: int, scale: float, seed: int, unbiased: bool = True) -> FunctionModel:
     """The net of Figure 6 from alpha = scale^(1/depth): what its panels call alpha^D is `scale`."""
     return relu_net(depth, WIDTH, alpha=scale ** (1 / depth), seed=seed, unbiased=unbiased)
 
 
+def gradients(model: FunctionModel, weights: Array, X: Array) -> Array:
+    """The tangent features of a ReLU net, in NumPy: the gradient of f(x_n) by the weights, n a row.
+
+    Layer by layer they are outer products, of which the model gives the factors.
+    """
+    layers = [
+        (above[..., None] * below[..., None, :]).reshape(*below.shape[:2], -1)
+        for below, above in cast(ReluFunction, model.function).factors(weights, X)
+    ]
+    return np.concatenate(list(np.concatenate(layers, axis=2)), axis=1)
+
+
 @functools.lru_cache(maxsize=256)
 def features(depth: int, seed: int) -> Array:
     """The tangent features of a start with alpha = 1 at the training points."""
-    return net(depth, True).jacobian(start(depth, 1.0, seed).start(2), data(seed).training.X)
+    model = start(depth, 1.0, seed)
+    return gradients(model, model.start(2), data(seed).training.X)
 
 
 def floor(depth: int, seed: int) -> float:
@@ -71,23 +75,6 @@ def critical(depth: int, seed: int) -> float:
     return float(free ** (depth / (2 * (depth - 1))))
 
 
-@functools.cache
-def tilted() -> Callable[..., Any]:
-    """A compiled (function, parameters, direction, X) -> (f, its derivative in that direction)."""
-    import jax
-
-    def outputs(function: Any, parameters: Any, direction: Any, X: Any) -> Any:
-        return jax.jvp(lambda w: function(w, X), (parameters,), (direction,))
-
-    return jax.jit(outputs, static_argnums=0)
-
-
-def on_circle(model: FunctionModel, at: Array, direction: Array, X: Array) -> tuple[Array, Array]:
-    with double_precision():
-        values, slopes = tilted()(model.function, at, direction, X)
-    return np.asarray(values), np.asarray(slopes)
-
-
 @functools.lru_cache(maxsize=1024)
 def kernel_outputs(
     depth: int, scale: float, seed: int, unbiased: bool = True, drawn: int | None = None
@@ -96,13 +83,12 @@ def kernel_outputs(
 
     `drawn` is the seed of the start, that of the data by default.
     """
-    problem = data(seed)
-    begin = start(depth, scale, seed if drawn is None else drawn, unbiased).start(2)
-    X, y = problem.training.X, problem.training.y
-    machine = kernel_interpolant(net(depth, unbiased), X, y, start=begin)
-    model, direction = net(depth, unbiased), machine.displacement * np.exp(-machine.log_unit)
-    outputs, tilt = on_circle(model, begin, direction, problem.test.X)
-    return outputs + tilt
+    problem, model = data(seed), start(depth, scale, seed if drawn is None else drawn, unbiased)
+    begin, (X, y) = model.start(2), (problem.training.X, problem.training.y)
+    misfit = y - model.function(begin, X)
+    move = np.linalg.lstsq(gradients(model, begin, X), misfit, rcond=None)[0]
+    grid = problem.test.X
+    return np.asarray(model.function(begin, grid) + gradients(model, begin, grid) @ move)
 
 
 def ended(
@@ -130,8 +116,8 @@ def ended(
 
 def turned(depth: int, scale: float, seed: int, end: Array, unbiased: bool = True) -> float:
     """The grad distance of Figure 6 (b): between the features of the start and those of the end."""
-    begin, X = start(depth, scale, seed, unbiased).start(2), data(seed).training.X
-    return gradient_distance(*(net(depth, unbiased).jacobian(w, X) for w in (begin, end)))
+    model, X = start(depth, scale, seed, unbiased), data(seed).training.X
+    return gradient_distance(*(gradients(model, w, X) for w in (model.start(2), end)))
 
 
 def trained(
@@ -149,8 +135,7 @@ def trained(
     """
     problem = data(seed)
     end = ended(depth, scale, seed, problem.training, unbiased, rtol, loss)
-    still = np.zeros_like(end.parameters)
-    outputs, _ = on_circle(net(depth, unbiased), end.parameters, still, problem.test.X)
+    outputs = start(depth, scale, seed, unbiased).function(end.parameters, problem.test.X)
     # K is only multiplied by a number as alpha grows: an output of zero leaves no trace of it
     kernel = kernel_outputs(depth, 1.0 if unbiased else scale, seed, unbiased)
     return {

@@ -79,12 +79,13 @@ scales = sized(
         "per_decade": 3,
     },
     grid={"sample_size": [46, 55, 60, 70, 80, 100, 170]},
-    seeds=5,
+    seeds=3,
     labels=LABELS,
     draw={"x": "sample_size", "colour": "log_mu"},
     tiny={
         "arguments": {"drawn": 50, **PLANTED_TINY},
         "grid": {"sample_size": [10, 16, 18, 20, 24, 30, 50]},
+        "seeds": 5,
     },
     standard={"grid": {"sample_size": SIZES}, "seeds": 9},
     full={
@@ -99,12 +100,13 @@ least = sized(
     function=least_norms,
     arguments={"drawn": 170, **PLANTED},
     grid={"sample_size": [40, 48, 52, 56, 60, 68]},
-    seeds=5,
+    seeds=3,
     labels=LABELS,
     draw={"x": "sample_size", "colour": "l1_error"},
     tiny={
         "arguments": {"drawn": 50, **PLANTED_TINY},
         "grid": {"sample_size": list(range(10, 40, 2))},
+        "seeds": 5,
     },
     standard={"grid": {"sample_size": list(range(36, 76, 4))}, "seeds": 9},
     full={

@@ -9,8 +9,7 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020.figures.completion import MEASURES, cell, gaps, rich, turns
-from tacit.papers.woodworth2020.figures.completion_panels import draw
+from tacit.papers.woodworth2020.figures.completion import MEASURES, cell, draw, gaps, rich, turns
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ study = sized(
     arguments=GIVEN,
     grid={
         "alpha": {"logspace": [-2.5, 0.0, 12]},
-        "k": {"logspace": [1.0, 3.0, 4], "round": True},
+        "k": [10, 100, 1000],
     },
     seeds=5,
     labels=LABELS,
@@ -42,7 +41,6 @@ study = sized(
         "contours": {"excess": 0.5, "scale": 1.0},
         "range": [0.0, 1.0],
     },
-    tiny={"grid": {"k": [10, 100, 1000]}},
     standard={"grid": {"k": {"logspace": [1.0, 3.0, 8], "round": True}}},
     full={
         "arguments": {"rtol": 1e-6, "loss": 1e-16},

@@ -76,22 +76,24 @@ study = sized(
     title="Small starts turn the tangent features of ReLU nets, and halve their test error or more",
     function=cell,
     arguments={"rtol": nets.RTOL, "loss": nets.LOSS},
-    grid={"depth": [2, 3, 5], "scale": [RICH, 1.0, 30.0, *LARGE]},
+    grid={"depth": [2, 5], "scale": [RICH, 1.0, 30.0, *LARGE]},
     seeds=5,
     labels=LABELS,
     draw={"x": "scale", "colour": "test_error", "log": True},
     tiny={"grid": {"depth": [2], "scale": [RICH, 1.0, *LARGE]}},
-    standard={"grid": {"scale": {"logspace": [-3.0, 4.0, 8]}}},
-    full={"grid": {"scale": {"logspace": [-3.0, 4.0, 22]}}, "seeds": 21},
+    standard={"grid": {"depth": [2, 3, 5], "scale": {"logspace": [-3.0, 4.0, 8]}}},
+    full={"grid": {"depth": [2, 3, 5], "scale": {"logspace": [-3.0, 4.0, 22]}}, "seeds": 21},
 )
 kernel = sized(
     "W-F6ab-limits",
     title="The kernel limit of the same nets, and two that it is not",
     function=limits,
-    grid={"depth": [2, 3, 5]},
+    grid={"depth": [2, 5]},
     seeds=5,
     draw={"x": "depth", "colour": "converged"},
     tiny={"grid": {"depth": [2]}},
+    standard={"grid": {"depth": [2, 3, 5]}},
+    full={"grid": {"depth": [2, 3, 5]}},
 )
 
 

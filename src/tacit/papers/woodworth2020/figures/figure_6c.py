@@ -10,9 +10,8 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
-from tacit.papers.woodworth2020.figures.wide_net_panels import best, draw
-from tacit.papers.woodworth2020.figures.wide_nets import EARLY, cell
+from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
+from tacit.papers.woodworth2020.figures.wide_nets import EARLY, best, cell, draw
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -54,13 +53,14 @@ study = sized(
     function=cell,
     arguments={**DIGITS, "training": "printed"},
     grid={"alpha": [SMALL, 5.0, LARGE, LARGER], "step": [0.5, 0.1]},
-    seeds=5,
+    seeds=4,
     labels=LABELS,
     draw={"x": "alpha", "colour": "error"},
     tiny={"grid": {"alpha": [SMALL, LARGE, LARGER], "step": [0.1]}, "seeds": 3},
     standard={
         "arguments": SET,
         "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER], "step": [0.5, 0.1, 0.05]},
+        "seeds": 5,
     },
     full={
         "arguments": WHOLE,
@@ -73,7 +73,7 @@ small = sized(
     title="The start of alpha = 1 with the longest step, by many seeds",
     function=cell,
     arguments={**DIGITS, "training": "printed", "alpha": SMALL, "step": 0.5},
-    seeds=24,
+    seeds=16,
     labels=LABELS,
     tiny={"seeds": 12},
     standard={"arguments": SET, "seeds": 36},
@@ -85,11 +85,15 @@ kernel = sized(
     function=cell,
     arguments={**DIGITS, "training": "kernel", "step": 0.5},
     grid={"alpha": [SMALL, 5.0, LARGE, LARGER]},
-    seeds=5,
+    seeds=4,
     labels=LABELS,
     draw={"x": "alpha", "colour": "turned", "log": True},
     tiny={"grid": {"alpha": [LARGE, LARGER]}, "seeds": 3},
-    standard={"arguments": SET, "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER]}},
+    standard={
+        "arguments": SET,
+        "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER]},
+        "seeds": 5,
+    },
     full={"arguments": WHOLE, "grid": {"alpha": ALPHAS}, "seeds": 1},
 )
 output = sized(
@@ -97,7 +101,7 @@ output = sized(
     title="A wide ReLU net of which only the output layer is trained, W's proxy for the kernel",
     function=cell,
     arguments={**DIGITS, "training": "output", "alpha": SMALL, "step": 0.5},
-    seeds=24,
+    seeds=16,
     labels=LABELS,
     tiny={"seeds": 12},
     standard={"arguments": {**SET, "epochs": 300}, "seeds": 36},
@@ -109,10 +113,10 @@ steps = sized(
     function=cell,
     arguments={**DIGITS, "training": "unbiased", "alpha": LARGE},
     grid={"step": [0.5, 0.1]},
-    seeds=5,
+    seeds=4,
     labels=LABELS,
     tiny={"grid": {"step": [0.1]}, "seeds": 3},
-    standard={"arguments": SET, "grid": {"step": [0.5, 0.1, 0.05]}},
+    standard={"arguments": SET, "grid": {"step": [0.5, 0.1, 0.05]}, "seeds": 5},
     full={"arguments": WHOLE, "grid": {"step": [0.5, 0.1, 0.05, 0.01]}, "seeds": 1},
 )
 

@@ -9,19 +9,9 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.figures.conv_nets import (
-    DEPTH,
-    DIGITS,
-    DIMS,
-    LABELS,
-    PART,
-    WHOLE,
-    cell,
-    told,
-)
-from tacit.papers.woodworth2020.figures.kernel_regime import INSIDE, OUTSIDE
+from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, DIGITS, PART, WHOLE, net_study, told
+from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
 from tacit.plotting.style import BLUE, GREEN, GREY, RED, caption_of, sheet
-from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
     import xarray
@@ -31,16 +21,12 @@ SMALL, LARGE, LARGER = 1.0, 2.0, 4.0  # alpha: outputs of order 1, 256 and 65536
 LAZY = 3.0  # alpha of the kernel machine: 6561, and float32 still resolves its moves
 BETTER = 0.8  # W's numbers for MNIST are 1.4% and 2.4%: a ratio of 0.58
 ALIKE = 0.05  # share of the test images that two kernel machines may judge differently
-GIVEN = {**DIGITS, "even": True, "epochs": 100}
-study = sized(
+GIVEN = {**DIGITS, "even": True, "tangents": True, "epochs": 100}
+study = net_study(
     "W-F6d",
-    title="A VGG11-like net errs more from starts above alpha = 1",
-    function=cell,
-    arguments={**GIVEN, "training": "all", "step": 0.03},  # W's step is for a net that is wider
+    "A VGG11-like net errs more from starts above alpha = 1",
+    {**GIVEN, "training": "all", "step": 0.03},  # W's step is for a net that is wider
     grid={"alpha": [SMALL, LARGE, LARGER]},
-    seeds=1,
-    dims=DIMS,
-    labels=LABELS,
     draw={"x": "alpha", "colour": "error"},
     standard={
         "arguments": {**PART, "epochs": 150},
@@ -51,25 +37,17 @@ study = sized(
         "grid": {"alpha": [0.5, 0.7, 0.85, SMALL, 1.2, 1.4, LARGE, LARGER]},
     },
 )
-kernel = sized(
+kernel = net_study(
     "W-F6d-kernel",
-    title="A VGG11-like net without the outputs of its start: its kernel machine",
-    function=cell,
-    arguments={**GIVEN, "training": "kernel", "alpha": LAZY, "step": 0.3},
-    seeds=1,
-    dims=DIMS,
-    labels=LABELS,
+    "A VGG11-like net without the outputs of its start: its kernel machine",
+    {**GIVEN, "training": "kernel", "alpha": LAZY, "step": 0.3},
     standard={"arguments": {**PART, "epochs": 150}},
     full={"arguments": {**WHOLE, "step": 1e-3, "whole": False}},
 )
-output = sized(
+output = net_study(
     "W-F6d-output",
-    title="A VGG11-like net of which only the output layer is trained, W's proxy for the kernel",
-    function=cell,
-    arguments={**GIVEN, "training": "output", "alpha": SMALL, "step": 0.3},
-    seeds=1,
-    dims=DIMS,
-    labels=LABELS,
+    "A VGG11-like net of which only the output layer is trained, W's proxy for the kernel",
+    {**GIVEN, "training": "output", "alpha": SMALL, "step": 0.3},
     standard={"arguments": {**PART, "epochs": 150, "step": 0.03}},
     full={"arguments": {**WHOLE, "step": 1e-3}},
 )

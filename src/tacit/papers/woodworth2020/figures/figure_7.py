@@ -4,108 +4,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.arguments import Array, one_of
+from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
-from tacit.models.univariate import mean_kernel, sup_distance
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020.figures import spline_panels, spline_survey
-from tacit.papers.woodworth2020.figures.spline_nets import (
-    SHARES,
-    Learned,
-    cubic_spline,
-    learn,
-    linear_spline,
-    norms,
-    scaling_of,
-    started,
-)
-from tacit.problems.regression import Regression, plateau, zigzag
-from tacit.records import NumericalError
+from tacit.papers.woodworth2020.figures import spline_survey
+from tacit.papers.woodworth2020.figures.spline_nets import SHARES, cell, kernel_cell
+from tacit.papers.woodworth2020.figures.spline_panels import draw
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
     import xarray
 
-PROBLEMS = {"zigzag": zigzag, "plateau": plateau}
 LARGE = (100.0, 400.0)  # alphas towards the kernel limit
 MOST = 0.6
 ADDED = 0.05  # width alpha^2 on the plateau: of this order is what the start adds to the norm
 TIGHT = 0.01  # a distance below this is none to the eye: the data span 1.3
-POINTS = 401
 
 
-def grid_of(problem: Regression, points: int = 801) -> Array:
-    return np.linspace(problem.X.min(), problem.X.max(), points)
-
-
-def cell(
-    alpha: float, layers: str, seed: int, *, problem: str, width: int, rtol: float
-) -> dict[str, Any]:
-    """What one start learns on the points "zigzag" or "plateau", and how far from what."""
-    data = PROBLEMS[one_of("Figure 7", "problem", problem, PROBLEMS)]()
-    run = trained(data, width, alpha, layers, seed, rtol)
-    points = grid_of(data, POINTS)
-    return {
-        "c": scaling_of(layers, width),
-        "to_linear": run.to_linear,
-        "to_linear_rms": run.to_linear_rms,
-        "to_kernel": run.to_kernel,
-        "to_cubic": sup_distance(run.function, cubic_spline(data), grid_of(data)),
-        "norm": run.norm,
-        **norms(data),
-        "input": points,
-        "learned": run.function(points),
-        "interpolant": run.interpolant(points),
-    }
-
-
-def trained(
-    data: Regression, width: int, alpha: float, layers: str, seed: int, rtol: float
-) -> Learned:
-    run = learn(data, width, alpha, scaling_of(layers, width), seed, rtol)
-    if not run.outcome.ok:
-        raise NumericalError("Figure 7", run.outcome)
-    return run
-
-
-def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) -> dict[str, Any]:
-    """Nets of all three scalings from one large start beside the interpolants of their kernels.
-
-    `crossed[i, j]` is the distance (RMS) of net i to interpolant j, `between[i, j]` that of two
-    interpolants, `rescaled[i]` that of interpolant i to the one from a start four times smaller.
-    `mean_to_` are the largest distances of the interpolant with the kernel of the width `wide`
-    averaged over starts.
-    """
-    data = zigzag()
-    runs = [trained(data, width, alpha, layers, seed, rtol) for layers in SHARES]
-    smaller = [started(data, width, alpha / 4, scaling_of(n, width), seed) for n in SHARES]
-    means = [mean_interpolant(data, wide, alpha, scaling_of(n, wide)) for n in SHARES]
-    points = grid_of(data)
-    return {
-        "to_own": [run.to_kernel for run in runs],
-        "kink_distance": [run.kink_distance for run in runs],
-        "crossed": [[run.from_interpolant(other) for other in runs] for run in runs],
-        "between": [[run.between_interpolants(other) for other in runs] for run in runs],
-        "rescaled": [r.between_interpolants(s) for r, s in zip(runs, smaller, strict=True)],
-        "mean_to_linear": [np.abs(mean - linear_spline(data)(points)).max() for mean in means],
-        "mean_to_cubic": [np.abs(mean - cubic_spline(data)(points)).max() for mean in means],
-        "c_wide": [scaling_of(layers, wide) for layers in SHARES],
-    }
-
-
-def mean_interpolant(problem: Regression, width: int, alpha: float, scaling: float) -> Array:
-    """On the grid: the interpolant with the tangent kernel averaged over all starts."""
-    x, points = problem.X[:, 0], grid_of(problem)
-    dual = np.linalg.solve(mean_kernel(x, x, width, alpha=alpha, scaling=scaling), problem.y)
-    return np.asarray(mean_kernel(points, x, width, alpha=alpha, scaling=scaling) @ dual)
-
-
-GIVEN = {"problem": "zigzag", "width": 500, "rtol": 0.1}
+GIVEN = {"problem": "zigzag", "width": 150, "rtol": 0.1}
 WIDE = {"width": 10_000}
 LABELS = {
     "alpha": "initial scale alpha",
@@ -133,7 +54,6 @@ study = sized(
     dims=DIMS,
     labels=LABELS,
     draw={"x": "alpha", "colour": "to_linear", "log": True},
-    tiny={"arguments": {"width": 150}},
     standard={"arguments": {"width": 1000}, "grid": {"alpha": [0.03, 0.1, 0.3, 1.0, 30.0]}},
     full={"arguments": WIDE, "grid": {"alpha": [0.01, 0.03, 0.1, 0.3, 1.0, 30.0]}},
 )
@@ -141,13 +61,12 @@ flat = sized(
     "W-F7d",
     title="Where points bend the same way twice, even the smallest start learns no linear spline",
     function=cell,
-    arguments={**GIVEN, "problem": "plateau", "alpha": (ADDED / 500) ** 0.5},
+    arguments={**GIVEN, "problem": "plateau", "alpha": (ADDED / 150) ** 0.5},
     grid={"layers": list(SHARES)},
     seeds=1,
     dims=DIMS,
     labels=LABELS,
     draw={"x": "layers", "colour": "to_linear", "log": False},
-    tiny={"arguments": {"width": 150, "alpha": (ADDED / 150) ** 0.5}},
     standard={"arguments": {"width": 1000, "alpha": (ADDED / 1000) ** 0.5}},
     full={"arguments": {**WIDE, "alpha": (ADDED / 10_000) ** 0.5}},
 )
@@ -156,7 +75,7 @@ kernel = sized(
     "W-F7-kernel",
     title="Large starts learn the interpolants of their kernels, which the scaling changes",
     function=kernel_cell,
-    arguments={"width": 500, "rtol": 0.01, "wide": 10_000},
+    arguments={"width": 150, "rtol": 0.01, "wide": 10_000},
     grid={"alpha": list(LARGE)},
     seeds=1,
     dims={
@@ -164,7 +83,7 @@ kernel = sized(
         "between": ["layers", "other"],
         **{name: ["layers"] for name in BY_LAYERS},
     },
-    tiny={"arguments": {"width": 150}},
+    standard={"arguments": {"width": 500}},
     full={"arguments": WIDE},
 )
 random = sized(
@@ -374,7 +293,7 @@ experiment = Experiment(
     place="appendix B.1, Figure 7",
     study=(study, flat, kernel, random),
     check=check,
-    draw=spline_panels.draw,
+    draw=draw,
     title="Large starts learn what their kernel says, small ones the linear spline, except in (d)",
     ours="data points, values of alpha and c; panel (d), whose points bend the same way twice;"
     " random points; gradient flow to zero loss",

@@ -12,18 +12,8 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020.figures.conv_nets import (
-    DEPTH,
-    DIGITS,
-    DIMS,
-    LABELS,
-    PART,
-    WHOLE,
-    cell,
-    told,
-)
+from tacit.papers.woodworth2020.figures.conv_nets import DEPTH, DIGITS, PART, WHOLE, net_study, told
 from tacit.plotting.style import BLACK, GREY, caption_of, sheet
-from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
     import xarray
@@ -36,17 +26,13 @@ STEP = 0.03  # one for all alphas, as W has it
 SLOWER = 1.2  # one start counts as slower than another with a fifth more epochs
 BLIND = 0.2  # training accuracy of a net that has learned nothing: 0.1, and what classes differ
 LEFT = 2.0  # training loss below which a net has left the plateau at log 10 = 2.30
-GIVEN = {**DIGITS, "train": 100, "test": 50, "batch": 10, "even": False}
+GIVEN = {**DIGITS, "even": False, "tangents": False}
 CIFAR = {**PART, "classes": [], "train": 1000, "test": 500, "batch": 50}
-study = sized(
+study = net_study(
     "W-F8",
-    title="With one step for all, a smaller start learns later; too large a start never learns",
-    function=cell,
-    arguments={**GIVEN, "training": "all", "step": STEP, "epochs": 200},
+    "With one step for all, a smaller start learns later; too large a start never learns",
+    {**GIVEN, "training": "all", "step": STEP, "epochs": 200},
     grid={"alpha": [*SMALL, FAST]},
-    seeds=1,
-    dims=DIMS,
-    labels=LABELS,
     draw={"x": "alpha", "colour": "train_accuracy"},
     standard={"arguments": {**CIFAR, "epochs": 300}},
     full={
@@ -54,27 +40,19 @@ study = sized(
         "grid": {"alpha": [*SMALL, 0.85, FAST, 1.2, 1.4]},
     },
 )
-first = sized(
+first = net_study(
     "W-F8-first",
-    title="The first epochs of starts too small and too large for the step",
-    function=cell,
-    arguments={**GIVEN, "training": "all", "step": STEP, "epochs": 10},
+    "The first epochs of starts too small and too large for the step",
+    {**GIVEN, "training": "all", "step": STEP, "epochs": 10},
     grid={"alpha": [*TINY, DEAD]},
-    seeds=1,
-    dims=DIMS,
-    labels=LABELS,
     draw={"x": "alpha", "colour": "first"},
     standard={"arguments": CIFAR},
     full={"arguments": {**WHOLE, "step": 1e-4, "epochs": 10}},
 )
-output = sized(
+output = net_study(
     "W-F8-output",
-    title="The output layer alone of a VGG11-like net",
-    function=cell,
-    arguments={**GIVEN, "training": "output", "alpha": FAST, "step": 0.3, "epochs": 100},
-    seeds=1,
-    dims=DIMS,
-    labels=LABELS,
+    "The output layer alone of a VGG11-like net",
+    {**GIVEN, "training": "output", "alpha": FAST, "step": 0.3, "epochs": 100},
     standard={"arguments": {**CIFAR, "epochs": 300, "step": 0.03}},
     full={"arguments": {**WHOLE, "step": 1e-3}},
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,19 +15,21 @@ from tacit.models.univariate import (
     Layers,
     kernel_move,
     layers,
+    mean_kernel,
     net_hinges,
     rms_distance,
     sup_distance,
     tangent_hinges,
     univariate_relu,
 )
-from tacit.problems.regression import Regression
-from tacit.records import Kind, Outcome, Record
+from tacit.problems.regression import Regression, plateau, zigzag
+from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.training.exact.tangent import TangentFlow
 from tacit.training.record import At
 from tacit.training.stop import Interpolated
 from tacit.training.train import train
 
+PROBLEMS = {"zigzag": zigzag, "plateau": plateau}
 # how much the inner layer weighs in the tangent kernel, over the outer one, at equal arguments
 SHARES = {"standard": None, "between": 0.03, "balanced": 1.0}
 
@@ -190,3 +193,69 @@ def norms(problem: Regression) -> dict[str, float]:
     x = problem.X[:, 0]
     every = np.union1d(np.linspace(-2, 2, 801), x)
     return {"least_norm": least_norm(problem, every), "spline_norm": least_norm(problem, x)}
+
+
+def grid_of(problem: Regression, points: int = 801) -> Array:
+    return np.linspace(problem.X.min(), problem.X.max(), points)
+
+
+def cell(
+    alpha: float, layers: str, seed: int, *, problem: str, width: int, rtol: float
+) -> dict[str, Any]:
+    """What one start learns on the points "zigzag" or "plateau", and how far from what."""
+    data = PROBLEMS[one_of("Figure 7", "problem", problem, PROBLEMS)]()
+    run = trained(data, width, alpha, layers, seed, rtol)
+    points = grid_of(data, 401)
+    return {
+        "c": scaling_of(layers, width),
+        "to_linear": run.to_linear,
+        "to_linear_rms": run.to_linear_rms,
+        "to_kernel": run.to_kernel,
+        "to_cubic": sup_distance(run.function, cubic_spline(data), grid_of(data)),
+        "norm": run.norm,
+        **norms(data),
+        "input": points,
+        "learned": run.function(points),
+        "interpolant": run.interpolant(points),
+    }
+
+
+def trained(
+    data: Regression, width: int, alpha: float, layers: str, seed: int, rtol: float
+) -> Learned:
+    run = learn(data, width, alpha, scaling_of(layers, width), seed, rtol)
+    if not run.outcome.ok:
+        raise NumericalError("Figure 7", run.outcome)
+    return run
+
+
+def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) -> dict[str, Any]:
+    """Nets of all three scalings from one large start beside the interpolants of their kernels.
+
+    `crossed[i, j]` is the distance (RMS) of net i to interpolant j, `between[i, j]` that of two
+    interpolants, `rescaled[i]` that of interpolant i to the one from a start four times smaller.
+    `mean_to_` are the largest distances of the interpolant with the kernel of the width `wide`
+    averaged over starts.
+    """
+    data = zigzag()
+    runs = [trained(data, width, alpha, layers, seed, rtol) for layers in SHARES]
+    smaller = [started(data, width, alpha / 4, scaling_of(n, width), seed) for n in SHARES]
+    means = [mean_interpolant(data, wide, alpha, scaling_of(n, wide)) for n in SHARES]
+    points = grid_of(data)
+    return {
+        "to_own": [run.to_kernel for run in runs],
+        "kink_distance": [run.kink_distance for run in runs],
+        "crossed": [[run.from_interpolant(other) for other in runs] for run in runs],
+        "between": [[run.between_interpolants(other) for other in runs] for run in runs],
+        "rescaled": [r.between_interpolants(s) for r, s in zip(runs, smaller, strict=True)],
+        "mean_to_linear": [np.abs(mean - linear_spline(data)(points)).max() for mean in means],
+        "mean_to_cubic": [np.abs(mean - cubic_spline(data)(points)).max() for mean in means],
+        "c_wide": [scaling_of(layers, wide) for layers in SHARES],
+    }
+
+
+def mean_interpolant(problem: Regression, width: int, alpha: float, scaling: float) -> Array:
+    """On the grid: the interpolant with the tangent kernel averaged over all starts."""
+    x, points = problem.X[:, 0], grid_of(problem)
+    dual = np.linalg.solve(mean_kernel(x, x, width, alpha=alpha, scaling=scaling), problem.y)
+    return np.asarray(mean_kernel(points, x, width, alpha=alpha, scaling=scaling) @ dual)

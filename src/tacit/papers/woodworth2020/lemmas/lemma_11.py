@@ -61,7 +61,7 @@ def cell(instance: int) -> dict[str, Any]:
 study = sized(
     "W-L11",
     function=cell,
-    grid={"instance": list(range(30))},
+    grid={"instance": list(range(16))},
     dims={"spare": ["rate"], "twin_spare": ["rate"], "eq_71": ["coefficient"]},
     tiny={"grid": {"instance": list(range(8))}},
     standard={"grid": {"instance": list(range(60))}},

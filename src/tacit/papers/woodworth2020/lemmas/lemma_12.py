@@ -43,7 +43,7 @@ def cell(instance: int) -> dict[str, Any]:
 study = sized(
     "W-L12",
     function=cell,
-    grid={"instance": list(range(30))},
+    grid={"instance": list(range(16))},
     dims={"share_wrong": ["bound"]},
     tiny={"grid": {"instance": list(range(8))}},
     standard={"grid": {"instance": list(range(60))}},

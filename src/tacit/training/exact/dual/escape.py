@@ -20,7 +20,7 @@ from tacit.records import Outcome
 from tacit.training.exact.dual.margin import MarginDual
 from tacit.training.exact.follow import Plan
 from tacit.training.exact.loss import rise, tail
-from tacit.training.exact.margins import PASSED, MarginPlan, Opening
+from tacit.training.exact.margins import PASSED, MarginPlan, MarginSteps
 from tacit.training.exact.solver import GaveUp, inside, try_step
 from tacit.training.exact.task import Moment
 
@@ -32,7 +32,7 @@ def opening(system: MarginDual, plan: MarginPlan) -> Escape | None:
     return Escape(system, plan) if system.own and system.past > -math.inf else None
 
 
-class Escape(Opening):
+class Escape(MarginSteps):
     """The accepted steps, up to where the data are separated; the clock is autonomous.
 
     The state is (x, rho, theta), where theta is the training time times the rate of the law.

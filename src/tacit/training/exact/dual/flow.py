@@ -21,7 +21,6 @@ from tacit.training.exact.dual.anchors import LAZY, BoxAnchor, LazyAnchor, OpenA
 from tacit.training.exact.dual.escape import opening
 from tacit.training.exact.dual.integrator import Anchor, DualIntegrator, dual_form
 from tacit.training.exact.dual.margin import MarginDual
-from tacit.training.exact.fit import planned_fit
 from tacit.training.exact.flow import (
     Course,
     Flow,
@@ -31,7 +30,7 @@ from tacit.training.exact.flow import (
     last_time,
     named,
 )
-from tacit.training.exact.follow import follow
+from tacit.training.exact.follow import follow, planned_fit
 from tacit.training.exact.margins import follow_margin, margin_records, planned_margin
 from tacit.training.exact.task import Moment, Problem, separable
 from tacit.training.labels import columns, linear

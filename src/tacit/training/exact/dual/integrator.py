@@ -13,9 +13,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.regression import Regression
-from tacit.training.exact.fit import FitIntegrator
-from tacit.training.exact.follow import SETTLED, Plan
-from tacit.training.exact.solver import SHORT, GaveUp, stiff, try_step
+from tacit.training.exact.follow import SETTLED, FitIntegrator, Plan
+from tacit.training.exact.solver import SHORT, GaveUp, try_step
 from tacit.training.exact.task import Moment
 
 RANK = 1e-12  # singular values below this fraction of the largest count as zero
@@ -117,7 +116,7 @@ def corner(columns: Array, weight: Array) -> tuple[Array, Array, Array]:
     from scipy.linalg import qr
 
     basis = qr(columns * weight, mode="r", pivoting=True)[1][: len(columns)]
-    combine = np.asarray(np.linalg.solve(columns[:, basis], columns), dtype=float)
+    combine = np.asarray(np.linalg.solve(columns[:, basis], columns), dtype=np.float64)
     combine[:, basis] = np.eye(len(columns))
     return basis, columns[:, basis], combine
 
@@ -181,9 +180,15 @@ class DualIntegrator(FitIntegrator):
         self._set(anchor)
 
     def _set(self, anchor: Anchor) -> None:
-        atol = anchor.atol(self.rtol, anchor.start)
-        given = anchor.start, self.t_max - anchor.t, self.h, atol, anchor.newton
-        self.anchor, self.solver = anchor, stiff(anchor.velocity, anchor.jacobian, *given)
+        # not LSODA: it opens with a non-stiff method, and a step that overflows is its end
+        from scipy.integrate import BDF
+
+        end, atol = self.t_max - anchor.t, anchor.atol(self.rtol, anchor.start)
+        settings: Any = {"rtol": 1e-13, "atol": atol, "jac": anchor.jacobian}
+        settings["first_step"] = min(self.h, end)
+        self.anchor = anchor
+        self.solver = BDF(anchor.velocity, 0.0, anchor.start, end, **settings)
+        self.solver.newton_tol = anchor.newton  # what Newton leaves is a floor under the residual
 
     def _renew(self, t: float, state: Array) -> None:
         self.failed = self.failed + 1 if t == 0 else 0

@@ -13,8 +13,7 @@ from tacit.arguments import Array, one_of
 from tacit.models.factorization import TwoFactors
 from tacit.models.matrix import MatrixModel
 from tacit.models.tangent import turn
-from tacit.problems.matrices import Completion
-from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
 from tacit.training.exact.flow import Course, Flow, Followed
 from tacit.training.exact.follow import SETTLED, Integrator, Plan, follow, log_level, planned

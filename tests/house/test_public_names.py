@@ -1,13 +1,91 @@
-"""The words of the public signatures: one word for one thing, scales by name, one order of data."""
+"""Public names: documented with an example that runs, called by the same words, and the only ones
+that an error text recommends.
+"""
 
 from __future__ import annotations
 
+import ast
+import doctest
 import inspect
+import re
+import warnings
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import tacit
+
+# what the base install does not bring, and whose examples need it
+NEEDS = {"sklearn": {"Images", "OutputLayer", "conv_net", "dense_net", "load_images"}}
+
+
+def document(name: str) -> str:
+    return inspect.getdoc(getattr(tacit, name)) or ""
+
+
+def section(text: str, title: str) -> str:
+    """What stands under a numpydoc heading, "" where there is none."""
+    found = re.search(rf"^{title}\n-+\n(.*?)(?=^\w[\w ]*\n--+\n|\Z)", text, re.M | re.S)
+    return found[1] if found else ""
+
+
+def documented(text: str) -> list[str]:
+    """The names under Parameters, or under Attributes of a result, in their order."""
+    lines = (section(text, "Parameters") + section(text, "Attributes")).splitlines()
+    return [line.strip() for line in lines if re.match(r"\w", line)]
+
+
+def parameters(thing: object) -> list[str]:
+    """Those of the signature; a protocol is not called."""
+    protocol = getattr(thing, "_is_protocol", False)
+    return [] if protocol else list(inspect.signature(thing).parameters)
+
+
+@pytest.mark.parametrize("name", tacit.__all__)
+def test_the_example_runs(name):
+    for module, names in NEEDS.items():
+        if name in names:
+            pytest.importorskip(module)
+    assert section(document(name), "Examples").startswith(">>> "), f"{name} shows no example"
+    finder = doctest.DocTestFinder(recurse=False)
+    (example,) = finder.find(getattr(tacit, name), name, module=False, globs={})
+    said: list[str] = []
+    runner = doctest.DocTestRunner(optionflags=doctest.FAIL_FAST)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        runner.run(example, out=said.append)
+    assert example.examples
+    assert runner.failures == 0, "".join(said)
+
+
+@pytest.mark.parametrize("name", tacit.__all__)
+def test_the_parameters_are_documented_one_by_one_in_their_order(name):
+    assert documented(document(name)) == parameters(getattr(tacit, name))
+
+
+@pytest.mark.parametrize("name", tacit.__all__)
+def test_the_signature_is_readable(name):
+    thing = getattr(tacit, name)
+    if not getattr(thing, "_is_protocol", False):
+        assert not re.search(r" at 0x|<class |<object", str(inspect.signature(thing)))
+
+
+def test_the_room_watch_is_called_like_its_function():
+    import tacit.watch as room
+
+    assert inspect.signature(room) == inspect.signature(room.watch)
+    assert documented(inspect.getdoc(room) or "") == parameters(room)
+
+
+def test_a_wrong_output_and_a_missing_parameter_are_seen():
+    text = "One.\n\nParameters\n----------\na\n    First.\n\nExamples\n--------\n>>> 1 + 1\n3\n"
+    assert documented(text) == ["a"]
+    wrong = doctest.DocTestParser().get_doctest(text, {}, "wrong", None, 0)
+    assert doctest.DocTestRunner(verbose=False).run(wrong, out=lambda _: None).failed == 1
+
+
+# --- one word for one thing, scales by name, one order of data ----------------------------
 
 SCALES = ("alpha", "mu", "log_alpha")
 # where a scale is no choice among three: a stop rule has one number
@@ -132,3 +210,44 @@ def test_samples_come_before_the_dimension():
     seen = tacit.low_rank_completion(6, 4, rank=2)
     assert (len(seen.entries), seen.shape) == (6, (4, 4))
     assert tacit.teacher_student(9, 4, width=6, outputs=1).training.X.shape == (9, 4)
+
+
+# --- error texts ---------------------------------------------------------------------------
+
+SOURCE = Path(tacit.__file__).parent
+# two capitals as in DiagonalNet, or a call as in Steps(100)
+CODE = re.compile(r"\b([A-Z][a-z0-9]+[A-Z]\w*)\b|\b([A-Z]\w+)\(")
+OTHERS = {"PyTorch", "NumPy", "SciPy", "TensorBoard", "NaN"}  # names of other people's things
+
+
+def texts(tree):
+    """(line, text) of everything that is raised, or is the sentence of an Outcome."""
+    for node in ast.walk(tree):
+        called = node.exc if isinstance(node, ast.Raise) else node
+        is_outcome = isinstance(called, ast.Call) and getattr(called.func, "id", "") == "Outcome"
+        if called is not None and (isinstance(node, ast.Raise) or is_outcome):
+            for part in ast.walk(called):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.lineno, part.value
+
+
+def named(text):
+    """Names that look like code, without the one that complains, as in 'Name.method: must be'."""
+    told = re.sub(r"^[A-Z]\w+(\.\w+)?: ", "", text)
+    return {one or other for one, other in CODE.findall(told)} - OTHERS
+
+
+def test_error_texts_recommend_public_names_only():
+    hidden = []
+    for file in sorted(SOURCE.rglob("*.py")):
+        for line, text in texts(ast.parse(file.read_text())):
+            hidden += [f"{file.name}:{line} {name}" for name in named(text) - set(tacit.__all__)]
+    assert not hidden, "\n".join(hidden)
+
+
+def test_the_search_can_fail():
+    source = 'raise ValueError(f"{who}: must be TokenPairs, got {x}; give Steps(3) or a Model")'
+    found = [name for _, text in texts(ast.parse(source)) for name in named(text)]
+    assert sorted(found) == ["Steps", "TokenPairs"]
+    sentence = 'Outcome(Kind.STALLED, "use ParameterFlow")'
+    assert [named(text) for _, text in texts(ast.parse(sentence))] == [{"ParameterFlow"}]
