@@ -59,7 +59,7 @@ def test_iterates_that_rest_around_the_truth_are_caught(data_of):
 
 def test_a_cell_against_a_loop_by_hand():
     given = {"level": 0.01, "relative": False}
-    found = delays.cell("sparse", 1e-3, 1e-8, step=0.1, **TINY, **given)
+    found = delays.cell(1e-3, 0.1, kind="sparse", noise=1e-8, **TINY, **given)
     case = recovery("sparse", noise=1e-8, **TINY)
     a, errors, left, norms = np.full(9, 1e-6), [], [], []
     for _ in range(math.ceil(1.5 * case.path.time / 1e-4 + 3000)):

@@ -13,15 +13,15 @@ from tacit.solvers.interpolate import interpolate
 from tacit.solvers.slow_flow import nuclear_slow_flow
 
 ENTRIES = {"dimension": 6, "rank": 1, "euler": 5e-3, "level": 0.05}
-SPARSE = {"dimension": 20, "few": 2, "start": 1e-2}
+SPARSE = {"kind": "sparse", "dimension": 20, "few": 2, "start": 1e-2}
 
 
 def judged(id, data):
     return judge(library()[id].check(*data))[0]
 
 
-def chosen(seed, samples, share, way=data_selection.WAYS[0]):
-    return data_selection.chosen(seed, samples, share, way, 6, 1, 5e-3)
+def chosen(seed, samples, share):
+    return data_selection.chosen(seed, samples, share, 6, 1, 5e-3)
 
 
 # ---- data selection ----
@@ -30,7 +30,7 @@ def chosen(seed, samples, share, way=data_selection.WAYS[0]):
 def test_the_errors_are_those_of_the_fit_of_least_nuclear_norm():
     errors = []
     for tau, seed in ((0.0, 2), (1.0, 0)):
-        found = data_selection.cell(16, tau, seed, **ENTRIES)
+        found = data_selection.cell(samples=16, share=tau, seed=seed, **ENTRIES)
         case = chosen(seed, 16, tau)
         seen = case.problem.observed
         # the second route: the end of the slow phase, which no dual solver enters
@@ -45,7 +45,7 @@ def test_the_errors_are_those_of_the_fit_of_least_nuclear_norm():
 
 def test_recovery_by_coherence_is_certified_by_a_dual():
     """|S| <= 1 and <S, M> = |M|_*: another route to which truths are found."""
-    problem = data_selection.chosen(0, 70, 0.5, data_selection.WAYS[0], 10, 2, 5e-3).problem
+    problem = data_selection.chosen(0, 70, 0.5, 10, 2, 5e-3).problem
     found = interpolate(problem.design.reshape(-1, 10, 10), problem.y, Nuclear())
     witness = problem.adjoint(found.dual)
     assert np.linalg.norm(witness, 2) <= 1 + 1e-8
@@ -55,7 +55,7 @@ def test_recovery_by_coherence_is_certified_by_a_dual():
 def test_a_run_of_data_selection_against_a_loop_by_hand():
     given = {"step": 1.0, "beta": 1e-3, "steps": 4000, "points_per_decade": 20}
     for tau in (0.0, 1.0):
-        found = data_selection.run_cell(tau, 0, samples=16, **ENTRIES, **given)
+        found = data_selection.run_cell(share=tau, seed=0, samples=16, **ENTRIES, **given)
         problem, A, errors = chosen(0, 16, tau).problem, np.full((6, 6), 1e-6), []
         for _ in range(4001):
             errors.append(np.linalg.norm(A - problem.truth) / np.linalg.norm(problem.truth))

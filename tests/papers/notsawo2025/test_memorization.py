@@ -27,7 +27,7 @@ def test_a_wrong_number_is_caught(data_of, id, name, factor):
 
 @pytest.mark.parametrize(("kind", "sizes"), [("sparse", TINY), ("completion", MATRIX)])
 def test_a_cell_against_a_loop_by_hand(kind, sizes):
-    found = memorization.cell(kind, 1e-2, 1e-3, step=0.1, steps=10_000, late=5000, **sizes)
+    found = memorization.cell(1e-3, 0.1, 10_000, 5000, kind=kind, noise=1e-2, **sizes)
     case = recovery(kind, noise=1e-2, **sizes)
     a, loss = np.full(len(case.truth), 1e-6), math.inf
     points = []

@@ -41,7 +41,7 @@ def descend(case, step, beta, start, steps, penalty):
 def test_a_run_of_figure_4_against_a_loop_by_hand(penalty):
     given = {"step": 0.1, "beta": 1e-2, "start": 1.0, "steps": 1500, "level": 1e-4}
     records = {"points_per_decade": 20, "linear_points": 20}
-    found = figure_4.cell("sparse", penalty, 1, **TINY, **given, **records)
+    found = figure_4.cell(penalty, kind="sparse", seed=1, **TINY, **given, **records)
     case = recovery("sparse", seed=1, **TINY)
     points = descend(case, 0.1, 1e-2, 1.0, 1500, penalty)[found["trajectory_step"].astype(int)]
     loss = 0.5 * np.sum((points @ case.X.T - case.y) ** 2, axis=1)
@@ -117,7 +117,7 @@ def test_an_error_below_the_floor_is_caught(data_of):
 def test_a_run_of_figure_5_against_a_loop_by_hand(kind, sizes, step, beta, level):
     seed = 1 if kind == "sparse" else 3
     given = {"step": step, "steps": 3000, "level": level, "points_per_decade": 30}
-    found = figure_5.cell(kind, beta, seed, **sizes, **given)
+    found = figure_5.cell(beta, kind=kind, seed=seed, **sizes, **given)
     case = recovery(kind, seed=seed, **sizes)
     norm = "l1" if kind == "sparse" else "nuclear"
     points = descend(case, step, beta, 1e-6, 3000, norm)

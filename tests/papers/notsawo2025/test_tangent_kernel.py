@@ -78,7 +78,7 @@ def test_the_residual_vanishes_at_a_kkt_point_and_only_there():
     slopes, outputs = decayed_nets.tangents(wrong, X)
     assert decayed_nets.kkt_residual(slopes, outputs, y, wrong, equality=False) > 0.05
     back = np.array([0.0, 0.0, 1.0, 0.0])
-    assert (
-        decayed_nets.kkt_residual(*decayed_nets.tangents(back, X), y, back, equality=False)
-        == math.inf
-    )
+    slopes, outputs = decayed_nets.tangents(back, X)
+    assert decayed_nets.kkt_residual(slopes, outputs, y, back, equality=False) == math.inf
+    one, across = np.ones(1), np.array([0.0, 1.0])  # no multiplier takes anything off theta
+    assert decayed_nets.kkt_residual(np.eye(1, 2), one, one, across, equality=False) == 1

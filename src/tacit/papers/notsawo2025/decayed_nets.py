@@ -98,7 +98,7 @@ def kkt_residual(slopes: Array, outputs: Array, y: Array, theta: Array, equality
     excess = margins / margins.min() - 1  # a row of its own: multipliers of others should vanish
     nu, _ = nnls(np.vstack([(y[:, None] * rows).T, excess]), np.append(unit, 0.0))
     left = np.linalg.norm(nu @ (y[:, None] * rows) - unit)
-    return float(left + nu @ excess / nu.sum()) if nu.any() else math.inf
+    return float(left + (nu @ excess / nu.sum() if nu.any() else 0.0))
 
 
 def cell(
@@ -146,9 +146,10 @@ def cell(
         pairs.append((plain, both["kernel"]))
         for name, pair in zip(DEGREES, pairs, strict=True):
             found[name].append(float(angle(*pair)))
-        own, linear = tangents(theta, X), (tangent, tangent @ theta)
-        found["kkt"].append(kkt_residual(*own, y, theta, equality))
-        found["kkt_linear"].append(kkt_residual(*linear, y, theta, equality))
+        # outputs from the predictor: u^2 - v^2 of a large start is rounding, and so is u - v
+        own, linear = X @ beta, X @ (beta / np.add(*np.split(theta, 2)))
+        found["kkt"].append(kkt_residual(tangents(theta, X)[0], own, y, theta, equality))
+        found["kkt_linear"].append(kkt_residual(tangent, linear, y, theta, equality))
     balanced = parameters(kernel, -200.0)
     return {
         **found,

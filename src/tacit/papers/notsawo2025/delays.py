@@ -21,19 +21,7 @@ LAST = 50  # iterates over which errors are means: they keep hopping over zero
 SETTLE = 300.0  # step times steps that a run has to come to rest after its slow phase
 
 
-def cell(
-    kind: str,
-    beta: float,
-    noise: float,
-    seed: int,
-    step: float,
-    *,
-    samples: int,
-    dimension: int,
-    few: int,
-    level: float,
-    relative: bool,
-) -> dict[str, Any]:
+def cell(beta: float, step: float, level: float, relative: bool, **problem: Any) -> dict[str, Any]:
     """t1, t2 and the errors at rest of one run, with what theory foresees.
 
     `relative` gives the step in units of the one that diverges, and the error `level` of t2 in
@@ -41,7 +29,7 @@ def cell(
     `to_truth` and `to_point` are h(a - a*) and h(a - a_beta) at rest, a_beta the minimiser of
     g + beta h, and `above_truth` and `above_point` are h(a) - h(a*) and h(a) - h(a_beta).
     """
-    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    case = recovery(**problem)
     size = float(np.linalg.norm(case.truth))
     rate, error = (step * case.bound, level * size) if relative else (step, level)
     slow, pace = case.path, rate * beta
@@ -87,7 +75,8 @@ class Words:
 
     a: str  # the predictor
     gap: str  # the numerator as printed
-    norm: str  # of the errors
+    norm: str  # of the errors, its index
+    named: str  # the same in words
     point: str  # the minimiser of g + beta h
 
 
@@ -232,7 +221,6 @@ def plots(
 ) -> list[Plot]:
     """The delay over step beta, what is left over the step, and what noise leaves."""
     pace, scaled, tau, gap = (in_beta(clean[n])[0] for n in ("pace", "scaled", "tau", "gap"))
-    left = f"|{words.a} - {words.a}*|_{words.norm}"
     weakest = noisy.isel(beta=-1)
     return [
         Plot(
@@ -240,9 +228,9 @@ def plots(
             "step beta",
             "t2 - t1 in steps",
             [
-                Series("measured", pace, scaled / pace, "points"),
                 Series("tau/(step beta), slow phase", pace, tau / pace),
                 Series(f"{words.gap}/(step beta), as printed", pace, gap / pace, "dashed"),
+                Series("measured", pace, scaled / pace, "points"),
             ],
             "log",
             "log",
@@ -250,9 +238,7 @@ def plots(
         Plot(
             "(b) what is left at rest, beta fixed",
             "step beta",
-            f"distance in the norm _{words.norm}".replace("norm _1", "l1 norm").replace(
-                "norm _*", "nuclear norm"
-            ),
+            f"distance in the {words.named}",
             [
                 Series("to the truth", steps.pace, steps.to_truth),
                 Series("to the minimiser of g + beta h", steps.pace, steps.to_point),
@@ -264,10 +250,10 @@ def plots(
         Plot(
             "(c) what noise leaves at the smallest beta",
             "power of the noise over that of the signal",
-            left,
+            f"distance to the truth in the {words.named}",
             [
-                Series("at rest", weakest.noise, weakest.to_truth, "points"),
                 Series("interpolator of least norm", weakest.noise, weakest.noise_error),
+                Series("at rest", weakest.noise, weakest.to_truth, "points"),
             ],
             "log",
             "log",

@@ -13,7 +13,9 @@ from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
 from tacit.papers.notsawo2025.recoveries import (
+    LOW_RANK,
     SOLVED,
+    SPARSE,
     Recovery,
     given,
     log_steps,
@@ -27,27 +29,16 @@ if TYPE_CHECKING:
 
 BETAS = [1e-4, 1e-5, 1e-6]  # too weak to disturb the memorization
 NOISES = [1e-8, 0.1]  # N's signal-to-noise ratio is 1e8; 10 is a lot of noise
+STEP = 0.1
 FAR = 1e-5  # beta of the runs from a large start
 
 
-def cell(
-    kind: str,
-    noise: float,
-    beta: float,
-    seed: int,
-    *,
-    samples: int,
-    dimension: int,
-    few: int,
-    step: float,
-    steps: int,
-    late: int,
-) -> dict[str, Any]:
+def cell(beta: float, step: float, steps: int, late: int, **problem: Any) -> dict[str, Any]:
     """When a run memorizes and how near it comes to the least squares point and to the truth.
 
     `after` is the largest share of the loss in the gradient from step `late` on.
     """
-    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    case = recovery(**problem)
     foreseen = case.t1(step)
     around = np.arange(max(foreseen - 5, 1), foreseen + 6)  # every step there, few elsewhere
     run = case.run(step, beta, np.append(log_steps(steps, 25), around))
@@ -70,11 +61,9 @@ def cell(
     }
 
 
-def far_cell(
-    kind: str, noise: float, seed: int, *, samples: int, dimension: int, few: int, step: float
-) -> dict[str, float]:
+def far_cell(step: float, **problem: Any) -> dict[str, float]:
     """How near a run from 1 per entry comes to the printed point and to the right one."""
-    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    case = recovery(**problem)
     points = case.points(case.run(step, FAR, range(100, 2000, 50), start=1.0))
     return {
         "to_printed": nearest(points, case.memorized()),
@@ -165,7 +154,7 @@ def evidence(
                 "log",
             ),
             Plot(
-                "the distance to the least squares point falls with beta",
+                "the distance to least squares falls with beta",
                 "beta",
                 f"least |{a}(t) - {a}_hat|/|{a}_hat|",
                 [
@@ -192,8 +181,6 @@ def _exponents(distance: Any) -> list[float]:
     return [slope(np.array(BETAS), row) for row in rows]
 
 
-VECTORS = {"kind": "sparse", "samples": 30, "dimension": 100, "few": 5, "step": 0.1}
-MATRICES = {"samples": 70, "dimension": 10, "few": 2, "step": 0.1}
 EITHER = {"kind": ["completion", "sensing"]}
 LONG = {"steps": 10_000}
 
@@ -213,7 +200,7 @@ def studies(
         sized(
             name,
             function=cell,
-            arguments={**problem, **lengths},
+            arguments={**problem, **lengths, "step": STEP},
             grid={**grid, "noise": NOISES, "beta": BETAS},
             dims={"taken": ["record"], "G": ["record"], "H": ["record"]},
             standard={"arguments": LONG},
@@ -223,7 +210,7 @@ def studies(
         sized(
             f"{name}-far",
             function=far_cell,
-            arguments=problem,
+            arguments={**problem, "step": STEP},
             grid={**grid, "noise": NOISES},
             full=most,
             **shared,
@@ -251,7 +238,7 @@ vectors = Experiment(
     statement="With f = (1/2)|X a - y|^2 + beta |a|_1 the iterates first move near the least"
     " squares solution (X^T X)^+ X^T y, at a step t1 < infinity; G dominates beta H until t1.",
     place="Sparsity, Theorem 3.1 (i); Figure 5",
-    study=studies("N-T31", VECTORS, {**LONG, "late": 400}, {}, [0, 1], 6),
+    study=studies("N-T31", SPARSE, {**LONG, "late": 400}, {}, [0, 1], 6),
     check=check_vectors,
     title="Sparse recovery first goes to the least squares point, where the loss gives way",
     ours="the seeds, the strengths and the noise beside that of the source",
@@ -263,7 +250,7 @@ matrices = Experiment(
     " vec(A_hat) = (X^T X)^+ X^T y, at a finite step t1; until then G dominates beta H, and"
     " from then on it does not.",
     place="Low-rankness, Theorems 3.4 and 3.5 (i); Figure 5",
-    study=studies("N-T34", MATRICES, {"steps": 6000, "late": 5000}, EITHER, [2], 4),
+    study=studies("N-T34", LOW_RANK, {"steps": 6000, "late": 5000}, EITHER, [2], 4),
     check=check_matrices,
     title="Low-rank recovery first goes to the least squares point, where the loss gives way",
     ours="the seeds, the strengths and the noise",

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 START, SOLVED = 1e-6, 1e-4  # N: start per entry; loss at t1 and, of a vector, |a - a*|^2 at t2
 EULER = 1e-3  # step of the slow phase of a matrix, in units of the distance that it has to go
 KINDS = ("sparse", "completion", "sensing")
+# N's sizes; `few` are the entries of a vector that are not zero, or the rank of a matrix
+SPARSE: dict[str, Any] = {"kind": "sparse", "samples": 30, "dimension": 100, "few": 5}
+LOW_RANK: dict[str, Any] = {"samples": 70, "dimension": 10, "few": 2}
 
 
 class Recovery(abc.ABC):
@@ -270,4 +273,4 @@ def log_steps(last: float, per_decade: int) -> Array:
 
 def count(steps: Any) -> str:
     """A number of steps as pictures print it."""
-    return f"{float(steps):,.0f}".replace(",", " ")
+    return "none" if math.isnan(steps) else f"{float(steps):,.0f}".replace(",", " ")

@@ -343,5 +343,5 @@ experiment = Experiment(
     title="With Adam generalization is delayed by log(1/(step beta)), not by 1/(step beta)",
     ours="the law, strengths and steps, the start, full batches, p, training share and sizes of"
     " the net",
-    seconds=12,
+    seconds=6,
 )

@@ -33,7 +33,13 @@ WAYS = ("largest coherence first", "least coherence first", "other random entrie
 
 
 def chosen(
-    seed: int, samples: int, share: float, way: str, dimension: int, rank: int, euler: float
+    seed: int,
+    samples: int,
+    share: float,
+    dimension: int,
+    rank: int,
+    euler: float,
+    way: str = WAYS[0],
 ) -> LowRankRecovery:
     """A matrix with Gaussian factors and the entries of it that are seen."""
     one_of("data selection", "way", way, WAYS)
@@ -49,21 +55,11 @@ def chosen(
     return LowRankRecovery(problem, euler)
 
 
-def cell(
-    samples: int,
-    share: float,
-    seed: int,
-    *,
-    dimension: int,
-    rank: int,
-    euler: float,
-    level: float,
-    way: str = WAYS[0],
-) -> dict[str, float]:
+def cell(level: float, **problem: Any) -> dict[str, float]:
     """The error of the least nuclear norm and, for TIMED samples, the delay of the slow phase."""
-    case = chosen(seed, samples, share, way, dimension, rank, euler)
+    case = chosen(**problem)
     error = np.linalg.norm(case.least - case.truth) / np.linalg.norm(case.truth)
-    wanted = samples == TIMED
+    wanted = problem["samples"] == TIMED
     return {
         "error": float(error),
         "fewest": scarcest(case),
@@ -85,21 +81,10 @@ def duration(case: LowRankRecovery, level: float) -> float:
 
 
 def run_cell(
-    share: float,
-    seed: int,
-    *,
-    samples: int,
-    dimension: int,
-    rank: int,
-    euler: float,
-    level: float,
-    step: float,
-    beta: float,
-    steps: int,
-    points_per_decade: int,
+    level: float, step: float, beta: float, steps: int, points_per_decade: int, **problem: Any
 ) -> dict[str, Any]:
     """A run by descent with its times, measured and foreseen."""
-    case = chosen(seed, samples, share, WAYS[0], dimension, rank, euler)
+    case = chosen(**problem)
     run = case.run(step, beta, log_steps(steps, points_per_decade))
     taken, errors = run.step.values.astype(float), run.relative_error.values
     return {
@@ -137,6 +122,7 @@ study = sized(
     seeds=5,
     labels=LABELS,
     draw={"x": "samples", "y": "share", "colour": "error", "log": False},
+    tiny={"grid": {"samples": [60, 70]}},
     standard={"grid": {"samples": [50, 60, 70, 80]}},
     full={
         "arguments": FINE,
@@ -362,5 +348,5 @@ experiment = Experiment(
     title=TITLE,
     ours="the matrices and seeds, the grid, the levels of t1 and t2, and which runs are shown; at"
     " size quick also beta",
-    seconds=6,
+    seconds=5,
 )

@@ -45,7 +45,7 @@ def error(case: Recovery, bias: Regularizer) -> float:
 
 def cell(depth: int, start: float, large: float, **problem: Any) -> dict[str, float]:
     """Errors of the minimisers: at this depth, from a large start, and of the least l1 norm."""
-    case = recovery("sparse", **problem)
+    case = recovery(**problem)
     return {
         "error": error(case, bias_of(depth, start)),
         "large_error": error(case, bias_of(depth, large)),
@@ -70,7 +70,7 @@ def run_cell(
     `to_bias`, `to_l2` and `to_depth_2` are distances of its end to minimisers, over |a*|. Without
     `signed` there is one copy w^L, which cannot change its sign.
     """
-    case = recovery("sparse", **problem)
+    case = recovery(**problem)
     net: Model = case.model(flat_start)
     if depth > 1:
         net = DiagonalNet(depth, alpha=start, signed=signed)
@@ -123,12 +123,17 @@ LABELS = {
     "trajectory_relative_error": "|a - a*|/|a*|",
     "trajectory_loss": "training loss, half the sum of squared residuals",
 }
-GIVEN = {"dimension": 100, "few": 5, "start": 1e-2}
+GIVEN = {"kind": "sparse", "dimension": 100, "few": 5, "start": 1e-2}
 RUN = GIVEN | {"flat_start": 1e-6, "step": 0.1, "level": 1e-2, "points_per_decade": 25}
 RUN |= {"most": BUDGET, "signed": True}
 DIMS = {f"trajectory_{name}": ["time"] for name in ("step", "loss", "relative_error")}
 DEPTHS = [1, 2, 3, 4]
-MANY: dict[str, Any] = {"seeds": 3, "standard": {"seeds": 5}, "full": {"seeds": 25}}
+MANY: dict[str, Any] = {
+    "seeds": 3,
+    "tiny": {"seeds": 1},
+    "standard": {"seeds": 5},
+    "full": {"seeds": 25},
+}
 study = sized(
     "N-F-depth",
     title="Depth instead of a penalty: more layers need fewer samples",

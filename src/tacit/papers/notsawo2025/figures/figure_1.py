@@ -16,12 +16,12 @@ from tacit.papers.notsawo2025.figures.runs import (
     LEVEL,
     arguments,
     cell,
-    counted,
     generalized,
     judged,
     memorized,
     runs_of,
 )
+from tacit.papers.notsawo2025.recoveries import count
 from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, RED, caption_of
 from tacit.plotting.transition import LEGEND, mark, rows
 from tacit.studies.sizes import sized
@@ -241,9 +241,9 @@ def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
     for name, colour in (("t1", BLUE), ("t2", RED)):
         symbol = f"${name[0]}_{name[1]}$"
         if math.isfinite(found[name]):
-            mark(axes, found[name], f"{symbol} = {counted(found[name])}", colour, "-.")
+            mark(axes, found[name], f"{symbol} = {count(found[name])}", colour, "-.")
         if int(run.modulus) == 97:
-            text = f"source: {symbol} = {counted(PRINTED[name])}"
+            text = f"source: {symbol} = {count(PRINTED[name])}"
             mark(axes, PRINTED[name], text, GREY, ":")
     share = float(run.twins)
     label = f"share of twins: {share:.3f}"
@@ -256,7 +256,7 @@ def _line(run: xarray.Dataset) -> str:
     if math.isnan(found["t2"]):
         return f"seed {int(run.split)}: training solved at {found['t1']:.0f}, validation not"
     return (
-        f"seed {int(run.split)}: $t_1$ = {counted(found['t1'])}, $t_2$ = {counted(found['t2'])};"
+        f"seed {int(run.split)}: $t_1$ = {count(found['t1'])}, $t_2$ = {count(found['t2'])};"
         f" between them validation {found['plateau']:.3f}, without twins"
         f" {found['novel_plateau']:.3f}; twins {float(run.twins):.3f}"
     )

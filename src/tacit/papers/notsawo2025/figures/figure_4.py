@@ -10,7 +10,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.grokking import grokking
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025.recoveries import Recovery, count, given, log_steps, recovery
+from tacit.papers.notsawo2025.recoveries import SPARSE, Recovery, count, given, log_steps, recovery
 from tacit.plotting.style import BLACK, BLUE, GREY, PURPLE, RED, caption_of, sheet
 from tacit.plotting.transition import LEGEND, mark
 from tacit.solvers.least_squares import descent_points, error_floor
@@ -25,14 +25,8 @@ CURVES = ("step", "loss", "test_error", "norm_l2")
 
 
 def cell(
-    kind: str,
     penalty: str,
-    seed: int,
     *,
-    samples: int,
-    dimension: int,
-    few: int,
-    noise: float,
     step: float,
     beta: float,
     start: float,
@@ -40,13 +34,14 @@ def cell(
     level: float,
     points_per_decade: int,
     linear_points: int,
+    **problem: Any,
 ) -> dict[str, Any]:
     """One run with beta |a|_2^2 or with the norm that recovers, and what the detector says of it.
 
     `foreseen` is where theory ends the late fall; `off` is the largest factor between the squared
     error and what is left of it in the end plus what is yet to go of the squared l2 norm.
     """
-    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    case = recovery(**problem)
     even = np.linspace(0, steps, linear_points)
     taken = np.unique(np.round(np.append(log_steps(steps, points_per_decade), even)))
     begin = np.full(len(case.truth), start)
@@ -107,11 +102,8 @@ study = sized(
     "N-F-mirage",
     title=TITLE,
     function=cell,
-    arguments={
-        "kind": "sparse",
-        "samples": 30,
-        "dimension": 100,
-        "few": 5,
+    arguments=SPARSE
+    | {
         "noise": 1e-8,
         "step": 0.1,
         "beta": 1e-4,

@@ -9,7 +9,15 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.notsawo2025.recoveries import count, given, log_steps, reached, recovery
+from tacit.papers.notsawo2025.recoveries import (
+    LOW_RANK,
+    SPARSE,
+    count,
+    given,
+    log_steps,
+    reached,
+    recovery,
+)
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, caption_of
 from tacit.plotting.transition import LEGEND, mark, rows
 from tacit.studies.sizes import sized
@@ -36,21 +44,10 @@ SYMBOLS = {
 
 
 def cell(
-    kind: str,
-    beta: float,
-    seed: int,
-    *,
-    samples: int,
-    dimension: int,
-    few: int,
-    noise: float,
-    step: float,
-    steps: int,
-    level: float,
-    points_per_decade: int,
+    beta: float, *, step: float, steps: int, level: float, points_per_decade: int, **problem: Any
 ) -> dict[str, Any]:
     """One run over its recorded steps, with t1, t2 and the takeover, measured and foreseen."""
-    case = recovery(kind, samples=samples, dimension=dimension, few=few, seed=seed, noise=noise)
+    case = recovery(**problem)
     run = case.run(step, beta, log_steps(steps, points_per_decade))
     taken, points = run.step.values.astype(float), case.points(run)
     error = case.error(points) ** 2
@@ -107,33 +104,21 @@ def _study(
 
 
 TITLE = "The loss leads to memorization at once, then the l1 penalty leads slowly to the truth"
-LOW_RANK = "Completion: the loss memorizes the entries, then the nuclear norm finds the low rank"
+MATRIX_TITLE = (
+    "Completion: the loss memorizes the entries, then the nuclear norm finds the low rank"
+)
 sparse = _study(
     "N-F-dominance",
     TITLE,
-    {
-        "kind": "sparse",
-        "samples": 30,
-        "dimension": 100,
-        "few": 5,
-        "noise": 1e-8,
-        "level": 1e-4,
-    },
+    SPARSE | {"noise": 1e-8, "level": 1e-4},
     betas=[1e-4, 1e-4, 1e-5],
     last=10.0,
     seed=0,
 )
 nuclear = _study(
     "N-F-dominance-nuclear",
-    LOW_RANK,
-    {
-        "kind": "completion",
-        "samples": 70,
-        "dimension": 10,
-        "few": 2,
-        "noise": 0.0,
-        "level": 1e-2,
-    },
+    MATRIX_TITLE,
+    LOW_RANK | {"kind": "completion", "noise": 0.0, "level": 1e-2},
     betas=[3e-3, 1e-3, 1e-4],
     last=150.0,
     seed=2,
@@ -299,7 +284,7 @@ low_rank = Experiment(
     study=nuclear,
     check=check,
     draw=draw,
-    title=LOW_RANK,
+    title=MATRIX_TITLE,
     ours="the seed, the level and the number of steps; at size quick also beta",
     seconds=3,
 )

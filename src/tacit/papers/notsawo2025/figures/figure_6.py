@@ -11,7 +11,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.delays import cell
-from tacit.papers.notsawo2025.recoveries import given
+from tacit.papers.notsawo2025.recoveries import LOW_RANK, SPARSE, given
 from tacit.plotting.style import BLACK, CYCLE, GREY, ORANGE, caption_of, sheet
 from tacit.studies.sizes import sized
 
@@ -44,15 +44,7 @@ sparse = sized(
     "N-F-scaling",
     title="The time to recover goes like 1/(step beta); the error left goes mostly with beta",
     function=cell,
-    arguments={
-        "kind": "sparse",
-        "samples": 30,
-        "dimension": 100,
-        "few": 5,
-        "noise": 1e-8,
-        "level": 0.01,
-        "relative": False,
-    },
+    arguments=SPARSE | {"noise": 1e-8, "level": 0.01, "relative": False},
     grid={"step": [0.01, 0.03, 0.1], "beta": [1e-4, 3e-4, 1e-3, 1e-2]},
     seeds=[0],
     labels=LABELS,
@@ -64,15 +56,7 @@ nuclear = sized(
     "N-F-scaling-nuclear",
     title="Nuclear norm: the time to recover goes like 1/(step beta), the error left like beta",
     function=cell,
-    arguments={
-        "kind": "completion",
-        "samples": 70,
-        "dimension": 10,
-        "few": 2,
-        "noise": 0.0,
-        "level": 0.1,
-        "relative": False,
-    },
+    arguments=LOW_RANK | {"kind": "completion", "noise": 0.0, "level": 0.1, "relative": False},
     grid={"step": [0.1, 0.4, 1.5], "beta": [3e-3, 1e-2, 1e-1]},
     seeds=[2],
     labels=LABELS,

@@ -11,7 +11,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.papers.notsawo2025.figures.runs import Runs, arguments
-from tacit.papers.notsawo2025.recoveries import recovery
+from tacit.papers.notsawo2025.recoveries import SPARSE, recovery
 from tacit.studies.sizes import sized
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ MIDDLE = 8
 STEP = 0.1  # of sparse recovery
 SPARSE_STEPS = {"l1": 2000, "l2": 20_000}  # l2 is slow where the norm is just that of X^+ y
 NET: dict[str, Any] = {"inputs": 10, "width": 40, "samples": 80, "steps": 3000}
-SPARSE: dict[str, Any] = {"samples": 30, "dimension": 100, "few": 5}
 
 
 @functools.lru_cache(maxsize=4)
@@ -95,7 +94,7 @@ def sparse_cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, 
 
     one = {**given, **runs[run]}
     norm = one_of("sparse recovery", "norm", one["norm"], SPARSE_STEPS)
-    case = recovery("sparse", **{name: one[name] for name in ("seed", *SPARSE)})
+    case = recovery(**{name: one[name] for name in ("seed", *SPARSE)})
     length = float(np.linalg.norm(case.truth))
     own = length if norm == "l2" else float(np.abs(case.truth).sum())
     start = np.random.default_rng(7).standard_normal(len(case.truth))
@@ -127,13 +126,11 @@ def sparse_cell(run: int, *, runs: Runs, given: Mapping[str, Any]) -> dict[str, 
     }
 
 
-def path_cell(
-    seed: int, beta: float, *, samples: int, dimension: int, few: int, points: int
-) -> dict[str, Any]:
+def path_cell(beta: float, points: int, **problem: Any) -> dict[str, Any]:
     """Norm and error along descent with an l1 penalty; the norm after a squared l2 penalty."""
     from tacit.solvers.least_squares import ridge_limit
 
-    case = recovery("sparse", samples=samples, dimension=dimension, few=few, seed=seed)
+    case = recovery(**problem)
     last = round(1.3 * case.path.time / (STEP * beta)) + 20_000
     run = case.run(STEP, beta, np.geomspace(1, last, points)).isel(time=slice(1, None))
     length, ridge = np.linalg.norm(case.truth), ridge_limit(case.X, case.y, STEP, beta).point

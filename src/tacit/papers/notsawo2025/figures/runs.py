@@ -145,8 +145,3 @@ def change(run: xarray.Dataset, name: str) -> float:
     """The last value of the norm over that at t2."""
     norm = since(run, name)
     return float(norm[-1] / norm[0]) if len(norm) else math.nan
-
-
-def counted(steps: float) -> str:
-    """A number of steps as the pictures print it."""
-    return "none" if math.isnan(steps) else f"{steps:,.0f}".replace(",", " ")
