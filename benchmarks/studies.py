@@ -19,8 +19,7 @@ from clock import arguments, ratio, seconds, table
 from tacit.studies.cells import cells_of
 from tacit.studies.code.version import code_of
 from tacit.studies.gather import gather
-from tacit.studies.run import cells_folder, run_study
-from tacit.studies.storage.writing import write_dataset
+from tacit.studies.run import cells_folder, run_study, write_dataset
 from tacit.studies.study import Study
 
 WORK = 20_000  # additions of a busy cell

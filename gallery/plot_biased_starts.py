@@ -16,7 +16,7 @@ from tacit.plotting.style import BLACK, BLUE, RED, sheet, styled
 starts = [(-1, 0), (-1, 0.75), (-0.5, -0.5), (0, 0), (0.5, -0.5), (1, 0), (1.5, -0.5)]
 first = np.ravel(starts).astype(float)
 X = np.kron(np.eye(len(starts)), [1.0, 2.0])  # one copy of the same problem for every start
-problem = tacit.problems.Regression(X, np.full(len(starts), 2.0))
+problem = tacit.Regression(X, np.full(len(starts), 2.0))
 
 with styled():
     title = "The flow ends at the solution nearest to its start, by its own measure"

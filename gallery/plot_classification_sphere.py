@@ -13,7 +13,7 @@ import numpy as np
 import tacit
 from tacit.plotting.style import BLACK, BLUE, GREEN, GREY, ORANGE, SKY, end_label, sheet, styled
 
-problem = tacit.problems.three_points("3b")
+problem = tacit.three_points("3b")
 X, y = problem.X, problem.y
 margins = tacit.max_margin_path(X, y, depth=2, mus=np.logspace(4, -8, 121))
 ends = {"l2": tacit.max_margin(X, y, tacit.L2()), "l1": tacit.max_margin(X, y, tacit.L1())}

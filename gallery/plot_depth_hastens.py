@@ -13,7 +13,7 @@ import numpy as np
 import tacit
 from tacit.plotting.style import CYCLE, sheet, styled
 
-problem = tacit.problems.sparse_regression(samples=25, dimension=80, sparsity=3, seed=2)
+problem = tacit.sparse_regression(samples=25, dimension=80, sparsity=3, seed=2)
 X, y = problem.X, problem.y
 least = np.abs(tacit.interpolate(X, y, tacit.L1()).beta).sum()
 log_mus = np.log(10) * np.linspace(2, -8, 61)

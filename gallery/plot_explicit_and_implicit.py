@@ -13,7 +13,7 @@ import numpy as np
 import tacit
 from tacit.plotting.style import BLUE, RED, sheet, styled
 
-problem = tacit.problems.sparse_regression(samples=15, dimension=50, sparsity=3, seed=0)
+problem = tacit.sparse_regression(samples=15, dimension=50, sparsity=3, seed=0)
 X, y = problem.X, problem.y
 least = np.abs(tacit.interpolate(X, y, tacit.L1()).beta).sum()
 alphas = np.logspace(1, -3, 33)

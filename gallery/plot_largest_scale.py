@@ -13,7 +13,7 @@ import numpy as np
 import tacit
 from tacit.plotting.style import BLACK, CYCLE, sheet, styled
 
-problem = tacit.problems.sparse_regression(samples=120, dimension=300, sparsity=3, seed=0)
+problem = tacit.sparse_regression(samples=120, dimension=300, sparsity=3, seed=0)
 log_alphas = np.log(10) * np.linspace(0.5, -12, 51)
 level = 0.025
 

@@ -14,7 +14,7 @@ import tacit
 from tacit.plotting.style import BLACK, BLUE, sheet, styled
 
 rng = np.random.default_rng(0)
-problem = tacit.problems.sparse_regression(samples=20, dimension=60, sparsity=3, seed=0)
+problem = tacit.sparse_regression(samples=20, dimension=60, sparsity=3, seed=0)
 X, y = problem.X, problem.y
 shape = rng.uniform(0.5, 2.0, size=60)
 log_alphas = np.log(10) * np.linspace(1, -20, 85)

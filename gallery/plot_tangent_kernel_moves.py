@@ -13,7 +13,7 @@ import numpy as np
 import tacit
 from tacit.plotting.style import CYCLE, sheet, styled
 
-problem = tacit.problems.sparse_regression(samples=10, dimension=30, sparsity=2, seed=0)
+problem = tacit.sparse_regression(samples=10, dimension=30, sparsity=2, seed=0)
 scales = np.logspace(2, -3, 21)
 
 

@@ -16,7 +16,7 @@ from tacit.plotting.style import CYCLE, GREY, sheet, styled
 truth = np.zeros(40)
 truth[:4] = 2.0, 1.0, -0.6, 0.3
 X = np.random.default_rng(0).normal(size=(32, 40)) / np.sqrt(32)
-problem = tacit.problems.Regression(X, X @ truth, truth=truth)
+problem = tacit.Regression(X, X @ truth, truth=truth)
 model = tacit.DiagonalNet(depth=2, alpha=1e-6)
 dual, parameters = (
     tacit.train(model, problem, flow, stop=tacit.Interpolated(1e-6), record=record).dataset

@@ -73,6 +73,11 @@ from tacit.solvers.stationary import stationary_points
 from tacit.store import load, save
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
+from tacit.training.descent.effective_scale import (
+    EffectiveScale,
+    effective_regularizer,
+    predicted_endpoint,
+)
 from tacit.training.descent.held_norm import HeldNorm, HeldSweep, held_sweep
 from tacit.training.descent.methods import (
     SGD,
@@ -125,6 +130,7 @@ __all__ = [
     "Difference",
     "DifferenceFactorization",
     "DualFlow",
+    "EffectiveScale",
     "Epochs",
     "Factorization",
     "Forecast",
@@ -203,6 +209,7 @@ __all__ = [
     "dense_net",
     "derive",
     "effective_rank",
+    "effective_regularizer",
     "forecast",
     "forecast_run",
     "gaussian_sensing",
@@ -237,6 +244,7 @@ __all__ = [
     "permutation_group",
     "plot",
     "predicted_delay",
+    "predicted_endpoint",
     "ratchet_path",
     "read_study",
     "relu_net",

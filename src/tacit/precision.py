@@ -1,9 +1,14 @@
-"""JAX in double precision, without touching its global setting."""
+"""Single and double precision, without touching the global setting of JAX."""
 
 from __future__ import annotations
 
 import contextlib
 from typing import Any
+
+import numpy as np
+
+#: what a net may start in, and with that is trained in
+DTYPES: dict[str, Any] = {"single": np.float32, "double": np.float64}
 
 
 def double_precision() -> contextlib.AbstractContextManager[Any]:

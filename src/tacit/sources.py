@@ -63,6 +63,7 @@ SOURCES = (
     ),
 )
 LETTERS = {source.letter: source for source in SOURCES}
+OTHERS = {"beyond": "the sources"}  # how headings go on where ids begin with no letter of a source
 
 
 def source_of(id: str) -> Source | None:

@@ -144,7 +144,7 @@ def test_brackets_in_a_statement_are_not_taken_for_markup(monkeypatch):
 def test_the_table_fits_every_width(width):
     from rich.console import Console
 
-    from tacit.cli.table import print_verdicts
+    from tacit.cli.show import print_verdicts
     from tacit.papers.verify import gather
 
     console = Console(width=width, record=True, file=open(os.devnull, "w"))  # noqa: SIM115
@@ -426,7 +426,7 @@ def counted(monkeypatch):
         ran.append(dataset.attrs["size"])
         return little_papers.basel(dataset)
 
-    only(monkeypatch, little_papers.summed("T-1", "s", "p", check))
+    only(monkeypatch, little_papers.summed("T-1", "s", "p", check, draw=little_papers.blank))
     return ran
 
 

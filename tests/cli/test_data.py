@@ -195,7 +195,7 @@ def test_a_download_that_fails_is_one_line_and_leaves_nothing(body, told):
 @posix
 def test_a_cache_folder_without_permission_is_told_before_the_download(monkeypatch):
     manager("npm", "open('ran', 'w')")
-    fetching = importlib.import_module("tacit.cli.fetching")
+    fetching = importlib.import_module("tacit.cli.data")
 
     def denied(**kwargs):
         raise PermissionError(13, "Permission denied")

@@ -129,7 +129,6 @@ def test_a_misspelled_key_is_told_with_its_file():
 
 
 def test_a_function_of_a_file_is_run_only_after_a_yes(monkeypatch, tmp_path):
-    from tacit.cli import trust
 
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "cache"))
     write()
@@ -140,15 +139,15 @@ def test_a_function_of_a_file_is_run_only_after_a_yes(monkeypatch, tmp_path):
     answers = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    monkeypatch.setattr(trust.typer, "confirm", lambda text, err: answers.append(text) or True)
+    monkeypatch.setattr(command.typer, "confirm", lambda text, err: answers.append(text) or True)
     place = Path("sweep.toml").resolve()
-    assert trust.asked(place, "study_cells:plain")
-    assert trust.asked(place, "study_cells:plain")  # remembered
+    assert command.asked(place, "study_cells:plain")
+    assert command.asked(place, "study_cells:plain")  # remembered
     assert len(answers) == 1
-    assert trust.asked(place, "study_cells:other")  # another function is another question
+    assert command.asked(place, "study_cells:other")  # another function is another question
     assert len(answers) == 2
-    monkeypatch.setattr(trust.typer, "confirm", lambda text, err: False)
-    assert not trust.asked(tmp_path / "other.toml", "study_cells:plain")
+    monkeypatch.setattr(command.typer, "confirm", lambda text, err: False)
+    assert not command.asked(tmp_path / "other.toml", "study_cells:plain")
 
 
 def test_dry_says_that_it_computes_sample_cells():
@@ -192,8 +191,8 @@ def test_control_c_leaves_everything_finished():
 def test_a_bar_on_a_terminal_shows_failures_and_what_was_set_aside():
     from rich.console import Console
 
-    from tacit.cli.run_progress import meter
-    from tacit.studies.storage.cache import Done
+    from tacit.cli.run import meter
+    from tacit.studies.storage.folder import Done
 
     console = Console(force_terminal=True, width=120, record=True)
     with meter("sweep", console) as told:

@@ -197,21 +197,6 @@ def test_makers_take_samples_and_dimension_and_then_names(name):
         assert words[-2:] == [noise, "seed"]
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_an_old_call_by_position_is_refused(name):
-    with pytest.raises(TypeError, match="positional argument"):
-        getattr(tacit, name)(*[5, 4, 3, 2][: len(MAKERS[name]) + 1])
-
-
-def test_samples_come_before_the_dimension():
-    sensed = tacit.gaussian_sensing(7, 3, rank=1)
-    assert (sensed.samples, sensed.truth.shape) == (7, (3, 3))
-    assert tacit.commuting_sensing(2, 5).measurements.shape == (2, 5, 5)
-    seen = tacit.low_rank_completion(6, 4, rank=2)
-    assert (len(seen.entries), seen.shape) == (6, (4, 4))
-    assert tacit.teacher_student(9, 4, width=6, outputs=1).training.X.shape == (9, 4)
-
-
 # --- error texts ---------------------------------------------------------------------------
 
 SOURCE = Path(tacit.__file__).parent

@@ -166,6 +166,7 @@ RESULTS = {
     "RatchetPath": lambda: tacit.ratchet_path(X, labels, mus=[1.0, 0.5]),
     "Regression": lambda: tacit.Regression(X, y, truth=np.arange(9.0)),
     "Reparametrized": lambda: tacit.Reparametrized(lambda u, v: u * v, (1.0, 0.5)),
+    "Saddles": lambda: tacit.saddles(X, y),
     "Separation": lambda: tacit.separation(X, labels),
     "SlowFlow": lambda: tacit.SlowFlow(np.arange(20.0), np.ones((20, 3))),
     "Solution": lambda: tacit.interpolate(X, y, tacit.L1()),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.interpolate import CubicSpline
 
+from refusals import refusals
 from tacit.measures.kernels.machines import kernel_interpolant
 from tacit.models.two_layer import two_layer
 from tacit.models.unbiased import Difference
@@ -77,13 +78,14 @@ def test_scalings_leave_each_copy_and_zero_the_sum():
     assert not univariate_relu(9, alpha=2.0, scaling=0.1, seed=1).predict(other, X[:, None]).any()
 
 
-def test_wrong_arguments_speak():
-    with pytest.raises(ValueError, match=r"univariate_relu: .*one feature, got 2; use two_layer"):
-        univariate_relu(3, alpha=1.0).start(2)
-    with pytest.raises(ValueError, match="univariate_relu: scaling"):
-        univariate_relu(3, alpha=1.0, scaling=-1.0)
-    with pytest.raises(ValueError, match="univariate_relu: width"):
-        univariate_relu(0, alpha=1.0)
+test_wrong_arguments_are_refused = refusals(
+    (
+        lambda: univariate_relu(3, alpha=1.0).start(2),
+        "univariate_relu: .*one feature, got 2; use tw",
+    ),
+    (lambda: univariate_relu(3, alpha=1.0, scaling=-1.0), "univariate_relu: scaling"),
+    (lambda: univariate_relu(0, alpha=1.0), "univariate_relu: width"),
+)
 
 
 @pytest.mark.parametrize("c", [1.0, 0.1])

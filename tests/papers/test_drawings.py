@@ -24,8 +24,7 @@ def test_a_drawing_says_what_it_is(data_of, id):
     assert any(axes.get_legend() or axes.get_title(loc="left") for axes in picture.axes)
 
 
-# in Figures 2, 5 and 6 of M legends lie over what is drawn, but over no curve that is read
-@pytest.mark.parametrize("id", [id for id in DRAWN if id not in ("M-F2", "M-F5", "M-F6")])
+@pytest.mark.parametrize("id", DRAWN)
 def test_no_legend_covers_a_curve(data_of, id):
     picture, seen = library()[id].picture(data_of(id)), 0
     with styled():

@@ -12,8 +12,7 @@ from tacit.papers.reading import read_study
 from tacit.plotting.placing import Note, write_beside
 from tacit.plotting.plots import drawable, panels
 from tacit.plotting.study.words import short
-from tacit.plotting.style import sheet, styled
-from tacit.plotting.ticks import clear_logs
+from tacit.plotting.style import clear_logs, sheet, styled
 from tacit.plotting.typeset import typeset
 
 PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")

@@ -26,7 +26,7 @@ from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.verify import gather
 from tacit.report import page, read_verdicts, refuse_unwritable, write_report
 from tacit.report.markup import Markup, joined, tag
-from tacit.report.tolerance_bars import place, strain, tolerance_bars
+from tacit.report.section import place, strain, tolerance_bars
 from tacit.report.write import write_whole
 from tacit.sources import SOURCES
 

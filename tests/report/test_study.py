@@ -17,22 +17,19 @@ from typer.testing import CliRunner
 
 import study_cells
 import tacit
-from tacit.plotting.study.contours import crossings
+from tacit.plotting.study.map import crossings
 from tacit.plotting.study.picture import draw_study, further
 from tacit.plotting.study.ruler import geometric, ruler
 from tacit.plotting.study.words import number, plain
 from tacit.report.markup import tag
-from tacit.report.study_files import write_study_report
-from tacit.report.study_page import study_page
-from tacit.report.study_pictures import Picture, Pictures
-from tacit.report.toml_text import toml
+from tacit.report.study_cells import toml
+from tacit.report.study_page import Picture, Pictures, study_page, write_study_report
 from tacit.studies.compute import Result
 from tacit.studies.gather import label, provenance
 from tacit.studies.reading import study_of
 from tacit.studies.study import Study
 
-files = importlib.import_module("tacit.report.study_files")
-pictures = importlib.import_module("tacit.report.study_pictures")
+writing = importlib.import_module("tacit.report.study_page")
 NOTHING = Pictures(None, (), ("nothing to draw",))
 
 
@@ -443,7 +440,7 @@ def test_a_failure_to_draw_costs_no_result(command, monkeypatch):
     def fails(dataset):
         raise RuntimeError("no\nfont")
 
-    monkeypatch.setattr(pictures, "draw_study", fails)
+    monkeypatch.setattr(writing, "draw_study", fails)
     done = command()
     assert done.exit_code == 0
     assert "no picture: RuntimeError: no font" in done.output
@@ -456,8 +453,8 @@ def test_a_full_disk_leaves_the_result_and_the_older_page(command, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     Path("two.html").write_text("older")
-    monkeypatch.setattr(pictures, "draw_study", lambda dataset: 1 / 0)
-    monkeypatch.setattr(files, "whole", full)
+    monkeypatch.setattr(writing, "draw_study", lambda dataset: 1 / 0)
+    monkeypatch.setattr(writing, "whole", full)
     done = command()
     assert done.exit_code == 2
     assert "No space left on device" in done.output

@@ -1,7 +1,5 @@
 """Consistent systems are solved, not refused, and each solution is checked by another route."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from scipy.linalg import null_space

@@ -1,7 +1,5 @@
 """The float64 solvers and Q against mpmath, over depths, scales and shapes."""
 
-from __future__ import annotations
-
 import functools
 
 import mpmath as mp

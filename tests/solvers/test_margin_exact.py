@@ -1,7 +1,5 @@
 """The l1 margin without rounding: against HiGHS on tame data, by weak duality on wild ones."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

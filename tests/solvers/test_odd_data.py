@@ -1,7 +1,5 @@
 """Ties, huge and tiny numbers, columns over many decades: solved, or one clear sentence."""
 
-from __future__ import annotations
-
 import mpmath as mp
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The mpmath reference itself, checked by routes that share nothing with it."""
 
-from __future__ import annotations
-
 import mpmath as mp
 import numpy as np
 import pytest

@@ -1,7 +1,5 @@
 """The jumps between saddles: against a hand count, a crude simulation, training and the lasso."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

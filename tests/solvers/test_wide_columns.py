@@ -3,8 +3,6 @@
 Nothing here uses float64: the floats of data and answer are exact, and sums have 300 digits.
 """
 
-from __future__ import annotations
-
 import itertools
 
 import mpmath as mp

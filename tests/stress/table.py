@@ -18,11 +18,10 @@ from pathlib import Path
 
 sys.path.append(str(Path(__file__).parents[1] / "support"))
 
-import damaged_cells
 import damaged_files
+import damaged_studies
 import foreign_toml
 import hostile_requests
-import kills
 import odd_arrays
 import outcomes
 from damage import Found
@@ -44,10 +43,10 @@ KINDS: dict[str, tuple[Kind, int]] = {
     "damaged and forged gathered studies": (damaged_files.studies, 400),
     "damaged and forged records of a watch": (damaged_files.records, 450),
     "damaged and forged verdicts": (damaged_files.verdicts, 400),
-    "damaged and forged cells": (damaged_cells.cells, 400),
+    "damaged and forged cells": (damaged_studies.cells, 400),
     "damaged image caches": (damaged_files.image_caches, 250),
     "hostile studies in TOML": (foreign_toml.hostile_studies, 500),
-    "studies killed with `kill -9`": (kills.kills, 30),
+    "studies killed with `kill -9`": (damaged_studies.kills, 30),
     "hostile requests to the page": (hostile_requests.hostile_requests, 90),
     "odd arrays": (odd_arrays.odd_arrays, 1950),
     "odd problems for the solvers": (solvers, 1000),

@@ -452,7 +452,7 @@ def test_a_probe_that_writes_is_refused(written):
 
 
 def test_a_method_is_no_value_of_a_probe(written):
-    from tacit.studies.references import DescriptionError, resolved
+    from tacit.studies.parts import DescriptionError, resolved
 
     scope = {"path": Path("here")}
     assert resolved("probes.p", "$path.name", scope) == "here"

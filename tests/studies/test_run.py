@@ -12,7 +12,7 @@ from tacit.studies.code import version as code
 from tacit.studies.engines.complete import Progress
 from tacit.studies.estimate import estimate
 from tacit.studies.run import run_study
-from tacit.studies.storage import cache as cache
+from tacit.studies.storage import folder as cache
 from tacit.studies.study import Study
 
 ENGINES = [("here", 1), ("processes", 2)]

@@ -4,6 +4,7 @@ what it is and can be read."""
 import itertools
 import re
 
+import numpy as np
 from matplotlib.text import Text
 
 from tacit.plotting.style import styled
@@ -77,3 +78,19 @@ def ticks(axis):
 def box(text):
     """The letters of a text, without an arrow that leaves it and without the air around it."""
     return Text.get_window_extent(text).padded(-1.0)
+
+
+def assert_can_be_read(picture):
+    """Axes named, texts typeset, legends aside."""
+    assert_readable(picture)
+    assert_axes_named(picture)
+    for axes in (axes for axes in picture.axes if axes.get_legend()):
+        assert covered(axes) < 0.02, axes.get_title(loc="left")
+
+
+def covered(axes):
+    """The share of the points of the curves that lie behind the legend."""
+    box, inside = axes.get_legend().get_window_extent(), axes.get_window_extent()
+    places = [line.get_transform().transform(line.get_xydata()) for line in axes.lines]
+    points = [p for rows in places for p in rows if np.isfinite(p).all() and inside.contains(*p)]
+    return np.mean([box.contains(*p) for p in points])

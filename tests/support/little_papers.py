@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.evidence.plot import Plot, Series
@@ -21,11 +22,16 @@ def count(terms: int) -> dict[str, int]:
     return {"number": terms}
 
 
-def summed(id, statement, place, check, seconds=1.0, cell=count):
+def summed(id, statement, place, check, seconds=1.0, cell=count, draw=None):
     """An experiment whose only cell says how many terms there are."""
     more = {"full": {"arguments": {"terms": 200_000}}}
     study = sized(id, function=cell, arguments={"terms": 20_000}, **more)
-    return Experiment(id, statement, place, study, check, seconds=seconds)
+    return Experiment(id, statement, place, study, check, draw, seconds=seconds)
+
+
+def blank(dataset) -> Figure:
+    """A picture that costs nothing, for tests that are not about it."""
+    return Figure(figsize=(1, 1))
 
 
 def basel(dataset) -> Evidence:

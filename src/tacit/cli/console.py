@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import ParamSpec
 
 import typer
@@ -65,3 +66,16 @@ def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
             raise typer.Exit(130) from None
 
     return telling
+
+
+@contextmanager
+def bar(name: str, console: Console) -> Iterator[Callable[[int, int], None] | None]:
+    """What the work calls with (done, total): a bar on a terminal, nothing elsewhere."""
+    if not console.is_terminal:
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console, transient=True) as shown:
+        task = shown.add_task(name, total=None)
+        yield lambda done, total: shown.update(task, completed=done, total=total)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from tacit.arguments import one_of
 from tacit.cli.console import errors_in_one_line, messages
-from tacit.cli.run_progress import meter
+from tacit.cli.run import meter
 from tacit.papers.experiment import Experiment, Setting, failures
 from tacit.papers.registry import Registry, library
 from tacit.studies.sizes import SIZES, Size

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,11 +15,15 @@ from rich.console import Console
 from rich.text import Text
 
 from tacit.cli.console import errors_in_one_line, messages, output
-from tacit.cli.run_progress import meter
+from tacit.problems.images import cache
+from tacit.studies.compute import OK
+from tacit.studies.engines.complete import Progress
+from tacit.studies.storage.folder import Done
 
 if TYPE_CHECKING:
     from tacit.studies.estimate import Estimate
     from tacit.studies.study import Study
+
 
 SHOWN = 5  # sentences of failed cells
 
@@ -71,7 +78,6 @@ def run(
       1  some cells ended with an error of the code
       2  wrong usage, or the disk is full; finished cells are safe
     """
-    from tacit.cli.trust import asked
     from tacit.papers.reading import read_study
     from tacit.report.write import refuse_unwritable
     from tacit.studies.engines.named import engine_named
@@ -113,7 +119,7 @@ def _interrupted(console: Console, study: Study) -> Iterator[None]:
 
 def _report(console: Console, dataset: Any, out: Path) -> None:
     """Write the page and the picture beside the result, and say where."""
-    from tacit.report.study_files import write_study_report
+    from tacit.report.study_page import write_study_report
 
     written = write_study_report(dataset, out)
     for reason in written.reasons:
@@ -148,11 +154,11 @@ def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
         messages().print(Text(f"{study.name}: --dry computes sample cells of {study.function}"))
     found = estimate(study, out)
     workers = 1 if engine == "here" else jobs or (cores() if engine == "processes" else 1)
-    for line in _lines(study, found, workers):
+    for line in _answer(study, found, workers):
         typer.echo(line)
 
 
-def _lines(study: Study, found: Estimate, workers: int) -> list[str]:
+def _answer(study: Study, found: Estimate, workers: int) -> list[str]:
     """The answer of --dry."""
     axes = " x ".join(
         f"{name} {size}" for name, size in zip(study.dimensions, study.shape, strict=True)
@@ -183,3 +189,112 @@ def bytes_of(count: float) -> str:
         if count >= least:
             return f"{count / least:.1f} {unit}"
     return f"{count:.0f} bytes"
+
+
+EVERY = 5.0  # seconds between two lines where there is no bar
+
+
+class Shown(Progress):
+    """Counts what the run tells, and shows it."""
+
+    def __init__(self, show: Callable[[Shown], None], say: Callable[[str], None]):
+        self.total = self.before = self.ended = self.failed = 0
+        self.show, self.say = show, say
+
+    def begin(self, total: int, finished: Iterable[Done]) -> None:
+        found = list(finished)
+        self.total += total
+        self.before += len(found)
+        self.done(found)
+
+    def done(self, cells: Sequence[Done]) -> None:
+        self.ended += len(cells)
+        self.failed += sum(done.status not in OK for done in cells)
+        self.show(self)
+
+    def aside(self, sentence: str) -> None:
+        self.say(sentence)
+
+    def summary(self) -> str:
+        computed = self.ended - self.before
+        return f"{self.total} cells, {computed} computed now, {self.failed} failed"
+
+
+@contextmanager
+def meter(name: str, console: Console) -> Iterator[Shown]:
+    """What a run talks to."""
+    if not console.is_terminal:
+        yield Shown(_lines(name, console), lambda text: console.print(Text(text)))
+        return
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    times = (TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn())
+    with Progress(*columns, *times, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=None)
+
+        def show(told: Shown) -> None:
+            text = f"{name}, {told.failed} failed" if told.failed else name
+            bar.update(task, total=told.total, completed=told.ended, description=text)
+
+        yield Shown(show, lambda text: bar.console.print(Text(text)))
+
+
+def _lines(name: str, console: Console) -> Callable[[Shown], None]:
+    """Now and then one line: how many cells ended, how many failed, the time left."""
+    start = last = monotonic()
+
+    def show(told: Shown) -> None:
+        nonlocal last
+        now = monotonic()
+        if now - last < EVERY:
+            return
+        last = now
+        fresh = max(told.ended - told.before, 1)
+        left = (told.total - told.ended) * (now - start) / fresh
+        text = f"{name}: {told.ended}/{told.total}, {told.failed} failed, {left:.0f} s left"
+        console.print(text)
+
+    return show
+
+
+def asked(path: Path, function: str) -> bool:
+    """True if the user said so before, or says so now; False where nobody can be asked."""
+    key = f"{path} {function}"
+    known = _remembered()
+    if key in known:
+        return True
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return False
+    question = f"{path.name} runs the function {function!r} of a file that came with it. Run it?"
+    if not typer.confirm(question, err=True):
+        return False
+    _remember([*known, key])
+    return True
+
+
+def _file() -> Path:
+    return cache.folder() / "trusted.json"
+
+
+def _remembered() -> list[str]:
+    try:
+        found = json.loads(_file().read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return []
+    return [str(entry) for entry in found] if isinstance(found, list) else []
+
+
+def _remember(keys: list[str]) -> None:
+    from tacit.store import whole
+
+    _file().parent.mkdir(parents=True, exist_ok=True)
+    with whole("run", _file()) as draft:
+        draft.write_text(json.dumps(keys, indent=1), encoding="utf-8")

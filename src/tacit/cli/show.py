@@ -12,6 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tacit.cli.console import errors_in_one_line, output
+from tacit.evidence.evidence import Status
+from tacit.evidence.verdict import SYMBOLS, Verdict, Verdicts, shown
 
 if TYPE_CHECKING:
     import xarray
@@ -42,7 +44,6 @@ def show(
 
 
 def _show_verdicts(console: Console, file: Path) -> None:
-    from tacit.cli.table import print_verdicts
     from tacit.report.write import read_verdicts
 
     verdicts = read_verdicts(file)
@@ -80,3 +81,57 @@ def _range(variable: Any) -> str:
         return str(values.dtype)
     finite = values[np.isfinite(values)]
     return f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "no finite values"
+
+
+STYLES: dict[Status, str] = {
+    "holds": "green",
+    "holds, proof corrected": "cyan",
+    "holds as corrected": "blue",
+    "fails": "bold red",
+    "inconclusive": "yellow",
+}
+ROOMY = 110  # columns from which a claim fits on one line
+
+
+def marked(status: Status) -> Text:
+    """The status as symbol and word; the colour only repeats them."""
+    return Text(f"{SYMBOLS[status]} {status}", style=STYLES[status])
+
+
+def print_verdicts(console: Console, verdicts: Verdicts) -> None:
+    """Print the table, then what stands behind every status that is not a plain `holds`."""
+    console.print(_wide(verdicts) if console.width >= ROOMY else _narrow(verdicts))
+    for verdict in verdicts:
+        if verdict.status != "holds":
+            console.print(_note(verdict), soft_wrap=not console.is_terminal)
+    console.print(Text(verdicts.summary, style="bold"))
+
+
+def _wide(verdicts: Verdicts) -> Table:
+    table = Table("id", "status", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("decisive check")
+    table.add_column("controls")
+    table.add_column("time", justify="right")
+    table.add_column("statement", ratio=1)
+    for v in verdicts:
+        check, took = Text(shown(v.decisive)), f"{v.seconds:.1f} s"
+        table.add_row(
+            Text(v.id), marked(v.status), check, v.controls_in_brief, took, Text(v.statement)
+        )
+    return table
+
+
+def _narrow(verdicts: Verdicts) -> Table:
+    table = Table("claim", "status", "decisive check", box=SIMPLE_HEAD, pad_edge=False, leading=1)
+    table.columns[0].ratio = 1
+    for v in verdicts:
+        claim = Text.assemble((v.id, "bold"), "\n", v.statement)
+        status = Text.assemble(marked(v.status), (f"\n{v.seconds:.1f} s", "dim"))
+        check = Text.assemble(shown(v.decisive), (f"\ncontrols: {v.controls_in_brief}", "dim"))
+        table.add_row(claim, status, check)
+    return table
+
+
+def _note(verdict: Verdict) -> Text:
+    told = verdict.correction if "corrected" in verdict.status else verdict.reason
+    return Text.assemble((verdict.id, "bold"), " ", marked(verdict.status), f": {told}")

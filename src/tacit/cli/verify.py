@@ -13,7 +13,7 @@ from rich.text import Text
 
 from tacit.arguments import one_of
 from tacit.cli.console import errors_in_one_line, messages, output
-from tacit.cli.table import marked, print_verdicts
+from tacit.cli.show import marked, print_verdicts
 from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.experiment import Experiment, Setting
 from tacit.papers.registry import library

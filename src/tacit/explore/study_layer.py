@@ -12,8 +12,8 @@ from tacit.arguments import Array
 from tacit.explore.controls import WHO
 from tacit.explore.picture import Curve, Range, Style
 from tacit.explore.study_grid import CUT, Grid, Wish, plain
-from tacit.plotting.study.contours import crossings
 from tacit.plotting.study.layer import layer, spans_decades
+from tacit.plotting.study.map import crossings
 from tacit.plotting.study.ruler import Ruler
 from tacit.plotting.style import BLACK, RED
 from tacit.studies.compute import OK

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from tacit.arguments import integer, log_scale, one_of
 from tacit.models.image_layers import LAST, ImageFunction, Params, in_order, name_of, read_plan
 from tacit.models.relu_net import STARTS, he_weights, layer_factors
+from tacit.precision import DTYPES
 from tacit.problems.images.load import Images
 from tacit.records import Record
 
 VGG = "64-M-128-M-256-256-M-512-512-M-512-M-FC"
-DTYPES: dict[str, Any] = {"single": np.float32, "double": np.float64}
 LARGEST = {"single": 1e30, "double": 1e300}  # what a type can hold with room for the weights
 
 

@@ -149,8 +149,7 @@ class Experiment(Record):
     def picture(self, data: Sequence[xarray.Dataset], evidence: Evidence | None = None) -> Figure:
         """The picture of the datasets, or of their evidence; nothing is computed."""
         from tacit.plotting.plots import panels
-        from tacit.plotting.style import caption_of, styled
-        from tacit.plotting.ticks import clear_logs
+        from tacit.plotting.style import caption_of, clear_logs, styled
 
         with styled():
             if self.draw is not None:

@@ -2,17 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tacit import store
 from tacit.papers.experiment import Experiment
-from tacit.plotting.files import staged
 from tacit.plotting.style import styled
 
 if TYPE_CHECKING:
     import xarray
+
+
+@contextmanager
+def staged(folder: Path) -> Iterator[tuple[Path, list[Path]]]:
+    """A hidden stage inside `folder`, and the list that names the files once they are in place.
+
+    When the block ends well each file on the stage is renamed into `folder`; when it raises,
+    the stage goes away, and so do the folders that were created for it.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise ValueError(f"figure: the folder {str(folder)!r} is a file; name a directory")
+    created = [path for path in (folder, *folder.parents) if not path.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    try:
+        with tempfile.TemporaryDirectory(prefix=".tacit-", dir=folder) as stage:
+            yield Path(stage), written
+            files = sorted(Path(stage).iterdir())
+            blocked = [file.name for file in files if (folder / file.name).is_dir()]
+            if blocked:
+                raise ValueError(f"figure: {blocked[0]} in {str(folder)!r} is a directory; move it")
+            for file in files:
+                os.replace(file, folder / file.name)
+                written.append(folder / file.name)
+    except BaseException:
+        for path in created:
+            if path.is_dir() and not any(path.iterdir()):
+                path.rmdir()
+        raise
+
 
 FORMATS = ("png", "svg", "pdf")
 # a date inside would make equal pictures differ

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.evidence.plot import Plot, Scale, Series
-from tacit.plotting.style import CYCLE, sheet
-from tacit.plotting.ticks import clear_logs
+from tacit.plotting.style import CYCLE, clear_logs, sheet
 from tacit.plotting.typeset import typeset
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def _draw(axes: Axes, series: Series, number: int, plot: Plot, colour: str) -> N
     y = drawable(series.y, plot.y_scale)
     marker = MARKERS[number % len(MARKERS)]
     if series.style == "points":
-        many = len(x) > 2000  # thousands of vector marks would swell the page
+        many = len(x) > 2000  # thousands of vector marks would swell an SVG file
         size = 7.5 if len(x) <= 20 else 5.0 if len(x) <= 100 else 3.5
         axes.plot(x, y, marker, color=colour, ms=size, alpha=0.75, mew=0, rasterized=many)
         return

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, styled
-from tacit.plotting.ticks import clear_logs
-from tacit.plotting.transition import rows
+from tacit.plotting.style import BLACK, BLUE, CYCLE, GREEN, GREY, ORANGE, PURPLE, clear_logs, styled
+from tacit.plotting.transition import mark, rows
 
 if TYPE_CHECKING:
     import xarray
@@ -174,15 +173,7 @@ def _draw_norms(axes: Axes, dataset: Any, start: float) -> None:
 
 def _draw_marks(axes: Sequence[Axes], marks: Iterable[tuple[float, str]]) -> None:
     for (step, text), line in zip(marks, ("--", "-."), strict=False):
-        for number, one in enumerate(axes):
-            one.axvline(
-                step,
-                color=BLACK,
-                linestyle=line,
-                linewidth=1.2,
-                zorder=2,
-                label=text if number == 0 else None,
-            )
+        mark(axes, step, text, BLACK, line)
 
 
 def _draw_transition(axes: Sequence[Axes], band: Sequence[float], last: float) -> None:

@@ -154,13 +154,13 @@ def separable_points(
 
 
 def uniform_points(samples: int = 10, dimension: int = 10, *, seed: int = 0) -> Classification:
-    """M-F8(a): points with all coordinates U(0, 1), all of one class."""
+    """Figure 8(a) of M: points with all coordinates U(0, 1), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 1, (samples, dimension))
     return _one_class(X, "uniform_points", f"{samples} points U(0, 1)^{dimension}", seed)
 
 
 def spiked_points(samples: int = 4, dimension: int = 10, *, seed: int = 0) -> Classification:
-    """M-F8(b): first coordinate 1, the others U(0, 0.5), all of one class."""
+    """Figure 8(b) of M: first coordinate 1, the others U(0, 0.5), all of one class."""
     X = np.random.default_rng(seed).uniform(0, 0.5, (samples, dimension))
     X[:, 0] = 1
     return _one_class(X, "spiked_points", f"{samples} points (1, U(0, 0.5), ...)", seed)

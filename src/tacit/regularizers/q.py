@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, integer, log_scale, start_shape
+from tacit.arguments import Array, finite_array, integer, log_scale, start_shape
 from tacit.regularizers import laws
 from tacit.regularizers.regularizer import Regularizer, through_dual
 
@@ -28,14 +28,22 @@ class SignedPair(Regularizer):
     level: float
     log_alpha: float
     shape: Array | None
+    tilt: Array | None
 
-    def fill(self, log_alpha: float, shape: ArrayLike | None) -> None:
+    def fill(
+        self, log_alpha: float, shape: ArrayLike | None, tilt: ArrayLike | None = None
+    ) -> None:
         """Sets the fields of a pair whose mu is (alpha |w0|)^layers; for use in `__init__`."""
-        weights = start_shape(type(self).__name__, shape)
+        who = type(self).__name__
+        weights = start_shape(who, shape)
+        lean = None if tilt is None else finite_array(who, "tilt", tilt, ndim=1)
+        sizes = {len(vector) for vector in (weights, lean) if vector is not None}
+        if len(sizes) > 1:
+            raise ValueError(f"{who}: shape and tilt must have equally many entries, got {sizes}")
         values = {"level": self.layers * log_alpha, "log_alpha": log_alpha, "shape": weights}
-        for name, value in values.items():
+        for name, value in (values | {"tilt": lean}).items():
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "dimension", None if weights is None else len(weights))
+        object.__setattr__(self, "dimension", sizes.pop() if sizes else None)
 
     degree = 1.0
     in_jax = True
@@ -50,8 +58,9 @@ class SignedPair(Regularizer):
         return scaled
 
     def scale_in_words(self) -> str:
-        shape = "" if self.shape is None else f", shape of {len(self.shape)}"
-        return f"log_alpha={self.log_alpha:.6g}{shape}"
+        vectors = {"shape": self.shape, "tilt": self.tilt}
+        more = [f", {name} of {len(v)}" for name, v in vectors.items() if v is not None]
+        return f"log_alpha={self.log_alpha:.6g}{''.join(more)}"
 
     @property
     @abc.abstractmethod
@@ -83,20 +92,29 @@ class SignedPair(Regularizer):
         """log of the size of beta_i at which kernel and rich regime meet."""
         return self.level + self.log_weight
 
+    @property
+    def lean(self) -> Any:
+        """The tilt, zero where there is none."""
+        return 0.0 if self.tilt is None else self.tilt
+
     def terms(self, beta: Array) -> Array:
-        return laws.terms(beta, self.log_mu, self.power) / self.kappa
+        return laws.terms(beta, self.log_mu, self.power) / self.kappa - self.lean * beta
 
     def dual_of(self, beta: Array) -> Array:
-        return laws.gradient(beta, self.log_mu, self.power) / self.kappa
+        return laws.gradient(beta, self.log_mu, self.power) / self.kappa - self.lean
 
     def primal_of(self, s: Array) -> Array:
-        return laws.primal(self.kappa * s, self.log_mu, self.power)
+        return laws.primal(self.kappa * (s + self.lean), self.log_mu, self.power)
 
     def prox_of(self, beta: Any, weight: Any) -> Any:
-        return through_dual(self, beta, weight)
+        if self.tilt is None:
+            return through_dual(self, beta, weight)
+        upright = copy.copy(self)
+        object.__setattr__(upright, "tilt", None)
+        return through_dual(upright, beta + weight * self.tilt, weight)
 
     def slope(self, s: Array) -> Array:
-        return self.kappa * laws.slope(self.kappa * s, self.log_mu, self.power)
+        return self.kappa * laws.slope(self.kappa * (s + self.lean), self.log_mu, self.power)
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -121,6 +139,9 @@ class Q(SignedPair):
         alpha**depth.
     shape
         The vector w0; None stands for ones.
+    tilt
+        A vector whose inner product with beta is taken away. A start with w+ != w- is a tilt: for
+        depth 2 that of w+ = u, w- = v has the shape sqrt(u v) and the tilt log(u/v).
 
     Examples
     --------
@@ -142,10 +163,11 @@ class Q(SignedPair):
         log_alpha: float | None = None,
         mu: float | None = None,
         shape: ArrayLike | None = None,
+        tilt: ArrayLike | None = None,
     ) -> None:
         depth = integer("Q", "depth", depth, least=2)
         object.__setattr__(self, "depth", depth)
-        self.fill(log_scale("Q", depth, alpha, log_alpha, mu), shape)
+        self.fill(log_scale("Q", depth, alpha, log_alpha, mu), shape, tilt)
 
     def __str__(self) -> str:
         return f"Q(depth={self.depth}, {self.scale_in_words()})"

@@ -36,6 +36,8 @@ def evaluate(program: Any, constants: Any, arguments: list[Any]) -> list[Any]:
     known: dict[Any, Any] = dict(zip(program.constvars, map(number, constants), strict=True))
     known.update(zip(program.invars, arguments, strict=True))
 
+    known_operations = operations()
+
     def read(atom: Any) -> Any:
         return number(atom.val) if hasattr(atom, "val") else known[atom]
 
@@ -44,8 +46,12 @@ def evaluate(program: Any, constants: Any, arguments: list[Any]) -> list[Any]:
         inner = equation.params.get("jaxpr") or equation.params.get("call_jaxpr")
         if inner is not None:
             outputs = evaluate(getattr(inner, "jaxpr", inner), getattr(inner, "consts", ()), inputs)
+        elif (name := equation.primitive.name) == "integer_pow":
+            outputs = [inputs[0] ** equation.params["y"]]
+        elif name in known_operations:
+            outputs = [known_operations[name](*inputs)]
         else:
-            outputs = [apply(equation.primitive.name, equation.params, inputs)]
+            raise NotSymbolic(f"the map uses {name}")
         known.update(zip(equation.outvars, outputs, strict=True))
     return [read(atom) for atom in program.outvars]
 
@@ -58,15 +64,6 @@ def number(value: Any) -> Any:
         raise NotSymbolic("the map holds an array")
     exact = sympy.nsimplify(float(value), rational=True)
     return exact if exact.q < 10**6 else sympy.Float(float(value))
-
-
-def apply(name: str, parameters: dict[str, Any], inputs: list[Any]) -> Any:
-    if name == "integer_pow":
-        return inputs[0] ** parameters["y"]
-    operation = operations().get(name)
-    if operation is None:
-        raise NotSymbolic(f"the map uses {name}")
-    return operation(*inputs)
 
 
 def operations() -> dict[str, Callable[..., Any]]:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tacit.evidence.evidence import STATUSES, Status
-from tacit.evidence.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts
-from tacit.report.document import document
-from tacit.report.markup import Markup, tag
-from tacit.report.parts import tile
-from tacit.report.section import kind
-from tacit.report.source import place_of, source_part
-from tacit.sources import LETTERS
+from tacit.evidence.verdict import MEANINGS, SYMBOLS, Verdict, Verdicts, shown
+from tacit.report.markup import Markup, document, joined, tag, tile
+from tacit.report.mathml import mathematics
+from tacit.report.section import anchor, badge, evidence, kind
+from tacit.sources import LETTERS, OTHERS, Source
 
 FEW = 3  # claims that are shown open
 
@@ -91,7 +90,7 @@ def _bar(groups: dict[str, list[Verdict]]) -> Markup:
         tag(
             "a",
             tag("b", letter),
-            f" {LETTERS[letter].short if letter in LETTERS else 'other'} ",
+            f" {LETTERS[letter].short if letter in LETTERS else OTHERS.get(letter, 'other')} ",
             tag("small", str(len(own))),
             href=f"#{place_of(letter)}",
         )
@@ -116,3 +115,77 @@ def _footer(verdicts: Verdicts, when: datetime) -> Markup:
     versions = ", ".join(f"{name} {number}" for name, number in verdicts.versions.items())
     stamp = when.strftime("%Y-%m-%d %H:%M UTC")
     return tag("footer", tag("p", f"Written {stamp} with {versions or 'unknown versions'}."))
+
+
+def source_part(letter: str, verdicts: list[Verdict], open_: bool) -> Markup:
+    """Title, authors and claims of a source."""
+    source = LETTERS.get(letter)
+    counts = Verdicts(tuple(verdicts)).summary
+    columns = ("status", "claim and its place in the source", "decisive check", "run")
+    head = tag(
+        "div", *(tag("span", name) for name in columns), class_="columns", aria_hidden="true"
+    )
+    claims = [_claim(verdict, open_) for verdict in verdicts]
+    return tag(
+        "section",
+        _source_title(letter, source),
+        tag("p", counts, class_="counts"),
+        head,
+        *claims,
+        class_="source",
+        id=place_of(letter),
+    )
+
+
+def place_of(letter: str) -> str:
+    """The id of the part of a source: letters, digits and dashes only."""
+    return "source-" + re.sub(r"[^A-Za-z0-9-]", "_", letter)
+
+
+def _source_title(letter: str, source: Source | None) -> Markup:
+    if source is None:
+        return tag("h2", tag("b", letter), f" {OTHERS.get(letter, '')}".rstrip())
+    about = f"{', '.join(source.authors)}. {source.year}, {source.form}."
+    return joined(tag("h2", tag("b", letter), " ", source.title), tag("p", about, class_="authors"))
+
+
+def _claim(verdict: Verdict, open_: bool) -> Markup:
+    name = joined(
+        tag("b", verdict.id),
+        tag("span", mathematics(verdict.statement), class_="statement"),
+        tag("span", _place(verdict), class_="place"),
+    )
+    run = (
+        tag("span", f"{verdict.size}, {verdict.seconds:.1f} s"),
+        tag("span", f"controls: {verdict.controls_in_brief}"),
+    )
+    line = tag(
+        "summary",
+        tag("span", badge(verdict.status), class_="status"),
+        tag("span", name, class_="name"),
+        tag("span", *_decisive(verdict), class_="check"),
+        tag("span", *run, class_="run"),
+    )
+    inside = tag("div", *evidence(verdict), class_="evidence", id=anchor(verdict))
+    return tag(
+        "details",
+        line,
+        inside,
+        class_="claim",
+        data_status=kind(verdict.status),
+        data_text=verdict.statement,
+        open="open" if open_ else None,
+    )
+
+
+def _decisive(verdict: Verdict) -> tuple[Markup | None, ...]:
+    check = verdict.decisive
+    named = tag("span", mathematics(check.name), class_="place") if check else None
+    return tag("span", shown(check), class_="number"), named
+
+
+def _place(verdict: Verdict) -> str:
+    source = LETTERS.get(verdict.id.split("-")[0])
+    if source is None or verdict.place.startswith("ours"):
+        return verdict.place
+    return f"{source.short}, {verdict.place}"

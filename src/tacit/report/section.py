@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tacit.evidence.evidence import Check, Status
+from tacit.evidence.evidence import Check, Evidence, Status
 from tacit.evidence.verdict import SYMBOLS, Verdict
 from tacit.records import brief
-from tacit.report.markup import Markup, joined, tag
+from tacit.report.markup import Markup, joined, part, table, tag
 from tacit.report.mathml import mathematics
-from tacit.report.parts import part, table
-from tacit.report.tolerance_bars import tolerance_bars
 
 
 def section(verdict: Verdict) -> Markup:
@@ -145,3 +144,50 @@ def _repeat(verdict: Verdict) -> Markup:
     here = tag("a", "link to this claim", href=f"#{anchor(verdict)}")
     top = tag("a", "back to the top", href="#top")
     return tag("p", tag("code", verdict.command), took, here, top, class_="repeat")
+
+
+SPAN = 9.0  # powers of ten shown on either side of the tolerance
+
+
+def strain(check: Check) -> float:
+    """The share of the tolerance that is used: below 1 inside, above 1 outside; NaN if none."""
+    if check.kind == "error" and check.tolerance > 0:
+        return abs(check.measured - check.predicted) / check.tolerance
+    limit = check.predicted + check.tolerance * (1 if check.kind == "at most" else -1)
+    if check.kind == "error" or limit <= 0 or check.measured <= 0:
+        return math.nan
+    return check.measured / limit if check.kind == "at most" else limit / check.measured
+
+
+def place(check: Check) -> float:
+    """Where the check stands, 0 to 1 from left to right with the tolerance at one half."""
+    used = strain(check)
+    power = -SPAN if used == 0 else math.log10(used)
+    return 0.5 + 0.5 * max(-1.0, min(1.0, power / SPAN))
+
+
+def tolerance_bars(evidence: Evidence) -> Markup | None:
+    """One track a check and a control; None if nothing can be placed on it."""
+    rows = [_track(check, "check") for check in evidence.deciding if _placeable(check)]
+    rows += [_track(c, "control") for c in evidence.controls.values() if _placeable(c)]
+    if not rows:
+        return None
+    scale = tag(
+        "div",
+        tag("span", "← inside"),
+        tag("span", "tolerance"),
+        tag("span", "outside →"),
+        class_="scale",
+    )
+    note = f"Distance in units of the tolerance, one power of ten a tick, cut at 10^±{SPAN:.0f}."
+    return tag("figure", *rows, scale, tag("figcaption", note), class_="tolerance_bars")
+
+
+def _placeable(check: Check) -> bool:
+    return not math.isnan(strain(check))
+
+
+def _track(check: Check, kind: str) -> Markup:
+    dot = tag("i", "●" if kind == "check" else "×", style=f"left:{100 * place(check):.2f}%")
+    name = tag("span", check.name, class_="name")
+    return tag("div", name, tag("div", dot, class_="track"), class_=f"row {kind}")

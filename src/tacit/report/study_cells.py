@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.records import Kind
-from tacit.report.markup import Markup, joined, tag
-from tacit.report.parts import table, tile
-from tacit.report.study_parameters import listed
+from tacit.report.markup import Markup, joined, part, table, tag, tile
 from tacit.studies.compute import ERROR, OK
 from tacit.studies.gather import MISSING
 
 if TYPE_CHECKING:
     import xarray
+
 
 SHOWN = 10  # failed cells
 LETTERS = 500  # of a sentence
@@ -96,3 +97,103 @@ def _row(name: str, found: Any) -> tuple[str, ...]:
     numbers = [f"{float(value):.5g}" for value in ends] or ["-"] * 3
     count = f"{finite.size}" + (f" of {values.size}" if finite.size < values.size else "")
     return (name, meaning, *numbers, count)
+
+
+FEW = 10  # values that are spelled out
+IS = "is"
+ELSEWHERE = ("name", "title", "grid", "seeds", "labels", "draw")  # on the page, or only to copy
+
+
+def parameters(dataset: xarray.Dataset, description: Mapping[str, Any]) -> Markup:
+    """The axes as they came out, everything else by name, and the whole as TOML."""
+    rest = {
+        key: value
+        for key, value in description.items()
+        if key not in ELSEWHERE and value is not None
+    }
+    pairs = [joined(tag("dt", name), tag("dd", text)) for name, text in _told("", rest)]
+    text = tag("pre", tag("code", toml(description)), tabindex="0")
+    return joined(
+        tag("h2", "Parameters"),
+        _axes(dataset),
+        part("Everything else", tag("dl", *pairs)),
+        tag("details", tag("summary", "The whole description as TOML, to copy"), text),
+    )
+
+
+def _axes(dataset: xarray.Dataset) -> Markup | None:
+    rows = [
+        (
+            str(dim),
+            str(dataset[dim].attrs.get("long_name", dim)),
+            str(dataset.sizes[dim]),
+            listed(dataset[dim].values.tolist()),
+        )
+        for dim in dataset.status.dims
+    ]
+    return (
+        part("Axes", table(("axis", "what it sets", "values", "which"), rows, "plain"))
+        if rows
+        else None
+    )
+
+
+def listed(values: list[Any]) -> str:
+    """The values of an axis, or of many the first, the last and those between in short."""
+    texts = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values]
+    return ", ".join(texts if len(texts) <= FEW else [*texts[:3], "…", *texts[-2:]])
+
+
+def _told(prefix: str, described: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(name, text) of every value; a table that names a part of tacit is told as a call."""
+    for key, value in described.items():
+        if isinstance(value, Mapping) and value and IS not in value:
+            yield from _told(f"{prefix}{key}.", value)
+        else:
+            yield f"{prefix}{key}", _short(value)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{key}={_short(entry)}" for key, entry in value.items() if key != IS)
+        return f"{value.get(IS, '')}({inside})"
+    return listed(value) if isinstance(value, list) else str(value)
+
+
+def toml(description: Mapping[str, Any]) -> str:
+    """The text of a TOML file with these values; None, which TOML does not have, is left out."""
+    return "\n".join(_lines((), description)).strip() + "\n"
+
+
+def _lines(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[str]:
+    """The plain values of a table, then its tables under their own headings."""
+    kept = {key: value for key, value in table.items() if value is not None}
+    inner = {key: value for key, value in kept.items() if isinstance(value, Mapping)}
+    if path and (len(inner) < len(kept) or not kept):
+        yield f"\n[{'.'.join(map(_key, path))}]"
+    for key in (key for key in kept if key not in inner):
+        yield f"{_key(key)} = {_value(kept[key])}"
+    for key, value in inner.items():
+        yield from _lines((*path, key), value)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, Mapping):
+        pairs = (f"{_key(key)} = {_value(entry)}" for key, entry in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_value, value))}]"
+    return repr(value)
+
+
+def _text(text: str) -> str:
+    """A basic string: JSON's, but that TOML wants a delete character escaped too."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

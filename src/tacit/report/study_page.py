@@ -6,18 +6,72 @@ There is no time in it, so that the same study gives the same page, byte for byt
 from __future__ import annotations
 
 import base64
+import dataclasses
+import io
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tacit.report.document import document
-from tacit.report.markup import Markup, joined, tag
-from tacit.report.parts import part
-from tacit.report.study_cells import ended, failures, outcome
-from tacit.report.study_parameters import parameters
-from tacit.report.study_pictures import Picture, Pictures
+from tacit.plotting.study.picture import draw_study, further
+from tacit.plotting.study.words import title_of
+from tacit.plotting.style import styled
+from tacit.report.markup import Markup, document, joined, part, tag
+from tacit.report.study_cells import ended, failures, outcome, parameters
+from tacit.store import whole
+from tacit.studies.compute import message_of
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
+
+
+DPI = 150  # sharp on a screen with many pixels, yet below 100 kB
+
+
+@dataclasses.dataclass(frozen=True)
+class Picture:
+    """A PNG file, what it shows, and how wide it was meant to be."""
+
+    text: str
+    png: bytes
+    inches: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Pictures:
+    """`first` is the study's own picture; `reasons` tell why others are absent."""
+
+    first: Picture | None
+    more: tuple[Picture, ...]
+    reasons: tuple[str, ...]
+
+
+def pictures_of(dataset: xarray.Dataset) -> Pictures:
+    """All pictures of a study; one that cannot be drawn leaves a sentence."""
+    reasons: list[str] = []
+    first = _drawn(title_of(dataset), lambda: draw_study(dataset), reasons)
+    if first is None:
+        return Pictures(None, (), tuple(reasons))
+    drawings = [_drawn(one.text, one.draw, reasons) for one in further(dataset)]
+    more = tuple(picture for picture in drawings if picture is not None)
+    return Pictures(first, more, tuple(reasons))
+
+
+def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> Picture | None:
+    try:
+        with styled():
+            return _picture(text, draw())
+    except Exception as error:  # a picture must not cost the result its report
+        reasons.append(message_of(error))
+        return None
+
+
+def _picture(text: str, figure: Figure) -> Picture:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=DPI, metadata={"Software": None})
+    return Picture(text, buffer.getvalue(), float(figure.get_size_inches()[0]))
+
 
 NARROW = 7.0  # inches; a wider picture is not shrunk below legibility, but scrolls
 
@@ -112,3 +166,31 @@ def _one(number: str | list[str]) -> str:
 def _footer(dataset: xarray.Dataset) -> Markup:
     said = f"The report of {dataset.attrs['study']}.nc; the same study gives the same page."
     return tag("footer", tag("p", said))
+
+
+@dataclasses.dataclass(frozen=True)
+class StudyReport:
+    """Where the report is; `picture` is None where `reasons` say why nothing was drawn."""
+
+    page: Path
+    picture: Path | None
+    reasons: tuple[str, ...]
+
+
+def write_study_report(dataset: xarray.Dataset, folder: str | Path) -> StudyReport:
+    """Write page and picture of a gathered study into `folder`, and say where they are."""
+    name = dataset.attrs["study"]
+    page, picture = Path(folder) / f"{name}.html", Path(folder) / f"{name}.png"
+    pictures = pictures_of(dataset)
+    text = study_page(dataset, pictures)
+    if pictures.first is None:
+        picture.unlink(missing_ok=True)  # an older one would not belong to this result
+    else:
+        _write(picture, pictures.first.png)
+    _write(page, text.encode("utf-8"))
+    return StudyReport(page, picture if pictures.first else None, pictures.reasons)
+
+
+def _write(file: Path, content: bytes) -> None:
+    with whole("report", file) as draft:
+        draft.write_bytes(content)

@@ -32,10 +32,8 @@ FACTORIZATIONS = 2000  # Hessians a single target may cost
 class Point:
     """beta and its dual at one scale m = log mu."""
 
-    m: float
     beta: Array
     nu: Array
-    error: float
     factorizations: int
     log_unit: float = 0.0  # the dual is nu times e^log_unit
 
@@ -81,7 +79,7 @@ def follow(
     """The point at each scale in `targets` (log mu, descending); an Outcome where it failed."""
     X, y = constraints.X, constraints.y
     if not y.any():
-        yield from (Point(m, np.zeros(X.shape[1]), np.zeros(len(X)), 0.0, 0) for m in targets)
+        yield from (Point(np.zeros(X.shape[1]), np.zeros(len(X)), 0) for _ in targets)
         return
     walker = Walker(pair, X, y)
     for m in targets:
@@ -114,7 +112,6 @@ class Walker:
         self.pair, self.X, self.y = pair, X, y
         self.back: Array | None = None  # from the present basis of nu to the rows of X as given
         self.curl = 1 / pair.power  # slacks scale like e^(m/p); 0 for depth 2
-        self.error = np.inf
         self.state: DualState | None = None
         self.tangents: list[tuple[float, Array]] = []
         self.stride = 1.0
@@ -132,12 +129,16 @@ class Walker:
     def at(self, m: float) -> Point:
         """The solution at m, which must not lie above the last one."""
         if self.reach - m < np.log(KERNEL):
-            error = float(np.abs(self.X @ self.beta0 - self.y).max())
             near = min(m, self.reach + FAR)
             nu = self.original(self.nu0) * np.exp(-near)
-            return Point(m, self.beta0, nu, error, 1, near - m)
+            return Point(self.beta0, nu, 1, near - m)
         m = max(m, settled_level(self.pair))
-        spent = 0 if self.state is not None else self.begin_at(max(m, self.m), m)
+        spent = 0
+        if self.state is None:  # the first solution comes from the kernel regime
+            top = max(m, self.m)
+            shrink = np.exp(-top)
+            guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
+            spent = self.newton(top, guess, EXACT if top == m else LOOSE)
         while self.m > m:
             try:
                 spent += self.advance(m)
@@ -153,15 +154,10 @@ class Walker:
                 raise Failed(f"spent {spent} factorizations; start closer or check the data")
         assert self.state is not None
         beta, _ = self.state.evaluate(m)
-        return Point(m, beta, self.original(self.state.nu), self.error, spent)
+        return Point(beta, self.original(self.state.nu), spent)
 
     def original(self, nu: Array) -> Array:
         return nu if self.back is None else self.back @ nu
-
-    def begin_at(self, top: float, m: float) -> int:
-        shrink = np.exp(-top)
-        guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
-        return self.newton(top, guess, EXACT if top == m else LOOSE)
 
     def advance(self, m: float) -> int:
         """One step towards m; the number of factorizations it took."""
@@ -273,7 +269,7 @@ class Walker:
                 break
             hessian = None
         assert hessian is not None
-        self.m, self.state, self.error = m, state, error
+        self.m, self.state = m, state
         self.tangents = [*self.tangents[-1:], (m, self.tangent(m, state, slope, hessian))]
         return built
 

@@ -80,10 +80,6 @@ class Units:
         with np.errstate(over="ignore", under="ignore"):
             return np.ldexp(beta, self.predictor)
 
-    def original_dual(self, parts: Array, log_unit: float) -> tuple[Array, float]:
-        """(parts, log unit) in the units of the data, for a dual sum(parts) e^log_unit."""
-        return representable(parts, -self.rows, log_unit)
-
 
 def units_of(X: Array, y: Array, scales: bool) -> Units | None:
     """Units in which rows and predictor are of order one; None for data of ordinary size."""

@@ -61,7 +61,9 @@ class Path:
             if not np.isfinite(first).all():
                 return self.gave_up(Kind.STALLED, "the Hessian became singular")
             walk, spent = self.walk.moved(first @ self.X), self.spent
-            if tame(self.walk, walk) and self.corrected(self.nu + first, walk, self.done + step):
+            tame = np.isfinite(walk.beta).all() and not np.isnan(walk.slope).any()
+            tame = tame and walk.slope.max() <= WILD * self.walk.slope.max()
+            if tame and self.corrected(self.nu + first, walk, self.done + step):
                 self.done += step
                 step *= 2 if self.spent - spent <= 3 else 1 if self.spent - spent <= 6 else 0.5
             else:
@@ -142,12 +144,6 @@ def begin(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Walk]:
             pull = float(s @ regularizer.primal_of(np.exp(middle) * s))
         low, high = (middle, high) if pull < reward else (low, middle)
     return np.exp(low) * nu, PlainWalk(regularizer, np.exp(low) * s)
-
-
-def tame(before: Walk, after: Walk) -> bool:
-    """Whether a step stays inside the domain of b and does not change its slope out of measure."""
-    finite = np.isfinite(after.beta).all() and not np.isnan(after.slope).any()
-    return bool(finite and after.slope.max() <= WILD * before.slope.max())
 
 
 def searched(
@@ -245,18 +241,19 @@ def margin(regularizer: Regularizer, X: Array, y: Array) -> float:
 
 
 def predictor_range(regularizer: Regularizer, dimension: int) -> tuple[Array, Array]:
-    """(lowest, highest) predictor of every coordinate: as the regularizer says, or probed."""
+    """(lowest, highest) predictor of every coordinate: as the regularizer says, or probed.
+
+    A limit of b(s) counts as infinite unless it stopped moving.
+    """
     if hasattr(regularizer, "range"):
         low, high = regularizer.range
         return np.broadcast_to(low, dimension), np.broadcast_to(high, dimension)
-    return probed(regularizer, dimension, -1.0), probed(regularizer, dimension, 1.0)
-
-
-def probed(regularizer: Regularizer, dimension: int, sign: float) -> Array:
-    """The limit of b(s) on one side, taken as infinite unless it stopped moving."""
-    with np.errstate(all="ignore"):
-        far, farther = (
-            regularizer.primal_of(np.full(dimension, sign * size)) for size in (1e100, 1e200)
-        )
-        settled = np.isfinite(farther) & (np.abs(farther - far) <= 1e-9 * np.abs(farther))
-    return np.where(settled, farther, sign * np.inf)
+    ends = []
+    for sign in (-1.0, 1.0):
+        with np.errstate(all="ignore"):
+            far, farther = (
+                regularizer.primal_of(np.full(dimension, sign * size)) for size in (1e100, 1e200)
+            )
+            settled = np.isfinite(farther) & (np.abs(farther - far) <= 1e-9 * np.abs(farther))
+        ends.append(np.where(settled, farther, sign * np.inf))
+    return ends[0], ends[1]

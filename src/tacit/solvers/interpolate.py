@@ -151,7 +151,7 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
     """The minimiser and its dual in the original units."""
-    if isinstance(regularizer, SignedPair):
+    if isinstance(regularizer, SignedPair) and regularizer.tilt is None:
         (end,) = continuation.follow(regularizer, at, [regularizer.level - np.log(at.scale)])
         return arrived(regularizer, at, end)
     if isinstance(regularizer, L1):

@@ -7,86 +7,69 @@ point, which cannot see what X does not measure of the truth.
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import math
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, finite_array, one_of, positive, real, regression_data
+from tacit.arguments import Array, finite_array, one_of, positive, regression_data
 from tacit.records import Record
 
-WHO = "held_ridge"
+WHO, HELD = "predicted_delay", "held_ridge"
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class LinearLimit(Record):
     """Where gradient descent ends and how fast: |a(t) - point| <= rate^t |a(0) - point|.
 
-    `step_bound` is the learning rate from which it no longer converges, and `slowest` counts the
-    steps in which the slowest direction shrinks by a factor e.
+    `step_bound` is the learning rate from which it no longer converges.
     """
 
     point: Array
     rate: float
     step_bound: float
 
-    @property
-    def slowest(self) -> float:
-        return math.inf if self.rate >= 1 else 1 / -math.log(self.rate) if self.rate else 0.0
-
 
 def least_squares_limit(
-    X: ArrayLike, y: ArrayLike, learning_rate: float, start: ArrayLike | None = None
+    X: Array, y: Array, learning_rate: float, start: Array | float = 0.0
 ) -> LinearLimit:
-    """The least squares point nearest to `start` (zero unless given), and the rate towards it."""
-    who = "least_squares_limit"
-    X, y = regression_data(who, X, y)
-    origin = np.zeros(X.shape[1]) if start is None else _start(who, start, X.shape[1])
-    sizes = _spectrum(who, X)
+    """The least squares point nearest to `start`, and the rate towards it.
+
+    N's (X^T X)^+ X^T y is this point only if the start has no part outside the row space of X.
+    """
+    origin = np.broadcast_to(start, X.shape[1])
+    sizes = _spectrum(X)
     bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
+    rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
     return LinearLimit(origin + np.linalg.pinv(X) @ (y - X @ origin), rate, bound)
 
 
-def ridge_limit(X: ArrayLike, y: ArrayLike, learning_rate: float, beta: float) -> LinearLimit:
+def ridge_limit(X: Array, y: Array, learning_rate: float, beta: float) -> LinearLimit:
     """The minimiser of (1/2)|X a - y|^2 + beta |a|_2^2, and the rate rho_2 towards it.
 
     The gradient of the penalty is 2 beta a, so 2 beta stands where N theorem 3.6 prints beta: in
     the point, in rho_2 and in the bound 2/(sigma_max(X^T X) + 2 beta) of the step.
     """
-    who = "ridge_limit"
-    X, y = regression_data(who, X, y)
-    beta = positive(who, "beta", beta)
-    sizes = _spectrum(who, X) + 2 * beta
+    sizes = _spectrum(X) + 2 * beta
     if len(sizes) < X.shape[1]:  # a direction that X does not measure feels the penalty alone
         sizes = np.append(sizes, 2 * beta)
     bound = 2 / float(sizes.max())
-    rate = float(np.abs(1 - _stable(who, learning_rate, bound) * sizes).max())
+    rate = float(np.abs(1 - _stable(learning_rate, bound) * sizes).max())
     gram = X.T @ X + 2 * beta * np.eye(X.shape[1])
     return LinearLimit(np.asarray(np.linalg.solve(gram, X.T @ y), dtype=float), rate, bound)
 
 
 def descent_points(
-    X: ArrayLike,
-    y: ArrayLike,
-    learning_rate: float,
-    beta: float,
-    start: ArrayLike,
-    steps: ArrayLike,
+    X: Array, y: Array, learning_rate: float, beta: float, start: Array, steps: ArrayLike
 ) -> Array:
     """The iterates of descent on (1/2)|X a - y|^2 + beta |a|_2^2 after so many `steps`, exactly."""
-    who = "descent_points"
-    X, y = regression_data(who, X, y)
-    beta = real(who, "beta", beta, rule="a finite number >= 0")
-    counts = finite_array(who, "steps", steps, ndim=1)
-    if beta < 0 or counts.min() < 0:
-        raise ValueError(f"{who}: beta and steps must be >= 0, got {beta} and {counts.min():g}")
+    counts = np.asarray(steps, dtype=float)
     values, basis = np.linalg.eigh(X.T @ X)
     sizes = np.maximum(values, 0.0) + 2 * beta
-    rate = _stable(who, learning_rate, 2 / float(sizes.max()))
-    origin, pull = basis.T @ _start(who, start, X.shape[1]), basis.T @ (X.T @ y)
+    rate = _stable(learning_rate, 2 / float(sizes.max()))
+    origin, pull = basis.T @ start, basis.T @ (X.T @ y)
     # eigenvectors with eigenvalue zero and no decay stay where they are: nothing pulls on them
     still = sizes <= 1e-14 * sizes.max()
     point = np.where(still, origin, pull / np.where(still, 1.0, sizes))
@@ -97,38 +80,29 @@ def descent_points(
     return np.asarray((point + powers * (origin - point)) @ basis.T)
 
 
-def error_floor(X: ArrayLike, truth: ArrayLike) -> float:
+def error_floor(X: Array, truth: ArrayLike) -> float:
     """|(I - X^+ X) truth|^2: the least squared error of any point in the row space of X."""
-    X = finite_array("error_floor", "X", X, ndim=2)
-    truth = _start("error_floor", truth, X.shape[1], name="truth")
+    truth = np.asarray(truth)
     return float(np.sum((truth - np.linalg.pinv(X) @ (X @ truth)) ** 2))
 
 
 def memorization_steps(
-    X: ArrayLike,
-    y: ArrayLike,
-    learning_rate: float,
-    level: float,
-    start: ArrayLike | None = None,
+    X: Array, y: Array, learning_rate: float, level: float, start: Array | float = 0.0
 ) -> int:
     """The first step t1 of plain descent with (1/2)|X a - y|^2 <= level, exactly."""
-    who = "memorization_steps"
-    X, y = regression_data(who, X, y)
-    level = positive(who, "level", level)
-    origin = np.zeros(X.shape[1]) if start is None else _start(who, start, X.shape[1])
-    sizes = _spectrum(who, X)
+    sizes = _spectrum(X)
     left = np.linalg.svd(X, full_matrices=False)[0][:, : len(sizes)]
-    factors = np.abs(1 - _stable(who, learning_rate, 2 / float(sizes.max())) * sizes)
-    residual = X @ origin - y
+    factors = np.abs(1 - _stable(learning_rate, 2 / float(sizes.max())) * sizes)
+    residual = X @ np.broadcast_to(start, X.shape[1]) - y
     seen = left.T @ residual
     never = 0.5 * float(np.sum((residual - left @ seen) ** 2))
     if level <= never:
-        raise ValueError(f"{who}: level must be above {never:g}, the least loss, got {level:g}")
+        raise ValueError(f"{WHO}: level must be above {never:g}, the least loss, got {level:g}")
 
-    def loss(t: int) -> float:
-        return never + 0.5 * float(np.sum((factors**t * seen) ** 2))
+    def solved(t: int) -> bool:
+        return never + 0.5 * float(np.sum((factors**t * seen) ** 2)) <= level
 
-    return _first(lambda t: loss(t) <= level)
+    return bisect.bisect_left(range(2**62), True, key=solved)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -222,51 +196,33 @@ def predicted_delay(
     >>> delay.t1 < delay.t2
     True
     """
-    who = "predicted_delay"
-    one_of(who, "norm", norm, ("l1", "nuclear"))
-    truth = finite_array(who, "truth", truth, ndim=1 if norm == "l1" else 2)
-    pace = positive(who, "learning_rate", learning_rate) * positive(who, "beta", beta)
-    t1 = memorization_steps(X, y, learning_rate, level)
+    one_of(WHO, "norm", norm, ("l1", "nuclear"))
+    X, y = regression_data(WHO, X, y)
+    truth = finite_array(WHO, "truth", truth, ndim=1 if norm == "l1" else 2)
+    if truth.size != X.shape[1]:
+        rule = f"truth must have one entry per column of X ({X.shape[1]})"
+        raise ValueError(f"{WHO}: {rule}, got {truth.size}")
+    pace = positive(WHO, "learning_rate", learning_rate) * positive(WHO, "beta", beta)
+    t1 = memorization_steps(X, y, learning_rate, positive(WHO, "level", level))
     gap = (least_squares_limit(X, y, learning_rate).point - truth.ravel()).reshape(truth.shape)
     distance = float(np.linalg.norm(gap, np.inf if norm == "l1" else 2))
     return Delay(t1, t1 + distance / pace, distance, pace, error_floor(X, truth.ravel()))
 
 
-def _spectrum(who: str, X: Array) -> Array:
+def _spectrum(X: Array) -> Array:
     sizes = np.linalg.svd(X, compute_uv=False)
     if sizes[0] == 0:
-        raise ValueError(f"{who}: X must not be all zero, got {len(X)} rows of zeros")
+        raise ValueError(f"{WHO}: X must not be all zero, got {len(X)} rows of zeros")
     return np.asarray(sizes[sizes > 1e-12 * sizes[0]] ** 2)
 
 
-def _start(who: str, start: ArrayLike, dimension: int, name: str = "start") -> Array:
-    vector = finite_array(who, name, start, ndim=1)
-    if len(vector) != dimension:
-        rule = f"{name} must have one entry per column of X ({dimension})"
-        raise ValueError(f"{who}: {rule}, got {len(vector)}")
-    return vector
-
-
-def _stable(who: str, learning_rate: float, bound: float) -> float:
+def _stable(learning_rate: float, bound: float) -> float:
     """`learning_rate`, which must be below the bound where descent stops converging."""
-    rate = positive(who, "learning_rate", learning_rate)
+    rate = positive(WHO, "learning_rate", learning_rate)
     if rate >= bound:
         rule = f"learning_rate must be below {bound:.6g}, 2 over the largest curvature"
-        raise ValueError(f"{who}: {rule} of the objective, got {rate:g}; take a smaller one")
+        raise ValueError(f"{WHO}: {rule} of the objective, got {rate:g}; take a smaller one")
     return rate
-
-
-def _first(true_at: Callable[[int], bool]) -> int:
-    """The least t >= 0 at which a condition that stays true becomes true."""
-    if true_at(0):
-        return 0
-    low, high = 0, 1
-    while not true_at(high):
-        low, high = high, 2 * high
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if true_at(middle) else (middle, high)
-    return high
 
 
 def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None = None) -> Array:
@@ -277,8 +233,8 @@ def held_ridge(X: ArrayLike, y: ArrayLike, size: float, free: ArrayLike | None =
     in the null space of X and stretching keeps its direction, so from a start with the null-space
     part u it ends at a_hat + c u/|u|; `free` is that start.
     """
-    X, y = regression_data(WHO, X, y)
-    size = positive(WHO, "size", size)
+    X, y = regression_data(HELD, X, y)
+    size = positive(HELD, "size", size)
     left, values, right = np.linalg.svd(X, full_matrices=False)
     kept = values > values.max() * max(X.shape) * np.finfo(float).eps
     values, right, pull = values[kept], right[kept], (left.T @ y)[kept]
@@ -305,16 +261,16 @@ def _unseen(right: Array, free: ArrayLike | None, dimension: int) -> Array:
     """The unit vector along the part of `free` that X does not see."""
     if free is None:
         raise ValueError(
-            f"{WHO}: beyond the norm of X^+ y the end depends on the start; give it as free="
+            f"{HELD}: beyond the norm of X^+ y the end depends on the start; give it as free="
         )
-    start = finite_array(WHO, "free", free, ndim=1)
+    start = finite_array(HELD, "free", free, ndim=1)
     if len(start) != dimension:
-        raise ValueError(f"{WHO}: free must have {dimension} entries, got {len(start)}")
+        raise ValueError(f"{HELD}: free must have {dimension} entries, got {len(start)}")
     unseen = start - right.T @ (right @ start)
     size = float(np.linalg.norm(unseen))
     if size <= 1e-12 * float(np.linalg.norm(start)):
         raise ValueError(
-            f"{WHO}: free has no part in the null space of X, so no interpolator of this norm is "
+            f"{HELD}: free has no part in the null space of X, so no interpolator of this norm is "
             "reached from it; give another start"
         )
     return np.asarray(unseen / size)

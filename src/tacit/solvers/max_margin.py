@@ -97,13 +97,15 @@ def max_margin(
 
 def in_good_units(who: str, regularizer: Regularizer, Z: Array) -> Solution:
     """The certified solution, found in other units where the rows are huge or tiny."""
-    units = margin_units(Z)
-    if units is not None and regularizer.degree is None:
-        if units.predictor > FARTHEST:
-            return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
-        units = None
-    if units is None:
+    powers = exponents(np.abs(Z).max(axis=1))
+    middle = int(powers.min() + powers.max()) // 2
+    ordinary = np.abs(powers).max() <= ORDINARY
+    if not ordinary and regularizer.degree is None and -middle > FARTHEST:
+        return Solution(*unreachable(regularizer, Z.shape[1], len(Z)))
+    if ordinary or regularizer.degree is None:
         return best_certified(who, regularizer, Z)
+    # one unit for all rows, whose margins are all measured against one
+    units = Units(np.full(len(Z), middle), -middle)
     Z, inner = units.of_rows(Z), regularizer.in_units(units.log_size)
     return restored(best_certified(who, inner, Z), units, regularizer)
 
@@ -136,15 +138,6 @@ def on_active_rows(who: str, regularizer: Regularizer, Z: Array, found: Found) -
     return Found(again.beta, parts[0], steps, again.outcome, again.log_unit, rest)
 
 
-def margin_units(Z: Array) -> Units | None:
-    """One unit for all rows, whose margins are all measured against one; None if all is ordinary"""
-    powers = exponents(np.abs(Z).max(axis=1))
-    if np.abs(powers).max() <= ORDINARY:
-        return None
-    middle = int(powers.min() + powers.max()) // 2
-    return Units(np.full(len(Z), middle), -middle)
-
-
 def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
     """(beta, dual, iterations, outcome) for signed rows without a zero row."""
     try:
@@ -156,13 +149,16 @@ def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
 def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
     rows = scaled_rows(Z)
     try:
-        if isinstance(regularizer, SignedPair):
+        if isinstance(regularizer, SignedPair) and regularizer.tilt is None:
             return by_walk(regularizer, rows)
         if isinstance(regularizer, L2):
             return by_least_squares(regularizer, rows)
         refuse_inseparable(who, Z)
         if isinstance(regularizer, L1):
-            return by_linear_program(rows)
+            found = face.solve(rows)
+            rest = tuple(rows.factors * part for part in found.rest)
+            pair = rows.scale * found.beta, rows.factors * found.dual
+            return Found(*pair, found.iterations, found.outcome, 0.0, rest)
         if isinstance(regularizer, Lp) and regularizer.p < 1:
             return best_local_point(regularizer, Z)
         return by_interpolation(regularizer, rows)
@@ -187,12 +183,6 @@ def by_least_squares(norm: L2, rows: Rows) -> Found:
         return Found(rows.scale * found.b, dual, steps, SOLVED)
     unit = float(np.log(2 * rows.scale))
     return Found(rows.scale * found.b, rows.factors * found.nu, steps, SOLVED, unit)
-
-
-def by_linear_program(rows: Rows) -> Found:
-    found = face.solve(rows)
-    beta, rest = rows.scale * found.beta, tuple(rows.factors * part for part in found.rest)
-    return Found(beta, rows.factors * found.dual, found.iterations, found.outcome, 0.0, rest)
 
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:

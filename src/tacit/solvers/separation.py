@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, classification_data, finite_array
 from tacit.records import Kind, NumericalError, Outcome, Record
+from tacit.regularizers.arrays import length
 from tacit.solvers.continuation import Failed
 from tacit.solvers.exact import separates
 from tacit.solvers.margins.active_set import Unbounded, least_squares
@@ -83,13 +84,9 @@ def separation(X: ArrayLike, y: ArrayLike) -> Separation:
         return separated("separation", X * y[:, None])
 
 
-def require_separable(who: str, Z: ArrayLike, y: ArrayLike | None = None) -> None:
+def require_separable(who: str, Z: ArrayLike) -> None:
     """Raises a ValueError that says why, unless the signed rows Z have a positive margin."""
-    if y is not None:
-        X, labels = classification_data(who, Z, y)
-        signed = X * labels[:, None]
-    else:
-        signed = finite_array(who, "Z", Z, ndim=2)
+    signed = finite_array(who, "Z", Z, ndim=2)
     with one_blas_thread():
         refuse_inseparable(who, signed)
 
@@ -165,7 +162,11 @@ def separated(who: str, Z: Array) -> Separation:
     weights = convex(rows.factors * found.nu)
     direction = found.b / length(found.b)
     if not separates(Z, direction):  # it rounds off what the largest columns need
-        direction = another(who, Z)
+        beta = separating(Z)
+        if beta is None:
+            text = "the points are too close to inseparable for double precision"
+            raise NumericalError(who, Outcome(Kind.STALLED, f"{text}; rescale the columns of X"))
+        direction = beta / length(beta)
     return Separation(True, float((Z @ direction).min()), direction, weights, length(weights @ Z))
 
 
@@ -187,21 +188,6 @@ def separating(Z: Array) -> Array | None:
     return beta if beta.any() and np.isfinite(beta).all() and separates(Z, beta) else None
 
 
-def another(who: str, Z: Array) -> Array:
-    """A direction that separates, where float64 does not hold the best one."""
-    beta = separating(Z)
-    if beta is None:
-        text = "the points are too close to inseparable for double precision"
-        raise NumericalError(who, Outcome(Kind.STALLED, f"{text}; rescale the columns of X"))
-    return beta / length(beta)
-
-
 def convex(weights: Array) -> Array:
     weights = weights / weights.max()
     return weights / weights.sum()
-
-
-def length(vector: Array) -> float:
-    """The Euclidean norm, also of entries whose squares underflow."""
-    size = float(np.abs(vector).max())
-    return size * float(np.linalg.norm(vector / size)) if size > 0 else 0.0

@@ -122,7 +122,8 @@ def judged(
     if not outcome.ok:
         return outcome
     numbers = (beta, dual, np.array([residual, kkt]))
-    if np.isinf(beta).any() or np.isinf(dual).any() or (excess > ACCEPTED and tiny(dual)):
+    tiny = np.abs(dual).max(initial=0.0) < 1e-290  # float64 may have lost digits of the dual
+    if np.isinf(beta).any() or np.isinf(dual).any() or (excess > ACCEPTED and tiny):
         text = "the predictor or its dual is beyond float64; rescale X or y"
         return Outcome(Kind.OUT_OF_RANGE, text)
     if not all(np.isfinite(n).all() for n in numbers):
@@ -142,11 +143,6 @@ def unreachable(regularizer: Regularizer, dimension: int, samples: int) -> tuple
     text = f"the predictor is more than 2^{FARTHEST} away, and {regularizer} has a unit of its own"
     nothing = np.full(dimension, np.nan), np.full(samples, np.nan)
     return *nothing, *[math.nan] * 3, 0, Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
-
-
-def tiny(dual: Array) -> bool:
-    """Whether float64 may have lost digits of the dual."""
-    return bool(np.abs(dual).max(initial=0.0) < 1e-290)
 
 
 def concluded(
@@ -255,12 +251,14 @@ def restored(
     degree = 1.0 if regularizer.degree is None else regularizer.degree
     shift = (degree - 1) * units.log_size
     parts = np.vstack([solution.dual, *getattr(solution, "dual_rest", ())])
-    (dual, *rest), log_unit = units.original_dual(parts, solution.log_dual_unit + shift)
+    (dual, *rest), log_unit = representable(parts, -units.rows, solution.log_dual_unit + shift)
     log_value = solution.log_value + degree * units.log_size
     value = exponential(log_value) if solution.value else solution.value
     outcome = solution.outcome
     if outcome.ok and lost(inner, beta, units):
-        outcome = out_of_range(inner, units)
+        size = (math.log(float(np.abs(inner).max())) + units.log_size) / math.log(10)
+        text = f"the predictor has entries of size 1e{size:+.0f}, which float64 does not hold"
+        outcome = Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
     changed = {"value": value, "log_value": log_value, "outcome": outcome, name: beta}
     if rest:
         changed["dual_rest"] = tuple(rest)
@@ -279,12 +277,6 @@ def lost(inner: Array, beta: Array, units: Units) -> bool:
     with np.errstate(under="ignore"):
         again = np.ldexp(beta, -units.predictor)
     return bool(np.abs(again - inner).max() > 1e-9 * np.abs(inner).max())
-
-
-def out_of_range(inner: Array, units: Units) -> Outcome:
-    size = (math.log(float(np.abs(inner).max())) + units.log_size) / math.log(10)
-    text = f"the predictor has entries of size 1e{size:+.0f}, which float64 does not hold"
-    return Outcome(Kind.OUT_OF_RANGE, f"{text}; rescale X or y")
 
 
 def beyond_rounding(X: Array, y: Array, beta: Array) -> float:

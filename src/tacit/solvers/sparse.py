@@ -21,6 +21,7 @@ Index = NDArray[np.intp]
 
 STEPS = 100
 STRICT = 1e-9  # a slack above this is read as positive
+UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,9 +71,6 @@ def solve(X: Array, y: Array) -> tuple[Array, Array, int, Outcome]:
     return face(X, y, point, step)
 
 
-UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
-
-
 def walk(X: Array, y: Array, above: Array, below: Array) -> Iterator[Central]:
     """The central path from nu = 0, where raising (lowering) a coordinate costs above (below)."""
     beta = X.T @ Hessian(X, np.ones(X.shape[1])).solve(y)
@@ -103,30 +101,20 @@ def centre(X: Array, y: Array, at: Central) -> Central:
         return pull_up + at.up * ds / at.above, pull_down - at.down * ds / at.below, dnu, ds
 
     dup, ddown, dnu, ds = direction(0.0, 0.0, 0.0)
-    primal, dual = length(at, dup, ddown), slack_length(at, ds)
+    primal, dual = lengths(at, dup, ddown, ds)
     after = (at.up + primal * dup) @ (at.above - dual * ds)
     after += (at.down + primal * ddown) @ (at.below + dual * ds)
     target = at.gap / (2 * len(ds)) * float(after / at.gap) ** 3
     dup, ddown, dnu, ds = direction(target, -dup * ds, ddown * ds)
-    primal, dual = 0.995 * length(at, dup, ddown), 0.995 * slack_length(at, ds)
-    primal, dual = min(primal, 1.0), min(dual, 1.0)
-    return Central(
-        at.up + primal * dup,
-        at.down + primal * ddown,
-        at.nu + dual * dnu,
-        at.above - dual * ds,
-        at.below + dual * ds,
-    )
+    primal, dual = (min(0.995 * length, 1.0) for length in lengths(at, dup, ddown, ds))
+    up, down, nu = at.up + primal * dup, at.down + primal * ddown, at.nu + dual * dnu
+    return Central(up, down, nu, at.above - dual * ds, at.below + dual * ds)
 
 
-def length(at: Central, dup: Array, ddown: Array) -> float:
-    """The longest primal step that keeps both parts nonnegative."""
-    return min(ratio(at.up, -dup), ratio(at.down, -ddown))
-
-
-def slack_length(at: Central, ds: Array) -> float:
-    """The longest dual step that keeps both slacks nonnegative."""
-    return min(ratio(at.above, ds), ratio(at.below, -ds))
+def lengths(at: Central, dup: Array, ddown: Array, ds: Array) -> tuple[float, float]:
+    """The longest primal and dual steps that keep both parts and both slacks nonnegative."""
+    primal = min(ratio(at.up, -dup), ratio(at.down, -ddown))
+    return primal, min(ratio(at.above, ds), ratio(at.below, -ds))
 
 
 def ratio(size: Array, shrink: Array) -> float:

@@ -89,27 +89,20 @@ def local_points(Z: Array, norm: Lp, starts: int = 100, seed: int = 0) -> tuple[
     for cost in costs(rows, norm.p, starts, seed):
         try:
             b = polished(rows, linear_program(rows, cost)[0])
-            if (name := fingerprint(b)) in begun:
+            name = np.round(b / np.abs(b).max(), 9).tobytes()  # the same but for rounding
+            if name in begun:
                 continue
             begun.add(name)
             b, steps = descended(rows, norm.p, b)
         except Failed:
             continue  # a linear program of wild costs; the other starts are enough
-        if any(same(b * rows.scale, known.beta) for known in found):
+        apart = [np.abs(b * rows.scale - s.beta).max() / np.abs(s.beta).max() for s in found]
+        if apart and min(apart) <= SAME:
             continue
         if (nu := multipliers(rows, norm, b)) is not None:
             dual = rows.factors * nu * rows.scale ** (norm.p - 1)
             found.append(certified(Z, norm, Found(rows.scale * b, dual, steps, LOCAL)))
     return tuple(sorted((s for s in found if s.outcome.ok), key=lambda s: s.value))
-
-
-def fingerprint(b: Array) -> bytes:
-    """The same bytes for the same vertex up to rounding."""
-    return np.round(b / np.abs(b).max(), 9).tobytes()
-
-
-def same(first: Array, second: Array) -> bool:
-    return bool(np.abs(first - second).max() <= SAME * np.abs(second).max())
 
 
 def costs(rows: Rows, p: float, starts: int, seed: int) -> Iterator[Array]:

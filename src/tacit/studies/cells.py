@@ -6,14 +6,155 @@ import dataclasses
 import hashlib
 import itertools
 import json
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from tacit.studies.axes import Scalar
+import numpy as np
+
+from tacit.arguments import integer, one_of, real
+from tacit.records import Record
 from tacit.studies.parts import takes_seed
 
 if TYPE_CHECKING:
     from tacit.studies.study import Study
+
+
+Scalar = float | int | str | bool
+SPACES = ("linspace", "logspace", "geomspace")
+RESERVED = ("seed", "status", "sentence")
+MOST = 10_000_000  # cells of one study, and values of one axis
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Axis(Record):
+    """One axis: `key` is what it sets (`model.alpha`), `name` its dimension in the result."""
+
+    key: str
+    name: str
+    values: tuple[Scalar, ...]
+
+
+def read_axes(who: str, grid: Mapping[str, Any]) -> tuple[Axis, ...]:
+    """The axes of a grid, in its order; `model.alpha` may be one key or two nested ones."""
+    flat = dict(_flat(who, grid))
+    last = Counter(key.rpartition(".")[2] for key in flat)
+    return tuple(
+        Axis(key, _name(key, last), read_values(who, f"grid.{key}", values))
+        for key, values in flat.items()
+    )
+
+
+def _name(key: str, last: Counter[str]) -> str:
+    """`alpha` for `model.alpha`, or `model_alpha` where another axis ends in alpha too."""
+    short = key.rpartition(".")[2]
+    return short if last[short] == 1 and short not in RESERVED else key.replace(".", "_")
+
+
+def _flat(who: str, grid: Any, prefix: str = "") -> list[tuple[str, Any]]:
+    if not isinstance(grid, Mapping):
+        raise ValueError(f"{who}: grid must be a table of axes, got {grid!r:.80}")
+    found: list[tuple[str, Any]] = []
+    for key, value in grid.items():
+        name = f"{prefix}{key}"
+        nested = isinstance(value, Mapping) and value and not _spacelike(value)
+        found += _flat(who, value, f"{name}.") if nested else [(name, value)]
+    return found
+
+
+def _spacelike(table: Mapping[str, Any]) -> bool:
+    """Whether a table means to be a space, however it is spelled."""
+    return any(get_close_matches(str(key), SPACES, n=1, cutoff=0.75) for key in table)
+
+
+def read_values(who: str, where: str, given: Any) -> tuple[Scalar, ...]:
+    """The values of an axis: a list as it is, or a space such as {logspace = [-3, 1, 9]}."""
+    if isinstance(given, Mapping):
+        given = _spaced(who, where, given)
+    if isinstance(given, np.ndarray):
+        given = given.tolist()
+    if isinstance(given, str | bytes) or not isinstance(given, Sequence):
+        raise ValueError(
+            f"{who}: {where} must be a list of values or one of {', '.join(SPACES)}, "
+            f"got {given!r:.80}"
+        )
+    values = tuple(_scalar(who, where, value) for value in given)
+    if not values:
+        raise ValueError(f"{who}: {where} must not be empty")
+    if len({_family(value) for value in values}) > 1:
+        raise ValueError(f"{who}: {where} mixes numbers, texts or truth values: {values!r:.80}")
+    twice = [value for value, count in Counter(values).items() if count > 1]
+    if twice:
+        raise ValueError(f"{who}: {where} names {twice[0]!r} more than once; keep one")
+    return values
+
+
+def _family(value: Scalar) -> str:
+    if isinstance(value, bool | str):
+        return type(value).__name__
+    return "number"
+
+
+def _scalar(who: str, where: str, value: Any) -> Scalar:
+    plain = value.item() if isinstance(value, np.generic) else value
+    if isinstance(plain, float) and not math.isfinite(plain):
+        raise ValueError(f"{who}: {where} must be finite, got {plain}")
+    if not isinstance(plain, bool | int | float | str):
+        raise ValueError(
+            f"{who}: {where} must hold numbers, texts or truth values, got {plain!r:.80}; for "
+            "anything else write a function cell and put an axis of names here"
+        )
+    return plain
+
+
+def _spaced(who: str, where: str, table: Mapping[str, Any]) -> list[Any]:
+    """Values between two ends; `round = true` makes them whole numbers, each once."""
+    for key in table:
+        one_of(who, f"key in {where}", key, (*SPACES, "round"))
+    named = [key for key in table if key in SPACES]
+    if len(named) != 1:
+        raise ValueError(f"{who}: {where} must name exactly one of {', '.join(SPACES)}")
+    ends = table[named[0]]
+    if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 3:
+        rule = "must be [first, last, count]"
+        raise ValueError(f"{who}: {where}.{named[0]} {rule}, got {ends!r:.80}")
+    first, last = (real(who, f"{where}.{named[0]}", end) for end in ends[:2])
+    count = integer(who, f"{where}.{named[0]}'s count", ends[2], least=1)
+    refuse_endless(who, f"{where}.{named[0]}", count)
+    if named[0] == "geomspace" and min(first, last) <= 0:
+        raise ValueError(f"{who}: {where}.geomspace needs ends > 0, got {first} and {last}")
+    found = getattr(np, named[0])(first, last, count)
+    if not np.isfinite(found).all():
+        raise ValueError(f"{who}: {where}.logspace is in powers of ten; 10**{last:g} overflows")
+    if not table.get("round", False):
+        return found.tolist()
+    return [int(value) for value in np.unique(np.rint(found))]
+
+
+def read_seeds(who: str, seeds: Any) -> tuple[int, ...] | None:
+    """0 to n - 1 for a number n, a list as it is, None where the study has no seed."""
+    if seeds is None:
+        return None
+    if isinstance(seeds, Sequence | np.ndarray) and not isinstance(seeds, str):
+        found = tuple(integer(who, "seeds", seed, least=0) for seed in seeds)
+        if not found or len(set(found)) != len(found):
+            raise ValueError(f"{who}: seeds must be different whole numbers, got {found!r:.80}")
+        return found
+    count = integer(who, "seeds", seeds, least=1)
+    refuse_endless(who, "seeds", count)
+    return tuple(range(count))
+
+
+def refuse_endless(who: str, where: str, count: int) -> None:
+    """Raise before a grid is laid out that no run would finish."""
+    if count > MOST:
+        raise ValueError(
+            f"{who}: {where} gives {count} cells, and a study may have {MOST}; use fewer, or split "
+            "it into several studies"
+        )
+
 
 PARTS = ("problem", "model", "method")
 OPTIONAL = ("penalty", "stop", "record")  # tables that a study may have beside them

@@ -12,10 +12,16 @@ from typing import Any
 import numpy as np
 
 from tacit.records import Kind, NumericalError
-from tacit.studies.axes import RESERVED
-from tacit.studies.cells import OPTIONAL, PARTS, canonical
-from tacit.studies.parts import IS, built, function_named, named
-from tacit.studies.references import DescriptionError, resolved, variable
+from tacit.studies.cells import OPTIONAL, PARTS, RESERVED, canonical
+from tacit.studies.parts import (
+    IS,
+    DescriptionError,
+    built,
+    function_named,
+    named,
+    resolved,
+    variable,
+)
 from tacit.training.train import train
 
 OK = (Kind.SOLVED.value, Kind.NOT_UNIQUE.value)

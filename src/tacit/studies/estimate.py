@@ -21,9 +21,8 @@ from tacit.studies.cells import Cell, cells_of
 from tacit.studies.code.version import Code, code_of
 from tacit.studies.compute import ERROR
 from tacit.studies.run import cells_folder
-from tacit.studies.storage.cache import CellCache, Done
 from tacit.studies.storage.files import file_of
-from tacit.studies.storage.folder import finished, listed
+from tacit.studies.storage.folder import CellCache, Done, finished, listed
 from tacit.threads import one_thread
 
 if TYPE_CHECKING:

@@ -27,8 +27,8 @@ import numpy as np
 
 from tacit.studies.cells import Cell
 from tacit.studies.compute import OK, TRAJECTORY, Result, Value
-from tacit.studies.storage.cache import Done
 from tacit.studies.storage.files import NotACell, read_named
+from tacit.studies.storage.folder import Done
 from tacit.versions import versions
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tacit.arguments import one_of
-from tacit.studies.forms import FORMS, QUICK, formed, read_forms
+from tacit.studies.sizes import FORMS, QUICK, formed, read_forms
 from tacit.studies.study import Study
 
 KEYS = tuple(

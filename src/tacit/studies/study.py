@@ -12,10 +12,14 @@ from typing import Any
 import numpy as np
 
 from tacit.records import Record
-from tacit.studies.axes import Axis, read_axes, read_seeds, refuse_endless
-from tacit.studies.cells import OPTIONAL, PARTS
-from tacit.studies.checks import check_adaptive, check_function, check_names, check_parts
-from tacit.studies.drawn import check_draw
+from tacit.studies.cells import OPTIONAL, PARTS, Axis, read_axes, read_seeds, refuse_endless
+from tacit.studies.checks import (
+    check_adaptive,
+    check_draw,
+    check_function,
+    check_names,
+    check_parts,
+)
 from tacit.studies.parts import name_of_function
 
 
@@ -68,7 +72,7 @@ class Study(Record):
     labels
         Texts for the axes of pictures, by name.
     draw
-        How its picture is drawn (tacit.studies.drawn); like `title` and `labels` it is no part
+        How its picture is drawn (tacit.studies.checks); like `title` and `labels` it is no part
         of a cell.
     threshold
         Makes the study adaptive: it bisects for where something changes.

@@ -25,10 +25,7 @@ BLOCK = 500  # images that pass the net at once outside training
 
 
 class Part(NamedTuple):
-    """The images of training or testing: inputs, labels and the outputs to be subtracted.
-
-    A linearized net has its `origin` instead of these, the weights it is linearized at.
-    """
+    """Images of training or testing; `origin` holds the weights a net is linearized at."""
 
     inputs: Any
     labels: Any

@@ -220,10 +220,7 @@ SAME = ("problem", "model", "method", "penalty", "batch", "seed")
 
 
 def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[Any, Any, int]:
-    """The parameters, the memory and the steps of `before`.
-
-    A ValueError if the run `told` differs from it in more than stop and record.
-    """
+    """Parameters, memory and steps of `before`, if the run `told` differs in stop and record."""
     if not isinstance(before, Path):
         raise ValueError(
             f"{who}: resume must be the path of an earlier run, got {type(before).__name__}"

@@ -32,10 +32,7 @@ class Moment(NamedTuple):
 
 
 class Numbers(Mapping[str, Any]):
-    """The numbers of one moment; what nobody looks at is not measured.
-
-    `known` ones take the place of measured ones.
-    """
+    """The numbers of one moment, measured when looked at; `known` ones are not measured."""
 
     def __init__(self, measures: Measures, known: Mapping[str, float] | None = None) -> None:
         self.measures, self.known = measures, dict(known or {})

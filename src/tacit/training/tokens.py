@@ -27,10 +27,7 @@ NORMS = {
 
 
 class TokenTask(Task):
-    """A checked pair of a TokenNet and TokenPairs; the start's dtype is the precision.
-
-    What is measured along the way is in float64.
-    """
+    """A TokenNet on TokenPairs, in the precision of the start; measured in float64."""
 
     words = NORMS
 

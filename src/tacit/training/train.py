@@ -109,6 +109,7 @@ def train(
     # parameters that no loss pulls at stay where they are
     still = penalty is None and method.elementwise and not method.weight_decay
     task = task_of(who, model, problem, still)
+    method.refuse(task)
     if not method.logarithmic:
         task.refuse_overflow(who)
     penalty = checked_penalty(who, method, penalty, task)
@@ -126,10 +127,7 @@ def train(
 
 
 def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
-    """`model` and `problem` as one task; otherwise an error that says why.
-
-    `still` says that parameters without a gradient stay where they are.
-    """
+    """The pair as one task, or an error; `still`: parameters without a gradient stay in place."""
     if isinstance(problem, TokenPairs):
         return TokenTask(who, model, problem)
     if isinstance(model, TokenNet):

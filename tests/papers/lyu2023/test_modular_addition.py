@@ -11,8 +11,8 @@ from tacit.models.tokens.two_layer import TwoTokenNet
 from tacit.papers.lyu2023.modular_addition import CURVES, runs_of
 from tacit.papers.registry import library
 from tacit.problems.arithmetic import modular_addition
-from tacit.studies.forms import merged
 from tacit.studies.run import run_study
+from tacit.studies.sizes import merged
 from tacit.studies.study import Study
 from tacit.training.descent.methods import GradientDescent
 from tacit.training.record import LogSpaced

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from picture_checks import assert_can_be_read
+from figure_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.measures.curves import MEMORY, adam_clock, adam_delay
 from tacit.papers.instances import slope

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from picture_checks import assert_can_be_read
+from figure_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.models.two_layer import two_layer
 from tacit.papers.notsawo2025.figures import figure_2 as module

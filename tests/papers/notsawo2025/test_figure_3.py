@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from picture_checks import assert_can_be_read
+from figure_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.papers.notsawo2025.figures import figure_3
 from tacit.papers.notsawo2025.figures.runs import change, generalized, memorized, runs_of

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from picture_checks import assert_can_be_read
+from figure_checks import assert_can_be_read
 from tacit.evidence.evidence import judge
 from tacit.measures.directions import angle
 from tacit.models.diagonal import DiagonalNet

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import xarray
 
-from figure_checks import assert_readable
-from picture_checks import assert_can_be_read
+from figure_checks import assert_can_be_read, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.two_layer import student
 from tacit.papers.notsawo2025.figures import students

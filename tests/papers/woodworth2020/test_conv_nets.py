@@ -320,11 +320,3 @@ def test_a_start_that_has_not_learned_everything_is_hollow():
         dataset.attrs |= figure_6d.experiment.attributes("quick")
     a = figure_6d.experiment.picture(datasets).axes[0]
     assert any("not at 100%" in text.get_text() for text in a.get_legend().get_texts())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("module", "status"), [(figure_6d, "holds as corrected"), (figure_8, "holds")]
-)
-def test_the_trained_nets_say_so(module, status, verdict_of):
-    assert verdict_of(module.experiment.id, "quick").status == status

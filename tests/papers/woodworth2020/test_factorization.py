@@ -30,9 +30,9 @@ def status(id):
 
 
 def case(seed=0, **changes):
-    settings = {"d": 2, "samples": 3, "spread": 2.0, "gamma_share": 0.5, "residual_share": 1.0,
-                "pull": "random"}  # fmt: skip
-    return lifted.lifted_case(np.random.default_rng(seed), **(settings | changes))
+    settings = {"d": 2, "samples": 3, "spread": 2.0, "gamma_share": 0.5, "residual_share": 1.0}
+    rng = np.random.default_rng(seed)
+    return lifted.lifted_case(rng, **({"pull": "random"} | settings | changes))
 
 
 def as_problem(one):
@@ -166,8 +166,8 @@ def test_a_direct_start_and_a_wishart_start_are_equally_far():
 
     def typical(direct):
         models = [theorem_4.wide_start(5, 2000, 0.01, seed, direct) for seed in range(8)]
-        return np.mean([theorem_4.far(theorem_4.end(m, problem), problem, theorem_4.schatten(0.1))
-                        for m in models])  # fmt: skip
+        ends, target = [theorem_4.end(m, problem) for m in models], theorem_4.schatten(0.1)
+        return np.mean([theorem_4.far(end, problem, target) for end in ends])
 
     assert typical(10_000) == pytest.approx(typical(1000), rel=0.25)
 

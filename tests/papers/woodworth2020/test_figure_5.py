@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 import tacit
-from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.factorization import Factorization
 from tacit.papers.woodworth2020.figures import completion, figure_5
@@ -18,7 +17,7 @@ GIVEN = {"dimension": 4, "rank": 1, "samples": 11, "rtol": 1e-6, "loss": 1e-14}
 
 @pytest.fixture
 def datasets(data_of):
-    return [dataset.copy(deep=True) for dataset in data_of(ID, "quick")]
+    return [dataset.copy(deep=True) for dataset in data_of(ID)]
 
 
 def status(datasets):
@@ -31,16 +30,13 @@ def cell(seed, alpha, k, **changes):
     return np.array([found[name] for name in MEASURES])
 
 
-def test_it_holds_as_corrected(verdict_of):
-    verdict = verdict_of(ID, "quick")
-    assert verdict.status == "holds as corrected", verdict.reason
-    assert not verdict.evidence.arithmetic
-    missed = [check.name for check in verdict.evidence.checks if check.misses]
+def test_what_fails_as_printed(verdict_of):
+    evidence = verdict_of(ID).evidence
+    missed = [check.name for check in evidence.checks if check.misses]
     assert len(missed) == 4  # large starts move all, it does not sharpen (twice), nuclear norm
     assert "least nuclear norm" in missed[-1]
-    assert verdict.evidence.counterexample[
-        "seeds whose least nuclear norm is below that of the end"
-    ] == [1, 9, 11]
+    (seeds, *_) = evidence.counterexample.values()
+    assert seeds == [1, 9, 11]
 
 
 def moved(dataset, power):
@@ -159,13 +155,11 @@ def test_a_second_stage_adds_a_second_rank():
 
 
 def test_the_drawing_holds_the_data(data_of):
-    datasets = data_of(ID, "quick")
+    datasets = data_of(ID)
     found = completion.turns(*datasets[:2])
     np.testing.assert_allclose(found.scale, found.transition**2 * found.k)
     picture = figure_5.experiment.picture(datasets)
     a, b, c, d = picture.axes[:4]
-    assert_axes_named(picture_without_bars(picture))
-    assert_readable(picture)
     np.testing.assert_allclose(a.collections[0].get_array(), np.clip(found.excess, 0, 1))
     line = a.get_lines()[1]
     np.testing.assert_allclose(line.get_xdata() ** 2 * line.get_ydata(), 1)
@@ -173,12 +167,3 @@ def test_the_drawing_holds_the_data(data_of):
     np.testing.assert_allclose(dots, found.transition.sel(measure="move"))
     np.testing.assert_allclose(c.get_lines()[-1].get_ydata(), found.limit_excess)
     np.testing.assert_allclose(d.get_lines()[0].get_ydata(), datasets[2].to_nuclear)
-
-
-def picture_without_bars(picture):
-    """The panels alone: a colour bar has one axis."""
-
-    class Panels:
-        axes = picture.axes[:4]
-
-    return Panels

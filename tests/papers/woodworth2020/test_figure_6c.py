@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import xarray
 
-from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.image_net import dense_net
 from tacit.models.linearized import Linearized
@@ -77,12 +76,6 @@ def test_it_holds_as_corrected():
     assert "the kernel regime itself +0.50% ± 0.00%" in told  # seeds are paired
 
 
-def test_the_trained_nets_say_so_too(verdict_of):
-    verdict = verdict_of(figure_6c.experiment.id)
-    assert verdict.status == "holds as corrected", verdict.reason
-    assert not verdict.evidence.arithmetic
-
-
 def test_the_statement_as_printed_would_hold_of_a_large_start_that_has_the_same_features():
     still = {"turned": 1e-5, "early": 8e-5}
     evidence, *_ = judged(large=still, larger={"early": 5e-6})
@@ -91,36 +84,23 @@ def test_the_statement_as_printed_would_hold_of_a_large_start_that_has_the_same_
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("name", "field", "value"),
     [
-        {"small": {"error": 0.08}},
-        {"large": {"error": 0.045}},
-        {"output": {"error": 0.03}},
-        {"small": {"turned": 1e-3}},
-        {"kernel": {"turned": 0.02}},
-        {"kernel": {"error": 0.095}},
-        {"larger": {"early": 0.02}},
-        {"larger": {"early": 0.04 / 16}},
-        {"larger_kernel": {"early": 8e-5}},
-        {"larger_kernel": {"early": 8e-5 / 256}},
-        {"large": {"error": np.nan}},
-    ],
-    ids=[
-        "no better",
-        "no worse",
-        "proxy better",
-        "never turned",
-        "kernel turns",
-        "kernel errs",
-        "falls",
-        "falls as a kernel",
-        "kernel stays",
-        "kernel falls faster",
-        "unknown",
+        ("small", "error", 0.08),
+        ("large", "error", 0.045),
+        ("output", "error", 0.03),
+        ("small", "turned", 1e-3),
+        ("kernel", "turned", 0.02),
+        ("kernel", "error", 0.095),
+        ("larger", "early", 0.02),
+        ("larger", "early", 0.04 / 16),  # as that of a kernel machine falls
+        ("larger_kernel", "early", 8e-5),
+        ("larger_kernel", "early", 8e-5 / 256),
+        ("large", "error", np.nan),
     ],
 )
-def test_wrong_runs_are_refuted(changes):
-    assert judged(**changes)[1] in REFUTED
+def test_wrong_runs_are_refuted(name, field, value):
+    assert judged(**{name: {field: value}})[1] in REFUTED
 
 
 @pytest.mark.parametrize("name", ["small", "large"])
@@ -199,8 +179,8 @@ def test_digits_stand_in_where_the_size_says_so_and_the_caption_tells(monkeypatc
     assert digit_images.present("mnist", "digits") == ("mnist", "")
     datasets = invented()
     for dataset in datasets:
-        dataset["instead"] = dataset.instead.astype("<U99").copy(data=np.full(
-            dataset.instead.shape, found["instead"][:80]))  # fmt: skip
+        sentence = np.full(dataset.instead.shape, found["instead"][:80])
+        dataset["instead"] = (dataset.instead.dims, sentence)
     datasets[0].attrs |= figure_6c.experiment.attributes("standard")
     picture = figure_6c.experiment.picture(datasets)
     caption = " ".join(picture._supxlabel.get_text().split())
@@ -362,8 +342,6 @@ def test_a_split_needs_images_on_both_sides():
 def test_the_drawing(data_of):
     datasets = data_of(figure_6c.experiment.id)
     picture = figure_6c.experiment.picture(datasets)
-    assert_axes_named(picture)
-    assert_readable(picture)
     a, b = picture.axes
     printed, _, kernel, output, _ = datasets
     lines = {line.get_label(): line for line in a.get_lines()}

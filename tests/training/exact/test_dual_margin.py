@@ -287,7 +287,7 @@ def test_only_the_margins_named_are_recorded():
         (lambda: Classification([[1.0]], [3.0]), "labels must be -1 and \\+1, got 3"),
         (lambda: Classification([[1.0]], [1.0], loss="hinge"), "unknown loss"),
         (lambda: Classification([[1.0]], [1.0], truth=[1, 2]), "one entry per feature"),
-        (lambda: three_points("M-F3"), "did you mean"),
+        (lambda: three_points("3bb"), "did you mean"),
     ],
 )
 def test_wrong_input_speaks_at_the_door(make, match):

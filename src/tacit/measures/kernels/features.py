@@ -5,15 +5,18 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
-from tacit.arguments import Array, finite_array
+from tacit.arguments import Array, finite_array, one_of
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model, Separable
 from tacit.models.unbiased import Difference
 
 BLOCK = 10**7  # numbers of a Jacobian held at a time
+ROUTES = ("auto", "features", "kernel")
+HELD = 10**7  # features held at most before only their kernel is
 PLAIN = 1e60  # features and their inverses below this size keep their own unit
 
 
@@ -155,3 +158,46 @@ def scaled(who: str, model: Model, X: Array, start: Array) -> Tangent:
         )
     exponent = 0 if 1 / PLAIN < size < PLAIN else math.frexp(size)[1]
     return Tangent(model, start, math.ldexp(1.0, -exponent), exponent * math.log(2.0), 0.0)
+
+
+class Frame(NamedTuple):
+    """Features as rows `left * sizes` in a few orthonormal coordinates, `right` their axes."""
+
+    left: Array
+    sizes: Array
+    right: Array | None
+
+
+def chosen_route(who: str, at: Tangent, X: Array, route: str) -> str:
+    """The route that was asked for, or the one that fits the sizes."""
+    if one_of(who, "route", route, ROUTES) != "auto":
+        return route
+    width = X.shape[1] if isinstance(at.model, Separable) else len(at.start)
+    return "kernel" if len(X) * width > HELD else "features"
+
+
+def lengths_of(who: str, at: Tangent, X: Array, route: str) -> Array:
+    """The lengths of the features, none of them zero."""
+    if route == "kernel":
+        sizes = np.sqrt(np.maximum(np.diag(at.kernel(X)), 0.0))
+    else:
+        sizes = np.linalg.norm(at.rows(X), axis=1)
+    zero = np.flatnonzero(sizes == 0)
+    if zero.size:
+        raise ValueError(
+            f"{who}: the tangent features of sample {zero[0]} are zero, so its margin is zero for "
+            "every displacement; drop that sample"
+        )
+    return sizes
+
+
+def framed(at: Tangent, X: Array, route: str, sizes: Array) -> Frame:
+    """Features divided by `sizes` in at most as many coordinates as samples, rounding dropped."""
+    if route == "features":
+        rows = at.rows(X) / sizes[:, None]
+        left, values, right = np.linalg.svd(rows, full_matrices=False)
+        kept = values > np.finfo(float).eps * max(rows.shape) * values[0]
+        return Frame(left[:, kept], values[kept], right[kept])
+    squares, left = np.linalg.eigh(at.kernel(X) / sizes / sizes[:, None])
+    kept = squares > np.finfo(float).eps * len(X) * squares[-1]
+    return Frame(left[:, kept], np.sqrt(squares[kept]), None)

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tacit.arguments import Array, classification_data, finite_array, one_of, regression_data
-from tacit.measures.kernels.features import Tangent, tangent
+from tacit.arguments import Array, classification_data, finite_array, regression_data
+from tacit.measures.kernels.features import (
+    Frame,
+    Tangent,
+    chosen_route,
+    framed,
+    lengths_of,
+    tangent,
+)
 from tacit.models.model import Model, Separable
 from tacit.records import Kind, NumericalError, Outcome, Record
 from tacit.regularizers.norms import L2
@@ -19,8 +25,6 @@ from tacit.solvers.max_margin import max_margin
 from tacit.solvers.separation import TOO_CLOSE
 from tacit.threads import one_blas_thread
 
-ROUTES = ("auto", "features", "kernel")
-HELD = 10**7  # features held at most before only their kernel is
 FITS = 1e-9  # a misfit up to here, relative to the largest target, is none
 ROUNDING = 1e-13  # nor is one of this size relative to |F(x_n)| |h|
 FLAT = 1e-13  # cosines with the separating direction below this are rounding
@@ -89,14 +93,6 @@ class KernelMachine(Record):
         return moved if self.kind == "svm" else moved + self.tangent.output("KernelMachine", X)
 
 
-class Frame(NamedTuple):
-    """Features as rows `left * sizes` in a few orthonormal coordinates, `right` their axes."""
-
-    left: Array
-    sizes: Array
-    right: Array | None
-
-
 def kernel_interpolant(
     model: Model,
     X: ArrayLike,
@@ -144,7 +140,7 @@ def kernel_interpolant(
     with one_blas_thread():
         at = tangent(who, model, X, None if start is None else np.asarray(start))
         goal = y - at.output(who, X)
-        frame = _frame(at, X, _route(who, at, X, route), np.ones(len(X)))
+        frame = framed(at, X, chosen_route(who, at, X, route), np.ones(len(X)))
         dual, move = _least_squares(at, X, goal, frame)
         misfit = at.push(X, move) - goal
         # a huge output at the start costs the digits of the targets
@@ -218,9 +214,9 @@ def kernel_svm(
     X, y = classification_data(who, X, y)
     with one_blas_thread():
         at = tangent(who, model, X, None if start is None else np.asarray(start))
-        chosen = _route(who, at, X, route)
-        sizes = _sizes(who, at, X, chosen)
-        frame = _frame(at, X, chosen, sizes)
+        chosen = chosen_route(who, at, X, route)
+        sizes = lengths_of(who, at, X, chosen)
+        frame = framed(at, X, chosen, sizes)
         dual, move, outcome = _separating(who, at, X, y, frame, sizes)
         margins = y * at.push(X, move)
         residual = float(np.maximum(1 - margins, 0.0).max())
@@ -231,40 +227,6 @@ def kernel_svm(
         if throw and not outcome.ok:
             raise NumericalError(who, outcome)
         return _machine("svm", at, dual, move, residual, kkt, outcome, float(margins.min()))
-
-
-def _route(who: str, at: Tangent, X: Array, route: str) -> str:
-    if one_of(who, "route", route, ROUTES) != "auto":
-        return route
-    width = X.shape[1] if isinstance(at.model, Separable) else len(at.start)
-    return "kernel" if len(X) * width > HELD else "features"
-
-
-def _sizes(who: str, at: Tangent, X: Array, route: str) -> Array:
-    """The lengths of the features, none of them zero."""
-    if route == "kernel":
-        sizes = np.sqrt(np.maximum(np.diag(at.kernel(X)), 0.0))
-    else:
-        sizes = np.linalg.norm(at.rows(X), axis=1)
-    zero = np.flatnonzero(sizes == 0)
-    if zero.size:
-        raise ValueError(
-            f"{who}: the tangent features of sample {zero[0]} are zero, so its margin is zero for "
-            "every displacement; drop that sample"
-        )
-    return sizes
-
-
-def _frame(at: Tangent, X: Array, route: str, sizes: Array) -> Frame:
-    """Features divided by `sizes` in at most as many coordinates as samples, rounding dropped."""
-    if route == "features":
-        rows = at.rows(X) / sizes[:, None]
-        left, values, right = np.linalg.svd(rows, full_matrices=False)
-        kept = values > np.finfo(float).eps * max(rows.shape) * values[0]
-        return Frame(left[:, kept], values[kept], right[kept])
-    squares, left = np.linalg.eigh(at.kernel(X) / sizes / sizes[:, None])
-    kept = squares > np.finfo(float).eps * len(X) * squares[-1]
-    return Frame(left[:, kept], np.sqrt(squares[kept]), None)
 
 
 def _least_squares(at: Tangent, X: Array, goal: Array, frame: Frame) -> tuple[Array, Array]:

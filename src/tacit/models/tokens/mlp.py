@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import integer, one_of, positive
-from tacit.models.tokens.net import DTYPES
+from tacit.precision import DTYPES
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record
 

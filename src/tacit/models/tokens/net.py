@@ -8,9 +8,6 @@ import numpy as np
 
 from tacit.problems.arithmetic import TokenPairs
 
-#: what a net may start in, and with that is trained in
-DTYPES: dict[str, Any] = {"single": np.float32, "double": np.float64}
-
 
 def library(array: Any) -> Any:
     """numpy for NumPy arrays, and jax.numpy for those of JAX."""

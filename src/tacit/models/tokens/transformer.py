@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from tacit.arguments import Array, flag, integer, one_of, positive
-from tacit.models.tokens.net import DTYPES, library, rows
+from tacit.models.tokens.net import library, rows
+from tacit.precision import DTYPES
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record, assign
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array, flag, integer, log_scale, one_of, positive
-from tacit.models.tokens.net import DTYPES, rows
+from tacit.models.tokens.net import rows
+from tacit.precision import DTYPES
 from tacit.problems.arithmetic import TokenPairs
 from tacit.records import Record, assign
 

@@ -1,5 +1,6 @@
 """Ours: theory beyond the sources, and phase diagrams that no paper has."""
 
 STATEMENTS: dict[str, str] = {
+    "beyond-clock": "clock",
     "beyond-saddles": "saddles",
 }

@@ -204,7 +204,7 @@ def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
 def check(dataset: xarray.Dataset) -> Evidence:
     """The kernel interpolant first, the least nuclear norm last, at the time foreseen."""
     runs = runs_of(dataset)
-    quarter = [int(np.abs(run.t - run.forecast / 4).argmin()) for run in runs]
+    quarter = [np.abs(run.t - run.forecast / 4).values.argmin() for run in runs]
     early = [run.isel(time=k) for run, k in zip(runs, quarter, strict=True)]
     last = [run.isel(time=-1) for run in runs]
     near = Check(

@@ -41,8 +41,9 @@ study = sized(
     "M-l1",
     function=cell,
     arguments={"depth": 3, "mus": MUS},
-    grid={"points": PANELS[:3]},
+    grid={"points": [*PANELS, "seed 0"]},
     dims={"exponent": ["mu"], "away": ["late"]},
+    tiny={"grid": {"points": PANELS[:3]}},
     standard={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(16))]}},
     full={"grid": {"points": [*PANELS, *(f"seed {k}" for k in range(120))]}},
 )

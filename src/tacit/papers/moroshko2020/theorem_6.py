@@ -187,7 +187,7 @@ def check(dataset: xarray.Dataset, panels: xarray.Dataset, random: xarray.Datase
             ),
             Plot(
                 "random sets: condition 5 decides who is at argmin Q_mu",
-                "exponent in alpha of the accuracy from which on support vectors stay",
+                "exponent in alpha of the accuracy that stability needs",
                 "angle to argmin Q_mu in degrees",
                 [
                     Series(name, drawn.exponent.values[where], angles, "points")

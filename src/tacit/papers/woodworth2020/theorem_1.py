@@ -132,5 +132,5 @@ experiment = Experiment(
     study=study,
     check=check,
     title="Depth-2 training ends at the least Q and at no other candidate",
-    seconds=10,
+    seconds=1,
 )

@@ -8,8 +8,7 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.plotting.study.layer import Layer, layer, spans_decades
-from tacit.plotting.study.panels import blank, headed, key, outer, panels, some
-from tacit.plotting.study.plan import SEED, Plan, Study
+from tacit.plotting.study.plan import SEED, Plan, Study, blank, headed, key, outer, panels, some
 from tacit.plotting.study.ruler import Ruler, ruler
 from tacit.plotting.study.words import label, number, plain, short
 from tacit.plotting.style import BLACK, CYCLE, GREY

@@ -3,9 +3,9 @@
     figure = draw_study(tacit.load("tacit-studies/scale.nc"))
 
 The table [draw] of the study says what is drawn; where it says nothing, the first axes and the
-first number are (study_plan). Two axes are a map (study_map, study_contours), one is curves or
-bars (study_curves), a searched threshold comes with its bracket (study_threshold), rows of numbers
-are lines over their clock (study_courses), a single cell is a table (study_single).
+first number are (plan). Two axes are a map (map), one is curves or bars (curves), a searched
+threshold comes with its bracket, rows of numbers are lines over their clock (trajectories), a
+single cell is a table.
 """
 
 from __future__ import annotations
@@ -13,23 +13,55 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tacit.plotting.study.curves import draw_curves
 from tacit.plotting.study.map import draw_map
-from tacit.plotting.study.plan import Plan, Study, plan_of
-from tacit.plotting.study.single import draw_single
-from tacit.plotting.study.threshold import draw_threshold, draw_trials
-from tacit.plotting.study.trajectories import draw_courses
-from tacit.plotting.study.words import named
-from tacit.plotting.style import styled
-from tacit.plotting.ticks import clear_logs
+from tacit.plotting.study.plan import Plan, Study, blank, plan_of
+from tacit.plotting.study.trajectories import draw_rows, draw_threshold, draw_trials
+from tacit.plotting.study.words import label, named, number, plain
+from tacit.plotting.style import PALE, clear_logs, styled
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
+
+
+MOST = 14  # rows
+
+
+def draw_single(study: Study) -> Figure:
+    """Name, value and meaning of every number of the cell."""
+    names = study.numbers[:MOST]
+    figure, (axes,) = blank(study, Plan(study.who, names[0]), 1)
+    figure.set_size_inches(5.8, 1.5 + 0.3 * len(names))
+    axes.axis("off")
+    rows = [
+        [
+            plain(name, 24),
+            number(study.data[name].values.item()),
+            plain(label(study.data, name, 400), 46),
+        ]
+        for name in names
+    ]
+    style: Any = {"cellLoc": "left", "colLoc": "left", "colWidths": [0.28, 0.16, 0.56]}
+    table = axes.table(
+        rows, colLabels=["result", "value", "meaning"], loc="upper left", edges="B", **style
+    )
+    table.auto_set_font_size(False)
+    table.set_fontsize(9)
+    table.scale(1, 1.5)
+    for cell in table.get_celld().values():
+        _plain_cell(cell)
+    return figure
+
+
+def _plain_cell(cell: Any) -> None:
+    cell.get_text().set_parse_math(False)
+    cell.set_edgecolor(PALE)
+
 
 FURTHER = 4  # pictures beside the first
 NUMBERS = 3  # of them of other numbers
@@ -54,7 +86,7 @@ def _drawn(study: Study) -> Figure:
     if study.table.get("threshold") and "measured" in study.rows and not study.numbers:
         return draw_trials(study)  # no line has a threshold: the trials show why
     row = first_row(study)
-    return draw_courses(study, row) if row else _of(study, plan_of(study))
+    return draw_rows(study, row) if row else _of(study, plan_of(study))
 
 
 def first_row(study: Study) -> str | None:
@@ -94,7 +126,7 @@ def further(dataset: xarray.Dataset) -> list[Drawing]:
 
 
 def _row(study: Study, name: str) -> Figure:
-    return clear_logs(draw_courses(study, name, named(study.data, name)))
+    return clear_logs(draw_rows(study, name, named(study.data, name)))
 
 
 def _number(study: Study, name: str) -> Figure:

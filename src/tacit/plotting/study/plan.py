@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tacit.arguments import one_of
 from tacit.plotting.study.ruler import sorted_axes
-from tacit.plotting.study.words import named, number, plain
+from tacit.plotting.study.words import named, number, plain, short, title_of
+from tacit.plotting.style import sheet
+from tacit.plotting.typeset import typeset
 from tacit.studies.compute import OK
 from tacit.studies.gather import MISSING
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 SEED = "seed"
 LONG = 4  # values from which both axes of a map must have
@@ -66,34 +73,27 @@ class Study:
     @property
     def numbers(self) -> list[str]:
         """The variables with one number a cell, those that the study itself names first."""
-        every = [
-            str(name)
-            for name, variable in self.data.data_vars.items()
-            if variable.dims == self.data.status.dims
-            and variable.dtype.kind in "fiub"
-            and name not in (BRACKET if self.table.get("threshold") else ())
-        ]
-        wanted = [
-            (self.table.get("refine") or {}).get("measure"),
-            *self.table.get("final", ()),
-            *self.table.get("labels", {}),
-        ]
-        return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
+        measure = (self.table.get("refine") or {}).get("measure")
+        without = BRACKET if self.table.get("threshold") else ()
+        return self._named(0, without, [measure, *self.table.get("final", ())])
 
     @property
     def rows(self) -> list[str]:
         """The variables with one row of numbers a cell, but for clocks."""
+        first = [f"trajectory_{name}" for name in self.table.get("trajectory", ())]
+        return self._named(1, (*CLOCKS, "tried"), first)
+
+    def _named(self, more: int, without: tuple[str, ...], first: list[Any]) -> list[str]:
+        """The variables of numbers with so many more dimensions than a cell, `first` ones first."""
         every = [
             str(name)
             for name, variable in self.data.data_vars.items()
-            if len(variable.dims) == len(self.dims) + 1
+            if variable.dims[: len(self.dims)] == self.data.status.dims
+            and len(variable.dims) == len(self.dims) + more
             and variable.dtype.kind in "fiub"
-            and name not in (*CLOCKS, "tried")
+            and name not in without
         ]
-        wanted = [
-            *(f"trajectory_{name}" for name in self.table.get("trajectory", ())),
-            *self.table.get("labels", {}),
-        ]
+        wanted = [*first, *self.table.get("labels", {})]
         return sorted(every, key=lambda n: wanted.index(n) if n in wanted else len(wanted))
 
 
@@ -108,24 +108,11 @@ def plan_of(study: Study, colour: str | None = None) -> Plan:
     if not study.numbers:
         raise ValueError(_nothing(study))
     chosen = colour or table.get("colour") or study.numbers[0]
-    axes = _axes(study, table)
+    plan = Plan(study.who, chosen, **_axes(study, table), contours=table.get("contours", {}))
     if colour is not None:
-        return Plan(
-            study.who,
-            chosen,
-            **axes,
-            contours=table.get("contours", {}),
-            title=named(study.data, colour),
-        )
+        return dataclasses.replace(plan, title=named(study.data, colour))
     ends = tuple(table["range"]) if "range" in table else None
-    return Plan(
-        study.who,
-        chosen,
-        **axes,
-        contours=table.get("contours", {}),
-        range=ends,
-        log=table.get("log"),
-    )
+    return dataclasses.replace(plan, range=ends, log=table.get("log"))
 
 
 def _nothing(study: Study) -> str:
@@ -182,3 +169,81 @@ def counted(study: Study) -> str:
     blank = study.table.get("refine") and (study.data.status.values == MISSING).any()
     said = f"{cells} cell{'s' * (cells != 1)}{f', {failed} failed' if failed else ''}."
     return f"{said} Blank: not asked for." if blank else said
+
+
+MOST = 6
+LETTERS = 10.5  # of a legend on an inch
+ONE, MANY = (5.8, 4.4), (3.6, 3.3)  # inches
+
+
+def panels(study: Study, plan: Plan) -> list[tuple[str, xarray.Dataset]]:
+    """(what holds in the panel, its part of the study); of many values some, evenly chosen."""
+    data = study.data.isel(dict.fromkeys(plan.fixed, 0))
+    if plan.panels is None:
+        return [("", data)]
+    return [
+        (
+            f"{short(data, plan.panels)} = {number(data[plan.panels].values[k])}",
+            data.isel({plan.panels: k}),
+        )
+        for k in some(data.sizes[plan.panels], MOST)
+    ]
+
+
+def some(count: int, most: int) -> list[int]:
+    """Up to `most` of the numbers below `count`, evenly spread, both ends included."""
+    if count <= most:
+        return list(range(count))
+    return [int(k) for k in np.unique(np.rint(np.linspace(0, count - 1, most)))]
+
+
+def blank(study: Study, plan: Plan, count: int, note: str = "") -> tuple[Figure, list[Axes]]:
+    """A sheet of `count` panels with the title and the caption of the study."""
+    columns = count if count <= 3 else -(-count // 2)
+    rows = -(-count // columns)
+    width, height = ONE if count == 1 else MANY
+    caption = " ".join(filter(None, [told(study, plan), _left_out(study, plan), note]))
+    figure, (empty,) = sheet(
+        plan.title or title_of(study.data), caption, (width * columns,), height * rows + 0.6
+    )
+    empty.remove()
+    grid = figure.add_gridspec(rows + 1, columns, height_ratios=[0.001, *[1.0] * rows])
+    places = [(row + 1, column) for row in range(rows) for column in range(columns)]
+    return figure, [figure.add_subplot(grid[place]) for place in places[:count]]
+
+
+def _left_out(study: Study, plan: Plan) -> str:
+    size = study.data.sizes[plan.panels] if plan.panels else 0
+    return f"{MOST} of the {size} values of {plain(plan.panels, 30)}." if size > MOST else ""
+
+
+def headed(axes: Axes, title: str) -> None:
+    """The title of a panel, as it stands."""
+    if title:
+        axes.set_title(typeset(title))
+
+
+def outer(axes: Sequence[Axes], heights: bool) -> None:
+    """One label of the height for every row, and the same `heights` in all panels."""
+    for at in axes:
+        if not at.get_subplotspec().is_first_col():  # type: ignore[union-attr]
+            at.set_ylabel("")
+    limits = np.array([at.get_ylim() for at in axes])
+    for at in axes if heights else ():
+        at.set_ylim(limits[:, 0].min(), limits[:, 1].max())
+
+
+def key(axes: Sequence[Axes], handles: list[Any]) -> None:
+    """A legend in a row of its own above the panels, where it hides nothing."""
+    if not handles:
+        return
+    names = [handle.get_label() for handle in handles]
+    place = axes[0].get_gridspec()
+    assert place is not None
+    row = axes[0].figure.add_subplot(place[0, :])
+    inches = row.get_figure(root=True).get_size_inches()[0]  # type: ignore[union-attr]
+    columns = int(LETTERS * inches / (max(map(len, names)) + 6)) or 1
+    row.axis("off")
+    texts = [f" {typeset(name)}" for name in names]  # a leading _ would hide the entry
+    style: dict[str, Any] = {"frameon": False, "borderaxespad": 0, "columnspacing": 1.2}
+    row.legend(handles, texts, loc="lower left", ncols=columns, handlelength=1.8, **style)

@@ -22,10 +22,10 @@ from tacit.solvers.margins.rows import Rows
 from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.pivots import EPS
 from tacit.solvers.solution import SMALL, SOLVED, Found
+from tacit.solvers.sparse import UNIQUE
 
 DEEP = 30
 LEVEL = -2000.0  # log mu at which Q of depth 2 stands for its limit on a face
-UNIQUE = Outcome(Kind.SOLVED, "unique vertex, certified by its dual")
 FACE = "the minimisers fill a face; this is"
 ENTROPIC = Outcome(
     Kind.NOT_UNIQUE, f"{FACE} its point of largest entropy, the limit of Q of depth 2 for mu -> 0"
@@ -39,17 +39,15 @@ def solve(rows: Rows) -> Found:
     try:
         b, nu, steps = l1.solve(rows)
     except Failed:  # HiGHS takes nearly opposite rows for inseparable
-        return without_rounding(rows) or by_deep_net(rows)
+        if (exactly := without_rounding(rows)) is not None:
+            return exactly
+        # the limit of deep nets takes no nearly opposite rows for inseparable
+        deep = Q(DEEP, log_alpha=0.0)
+        b, nu, steps = MarginWalk(deep, rows).at(settled_level(deep))
+        return Found(np.where(np.abs(b) > 1e-13 * np.abs(b).max(), b, 0.0), nu, steps, SOLVED)
     if proven(rows, b, nu):
         return middle(rows, b, nu[None], steps)
     return without_rounding(rows) or middle(rows, b, nu[None], steps)
-
-
-def by_deep_net(rows: Rows) -> Found:
-    """The limit of deep nets, which takes no nearly opposite rows for inseparable."""
-    deep = Q(DEEP, log_alpha=0.0)
-    b, nu, steps = MarginWalk(deep, rows).at(settled_level(deep))
-    return Found(np.where(np.abs(b) > 1e-13 * np.abs(b).max(), b, 0.0), nu, steps, SOLVED)
 
 
 def without_rounding(rows: Rows) -> Found | None:

@@ -237,11 +237,8 @@ def certified(problem: MatrixProblem, reg: Spectral, found: Found) -> MatrixSolu
     excess = max(misfit, gap)
     if excess > SMALL:
         missed = beyond_rounding(problem.design, problem.y, matrix.ravel())
-        excess = max(missed, gap - rounding_of_dual(problem, dual))
+        # the dual matrix is off by what float64 rounds of the dual
+        terms = float(np.linalg.norm(np.abs(dual) @ np.abs(problem.design)))
+        height = max(float(np.linalg.norm(problem.adjoint(dual))), 1e-300)
+        excess = max(missed, gap - ROUNDING * terms / height)
     return MatrixSolution(*concluded(reg, found, matrix, (misfit, gap, excess))[:-1])
-
-
-def rounding_of_dual(problem: MatrixProblem, dual: Array) -> float:
-    """How far the dual matrix may be off because float64 rounds the dual, relative to its size."""
-    terms = float(np.linalg.norm(np.abs(dual) @ np.abs(problem.design)))
-    return ROUNDING * terms / max(float(np.linalg.norm(problem.adjoint(dual))), 1e-300)

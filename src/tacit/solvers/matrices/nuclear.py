@@ -110,8 +110,14 @@ def fitted(at: Measurements, matrix: Array, rank: int) -> Array | None:
         misfit = at.y - at.apply(matrix)
         if np.abs(misfit).max() <= 4e-15 * sizes[0]:
             return matrix
-        step = tangent_fit(at, U, Vt.T, rank, misfit)
-        if step is None or np.abs(step).max() > sizes[0]:
+        rows, mask = tangent_rows(at, U, Vt.T, rank)
+        found, _, independent, _ = np.linalg.lstsq(rows, misfit, rcond=1e-7)
+        if independent < rows.shape[1]:  # the misfit does not determine the step
+            return None
+        turned = np.zeros(at.shape)
+        turned[mask] = found
+        step = U @ turned @ Vt
+        if np.abs(step).max() > sizes[0]:
             return None
         matrix = matrix + step
     return matrix if np.abs(misfit).max() <= 1e-12 * sizes[0] else None
@@ -122,17 +128,6 @@ def tangent_rows(at: Measurements, U: Array, V: Array, rank: int) -> tuple[Array
     mask = np.ones(at.shape, dtype=bool)
     mask[rank:, rank:] = False
     return at.rotated(U, V)[:, mask], mask
-
-
-def tangent_fit(at: Measurements, U: Array, V: Array, rank: int, misfit: Array) -> Array | None:
-    """The tangent vector that takes up the misfit, or None where it is not determined."""
-    rows, mask = tangent_rows(at, U, V, rank)
-    found, _, independent, _ = np.linalg.lstsq(rows, misfit, rcond=1e-7)
-    if independent < rows.shape[1]:
-        return None
-    turned = np.zeros(at.shape)
-    turned[mask] = found
-    return U @ turned @ V.T
 
 
 def certified(at: Measurements, matrix: Array, rank: int, nu: Array) -> tuple[Array, Array] | None:

@@ -156,7 +156,10 @@ class State:
         step = U.T @ self.at.adjoint(dnu) @ V
         root = np.sqrt(self.law.slack(s))
         left, right = (np.concatenate([root, np.ones(len(W) - len(s))]) for W in (U, V))
-        counts = self.slopes() > 10 * NOISE * self.spectrum.values.max()
+        k, spectrum, slopes = len(s), self.spectrum, np.zeros(self.at.shape)
+        slopes[:k, :k] = np.maximum(spectrum.differences, spectrum.sums)
+        slopes[k:, :k], slopes[:k, k:] = spectrum.ratios, spectrum.ratios[:, None]
+        counts = slopes > 10 * NOISE * spectrum.values.max()
         return float((np.abs(step) / np.outer(left, right))[counts].max(initial=0.0))
 
     def floor(self) -> float:
@@ -174,14 +177,6 @@ class State:
         """Whether all slopes that matter are above the floor, so that steps are Newton's own."""
         noise = NOISE * float(self.spectrum.values.max())
         return self.floor() <= max(noise, float(self.spectrum.differences.diagonal().min()))
-
-    def slopes(self) -> Array:
-        """The larger of the two slopes of each singular pair."""
-        k, spectrum = len(self.factors[1]), self.spectrum
-        slopes = np.zeros(self.at.shape)
-        slopes[:k, :k] = np.maximum(spectrum.differences, spectrum.sums)
-        slopes[k:, :k], slopes[:k, k:] = spectrum.ratios, spectrum.ratios[:, None]
-        return slopes
 
     def rounding(self) -> float:
         """The misfit that rounding of S, a sum of rows of about unit size, may cause."""

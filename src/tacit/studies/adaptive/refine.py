@@ -24,9 +24,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array, integer, one_of, real
-from tacit.studies.adaptive.rounds import Rounds
-from tacit.studies.axes import Axis
-from tacit.studies.cells import Cell, cell_name, spec_at
+from tacit.studies.cells import Axis, Cell, cell_name, spec_at
+from tacit.studies.engines.complete import Rounds
 from tacit.studies.gather import gather, provenance
 
 if TYPE_CHECKING:

@@ -30,9 +30,9 @@ import numpy as np
 
 from tacit.arguments import one_of, positive, real
 from tacit.records import Kind
-from tacit.studies.adaptive.rounds import Rounds
 from tacit.studies.cells import Cell, cell_name, spec_at
 from tacit.studies.compute import OK, Result
+from tacit.studies.engines.complete import Rounds
 from tacit.studies.gather import label, provenance
 
 if TYPE_CHECKING:

@@ -26,6 +26,7 @@ import tacit
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 Reference = tuple[str, str | None]  # (module, name in it; None stands for all of the module)
 Chain = tuple[str, ...]  # ("a", "b", "c") for a.b.c
+IMPORTS = (ast.Import, ast.ImportFrom)
 DYNAMIC = {"__import__", "import_module", "exec", "eval", "globals"}
 
 
@@ -57,24 +58,35 @@ class Text:
             self._visit(node.value, (node.attr, *rest))
             return
         if isinstance(node, ast.Name):
+            self.program += (node.id, type(node.ctx).__name__)
             self.chains[node.id, *rest] = None
-        elif rest:  # an attribute of a result
+            return
+        if rest:  # an attribute of a result
             self.chains["", *rest] = None
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            names, stars = imported(node, self.package)
+        if type(node) in IMPORTS:
+            names, stars = imported(node, self.package)  # type: ignore[arg-type]
             self.imports |= names
             self.stars += stars
         for field in node._fields:
             value: Any = getattr(node, field, None)
-            if field == "body" and isinstance(node, Definition) and _is_text(value[0]):
-                value = value[1:]
-            if isinstance(value, list):
-                self.program.append(str(len(value)))
-            for part in value if isinstance(value, list) else [value]:
-                if isinstance(part, ast.AST):
-                    self._visit(part)
-                else:
-                    self.program.append(repr(part))
+            if isinstance(value, ast.AST):
+                self._visit(value)
+            elif isinstance(value, list):
+                self._visit_all(value[1:] if _documented(node, field) else value)
+            else:
+                self.program.append(repr(value))
+
+    def _visit_all(self, parts: list[Any]) -> None:
+        self.program.append(str(len(parts)))
+        for part in parts:
+            if isinstance(part, ast.AST):
+                self._visit(part)
+            else:
+                self.program.append(repr(part))
+
+
+def _documented(node: ast.AST, field: str) -> bool:
+    return field == "body" and isinstance(node, Definition) and _is_text(node.body[0])
 
 
 @dataclasses.dataclass(frozen=True)

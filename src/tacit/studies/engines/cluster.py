@@ -14,12 +14,11 @@ from typing import Any
 
 from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
-from tacit.studies.engines.chunks import ChunkSize
 from tacit.studies.engines.processes import refuse_main
-from tacit.studies.engines.worker import attend_all, hello, packed, seated
-from tacit.studies.references import DescriptionError
-from tacit.studies.storage.cache import CellCache, Done, Ends
+from tacit.studies.engines.worker import ChunkSize, attend_all, hello, packed, seated
+from tacit.studies.parts import DescriptionError
 from tacit.studies.storage.files import CannotWrite, file_of
+from tacit.studies.storage.folder import CellCache, Done, Ends
 
 WAIT = 10.0  # seconds for a scheduler to answer
 AHEAD = 3  # portions on their way for every worker

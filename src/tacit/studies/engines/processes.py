@@ -20,11 +20,10 @@ from typing import Any
 import tacit
 from tacit.studies.cells import Cell
 from tacit.studies.compute import ERROR
-from tacit.studies.engines.chunks import ChunkSize
-from tacit.studies.engines.worker import GRACE, hello, packed
-from tacit.studies.references import DescriptionError
-from tacit.studies.storage.cache import CellCache, Done, Ends
+from tacit.studies.engines.worker import GRACE, ChunkSize, hello, packed
+from tacit.studies.parts import DescriptionError
 from tacit.studies.storage.files import CannotWrite, NotACell, read_named
+from tacit.studies.storage.folder import CellCache, Done, Ends
 from tacit.threads import VARIABLES
 
 TRIES = 2  # workers that one cell may take down before it is given up

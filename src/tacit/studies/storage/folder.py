@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import os
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Generator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from tacit.studies.compute import Result
-from tacit.studies.storage.files import PART, SUFFIX, NotACell, OtherCode, file_of, read_named
+from tacit.studies.cells import Cell
+from tacit.studies.code.inputs import inputs, noticed
+from tacit.studies.code.version import Code
+from tacit.studies.compute import Result, compute
+from tacit.studies.storage.files import (
+    PART,
+    SUFFIX,
+    NotACell,
+    OtherCode,
+    file_of,
+    read_named,
+    write_cell,
+)
+from tacit.versions import versions
 
 SUBFOLDER = "[0-9a-f][0-9a-f]"
 ABANDONED = 3600.0  # seconds after which the draft of a killed writer is removed
@@ -96,3 +110,38 @@ def set_aside(folder: Path, file: Path, reason: str) -> list[str]:
     except FileNotFoundError:  # another run of the same study was faster
         return []
     return [f"{file.name} {reason}; set aside as {target}, computed again if it is needed"]
+
+
+class Done(NamedTuple):
+    """How one cell ended; its values are on disk."""
+
+    name: str
+    status: str
+    sentence: str
+    seconds: float
+    kept: bool
+
+
+Ends = Generator[list[Done], None, None]  # batches of ends, in any order
+
+
+@dataclasses.dataclass(frozen=True)
+class CellCache:
+    """Where cells are written, and the version of the code that must compute them."""
+
+    folder: Path
+    code: Code
+
+    def finish(self, cell: Cell) -> Done:
+        """The end of a cell; a finished one is not computed again."""
+        try:
+            result = read_named(self.folder, cell.name, self.code.version)
+        except NotACell:
+            result = None  # the surveyor sets such files aside; what is written now replaces it
+        if result is None:
+            with noticed():
+                result = compute(cell.spec)
+            if result.kept:
+                made = dataclasses.replace(result, made_with=versions(), inputs=inputs())
+                write_cell(self.folder, cell, self.code.version, made)
+        return Done(cell.name, result.status, result.sentence, result.seconds, result.kept)

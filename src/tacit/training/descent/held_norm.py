@@ -294,10 +294,7 @@ def _outcome(loss: float, fall: float, tolerance: float) -> Outcome:
 
 @functools.lru_cache(maxsize=32)
 def _compiled(objective: SampleLoss, norm: str) -> Callable[..., Any]:
-    """(data, sizes, starts, rate, half, all steps) -> parameters, loss, loss at half of the steps.
-
-    There is one of each for every size.
-    """
+    """(data, sizes, starts, rate, half, steps) -> parameters, loss, loss at half, for each size."""
 
     def one(data: Any, size: Any, start: Any, rate: Any, half: Any, steps: Any) -> Any:
         oracle = Oracle(objective, data, None, None)

@@ -111,6 +111,9 @@ class Descent(Checked, abc.ABC):
                 f"weight_decay, which must be above -1, got {1 - shrink:g}; take smaller ones"
             )
 
+    def refuse(self, task: Any) -> None:
+        """Raises the sentence that says why this task cannot be trained by the method."""
+
     def prepared(self, parameters: Any) -> Any:
         return parameters
 
@@ -157,11 +160,7 @@ class Descent(Checked, abc.ABC):
         return math.exp(log_t) if log_t < LARGEST else math.inf
 
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
-        """The bound of stable learning rates on a quadratic, and how it reads; None if unknown.
-
-        It reads as in "below 2/(largest curvature of the loss)". `smoothness` is the largest
-        eigenvalue of the Hessian of the loss.
-        """
+        """The bound of stable rates for such a Hessian, and how it reads; None if unknown."""
         return None
 
     def settings(self) -> dict[str, Any]:

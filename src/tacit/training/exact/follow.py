@@ -76,10 +76,7 @@ def planned(
     level: float,
     log_unit: float = 0.0,
 ) -> Plan:
-    """The plan of a run in training time over exp(log_unit), with log-spaced records from `first`.
-
-    `unit` is the shortest time scale at the start.
-    """
+    """The plan of a run in training time over exp(log_unit), with records from `first` on."""
     t_max = math.inf if course.t_max is None else own_time(course.t_max, log_unit)
     asked = [own_time(t, log_unit) for t in asked_times(who, course)]
     times = times_to_record(first, course.per_decade, asked, t_max)

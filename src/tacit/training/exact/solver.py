@@ -50,10 +50,7 @@ def inside(
     ends: tuple[float, float],
     near: float,
 ) -> Array:
-    """The state within the last step at which `clock`, which is `ends` at its ends, is at `goal`.
-
-    By the secant rule, and by bisection where that is slow.
-    """
+    """The state in the last step where `clock` is at `goal`: by secants, then by bisection."""
     curve, low, high = solver.dense_output(), float(solver.t_old), float(solver.t)
     first, last = ends[0] - goal, ends[1] - goal
     for k in range(60):

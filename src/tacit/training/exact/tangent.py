@@ -148,11 +148,7 @@ def unreachable(state: State) -> Any:
 
 @functools.cache
 def compiled() -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """(begin, advance), each compiled once per function and shape, whatever the start and data.
-
-    `begin(function, X, y, start)` is the state at time zero and `advance(function, X, y, state,
-    limits)` the one at which some limit is met.
-    """
+    """(begin, advance), each compiled once per function and shape, whatever start and data."""
 
     @functools.partial(jax.jit, static_argnums=0)
     def begin(function: Any, X: Any, y: Any, start: Any) -> State:

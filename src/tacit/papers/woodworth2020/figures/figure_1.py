@@ -8,15 +8,7 @@ import numpy as np
 
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
-from tacit.papers.woodworth2020.figures.recovery import (
-    LEVEL,
-    axis_of_powers,
-    largest_scale,
-    least_norms,
-    medians,
-    needed,
-    threshold_line,
-)
+from tacit.papers.woodworth2020.figures import recovery
 from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
 from tacit.studies.sizes import sized
 
@@ -28,12 +20,6 @@ if TYPE_CHECKING:
 SAMPLES, DIMENSION, NOISE = 100, 1000, 0.1
 PLANTED = {"dimension": DIMENSION, "sparsity": 5, "noise": NOISE}
 PLANTED_TINY = {"dimension": 80, "sparsity": 2}
-LABELS = {
-    "alpha": "initial scale alpha",
-    "test_error": "population error |beta - truth|^2",
-    "sample_size": "number of samples N",
-    "log_mu": "log of the largest alpha^2 with population error <= 0.025 (-inf: there is none)",
-}
 # dense where the predictor turns from dense to sparse
 ALPHAS = [10.0, 1.0, 0.3, 0.2, 0.1, 0.06, 0.04, 0.02, 0.01, 3e-3, 1e-3, 1e-6]
 training = sized(
@@ -48,7 +34,7 @@ training = sized(
     seeds=1,
     final=["test_error", "norm_l1", "norm_l2"],
     trajectory=["t", "test_error"],
-    labels=LABELS,
+    labels=recovery.LABELS,
     draw={"x": "alpha", "colour": "test_error"},
     tiny={"problem": {"samples": 30, **PLANTED_TINY}},
     standard={"grid": {"model.alpha": {"logspace": [1.0, -6.0, 57]}}},
@@ -61,16 +47,15 @@ training = sized(
 ends = sized(
     "W-F1-ends",
     title="The predictors of least l1 and of least l2 norm for the same data",
-    function=least_norms,
+    function=recovery.least_norms,
     arguments={"sample_size": SAMPLES, "drawn": SAMPLES, **PLANTED},
     seeds=1,
     tiny={"arguments": {"sample_size": 30, "drawn": 30, **PLANTED_TINY}},
 )
 SIZES = [40, 46, 50, 55, 60, 70, 80, 100, 130, 170]
-scales = sized(
+scales = recovery.scale_study(
     "W-F1c",
-    title="More samples allow larger starts: the largest alpha that still generalizes",
-    function=largest_scale,
+    "More samples allow larger starts: the largest alpha that still generalizes",
     arguments={
         "depth": 2,
         "drawn": 170,
@@ -80,8 +65,6 @@ scales = sized(
     },
     grid={"sample_size": [46, 55, 60, 70, 80, 100, 170]},
     seeds=3,
-    labels=LABELS,
-    draw={"x": "sample_size", "colour": "log_mu"},
     tiny={
         "arguments": {"drawn": 50, **PLANTED_TINY},
         "grid": {"sample_size": [10, 16, 18, 20, 24, 30, 50]},
@@ -94,15 +77,11 @@ scales = sized(
         "seeds": 25,
     },
 )
-least = sized(
+least = recovery.l1_study(
     "W-F1-l1",
-    title="How many samples the predictor of least l1 norm needs",
-    function=least_norms,
     arguments={"drawn": 170, **PLANTED},
     grid={"sample_size": [40, 48, 52, 56, 60, 68]},
     seeds=3,
-    labels=LABELS,
-    draw={"x": "sample_size", "colour": "l1_error"},
     tiny={
         "arguments": {"drawn": 50, **PLANTED_TINY},
         "grid": {"sample_size": list(range(10, 40, 2))},
@@ -130,7 +109,7 @@ def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
 
     The power law in N is the one that the three largest N show.
     """
-    log10_alpha = (medians(scales) / 2 / np.log(10)).sortby("sample_size")
+    log10_alpha = (recovery.medians(scales) / 2 / np.log(10)).sortby("sample_size")
     found = log10_alpha.dropna("sample_size")
     N, y = found.sample_size.values, found.values
     if len(N) < 3:
@@ -150,7 +129,7 @@ def check(
     excess_l1 = (rows.excess_l1 / end.l1_norm).values
     excess_l2 = (rows.excess_l2 / end.l2_norm).values
     fewest, gained, by_power_law = gains(scales)
-    l1_needs = needed(least.l1_error)
+    l1_needs = recovery.needed(least.l1_error)
     improves = Check(
         "(a) largest rise of the population error on the way down in alpha, over its whole fall",
         max(np.diff(error).max(), 0.0) / fall,
@@ -217,7 +196,7 @@ def draw(
     b.set_title(r"(b) least $\ell_1$ on the left, least $\ell_2$ on the right")
     b.set(xscale="log", xlabel=r"initial scale $\alpha$", ylabel="excess norm")
     b.legend(loc="center left")
-    _largest_alpha(c, scales, needed(least.l1_error))
+    _largest_alpha(c, scales, recovery.needed(least.l1_error))
     return picture
 
 
@@ -226,12 +205,12 @@ def _largest_alpha(axes: Axes, scales: xarray.Dataset, l1_needs: float) -> None:
     in_decades = (scales.log_mu / 2 / np.log(10)).sortby("sample_size")
     for dots in in_decades.where(np.isfinite(in_decades)).transpose("seed", ...):
         axes.plot(dots.sample_size, dots, ".", color=GREY, markersize=4, zorder=1)
-    median = (medians(scales) / 2 / np.log(10)).sortby("sample_size")
+    median = (recovery.medians(scales) / 2 / np.log(10)).sortby("sample_size")
     axes.plot(median.sample_size, median, "o-", color=BLACK, markersize=4, label="median")
     axes.plot([], [], ".", color=GREY, label="single seeds")
-    threshold_line(axes, l1_needs)
+    recovery.threshold_line(axes, l1_needs)
     axes.set_title("(c) more samples allow larger starts")
-    axis_of_powers(axes, rf"largest $\alpha$ with error $\leq {LEVEL:g}$")
+    recovery.axis_of_powers(axes, rf"largest $\alpha$ with error $\leq {recovery.LEVEL:g}$")
     axes.legend(loc="lower right")
 
 
@@ -247,5 +226,5 @@ experiment = Experiment(
     title="Small starts find the sparse predictor, large ones the dense: scale decides",
     ours="d, N, r*, the seeds (median in c) and the grids; noise variance 0.01, truth entries"
     " 1/sqrt(r*) and the level 0.025 are the source's",
-    seconds=12,
+    seconds=3,
 )

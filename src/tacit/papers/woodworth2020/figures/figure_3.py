@@ -10,15 +10,7 @@ from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
-from tacit.papers.woodworth2020.figures.recovery import (
-    LEVEL,
-    axis_of_powers,
-    largest_scale,
-    least_norms,
-    medians,
-    needed,
-    threshold_line,
-)
+from tacit.papers.woodworth2020.figures import recovery
 from tacit.plotting.style import CYCLE, GREY, caption_of, end_label, sheet
 from tacit.studies.sizes import sized
 
@@ -65,11 +57,6 @@ def curves(
 
 PLANTED = {"dimension": 300, "sparsity": 5, "noise": 0.1}
 SIZES = [20, 30, 34, 38, 44, 54, 70, 100, 140]
-LABELS = {
-    "depth": "depth D",
-    "sample_size": "number of samples N",
-    "log_mu": "log of the largest alpha^D with population error <= 0.025 (-inf: there is none)",
-}
 shapes = sized(
     "W-F3ab",
     title="Deeper networks: a regularizer that is sooner linear",
@@ -80,15 +67,12 @@ shapes = sized(
     tiny={"arguments": {"points": 33, "dimension": 100}},
     full={"arguments": {"points": 401}},
 )
-scales = sized(
+scales = recovery.scale_study(
     "W-F3",
-    title="Depth hastens the rich limit: beyond D = 2 a moderate scale is enough",
-    function=largest_scale,
+    "Depth hastens the rich limit: beyond D = 2 a moderate scale is enough",
     arguments={"drawn": 140, **PLANTED, "log10_mu_range": [1.0, -30.0], "per_decade": 3},
     grid={"depth": DEPTHS, "sample_size": [20, 38, 44, 54, 100]},
     seeds=3,
-    labels=LABELS,
-    draw={"x": "sample_size", "colour": "log_mu"},
     tiny={
         "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
         "grid": {"depth": [2, 3, 10], "sample_size": [10, 16, 18, 20, 30, 45]},
@@ -106,15 +90,11 @@ scales = sized(
         "seeds": 9,
     },
 )
-least = sized(
+least = recovery.l1_study(
     "W-F3-l1",
-    title="How many samples the predictor of least l1 norm needs",
-    function=least_norms,
     arguments={"drawn": 140, **PLANTED},
     grid={"sample_size": [26, 30, 34, 38, 42, 46]},
     seeds=3,
-    labels=LABELS,
-    draw={"x": "sample_size", "colour": "l1_error"},
     tiny={
         "arguments": {"drawn": 45, "dimension": 80, "sparsity": 2},
         "grid": {"sample_size": list(range(10, 40, 2))},
@@ -145,10 +125,10 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
     gap = np.abs(shapes.transition / shapes.l1_limit - 1).isel(scale=window.values)
     alphas = shapes.alpha.isel(depth=0, scale=window.values).values
     rates = {D: slope(alphas, gap.sel(depth=D).values) for D in (2, 3, 4)}
-    log10_mu = (medians(scales) / np.log(10)).sortby("sample_size")
+    log10_mu = (recovery.medians(scales) / np.log(10)).sortby("sample_size")
     gains = log10_mu.diff("depth")
     first = int(np.argmax(log10_mu.notnull().all("depth").values))
-    fewest, l1_needs = fewest_samples(log10_mu), needed(least.l1_error)
+    fewest, l1_needs = fewest_samples(log10_mu), recovery.needed(least.l1_error)
     sooner = Check(
         "(a) q_D(10)/q_D''(0) over that of the depth before, at most",
         (at_10[1:] / at_10[:-1]).max(),
@@ -230,7 +210,7 @@ def draw(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) 
     """q_D, the transition of the ratio and the largest scale that recovers the truth."""
     title, caption = shapes.attrs["title"], caption_of(shapes.attrs)
     picture, (a, b, c) = sheet(title, caption, widths=(4.4, 4.4, 4.4), height=4.4)
-    log10_mu = (medians(scales) / np.log(10)).sortby("sample_size")
+    log10_mu = (recovery.medians(scales) / np.log(10)).sortby("sample_size")
     for colour, depth in zip(CYCLE, shapes.depth.values, strict=False):
         row, label = shapes.sel(depth=depth), f"$D = {depth}$"
         a.plot(row.z, row.q, color=colour, label=label)
@@ -242,10 +222,10 @@ def draw(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) 
     a.set(xlabel=r"$z = \beta_i/\alpha^D$", ylabel="$q_D(z)/q_D''(0)$")
     a.legend(loc="upper center")
     _ratio_guides(b, shapes)
-    threshold_line(c, needed(least.l1_error))
+    recovery.threshold_line(c, recovery.needed(least.l1_error))
     c.legend(loc="lower right")
     c.set_title("(c) deeper: larger starts recover the truth")
-    axis_of_powers(c, rf"largest $\alpha^D$ with error $\leq {LEVEL:g}$")
+    recovery.axis_of_powers(c, rf"largest $\alpha^D$ with error $\leq {recovery.LEVEL:g}$")
     return picture
 
 
@@ -277,5 +257,5 @@ experiment = Experiment(
     title="Depth hastens the rich limit: beyond D = 2 a moderate scale is enough",
     ours="d, r*, D, the seeds (median in c) and all grids; (a) has curvature 1 at zero; the"
     " exponent D - 2; 1e-6 for a reasonable scale",
-    seconds=10,
+    seconds=4,
 )

@@ -244,5 +244,5 @@ experiment = Experiment(
     ours="the grid, the seeds (median), the units: the excess nuclear norm over that of the seen"
     " entries alone, the move over the RMS of the hidden truth; gradient flow to its end instead"
     " of steps of 1e-5; infinite width; panels (c) and (d)",
-    seconds=12,
+    seconds=6,
 )

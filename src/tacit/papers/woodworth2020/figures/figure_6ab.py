@@ -306,5 +306,5 @@ experiment = Experiment(
     ours="the points, the teacher (Gaussian weights, mean square one over the circle), the scales"
     " and the seeds (median, bands from quartile to quartile); the output is zero at the start"
     " (difference of two nets); gradient flow instead of steps of 0.01",
-    seconds=12,
+    seconds=9,
 )

@@ -11,8 +11,7 @@ import numpy as np
 from tacit.evidence.evidence import Check, Evidence
 from tacit.papers.experiment import Experiment
 from tacit.papers.woodworth2020.figures.digit_images import INSIDE, OUTSIDE
-from tacit.papers.woodworth2020.figures.wide_nets import EARLY, best, cell, draw
-from tacit.studies.sizes import sized
+from tacit.papers.woodworth2020.figures.wide_nets import EARLY, best, draw, net_study
 
 if TYPE_CHECKING:
     import xarray
@@ -23,101 +22,53 @@ CLEAR = 3.0  # standard errors from which on a difference of test errors counts
 
 Runs = Mapping[str, "xarray.Dataset"]
 
-
-LABELS = {
-    "alpha": "initial scale alpha, as a factor on He's",
-    "step": "learning rate",
-    "error": "share of the test images judged wrongly",
-    "train_accuracy": "share of the training images judged rightly",
-    "taken": "passes over the training images until all are right",
-    "turned": "grad distance: 1 - cosine of the tangent features, start to end",
-    "moved": "distance of the weights from their start, over its norm",
-    "early": "the same after two epochs",
-    "tested": "test images",
-    "instead": "which images stand in for those of the source",
-}
-DIGITS = {
-    "images": "digits",
-    "otherwise": "",
-    "train": 512,
-    "width": 300,
-    "batch": 64,
-    "epochs": 300,
-}
-SET = {"images": "mnist", "otherwise": "digits", "train": 2048, "epochs": 100}
-WHOLE = {"images": "mnist", "train": 0, "width": 5000, "batch": 256, "epochs": 150}
+MANY = {"seeds": 12}  # where small differences of test errors count
+SOME = [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER]
 ALPHAS = [0.1, SMALL, 2.0, 5.0, 10.0, 20.0, LARGE, 100.0, LARGER]
-study = sized(
+STEPS = [0.5, 0.1, 0.05, 0.01]
+study = net_study(
     "W-F6c",
-    title="Large starts err more on images of digits, and as printed never enter the kernel regime",
-    function=cell,
-    arguments={**DIGITS, "training": "printed"},
-    grid={"alpha": [SMALL, 5.0, LARGE, LARGER], "step": [0.5, 0.1]},
-    seeds=4,
-    labels=LABELS,
+    "Large starts err more on images of digits, and as printed never enter the kernel regime",
+    {"training": "printed"},
+    grid={"alpha": [SMALL, 5.0, LARGE, LARGER], "step": STEPS[:2]},
     draw={"x": "alpha", "colour": "error"},
-    tiny={"grid": {"alpha": [SMALL, LARGE, LARGER], "step": [0.1]}, "seeds": 3},
-    standard={
-        "arguments": SET,
-        "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER], "step": [0.5, 0.1, 0.05]},
-        "seeds": 5,
-    },
-    full={
-        "arguments": WHOLE,
-        "grid": {"alpha": ALPHAS, "step": [0.5, 0.1, 0.05, 0.01]},
-        "seeds": 1,
-    },
+    tiny={"grid": {"alpha": [SMALL, LARGE, LARGER], "step": [0.1]}},
+    standard={"grid": {"alpha": SOME, "step": STEPS[:3]}, "seeds": 5},
+    full={"grid": {"alpha": ALPHAS, "step": STEPS}},
 )
-small = sized(
+small = net_study(
     "W-F6c-small",
-    title="The start of alpha = 1 with the longest step, by many seeds",
-    function=cell,
-    arguments={**DIGITS, "training": "printed", "alpha": SMALL, "step": 0.5},
-    seeds=16,
-    labels=LABELS,
-    tiny={"seeds": 12},
-    standard={"arguments": SET, "seeds": 36},
-    full={"arguments": WHOLE, "seeds": 1},
+    "The start of alpha = 1 with the longest step, by many seeds",
+    {"training": "printed", "alpha": SMALL, "step": 0.5},
+    **MANY,
+    standard={"seeds": 36},
 )
-kernel = sized(
+kernel = net_study(
     "W-F6c-kernel",
-    title="With the outputs of the start subtracted, large starts keep their tangent features",
-    function=cell,
-    arguments={**DIGITS, "training": "kernel", "step": 0.5},
+    "With the outputs of the start subtracted, large starts keep their tangent features",
+    {"training": "kernel", "step": 0.5},
     grid={"alpha": [SMALL, 5.0, LARGE, LARGER]},
-    seeds=4,
-    labels=LABELS,
     draw={"x": "alpha", "colour": "turned", "log": True},
-    tiny={"grid": {"alpha": [LARGE, LARGER]}, "seeds": 3},
-    standard={
-        "arguments": SET,
-        "grid": {"alpha": [0.3, SMALL, 2.0, 5.0, 10.0, LARGE, LARGER]},
-        "seeds": 5,
-    },
-    full={"arguments": WHOLE, "grid": {"alpha": ALPHAS}, "seeds": 1},
+    tiny={"grid": {"alpha": [LARGE, LARGER]}},
+    standard={"grid": {"alpha": SOME}, "seeds": 5},
+    full={"grid": {"alpha": ALPHAS}},
 )
-output = sized(
+output = net_study(
     "W-F6c-output",
-    title="A wide ReLU net of which only the output layer is trained, W's proxy for the kernel",
-    function=cell,
-    arguments={**DIGITS, "training": "output", "alpha": SMALL, "step": 0.5},
-    seeds=16,
-    labels=LABELS,
-    tiny={"seeds": 12},
-    standard={"arguments": {**SET, "epochs": 300}, "seeds": 36},
-    full={"arguments": {**WHOLE, "step": 0.1}, "seeds": 1},
+    "A wide ReLU net of which only the output layer is trained, W's proxy for the kernel",
+    {"training": "output", "alpha": SMALL, "step": 0.5},
+    **MANY,
+    standard={"arguments": {"epochs": 300}, "seeds": 36},
+    full={"arguments": {"step": 0.1}},
 )
-steps = sized(
+steps = net_study(
     "W-F6c-unbiased",
-    title="Large starts with their outputs subtracted, and the steps of the printed run",
-    function=cell,
-    arguments={**DIGITS, "training": "unbiased", "alpha": LARGE},
-    grid={"step": [0.5, 0.1]},
-    seeds=4,
-    labels=LABELS,
-    tiny={"grid": {"step": [0.1]}, "seeds": 3},
-    standard={"arguments": SET, "grid": {"step": [0.5, 0.1, 0.05]}, "seeds": 5},
-    full={"arguments": WHOLE, "grid": {"step": [0.5, 0.1, 0.05, 0.01]}, "seeds": 1},
+    "Large starts with their outputs subtracted, and the steps of the printed run",
+    {"training": "unbiased", "alpha": LARGE},
+    grid={"step": STEPS[:2]},
+    tiny={"grid": {"step": [0.1]}},
+    standard={"grid": {"step": STEPS[:3]}, "seeds": 5},
+    full={"grid": {"step": STEPS}},
 )
 
 
@@ -363,5 +314,5 @@ experiment = Experiment(
     " size 512 of the small digits of scikit-learn; the net with the outputs of its start"
     " subtracted and its step divided by alpha^2, which is not in the source; means over the seeds"
     " in a band from the least to the largest",
-    seconds=20,
+    seconds=10,
 )

@@ -297,5 +297,5 @@ experiment = Experiment(
     title="Large starts learn what their kernel says, small ones the linear spline, except in (d)",
     ours="data points, values of alpha and c; panel (d), whose points bend the same way twice;"
     " random points; gradient flow to zero loss",
-    seconds=12,
+    seconds=9,
 )

@@ -7,12 +7,13 @@ seed are nested: a smaller set is the beginning of the `drawn` ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from tacit.arguments import Array
 from tacit.plotting.style import BLUE
+from tacit.studies.sizes import Sizes, sized
 
 if TYPE_CHECKING:
     import xarray
@@ -120,6 +121,28 @@ def least_norms(
         found[f"l{order}_error"] = population_error(beta, truth)
         found[f"l{order}_norm"] = float(np.linalg.norm(beta, order))
     return found
+
+
+LABELS = {
+    "alpha": "initial scale alpha",
+    "depth": "depth D",
+    "test_error": "population error |beta - truth|^2",
+    "sample_size": "number of samples N",
+    "log_mu": "log of the largest alpha^D with population error <= 0.025 (-inf: there is none)",
+}
+
+
+def scale_study(name: str, title: str, **given: Any) -> Sizes:
+    """A study of the largest scale that recovers, over the number of samples."""
+    look = {"x": "sample_size", "colour": "log_mu"}
+    return sized(name, title=title, function=largest_scale, labels=LABELS, draw=look, **given)
+
+
+def l1_study(name: str, **given: Any) -> Sizes:
+    """A study of the predictors of least l1 and l2 norm, over the number of samples."""
+    title = "How many samples the predictor of least l1 norm needs"
+    look = {"x": "sample_size", "colour": "l1_error"}
+    return sized(name, title=title, function=least_norms, labels=LABELS, draw=look, **given)
 
 
 def medians(scales: xarray.Dataset) -> xarray.DataArray:

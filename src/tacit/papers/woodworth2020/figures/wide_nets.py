@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tacit.models.linearized import OutputLayer
 from tacit.papers.woodworth2020.figures.digit_images import MOST, digits, present
 from tacit.plotting.style import BLACK, BLUE, GREY, RED, caption_of, sheet
 from tacit.problems.images.load import Images, load_images
+from tacit.studies.sizes import Sizes, sized
 from tacit.training.descent.methods import SGD
 from tacit.training.record import At
 from tacit.training.stop import Accuracy, Epochs
@@ -26,6 +28,29 @@ if TYPE_CHECKING:
 EARLY = 2  # epochs after which runs that may differ in their end are compared
 TRAININGS = ("printed", "unbiased", "kernel", "output")
 INPUTS = 500  # training images whose tangent features are followed
+LABELS = {
+    "alpha": "initial scale alpha, as a factor on He's",
+    "step": "learning rate",
+    "error": "share of the test images judged wrongly",
+    "train_accuracy": "share of the training images judged rightly",
+    "taken": "passes over the training images until all are right",
+    "turned": "grad distance: 1 - cosine of the tangent features, start to end",
+    "moved": "distance of the weights from their start, over its norm",
+    "early": "the same after two epochs",
+    "tested": "test images",
+    "instead": "which images stand in for those of the source",
+}
+# arguments of a cell: small digits; a part of MNIST, digits where it is absent; and as printed
+DIGITS = {
+    "images": "digits",
+    "otherwise": "",
+    "train": 512,
+    "width": 300,
+    "batch": 64,
+    "epochs": 300,
+}
+PART = {"images": "mnist", "otherwise": "digits", "train": 2048, "epochs": 100}
+WHOLE = {"images": "mnist", "train": 0, "width": 5000, "batch": 256, "epochs": 150}
 
 
 @functools.lru_cache(maxsize=4)
@@ -114,6 +139,16 @@ def cell(
         output=training == "output",
     )
     return {**run, "tested": len(found.test_labels), "instead": instead}
+
+
+def net_study(name: str, title: str, given: Mapping[str, Any], **words: Any) -> Sizes:
+    """A study of these cells; sizes name only what differs from DIGITS, PART and WHOLE."""
+    sizes = {"standard": (PART, {}), "full": (WHOLE, {"seeds": 1})}
+    for size, (images, more) in sizes.items():
+        own = words.get(size, {})
+        words[size] = {**more, **own, "arguments": {**images, **own.get("arguments", {})}}
+    words = {"seeds": 3, "labels": LABELS, "arguments": {**DIGITS, **given}, **words}
+    return sized(name, title=title, function=cell, **words)
 
 
 def grad_distance(start: Any, end: Any, X: Any) -> float:

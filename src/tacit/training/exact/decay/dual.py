@@ -59,10 +59,7 @@ class DecayLaw:
         return self.depth * (self.log_alpha + self.top - self.rate * t)
 
     def sensitivity(self, t: float) -> float:
-        """About how much larger a relative error of beta is than one of s, up to the time t.
-
-        log|beta| moves with s itself at depth 2, and with log(1 - |s|) beyond it.
-        """
+        """About how much larger a relative error of beta is than one of s, up to the time t."""
         fallen = max(0.0, -self.log_amplitude(t))
         return 1 + fallen if self.depth == 2 else math.exp(min(fallen * (1 - 2 / self.depth), 25.0))
 
@@ -191,11 +188,7 @@ class DecayDual(abc.ABC):
         """What the loss pulls with at outputs = rows @ beta."""
 
     def _log_rate(self) -> float:
-        """log R: the fastest of what happens at the start.
-
-        That is the decay, the largest eigenvalue of the linearised dynamics, about, and, from a
-        small start, the speed of s, which needs many units before beta is seen at all.
-        """
+        """log R: the fastest of the decay, of the linear dynamics, and of s from a small start."""
         now, force = self.law.at(0.0), self.force(np.zeros(len(self.rows)))
         pull = np.zeros(self.rows.shape[1])
         weights = np.broadcast_to(self.law.slope(now, pull), pull.shape)

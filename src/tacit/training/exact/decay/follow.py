@@ -125,10 +125,7 @@ def recorded(dual: DecayDual, times: Times, moments: list[Moment]) -> dict[str, 
 
 
 def _norm_and_turn(dual: DecayDual, t: float, growth: Array) -> tuple[float, float]:
-    """|theta| and the angle in degrees between theta and its start, however small.
-
-    theta is the decayed start plus expm1(growth) of it; the part of that across the start turns.
-    """
+    """|theta| and its angle in degrees with its start, from expm1(growth): however small."""
     law = dual.law
     log_start = np.broadcast_to(law.log_start, growth.shape)
     top, most = float(log_start.max()), max(float(growth.max()), 0.0)

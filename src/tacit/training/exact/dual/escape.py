@@ -33,10 +33,7 @@ def opening(system: MarginDual, plan: MarginPlan) -> Escape | None:
 
 
 class Escape(MarginSteps):
-    """The accepted steps, up to where the data are separated; the clock is autonomous.
-
-    The state is (x, rho, theta), where theta is the training time times the rate of the law.
-    """
+    """The accepted steps up to separated data; the state is (x, rho, rate times the time)."""
 
     def __init__(self, system: MarginDual, plan: MarginPlan) -> None:
         separated = system.g0 + math.log(system.samples) + SEPARATED

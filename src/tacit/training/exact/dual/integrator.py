@@ -68,10 +68,7 @@ class DualForm:
         return float(np.abs(self.kernel_predictor).max())
 
     def log_cap(self) -> float:
-        """log of a size far above any coordinate of beta on the way, to catch wild trial steps.
-
-        The l1 norm of one interpolating predictor is a generous scale for all of them.
-        """
+        """log of a size far above any coordinate of beta on the way, to catch wild trial steps."""
         return math.log(1e4 * float(np.abs(self.kernel_predictor).sum()))
 
     def unit(self, front: Array, size: float = 1.0) -> float:
@@ -109,10 +106,7 @@ def dual_form(model: DiagonalNet, problem: Regression) -> DualForm:
 
 
 def corner(columns: Array, weight: Array) -> tuple[Array, Array, Array]:
-    """As many independent columns as there are rows, those of most weight, as a basis of all.
-
-    Their indices, the square matrix that they are, and what makes every column of them.
-    """
+    """As many independent columns as rows, those of most weight: indices, matrix, combinations."""
     from scipy.linalg import qr
 
     basis = qr(columns * weight, mode="r", pivoting=True)[1][: len(columns)]

@@ -25,10 +25,7 @@ LOG_2 = math.log(2)
 
 
 class Response(NamedTuple):
-    """How x and beta answer to a drive <z_i, q>: dx_i = gain_i and dbeta_i = slope_i of it.
-
-    e^log_unit is taken out of all four, because only their ratios are bounded.
-    """
+    """dx_i = gain_i and dbeta_i = slope_i of a drive <z_i, q>; e^log_unit is taken out of all."""
 
     slope: Array
     bend: Array  # d slope_i / dx_i

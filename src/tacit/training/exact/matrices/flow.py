@@ -124,10 +124,7 @@ class FactorSteps(MatrixSteps):
         return super().still(before, now) or self._hovers(before.state, now.state)
 
     def _hovers(self, before: Array, now: Array) -> bool:
-        """True if nothing moved beyond the accuracy of the steps and no direction can grow.
-
-        The curvature lift(G) of the residual that is left then has no negative side.
-        """
+        """True if nothing moved beyond the accuracy and lift(G) lets no direction grow."""
         if np.abs(now - before).max() > 30 * self.rtol * np.abs(now).max() or self.system.rate:
             return False
         slope = self.system.problem.adjoint(self.system.residual(now))

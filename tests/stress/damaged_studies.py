@@ -1,8 +1,9 @@
-"""Damaged and forged cells of a study: the same as before, or set aside with a sentence."""
+"""Studies on disk: damaged and forged cells, and runs that are killed."""
 
 from __future__ import annotations
 
 import json
+import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from damage import ESC, ODD, Found, chosen, command_fault, damaged, fault
+from killed_studies import KILLER, STUDY, child, killed_runs
 from tacit.studies.cells import Cell, cell_name
 from tacit.studies.compute import Result
 from tacit.studies.run import run_study
@@ -89,3 +91,27 @@ def forged(content: bytes) -> Iterator[tuple[str, bytes]]:
 def signed(content: dict[str, Any]) -> bytes:
     body = json.dumps(content).encode()
     return f"{files.MARK} {files.FORMAT} {files._checksum(body)}\n".encode() + body + b"\n"
+
+
+IN_A_ROW = 5  # kills of one study before it may end
+
+
+def kills(folder: Path, count: int) -> Found:
+    """By `kill -9`, half in one process, half with two workers; each goes on to the same bytes."""
+    study = Study(**STUDY)
+    run_study(study, folder)
+    expected = (folder / "slow.nc").read_bytes()
+    found: Found = []
+    for number in range(0, count, IN_A_ROW):
+        out = folder / f"killed-{number}"
+        out.mkdir()
+        times = min(IN_A_ROW, count - number)
+        if number % (2 * IN_A_ROW):
+            killed_runs(out, times, random.Random(number), 1.5)
+        else:
+            told = child(KILLER, out, number, times).communicate(timeout=300)[0]
+            assert int(told.split()[0]) == times
+        run_study(study, out)
+        wrong = "" if (out / "slow.nc").read_bytes() == expected else "other bytes"
+        found += [(f"kill {number + k} of a study", wrong) for k in range(times)]
+    return found
