@@ -231,12 +231,11 @@ def _blind(axes: Axes, classes: int) -> None:
     axes.set_ylim(0, 1.5 * level)
     axes.axhline(level, color=GREY, linewidth=1.0)
     axes.annotate(
-        f"blind guess, log {classes}",
+        "blind guess",
         (1, level),
-        xytext=(0, -4),
+        xytext=(0, 5),
         color=GREY,
         ha="right",
-        va="top",
         xycoords=("axes fraction", "data"),
         textcoords="offset points",
         fontsize=9,
