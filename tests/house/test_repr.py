@@ -47,6 +47,7 @@ CALLS = [
     "Difference(relu_net(2, 3, alpha=1.0))",
     "DifferenceFactorization(alpha=0.5)",
     "DualFlow(rtol=1e-6, weight_decay=0.1)",
+    "EffectiveScale(SGD(0.1))",
     "Epochs(3)",
     "Factorization(3, alpha=0.1, seed=4)",
     "Frobenius()",

@@ -135,8 +135,8 @@ def _parts(
             other = slice(at, min(at + blocks.size, len(columns)))
             if x2 is None and other.stop <= group.stop:  # among those held
                 near, far = slice(0, other.stop - first), slice(at - first, other.stop - first)
-                above, below = (_changed(left, operator.itemgetter(cut)) for cut in (near, far))
-                part = product(above, below, full)
+                # without names, which would hold these gradients while the next are computed
+                part = product(*(_changed(left, operator.itemgetter(c)) for c in (near, far)), full)
                 part[far] = (part[far] + part[far].transpose(2, 3, 0, 1)) / 2  # to the last bit
                 yield slice(first, other.stop), other, part
             else:

@@ -135,7 +135,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """The three distances over the learning rate, a panel for each kind of run."""
     attributes = dataset.attrs
     caption = caption_of(attributes)
-    picture, axes = sheet(attributes["title"], caption, widths=(4.0,) * 3, height=4.4)
+    picture, axes = sheet(attributes["title"], caption, widths=(4.2,) * 3, height=4.4)
     for panel, kind in zip(axes, KINDS, strict=True):
         for colour, (name, label) in zip(CYCLE, TARGETS.items(), strict=False):
             rows: Array = dataset[name].sel(kind=kind).transpose("learning_rate", "seed").values
@@ -145,7 +145,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
         rates = dataset.learning_rate.values
         panel.set_xticks(rates, [f"{rate:g}" for rate in rates])
         panel.minorticks_off()
-    axes[0].set_ylabel("relative distance of the end to the least $Q$")
+        panel.set_ylabel("relative distance of the end to the least $Q$")
     axes[0].legend(loc="center left")
     return picture
 
