@@ -26,10 +26,12 @@ SCRIPTS = (
     "exp_trajectory",
     "heatmap",
     "weight_decay",
+    "steps",
     "studies",
     "explore",
     "imports",
     "stress",
+    "verify",
 )
 WITH_TORCH = (
     "sparse_recovery",

@@ -136,7 +136,7 @@ def _parts(
             if x2 is None and other.stop <= group.stop:  # among those held
                 near, far = slice(0, other.stop - first), slice(at - first, other.stop - first)
                 # without names, which would hold these gradients while the next are computed
-                part = product(*(_changed(left, operator.itemgetter(c)) for c in (near, far)), full)
+                part = product(_cut(left, near), _cut(left, far), full)
                 part[far] = (part[far] + part[far].transpose(2, 3, 0, 1)) / 2  # to the last bit
                 yield slice(first, other.stop), other, part
             else:
@@ -168,6 +168,10 @@ def _arrays(found: Factors) -> list[Any]:
 def _changed(found: Factors, change: Callable[[Any], Any]) -> Factors:
     layers = [(change(h), change(slopes)) for h, slopes in found.layers]
     return Factors([change(row) for row in found.rows], layers)
+
+
+def _cut(found: Factors, samples: slice) -> Factors:
+    return _changed(found, operator.itemgetter(samples))
 
 
 def product(left: Factors, right: Factors, full: bool) -> Array:

@@ -1,0 +1,61 @@
+"""All jumps from a vanishing start against one exact flow; SGD with its clock against plain SGD."""
+
+from __future__ import annotations
+
+import numpy as np
+from clock import ONE_THREAD, arguments, best_of, noisy_sparse, ratio, seconds, table
+
+import tacit
+
+
+def jumps(samples: int, dimension: int, log_alpha: float) -> None:
+    """Every jump by `saddles`, and one run of DualFlow to its end."""
+    X, y = noisy_sparse(samples, dimension)
+    problem = tacit.Regression(X, y)
+    ours, found = best_of(5, lambda: tacit.saddles(problem))
+    net = tacit.DiagonalNet(2, log_alpha=log_alpha)
+    theirs, path = best_of(1, lambda: tacit.train(net, problem, tacit.DualFlow()))
+    print(f"\nN={samples}, d={dimension}: {len(found.tau) - 1} jumps")
+    least = tacit.interpolate(problem, tacit.L1()).beta
+    rows = [
+        ["saddles", seconds(ours), f"{np.abs(found.end - least).max():.1e}"],
+        [
+            f"DualFlow, log_alpha = {log_alpha:g}",
+            seconds(theirs),
+            f"{np.abs(path.predictor - least).max():.1e}",
+        ],
+    ]
+    table(["method", "time", "distance of the end to the least l1 norm"], rows)
+    ratio("one flow / all jumps", theirs / ours, ">= 1")
+
+
+def clocks(samples: int, dimension: int, steps: int) -> None:
+    """One-sample SGD of a diagonal net with and without its effective scale."""
+    X, y = noisy_sparse(samples, dimension)
+    problem, net = tacit.Regression(X, y), tacit.DiagonalNet(2, alpha=0.1)
+    rate, stop = 0.05 / float((X**2).sum(axis=1).max()) / samples, tacit.Steps(steps)
+    methods = {"plain": tacit.SGD(rate), "with its clock": tacit.EffectiveScale(tacit.SGD(rate))}
+    times, ends = {}, {}
+    for name, method in methods.items():
+
+        def run(method: tacit.SGD = method) -> tacit.Path:
+            return tacit.train(net, problem, method, batch=1, stop=stop)
+
+        run()  # compiles
+        times[name], ends[name] = best_of(5, run)
+    print(f"\nSGD, one sample a step, N={samples}, d={dimension}, {steps} steps")
+    table(["method", "time"], [[name, seconds(value)] for name, value in times.items()])
+    apart = np.abs(ends["plain"].predictor - ends["with its clock"].predictor).max()
+    print(f"largest difference of the ends: {apart:.1e}")
+    ratio("with its clock / plain", times["with its clock"] / times["plain"], "<= 1.2")
+
+
+def main() -> None:
+    quick = arguments(__doc__ or "").quick
+    print(ONE_THREAD)
+    jumps(*((10, 30, -100.0) if quick else (100, 1000, -1000.0)))
+    clocks(*((10, 30, 1000) if quick else (100, 1000, 100_000)))
+
+
+if __name__ == "__main__":
+    main()
