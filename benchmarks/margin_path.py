@@ -19,7 +19,8 @@ from threadpoolctl import threadpool_limits
 from tacit import Q
 from tacit.problems.classification import separable_points, uniform_points
 from tacit.solvers.margins.path import MarginPath, max_margin_path
-from tacit.solvers.max_margin import SOLVED, certified
+from tacit.solvers.margins.rows import certified
+from tacit.solvers.solution import SOLVED, Found
 
 
 class ConicMargin:
@@ -56,7 +57,7 @@ def compare(name: str, Z: np.ndarray, path: MarginPath, each: float, judged: boo
         if "beta" not in run:
             rows.append([f"{mu:.1e}", run["status"], "", "", "", ""])
             continue
-        his = certified(Z, Q(2, mu=mu), run["beta"], run["nu"], 0, SOLVED)
+        his = certified(Z, Q(2, mu=mu), Found(run["beta"], run["nu"], 0, SOLVED))
         worst = max(his.residual, his.kkt)
         solved = run["status"] == "optimal" and worst < 1e-2
         if solved:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.lazy import jnp
+from tacit.lazy import jax, jnp
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.regression import Regression
 from tacit.regularizers.q import Q
@@ -99,8 +99,8 @@ class EffectiveScale(Descent):
         inner, tilt = memory
         moved, inner = self.method.step(oracle, parameters, inner, k)
         shrunk = self.method.rate(parameters) * self.weight_decay
-        plus, minus = jnp.split(moved / parameters - shrunk, 2)
-        return moved, (inner, tilt + _gain((minus - plus) / (minus + plus)))
+        plus, minus = jnp.split(moved / parameters, 2)  # before decay: their sum is 2
+        return moved, (inner, tilt + _gain((minus - plus) * (0.5 / (1 - shrunk))))
 
     @property
     def steady(self) -> bool:
@@ -134,12 +134,19 @@ class EffectiveScale(Descent):
 
 def _gain(q: Any) -> Any:
     """-2 (artanh(q) - q), also where |q| > 1 and a weight changes its sign."""
-    near = jnp.where(jnp.abs(q) < SMALL, q, 0.0)
-    square = near * near
-    series = 1 / 3 + square * (1 / 5 + square * (1 / 7 + square * (1 / 9 + square / 11)))
-    far = jnp.where(jnp.abs(q) < SMALL, 0.5, q)
-    direct = jnp.log(jnp.abs(1 - far)) - jnp.log(jnp.abs(1 + far)) + 2 * far
-    return jnp.where(jnp.abs(q) < SMALL, -2 * near * square * series, direct)
+    q = jnp.asarray(q)
+    small = jnp.abs(q) < SMALL
+
+    def series(q: Any) -> Any:
+        x = q * q
+        return -2 * q * x * (1 / 3 + x * (1 / 5 + x * (1 / 7 + x * (1 / 9 + x / 11))))
+
+    def mixed(q: Any) -> Any:
+        far = jnp.where(small, 0.5, q)
+        direct = jnp.log(jnp.abs(1 - far)) - jnp.log(jnp.abs(1 + far)) + 2 * far
+        return jnp.where(small, series(q), direct)
+
+    return jax.lax.cond(small.all(), series, mixed, q)  # logarithms take longer than a step
 
 
 def effective_regularizer(path: Path) -> Q:
