@@ -26,7 +26,7 @@ from tacit.evidence.verdict import Verdict, Verdicts
 from tacit.papers.verify import gather
 from tacit.report import page, read_verdicts, refuse_unwritable, write_report
 from tacit.report.markup import Markup, joined, tag
-from tacit.report.section import place, strain, tolerance_bars
+from tacit.report.section import anchor, place, strain, tolerance_bars
 from tacit.report.write import write_whole
 from tacit.sources import SOURCES
 
@@ -213,7 +213,8 @@ def test_ids_are_unique_and_references_find_them(verdicts):
     text = page(verdicts, NOW)
     tree = parsed(text)
     ids = [element.get("id") for element in tree.iter() if element.get("id")]
-    assert len(set(ids)) == len(ids) > 15
+    assert len(set(ids)) == len(ids)
+    assert {anchor(verdict) for verdict in verdicts} < set(ids)
     used = set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', text))
     assert {a or b for a, b in used} <= set(ids)
 
