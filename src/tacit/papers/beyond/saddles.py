@@ -102,6 +102,7 @@ def cell(
         "monotone": float(found.monotone),
         "end": float(np.abs(trained[-1] - found.end).max() / size),
         "end_l1": float(np.abs(found.end - least_l1(of)).max() / size),
+        "end_l2": float(np.abs(found.end - np.linalg.lstsq(of.X, of.y)[0]).max() / size),
         "mean_lasso": max(lasso_error(of, tau[k + 1], means[k]) for k in late),
         "last_lasso": lasso_error(of, tau[-1], trained[-1]),
         "foreseen_lasso": max(lasso_error(of, t, found.average(t)) for t in found.tau[1:]),
@@ -161,8 +162,12 @@ deep = sized(
 
 def errors(dataset: xarray.Dataset, against: str = "foreseen") -> xarray.DataArray:
     """Median over problems and jumps of |jump - foreseen| / foreseen, at every scale."""
-    apart = np.abs(dataset.jump - dataset[against]) / dataset[against]
-    return apart.median(["number", "jump_number"])
+    return apart(dataset, against).median(["number", "jump_number"])
+
+
+def apart(dataset: xarray.Dataset, against: str = "foreseen") -> xarray.DataArray:
+    """|jump - foreseen| / foreseen of every jump."""
+    return np.abs(dataset.jump - dataset[against]) / dataset[against]
 
 
 def order(dataset: xarray.Dataset, size: Array) -> float:
@@ -179,6 +184,11 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
         "depth 2, smallest start: median relative error of a jump's time",
         float(errors(dataset)[-1]),
         tolerance=0.02,
+    )
+    worst = Check(
+        "the same of the worst jump, with fewer and with more samples than features",
+        max(float(apart(d).max()) for d in (last, last_tall)),
+        tolerance=0.05,
     )
     power = Check("depth 2: power of 1/log(1/alpha) in that error", order(dataset, inverse), 1, 0.2)
     deeper = Check("depth 3: power of alpha in that error", order(deep, scale), 1.0, 0.2)
@@ -205,9 +215,11 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
             "every run ends where the list ends": (trained < 1e-2, trained),
             "some problem is monotone": (bool((last_tall.monotone == 1).any()), ""),
         },
-        checks=[time, power, deeper, end, lasso],
+        checks=[time, worst, power, deeper, end, lasso],
         controls={
             "s begins anew after every jump": time.control(float(errors(last, "anew"))),
+            "s begins anew, the worst jump": worst.control(float(apart(last, "anew").max())),
+            "the least l2 norm for the end": end.control(float(dataset.end_l2.min())),
             "depth 3 in the order of depth 2": power.control(order(deep, inverse_of(deep))),
             "the last predictor in place of the mean": lasso.control(
                 last_tall.last_lasso.where(last_tall.monotone == 1).min()
