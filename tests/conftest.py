@@ -8,18 +8,17 @@ import tempfile
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 PROGRAMS = {
-    "JAX_COMPILATION_CACHE_DIR": "",  # a folder of the session
+    "JAX_COMPILATION_CACHE_DIR": "",  # of one worker: another could read half a file
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 
 
 def pytest_configure(config):
-    """A program that one test has compiled is read by the others, of both workers."""
-    if not hasattr(config, "workerinput"):
-        folder = tempfile.TemporaryDirectory(prefix="tacit-programs-", ignore_cleanup_errors=True)
-        config.add_cleanup(folder.cleanup)
-        os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
+    """A program that one test has compiled is read by the others of its worker."""
+    folder = tempfile.TemporaryDirectory(prefix="tacit-programs-", ignore_cleanup_errors=True)
+    config.add_cleanup(folder.cleanup)
+    os.environ |= PROGRAMS | {"JAX_COMPILATION_CACHE_DIR": folder.name}
 
 
 def pytest_collection_finish():
