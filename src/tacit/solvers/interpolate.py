@@ -151,7 +151,7 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
     """The minimiser and its dual in the original units."""
-    if isinstance(regularizer, SignedPair) and regularizer.tilt is None:
+    if isinstance(regularizer, SignedPair):
         (end,) = continuation.follow(regularizer, at, [regularizer.level - np.log(at.scale)])
         return arrived(regularizer, at, end)
     if isinstance(regularizer, L1):
@@ -185,7 +185,8 @@ def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
     if isinstance(end, continuation.Point):
         beta = at.scale * end.beta
         return in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
-    if pair.level - np.log(at.scale) < -30 * pair.power and pair.shape is None:
+    plain = pair.shape is None and pair.tilt is None
+    if plain and pair.level - np.log(at.scale) < -30 * pair.power:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
         if outcome.kind is Kind.SOLVED:

@@ -149,7 +149,7 @@ def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
 def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
     rows = scaled_rows(Z)
     try:
-        if isinstance(regularizer, SignedPair) and regularizer.tilt is None:
+        if isinstance(regularizer, SignedPair):
             return by_walk(regularizer, rows)
         if isinstance(regularizer, L2):
             return by_least_squares(regularizer, rows)
@@ -187,7 +187,9 @@ def by_least_squares(norm: L2, rows: Rows) -> Found:
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:
     walk, level = MarginWalk(pair, rows), pair.level - float(np.log(rows.scale))
-    near = min(level, walk.reach + FAR)
+    if pair.tilt is not None and (free := walk.free(level)) is not None:
+        return Found(rows.scale * free, np.zeros(len(rows.c)), 0, SOLVED)
+    near = min(level, walk.reach + FAR) if pair.tilt is None else level
     b, nu, spent = walk.at(near)
     return Found(rows.scale * b, rows.factors * nu, spent, SOLVED, near - level)
 

@@ -3,4 +3,6 @@
 STATEMENTS: dict[str, str] = {
     "beyond-clock": "clock",
     "beyond-saddles": "saddles",
+    "beyond-momentum": "momentum",
+    "beyond-clock-depth": "clock_depth",
 }

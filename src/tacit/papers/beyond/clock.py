@@ -63,7 +63,8 @@ def cell(
         apart = interpolate(own, regularizer).beta - end
         return float(np.linalg.norm(apart) / np.linalg.norm(end))
 
-    assert isinstance(q, Q) and q.shape is not None
+    assert isinstance(q, Q)
+    assert q.shape is not None
     return {
         "to_effective": far(q),
         "to_scale": far(Q(2, alpha=1.0, shape=q.shape)),

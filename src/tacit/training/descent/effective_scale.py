@@ -27,8 +27,9 @@ from tacit.models.diagonal import DiagonalNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
-from tacit.regularizers.derive import Derived, derive
+from tacit.regularizers.derive import Derived
 from tacit.regularizers.q import Q
+from tacit.regularizers.reparametrization import Starts
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.solution import Solution
 from tacit.training.descent.method import Descent, Oracle
@@ -165,7 +166,7 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     -------
     Q or Derived
         Q with the effective scale as its shape and with the tilt of the steps; for other maps
-        `derive` from the effective start of each coordinate.
+        what `derive` makes of the effective start of each coordinate.
 
     Examples
     --------
@@ -187,7 +188,7 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
         return tilted(description["model"]["depth"], plus, minus, dual)
     if not isinstance(model, Reparametrized):
         raise ValueError(f"{WHO}: the path holds no map; give the model that was trained, model=")
-    return derive(model.map, _pairs(model, followed_back(model, parameters, dual)), model.signed)
+    return started(model, followed_back(model, parameters, dual))
 
 
 def tilted(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -> Q:
@@ -222,11 +223,10 @@ def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Arra
     return walked.y[:, -1]
 
 
-def _pairs(model: Reparametrized, parameters: Array) -> Any:
-    """Parameters as the argument `start` of derive."""
-    halves = [tuple(points.T) for _, points in model.halves(parameters)]
-    starts = [half[0] if len(half) == 1 else half for half in halves]
-    return starts[0] if len(starts) == 1 else tuple(starts)
+def started(model: Reparametrized, parameters: Array) -> Derived:
+    """The regularizer of a flow of the model from these parameters."""
+    plus, *minus = (points for _, points in model.halves(parameters))
+    return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))
 
 
 def predicted_endpoint(
