@@ -59,6 +59,15 @@ def test_a_step_that_changes_the_sign_of_a_weight_keeps_the_law():
     np.testing.assert_allclose(tacit.predicted_endpoint(path, own).beta, path.predictor, atol=1e-12)
 
 
+def test_a_long_run_loses_nothing_to_rounding():
+    """A plain sum of the gradients is off by 4e-12 after so many steps, most of them at rest."""
+    problem = tacit.sparse_regression(8, 20, sparsity=2, noise=0.1)
+    method, stop = tacit.EffectiveScale(tacit.SGD(0.005)), tacit.Steps(1_000_000)
+    path = tacit.train(EVEN, problem, method, batch=1, stop=stop)
+    found = tacit.predicted_endpoint(path, problem).beta
+    np.testing.assert_allclose(found, path.predictor, atol=2e-13)
+
+
 def test_a_run_that_is_resumed_has_the_same_tilt_to_the_bit():
     method = tacit.EffectiveScale(tacit.SGD(0.01))
     whole = tacit.train(EVEN, PROBLEM, method, batch=1, stop=tacit.Steps(300))

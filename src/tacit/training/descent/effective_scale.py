@@ -22,8 +22,9 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from tacit.arguments import Array
-from tacit.lazy import jax, jnp
+from tacit.lazy import jnp
 from tacit.models.diagonal import DiagonalNet
+from tacit.models.linear import LinearPredictor
 from tacit.models.reparametrized import Reparametrized
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
@@ -102,7 +103,7 @@ class EffectiveScale(Descent):
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         model: Any = oracle.objective.model  # type: ignore[attr-defined]
         dual = jnp.zeros_like(model.table(parameters)[0])
-        return self.method.memory(oracle, parameters), dual
+        return self.method.memory(oracle, parameters), dual, dual
 
     def prepared(self, parameters: Any) -> Any:
         return self.method.prepared(parameters)
@@ -111,16 +112,18 @@ class EffectiveScale(Descent):
         return self.method.rate(parameters)
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        inner, dual = memory
+        inner, dual, rounded = memory
         moved, inner = self.method.step(oracle, parameters, inner, k)
-        model: Any = oracle.objective.model  # type: ignore[attr-defined]
-        slopes = model.table(jax.grad(lambda w: model.predictor(w).sum())(parameters))
-        pull = model.table(oracle.gradient(parameters))  # the same as in the step, computed once
-        g = (slopes * pull).sum(0) / (slopes * slopes).sum(0)  # the gradient in beta
+        objective: Any = oracle.objective
+        model, linear = objective.model, dataclasses.replace(objective, model=LinearPredictor())
+        beta = Oracle(linear, oracle.data, oracle.share, None)
+        g = beta.loss_gradient(model.predictor(parameters))  # a part of the step's own gradient
         rate = self.method.rate(parameters)
         left = 1 - rate * self.weight_decay
         rate = rate / (left * (1 - getattr(self.method, "momentum", 0.0)))
-        return moved, (inner, (dual - rate * g) * left ** (2 - (model.homogeneity or 2)))
+        move = rounded - rate * g  # with what rounding took from the sum so far, as by Kahan
+        after, shrink = dual + move, left ** (2 - (model.homogeneity or 2))
+        return moved, (inner, after * shrink, (move - (after - dual)) * shrink)
 
     @property
     def steady(self) -> bool:
@@ -182,7 +185,7 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
         raise ValueError(f"{WHO}: train by EffectiveScale(method) for such a path")
     if path.memory is None:
         raise ValueError(f"{WHO}: the run diverged; take a smaller learning rate")
-    parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])
+    parameters, dual = np.asarray(path.parameters), np.sum(path.memory[-2:], axis=0)
     if description["model"]["model"] == "DiagonalNet":
         plus, minus = np.split(parameters, 2)
         return tilted(description["model"]["depth"], plus, minus, dual)
