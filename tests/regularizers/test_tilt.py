@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import linprog, minimize, minimize_scalar
 
 import tacit
 from tacit.solvers import homotopy
@@ -129,6 +129,20 @@ def test_zero_labels_have_a_minimiser_away_from_zero():
     assert np.abs(X @ beta).max() < 1e-12
     np.testing.assert_allclose(2 * np.sinh(dual @ X + tilt), beta, atol=1e-12)
     assert np.abs(beta).max() > 0.1
+
+
+@pytest.mark.parametrize("depth", [3, 4])
+def test_deep_nets_of_small_scale_have_the_tilted_l1_solution(depth):
+    """Large predictors cost |beta| - tilt beta, which is a linear program."""
+    X, y = data(11, samples=4, dimension=9)
+    tilt = np.random.default_rng(11).uniform(-0.5, 0.5, 9)
+    found = tacit.interpolate(X, y, tacit.Q(depth, log_alpha=-60.0, tilt=tilt))
+    assert found.kkt < 1e-12
+    program = linprog(np.concatenate([1 - tilt, 1 + tilt]), A_eq=np.hstack([X, -X]), b_eq=y)
+    plus, minus = np.split(program.x, 2)
+    np.testing.assert_allclose(found.beta, plus - minus, atol=1e-9)
+    upright = tacit.interpolate(X, y, tacit.L1()).beta
+    assert np.abs(upright - found.beta).max() > 1e-2
 
 
 def test_a_tilt_beyond_the_domain_of_a_deep_net_is_named():

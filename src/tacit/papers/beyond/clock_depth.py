@@ -15,7 +15,7 @@ from tacit.evidence.evidence import Check, Evidence
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.experiment import Experiment
-from tacit.papers.instances import slope
+from tacit.papers.instances import furthest, slope
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression, sparse_regression
@@ -205,10 +205,6 @@ def orders(dataset: xarray.Dataset, name: str) -> Array:
     return np.array([slope(dataset.share.values, row) for row in rows])
 
 
-def worst(found: Array, order: float) -> float:
-    return float(found[np.abs(found - order).argmax()])
-
-
 def check(dataset: xarray.Dataset) -> Evidence:
     """The effective start to rounding; the order of what the flow alone foresees of it."""
     exact = Check(
@@ -219,11 +215,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
     second, first = (orders(dataset, name) for name in ("to_second", "to_start"))
     foreseen = Check(
         "start set back by the flow's clock: power of the learning rate in the distance of the end",
-        worst(second, 2),
+        furthest(second, 2),
         2.0,
         0.3,
     )
-    plain = Check("start as it was: the same power", worst(first, 1), 1.0, 0.3)
+    plain = Check("start as it was: the same power", furthest(first, 1), 1.0, 0.3)
     last = dataset.isel(share=-1).mean("seed")
     return Evidence(
         ran=f"{dataset.to_start.size} runs of gradient descent from alpha = {ALPHA:g} on"
@@ -234,11 +230,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
             TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
             TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),
             "set back as if there were no tilt": foreseen.control(
-                worst(orders(dataset, "to_scale"), 2)
+                furthest(orders(dataset, "to_scale"), 2)
             ),
-            "not set back": foreseen.control(worst(first, 2)),
+            "not set back": foreseen.control(furthest(first, 2)),
             "an end that the start as it was foresees to second order": plain.control(
-                worst(second, 1)
+                furthest(second, 1)
             ),
         },
         findings=[
