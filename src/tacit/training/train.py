@@ -113,7 +113,7 @@ def train(
     if not method.logarithmic:
         task.refuse_overflow(who)
     penalty = checked_penalty(who, method, penalty, task)
-    size = batches(who, task.samples, batch)
+    size = batches(who, task.samples, batch, noisy=method.label_noise > 0)
     if size.size is not None and not method.batches:
         raise ValueError(f"{who}: works on all samples at once; leave batch= out")
     seed = integer(who, "seed", seed, least=0)

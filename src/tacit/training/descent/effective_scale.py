@@ -55,14 +55,7 @@ class EffectiveScale(Descent):
     method: Descent
 
     def __init__(self, method: Descent) -> None:
-        plain = isinstance(method, GradientDescent) or (
-            isinstance(method, SGD) and not method.momentum
-        )
-        if not plain:
-            raise ValueError(
-                "EffectiveScale: the law holds for gradient steps, GradientDescent or SGD without"
-                f" momentum, got {method!r}"
-            )
+        has_scale("EffectiveScale", method)
         for name in ("learning_rate", "weight_decay", "check"):
             object.__setattr__(self, name, getattr(method, name))
         object.__setattr__(self, "method", method)
@@ -79,11 +72,8 @@ class EffectiveScale(Descent):
     penalties = "none"
 
     def refuse(self, task: Task) -> None:
-        model = getattr(task, "model", None)
-        if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
-            raise ValueError(
-                f"EffectiveScale: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}"
-            )
+        has_scale("EffectiveScale", self.method, getattr(task, "model", None))
+        self.method.refuse(task)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         plus, minus = jnp.split(parameters, 2)
@@ -101,6 +91,10 @@ class EffectiveScale(Descent):
         shrunk = self.method.rate(parameters) * self.weight_decay
         plus, minus = jnp.split(moved / parameters, 2)  # before decay: their sum is 2
         return moved, (inner, tilt + _gain((minus - plus) * (0.5 / (1 - shrunk))))
+
+    @property
+    def label_noise(self) -> float:
+        return self.method.label_noise
 
     @property
     def steady(self) -> bool:
@@ -130,6 +124,19 @@ class EffectiveScale(Descent):
         copy.__dict__.update(self.__dict__ | numbers)
         copy.__dict__["method"] = self.method.with_numbers(numbers)
         return copy
+
+
+def has_scale(who: str, method: Any, *models: Any) -> None:
+    """Raises unless the law of the effective scale holds for the method, on the model if given."""
+    plain = isinstance(method, GradientDescent) or (isinstance(method, SGD) and not method.momentum)
+    if not plain:
+        raise ValueError(
+            f"{who}: the law holds for gradient steps, GradientDescent or SGD without momentum, "
+            f"got {method!r}"
+        )
+    for model in models:
+        if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
+            raise ValueError(f"{who}: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
 
 
 def _gain(q: Any) -> Any:

@@ -126,6 +126,11 @@ class Descent(Checked, abc.ABC):
         return parameters
 
     @property
+    def label_noise(self) -> float:
+        """The standard deviation of fresh Gaussian noise on the labels of every step."""
+        return 0.0
+
+    @property
     def steady(self) -> bool:
         """Whether every step takes learning_rate of training time."""
         return True
