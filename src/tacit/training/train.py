@@ -241,6 +241,7 @@ def _stepped(
         dataset = dataset.assign_coords(epoch=("time", epochs, about))
     parameters = run.task.whole(jax.tree.map(np.asarray, state.parameters))
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
+    outcome = Outcome(outcome.kind, outcome.sentence + run.method.note(state.memory))
     lost = outcome.kind is Kind.DIVERGED  # it cannot go on
     return _path(dataset, outcome, told, parameters, None if lost else memory)
 

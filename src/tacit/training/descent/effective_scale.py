@@ -3,8 +3,9 @@
 A step w+ <- w+ f+, w- <- w- f- with q = (f- - f+)/(f- + f+) adds log|f+ f-| to log|w+ w-| and
 -2 artanh(q) to log|w+/w-|. For gradient steps of rate gamma with decay lambda,
 q = 2 gamma g/(1 - gamma lambda) with g the gradient in beta, a combination of the samples; what
-artanh(q) - q adds is the tilt. So beta is the least Q of this scale and tilt among all predictors
-with its outputs, at every step and exactly, whatever batches were drawn.
+artanh(q) - q adds is the tilt, which is log|w+/w-| plus twice the sum of all q. So beta is the
+least Q of this scale and tilt among all predictors with its outputs, at every step and exactly,
+whatever batches were drawn.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tacit.training.descent.methods import SGD, GradientDescent
 from tacit.training.path import Path
 from tacit.training.task import Task
 
-SMALL = 0.05  # |q| below which artanh(q) - q is summed as a series
+NEVER = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
@@ -76,8 +77,9 @@ class EffectiveScale(Descent):
         self.method.refuse(task)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        plus, minus = jnp.split(parameters, 2)
-        return self.method.memory(oracle, parameters), jnp.log(jnp.abs(plus / minus))
+        """That of the method; the step at which |q| came to 1 first; and the sum of q."""
+        d = len(parameters) // 2
+        return self.method.memory(oracle, parameters), jnp.full(d, NEVER), jnp.zeros(d)
 
     def prepared(self, parameters: Any) -> Any:
         return self.method.prepared(parameters)
@@ -86,11 +88,24 @@ class EffectiveScale(Descent):
         return self.method.rate(parameters)
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        inner, tilt = memory
+        inner, turned, total = memory
         moved, inner = self.method.step(oracle, parameters, inner, k)
-        shrunk = self.method.rate(parameters) * self.weight_decay
-        plus, minus = jnp.split(moved / parameters, 2)  # before decay: their sum is 2
-        return moved, (inner, tilt + _gain((minus - plus) * (0.5 / (1 - shrunk))))
+        plus = parameters[: len(total)]
+        q = (plus - moved[: len(total)]) / plus / (1 - self.rate(parameters) * self.weight_decay)
+        ended = total + q
+        large = jnp.abs(ended - total) >= 1  # |q| again, without dividing twice
+        turned = jnp.where(large & (turned == NEVER), k.astype(turned.dtype), turned)
+        return moved, (inner, turned, ended)
+
+    def note(self, memory: Any) -> str:
+        coordinate = int(memory[1].argmin())
+        step = int(memory[1][coordinate])
+        if step == NEVER:
+            return ""
+        return (
+            f"; 2 learning_rate |gradient| came to 1 in coordinate {coordinate} at step {step}, "
+            "where a weight changes its sign: take a smaller learning rate"
+        )
 
     @property
     def label_noise(self) -> float:
@@ -139,23 +154,6 @@ def has_scale(who: str, method: Any, *models: Any) -> None:
             raise ValueError(f"{who}: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
 
 
-def _gain(q: Any) -> Any:
-    """-2 (artanh(q) - q), also where |q| > 1 and a weight changes its sign."""
-    q = jnp.asarray(q)
-    small = jnp.abs(q) < SMALL
-
-    def series(q: Any) -> Any:
-        x = q * q
-        return -2 * q * x * (1 / 3 + x * (1 / 5 + x * (1 / 7 + x * (1 / 9 + x / 11))))
-
-    def mixed(q: Any) -> Any:
-        far = jnp.where(small, 0.5, q)
-        direct = jnp.log(jnp.abs(1 - far)) - jnp.log(jnp.abs(1 + far)) + 2 * far
-        return jnp.where(small, series(q), direct)
-
-    return jax.lax.cond(small.all(), series, mixed, q)  # logarithms take longer than a step
-
-
 def effective_regularizer(path: Path) -> Q:
     """The Q whose least value, among all predictors with the outputs of the run, is at its end.
 
@@ -183,7 +181,8 @@ def effective_regularizer(path: Path) -> Q:
     if path.memory is None:
         raise ValueError("effective_regularizer: the run diverged; take a smaller learning rate")
     plus, minus = np.split(np.abs(np.asarray(path.parameters)), 2)
-    return Q(2, alpha=1.0, shape=np.sqrt(plus * minus), tilt=np.asarray(path.memory[-1]))
+    tilt = np.log(plus / minus) + 2 * np.asarray(path.memory[-1])
+    return Q(2, alpha=1.0, shape=np.sqrt(plus * minus), tilt=tilt)
 
 
 def predicted_endpoint(path: Path, problem: Regression) -> Solution:

@@ -157,6 +157,10 @@ class Descent(Checked, abc.ABC):
         """The logarithm of the training time after k steps: of the sum of the learning rates."""
         return math.log(k * self.learning_rate) if k else -math.inf
 
+    def note(self, memory: Any) -> str:
+        """What the sentence of a run that ends with this memory has to say besides."""
+        return ""
+
     def time(self, memory: Any, k: int) -> float:
         """The training time after k steps; inf where float64 cannot hold it."""
         if self.steady:
