@@ -87,6 +87,7 @@ from tacit.training.descent.methods import (
     Proximal,
     Subgradient,
 )
+from tacit.training.descent.predict_run import PredictedRun, predict_run
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.parameter import ParameterFlow
@@ -167,6 +168,7 @@ __all__ = [
     "Path",
     "Penalty",
     "PerTensor",
+    "PredictedRun",
     "ProductNet",
     "Proximal",
     "Q",
@@ -243,6 +245,7 @@ __all__ = [
     "participation_ratio",
     "permutation_group",
     "plot",
+    "predict_run",
     "predicted_delay",
     "predicted_endpoint",
     "ratchet_path",

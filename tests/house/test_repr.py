@@ -164,6 +164,9 @@ RESULTS = {
     "Path": lambda: tacit.train(
         net, tacit.Regression(X, y), tacit.GradientDescent(1e-4), stop=tacit.Steps(2)
     ),
+    "PredictedRun": lambda: tacit.predict_run(
+        net, tacit.Regression(X, y), tacit.SGD(1e-4), stop=tacit.Steps(9)
+    ),
     "RatchetPath": lambda: tacit.ratchet_path(X, labels, mus=[1.0, 0.5]),
     "Regression": lambda: tacit.Regression(X, y, truth=np.arange(9.0)),
     "Reparametrized": lambda: tacit.Reparametrized(lambda u, v: u * v, (1.0, 0.5)),

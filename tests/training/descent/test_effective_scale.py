@@ -55,6 +55,9 @@ def test_a_step_that_changes_the_sign_of_a_weight_keeps_the_law():
     method = tacit.EffectiveScale(tacit.GradientDescent(0.1, check=False))
     path = tacit.train(net, problem, method, stop=tacit.Steps(1))
     assert path.parameters[0] < 0 < net.start(2)[0]
+    assert "weight of coordinate 0 changed its sign at step 0" in path.outcome.sentence
+    small = tacit.EffectiveScale(tacit.GradientDescent(0.01))
+    assert "its sign" not in tacit.train(net, problem, small, stop=tacit.Steps(9)).outcome.sentence
     own = tacit.Regression(problem.X, problem.X @ path.predictor)
     np.testing.assert_allclose(tacit.predicted_endpoint(path, own).beta, path.predictor, atol=1e-12)
 

@@ -1,6 +1,7 @@
 """Ours: theory beyond the sources, and phase diagrams that no paper has."""
 
 STATEMENTS: dict[str, str] = {
+    "beyond-apriori": "apriori",
     "beyond-clock": "clock",
     "beyond-saddles": "saddles",
     "beyond-momentum": "momentum",

@@ -39,6 +39,7 @@ from tacit.training.path import Path
 from tacit.training.task import Task
 
 WHO = "effective_regularizer"
+NEVER = 2**31 - 1
 PRECISE = 1e-13  # relative error of a line that is followed back
 
 
@@ -99,11 +100,13 @@ class EffectiveScale(Descent):
                 "EffectiveScale: needs a signed DiagonalNet or a Reparametrized model, whose"
                 f" coordinates have their own parameters, got {model!r}"
             )
+        self.method.refuse(task)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        """That of the method; the step at which each parameter first changes its sign; the dual."""
         model: Any = oracle.objective.model  # type: ignore[attr-defined]
-        dual = jnp.zeros_like(model.table(parameters)[0])
-        return self.method.memory(oracle, parameters), dual, dual
+        dual, turned = jnp.zeros_like(model.table(parameters)[0]), jnp.full(len(parameters), NEVER)
+        return self.method.memory(oracle, parameters), turned, dual, dual
 
     def prepared(self, parameters: Any) -> Any:
         return self.method.prepared(parameters)
@@ -112,7 +115,7 @@ class EffectiveScale(Descent):
         return self.method.rate(parameters)
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        inner, dual, rounded = memory
+        inner, turned, dual, rounded = memory
         moved, inner = self.method.step(oracle, parameters, inner, k)
         objective: Any = oracle.objective
         model, linear = objective.model, dataclasses.replace(objective, model=LinearPredictor())
@@ -123,7 +126,24 @@ class EffectiveScale(Descent):
         rate = rate / (left * (1 - getattr(self.method, "momentum", 0.0)))
         move = rounded - rate * g  # with what rounding took from the sum so far, as by Kahan
         after, shrink = dual + move, left ** (2 - (model.homogeneity or 2))
-        return moved, (inner, after * shrink, (move - (after - dual)) * shrink)
+        flips = (moved * parameters < 0) & (turned == NEVER)
+        turned = jnp.where(flips, k.astype(turned.dtype), turned)
+        return moved, (inner, turned, after * shrink, (move - (after - dual)) * shrink)
+
+    def note(self, memory: Any) -> str:
+        place = int(memory[1].argmin())
+        step, coordinate = int(memory[1][place]), place % len(memory[2])
+        if step == NEVER:
+            return ""
+        return (
+            f"; a weight of coordinate {coordinate} changed its sign at step {step}, where"
+            " 2 learning_rate |gradient| of a net of depth 2 comes to 1: take a smaller learning"
+            " rate"
+        )
+
+    @property
+    def label_noise(self) -> float:
+        return self.method.label_noise
 
     @property
     def steady(self) -> bool:
