@@ -89,6 +89,7 @@ from tacit.training.descent.methods import (
 )
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.exact.matrices.greedy_rank import GreedyRank, greedy_rank
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent import TangentFlow
 from tacit.training.path import Path, load_path
@@ -137,6 +138,7 @@ __all__ = [
     "Frobenius",
     "FunctionModel",
     "GradientDescent",
+    "GreedyRank",
     "Grokking",
     "HeldNorm",
     "HeldSweep",
@@ -215,6 +217,7 @@ __all__ = [
     "gaussian_sensing",
     "gradient_distance",
     "gradient_turn",
+    "greedy_rank",
     "grokking",
     "held_sweep",
     "import_images",

@@ -2,5 +2,6 @@
 
 STATEMENTS: dict[str, str] = {
     "beyond-clock": "clock",
+    "beyond-greedy-rank": "greedy_rank",
     "beyond-saddles": "saddles",
 }
