@@ -1,6 +1,7 @@
 """Ours: theory beyond the sources, and phase diagrams that no paper has."""
 
 STATEMENTS: dict[str, str] = {
+    "beyond-balanced-linear": "balanced_linear",
     "beyond-clock": "clock",
     "beyond-greedy-rank": "greedy_rank",
     "beyond-saddles": "saddles",
