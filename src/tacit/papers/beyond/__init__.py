@@ -4,5 +4,6 @@ STATEMENTS: dict[str, str] = {
     "beyond-balanced-linear": "balanced_linear",
     "beyond-clock": "clock",
     "beyond-greedy-rank": "greedy_rank",
+    "beyond-imbalance": "imbalance",
     "beyond-saddles": "saddles",
 }
