@@ -36,18 +36,23 @@ def target(shape: str, seed: int) -> Array:
     return np.asarray(drawn / np.linalg.norm(drawn, 2))
 
 
-def layers(shape: str, scale: float, imbalance: float, seed: int) -> tuple[Array, Array]:
+def layers(
+    shape: str, scale: float, imbalance: float, seed: int, wide: bool = False
+) -> tuple[Array, Array]:
     """U and V with U^T U - V^T V = imbalance I, where the smaller layer has singular values scale.
 
     M = U V^T has as many hidden units as its smaller side; both layers have random orthonormal
-    columns up to their size.
+    columns up to their size. Wide layers of these sizes have hidden units of their own each, as
+    infinitely many would, so that M starts at zero.
     """
     rng, (outputs, inputs) = np.random.default_rng((2, seed)), SHAPES[shape]
-    sizes = (math.sqrt(scale**2 + max(extra, 0.0)) for extra in (imbalance, -imbalance))
+    u, v = (math.sqrt(scale**2 + max(extra, 0.0)) for extra in (imbalance, -imbalance))
+    if wide:
+        both = np.eye(outputs + inputs)
+        return u * both[:outputs], v * both[outputs:]
     hidden = min(outputs, inputs)
-    frames = (np.linalg.qr(rng.standard_normal((n, hidden)))[0] for n in (outputs, inputs))
-    U, V = (size * frame for size, frame in zip(sizes, frames, strict=True))
-    return U, V
+    U, V = (np.linalg.qr(rng.standard_normal((n, hidden)))[0] for n in (outputs, inputs))
+    return u * U, v * V
 
 
 def trained(U: Array, V: Array, target: Array, rtol: float) -> Path:
@@ -103,6 +108,15 @@ def foreseen_kernel(target: Array, imbalance: float) -> Array:
     return np.kron(one, np.eye(len(other))) + np.kron(np.eye(len(one)), other)
 
 
+def turned(
+    width: str, scale: float, imbalance: float, *, shape: str, seed: int, rtol: float
+) -> dict[str, float]:
+    """How far the kernel turns from a start of this scale and imbalance to the end of training."""
+    U, V = layers(shape, scale, imbalance, seed, wide=width == "wide")
+    end = np.reshape(trained(U, V, target(shape, seed), rtol).parameters, (-1, U.shape[1]))
+    return {"distance": kernel_distance(kernel(U, V), kernel(end[: len(U)], end[len(U) :]))}
+
+
 def cell(shape: str, imbalance: float, *, scale: float, seed: int, rtol: float) -> dict[str, Any]:
     """One run beside the closed form at its times, and how far its kernel has turned."""
     Y, (U, V) = target(shape, seed), layers(shape, scale, imbalance, seed)
@@ -142,9 +156,29 @@ study = sized(
     draw={"x": "imbalance", "y": "shape", "colour": "distance"},
     full={"grid": {"imbalance": [-16.0, -8.0, -4.0, -2.0, -1.0, 0.0, 1.0, 2.0, 4.0, 8.0, 16.0]}},
 )
+diagram = sized(
+    "beyond-balanced-linear-diagram",
+    title="Lazy and rich over scale and imbalance",
+    function=turned,
+    arguments={"shape": "funnel", "seed": 0, "rtol": 1e-5},
+    grid={"width": ["wide", "narrow"], "scale": [0.05, 3.0], "imbalance": [-6.0, 0.0, 6.0]},
+    labels={
+        "width": "wide, or as many hidden units as outputs",
+        "scale": "singular values of the smaller layer",
+        "imbalance": "imbalance",
+        "distance": "kernel distance from start to end",
+    },
+    draw={"x": "imbalance", "y": "scale", "colour": "distance"},
+    full={
+        "grid": {
+            "scale": {"logspace": [-1.3, 0.5, 9]},
+            "imbalance": [-6.0, -3.0, -1.0, -0.3, 0.0, 0.3, 1.0, 3.0, 6.0],
+        }
+    },
+)
 
 
-def check(dataset: xarray.Dataset) -> Evidence:
+def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
     """The closed form along training, the kernel at its end, and who is lazy."""
     first, last = dataset.imbalance.values[[0, -1]]
     uneven = dataset.where(dataset.imbalance != 0, drop=True)
@@ -175,6 +209,21 @@ def check(dataset: xarray.Dataset) -> Evidence:
         )
         for shape, size in (("funnel", first), ("inverted funnel", last))
     ]
+    wide, narrow = (diagram.distance.sel(width=width) for width in ("wide", "narrow"))
+    corner = {"scale": 0, "imbalance": diagram.sizes["imbalance"] // 2}  # small and balanced
+
+    def outside(distance: xarray.DataArray) -> float:
+        """The distance at a small balanced start over the largest at a large or uneven one."""
+        edges = distance.isel(scale=-1).max(), distance.isel(imbalance=[0, -1]).max()
+        return float(distance.isel(corner)) / max(map(float, edges))
+
+    island = Check(
+        "wide layers: kernel distance from a small balanced start over the largest from a start of"
+        " large scale or imbalance",
+        outside(wide),
+        10.0,
+        kind="at least",
+    )
     mirrored = dataset.foreseen.values[:, ::-1]
     delay = dataset.time.sel(shape="funnel", imbalance=first) / dataset.time.sel(
         shape="funnel", imbalance=last
@@ -189,7 +238,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
                 float(dataset.drift.max()),
             )
         },
-        checks=[exact, ends, power, *rich],
+        checks=[exact, ends, power, *rich, island],
         controls={
             "the closed form of balanced layers": exact.control(float(uneven.error_balanced.min())),
             "the sign of the imbalance does not matter": ends.control(
@@ -197,6 +246,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
             ),
             "the same, for the funnel": rich[0].control(1.0),
             "the same, for the inverted funnel": rich[1].control(1.0),
+            "layers without spare hidden units do the same": island.control(outside(narrow)),
             "a relative change of the kernel like 1/imbalance": power.control(predicted=-2.0),
         },
         findings=[
@@ -207,7 +257,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
 
 
-def draw(dataset: xarray.Dataset) -> Figure:
+def draw(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Figure:
     """Kernel distances over the imbalance, and how far both closed forms are from training."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(
@@ -245,10 +295,11 @@ experiment = Experiment(
     statement="Two linear layers on whitened inputs whose start has U^T U - V^T V = lambda I keep"
     " it, and U U^T, V V^T and U V^T follow the closed form of a Riccati equation. Large |lambda|"
     " makes a square net lazy, its kernel turning by lambda^-4; a net with fewer outputs than"
-    " inputs is lazy for large positive lambda alone, and rich but late for large negative.",
+    " inputs is lazy for large positive lambda alone, and rich but late for large negative. Wide"
+    " layers are lazy from a large scale or a large imbalance of either sign.",
     place="Domine et al. 2025 (arXiv 2409.14623); the power -4 and the spans of the closed form:"
     " ours",
-    study=study,
+    study=(study, diagram),
     check=check,
     draw=draw,
     title="Imbalance makes a linear net lazy, but not if the larger layer has to turn",
