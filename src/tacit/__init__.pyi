@@ -90,6 +90,7 @@ from tacit.training.descent.methods import (
 from tacit.training.descent.predict_run import PredictedRun, predict_run
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.exact.matrices.greedy_rank import GreedyRank, greedy_rank
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent import TangentFlow
 from tacit.training.path import Path, load_path
@@ -138,6 +139,7 @@ __all__ = [
     "Frobenius",
     "FunctionModel",
     "GradientDescent",
+    "GreedyRank",
     "Grokking",
     "HeldNorm",
     "HeldSweep",
@@ -217,6 +219,7 @@ __all__ = [
     "gaussian_sensing",
     "gradient_distance",
     "gradient_turn",
+    "greedy_rank",
     "grokking",
     "held_sweep",
     "import_images",

@@ -152,6 +152,9 @@ RESULTS = {
         "given",
         {},
     ),
+    "GreedyRank": lambda: tacit.greedy_rank(
+        tacit.low_rank_completion(samples=9, dimension=4, rank=1)
+    ),
     "InterpolationPath": lambda: tacit.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
     "KernelMachine": lambda: tacit.kernel_interpolant(net, X, y),
     "KernelRegression": lambda: tacit.kernel_regression(outputs, np.ones(9), X, y),

@@ -2,7 +2,10 @@
 
 STATEMENTS: dict[str, str] = {
     "beyond-apriori": "apriori",
+    "beyond-balanced-linear": "balanced_linear",
     "beyond-clock": "clock",
+    "beyond-greedy-rank": "greedy_rank",
+    "beyond-imbalance": "imbalance",
     "beyond-saddles": "saddles",
     "beyond-momentum": "momentum",
     "beyond-clock-depth": "clock_depth",
