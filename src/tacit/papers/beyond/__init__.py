@@ -3,4 +3,7 @@
 STATEMENTS: dict[str, str] = {
     "beyond-clock": "clock",
     "beyond-saddles": "saddles",
+    "beyond-margins": "margins",
+    "beyond-muon": "muon",
+    "beyond-adam-batch": "adam_batch",
 }

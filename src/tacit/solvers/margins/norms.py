@@ -19,8 +19,8 @@ from tacit.solvers.margins.l1 import refined
 from tacit.solvers.margins.rows import Rows
 from tacit.solvers.solution import SOLVED, Found
 
-GAP = 1e-12  # relative duality gap at the end of the path
-SHRINK = 0.2  # of mu from one point of the path to the next
+GAP = 1e-11  # relative duality gap at the end of the path
+SHRINK = 0.05  # of mu from one point of the path to the next
 NEWTON = 50  # steps for one point
 CENTRED = 1e-3  # length of a step from which on its end counts as the point
 
@@ -154,9 +154,10 @@ class Path:
         return *found, steps
 
     def step(self, x: Array, mu: float) -> tuple[Array, float]:
-        """Newton's step and its length in the metric of the barrier."""
-        slack, M = self.L @ x, self.matrix(x)
-        barrier = Barrier.at(M)
+        """Newton's step and its length in the metric of the barrier, not a number outside."""
+        slack, barrier = self.L @ x, Barrier.at(self.matrix(x))
+        if not min(slack.min(), barrier.room.min()) > 0:  # by rounding
+            return x, np.nan
         pulled = np.tensordot(self.tensor, barrier.slope(), axes=2)
         slope = self.goal / mu + self.L.T @ (1 / slack) - pulled
         scaled, parts = self.L / slack[:, None], barrier.squares(self.tensor)
