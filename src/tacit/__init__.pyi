@@ -10,7 +10,7 @@ from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, par
 from tacit.measures.kernels.regression import KernelRegression, kernel_regression
 from tacit.measures.kernels.tangent import gradient_turn, kernel_predictor, tangent_kernel
 from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
-from tacit.measures.margins import Stability, margins, stability, support_vectors
+from tacit.measures.margins import Stability, margin_shares, margins, stability, support_vectors
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.factorization import (
     DifferenceFactorization,
@@ -54,11 +54,11 @@ from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
 from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.norms import L1, L2, Linf, Lp
 from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
 from tacit.regularizers.q import Q, R
 from tacit.regularizers.regularizer import Regularizer
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
 from tacit.solvers.least_squares import Delay, predicted_delay
@@ -88,6 +88,7 @@ from tacit.training.descent.methods import (
     Subgradient,
 )
 from tacit.training.descent.predict_run import PredictedRun, predict_run
+from tacit.training.descent.steepest import Muon, SignDescent, SteepestDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
 from tacit.training.exact.matrices.greedy_rank import GreedyRank, greedy_rank
@@ -152,6 +153,7 @@ __all__ = [
     "LinearMatrix",
     "LinearPredictor",
     "Linearized",
+    "Linf",
     "LogLoss",
     "LogSpaced",
     "Lojasiewicz",
@@ -160,6 +162,7 @@ __all__ = [
     "MarginPath",
     "MatrixFlow",
     "MatrixSolution",
+    "Muon",
     "Near",
     "NormalizedDescent",
     "Nuclear",
@@ -184,9 +187,12 @@ __all__ = [
     "Schatten",
     "Sensing",
     "Separation",
+    "SignDescent",
     "SlowFlow",
     "Solution",
+    "Spectral",
     "Stability",
+    "SteepestDescent",
     "Steps",
     "Study",
     "Subgradient",
@@ -238,6 +244,7 @@ __all__ = [
     "lojasiewicz_quadratic",
     "low_rank_completion",
     "majority",
+    "margin_shares",
     "margins",
     "max_margin",
     "max_margin_path",

@@ -14,7 +14,7 @@ from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
-from tacit.regularizers.spectral import Spectral, shape_of
+from tacit.regularizers.spectral import SpectralFunction, shape_of
 from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
 from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
@@ -48,7 +48,7 @@ def interpolate(
 
 @overload
 def interpolate(
-    X: ArrayLike, y: ArrayLike, regularizer: Spectral, *, throw: bool = ...
+    X: ArrayLike, y: ArrayLike, regularizer: SpectralFunction, *, throw: bool = ...
 ) -> MatrixSolution: ...
 
 
@@ -60,7 +60,7 @@ def interpolate(
 
 @overload
 def interpolate(
-    problem: MatrixProblem, regularizer: Spectral, /, *, throw: bool = ...
+    problem: MatrixProblem, regularizer: SpectralFunction, /, *, throw: bool = ...
 ) -> MatrixSolution: ...
 
 
@@ -112,7 +112,7 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
 
         return matrix_interpolant(X, after_problem("interpolate", y, regularizer), throw=throw)
     X, y, regularizer = unpacked("interpolate", Regression, X, y, regularizer)
-    if isinstance(regularizer, Spectral):
+    if isinstance(regularizer, SpectralFunction):
         from tacit.solvers.matrices.interpolate import interpolate_measured
 
         return interpolate_measured(X, y, regularizer, throw=throw)

@@ -9,4 +9,7 @@ STATEMENTS: dict[str, str] = {
     "beyond-saddles": "saddles",
     "beyond-momentum": "momentum",
     "beyond-clock-depth": "clock_depth",
+    "beyond-margins": "margins",
+    "beyond-muon": "muon",
+    "beyond-adam-batch": "adam_batch",
 }
