@@ -5,9 +5,10 @@ const fit = () => {
   const height = Math.round(Math.max(290, Math.min(high, 620)))
   for (const plot of plots) {
     const root = document.querySelector(`[data-root-id="${plot.id}"]`)
-    const wide = root.closest("figure").clientWidth - 100
-    const side = Math.max(200, Math.min(wide, height - 40))
-    const size = plot.frame_width === null ? {height} : {frame_width: side, frame_height: side}
+    const wide = root.closest("figure").clientWidth
+    const side = Math.max(180, Math.min(wide - 140, height - 40))  // beside axis and tools
+    const square = plot.frame_width !== null
+    const size = square ? {frame_width: side, frame_height: side} : {height: Math.min(height, wide)}
     plot.setv(size, {sync: false})
   }
 }
