@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import docstrings
+import links
 import mathml
 
 project, author = "tacit", "the tacit developers"
@@ -50,6 +51,7 @@ html_theme_options = {
 
 def setup(app):
     app.connect("autodoc-process-docstring", docstrings.prepare, priority=100)
+    app.connect("doctree-read", links.link)
     app.connect("doctree-read", mathml.typeset)
     inline, block = (mathml.inline, None), (mathml.block, None)
     app.add_html_math_renderer("mathml", inline_renderers=inline, block_renderers=block)

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import tacit
+from links import target
 
 CAMEL = re.compile(r"\b([A-Z][a-z0-9]+[A-Z]\w*|[A-Z]\w+(?=\())")
 
@@ -26,8 +27,7 @@ def _code(text: str) -> str:
 
 
 def _link(name: str) -> str:
-    full = "tacit.watch.watch" if name == "watch" else f"tacit.{name}"
-    return rf"\ :py:obj:`{name} <{full}>`\ "
+    return rf"\ :py:obj:`{name} <{target(name)}>`\ "
 
 
 def _plain(text: str) -> str:

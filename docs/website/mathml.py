@@ -67,5 +67,8 @@ def block(translator: Any, node: Any) -> None:
 
 
 def _write(translator: Any, node: Any, display: str) -> None:
-    translator.body.append(convert(node.astext(), display=display))
+    text = convert(node.astext(), display=display)
+    bar = '<mo stretchy="false"{}>&#x0007C;</mo>'  # of a norm: no space beside it
+    text = text.replace(bar.format(""), bar.format(' lspace="0" rspace="0"'))
+    translator.body.append(text)
     raise nodes.SkipNode

@@ -52,7 +52,7 @@ def groups() -> dict[str, list[str]]:
 
 def document(name: str) -> str:
     thing = getattr(tacit, name)
-    return inspect.getdoc(thing.watch if name == "watch" else thing) or ""
+    return inspect.getdoc(getattr(thing, "watch", thing)) or ""  # of the function, not of its room
 
 
 def pages(known: dict[str, str]) -> dict[str, str]:

@@ -181,6 +181,7 @@ def built(tmp_path_factory):
 @pytest.mark.slow
 def test_pages_ask_for_nothing_from_elsewhere(built):
     outside = re.compile(r'<(?:script|link|img)[^>]* (?:src|href)="(?:https?:)?//[^"]*"')
+    assert outside.findall('<script defer src="https://example.org/a.js">')
     pages = list(built.rglob("*.html"))
     assert len(pages) > len(tacit.__all__)
     for file in pages:
