@@ -70,7 +70,7 @@ def pages() -> dict[str, str]:
         *rows,
         "",
         *(f"## {_spaced(section)}\n" for section in sections),
-        "```{toctree}\n:hidden:\n\nscripts\nrobustness\n```",
+        "```{toctree}\n:hidden:\n\nThe scripts <scripts>\nrobustness\n```",
         "",
     ]
     return {"benchmarks/index.md": "\n".join(lines)}

@@ -13,7 +13,9 @@ import matplotlib
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted(file for part in ("start", "howto") for file in (ROOT / "docs" / part).glob("*.md"))
+PAGES = sorted(
+    file for part in ("start", "howto", "website") for file in (ROOT / "docs" / part).glob("*.md")
+)
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 COMMAND = "from tacit.cli import app; app()"
 
