@@ -87,7 +87,7 @@ def _hyperparams(state: Any) -> Iterator[Any]:
 
 def _number(held: Any, name: str) -> float:
     value = held.get(name, math.nan)
-    value = getattr(value, "value", value)  # a variable of NNX
+    value = value.get_value() if hasattr(value, "get_value") else value  # a variable of NNX
     try:
         return float(value)
     except (TypeError, ValueError):  # a schedule

@@ -9,6 +9,8 @@ from typing import Any
 
 from tacit.lazy import torch
 
+GRADIENT_HOOK = "make_inputs_require_grads"
+
 
 @contextlib.contextmanager
 def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
@@ -23,6 +25,7 @@ def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
         torch.autocast(device.type, enabled=False),
         _plain_attention(),
         _no_checkpoints(),
+        _no_gradient_hooks(module),
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")  # torch on its own inside, such as batching rules
@@ -76,3 +79,27 @@ def _no_checkpoints() -> Iterator[None]:
     finally:
         for name, value in old.items():
             setattr(room, name, value)
+
+
+@contextlib.contextmanager
+def _no_gradient_hooks(module: Any) -> Iterator[None]:
+    """Without the hook of Transformers that calls requires_grad_, which torch.func refuses.
+
+    Its gradient checkpointing sets it on embeddings; here the parameters are tracked anyway.
+    """
+    hooked = [(part, dict(part._forward_hooks)) for part in module.modules()]
+    found = [
+        (part, hooks)
+        for part, hooks in hooked
+        if any(getattr(hook, "__name__", "") == GRADIENT_HOOK for hook in hooks.values())
+    ]
+    try:
+        for part, hooks in found:
+            for key, hook in hooks.items():
+                if getattr(hook, "__name__", "") == GRADIENT_HOOK:
+                    del part._forward_hooks[key]
+        yield
+    finally:
+        for part, hooks in found:
+            part._forward_hooks.clear()
+            part._forward_hooks.update(hooks)
