@@ -267,9 +267,7 @@ def test_an_equinox_module_with_state_is_refused_with_a_way_out():
         equinox.nn.BatchNorm(3, "b", mode="ema"),
     ]
     model, _ = made(layers)
-    with pytest.raises(
-        ValueError, match=r"the Equinox module keeps state .* closes over that stat"
-    ):
+    with pytest.raises(ValueError, match=r"the Equinox module keeps state .* closes over that"):
         tacit.watch(model, data()[0])
 
 
