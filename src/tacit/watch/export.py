@@ -218,6 +218,7 @@ class Wandb(Tracker):
                 dir=theirs.settings.root_dir,
                 mode=theirs.settings.mode,
                 job_type="watch",
+                resume=None if theirs.settings.mode == "offline" else "allow",
                 reinit="create_new",
             )
             self.run.define_metric(f"{PREFIX}/step")

@@ -20,7 +20,7 @@ from tacit.watch.watcher import Watch
 Callback: Any = needed("lightning.pytorch").Callback
 
 
-class WatchCallback(Callback):  # type: ignore[misc]
+class WatchCallback(Callback):
     """Looks at a LightningModule as it trains; `watch` is the Watch.
 
     The loss of training_step is train_loss, and what validation logs keeps its name. Optimizer,

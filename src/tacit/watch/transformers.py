@@ -27,7 +27,7 @@ TrainerCallback: Any = needed("transformers").TrainerCallback
 STATE = "tacit_watch.pt"
 
 
-class WatchCallback(TrainerCallback):  # type: ignore[misc]
+class WatchCallback(TrainerCallback):
     """Looks at a model as its Trainer trains it; `watch` is the Watch.
 
     The loss that the Trainer logs is train_loss, and what it evaluates keeps its name (eval_loss).

@@ -23,7 +23,7 @@ def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
         torch.inference_mode(False),
         torch.enable_grad(),
         torch.autocast(device.type, enabled=False),
-        _plain_attention(),
+        plain_attention(),
         _no_checkpoints(),
         _no_gradient_hooks(module),
         warnings.catch_warnings(),
@@ -40,7 +40,7 @@ def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
                 part.training = True
 
 
-def _plain_attention() -> contextlib.AbstractContextManager[Any]:
+def plain_attention() -> contextlib.AbstractContextManager[Any]:
     """Attention by its formula: the fused kernels have no second or forward derivatives."""
     try:
         from torch.nn.attention import SDPBackend, sdpa_kernel
