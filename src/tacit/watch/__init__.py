@@ -16,8 +16,9 @@ Where it is used, and what changes there:
     NNX           tacit.watch(module, x), watch(step, ...)
     Equinox       tacit.watch(module, x), watch(step, module, ...); x goes through jax.vmap
     JAX           tacit.watch(apply, x, parameters=w), watch(step, w, ...)
-    Lightning     Trainer(callbacks=[tacit.watch.lightning.WatchCallback(x)])
-    Transformers  Trainer(callbacks=[tacit.watch.transformers.WatchCallback(x)])
+    Lightning     from tacit.watch.lightning import WatchCallback, Trainer(callbacks=[...])
+    Transformers  from tacit.watch.transformers import WatchCallback, Trainer(callbacks=[...])
+    Keras         a function of its variables (the error says which)
     a resumed run save watch.state_dict() with the checkpoint, and give it to load_state_dict()
 
 In a distributed run rank zero looks; parameters spread over processes (FSDP) are refused.

@@ -15,7 +15,7 @@ def backend_for(model: Any, probe_inputs: Any, parameters: Any, how: Look) -> tu
             f"{WHO}: probe_inputs must be an array with a sample per row, or a tuple or mapping of "
             f"such arrays, got a {type(probe_inputs).__name__}"
         )
-    if type(model).__module__.split(".")[0] == "keras":
+    if any(kind.__module__.split(".")[0] == "keras" for kind in type(model).__mro__):
         raise ValueError(
             f"{WHO}: a Keras model is watched as a function of its trainable variables: with the "
             "backend jax, tacit.watch(lambda w, x: model.stateless_call(w, "
