@@ -5,6 +5,7 @@ from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
 from tacit.measures.forecast import Forecast, forecast, forecast_run, transition_time
 from tacit.measures.grokking import Grokking, grokking
+from tacit.measures.kernels.linearize import linearize
 from tacit.measures.kernels.machines import KernelMachine, kernel_interpolant, kernel_svm
 from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from tacit.measures.kernels.regression import KernelRegression, kernel_regression
@@ -237,6 +238,7 @@ __all__ = [
     "kernel_predictor",
     "kernel_regression",
     "kernel_svm",
+    "linearize",
     "load",
     "load_images",
     "load_path",
