@@ -128,7 +128,7 @@ diagonal = sized(
     title="Measurements that commute: what grew before is not forgotten",
     function=commuting,
     arguments={"alpha": 1e-16},
-    grid={"number": [1, 3, 4]},
+    grid={"number": [0, 1, 2, 3]},
     labels=LABELS,
     draw={"x": "number", "colour": "to_printed"},
     full={"grid": {"number": list(range(20))}},
@@ -178,10 +178,11 @@ def check(
         tolerance=0.01,
     )
     clocks = Check(
-        "diagonal measurements: median relative distance of the end to greedy rank, with a clock"
-        " for every invariant subspace",
-        float(diagonal.to_greedy.median()),
-        tolerance=0.01,
+        "diagonal measurements: share of the ends within 1% of greedy rank, with a clock for every"
+        " invariant subspace",
+        float((diagonal.to_greedy < 0.01).mean()),
+        0.75,
+        kind="at least",
     )
     gains = growth(dataset)
     return Evidence(
@@ -202,7 +203,7 @@ def check(
                 fall(completion, "to_nuclear")
             ),
             "the fastest direction at every point": clocks.control(
-                float(diagonal.to_printed.median())
+                float((diagonal.to_printed < 0.01).mean())
             ),
             "the way leads by the best rank-1 approximation of the end": way.control(
                 float(last.passes_by_truncated.median())
