@@ -128,6 +128,34 @@ def test_the_times_are_those_of_a_plain_integration():
     assert anew > 1.5 * found.tau[2]  # a control: what grows begins anew at every point
 
 
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 1000))
+def test_measurements_that_commute_follow_the_saddles_of_a_diagonal_net(seed):
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((3, 5)), rng.standard_normal(3)
+    basis = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+    measurements = np.array([(basis * row) @ basis.T for row in X])
+    found, known = tacit.greedy_rank(tacit.Sensing(measurements, y)), tacit.saddles(X, y)
+    np.testing.assert_allclose(found.tau, 2 * known.tau, rtol=1e-8)
+    spectra = np.einsum("ij,nik,kj->nj", basis, found.points, basis)
+    np.testing.assert_allclose(spectra, known.points, atol=1e-7)
+
+
+def test_measurements_that_leave_blocks_alone_are_followed_in_each_of_them():
+    parts = [tacit.gaussian_sensing(samples=11, dimension=4, rank=1, seed=k) for k in (1, 2)]
+    blocks = np.zeros((22, 8, 8))
+    for k, part in enumerate(parts):
+        side = slice(4 * k, 4 * k + 4)
+        blocks[11 * k : 11 * k + 11, side, side] = part.measurements
+    found = tacit.greedy_rank(tacit.Sensing(blocks, np.concatenate([part.y for part in parts])))
+    alone = [tacit.greedy_rank(part) for part in parts]
+    together = np.sort(np.concatenate([one.tau[1:] for one in alone]))
+    np.testing.assert_allclose(found.tau[1:], together, rtol=1e-8)
+    for k, one in enumerate(alone):
+        side = slice(4 * k, 4 * k + 4)
+        np.testing.assert_allclose(found.end[side, side], one.end, atol=1e-8)
+
+
 def test_ties_and_nothing_to_learn_are_named():
     tie = tacit.greedy_rank(seen(np.eye(2)))
     assert tie.outcome.kind is Kind.NOT_UNIQUE

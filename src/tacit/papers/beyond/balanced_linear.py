@@ -217,7 +217,7 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
         edges = distance.isel(scale=-1).max(), distance.isel(imbalance=[0, -1]).max()
         return float(distance.isel(corner)) / max(map(float, edges))
 
-    island = Check(
+    spread = Check(
         "wide layers: kernel distance from a small balanced start over the largest from a start of"
         " large scale or imbalance",
         outside(wide),
@@ -238,7 +238,7 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
                 float(dataset.drift.max()),
             )
         },
-        checks=[exact, ends, power, *rich, island],
+        checks=[exact, ends, power, *rich, spread],
         controls={
             "the closed form of balanced layers": exact.control(float(uneven.error_balanced.min())),
             "the sign of the imbalance does not matter": ends.control(
@@ -246,7 +246,7 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
             ),
             "the same, for the funnel": rich[0].control(1.0),
             "the same, for the inverted funnel": rich[1].control(1.0),
-            "layers without spare hidden units do the same": island.control(outside(narrow)),
+            "layers without spare hidden units do the same": spread.control(outside(narrow)),
             "a relative change of the kernel like 1/imbalance": power.control(predicted=-2.0),
         },
         findings=[
