@@ -4,4 +4,5 @@ STATEMENTS: dict[str, str] = {
     "beyond-apriori": "apriori",
     "beyond-clock": "clock",
     "beyond-saddles": "saddles",
+    "beyond-sgd-grokking": "sgd_grokking",
 }

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.lazy import jax, jnp
+from tacit.lazy import jnp
 from tacit.models.diagonal import DiagonalNet
 from tacit.problems.regression import Regression
 from tacit.regularizers.q import Q
