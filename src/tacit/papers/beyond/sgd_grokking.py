@@ -124,8 +124,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
         a.plot(times, one.error, color=CYCLE[k], label=label)
         a.axvline(float(one.foreseen), color=CYCLE[k], linestyle="--")
         b.plot(all_of.measured, all_of.foreseen, "o^D"[k % 3], color=CYCLE[k], label=label)
-        flow = {"color": CYCLE[k], "fillstyle": "none", "linestyle": "none"}
-        b.plot(all_of.measured, all_of.flow, "o^D"[k % 3], **flow)
+        b.plot(all_of.measured, all_of.flow, "o^D"[k % 3], color=CYCLE[k], fillstyle="none")
     a.axvline(float(one.flow), color=BLACK, linestyle=":", label="foreseen without noise")
     a.set(xlabel="training time", ylabel="test error", title="one problem; dashed: foreseen")
     a.legend()

@@ -28,6 +28,7 @@ PIECES = 100  # of a path, at least
 CLOSE = 1e-3  # of c and the tilt: what is not worth another look at the residual
 STAGE = 1 - math.sqrt(0.5)  # of ROS2 (Verwer et al. 1999), of order 2 with any Jacobian
 MOST = 10_000  # steps of the integration
+LARGEST, LEAST = 1e50, -600.0  # of the data, and of log w+ w-
 # the interval: standard deviations over seeds, and what integration and the next order leave out
 DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.02, 1 / 16
 
@@ -174,6 +175,9 @@ def _system(
         raise ValueError(f"{who}: the problem must be a Regression, got {type(problem).__name__}")
     if not method.steady:
         raise ValueError(f"{who}: the learning rate must be fixed, got {method!r}")
+    largest = max(float(np.abs(problem.X).max()), float(np.abs(problem.y).max()))
+    if largest > LARGEST:
+        raise ValueError(f"{who}: entries of X and y must be below {LARGEST:g}, got {largest:.3g}")
     size = batches(who, problem.samples, batch)
     rules = stopping.rules(who, stop)
     if goals := [rule for rule in rules if not rule.budget]:
@@ -188,6 +192,10 @@ def _system(
         label_noise=method.label_noise,
     )
     c, tilt = _start(model, problem.dimension)
+    if c.min() < LEAST:
+        raise ValueError(
+            f"{who}: steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
+        )
     start = State(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
     return mean, start, last_step(who, method, rules, size.epoch)
 
@@ -216,9 +224,7 @@ def _predicted(
     return PredictedRun(q, seen.beta, low, high, steps, worst.fails_at, fails_from, sentence)
 
 
-def _states(
-    who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1
-) -> Iterator[Now]:
+def _states(who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1) -> Iterator[Now]:
     """States from the start to the last step, by linearly implicit steps of the flow of means."""
     end, t = steps * mean.rate, 0.0
     mean.refresh(mean.seen(*state[:3]).weight)
