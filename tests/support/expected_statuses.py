@@ -10,7 +10,7 @@ STATUSES = {
         N-F-depth N-NTK-t2 N-F-alg N-F-ts
         beyond-clock beyond-saddles beyond-momentum beyond-clock-depth beyond-apriori
         beyond-balanced-linear beyond-greedy-rank beyond-imbalance beyond-margins beyond-muon
-        beyond-adam-batch
+        beyond-adam-batch beyond-sgd-grokking
     """,
     "holds, proof corrected": """
         W-K W-T1 W-T2 W-T3 W-C W-L6 W-C10 W-L11 W-L12

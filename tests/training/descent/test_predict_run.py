@@ -139,8 +139,35 @@ def test_it_says_from_where_on_it_fails():
         (NET, PROBLEM, tacit.SGD(0.1), tacit.Loss(1e-3), "must be Steps, Epochs or Time"),
         (NET, PROBLEM, tacit.SGD(0.1), None, "never ends by itself"),
         (NET, PROBLEM, tacit.SGD(0.1), tacit.Epochs(3), "Epochs needs batch="),
+        (
+            tacit.DiagonalNet(2, log_alpha=-999.0),
+            PROBLEM,
+            tacit.SGD(0.1),
+            tacit.Steps(1),
+            "DualFlow",
+        ),
+        (NET, tacit.Regression([[1e99]], [1.0]), tacit.SGD(0.1), tacit.Steps(1), "below 1e\\+50"),
     ],
 )
 def test_what_cannot_be_predicted_is_refused_in_one_sentence(model, problem, method, stop, words):
     with pytest.raises(ValueError, match=f"predict_run: .*{words}"):
         tacit.predict_run(model, problem, method, stop=stop)
+
+
+def test_data_of_one_sample_one_feature_or_nothing_are_predicted_too():
+    ones, zeros = np.ones((1, 2)), np.zeros((2, 2))
+    for X, y in ((ones, [1.0]), (ones.T, [1.0, 1.0]), (zeros, [1.0, 1.0]), (np.eye(2), [0.0, 0.0])):
+        method, stop = tacit.SGD(0.01), tacit.Steps(200)
+        found = tacit.predict_run(NET, tacit.Regression(X, y), method, batch=1, stop=stop)
+        path = tacit.train(NET, tacit.Regression(X, y), method, batch=1, stop=stop)
+        np.testing.assert_allclose(found.predictor, path.predictor, atol=0.01)
+
+
+def test_contradicting_rows_have_a_mean_but_no_endpoint():
+    problem = tacit.Regression([[1.0, 2.0], [1.0, 2.0], [0.0, 1.0]], [1.0, 2.0, 0.0])
+    method, stop = tacit.EffectiveScale(tacit.SGD(0.001)), tacit.Steps(5000)
+    path = tacit.train(NET, problem, method, batch=1, stop=stop)
+    found = tacit.predict_run(NET, problem, method, batch=1, stop=stop)
+    np.testing.assert_allclose(found.predictor, path.predictor, atol=0.02)
+    with pytest.raises(ValueError, match=r"no beta fits it: 0\.45 of y's norm cannot be reached"):
+        tacit.predicted_endpoint(path, problem)

@@ -12,4 +12,5 @@ STATEMENTS: dict[str, str] = {
     "beyond-margins": "margins",
     "beyond-muon": "muon",
     "beyond-adam-batch": "adam_batch",
+    "beyond-sgd-grokking": "sgd_grokking",
 }

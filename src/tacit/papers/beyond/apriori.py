@@ -165,8 +165,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
     )
     for k, name in enumerate(KINDS):
         one = dataset.sel(kind=name)
-        style = {"marker": "o^Ds"[k], "linestyle": "none", "color": CYCLE[k]}
-        a.plot(one.fallen.values.ravel(), one.foreseen.values.ravel(), label=name, **style)
+        falls = one.fallen.values.ravel(), one.foreseen.values.ravel()
+        a.plot(*falls, "o^Ds"[k], color=CYCLE[k], label=name)
         mean = one.mean("seed")
         b.plot(one.share, mean.to_foreseen, "o^Ds"[k] + "-", color=CYCLE[k], label=name)
         b.plot(one.share, mean.to_flow, "o^Ds"[k] + ":", color=CYCLE[k], fillstyle="none")

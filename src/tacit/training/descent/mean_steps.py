@@ -76,7 +76,7 @@ class MeanSteps:
         norms = self.square.sum(axis=0)
         self.norms = self.unit**2 * norms.astype(float)
         # the fourth moment of a feature over the square of its second
-        self.peaks = N * self.fourth.sum(axis=0) / np.maximum(norms, 1e-30) ** 2
+        self.peaks = N * self.fourth.sum(axis=0) / np.maximum(norms, 1e-15) ** 2
         self.kernel, self.own = np.zeros((N, N)), np.zeros(N)
         self.identity = np.eye(N)
         self.kernel_weight: Array | None = None

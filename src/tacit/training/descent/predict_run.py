@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,9 +25,11 @@ from tacit.training.descent.plan import last_step
 
 WHO = "predict_run"
 TOLERANCE = 0.1  # error of one step of the integration in s, five times that in c and the tilt
+PIECES = 100  # of a path, at least
 CLOSE = 1e-3  # of c and the tilt: what is not worth another look at the residual
 STAGE = 1 - math.sqrt(0.5)  # of ROS2 (Verwer et al. 1999), of order 2 with any Jacobian
 MOST = 10_000  # steps of the integration
+LARGEST, LEAST = 1e50, -600.0  # of the data, and of log w+ w-
 # the interval: standard deviations over seeds, and what integration and the next order leave out
 DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.02, 1 / 16
 
@@ -82,6 +85,16 @@ class State(NamedTuple):
     variance: Array
 
 
+class Now(NamedTuple):
+    """The state at a time; `fresh` where its kernel is new."""
+
+    t: float
+    state: State
+    seen: Seen
+    gains: Gains
+    fresh: bool
+
+
 class Worst(NamedTuple):
     """How far steps are from small, as a share of where expansions fail, and how that reads."""
 
@@ -135,16 +148,41 @@ def predict_run(
     >>> bool(((foreseen.low < scale) & (scale < foreseen.high)).mean() > 0.8)
     True
     """
+    mean, start, steps = _system(WHO, model, problem, method, stop, batch)
+    worst = Worst()
+    for now in _states(WHO, mean, start, steps):
+        if now.fresh:
+            worst = _worse(worst, mean, now.gains, round(now.t / mean.rate))
+    fallen = start.c + 2 * math.log(mean.shrink) * steps - now.state.c
+    return _predicted(now.state, now.seen, worst, fallen, steps, mean.rate)
+
+
+def mean_path(
+    who: str, model: DiagonalNet, problem: Regression, method: Any, stop: Any, batch: int | None
+) -> tuple[Array, Array]:
+    """Times, and the mean predictors of a run at these times, one row each."""
+    states = _states(who, *_system(who, model, problem, method, stop, batch), pieces=PIECES)
+    times, predictors = zip(*((now.t, now.seen.beta) for now in states), strict=True)
+    return np.array(times), np.array(predictors)
+
+
+def _system(
+    who: str, model: Any, problem: Any, method: Any, stop: Any, batch: int | None
+) -> tuple[MeanSteps, State, int]:
+    """The checked arguments as means of steps, where they start, and how many there are."""
     method = method.method if isinstance(method, EffectiveScale) else method
-    _refuse(method, model)
+    _refuse(who, method, model)
     if not isinstance(problem, Regression):
-        raise ValueError(f"{WHO}: the problem must be a Regression, got {type(problem).__name__}")
+        raise ValueError(f"{who}: the problem must be a Regression, got {type(problem).__name__}")
     if not method.steady:
-        raise ValueError(f"{WHO}: the learning rate must be fixed, got {method!r}")
-    size = batches(WHO, problem.samples, batch)
-    rules = stopping.rules(WHO, stop)
+        raise ValueError(f"{who}: the learning rate must be fixed, got {method!r}")
+    largest = max(float(np.abs(problem.X).max()), float(np.abs(problem.y).max()))
+    if largest > LARGEST:
+        raise ValueError(f"{who}: entries of X and y must be below {LARGEST:g}, got {largest:.3g}")
+    size = batches(who, problem.samples, batch)
+    rules = stopping.rules(who, stop)
     if goals := [rule for rule in rules if not rule.budget]:
-        raise ValueError(f"{WHO}: stop must be Steps, Epochs or Time, got {goals[0]!r}")
+        raise ValueError(f"{who}: stop must be Steps, Epochs or Time, got {goals[0]!r}")
     mean = MeanSteps(
         problem.X,
         problem.y,
@@ -154,30 +192,31 @@ def predict_run(
         batch=problem.samples if size.size is None else size.size,
         label_noise=method.label_noise,
     )
-    steps = last_step(WHO, method, rules, size.epoch)
     c, tilt = _start(model, problem.dimension)
-    state, seen, worst = _integrated(mean, State(np.zeros(problem.samples), c, tilt, 0 * c), steps)
-    fallen = c + 2 * math.log(mean.shrink) * steps - state.c
-    return _predicted(state, seen, worst, fallen, steps, method.learning_rate)
+    if c.min() < LEAST:
+        raise ValueError(
+            f"{who}: steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
+        )
+    start = State(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
+    return mean, start, last_step(who, method, rules, size.epoch)
 
 
-def _refuse(method: Any, model: Any) -> None:
+def _refuse(who: str, method: Any, model: Any) -> None:
     """Raises unless the mean of the steps is known."""
     plain = isinstance(method, GradientDescent) or (isinstance(method, SGD) and not method.momentum)
     if not plain:
         raise ValueError(
-            f"{WHO}: only steps of GradientDescent or of SGD without momentum can be predicted, "
+            f"{who}: only steps of GradientDescent or of SGD without momentum can be predicted, "
             f"got {method!r}"
         )
     if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
-        raise ValueError(f"{WHO}: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
+        raise ValueError(f"{who}: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
 
 
 def _start(model: DiagonalNet, dimension: int) -> tuple[Array, Array]:
     if model.log_alpha is not None:
-        return 2 * (model.log_alpha + np.log(np.abs(model.shape_for(dimension)))), np.zeros(
-            dimension
-        )
+        shape = np.log(np.abs(model.shape_for(dimension)))
+        return 2 * (model.log_alpha + shape), np.zeros(dimension)
     plus, minus = np.log(np.abs(np.split(model.start(dimension), 2)))
     return plus + minus, plus - minus
 
@@ -198,16 +237,16 @@ def _predicted(
     return PredictedRun(q, seen.beta, low, high, steps, worst.fails_at, fails_from, sentence)
 
 
-def _integrated(mean: MeanSteps, state: State, steps: int) -> tuple[State, Seen, Worst]:
-    """The state after so many steps, by linearly implicit steps of the flow of the means."""
+def _states(who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1) -> Iterator[Now]:
+    """States from the start to the last step, by linearly implicit steps of the flow of means."""
     end, t = steps * mean.rate, 0.0
     mean.refresh(mean.seen(*state[:3]).weight)
     seen = mean.seen(*state[:3])
     gains = mean.gains(seen.used)
-    worst = _worse(Worst(), mean, gains, 0)
+    yield Now(t, state, seen, gains, fresh=True)
     dt = 0.3 / max(mean.speed * float(np.abs(seen.used @ mean.X).max()), 1e-300)
     for _ in range(MOST):
-        dt = min(dt, end - t)
+        dt = min(dt, end / pieces, end - t)
         error, moved = _step(mean, state, seen, gains, dt)
         change = 0.9 * math.sqrt(TOLERANCE / max(error, 1e-30))
         if not error < TOLERANCE:
@@ -215,13 +254,12 @@ def _integrated(mean: MeanSteps, state: State, steps: int) -> tuple[State, Seen,
             continue
         state, seen, gains = moved
         t += dt
+        yield Now(t, state, seen, gains, mean.refresh(seen.weight))
         if t >= end * (1 - 1e-12):
-            return state, seen, worst
-        if mean.refresh(seen.weight):
-            worst = _worse(worst, mean, gains, round(t / mean.rate))
+            return
         dt *= min(8.0, max(change, 0.3))
     sentence = f"{MOST} steps of the integration ended at t = {t:.4g} of {end:.4g}"
-    raise NumericalError(WHO, Outcome(Kind.BUDGET_SPENT, f"{sentence}; predict fewer steps"))
+    raise NumericalError(who, Outcome(Kind.BUDGET_SPENT, f"{sentence}; predict fewer steps"))
 
 
 def _step(
