@@ -133,6 +133,15 @@ def test_the_functions_take_mappings_too():
         return module(given["input_ids"][at], given["mask"][at], scale=0.5)["logits"]
 
     np.testing.assert_allclose(whole, kernel_of(module, run, 8), rtol=1e-10)
+    y = np.random.default_rng(0).standard_normal((3, 28))
+    fit = tacit.kernel_regression(module, rows, y)
+    for _ in range(2):
+        found = fit.predict(given)
+    K = tacit.tangent_kernel(module, given, rows, outputs="full")
+    with torch.no_grad():
+        f = run(slice(None)).reshape(8, 28).numpy()
+    np.testing.assert_allclose(found, f + np.tensordot(K, fit.dual, axes=2), rtol=1e-8, atol=1e-8)
+    assert len(fit.gradients.model.table) == 3
 
 
 @pytest.mark.parametrize(

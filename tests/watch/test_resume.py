@@ -14,6 +14,7 @@ from torch import nn  # noqa: E402
 from torch.nn import functional  # noqa: E402
 
 import tacit  # noqa: E402
+from tacit.watch import record  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 STEPS, HALF = 60, 30
@@ -278,6 +279,21 @@ def test_metrics_stay_on_their_device_until_a_look():
     found = watch.dataset.train_loss.values
     assert found[-30:].tolist() == list(range(1, 31))
     assert Counted.reads == 30
+
+
+def test_metrics_of_jax_are_not_waited_for():
+    jnp = pytest.importorskip("jax.numpy")
+    value = jnp.float32(0.25)
+    assert record.unread("loss", value) is value
+    log = record.Log(("w",))
+    for step in range(record.PENDING):
+        assert not log.full
+        log.call(step)
+        log.metric("loss", value + step)
+    assert log.full
+    log.read()
+    assert log.curve("loss").tolist() == [0.25 + step for step in range(record.PENDING)]
+    assert not log.pending
 
 
 def test_a_report_takes_a_last_look(capsys):

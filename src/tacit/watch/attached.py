@@ -24,12 +24,15 @@ class Attached:
         self.probe_inputs, self.module, self.files = probe_inputs, module, tuple(files)
         self.options = dict(options)
         self.watch: Watch | None = None
+        self.model: Any = None
         self.saved: Mapping[str, Any] | None = None  # the state of a checkpoint, not taken yet
 
     def begin(self, model: Any, optimizer: Any, step: int) -> None:
-        """Makes the watch of `model` at `step`, where it has its weights."""
+        """Makes the watch of `model` at `step`, where it has its weights, unless it goes on."""
+        if self._goes_on(model, step):
+            return
         try:
-            self.watch = self._made(model, optimizer, step)
+            self.watch, self.model = self._made(model, optimizer, step), model
             if self.saved:
                 self.watch.load_state_dict(dict(self.saved))
         except Exception as reason:
@@ -56,6 +59,13 @@ class Attached:
 
     def state(self) -> dict[str, Any]:
         return {} if self.watch is None else self.watch.state_dict()
+
+    def _goes_on(self, model: Any, step: int) -> bool:
+        """Whether a second fit continues the training that is watched already."""
+        if self.watch is None or self.saved or model is not self.model:
+            return False
+        steps = self.watch.log.steps
+        return not steps or step >= steps[-1] > 0
 
     def _made(self, model: Any, optimizer: Any, step: int) -> Watch:
         looked_at = model if self.module is None else model.get_submodule(self.module)

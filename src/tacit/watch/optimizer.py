@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tacit.arguments import real
 from tacit.watch.backend import WHO
 
-PLACES = ("opt_state", "optimizer", "inner_state")  # where wrappers keep what they wrap
+PLACES = ("opt_state", "inner_opt_state", "inner_state")  # where wrappers keep what they wrap
 
 
 class Rates(NamedTuple):

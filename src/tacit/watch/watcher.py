@@ -196,7 +196,8 @@ class Watch:
     def state_dict(self) -> dict[str, Any]:
         """The start, the record and the schedule in plain numbers, texts and arrays.
 
-        Save it with the checkpoint of the run; arrays are tensors if the model is one of torch's.
+        Save it with the checkpoint of the run, which it makes larger by once the parameters;
+        arrays are tensors if the model is one of torch's.
         """
         self.log.read(self._failures.kept)
         return state_of(self)

@@ -262,13 +262,20 @@ def test_an_equinox_module_in_an_optax_loop():
 
 def test_an_equinox_module_with_state_is_refused_with_a_way_out():
     made = equinox.nn.make_with_state(equinox.nn.Sequential)
-    layers = [
-        equinox.nn.Linear(6, 3, key=jax.random.key(0)),
-        equinox.nn.BatchNorm(3, "b", mode="ema"),
-    ]
-    model, _ = made(layers)
+    linear = equinox.nn.Linear(6, 3, key=jax.random.key(0))
+    model, state = made([linear, equinox.nn.BatchNorm(3, "batch", mode="ema")])
+    x, _ = data()
     with pytest.raises(ValueError, match=r"the Equinox module keeps state .* closes over that"):
-        tacit.watch(model, data()[0])
+        tacit.watch(model, x)
+
+    def apply(model, x):
+        quiet = equinox.nn.inference_mode(model)
+        return jax.vmap(quiet, in_axes=(0, None), out_axes=(0, None))(x, state)[0]
+
+    watch = tacit.watch(apply, x[:8], parameters=model, **ALWAYS)
+    moved = equinox.tree_at(lambda m: m.layers[0].weight, model, linear.weight + 0.5)
+    watch(1, moved)
+    np.testing.assert_allclose(watch.dataset.output[-1], apply(moved, x[:8]), rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("spoil", [lambda m: m, lambda m: optax.adamw(0.1)])

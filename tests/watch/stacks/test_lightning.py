@@ -96,6 +96,27 @@ def test_a_resumed_run_is_the_run(tmp_path):
     assert state["tacit.watch"]["first"] == 0
 
 
+def test_a_second_fit_goes_on(tmp_path):
+    x, y = data()
+    watching = WatchCallback(x[:12], budget=None, raise_errors=True)
+    loader, learner = DataLoader(TensorDataset(x, y), batch_size=10), Learner()
+    trainer = lightning.Trainer(
+        max_epochs=1,
+        accelerator="cpu",
+        logger=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        enable_checkpointing=False,
+        callbacks=[watching],
+    )
+    trainer.fit(learner, loader, loader)
+    first = watching.watch
+    trainer.fit_loop.max_epochs = 2
+    trainer.fit(learner, loader, loader)
+    assert watching.watch is first
+    assert first.dataset.call_step.values.tolist() == list(range(1, 9))
+
+
 def test_what_the_trainer_knows_is_in_the_record(tmp_path, capsys):
     watching = fitted(tmp_path, 2, files=[tmp_path / "run.nc"], module="net")
     found = load(tmp_path / "run.nc")

@@ -188,7 +188,8 @@ def check_outputs(who: str, found: Any, rows: int, asked: str | int | None) -> N
 
 
 def _is_array(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") or isinstance(leaf, float | int)
+    """Whether a leaf is numbers; a Python bool is a choice, which a function may branch on."""
+    return hasattr(leaf, "dtype") or (isinstance(leaf, float | int) and not isinstance(leaf, bool))
 
 
 def _floats(dtype: Any) -> bool:

@@ -94,10 +94,13 @@ class KernelRegression(Record):
 
     def predict(self, x: ArrayLike) -> Array:
         """The outputs for every row of `x`, one column per output (flat if there is one)."""
-        rows = samples(WHO, "x", x, getattr(self.gradients, "model", None))
-        rows = alike(WHO, self.x, rows)
+        model: Any = getattr(self.gradients, "model", None)
+        table = getattr(model, "table", None)
+        rows = alike(WHO, self.x, samples(WHO, "x", x, model))
         step = max(1, int(self.memory / 4 // (8 * self.size * self.dual.shape[1])))
         parts = [self._predict(rows[at : at + step]) for at in range(0, len(rows), step)]
+        if table is not None:
+            model.table = table  # without the rows of now
         found = np.concatenate(parts)
         return found[:, 0] if found.shape[1] == 1 else found
 
