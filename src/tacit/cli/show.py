@@ -140,4 +140,6 @@ def _narrow(verdicts: Verdicts) -> Table:
 
 def _note(verdict: Verdict) -> Text:
     told = verdict.correction if "corrected" in verdict.status else verdict.reason
-    return Text.assemble((verdict.id, "bold"), " ", marked(verdict.status), f": {in_letters(told)}")
+    return Text.assemble(
+        (verdict.id, "bold"), " ", marked(verdict.status), f": {in_letters(told or '')}"
+    )
