@@ -28,6 +28,7 @@ PIECES = 100  # of a path, at least
 CLOSE = 1e-3  # of c and the tilt: what is not worth another look at the residual
 STAGE = 1 - math.sqrt(0.5)  # of ROS2 (Verwer et al. 1999), of order 2 with any Jacobian
 MOST = 10_000  # steps of the integration
+HOPELESS = 4.0  # times the size of steps at which predictions fail
 LARGEST, LEAST = 1e50, -600.0  # of the data, and of log w+ w-
 # the interval: standard deviations over seeds, and what integration and the next order leave out
 DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.02, 1 / 16
@@ -152,6 +153,11 @@ def predict_run(
     for now in _states(WHO, mean, start, steps):
         if now.fresh:
             worst = _worse(worst, mean, now.gains, round(now.t / mean.rate))
+            if worst.share > HOPELESS:
+                raise ValueError(
+                    f"{WHO}: {worst.reason} at step {worst.fails_at}, far from what can be "
+                    f"predicted; take a learning rate below {mean.rate / worst.share:.2g}"
+                )
     fallen = start.c + 2 * math.log(mean.shrink) * steps - now.state.c
     return _predicted(now.state, now.seen, worst, fallen, steps, mean.rate)
 
