@@ -97,7 +97,7 @@ def test_the_predictor_is_the_least_q_of_the_predicted_scale_and_tilt(seed, batc
     found = tacit.predict_run(net, problem, method, batch=batch, stop=tacit.Steps(20_000))
     own = tacit.Regression(problem.X, problem.X @ found.predictor)
     least = tacit.interpolate(own, found.regularizer).beta
-    np.testing.assert_allclose(least, found.predictor, atol=1e-2 * np.abs(least).max())
+    np.testing.assert_allclose(least, found.predictor, atol=2e-3 * np.abs(least).max())
 
 
 def test_a_biased_start_half_squares_and_rules_of_time():

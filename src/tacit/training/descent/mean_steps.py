@@ -76,8 +76,8 @@ class MeanSteps:
         self.second = (N - B) / max(N - 1, 1) / B
         self.third = (N - B) * (N - 2 * B) / max((N - 1) * (N - 2), 1) / B**2
         # sums over samples are good enough in half the digits; they take most of the time
-        self.unit = float(np.abs(X).max()) or 1.0
-        scaled = (X / self.unit).astype(np.float32)
+        self.unit = max(float(X.max()), -float(X.min())) or 1.0
+        self.scaled = scaled = (X * (1 / self.unit)).astype(np.float32)
         self.square = scaled * scaled
         self.cube, self.fourth = scaled * self.square, self.square * self.square
         norms = self.square.sum(axis=0)
@@ -105,13 +105,18 @@ class MeanSteps:
             first = first + self.half * self.together * (self.kernel @ residual)
         return residual + first
 
-    def refresh(self, weight: Array) -> bool:
-        """Computes the kernel for these weights if they have changed; whether it did."""
-        old = self.kernel_weight
-        if old is not None and np.abs(weight - old).sum() <= FRESH * weight.sum():
+    def refresh(self, weight: Array, falls: bool = True) -> bool:
+        """Computes the kernel for these weights if they have changed; whether it did.
+
+        While residuals fall an older kernel will do; where they do not, it must be exact.
+        """
+        old, least = self.kernel_weight, FRESH if falls else FRESH / 50
+        if old is not None and np.abs(weight - old).sum() <= least * weight.sum():
             return False
-        root = self.X * np.sqrt(weight)
-        self.kernel, self.kernel_weight = root @ root.T, weight
+        top = weight.max() or np.float64(1.0)
+        root = self.scaled * np.sqrt(weight / top).astype(np.float32)
+        self.kernel = (top * self.unit**2) * (root @ root.T).astype(float)
+        self.kernel_weight = weight
         self.own = np.diag(self.kernel).copy()
         if self.label_noise and self.together > 0:
             self.crossed = (self.X * (self.kernel @ self.X)).sum(axis=0)
