@@ -69,7 +69,12 @@ CALLS = [
     "LogLoss(-30.0)",
     "LogSpaced(7)",
     "Loss(1e-3)",
+    "Linf()",
     "Lp(1.5)",
+    "Muon(0.01, Spectral((2, 3)))",
+    "SignDescent(0.01, momentum=0.9)",
+    "Spectral((2, 3))",
+    "SteepestDescent(0.01, L1(), normalized=False)",
     "MatrixFlow(rtol=1e-06, form='lifted')",
     "Near([1.0, 0.0], 2.0)",
     "NormalizedDescent(0.1)",
@@ -151,6 +156,9 @@ RESULTS = {
         ("a",),
         "given",
         {},
+    ),
+    "GreedyRank": lambda: tacit.greedy_rank(
+        tacit.low_rank_completion(samples=9, dimension=4, rank=1)
     ),
     "InterpolationPath": lambda: tacit.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
     "KernelMachine": lambda: tacit.kernel_interpolant(net, X, y),

@@ -136,7 +136,7 @@ def test_it_says_from_where_on_it_fails():
         (tacit.DiagonalNet(3, alpha=0.1), PROBLEM, tacit.SGD(0.1), tacit.Steps(1), "w\\+\\^2 - w"),
         (NET, tacit.three_points("3b"), tacit.SGD(0.1), tacit.Steps(1), "must be a Regression"),
         (NET, PROBLEM, tacit.SGD(0.1, momentum=0.9), tacit.Steps(1), "SGD without momentum"),
-        (NET, PROBLEM, tacit.Adam(0.1), tacit.Steps(1), "the law holds for gradient steps"),
+        (NET, PROBLEM, tacit.Adam(0.1), tacit.Steps(1), "only steps of GradientDescent"),
         (NET, PROBLEM, tacit.GradientDescent(0.1, scaled=1.0), tacit.Steps(1), "must be fixed"),
         (NET, PROBLEM, tacit.SGD(0.1), tacit.Loss(1e-3), "must be Steps, Epochs or Time"),
         (NET, PROBLEM, tacit.SGD(0.1), None, "never ends by itself"),

@@ -2,7 +2,15 @@
 
 STATEMENTS: dict[str, str] = {
     "beyond-apriori": "apriori",
+    "beyond-balanced-linear": "balanced_linear",
     "beyond-clock": "clock",
+    "beyond-greedy-rank": "greedy_rank",
+    "beyond-imbalance": "imbalance",
     "beyond-saddles": "saddles",
+    "beyond-momentum": "momentum",
+    "beyond-clock-depth": "clock_depth",
+    "beyond-margins": "margins",
+    "beyond-muon": "muon",
+    "beyond-adam-batch": "adam_batch",
     "beyond-sgd-grokking": "sgd_grokking",
 }

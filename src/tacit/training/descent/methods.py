@@ -206,7 +206,8 @@ class Adam(Descent):
     square_decay
         b2, the share of the mean square that is kept.
     epsilon
-        Keeps the quotient finite.
+        Keeps the quotient finite. With 0 a parameter without any gradient so far stays, and
+        so does one whose squared gradients are below float64.
     decoupled
         Takes the penalty out of the moments.
     weight_decay
@@ -226,7 +227,7 @@ class Adam(Descent):
     square_decay: float = 0.999
     epsilon: float = 1e-8
     decoupled: bool = False
-    checks: ClassVar[Checks] = {"mean_decay": share, "square_decay": share, "epsilon": positive}
+    checks: ClassVar[Checks] = {"mean_decay": share, "square_decay": share, "epsilon": not_negative}
     elementwise: ClassVar[bool] = True
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
@@ -243,7 +244,10 @@ class Adam(Descent):
         first, second = (-jnp.expm1(count * jnp.log(kept)) for kept in (a, b))
 
         def move(w: Any, m: Any, v: Any) -> Any:
-            return w - self.learning_rate * (m / first) / (jnp.sqrt(v / second) + self.epsilon)
+            root = jnp.sqrt(v / second)
+            bare = isinstance(self.epsilon, float) and self.epsilon == 0
+            size = jnp.where(root > 0, root, jnp.inf) if bare else root + self.epsilon
+            return w - self.learning_rate * (m / first) / size
 
         moved = jax.tree.map(move, parameters, mean, square)
         if outside:

@@ -18,8 +18,9 @@ from tacit.regularizers.q import Q
 from tacit.threads import on_one_blas_thread
 from tacit.training import stop as stopping
 from tacit.training.descent.compiled import batches
-from tacit.training.descent.effective_scale import EffectiveScale, has_scale
+from tacit.training.descent.effective_scale import EffectiveScale
 from tacit.training.descent.mean_steps import Gains, MeanSteps, Seen
+from tacit.training.descent.methods import SGD, GradientDescent
 from tacit.training.descent.plan import last_step
 
 WHO = "predict_run"
@@ -176,7 +177,7 @@ def _system(
 ) -> tuple[MeanSteps, State, int]:
     """The checked arguments as means of steps, where they start, and how many there are."""
     method = method.method if isinstance(method, EffectiveScale) else method
-    has_scale(who, method, model)
+    _refuse(who, method, model)
     if not isinstance(problem, Regression):
         raise ValueError(f"{who}: the problem must be a Regression, got {type(problem).__name__}")
     if not method.steady:
@@ -204,6 +205,18 @@ def _system(
         )
     start = State(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
     return mean, start, last_step(who, method, rules, size.epoch)
+
+
+def _refuse(who: str, method: Any, model: Any) -> None:
+    """Raises unless the mean of the steps is known."""
+    plain = isinstance(method, GradientDescent) or (isinstance(method, SGD) and not method.momentum)
+    if not plain:
+        raise ValueError(
+            f"{who}: only steps of GradientDescent or of SGD without momentum can be predicted, "
+            f"got {method!r}"
+        )
+    if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
+        raise ValueError(f"{who}: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}")
 
 
 def _start(model: DiagonalNet, dimension: int) -> tuple[Array, Array]:
