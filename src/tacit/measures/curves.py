@@ -84,8 +84,8 @@ class Curve:
             return start * (stop / start) ** share
         return start + share * (stop - start)
 
-    def rises(self, since: float, share: float) -> float:
-        """The least decades in which the rise from `since` to the end makes this `share` of it.
+    def rising(self, since: float) -> tuple[Array, Array]:
+        """Decades of time from `since` on, and the share of the rise that is done by then.
 
         Of the nearest curve that never falls.
         """
@@ -93,11 +93,8 @@ class Curve:
 
         first = int(np.searchsorted(self.t, since, side="right"))
         clock = np.append(self.decade(since), self.decade(self.t[first:]))
-        rising = isotonic_regression(np.append(self.at(since), self.score[first:])).x
-        whole = float(rising[-1] - rising[0])
-        parts = rising[0] + whole * np.linspace(0.0, 0.98 - share, 50)
-        begins, ends = (np.interp(v, rising, clock) for v in (parts, parts + share * whole))
-        return float(np.min(ends - begins))
+        score = isotonic_regression(np.append(self.at(since), self.score[first:])).x
+        return clock, (score - score[0]) / (score[-1] - score[0])
 
     def gained(self, decades: float) -> float:
         """The rise during the last `decades`, or during the window of the smoothing if longer."""

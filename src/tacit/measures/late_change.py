@@ -11,8 +11,8 @@ kinds, in this order:
 - *double descent*: it rose clearly, fell clearly, and a clear late rise regains what was lost; the
   rise is at most twice the fall (of a larger one the fall is a detail).
 - *none*: it has not clearly risen from `LATE` times t1 to the end.
-- *slow*: from 10 to 90 percent that rise takes more than `SLOW` decades of time, without a jump:
-  no third of it is made within a tenth of that.
+- *slow*: the middle half of that rise takes more than `SLOW` decades of time, without a jump: no
+  third of the rise is made within a tenth of that.
 - *in progress*: the level is not reached, and the rise goes on: the last stretch, as long as the
   fastest third of the rise took, still brings more than half as much.
 - *grok*: all other rises. What has levelled off below the level has its *ceiling* there, and
@@ -27,6 +27,7 @@ import dataclasses
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tacit.arguments import Array
 from tacit.measures.curves import Curve
@@ -36,8 +37,9 @@ LATE = 1.5  # a test curve that follows training within half of its time is not 
 # of what is left of noise after smoothing, the highest of hundreds of records is two above the
 # mean and the last may be two below it
 NOISES = 4.0
-# decades: an exponential approach, which has one time scale, takes 1.34 from 10 to 90 percent
-SLOW = 1.5
+# decades: of an exponential approach, which has one time scale, the middle half takes 0.68; of
+# t^(-1/2), which has none, 0.95
+SLOW = 0.8
 THIRD = 1 / 3  # of a rise: a jump may come in two steps
 
 
@@ -120,12 +122,11 @@ def _second_rise(test: Curve, late: float, clear: float) -> Change | None:
 def _rise(test: Curve, t1: float, t2: float, late: float) -> Change:
     """A clear late rise, by its speed and its end."""
     start, final = test.at(late), float(test.score[-1])
-    passage = _passage(test, late, start, final)
-    rise, third = final - start, test.rises(late, THIRD)
-    begins, _, ends = test.decade(passage)
+    rise, (clock, done) = final - start, test.rising(late)
+    middle, third = _takes(clock, done, 0.25, 0.75), _fastest(clock, done, THIRD)
     solved = math.isfinite(t2)
     goes_on = not solved and test.gained(third) > 0.5 * THIRD * rise
-    if ends - begins > SLOW and third > 0.1 * (ends - begins):
+    if middle > SLOW and third > 0.1 * middle:
         kind, reason = "slow", f"the test curve rises late, by {rise:.3g}, without a jump"
     elif goes_on:
         kind, reason = "in progress", f"the test curve has risen late, by {rise:.3g} so far"
@@ -139,7 +140,18 @@ def _rise(test: Curve, t1: float, t2: float, late: float) -> Change:
     elif not solved:
         reason += ", to a ceiling of its own below the level"
     ceiling = math.nan if solved or goes_on else final
-    return Change(kind, reason, start, final, passage, ceiling)
+    return Change(kind, reason, start, final, _passage(test, late, start, final), ceiling)
+
+
+def _takes(clock: Array, done: Array, begin: ArrayLike, end: ArrayLike) -> Array:
+    """The decades from one share of a rise to another."""
+    return np.interp(end, done, clock) - np.interp(begin, done, clock)
+
+
+def _fastest(clock: Array, done: Array, share: float) -> float:
+    """The least decades in which this share of a rise is made."""
+    begins = np.linspace(0.0, 0.98 - share, 50)  # what comes last is not told from a plateau
+    return float(_takes(clock, done, begins, begins + share).min())
 
 
 def _quiet(t1: float, t2: float, start: float, level: float) -> str:
