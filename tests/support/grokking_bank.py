@@ -48,304 +48,213 @@ def plus(*shapes):
 
 
 ERRORS = (runs.sparse, runs.recovery, runs.completion, runs.spectrum)  # the others: accuracies
+
+
+def case(label, make, **given):
+    """A curve, how it is made and what it looks like; `until` ends the record at a test value."""
+    return make, given, label
+
+
 BANK = {
-    "addition mod 23, MLP": (runs.mlp, {}, "grok"),
-    "addition mod 29, MLP": (
-        runs.mlp,
-        {"steps": 10000, "modulus": 29, "fraction": 0.5, "seed": 1},
-        "grok",
+    "addition mod 23, MLP": case("grok", runs.mlp),
+    "addition mod 29, MLP": case("grok", runs.mlp, steps=10000, modulus=29, fraction=0.5, seed=1),
+    "multiplication mod 23, MLP": case("grok", runs.mlp, steps=8000, operation="*", seed=2),
+    "addition mod 23, MLP, small decay": case(
+        "grok", runs.mlp, steps=20000, decay=0.3, fraction=0.5
     ),
-    "multiplication mod 23, MLP": (runs.mlp, {"steps": 8000, "operation": "*", "seed": 2}, "grok"),
-    "addition mod 23, MLP, small decay": (
-        runs.mlp,
-        {"steps": 20000, "decay": 0.3, "fraction": 0.5},
-        "grok",
+    "addition mod 23, MLP, no decay": case("none", runs.mlp, steps=10000, decay=0.0),
+    "addition mod 23, MLP, wrong labels": case(
+        "grok", runs.mlp, steps=10000, wrong=0.05, decay=0.5
     ),
-    "addition mod 23, MLP, no decay": (runs.mlp, {"steps": 10000, "decay": 0.0}, "none"),
-    "addition mod 23, MLP, wrong labels": (
-        runs.mlp,
-        {"steps": 10000, "wrong": 0.05, "decay": 0.5},
-        "grok",
+    "addition mod 23, MLP, wrong training labels": case(
+        "grok", runs.mlp, steps=10000, wrong=0.05, everywhere=False, decay=0.5
     ),
-    "addition mod 23, MLP, wrong training labels": (
-        runs.mlp,
-        {"steps": 10000, "wrong": 0.05, "everywhere": False, "decay": 0.5},
-        "grok",
+    "permutations of 4, MLP": case("none", runs.group),
+    "addition mod 23, quadratic": case("slow", runs.quadratic, steps=60000),
+    "addition mod 23, quadratic, large start": case("grok", runs.quadratic, alpha=3.0, steps=60000),
+    "addition mod 31, quadratic": case(
+        "grok", runs.quadratic, modulus=31, fraction=0.7, seed=3, steps=10000
     ),
-    "permutations of 4, MLP": (runs.group, {}, "none"),
-    "addition mod 23, quadratic": (runs.quadratic, {"steps": 60000}, "slow"),
-    "addition mod 23, quadratic, large start": (
-        runs.quadratic,
-        {"alpha": 3.0, "steps": 60000},
-        "grok",
+    "addition mod 23, quadratic, wrong labels": case(
+        "slow", runs.quadratic, wrong=0.1, fraction=0.7
     ),
-    "addition mod 31, quadratic": (
-        runs.quadratic,
-        {"modulus": 31, "fraction": 0.7, "seed": 3, "steps": 10000},
-        "grok",
+    "addition mod 23, quadratic, wrong training labels": case(
+        "grok", runs.quadratic, wrong=0.05, fraction=0.7, everywhere=False
     ),
-    "addition mod 23, quadratic, wrong labels": (
-        runs.quadratic,
-        {"wrong": 0.1, "fraction": 0.7},
-        "slow",
+    "addition mod 23, quadratic, few pairs": case(
+        "none", runs.quadratic, fraction=0.4, steps=10000
     ),
-    "addition mod 23, quadratic, wrong training labels": (
-        runs.quadratic,
-        {"wrong": 0.05, "fraction": 0.7, "everywhere": False},
-        "grok",
+    "addition mod 31, quadratic, cut at 0.4": case(
+        "in progress", runs.quadratic, modulus=31, fraction=0.7, seed=3, steps=10000, until=0.4
     ),
-    "addition mod 23, quadratic, few pairs": (
-        runs.quadratic,
-        {"fraction": 0.4, "steps": 10000},
-        "none",
+    "addition mod 31, quadratic, cut at 0.8": case(
+        "in progress", runs.quadratic, modulus=31, fraction=0.7, seed=3, steps=10000, until=0.8
     ),
-    "addition mod 31, quadratic, cut at 0.4": (
-        runs.quadratic,
-        {"modulus": 31, "fraction": 0.7, "seed": 3, "steps": 10000, "until": 0.4},
-        "in progress",
+    "addition mod 29, MLP, cut at 0.7": case(
+        "in progress", runs.mlp, steps=10000, modulus=29, fraction=0.5, seed=1, until=0.7
     ),
-    "addition mod 31, quadratic, cut at 0.8": (
-        runs.quadratic,
-        {"modulus": 31, "fraction": 0.7, "seed": 3, "steps": 10000, "until": 0.8},
-        "in progress",
+    "addition mod 29, MLP, cut at 0.85": case(
+        "in progress", runs.mlp, steps=10000, modulus=29, fraction=0.5, seed=1, until=0.85
     ),
-    "addition mod 29, MLP, cut at 0.7": (
-        runs.mlp,
-        {"steps": 10000, "modulus": 29, "fraction": 0.5, "seed": 1, "until": 0.7},
-        "in progress",
+    "addition mod 23, MLP, cut at 0.8": case("in progress", runs.mlp, until=0.8),
+    "digits": case("none", runs.digits, steps=5000),
+    "digits, start x 8": case("slow", runs.digits, alpha=8.0),
+    "digits, start x 20": case("grok", runs.digits, alpha=20.0),
+    "digits, start x 30": case("grok", runs.digits, alpha=30.0, decay=0.1, steps=40000, rate=0.003),
+    "digits, start x 30, cut at 0.75": case(
+        "in progress", runs.digits, alpha=30.0, decay=0.1, steps=40000, rate=0.003, until=0.75
     ),
-    "addition mod 29, MLP, cut at 0.85": (
-        runs.mlp,
-        {"steps": 10000, "modulus": 29, "fraction": 0.5, "seed": 1, "until": 0.85},
-        "in progress",
+    "60 digits, start x 20": case("grok", runs.digits, alpha=20.0, decay=1.0, train=60, seed=3),
+    "digits, wrong labels": case("none", runs.digits, wrong=0.4, width=400, steps=10000),
+    "digits, start x 8, wrong labels": case("none", runs.digits, alpha=8.0, wrong=0.2, decay=1.0),
+    "majority, norm 64": case("grok", runs.diagonal, norm=64.0, decay=0.01),
+    "majority, norm 256": case("grok", runs.diagonal, norm=256.0, decay=0.01, seed=1),
+    "majority, norm 0.5": case("grok", runs.diagonal, norm=0.5, decay=0.01),
+    "majority, 30 samples": case(
+        "grok", runs.diagonal, norm=64.0, decay=0.01, samples=30, seed=2, end=60.0
     ),
-    "addition mod 23, MLP, cut at 0.8": (runs.mlp, {"until": 0.8}, "in progress"),
-    "digits": (runs.digits, {"steps": 5000}, "none"),
-    "digits, start x 8": (runs.digits, {"alpha": 8.0}, "slow"),
-    "digits, start x 20": (runs.digits, {"alpha": 20.0}, "grok"),
-    "digits, start x 30": (
-        runs.digits,
-        {"alpha": 30.0, "decay": 0.1, "steps": 40000, "rate": 0.003},
-        "grok",
+    "gap 5": case(
+        "misgrok", runs.diagonal, norm=64.0, decay=0.01, gap=5.0, samples=32, dimension=300, seed=2
     ),
-    "digits, start x 30, cut at 0.75": (
-        runs.digits,
-        {"alpha": 30.0, "decay": 0.1, "steps": 40000, "rate": 0.003, "until": 0.75},
-        "in progress",
+    "gap 3": case(
+        "misgrok", runs.diagonal, norm=64.0, decay=0.01, gap=3.0, samples=32, dimension=500, seed=3
     ),
-    "60 digits, start x 20": (
-        runs.digits,
-        {"alpha": 20.0, "decay": 1.0, "train": 60, "seed": 3},
-        "grok",
+    "gap 8": case("none", runs.diagonal, norm=64.0, decay=0.01, gap=8.0, samples=32, dimension=500),
+    "noisy sparse truth": case(
+        "double descent", runs.sparse, alpha=10.0, decay=0.01, noise=0.3, seed=1
     ),
-    "digits, wrong labels": (runs.digits, {"wrong": 0.4, "width": 400, "steps": 10000}, "none"),
-    "digits, start x 8, wrong labels": (
-        runs.digits,
-        {"alpha": 8.0, "wrong": 0.2, "decay": 1.0},
-        "none",
+    "noisy sparse truth, less noise": case(
+        "grok", runs.sparse, alpha=10.0, decay=0.01, noise=0.2, samples=40, seed=4
     ),
-    "majority, norm 64": (runs.diagonal, {"norm": 64.0, "decay": 0.01}, "grok"),
-    "majority, norm 256": (runs.diagonal, {"norm": 256.0, "decay": 0.01, "seed": 1}, "grok"),
-    "majority, norm 0.5": (runs.diagonal, {"norm": 0.5, "decay": 0.01}, "grok"),
-    "majority, 30 samples": (
-        runs.diagonal,
-        {"norm": 64.0, "decay": 0.01, "samples": 30, "seed": 2, "end": 60.0},
-        "grok",
+    "noisy sparse truth, more noise": case(
+        "misgrok", runs.sparse, alpha=10.0, decay=0.001, noise=0.5
     ),
-    "gap 5": (
-        runs.diagonal,
-        {"norm": 64.0, "decay": 0.01, "gap": 5.0, "samples": 32, "dimension": 300, "seed": 2},
-        "misgrok",
+    "noisy sparse truth, another": case(
+        "misgrok", runs.sparse, alpha=10.0, decay=0.01, noise=0.3, seed=5
     ),
-    "gap 3": (
-        runs.diagonal,
-        {"norm": 64.0, "decay": 0.01, "gap": 3.0, "samples": 32, "dimension": 500, "seed": 3},
-        "misgrok",
+    "noisy sparse truth, smaller start": case(
+        "double descent", runs.sparse, alpha=3.0, decay=0.01, noise=0.3, samples=48, seed=8
     ),
-    "gap 8": (
-        runs.diagonal,
-        {"norm": 64.0, "decay": 0.01, "gap": 8.0, "samples": 32, "dimension": 500},
-        "none",
-    ),
-    "noisy sparse truth": (
-        runs.sparse,
-        {"alpha": 10.0, "decay": 0.01, "noise": 0.3, "seed": 1},
-        "double descent",
-    ),
-    "noisy sparse truth, less noise": (
-        runs.sparse,
-        {"alpha": 10.0, "decay": 0.01, "noise": 0.2, "samples": 40, "seed": 4},
-        "grok",
-    ),
-    "noisy sparse truth, more noise": (
-        runs.sparse,
-        {"alpha": 10.0, "decay": 0.001, "noise": 0.5},
-        "misgrok",
-    ),
-    "noisy sparse truth, another": (
-        runs.sparse,
-        {"alpha": 10.0, "decay": 0.01, "noise": 0.3, "seed": 5},
-        "misgrok",
-    ),
-    "noisy sparse truth, smaller start": (
-        runs.sparse,
-        {"alpha": 3.0, "decay": 0.01, "noise": 0.3, "samples": 48, "seed": 8},
-        "double descent",
-    ),
-    "recovery, l2, 40 samples": (
-        runs.recovery,
-        {"penalty": "l2", "beta": 1e-3, "steps": 100000, "start": 0.5, "samples": 40, "seed": 3},
+    "recovery, l2, 40 samples": case(
         "mirage",
-    ),
-    "completion, l2, more decay": (
-        runs.completion,
-        {"beta": 3e-4, "steps": 300000, "start": 10.0, "seed": 1},
-        "mirage",
-    ),
-    "recovery, l2": (runs.recovery, {"penalty": "l2", "beta": 1e-4, "steps": 1000000}, "mirage"),
-    "recovery, l2, 50 samples": (
         runs.recovery,
-        {"penalty": "l2", "beta": 1e-3, "steps": 100000, "start": 0.3, "samples": 50, "seed": 1},
+        penalty="l2",
+        beta=0.001,
+        steps=100000,
+        start=0.5,
+        samples=40,
+        seed=3,
+    ),
+    "completion, l2, more decay": case(
+        "mirage", runs.completion, beta=0.0003, steps=300000, start=10.0, seed=1
+    ),
+    "recovery, l2": case("mirage", runs.recovery, penalty="l2", beta=0.0001, steps=1000000),
+    "recovery, l2, 50 samples": case(
         "mirage",
-    ),
-    "recovery, l1": (
         runs.recovery,
-        {"penalty": "l1", "beta": 1e-4, "steps": 300000, "samples": 50},
+        penalty="l2",
+        beta=0.001,
+        steps=100000,
+        start=0.3,
+        samples=50,
+        seed=1,
+    ),
+    "recovery, l1": case(
+        "grok", runs.recovery, penalty="l1", beta=0.0001, steps=300000, samples=50
+    ),
+    "completion, l2": case("mirage", runs.completion, beta=0.0001, steps=300000, start=10.0),
+    "features as 1/i": case("slow", runs.spectrum, power=1.0, steps=100000),
+    "features as 1/i^1.5": case("none", runs.spectrum, power=1.5, steps=300000),
+    "features as 1/i, noise": case("misgrok", runs.spectrum, power=1.0, steps=300000, noise=0.3),
+    "logistic regression": case("none", runs.margin, steps=300000),
+    "invented: a jump that ends slowly": case(
+        "grok", invented, shape=gompertz(2.5, 8.0), draws=200
+    ),
+    "invented: the same on few samples": case(
+        "grok", invented, shape=gompertz(2.5, 8.0), draws=40, seed=1
+    ),
+    "invented: a jump to 0.85": case(
+        "grok", invented, shape=gompertz(2.5, 8.0, high=0.85), draws=300, seed=2
+    ),
+    "invented: a jump to 0.6": case(
+        "grok", invented, shape=gompertz(2.0, 8.0, low=0.3, high=0.6), draws=300, seed=3
+    ),
+    "invented: two steps": case(
         "grok",
-    ),
-    "completion, l2": (runs.completion, {"beta": 1e-4, "steps": 300000, "start": 10.0}, "mirage"),
-    "features as 1/i": (runs.spectrum, {"power": 1.0, "steps": 100000}, "slow"),
-    "features as 1/i^1.5": (runs.spectrum, {"power": 1.5, "steps": 300000}, "none"),
-    "features as 1/i, noise": (
-        runs.spectrum,
-        {"power": 1.0, "steps": 300000, "noise": 0.3},
-        "misgrok",
-    ),
-    "logistic regression": (runs.margin, {"steps": 300000}, "none"),
-    "invented: a jump that ends slowly": (
         invented,
-        {"shape": gompertz(2.5, 8.0), "draws": 200},
+        shape=plus(gompertz(2.0, 12.0, 0.1, 0.5), gompertz(4.5, 12.0, 0.0, 0.5)),
+        last=6.0,
+        draws=200,
+        seed=4,
+    ),
+    "invented: a straight line": case(
+        "slow", invented, shape=straight(1.5, 4.5), last=5.0, draws=200, seed=5
+    ),
+    "invented: a straight line to the end": case(
+        "slow", invented, shape=straight(1.5, 5.5), last=5.0, draws=200, seed=6
+    ),
+    "invented: a jump that has begun": case(
+        "in progress", invented, shape=gompertz(4.0, 5.0), draws=200, seed=7
+    ),
+    "invented: a jump nearly done": case(
+        "in progress", invented, shape=gompertz(3.75, 6.0), draws=500, seed=8
+    ),
+    "invented: a jump, linear times": case(
         "grok",
-    ),
-    "invented: the same on few samples": (
         invented,
-        {"shape": gompertz(2.5, 8.0), "draws": 40, "seed": 1},
-        "grok",
+        shape=gompertz(3.6, 30.0),
+        linear=True,
+        count=150,
+        draws=100,
+        seed=9,
+        first=300.0,
     ),
-    "invented: a jump to 0.85": (
-        invented,
-        {"shape": gompertz(2.5, 8.0, high=0.85), "draws": 300, "seed": 2},
-        "grok",
+    "invented: a jump, 14 records": case("grok", invented, shape=gompertz(2.5, 8.0), count=14),
+    "invented: a jump with spikes": case(
+        "grok", invented, shape=gompertz(2.5, 8.0), draws=200, spikes=6, seed=10
     ),
-    "invented: a jump to 0.6": (
-        invented,
-        {"shape": gompertz(2.0, 8.0, low=0.3, high=0.6), "draws": 300, "seed": 3},
-        "grok",
-    ),
-    "invented: two steps": (
-        invented,
-        {
-            "shape": plus(gompertz(2.0, 12.0, 0.1, 0.5), gompertz(4.5, 12.0, 0.0, 0.5)),
-            "last": 6.0,
-            "draws": 200,
-            "seed": 4,
-        },
-        "grok",
-    ),
-    "invented: a straight line": (
-        invented,
-        {"shape": straight(1.5, 4.5), "last": 5.0, "draws": 200, "seed": 5},
-        "slow",
-    ),
-    "invented: a straight line to the end": (
-        invented,
-        {"shape": straight(1.5, 5.5), "last": 5.0, "draws": 200, "seed": 6},
-        "slow",
-    ),
-    "invented: a jump that has begun": (
-        invented,
-        {"shape": gompertz(4.0, 5.0), "draws": 200, "seed": 7},
-        "in progress",
-    ),
-    "invented: a jump nearly done": (
-        invented,
-        {"shape": gompertz(3.75, 6.0), "draws": 500, "seed": 8},
-        "in progress",
-    ),
-    "invented: a jump, linear times": (
-        invented,
-        {
-            "shape": gompertz(3.6, 30.0),
-            "linear": True,
-            "count": 150,
-            "draws": 100,
-            "seed": 9,
-            "first": 300.0,
-        },
-        "grok",
-    ),
-    "invented: a jump, 14 records": (invented, {"shape": gompertz(2.5, 8.0), "count": 14}, "grok"),
-    "invented: a jump with spikes": (
-        invented,
-        {"shape": gompertz(2.5, 8.0), "draws": 200, "spikes": 6, "seed": 10},
-        "grok",
-    ),
-    "invented: better, worse, better": (
-        invented,
-        {
-            "shape": through((0, 0.1), (0.7, 0.75), (1.5, 0.4), (2.3, 0.4), (3.2, 0.85)),
-            "draws": 200,
-            "seed": 11,
-        },
+    "invented: better, worse, better": case(
         "double descent",
-    ),
-    "invented: solved, lost, solved": (
         invented,
-        {
-            "shape": through((0, 0.1), (0.8, 1), (1.8, 1), (2.3, 0.5), (2.8, 0.5), (3.2, 1)),
-            "draws": 200,
-            "seed": 12,
-        },
+        shape=through((0, 0.1), (0.7, 0.75), (1.5, 0.4), (2.3, 0.4), (3.2, 0.85)),
+        draws=200,
+        seed=11,
+    ),
+    "invented: solved, lost, solved": case(
         "double descent",
-    ),
-    "invented: a bump before the jump": (
         invented,
-        {
-            "shape": through((0, 0.05), (0.6, 0.25), (1.2, 0.08), (2.7, 0.1), (3.0, 1)),
-            "draws": 200,
-            "seed": 13,
-        },
+        shape=through((0, 0.1), (0.8, 1), (1.8, 1), (2.3, 0.5), (2.8, 0.5), (3.2, 1)),
+        draws=200,
+        seed=12,
+    ),
+    "invented: a bump before the jump": case(
         "grok",
-    ),
-    "invented: good, then worse": (
         invented,
-        {"shape": through((0, 0.1), (0.9, 0.9), (2.5, 0.9), (3.2, 0.6)), "draws": 200, "seed": 14},
+        shape=through((0, 0.05), (0.6, 0.25), (1.2, 0.08), (2.7, 0.1), (3.0, 1)),
+        draws=200,
+        seed=13,
+    ),
+    "invented: good, then worse": case(
         "misgrok",
-    ),
-    "invented: solved, then lost": (
         invented,
-        {
-            "shape": through((0, 0.1), (2.0, 0.1), (2.3, 1.0), (3.3, 1.0), (3.6, 0.3)),
-            "draws": 200,
-            "seed": 15,
-        },
+        shape=through((0, 0.1), (0.9, 0.9), (2.5, 0.9), (3.2, 0.6)),
+        draws=200,
+        seed=14,
+    ),
+    "invented: solved, then lost": case(
         "misgrok",
-    ),
-    "invented: test with training": (
         invented,
-        {"shape": gompertz(0.6, 8.0), "draws": 200, "seed": 16},
-        "none",
+        shape=through((0, 0.1), (2.0, 0.1), (2.3, 1.0), (3.3, 1.0), (3.6, 0.3)),
+        draws=200,
+        seed=15,
     ),
-    "invented: test with training to 0.8": (
-        invented,
-        {"shape": gompertz(0.6, 8.0, high=0.8), "draws": 100, "seed": 17},
-        "none",
+    "invented: test with training": case(
+        "none", invented, shape=gompertz(0.6, 8.0), draws=200, seed=16
     ),
-    "invented: chance": (
-        invented,
-        {"shape": straight(0, 1, 0.1, 0.1), "draws": 50, "seed": 18},
-        "none",
+    "invented: test with training to 0.8": case(
+        "none", invented, shape=gompertz(0.6, 8.0, high=0.8), draws=100, seed=17
     ),
+    "invented: chance": case("none", invented, shape=straight(0, 1, 0.1, 0.1), draws=50, seed=18),
 }
 
 
