@@ -2,8 +2,11 @@
 
     python tests/support/grokking_bank.py tests/measures/grokking_bank.npz sheet.png
 
-trains the runs (two minutes of one processor), writes all curves and draws them. Every label was
-given by looking at this sheet, before the detector was run on the curves.
+trains the runs (three minutes of one processor), writes all curves and draws them. Every label was
+given by looking at this sheet, before the detector was run on the curves. The first run of the
+detector agreed with 61 of 69 labels. It showed two faults: a spike in the last record was believed,
+and slow rises were called jumps, which a new rule ended. The ten curves of the second draw were
+made and labelled after that.
 """
 
 from __future__ import annotations
@@ -167,6 +170,35 @@ BANK = {
     "features as 1/i^1.5": case("none", runs.spectrum, power=1.5, steps=300000),
     "features as 1/i, noise": case("misgrok", runs.spectrum, power=1.0, steps=300000, noise=0.3),
     "logistic regression": case("none", runs.margin, steps=300000),
+    # drawn and labelled after the rules were final, see the docstring
+    "features as 1/i^0.8": case("none", runs.spectrum, power=0.8, steps=100000, samples=50, seed=3),
+    "features as 1/i^1.2": case(
+        "slow", runs.spectrum, power=1.2, steps=1000000, samples=45, seed=5
+    ),
+    "features as 1/i^1.2, 80 samples": case(
+        "slow", runs.spectrum, power=1.2, steps=1000000, samples=80, dimension=120, seed=6
+    ),
+    "features as 1/i, 40 samples": case(
+        "none", runs.spectrum, power=1.0, steps=1000000, samples=40, dimension=80, seed=7
+    ),
+    "addition mod 19, quadratic": case(
+        "grok", runs.quadratic, modulus=19, fraction=0.7, seed=5, steps=20000
+    ),
+    "addition mod 19, quadratic, small decay": case(
+        "misgrok", runs.quadratic, modulus=19, fraction=0.75, decay=0.05, seed=6, steps=30000
+    ),
+    "addition mod 19, MLP, small step": case(
+        "grok", runs.mlp, modulus=19, fraction=0.65, rate=0.001, seed=7, steps=20000
+    ),
+    "digits, start x 12": case(
+        "in progress", runs.digits, alpha=12.0, decay=0.05, steps=30000, seed=5
+    ),
+    "majority, 40 samples": case(
+        "grok", runs.diagonal, norm=32.0, decay=0.01, samples=40, dimension=200, seed=6, end=40.0
+    ),
+    "majority, norm 8": case(
+        "grok", runs.diagonal, norm=8.0, decay=1e-3, samples=60, dimension=200, seed=7
+    ),
     "invented: a jump that ends slowly": case(
         "grok", invented, shape=gompertz(2.5, 8.0), draws=200
     ),
