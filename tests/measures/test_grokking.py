@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from refusals import refusals
@@ -276,6 +276,22 @@ def test_the_end_of_a_record_is_not_smoothed_away(t):
     assert grokking(t, train, lucky).ceiling == 0.4
 
 
+@pytest.mark.parametrize("size", [0.0, 0.003])
+@pytest.mark.parametrize("scale", [0.02, 0.05, 0.1])
+@pytest.mark.parametrize(
+    "t",
+    [np.arange(1.0, 1001), np.arange(10.0, 1001, 10), np.arange(50.0, 1001, 50), grid(30, 3)],
+    ids=["1000 records", "100 records", "20 records", "30 a decade"],
+)
+def test_a_level_passed_near_the_end_is_passed_at_its_time(t, scale, size):
+    """At 898 of 1000: found within the spacing of the records, with a little noise too."""
+    test = noisy(rise(t, 898 / 10 ** (scale * LOG_ODDS), scale), size, 0)
+    found = grokking(t, np.minimum(1.0, t / 60), test)
+    assert found.kind == "grok"
+    assert abs(found.t2 - 898) < max(1000 - t[-2], 0.01 * 898)
+    assert found.final == pytest.approx(test[-5:].max(), abs=0.001 + 2 * size)
+
+
 @pytest.mark.parametrize("size", [0.02, 0.05])
 def test_noise_at_the_end_of_a_record_is_still_smoothed(size):
     """The last smoothed value is not the last record: noise decides on no verdict."""
@@ -381,6 +397,48 @@ def test_scaling_time_scales_the_times(case, factor):
     one, two = grokking(t, train, test), grokking(factor * t, train, test)
     names = ("t1", "t2", "delay", "begins", "jump", "ends")
     same(dataclasses.replace(one, **{n: factor * getattr(one, n) for n in names}), two)
+
+
+FAMILIES = {
+    "grok": lambda t: rise(t, 1e4, 0.05, low=0.2, high=0.8),
+    "slow": lambda t: np.interp(np.log10(t), [2.5, 5.0], [0.2, 0.8]),
+    "double descent": lambda t: rise(t, 50) - fall(t, 500) + rise(t, 1e4, low=0, high=0.4),
+    "misgrok": lambda t: rise(t, 50) - fall(t, 1e4),
+    "in progress": lambda t: rise(t, 1e6, 0.1, low=0.2),
+    "none": lambda t: rise(t, 60, high=0.8),
+}
+families = st.sampled_from(list(FAMILIES.items()))
+
+
+@given(families, st.sampled_from([0.0, 0.01]), st.integers(0, 1000), st.floats(1e-6, 1e6))
+@often
+def test_no_kind_depends_on_the_unit_of_time(family, size, seed, factor):
+    kind, shape = family
+    t = grid()
+    test = noisy(shape(t), size, seed)
+    one, two = (grokking(scale * t, rise(t, 50), test) for scale in (1.0, factor))
+    names = ("t1", "t2", "delay", "begins", "jump", "ends")
+    same(dataclasses.replace(one, **{n: factor * getattr(one, n) for n in names}), two)
+    assert one.kind == kind
+
+
+@given(families, st.integers(12, 150))
+@often
+def test_no_kind_depends_on_the_spacing_of_the_records(family, per_decade):
+    kind, shape = family
+    t = grid(per_decade)
+    assert grokking(t, rise(t, 50), shape(t)).kind == kind
+
+
+@given(families, st.sampled_from([0.0, 0.01]), st.integers(0, 1000), st.integers(1, 200))
+@often
+def test_records_after_the_end_of_a_plateau_change_no_kind(family, size, seed, extra):
+    kind, shape = family
+    assume(kind != "in progress")
+    t = np.concatenate([grid(), 1e6 * np.logspace(0.02, 2, 200)[:extra]])
+    test = noisy(shape(np.minimum(t, 1e6)), size, seed)
+    short = grokking(t[:301], rise(t[:301], 50), test[:301])
+    assert (short.kind, grokking(t, rise(t, 50), test).kind) == (kind, kind)
 
 
 @given(cases)

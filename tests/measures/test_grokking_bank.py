@@ -23,8 +23,10 @@ MISSED = {
     "addition mod 23, quadratic": "grok",
     "digits, start x 8": "grok",
     "features as 1/i^1.5": "grok",
+    "features as 1/i^1.2": "none",
+    "features as 1/i^1.2, 80 samples": "none",
+    "majority, norm 8": "slow",
     "noisy sparse truth, smaller start": "none",
-    "invented: a jump nearly done": "grok",
 }
 
 
@@ -60,7 +62,7 @@ def test_a_ceiling_is_where_the_curve_ends():
     for name in names:
         given = CURVES[name]
         found = grokking(**given)
-        assert found.ceiling == pytest.approx(np.median(given["test"][-10:]), abs=0.05)
+        assert found.ceiling == pytest.approx(np.median(given["test"][-5:]), abs=0.05)
         assert found.t1 < found.t2 < given["t"][-1]
         # control: half way there is no ceiling yet
         part = given["t"] < found.jump

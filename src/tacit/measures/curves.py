@@ -136,7 +136,9 @@ def smoothed(t: Array, score: Array) -> Curve:
     noise = float(np.quantile(np.abs(score - smooth)[whole], 0.9)) / 1.645
     for i in np.flatnonzero(~whole):
         slope = _slope(score[max(min(i - half[i], len(t) - 5), 0) :], noise)
-        smooth[i] = np.median(score[i - half[i] :] - slope * (index[i - half[i] :] - i))
+        near = slice(i - half[i], None)
+        along = np.median(score[near] - slope * (index[near] - i))
+        smooth[i] = np.clip(along, score[near].min(), score[near].max())
     smooth[~whole] = _end(score, smooth, half, noise)[~whole]
     return Curve(t, origin, smooth, half, noise)
 

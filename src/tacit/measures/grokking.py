@@ -165,10 +165,12 @@ def _record(
     change: Change, t1: float, t2: float, level: float, error: bool, origin: float
 ) -> Grokking:
     begins, jump, ends = change.passage
-    values = (-v if error else 1 + v for v in (change.plateau, change.final, change.ceiling))
+    scores = change.plateau, change.final, change.ceiling
+    plateau, final, ceiling = (-v if error else 1 + v for v in scores)
     delay = t2 - t1 if math.isfinite(t1) else math.nan
     times = t1, t2, delay, _decades(t1, t2, origin), _decades(begins, ends, origin)
-    return Grokking(change.kind, change.reason, *times, begins, jump, ends, *values, level)
+    values = begins, jump, ends, plateau, final, ceiling, level
+    return Grokking(change.kind, change.reason, *times, *values)
 
 
 def _decades(start: float, stop: float, origin: float) -> float:

@@ -14,7 +14,7 @@ kinds, in this order:
 - *slow*: the middle half of that rise takes more than `SLOW` decades of time, without a jump: no
   third of the rise is made within a tenth of that.
 - *in progress*: the level is not reached, and the rise goes on: the last stretch, as long as the
-  fastest third of the rise took, still brings more than half as much.
+  fastest third of the rise took, still brings a tenth of it.
 - *grok*: all other rises. What has levelled off below the level has its *ceiling* there, and
   counts as solved within the tolerance of it.
 - *mirage*: a rise of the last three kinds that memorization explains: it ends on the error floor,
@@ -27,7 +27,6 @@ import dataclasses
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tacit.arguments import Array
 from tacit.measures.curves import Curve
@@ -41,6 +40,7 @@ NOISES = 4.0
 # t^(-1/2), which has none, 0.95
 SLOW = 0.8
 THIRD = 1 / 3  # of a rise: a jump may come in two steps
+TENTH = 0.1  # of a whole: less is a detail
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,7 @@ def late_change(
         return Change("none", f"the record ends before {LATE:g} times t1, too early to tell")
     rest = test.score[np.searchsorted(test.t, late) :]
     worst = min(test.at(late), float(rest.min()))
-    clear = max(2 * tolerance, 0.1 * (best - worst), NOISES * test.noise)
+    clear = max(2 * tolerance, TENTH * (best - worst), NOISES * test.noise)
     level = best - tolerance
     change = _fall(test, late, level, clear) or _second_rise(test, late, clear)
     if change:
@@ -125,8 +125,8 @@ def _rise(test: Curve, t1: float, t2: float, late: float) -> Change:
     rise, (clock, done) = final - start, test.rising(late)
     middle, third = _takes(clock, done, 0.25, 0.75), _fastest(clock, done, THIRD)
     solved = math.isfinite(t2)
-    goes_on = not solved and test.gained(third) > 0.5 * THIRD * rise
-    if middle > SLOW and third > 0.1 * middle:
+    goes_on = not solved and test.gained(third) > TENTH * rise
+    if middle > SLOW and third > TENTH * middle:
         kind, reason = "slow", f"the test curve rises late, by {rise:.3g}, without a jump"
     elif goes_on:
         kind, reason = "in progress", f"the test curve has risen late, by {rise:.3g} so far"
@@ -143,15 +143,16 @@ def _rise(test: Curve, t1: float, t2: float, late: float) -> Change:
     return Change(kind, reason, start, final, _passage(test, late, start, final), ceiling)
 
 
-def _takes(clock: Array, done: Array, begin: ArrayLike, end: ArrayLike) -> Array:
+def _takes(clock: Array, done: Array, begin: float, end: float) -> float:
     """The decades from one share of a rise to another."""
-    return np.interp(end, done, clock) - np.interp(begin, done, clock)
+    first, last = np.interp([begin, end], done, clock)
+    return float(last - first)
 
 
 def _fastest(clock: Array, done: Array, share: float) -> float:
     """The least decades in which this share of a rise is made."""
     begins = np.linspace(0.0, 0.98 - share, 50)  # what comes last is not told from a plateau
-    return float(_takes(clock, done, begins, begins + share).min())
+    return min(_takes(clock, done, begin, begin + share) for begin in begins)
 
 
 def _quiet(t1: float, t2: float, start: float, level: float) -> str:
