@@ -164,7 +164,7 @@ class Watch:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the run has grokked, misgrokked or shows a mirage."""
+        """What kind of late change the test curve shows: grok, in progress, mirage, ..."""
         return verdict(self.dataset)
 
     @property
