@@ -105,7 +105,10 @@ class EffectiveScale(Descent):
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         """That of the method; the step at which each parameter first changes its sign; the dual."""
         model: Any = oracle.objective.model  # type: ignore[attr-defined]
-        dual, turned = jnp.zeros_like(model.table(parameters)[0]), jnp.full(len(parameters), NEVER)
+        dual, turned = (
+            jnp.zeros_like(model.table(parameters)[0]),
+            jnp.full(len(parameters), NEVER, "int32"),
+        )
         return self.method.memory(oracle, parameters), turned, dual, dual
 
     def prepared(self, parameters: Any) -> Any:
@@ -126,8 +129,8 @@ class EffectiveScale(Descent):
         rate = rate / (left * (1 - getattr(self.method, "momentum", 0.0)))
         move = rounded - rate * g  # with what rounding took from the sum so far, as by Kahan
         after, shrink = dual + move, left ** (2 - (model.homogeneity or 2))
-        flips = (moved * parameters < 0) & (turned == NEVER)
-        turned = jnp.where(flips, k.astype(turned.dtype), turned)
+        late = jnp.minimum(turned, k.astype(turned.dtype))
+        turned = jnp.where(moved * parameters < 0, late, turned)
         return moved, (inner, turned, after * shrink, (move - (after - dual)) * shrink)
 
     def note(self, memory: Any) -> str:
