@@ -89,6 +89,7 @@ from tacit.training.descent.methods import (
     Subgradient,
 )
 from tacit.training.descent.predict_run import PredictedRun, predict_run
+from tacit.training.descent.scheduled import Scheduled
 from tacit.training.descent.steepest import Muon, SignDescent, SteepestDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
@@ -186,6 +187,7 @@ __all__ = [
     "Saddles",
     "Scale",
     "Schatten",
+    "Scheduled",
     "Sensing",
     "Separation",
     "SignDescent",

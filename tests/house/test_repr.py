@@ -48,6 +48,7 @@ CALLS = [
     "DifferenceFactorization(alpha=0.5)",
     "DualFlow(rtol=1e-6, weight_decay=0.1)",
     "EffectiveScale(SGD(0.1))",
+    "Scheduled(SGD(0.1), [0, 10], [0.0, 1.0])",
     "Epochs(3)",
     "Factorization(3, alpha=0.1, seed=4)",
     "Frobenius()",

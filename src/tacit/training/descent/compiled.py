@@ -139,7 +139,7 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
             data = inputs, labels + method.label_noise * code.batches.noise(k, draws, labels)
         moved, held = method.step(code.oracle(weights, data, share), parameters, held, k)
         if code.method.weight_decay:
-            moved = plus(moved, -method.rate(parameters) * method.weight_decay, parameters)
+            moved = plus(moved, -method.rate(parameters, k) * method.weight_decay, parameters)
         return moved, held, draws
 
     def loop(weights: Any, numbers: Any, data: Any, begin: Any, end: Any, *carried: Any) -> Any:

@@ -81,7 +81,7 @@ class Run:
         return state
 
     def rate(self, state: State) -> float:
-        return float(self.method.rate(state.parameters))
+        return float(self.method.rate(state.parameters, state.taken))
 
     def last(self, state: State, bad: int, good: Callable[[State], bool]) -> State:
         """The last state before step `bad` that is still good, by bisection."""

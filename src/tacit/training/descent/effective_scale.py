@@ -33,8 +33,9 @@ from tacit.regularizers.q import Q
 from tacit.regularizers.reparametrization import Starts
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.solution import Solution
-from tacit.training.descent.method import Descent, Oracle
+from tacit.training.descent.method import Descent, Oracle, Wrapped
 from tacit.training.descent.methods import SGD, GradientDescent
+from tacit.training.descent.scheduled import Scheduled
 from tacit.training.path import Path
 from tacit.training.task import Task
 
@@ -44,7 +45,7 @@ PRECISE = 1e-13  # relative error of a line that is followed back
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
-class EffectiveScale(Descent):
+class EffectiveScale(Wrapped):
     """A gradient method that also carries the dual of its run on a separable model.
 
     Its steps are those of the method. `effective_regularizer` and `predicted_endpoint` read off
@@ -69,28 +70,21 @@ class EffectiveScale(Descent):
     True
     """
 
-    method: Descent
-
     def __init__(self, method: Descent) -> None:
-        if not isinstance(method, GradientDescent | SGD):
+        inner = method.method if isinstance(method, Scheduled) else method
+        if not isinstance(inner, GradientDescent | SGD):
             raise ValueError(
                 f"EffectiveScale: the law holds for steps along gradients, GradientDescent or SGD,"
                 f" got {method!r}"
             )
-        for name in ("learning_rate", "weight_decay", "check"):
-            object.__setattr__(self, name, getattr(method, name))
-        object.__setattr__(self, "method", method)
-
-    def __repr__(self) -> str:
-        return f"EffectiveScale({self.method!r})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, EffectiveScale) and other.method == self.method
-
-    def __hash__(self) -> int:
-        return hash((EffectiveScale, self.method))
+        super().__init__(method)
 
     penalties = "none"
+
+    @property
+    def plain(self) -> Descent:
+        """The method without its schedule."""
+        return self.method.method if isinstance(self.method, Scheduled) else self.method
 
     def refuse(self, task: Task) -> None:
         model = getattr(task, "model", None)
@@ -105,17 +99,9 @@ class EffectiveScale(Descent):
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         """That of the method; the step at which each parameter first changes its sign; the dual."""
         model: Any = oracle.objective.model  # type: ignore[attr-defined]
-        dual, turned = (
-            jnp.zeros_like(model.table(parameters)[0]),
-            jnp.full(len(parameters), NEVER, "int32"),
-        )
+        dual = jnp.zeros_like(model.table(parameters)[0])
+        turned = jnp.full(len(parameters), NEVER, "int32")
         return self.method.memory(oracle, parameters), turned, dual, dual
-
-    def prepared(self, parameters: Any) -> Any:
-        return self.method.prepared(parameters)
-
-    def rate(self, parameters: Any) -> Any:
-        return self.method.rate(parameters)
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         inner, turned, dual, rounded = memory
@@ -124,9 +110,9 @@ class EffectiveScale(Descent):
         model, linear = objective.model, dataclasses.replace(objective, model=LinearPredictor())
         beta = Oracle(linear, oracle.data, oracle.share, None)
         g = beta.loss_gradient(model.predictor(parameters))  # a part of the step's own gradient
-        rate = self.method.rate(parameters)
+        rate = self.method.rate(parameters, k)
         left = 1 - rate * self.weight_decay
-        rate = rate / (left * (1 - getattr(self.method, "momentum", 0.0)))
+        rate = rate / (left * (1 - getattr(self.plain, "momentum", 0.0)))
         move = rounded - rate * g  # with what rounding took from the sum so far, as by Kahan
         after, shrink = dual + move, left ** (2 - (model.homogeneity or 2))
         late = jnp.minimum(turned, k.astype(turned.dtype))
@@ -144,38 +130,11 @@ class EffectiveScale(Descent):
             " rate"
         )
 
-    @property
-    def label_noise(self) -> float:
-        return self.method.label_noise
-
-    @property
-    def steady(self) -> bool:
-        return self.method.steady
-
-    @property
-    def timed(self) -> bool:
-        return self.method.timed
+    def ahead(self, parameters: Any, memory: Any) -> Any:
+        return self.method.ahead(parameters, memory[0])
 
     def log_time(self, memory: Any, k: int) -> float:
         return self.method.log_time(memory[0], k)
-
-    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
-        return self.method.limit(smoothness, curvature)
-
-    def describe(self) -> dict[str, Any]:
-        return {"method": "EffectiveScale", "of": self.method.describe()}
-
-    def numbers(self) -> dict[str, float]:
-        return self.method.numbers()
-
-    def kind(self) -> tuple[Any, ...]:
-        return EffectiveScale, self.method.kind()
-
-    def with_numbers(self, numbers: dict[str, Any]) -> EffectiveScale:
-        copy = object.__new__(EffectiveScale)
-        copy.__dict__.update(self.__dict__ | numbers)
-        copy.__dict__["method"] = self.method.with_numbers(numbers)
-        return copy
 
 
 def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q | Derived:

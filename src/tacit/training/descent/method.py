@@ -145,8 +145,8 @@ class Descent(Checked, abc.ABC):
         """Whether records are spaced in training time, where Time ends the run."""
         return False
 
-    def rate(self, parameters: Any) -> Any:
-        """The learning rate of the step from here."""
+    def rate(self, parameters: Any, k: Any) -> Any:
+        """The learning rate of step k, from here."""
         return self.learning_rate
 
     @abc.abstractmethod
@@ -167,6 +167,10 @@ class Descent(Checked, abc.ABC):
             return self.learning_rate * k
         log_t = self.log_time(memory, k)
         return math.exp(log_t) if log_t < LARGEST else math.inf
+
+    def steps_in(self, t: float) -> float | None:
+        """How many steps take so much training time; None if that is not known before the run."""
+        return t / self.learning_rate if self.steady else None
 
     def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
         """The bound of stable rates for such a Hessian, and how it reads; None if unknown."""
@@ -192,4 +196,80 @@ class Descent(Checked, abc.ABC):
         """A copy whose numbers are those traced by JAX, without checks."""
         copy = object.__new__(type(self))
         copy.__dict__.update(self.__dict__ | numbers)
+        return copy
+
+
+@dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
+class Wrapped(Descent):
+    """A method around another one, which it follows in all that it does not define itself."""
+
+    method: Descent
+
+    def __init__(self, method: Descent) -> None:
+        for name in ("learning_rate", "weight_decay", "check"):
+            object.__setattr__(self, name, getattr(method, name))
+        object.__setattr__(self, "method", method)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.method!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Wrapped) and repr(other) == repr(self)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+    def refuse(self, task: Any) -> None:
+        self.method.refuse(task)
+
+    def prepared(self, parameters: Any) -> Any:
+        return self.method.prepared(parameters)
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        return self.method.memory(oracle, parameters)
+
+    def ahead(self, parameters: Any, memory: Any) -> Any:
+        return self.method.ahead(parameters, memory)
+
+    def rate(self, parameters: Any, k: Any) -> Any:
+        return self.method.rate(parameters, k)
+
+    @property
+    def label_noise(self) -> float:
+        return self.method.label_noise
+
+    @property
+    def elementwise(self) -> bool:
+        return self.method.elementwise
+
+    @property
+    def steady(self) -> bool:
+        return self.method.steady
+
+    @property
+    def timed(self) -> bool:
+        return self.method.timed
+
+    def log_time(self, memory: Any, k: int) -> float:
+        return self.method.log_time(memory, k)
+
+    def steps_in(self, t: float) -> float | None:
+        return self.method.steps_in(t)
+
+    def limit(self, smoothness: float, curvature: float) -> tuple[float, str] | None:
+        return self.method.limit(smoothness, curvature)
+
+    def describe(self) -> dict[str, Any]:
+        return {"method": type(self).__name__, "of": self.method.describe()}
+
+    def numbers(self) -> dict[str, float]:
+        return self.method.numbers()
+
+    def kind(self) -> tuple[Any, ...]:
+        return type(self), self.method.kind()
+
+    def with_numbers(self, numbers: dict[str, Any]) -> Wrapped:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__ | numbers)
+        copy.__dict__["method"] = self.method.with_numbers(numbers)
         return copy

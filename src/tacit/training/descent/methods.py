@@ -69,7 +69,7 @@ class GradientDescent(Descent):
         _resolved(self, parameters)
         return parameters
 
-    def rate(self, parameters: Any) -> Any:
+    def rate(self, parameters: Any, k: Any) -> Any:
         if self.scaled is None:
             return self.learning_rate
         parts = jax.tree.leaves(parameters)
@@ -78,7 +78,7 @@ class GradientDescent(Descent):
         return jnp.where(jnp.isfinite(square), rate, jnp.nan)  # steps of 0 would hide divergence
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        rate = self.rate(parameters)
+        rate = self.rate(parameters, k)
         moved = plus(parameters, -rate, oracle.gradient(parameters))
         return moved, memory if self.scaled is None else memory + rate
 
@@ -359,7 +359,7 @@ class NormalizedDescent(Descent):
 
 
 def _resolved(method: GradientDescent, parameters: Any) -> None:
-    rate = float(method.rate(parameters))
+    rate = float(method.rate(parameters, 0))
     least = min(FINEST * float(np.finfo(part.dtype).eps) for part in jax.tree.leaves(parameters))
     if 0 < rate * method.weight_decay < least:
         raise ValueError(

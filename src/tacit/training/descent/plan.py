@@ -160,8 +160,7 @@ def last_step(who: str, method: Descent, stop: Sequence[Any], epoch: int | None)
             if epoch is None:
                 raise ValueError(f"{who}: Epochs needs batch=; use Steps")
             found.append(rule.count * epoch)
-        elif isinstance(rule, stopping.Time) and method.steady:
-            count = rule.t / method.learning_rate
+        elif isinstance(rule, stopping.Time) and (count := method.steps_in(rule.t)) is not None:
             if count > 1e15:
                 raise ValueError(
                     f"{who}: Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate"

@@ -22,6 +22,7 @@ from tacit.training.descent.effective_scale import EffectiveScale
 from tacit.training.descent.mean_steps import Gains, MeanSteps, Seen
 from tacit.training.descent.methods import SGD, GradientDescent
 from tacit.training.descent.plan import last_step
+from tacit.training.descent.scheduled import Scheduled
 
 WHO = "predict_run"
 TOLERANCE = 0.1  # error of one step of the integration in s, five times that in c and the tilt
@@ -126,7 +127,8 @@ def predict_run(
     problem
         The regression.
     method
-        GradientDescent, or SGD without momentum, with weight decay and label noise as it likes.
+        GradientDescent, or SGD without momentum, with weight decay and label noise as it likes;
+        also Scheduled.
     stop
         Steps, Epochs or Time.
     batch
@@ -149,34 +151,43 @@ def predict_run(
     >>> bool(((foreseen.low < scale) & (scale < foreseen.high)).mean() > 0.8)
     True
     """
-    mean, start, steps = _system(WHO, model, problem, method, stop, batch)
-    worst = Worst()
-    for now in _states(WHO, mean, start, steps):
-        if now.fresh:
-            worst = _worse(worst, mean, now.gains, round(now.t / mean.rate))
-            if worst.share > HOPELESS:
-                raise ValueError(
-                    f"{WHO}: {worst.reason} at step {worst.fails_at}, far from what can be "
-                    f"predicted; take a learning rate below {mean.rate / worst.share:.2g}"
-                )
-    fallen = start.c + 2 * math.log(mean.shrink) * steps - now.state.c
-    return _predicted(now.state, now.seen, worst, fallen, steps, mean.rate)
+    pieces, start = _system(WHO, model, problem, method, stop, batch)
+    worst, state, taken, fallen, highest = Worst(), start, 0, start.c, 0.0
+    for mean, steps in pieces:
+        highest = max(highest, mean.rate)
+        for now in _states(WHO, mean, state, steps):
+            if now.fresh:
+                worst = _worse(worst, mean, now.gains, taken + round(now.t / mean.rate))
+                if worst.share > HOPELESS:
+                    raise ValueError(
+                        f"{WHO}: {worst.reason} at step {worst.fails_at}, far from what can be "
+                        f"predicted; take a learning rate below {highest / worst.share:.2g}"
+                    )
+        state, taken, fallen = now.state, taken + steps, fallen + 2 * math.log(mean.shrink) * steps
+    return _predicted(state, now.seen, worst, fallen - state.c, taken, highest)
 
 
 def mean_path(
     who: str, model: DiagonalNet, problem: Regression, method: Any, stop: Any, batch: int | None
 ) -> tuple[Array, Array]:
     """Times, and the mean predictors of a run at these times, one row each."""
-    states = _states(who, *_system(who, model, problem, method, stop, batch), pieces=PIECES)
-    times, predictors = zip(*((now.t, now.seen.beta) for now in states), strict=True)
+    pieces, state = _system(who, model, problem, method, stop, batch)
+    begin, found = 0.0, []
+    for mean, steps in pieces:
+        parts = max(1, PIECES // len(pieces))
+        for now in _states(who, mean, state, steps, pieces=parts):
+            found.append((begin + now.t, now.seen.beta))
+        begin, state = begin + now.t, now.state
+    times, predictors = zip(*found, strict=True)
     return np.array(times), np.array(predictors)
 
 
 def _system(
     who: str, model: Any, problem: Any, method: Any, stop: Any, batch: int | None
-) -> tuple[MeanSteps, State, int]:
-    """The checked arguments as means of steps, where they start, and how many there are."""
+) -> tuple[list[tuple[MeanSteps, int]], State]:
+    """The checked arguments as means of steps, with how many there are, and where they start."""
     method = method.method if isinstance(method, EffectiveScale) else method
+    whole, method = method, method.method if isinstance(method, Scheduled) else method
     _refuse(who, method, model)
     if not isinstance(problem, Regression):
         raise ValueError(f"{who}: the problem must be a Regression, got {type(problem).__name__}")
@@ -189,22 +200,29 @@ def _system(
     rules = stopping.rules(who, stop)
     if goals := [rule for rule in rules if not rule.budget]:
         raise ValueError(f"{who}: stop must be Steps, Epochs or Time, got {goals[0]!r}")
-    mean = MeanSteps(
-        problem.X,
-        problem.y,
-        2.0 if problem.loss == "squares" else 1.0,
-        rate=method.learning_rate,
-        decay=method.weight_decay,
-        batch=problem.samples if size.size is None else size.size,
-        label_noise=method.label_noise,
-    )
+    steps = last_step(who, whole, rules, size.epoch)
+    pieces = [(steps, method.learning_rate)]
+    if isinstance(whole, Scheduled):
+        pieces = whole.pieces(steps)
+    means = [
+        MeanSteps(
+            problem.X,
+            problem.y,
+            2.0 if problem.loss == "squares" else 1.0,
+            rate=rate,
+            decay=method.weight_decay,
+            batch=problem.samples if size.size is None else size.size,
+            label_noise=method.label_noise,
+        )
+        for _, rate in pieces
+    ]
     c, tilt = _start(model, problem.dimension)
     if c.min() < LEAST:
         raise ValueError(
             f"{who}: steps need a start within float64, got log w+ w- = {c.min():.4g}; use DualFlow"
         )
     start = State(np.zeros(problem.samples), c, tilt, np.zeros_like(c))
-    return mean, start, last_step(who, method, rules, size.epoch)
+    return [(mean, count) for mean, (count, _) in zip(means, pieces, strict=True)], start
 
 
 def _refuse(who: str, method: Any, model: Any) -> None:
