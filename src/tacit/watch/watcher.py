@@ -17,6 +17,7 @@ from tacit.watch.failures import Failure, Failures
 from tacit.watch.measures import (
     Labels,
     Start,
+    gain_row,
     kernel_row,
     linearized_row,
     move_row,
@@ -258,7 +259,10 @@ class Watch:
                 linear = backend.linearized(parameters)
                 row |= linearized_row(start, outputs, linear) | {"linearized_output": linear}
         with kept("tangent kernel", step):
-            row |= kernel_row(start, backend.kernel(parameters), self.labels)
+            kernel = backend.kernel(parameters)
+            row |= kernel_row(start, kernel, self.labels)
+            if "output" in row:
+                row |= gain_row(start, row["output"], kernel)
         return row
 
 
