@@ -291,7 +291,7 @@ def test_the_regime_of_a_diagonal_net(alpha, kind):
         assert found.linearized_error < 0.1
     if kind == "rich":
         assert found.kernel_distance > 1.5 * DISTANCE[1]
-        assert found.linearized_error > 0.6
+        assert found.kernel_gain > 0.8  # of equal coefficients the roots have the same direction
 
 
 @pytest.mark.parametrize(("alpha", "kind"), [(2.0, "kernel"), (0.4, "leaving"), (0.03, "rich")])

@@ -1,4 +1,4 @@
-"""Which regime a run is in: kernel, leaving or rich, by three witnesses and their median.
+"""Which regime a run is in: kernel, leaving or rich, by three witnesses.
 
 - The kernel: how far the centred tangent kernel has turned from that of the start.
 - The function: the share of what was learned that the model linearized at the start misses, be it
@@ -6,18 +6,19 @@
 - The gain: how much less the present kernel errs than that of the start, where a kernel machine
   predicts the change of each probe input from the others.
 
-Weight decay and a change of scale leave all of them at zero.
+Weight decay and a change of scale leave the first two at zero.
 
     each says      kernel below    rich above
-    kernel         0.02            0.08
-    function       0.20            0.45
+    kernel         0.02            0.10
+    function       0.15            0.50
     gain           0.30            0.60
 
-Rich needs two that say so, and kernel all of them: a wrong "kernel" would be worse than none. Where
-some say kernel and some rich, one in between decides for leaving, and without it the regime is
-unknown. A run that was rich stays rich: what it has learned is not unlearned by a kernel that
-turns back. Outputs that only grew or shrank as a whole have learned nothing, and there the regime
-is unknown too.
+The function says rich where that is half of the whole change of the outputs, their change of scale
+included. Rich needs two that say so. Kernel needs the first two and none that says rich: the gain counts a
+function that grew along itself, as a change of scale does. Where some say kernel and one says
+rich, one in between decides for leaving, and without it the regime is unknown. A run that was rich
+stays rich: what it has learned is not unlearned by a kernel that turns back. Outputs that only
+grew or shrank as a whole have learned nothing, and there the regime is unknown too.
 
 The limits are chosen on runs whose truth is trained: the linearized model by the same optimizer,
 to the same loss. `tacit verify watch-regime` trains them again, with other seeds than those of the
@@ -36,7 +37,7 @@ import numpy as np
 from tacit.records import Record
 
 # below the first number a witness says kernel, above the second rich
-DISTANCE, MISSED, GAIN = (0.02, 0.08), (0.2, 0.45), (0.3, 0.6)
+DISTANCE, MISSED, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
 LEARNED = 0.05  # a smaller share of the change that is no change of scale is nothing learned
 KINDS = ("kernel", "leaving", "rich", "unknown")
 
@@ -62,9 +63,9 @@ class Finding(NamedTuple):
 class Regime(Record):
     """`kind` is "kernel", "leaving", "rich" or "unknown", `evidence` says why in a sentence.
 
-    `decided` names the witness: "kernel", "function", "both", "gain", "earlier" for a run that was
-    rich before, or "none". `step` is that of the latest look with a kernel, `left` the first at
-    which the run was leaving or rich (NaN if at none).
+    `decided` names the witnesses that say so: "kernel", "function", "gain", two of them or "all";
+    "earlier" for a run that was rich before, and "none". `step` is that of the latest look with a
+    kernel, `left` the first at which the run was leaving or rich (NaN if at none).
     """
 
     kind: str
@@ -125,17 +126,16 @@ def judged(look: Look) -> Finding:
         return Finding("unknown", "none")
     votes = {
         "kernel": _vote(look.kernel_distance, DISTANCE),
-        "function": _vote(look.linearized_error, MISSED),
+        "function": _function(look),
         "gain": _vote(look.kernel_gain, GAIN),
     }
     heard = {name: vote for name, vote in votes.items() if vote != "unknown"}
     said = list(heard.values())
     if said.count("rich") >= 2:
         return Finding("rich", _named(heard, "rich"))
-    if said.count("kernel") == len(said):  # without the function nobody may say kernel
-        known = votes["function"] == "kernel"
-        return Finding("kernel", _named(heard, "kernel")) if known else Finding("unknown", "none")
-    if "leaving" not in said and len(set(said)) == 2:
+    if votes["kernel"] == votes["function"] == "kernel" and "rich" not in said:
+        return Finding("kernel", _named(heard, "kernel"))
+    if "kernel" in said and "leaving" not in said:  # it is denied, or one of the two is missing
         return Finding("unknown", "none")
     between = "leaving" if "leaving" in said else "rich"
     return Finding("leaving", _named(heard, between))
@@ -145,6 +145,13 @@ def _named(votes: dict[str, str], vote: str) -> str:
     """Who says so: "all", or the names."""
     names = [name for name, said in votes.items() if said == vote]
     return "all" if len(names) == 3 else " and ".join(names)
+
+
+def _function(look: Look) -> str:
+    """Kernel by the share of what was learned that is missed, rich by that of the whole change."""
+    vote = _vote(look.linearized_error, MISSED)
+    rich = look.linearized_error * look.learned_share > MISSED[1]
+    return "leaving" if vote == "rich" and not rich else vote
 
 
 def _vote(value: float, limits: tuple[float, float]) -> str:
@@ -168,28 +175,27 @@ def _evidence(step: float, look: Look, found: Finding, since: float) -> str:
             f"number ({look.learned_share:.1%} of their change is anything else), so nothing was "
             "learned that could tell"
         )
-    share = f"{look.linearized_error:.0%}"
-    if not math.isfinite(look.linearized_error):
-        share = "an unknown share"
+    missed, gain = (_percent(value) for value in (look.linearized_error, look.kernel_gain))
     text = (
         f"at step {step:g} the centred tangent kernel is {look.kernel_distance:.2g} away from the "
-        f"start (kernel regime below {DISTANCE[0]:g}, rich above {DISTANCE[1]:g}), and the model "
-        f"linearized there misses {share} of what was learned (below {MISSED[0]:.0%}, above "
-        f"{MISSED[1]:.0%})"
+        f"start (kernel regime below {DISTANCE[0]:g}, rich above {DISTANCE[1]:g}), the model "
+        f"linearized there misses {missed} of what was learned (below {MISSED[0]:.0%}, above "
+        f"{MISSED[1]:.0%}), and the kernel predicts it with an error that is {gain} smaller than "
+        f"at the start (below {GAIN[0]:.0%}, above {GAIN[1]:.0%})"
     )
-    return f"{text}; {_decision(look, found, since)}"
+    return f"{text}; {_decision(found, since)}"
 
 
-def _decision(look: Look, found: Finding, since: float) -> str:
-    if found.decided == "both":
-        return "both agree"
+def _percent(value: float) -> str:
+    return f"{value:.0%}" if math.isfinite(value) else "an unknown share"
+
+
+def _decision(found: Finding, since: float) -> str:
+    if found.decided == "all":
+        return "all agree"
+    if found.decided == "none":
+        return "they do not agree, or one is missing"
     if found.decided == "earlier":
-        return f"both said rich at step {since:g}, and a run that was rich stays so"
-    if found.decided == "kernel":
-        return "the kernel decides"
-    if found.decided == "function":
-        return "the linearized model decides"
-    if not math.isfinite(look.linearized_error):
-        return "the kernel alone does not tell"
-    gain = f"the kernel errs {look.kernel_gain:.0%} less than that of the start"
-    return f"the two do not agree, and {gain} where it predicts a probe input from the others"
+        return f"it was rich at step {since:g}, and a run that was rich stays so"
+    said = found.decided.replace("function", "linearized model")
+    return f"{said.replace(' and ', ' and the ')} decide{'s' if ' and ' not in said else ''}"

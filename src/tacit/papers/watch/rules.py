@@ -20,7 +20,7 @@ BANDS = (0.0, 0.1, 0.25, 0.4, 0.6, math.inf)  # of the distance of the twin, in 
 
 
 def of_the_watch(run: Any) -> str:
-    """Two witnesses: the centred kernel, and the linearized net up to a factor."""
+    """The centred kernel, the linearized net up to a factor, and the gain."""
     return judged(Look(*(float(run[name]) for name in Look._fields))).kind
 
 
@@ -33,8 +33,8 @@ def uncentred(run: Any) -> str:
 
 
 def without_factor(run: Any) -> str:
-    """Two witnesses, but the linearized net is taken as it is, start and size included."""
-    look = Look(float(run["kernel_distance"]), float(run["missed"]))
+    """The same, but the linearized net is taken as it is, start and size included."""
+    look = Look(*(float(run[name]) for name in ("kernel_distance", "missed", "kernel_gain")))
     return judged(look).kind
 
 
@@ -53,7 +53,7 @@ def function_alone(run: Any) -> str:
 
 
 RULES: dict[str, Rule] = {
-    "both witnesses": of_the_watch,
+    "the watch": of_the_watch,
     "the kernel alone": kernel_alone,
     "the linearized net alone": function_alone,
     "no factor": without_factor,
