@@ -58,7 +58,8 @@ def test_a_net_that_groks_modular_addition_is_rich():
     assert np.mean(new == data.probe_y.argmax(axis=1)) > 0.9
     watch = watched(quadratic, first, data.probe, last, weight_decay=1.0)
     found, now = watch.regime, watch.backend.kernel(last)
-    assert tacit.kernel_distance(watch.start.kernel, now) < DISTANCE[1]  # the control: not centred
+    apart = tacit.kernel_distance(watch.start.kernel, now)
+    assert apart < 0.25  # the control: the limit of rich nets for kernels that are not centred
     assert found.kind == "rich", found
     assert found.decided in ("all", "kernel and function")
 

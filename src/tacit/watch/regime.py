@@ -14,11 +14,11 @@ Weight decay and a change of scale leave the first two at zero.
     gain           0.30            0.60
 
 The function says rich where that is half of the whole change of the outputs, their change of scale
-included. Rich needs two that say so. Kernel needs the first two and none that says rich: the gain counts a
-function that grew along itself, as a change of scale does. Where some say kernel and one says
-rich, one in between decides for leaving, and without it the regime is unknown. A run that was rich
-stays rich: what it has learned is not unlearned by a kernel that turns back. Outputs that only
-grew or shrank as a whole have learned nothing, and there the regime is unknown too.
+included. Rich needs two that say so. Kernel needs the first two and none that says rich: the gain
+counts a function that grew along itself, as a change of scale does. Where some say kernel and one
+says rich, one in between decides for leaving, and without it the regime is unknown. A run that was
+rich stays rich: what it has learned is not unlearned by a kernel that turns back. Outputs that
+only grew or shrank as a whole have learned nothing, and there the regime is unknown too.
 
 The limits are chosen on runs whose truth is trained: the linearized model by the same optimizer,
 to the same loss. `tacit verify watch-regime` trains them again, with other seeds than those of the

@@ -131,13 +131,21 @@ def addition(seed: int, probes: int) -> Data:
     return Data(x[:count], y[:count], x[count:last], y[count:last])
 
 
-QUICK = [*DENSE[::8], *(one for one in OTHERS[24:48] if one.inputs == "pixels")][:20]
+TINY = [
+    Setting("dense", 8.0, "descent", "centred"),
+    Setting("dense", 8.0, "descent", "pixels", True),
+    Setting("dense", 4.0, "AdamW", "pixels", True),
+    Setting("dense", 0.25, "AdamW", "pixels", True),
+    STILL[0],
+]
+LAYERED = [one for one in OTHERS if one.net == "LayerNorm" and one.inputs == "pixels"]
+QUICK = list(dict.fromkeys([*TINY, *DENSE[::9], *LAYERED[::2], *GROKKED, *STILL]))
 study = sized(
     "watch-regime",
     title="The regimes of a watch beside the linearized net trained to equal loss",
     function=cell,
     arguments={"samples": 160, "probes": 48, "steps": 200},
-    grid={"setting": [one.name for one in (*QUICK, *GROKKED, *STILL)]},
+    grid={"setting": [one.name for one in QUICK]},
     seeds=[4],
     labels={
         "twin_distance": "distance of the twin at equal loss over the change of the outputs",
@@ -148,7 +156,7 @@ study = sized(
         "missed": "share of the change that the linearized net misses, without a factor",
     },
     draw={"x": "setting", "colour": "twin_distance"},
-    tiny={"arguments": {"steps": 100}, "grid": {"setting": [DENSE[8].name, DENSE[-1].name]}},
+    tiny={"grid": {"setting": [one.name for one in TINY]}},
     full={"grid": {"setting": list(SETTINGS)}, "seeds": [1, 4]},
 )
 
