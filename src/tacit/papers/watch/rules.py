@@ -100,7 +100,7 @@ def called(runs: list[dict[str, Any]], rule: Rule) -> Called:
 
 def runs_of(dataset: xarray.Dataset, seeds: list[int]) -> Iterator[dict[str, Any]]:
     """The numbers of every run with one of the seeds, its setting and its seed among them."""
-    numbers = [name for name, v in dataset.data_vars.items() if v.dtype.kind == "f"]
+    numbers = [str(name) for name, v in dataset.data_vars.items() if v.dtype.kind == "f"]
     for seed in seeds:
         at = dataset.sel(seed=seed)
         columns = {name: at[name].values for name in numbers}

@@ -12,10 +12,13 @@ import functools
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.arguments import Array
 from tacit.papers.watch.nets import Net, Parameters
 from tacit.watch.measures import Start, gain_row, kernel_row, linearized_row, output_row
+
+Reals = NDArray[np.floating[Any]]
 
 EVERY = 10  # steps between the points of the twin at which it is compared
 LONGER = 3  # times the steps of the net that the twin may take to its loss
@@ -41,10 +44,10 @@ OPTIMIZERS = {
 class Data(NamedTuple):
     """Training samples with one-hot labels, and the probe inputs, which are not among them."""
 
-    x: Array
-    y: Array
-    probe: Array
-    probe_y: Array
+    x: Reals
+    y: Reals
+    probe: Reals
+    probe_y: Reals
 
 
 class Rates(NamedTuple):
@@ -131,7 +134,7 @@ def _looks(net: Net) -> tuple[Any, Any, Any]:
     return jax.jit(net), jax.jit(slope), jax.jit(kernel)
 
 
-def kernel_of(net: Net, p: Parameters, x: Array, base: Array) -> Array:
+def kernel_of(net: Net, p: Parameters, x: Reals, base: Reals) -> Array:
     """The tangent kernel on some inputs."""
     return np.asarray(_looks(net)[2](p, x, base), dtype=np.float64)
 
