@@ -1,4 +1,4 @@
-"""All jumps from a vanishing start against one exact flow; SGD with its clock against plain SGD."""
+"""Jumps against one exact flow; SGD with its clock against plain SGD; runs against predictions."""
 
 from __future__ import annotations
 
@@ -50,11 +50,40 @@ def clocks(samples: int, dimension: int, steps: int) -> None:
     ratio("with its clock / plain", times["with its clock"] / times["plain"], "<= 1.2")
 
 
+def predictions(samples: int, dimension: int, steps: int, trained: int) -> None:
+    """The end of many steps, predicted, against the compiled run; that is timed on fewer steps."""
+    X, y = noisy_sparse(samples, dimension)
+    problem, net, stop = tacit.Regression(X, y), tacit.DiagonalNet(2, alpha=0.1), tacit.Steps(steps)
+    rows, ratios = [], {}
+    for name, batch in {"all samples": None, "one sample": 1}.items():
+        limit = tacit.predict_run(net, problem, tacit.SGD(1e-9), batch=batch, stop=stop).fails_from
+        method = tacit.SGD(0.3 * limit)
+        most = trained if batch else trained // 10
+
+        def predict(method: tacit.SGD = method, batch: int | None = batch) -> tacit.PredictedRun:
+            return tacit.predict_run(net, problem, method, batch=batch, stop=stop)
+
+        def run(few: int, method: tacit.SGD = method, batch: int | None = batch) -> tacit.Path:
+            return tacit.train(net, problem, method, batch=batch, stop=tacit.Steps(few))
+
+        run(10)  # compiles
+        # what a run costs besides its steps is in both
+        short, long = (best_of(3, lambda few=few: run(few))[0] for few in (most // 10, most))
+        theirs, ours = (long - short) / (most - most // 10) * steps, best_of(10, predict)[0]
+        rows.append([name, seconds(ours), f"{seconds(theirs)}, from {most} steps"])
+        ratios[name] = theirs / ours
+    print(f"\n{steps} steps, N={samples}, d={dimension}")
+    table(["steps on", "prediction", "compiled run"], rows)
+    for name, value in ratios.items():
+        ratio(f"compiled run on {name} / prediction", value, ">= 1000")
+
+
 def main() -> None:
     quick = arguments(__doc__ or "").quick
     print(ONE_THREAD)
     jumps(*((10, 30, -100.0) if quick else (100, 1000, -1000.0)))
     clocks(*((10, 30, 1000) if quick else (100, 1000, 100_000)))
+    predictions(*((10, 30, 10_000, 1000) if quick else (100, 1000, 1_000_000, 50_000)))
 
 
 if __name__ == "__main__":

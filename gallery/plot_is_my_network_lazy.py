@@ -25,7 +25,7 @@ def train(start, step_size):
     for weights, size in zip(model.parameters(), (start, start, 0, 0), strict=True):
         weights.data *= size  # the last layer begins at zero, and with it all outputs
     optimizer = torch.optim.SGD(model.parameters(), lr=step_size)
-    watch = tacit.watch(model, X[:50], budget=None)  # line 1: look as often as planned
+    watch = tacit.watch(model, X[:50], optimizer=optimizer, budget=None)  # line 1
     for step in range(1, 601):
         optimizer.zero_grad()
         torch.nn.functional.cross_entropy(model(X), y).backward()

@@ -9,7 +9,7 @@ import importlib as _importlib
 from pathlib import Path as _File
 from typing import Any as _Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def _homes() -> dict[str, str]:

@@ -5,12 +5,13 @@ from tacit.measures.assumptions import Assumptions, assumptions
 from tacit.measures.directions import angle, azimuth_pitch
 from tacit.measures.forecast import Forecast, forecast, forecast_run, transition_time
 from tacit.measures.grokking import Grokking, grokking
+from tacit.measures.kernels.linearize import linearize
 from tacit.measures.kernels.machines import KernelMachine, kernel_interpolant, kernel_svm
 from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, participation_ratio
 from tacit.measures.kernels.regression import KernelRegression, kernel_regression
 from tacit.measures.kernels.tangent import gradient_turn, kernel_predictor, tangent_kernel
 from tacit.measures.lojasiewicz.constant import Lojasiewicz, lojasiewicz, lojasiewicz_quadratic
-from tacit.measures.margins import Stability, margins, stability, support_vectors
+from tacit.measures.margins import Stability, margin_shares, margins, stability, support_vectors
 from tacit.models.diagonal import DiagonalNet, ProductNet
 from tacit.models.factorization import (
     DifferenceFactorization,
@@ -54,11 +55,11 @@ from tacit.problems.teacher import TeacherStudent, teacher_student
 from tacit.records import NumericalError, Outcome
 from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import Derived, derive
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.norms import L1, L2, Linf, Lp
 from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
 from tacit.regularizers.q import Q, R
 from tacit.regularizers.regularizer import Regularizer
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.interpolation_path import InterpolationPath, interpolate_path
 from tacit.solvers.least_squares import Delay, predicted_delay
@@ -87,8 +88,11 @@ from tacit.training.descent.methods import (
     Proximal,
     Subgradient,
 )
+from tacit.training.descent.predict_run import PredictedRun, predict_run
+from tacit.training.descent.steepest import Muon, SignDescent, SteepestDescent
 from tacit.training.exact.dual.flow import DualFlow
 from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.exact.matrices.greedy_rank import GreedyRank, greedy_rank
 from tacit.training.exact.parameter import ParameterFlow
 from tacit.training.exact.tangent import TangentFlow
 from tacit.training.path import Path, load_path
@@ -137,6 +141,7 @@ __all__ = [
     "Frobenius",
     "FunctionModel",
     "GradientDescent",
+    "GreedyRank",
     "Grokking",
     "HeldNorm",
     "HeldSweep",
@@ -149,6 +154,7 @@ __all__ = [
     "LinearMatrix",
     "LinearPredictor",
     "Linearized",
+    "Linf",
     "LogLoss",
     "LogSpaced",
     "Lojasiewicz",
@@ -157,6 +163,7 @@ __all__ = [
     "MarginPath",
     "MatrixFlow",
     "MatrixSolution",
+    "Muon",
     "Near",
     "NormalizedDescent",
     "Nuclear",
@@ -167,6 +174,7 @@ __all__ = [
     "Path",
     "Penalty",
     "PerTensor",
+    "PredictedRun",
     "ProductNet",
     "Proximal",
     "Q",
@@ -180,9 +188,12 @@ __all__ = [
     "Schatten",
     "Sensing",
     "Separation",
+    "SignDescent",
     "SlowFlow",
     "Solution",
+    "Spectral",
     "Stability",
+    "SteepestDescent",
     "Steps",
     "Study",
     "Subgradient",
@@ -215,6 +226,7 @@ __all__ = [
     "gaussian_sensing",
     "gradient_distance",
     "gradient_turn",
+    "greedy_rank",
     "grokking",
     "held_sweep",
     "import_images",
@@ -226,6 +238,7 @@ __all__ = [
     "kernel_predictor",
     "kernel_regression",
     "kernel_svm",
+    "linearize",
     "load",
     "load_images",
     "load_path",
@@ -233,6 +246,7 @@ __all__ = [
     "lojasiewicz_quadratic",
     "low_rank_completion",
     "majority",
+    "margin_shares",
     "margins",
     "max_margin",
     "max_margin_path",
@@ -243,6 +257,7 @@ __all__ = [
     "participation_ratio",
     "permutation_group",
     "plot",
+    "predict_run",
     "predicted_delay",
     "predicted_endpoint",
     "ratchet_path",

@@ -39,11 +39,19 @@ STOPS = """(() => { const found = [];
     if (node.tabIndex >= 0)
       found.push([node.tagName, node.getAttribute("role") || "",
                   node.getAttribute("aria-label")
-                  || (node.tagName === "A" ? node.textContent : "")]);
+                  || (["A", "BUTTON", "SUMMARY"].includes(node.tagName) ? node.textContent : "")]);
     if (node.shadowRoot) for (const child of node.shadowRoot.children) walk(child);
     for (const child of node.children) walk(child);
   };
   walk(document.body); return found; })()"""
+MODEL = "Bokeh.documents[0].get_model_by_name"
+PLACE = """name => { const view = Bokeh.index.find_one(Bokeh.documents[0].get_model_by_name(name));
+  view.el.scrollIntoView({block: "center", behavior: "instant"});
+  const box = view.el.getBoundingClientRect();
+  return [box.x + box.width / 2, box.y + box.height / 2]; }"""
+DARKNESS = """[getComputedStyle(document.body).backgroundColor,
+  getComputedStyle(document.querySelector(".plot")).filter]"""
+INVERTED = "invert(0.89) hue-rotate(180deg)"
 OUTLINE = f"getComputedStyle({FOCUS}).outlineStyle"
 
 
@@ -61,6 +69,10 @@ async def visit(url, folder):
             await page.picture(folder / f"{name}_390.png")
         seen["keys"] = await by_keys(page, url)
         seen["click"] = await by_click(page, url)
+        seen["played"] = await by_playing(page, url)
+        seen["dragged"] = await by_dragging(page, url)
+        seen["copied"] = await by_copying(page, url)
+        seen["dark"] = await in_the_dark(page, url)
         seen["requests"], seen["complaints"] = page.requests, page.complaints
     return seen
 
@@ -90,6 +102,50 @@ async def by_click(page, url):
     return await page.run('Bokeh.documents[0].get_model_by_name("sentence").text')
 
 
+async def by_playing(page, url):
+    """The address and the word on the button after a sweep that begins three steps from its end."""
+    await page.open(f"{url}?view=regularizer&log10_mu=3.25", 1280)
+    await page.click(*await page.run(f"({PLACE})('play')"))
+    await page.until('location.search.includes("log10_mu=3.75")')
+    word = await page.run(f"{MODEL}('play').label")
+    await page.until(f"!{MODEL}('play').active")
+    return word, await page.run("location.search")
+
+
+async def by_dragging(page, url):
+    """Azimuth and pitch in the address after a drag to the right and down."""
+    await page.open(f"{url}?view=sphere", 1280)
+    x, y = await page.run(f"({PLACE})('sphere')")
+    for kind, way in (("mousePressed", 0), ("mouseMoved", 20), ("mouseMoved", 50)):
+        at = {"x": x + way, "y": y + way, "button": "left", "buttons": 1}
+        await page.send("Input.dispatchMouseEvent", type=kind, **at)
+    await page.until('location.search.includes("azimuth=10")')
+    return await page.run("location.search")
+
+
+async def by_copying(page, url):
+    """What the button puts into the clipboard, taken from the call that a page makes for it."""
+    await page.open(f"{url}?view=regularizer", 1280)
+    catch = "navigator.clipboard.writeText = (text) => { window.caught = text; return Promise"
+    await page.run(f"{catch}.resolve() }}")
+    await page.run("document.querySelector('details.python').open = true")
+    await page.run(PAINTED)
+    await page.click(*await page.run(f"({PLACE})('copy_code')"))
+    await page.until(f"{MODEL}('copy_code').label === 'Copied'")
+    return await page.run("window.caught")
+
+
+async def in_the_dark(page, url):
+    """The background of the page in light and in dark, and the filter of a plot."""
+    found = []
+    for scheme in ("light", "dark"):
+        wish = {"name": "prefers-color-scheme", "value": scheme}
+        await page.send("Emulation.setEmulatedMedia", features=[wish])
+        await page.open(f"{url}?view=regularizer", 1280)
+        found.append(await page.run(DARKNESS))
+    return found
+
+
 def seen(folder):
     """What a browser saw of a page with a little study and a report."""
     from little_papers import library
@@ -111,6 +167,11 @@ def test_the_page_in_a_browser(tmp_path):
     assert found["complaints"] == []
     the_keys_reach_and_move_a_slider(*found["keys"])
     every_stop_has_a_name(found)
+    assert found["played"] == ("■ Stop", "?view=regularizer&depth=2&log10_mu=4&shape=1")
+    assert found["dragged"].endswith("azimuth=10&pitch=42")  # 50 pixels are 20 degrees
+    start = regularizer.VIEW.start
+    assert found["copied"] == regularizer.python(start) != regularizer.python({**start, "depth": 3})
+    assert found["dark"] == [["rgb(251, 250, 248)", "none"], ["rgb(20, 23, 26)", INVERTED]]
     assert found["click"].startswith("alpha = 10, width = 32, seed = 0: error = 22")
 
 
@@ -139,7 +200,7 @@ def every_stop_has_a_name(found):
     assert roles.count("slider") == 3
     assert roles.count("img") == 3
     names = [name for _, _, name in found["study", "stops"]]
-    assert {"colour", "across", "up", "alpha: number of the value"} <= set(names)
+    assert {"colour", "across", "up", "alpha"} <= set(names)
 
 
 def nothing_is_asked_of_another_machine(url, requests):

@@ -1,5 +1,7 @@
 """The views of `tacit explore`: what they show against other routes, and addresses."""
 
+import contextlib
+import io
 import itertools
 
 import numpy as np
@@ -41,6 +43,39 @@ def test_curves_keep_their_names_and_lengths_agree(view):
         assert picture.sentence
         for panel in picture.panels:
             assert all(c.x.shape == c.y.shape and c.x.ndim == 1 for c in panel.curves)
+
+
+def printed(code):
+    """What a piece of Python prints."""
+    stream = io.StringIO()
+    with contextlib.redirect_stdout(stream):
+        exec(code, {})
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("view", "values", "name", "form"),
+    [
+        (regularizer.VIEW, {"depth": 3, "log10_mu": -2.5, "shape": 1.5}, "power", ".3f"),
+        (regression.VIEW, {"depth": "3", "log10_alpha": -1.25, "shape": 2.0}, "error", ".3g"),
+        (sphere.VIEW, {"points": "3d", "depth": "3", "log10_alpha": 0.25}, "nearest_l2", ".1f"),
+    ],
+    ids=["regularizer", "regression", "sphere"],
+)
+def test_the_code_of_a_view_prints_what_it_shows(view, values, name, form):
+    picture = view.picture({**view.start, **values})
+    assert (
+        printed(view.python({**view.start, **values})).strip() == f"{picture.values[name]:{form}}"
+    )
+    assert printed(view.python(view.start)).strip() != f"{picture.values[name]:{form}}"
+
+
+def test_the_code_of_grokking_forecasts_and_measures_the_same():
+    values = {**grokking.VIEW.start, "log10_alpha": 1.0, "log10_decay": -2.0}
+    picture = grokking.VIEW.picture(values)
+    kind, jump = printed(grokking.python(values)).split()[-2:]
+    assert kind == "grok"
+    assert float(jump) == pytest.approx(picture.values["measured"], rel=0.03)  # other records
 
 
 @pytest.mark.parametrize("depth", [2, 3, 7])
@@ -124,11 +159,11 @@ def test_the_q_path_is_made_of_single_margins():
 
 
 def test_the_viewer_sees_the_near_side_only():
-    view = sphere.viewer(30.0, sphere.PITCH)
+    view = sphere.viewer(30.0, 22.0)
     x, y = sphere.seen_by(np.array([[30.0, 22.0], [210.0, -22.0]]), view)
     np.testing.assert_allclose([x[0], y[0]], 0, atol=1e-12)
     assert np.isnan(x[1])
-    image = sphere.ball("3b", 30.0)
+    image = sphere.ball("3b", 30.0, 22.0)
     assert image.dtype == np.uint32
     assert image[0, 0] >> 24 == 0  # a corner is outside of the ball, and clear
     assert image[len(image) // 2, len(image) // 2] >> 24 == 255

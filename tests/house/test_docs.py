@@ -112,11 +112,35 @@ def problem():
     return tacit.sparse_regression(samples=3, dimension=6, sparsity=2, seed=1)
 
 
+def test_the_readme_is_one_screen_and_its_links_lead_somewhere():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text) <= 5000
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text):
+        assert (ROOT / target).exists(), target
+    for file, anchor in re.findall(r"\]\(([^)#]+)#([^)]+)\)", text):
+        titles = re.findall(r"^#+ (.+)$", (ROOT / file).read_text(encoding="utf-8"), re.M)
+        assert anchor in {title.lower().replace(" ", "-") for title in titles}
+
+
 def test_the_readme_s_five_lines(capsys):
     code = block("README.md", "Five lines")
     assert len(code.strip().splitlines()) == 5
     exec(code, {})
     assert all(float(number) < 1e-8 for number in capsys.readouterr().out.split())
+
+
+def test_the_readme_s_forecast(capsys):
+    code = block("README.md", "Predict")
+    exec(code, {})
+    (printed,) = re.findall(r"# ([\d ]+)$", code, re.M)
+    assert capsys.readouterr().out.strip() == printed
+
+
+def test_the_readme_s_watch(capsys):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    exec(block("README.md", "Watch your own model"), {})
+    assert re.match(r"Regime\s+kind\s+(kernel|leaving|rich)", capsys.readouterr().out)
 
 
 def test_the_model_recipe(problem):

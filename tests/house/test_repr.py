@@ -69,7 +69,12 @@ CALLS = [
     "LogLoss(-30.0)",
     "LogSpaced(7)",
     "Loss(1e-3)",
+    "Linf()",
     "Lp(1.5)",
+    "Muon(0.01, Spectral((2, 3)))",
+    "SignDescent(0.01, momentum=0.9)",
+    "Spectral((2, 3))",
+    "SteepestDescent(0.01, L1(), normalized=False)",
     "MatrixFlow(rtol=1e-06, form='lifted')",
     "Near([1.0, 0.0], 2.0)",
     "NormalizedDescent(0.1)",
@@ -152,6 +157,9 @@ RESULTS = {
         "given",
         {},
     ),
+    "GreedyRank": lambda: tacit.greedy_rank(
+        tacit.low_rank_completion(samples=9, dimension=4, rank=1)
+    ),
     "InterpolationPath": lambda: tacit.interpolate_path(X, y, log_alphas=[0.0, -2.0]),
     "KernelMachine": lambda: tacit.kernel_interpolant(net, X, y),
     "KernelRegression": lambda: tacit.kernel_regression(outputs, np.ones(9), X, y),
@@ -163,6 +171,9 @@ RESULTS = {
     "NumericalError": lambda: tacit.NumericalError("w", tacit.Outcome(NAMES["Kind"].STALLED, "s")),
     "Path": lambda: tacit.train(
         net, tacit.Regression(X, y), tacit.GradientDescent(1e-4), stop=tacit.Steps(2)
+    ),
+    "PredictedRun": lambda: tacit.predict_run(
+        net, tacit.Regression(X, y), tacit.SGD(1e-4), stop=tacit.Steps(9)
     ),
     "RatchetPath": lambda: tacit.ratchet_path(X, labels, mus=[1.0, 0.5]),
     "Regression": lambda: tacit.Regression(X, y, truth=np.arange(9.0)),

@@ -333,3 +333,50 @@ def test_wrong_input_speaks(make, sentence):
 
 def test_transition_time_is_the_formula():
     assert transition_time(alpha=math.e**2, weight_decay=0.5) == pytest.approx(4.0)
+
+
+NOISY = tacit.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=3)
+WIDE = tacit.DiagonalNet(2, alpha=1.0)
+
+
+def test_small_steps_on_all_samples_turn_when_the_flow_does():
+    for measure in (None, NOISY.population_error):
+        flow = tacit.forecast(WIDE, NOISY, 0.01, measure=measure)
+        method = tacit.GradientDescent(1e-6, weight_decay=0.01)
+        found = tacit.forecast(WIDE, NOISY, method=method, measure=measure)
+        assert found.transition == pytest.approx(flow.transition, rel=0.1)
+        assert found.weight_decay == flow.weight_decay == 0.01
+        assert found.basis == "the start, by the mean of its steps"
+
+
+def test_label_noise_on_small_batches_moves_the_transition_as_training_does():
+    decay, rate = 0.03, 6e-4
+    flow = tacit.forecast(WIDE, NOISY, decay, measure=NOISY.population_error).transition
+    method = tacit.SGD(rate, label_noise=0.5, weight_decay=decay)
+    half = NOISY.population_error(np.linalg.lstsq(NOISY.X, NOISY.y)[0]) / 2
+    times = []
+    for batch in (1, 4):
+        found = tacit.forecast(
+            WIDE, NOISY, method=method, batch=batch, measure=NOISY.population_error
+        )
+        record = tacit.At(steps=[int(t / rate) for t in np.linspace(0.2, flow, 100)])
+        run = tacit.train(
+            WIDE, NOISY, method, batch=batch, stop=tacit.Time(flow), record=record
+        ).dataset
+        measured = flow * (run.test_error.values[1:] > half).mean()  # the curve is noisy
+        assert found.transition == pytest.approx(measured, rel=0.1)
+        times.append(found.transition)
+    assert times[0] < 0.6 * flow
+    assert times[0] < times[1] < 0.95 * flow
+
+
+def test_a_method_says_its_own_decay():
+    method = tacit.SGD(1e-3, weight_decay=0.01)
+    with pytest.raises(ValueError, match=r"give weight_decay to the method, got 0.1 too"):
+        tacit.forecast(WIDE, NOISY, 0.1, method=method)
+    with pytest.raises(ValueError, match="a flow has no batch, got 1"):
+        tacit.forecast(WIDE, NOISY, 0.1, batch=1)
+    with pytest.raises(ValueError, match="without decay"):
+        tacit.forecast(WIDE, NOISY, method=tacit.SGD(1e-3))
+    with pytest.raises(ValueError, match="forecast: the law holds for gradient steps"):
+        tacit.forecast(WIDE, NOISY, method=tacit.Adam(1e-3, weight_decay=0.01))

@@ -26,6 +26,7 @@ PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "pha
     [
         ("near alpha^2 k = 1", r"near $\alpha^{2}\,k$ = 1"),
         ("the l2/3 margin, or l1", r"the $\ell_{2/3}$ margin, or $\ell_{1}$"),
+        ("l_inf", r"$\ell_{\infty}$"),
         ("t2 <= 1e-05 or 2.5e+06", r"$t_{2}$ ≤ $10^{-5}$ or $2.5 \times 10^{6}$"),
         ("|a_hat - a*|_inf/(step beta)", r"$|\hat a - a^*|_{\infty}$/(step $\beta$)"),
         ("w+^L - w-^L", r"$w_+^{L}$ - $w_-^{L}$"),

@@ -12,10 +12,10 @@ from tacit.precision import double_precision
 from tacit.problems.regression import Regression
 from tacit.regularizers.custom import Custom, DerivativeMatch
 from tacit.regularizers.derive import derive
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.norms import L1, L2, Linf, Lp
 from tacit.regularizers.penalty import Blocks, Penalty, PerTensor
 from tacit.regularizers.q import Q, R
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.max_margin import max_margin
 from tacit.training.descent.methods import Subgradient
@@ -28,6 +28,7 @@ FLAT = [
     L2(),
     L2([0.5, 1.0, 2.0, 3.0]),
     L2(squared=False),
+    Linf(),
     Lp(1.0),
     Lp(1.3),
     Lp(2.0),
@@ -38,12 +39,14 @@ FLAT = [
     Q(10, mu=0.01),
     R(mu=0.2),
     Nuclear((2, 2)),
+    Spectral((2, 2)),
     MIXED,
     0.7 * L1(),
     0.5 * L2() + 0.0 * L1(),
 ]
 TREES = [  # these also act on pytrees of matrices and vectors
     Nuclear(),
+    Spectral(),
     Frobenius(),
     Schatten(Q(2, mu=0.2)),
     Schatten(Q(4, mu=0.2)),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tacit.problems.matrix_problem import Completion, Sensing
 from tacit.regularizers.norms import L1
 from tacit.regularizers.q import Q
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
 from tacit.solvers.matrices.measurements import Rows, measurements
 from tacit.solvers.matrices.path import barrier_gram, weighted
 from tacit.solvers.matrices.state import Power, Sinh, State, law_of, spectrum
@@ -19,6 +19,7 @@ settings.load_profile("tacit")
 
 REGULARIZERS = [
     Nuclear(),
+    Spectral(),
     Frobenius(),
     Schatten(Q(2, alpha=0.3)),
     Schatten(Q(3, alpha=0.5)),
@@ -40,6 +41,7 @@ def orthogonal(size, seed):
 def test_values_by_other_formulas(shape):
     M = gaussian(shape)
     assert Nuclear()(M) == pytest.approx(np.linalg.norm(M, "nuc"), rel=1e-14)
+    assert Spectral()(M) == pytest.approx(np.linalg.norm(M, 2), rel=1e-14)
     assert Frobenius()(M) == pytest.approx(np.sum(M**2), rel=1e-14)
     # W eq. (20) of every singular value, in 30 digits
     sizes = [mpmath.mpf(float(s)) for s in np.linalg.svd(M, compute_uv=False)]
@@ -70,7 +72,7 @@ def test_only_the_spectrum_counts(reg):
     assert reg(stretched) > reg(M) * 1.01
 
 
-@pytest.mark.parametrize("reg", REGULARIZERS[1:], ids=str)
+@pytest.mark.parametrize("reg", REGULARIZERS[2:], ids=str)
 def test_the_gradient_can_be_inverted(reg):
     M = gaussian((3, 5))
     assert reg.inverse_gradient(reg.gradient(M)) == pytest.approx(M, rel=1e-10, abs=1e-12)
@@ -195,5 +197,5 @@ def test_what_is_refused():
 
 
 def test_they_print_as_they_are_written():
-    assert [str(reg) for reg in REGULARIZERS[:2]] == ["Nuclear()", "Frobenius()"]
+    assert [str(reg) for reg in REGULARIZERS[:3]] == ["Nuclear()", "Spectral()", "Frobenius()"]
     assert str(Schatten(Q(2, alpha=1.0))) == "Schatten(Q(depth=2, log_alpha=0))"

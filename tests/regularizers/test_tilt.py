@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import linprog, minimize, minimize_scalar
 
 import tacit
+from tacit.solvers import homotopy
+from tacit.training.descent.effective_scale import tilted
 
 
 def data(seed, samples=3, dimension=6):
@@ -46,15 +49,119 @@ def test_the_tilted_margin_is_that_of_a_general_solver():
     np.testing.assert_allclose(found.beta, other.x, atol=1e-6)
 
 
-def test_a_biased_start_is_a_tilt():
+@pytest.mark.parametrize("log_alpha", [-3.0, -500.0, -4000.0])
+def test_the_tilted_minimiser_is_that_of_mpmath_at_any_scale(log_alpha):
+    """Newton's method in 60 digits on X 2 alpha^2 sinh(X^T nu + tilt) = y, from our dual."""
+    X, y = data(4, samples=2, dimension=4)
+    tilt = np.array([0.7, -1.1, 0.4, 2.0])
+    found = tacit.interpolate(X, y, tacit.Q(2, log_alpha=log_alpha, tilt=tilt))
+    with mpmath.workdps(60):
+        A, nu = mpmath.matrix(X), mpmath.matrix(found.dual)
+        scale = 2 * mpmath.exp(2 * mpmath.mpf(log_alpha))
+        for _ in range(8):
+            s = A.T * nu + mpmath.matrix(tilt)
+            left = A * mpmath.matrix([scale * mpmath.sinh(x) for x in s]) - mpmath.matrix(y)
+            slopes = mpmath.diag([scale * mpmath.cosh(x) for x in s])
+            nu = nu - mpmath.lu_solve(A * slopes * A.T, left)
+        s = A.T * nu + mpmath.matrix(tilt)
+        exact = [float(scale * mpmath.sinh(x)) for x in s]
+        assert float(mpmath.norm(left)) < 1e-40
+    np.testing.assert_allclose(found.beta, exact, rtol=1e-9, atol=1e-15)
+    upright = tacit.interpolate(X, y, tacit.Q(2, log_alpha=log_alpha)).beta
+    if log_alpha == -3:
+        assert np.abs(upright - found.beta).max() > 1e-2
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 10**6), st.sampled_from([2, 3, 4]), st.floats(0.0, 3.0))
+def test_a_path_has_the_minimisers_of_the_general_solver(seed, depth, size):
+    X, y = data(seed, samples=4, dimension=9)
+    tilt = size * np.random.default_rng(seed).uniform(-0.3, 0.3, 9)
+    scales = [1.0, -0.5, -2.0]
+    path = tacit.interpolate_path(X, y, depth, log_alphas=scales, tilt=tilt)
+    assert path.kkt.max() < 1e-10
+    assert path.residual.max() < 1e-9
+    for log_alpha, beta in zip(scales, path.beta, strict=True):
+        q = tacit.Q(depth, log_alpha=log_alpha, tilt=tilt)
+        other, _, _, outcome = homotopy.solve(q, X, y)
+        assert outcome.ok
+        np.testing.assert_allclose(beta, other, rtol=1e-6, atol=1e-7)
+
+
+def test_a_path_of_margins_has_the_tilted_margins_of_each_scale():
+    X, _ = data(1, samples=5, dimension=8)
+    y, tilt, mus = np.sign(X @ np.arange(1.0, 9.0)), np.linspace(-0.6, 0.6, 8), [1.0, 0.1, 1e-3]
+    path = tacit.max_margin_path(X, y, mus=mus, tilt=tilt)
+    assert path.kkt.max() < 1e-10
+    rows = X * y[:, None]
+    for mu, beta in zip(mus, path.beta, strict=True):
+        q = tacit.Q(2, mu=mu, tilt=tilt)
+        np.testing.assert_allclose(beta, tacit.max_margin(X, y, q).beta, atol=1e-9)
+        constraint = {"type": "ineq", "fun": lambda b: rows @ b - 1, "jac": lambda b: rows}
+        other = minimize(
+            q,
+            tacit.max_margin(X, y, tacit.L2()).beta,
+            jac=q.gradient,
+            constraints=constraint,
+            options={"ftol": 1e-14, "maxiter": 500},
+        )
+        np.testing.assert_allclose(beta, other.x, atol=1e-6)
+        upright = tacit.max_margin(X, y, tacit.Q(2, mu=mu)).beta
+        assert np.abs(upright - beta).max() > 1e-3
+
+
+def test_a_tilt_that_has_the_margins_by_itself_leaves_the_rows_alone():
+    X, y, tilt = np.array([[1.0, 0.2], [0.3, 1.0]]), [1, 1], [3.0, 3.0]
+    q = tacit.Q(2, alpha=1.0, tilt=tilt)
+    found = tacit.max_margin(X, y, q)
+    np.testing.assert_allclose(found.beta, 2 * np.sinh(3.0))
+    assert not found.dual.any()
+    with pytest.raises(tacit.NumericalError, match="the tilt alone has all margins >= 1"):
+        tacit.max_margin_path(X, y, mus=[1.0], tilt=tilt)
+    assert tacit.max_margin_path(X, y, mus=[0.01], tilt=tilt).support.any()
+
+
+def test_zero_labels_have_a_minimiser_away_from_zero():
+    X, _ = data(5)
+    tilt = np.linspace(-0.4, 0.5, 6)
+    path = tacit.interpolate_path(X, np.zeros(3), log_alphas=[0.0], tilt=tilt)
+    (beta,), (dual,) = path.beta, path.dual
+    assert np.abs(X @ beta).max() < 1e-12
+    np.testing.assert_allclose(2 * np.sinh(dual @ X + tilt), beta, atol=1e-12)
+    assert np.abs(beta).max() > 0.1
+
+
+@pytest.mark.parametrize("depth", [3, 4])
+def test_deep_nets_of_small_scale_have_the_tilted_l1_solution(depth):
+    """Large predictors cost |beta| - tilt beta, which is a linear program."""
+    X, y = data(11, samples=4, dimension=9)
+    tilt = np.random.default_rng(11).uniform(-0.5, 0.5, 9)
+    found = tacit.interpolate(X, y, tacit.Q(depth, log_alpha=-60.0, tilt=tilt))
+    assert found.kkt < 1e-12
+    program = linprog(np.concatenate([1 - tilt, 1 + tilt]), A_eq=np.hstack([X, -X]), b_eq=y)
+    plus, minus = np.split(program.x, 2)
+    np.testing.assert_allclose(found.beta, plus - minus, atol=1e-9)
+    upright = tacit.interpolate(X, y, tacit.L1()).beta
+    assert np.abs(upright - found.beta).max() > 1e-2
+
+
+def test_a_tilt_beyond_the_domain_of_a_deep_net_is_named():
+    with pytest.raises(tacit.NumericalError, match="of the tilt could be added"):
+        tacit.interpolate([[1.0, 1.0]], [1.0], tacit.Q(3, alpha=1.0, tilt=[4.0, -4.0]))
+
+
+@pytest.mark.parametrize("depth", [2, 3, 4])
+def test_a_biased_start_is_a_tilt(depth):
     X, y = data(2)
     rng = np.random.default_rng(0)
-    plus, minus = np.exp(rng.standard_normal((2, 6)) - 1)
-    q = tacit.Q(2, alpha=1.0, shape=np.sqrt(plus * minus), tilt=np.log(plus / minus))
-    net, stop = tacit.DiagonalNet(2, start=(plus, minus)), tacit.Loss(1e-22)
+    plus, minus = np.exp(rng.standard_normal((2, 6)) / 2 - 1)
+    q = tilted(depth, plus, minus)
+    if depth == 2:
+        np.testing.assert_allclose([q.shape, q.tilt], [np.sqrt(plus * minus), np.log(plus / minus)])
+    net, stop = tacit.DiagonalNet(depth, start=(plus, minus)), tacit.Loss(1e-22)
     path = tacit.train(net, tacit.Regression(X, y), tacit.ParameterFlow(), stop=stop)
     np.testing.assert_allclose(path.predictor, tacit.interpolate(X, y, q).beta, atol=1e-7)
-    untilted = tacit.Q(2, alpha=1.0, shape=np.sqrt(plus * minus))
+    untilted = tacit.Q(depth, alpha=1.0, shape=q.shape)
     assert np.abs(path.predictor - tacit.interpolate(X, y, untilted).beta).max() > 1e-2
 
 

@@ -154,7 +154,8 @@ def records(folder: Path, count: int) -> Found:
         log.rows.append({"step": float(step), **row})
         log.glance(float(step), row)
     numbers = dict.fromkeys(record.ATTRIBUTES[:8], 1.0)
-    made = log.dataset({**numbers, "notes": ["a note"], "failures": [["look", 1.0, 2, "no"]]})
+    texts = {"changed": "", "notes": ["a note"], "failures": [["look", 1.0, 2, "no"]]}
+    made = log.dataset({**numbers, **texts})
     found = []
     for suffix in (".nc", ".json"):
         found += of_file(record.save(made, folder / f"w{suffix}"), count // 3, record.load, WATCH)

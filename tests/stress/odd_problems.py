@@ -9,7 +9,7 @@ import numpy as np
 
 from tacit import L1, L2, Frobenius, Lp, Nuclear, Q, R, Schatten, derive
 from tacit.regularizers.regularizer import Regularizer
-from tacit.regularizers.spectral import Spectral
+from tacit.regularizers.spectral import SpectralFunction
 
 DEPTHS = (2, 3, 4, 5, 8, 10, 30)
 EXPONENTS = (1.0, 1.05, 1.2, 1.5, 2.0, 3.0, 4.0, 10.0, 50.0, 1000.0, 1e4)
@@ -23,7 +23,7 @@ class Problem:
     verb: str  # interpolate or max_margin
     X: np.ndarray
     y: np.ndarray
-    regularizer: Regularizer | Spectral
+    regularizer: Regularizer | SpectralFunction
     kind: str  # of the design and of its scales
     solvable: bool | None  # None: the judge finds out
 
@@ -181,7 +181,7 @@ def log_alpha(rng) -> float:
     return float(rng.choice([rng.uniform(-8, 3), rng.uniform(-40, -8), -300.0, 25.0]))
 
 
-def spectral(rng) -> Spectral:
+def spectral(rng) -> SpectralFunction:
     """One of all regularizers of matrices."""
     name = str(rng.choice(["nuclear", "frobenius", "schatten", "schatten"]))
     if name == "nuclear":

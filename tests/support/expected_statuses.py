@@ -8,7 +8,10 @@ STATUSES = {
         L-T1 L-T2 L-sharp L-F1 L-F2 L-table L-F3a L-F3b L-sweep L-no-decay L-clock L-forecast
         N-F1 N-F2 N-F3 N-F-mirage N-T31 N-F-dominance N-T34 N-F-dominance-nuclear N-F-data
         N-F-depth N-NTK-t2 N-F-alg N-F-ts
-        beyond-clock beyond-saddles watch-regime
+        beyond-clock beyond-saddles beyond-momentum beyond-clock-depth beyond-apriori
+        beyond-balanced-linear beyond-greedy-rank beyond-imbalance beyond-margins beyond-muon
+        beyond-adam-batch beyond-sgd-grokking
+        watch-regime
     """,
     "holds, proof corrected": """
         W-K W-T1 W-T2 W-T3 W-C W-L6 W-C10 W-L11 W-L12

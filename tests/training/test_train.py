@@ -20,6 +20,7 @@ from tacit.training.descent.compiled import Batches
 from tacit.training.descent.held_norm import HeldNorm
 from tacit.training.descent.method import Descent, Oracle, plus, zeros
 from tacit.training.descent.methods import SGD, Adam, GradientDescent, NormalizedDescent
+from tacit.training.descent.steepest import SignDescent
 from tacit.training.record import At, LogSpaced
 from tacit.training.stop import Accuracy, Epochs, Loss, Steps, Stop, Time
 from tacit.training.train import train
@@ -121,6 +122,7 @@ METHODS: list[tuple[Descent, dict[str, Any]]] = [
     (GradientDescent(1e-3, scaled=2e-3, weight_decay=0.1), {}),
     (SGD(1e-4, momentum=0.9), {"batch": 6}),
     (Adam(1e-3, weight_decay=0.1), {"batch": 7}),
+    (SignDescent(1e-3, momentum=0.9), {"batch": 5}),
     (HeldNorm(size=2.0), {}),
     (NormalizedDescent(1e-2), {}),
 ]

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 import tacit
 from tacit.precision import double_precision
 from tacit.watch import load, watch
+from tacit.watch.backend import Look
 from tacit.watch.jax_backend import JaxBackend
 from tacit.watch.measures import nuclear, read_labels
 from tacit.watch.prediction import transition, verdict
@@ -61,16 +62,16 @@ def rng():
 
 
 @functools.cache
-def compiled(outputs="mean"):
+def compiled(output=None):
     """A backend of `network` with its start, compiled once for many watches."""
     rng = np.random.default_rng(0)
     x, params = rng.standard_normal((7, 4)), start(rng)
-    return JaxBackend(network, params, x, outputs), x, params
+    return JaxBackend(network, params, x, Look(output)), x, params
 
 
-def made(labels=None, outputs="mean", wrapped=lambda backend: backend, **options):
+def made(labels=None, output=None, wrapped=lambda backend: backend, **options):
     """A watch on the compiled backend, and its inputs and start."""
-    backend, x, params = compiled(outputs)
+    backend, x, params = compiled(output)
     given = {"weight_decay": 0.0, "points_per_decade": 8, "step": 0}
     seen = Watch(
         wrapped(backend),
@@ -151,8 +152,8 @@ def test_every_number_by_a_second_route(rng):
 def test_one_output_by_its_index(rng):
     _, x, params = compiled()
     later, found = moved(params, rng), []
-    for outputs in (1, 2, "mean"):
-        seen, *_ = made(outputs=outputs)
+    for output in (1, 2, None):
+        seen, *_ = made(output=output)
         seen(1, later)
         found.append(float(seen.dataset.kernel_distance[1]))
     J0, J1 = jacobian(params, x), jacobian(later, x)
@@ -457,7 +458,7 @@ BROKEN = {
     "another structure than at the start": lambda params: {**params, "more": np.ones(1)},
     r"parameter shift has shape \(9,\) instead of \(6,\)": {"shift": np.ones(9)},
     "parameter shift has dtype int64, and was a real at the start": {"shift": np.ones(6, int)},
-    "Array has been deleted": {"shift": deleted()},
+    "parameter shift is gone .donated to a compiled step.": {"shift": deleted()},
     "not finite any more; training has diverged": {"shift": np.full(6, np.nan)},
 }
 
@@ -578,16 +579,18 @@ def test_calls_at_one_step_are_one():
             r"does not run as apply\(params, probe_inputs\) \(Type",
         ),
         ({"probe_inputs": np.ones((5, 4)) + 1j}, "must hold real numbers, got complex"),
-        ({"probe_inputs": (np.ones(4), np.ones(4))}, "must be one array .* got a tuple"),
-        ({"probe_inputs": {"x": np.ones((5, 4))}}, "must be one array .* got a dict"),
+        ({"probe_inputs": (np.ones(4), np.ones(3))}, "one row per sample each, got arrays of 3, 4"),
+        ({"probe_inputs": {"x": 1.0}}, "one row per sample each, got no array"),
+        ({"probe_inputs": {1, 2}}, "a tuple or mapping of such arrays, got a set"),
         ({"model": lambda p, x: (network(p, x), 1)}, "one row of numbers per probe input, got tup"),
         ({"model": lambda p, x: network(p, x)[None]}, r"got shape \(1, 5, 3\) for 5 inputs"),
         ({"model": 3}, r"torch.nn.Module \(which needs torch: pip install 'tacit\[torch\]'\)"),
         ({"probe_inputs": np.full((2, 4), np.nan)}, "probe_inputs must be finite"),
         ({"weight_decay": -1}, "weight_decay must be >= 0"),
         ({"budget": 0}, "budget must be > 0"),
-        ({"outputs": "full"}, "'mean' or an index, got 'full'"),
-        ({"outputs": 3}, "outputs must be below 3"),
+        ({"output": "full"}, "the model returns no 'full'"),
+        ({"output": 1.5}, "output must be a name, an index or a function"),
+        ({"output": 3}, "outputs must be below 3"),
         ({"points_per_decade": 0}, "points_per_decade must be at least 1"),
         ({"labels": [1, 2]}, "need as many labels"),
         ({"model": lambda p, x: (x - x.mean(axis=0)) @ p["inner"]}, "depend on the other rows"),
@@ -616,6 +619,7 @@ def curves(level=None, **metrics):
         for name, values in metrics.items():
             log.metric(name, values[step - 1])
     known = {"weight_decay": 0.0, "start_step": 0.0, "notes": [], "failures": [], "level": level}
+    known |= {"changed": ""}
     return log.dataset(dict.fromkeys(ATTRIBUTES, 1.0) | known)
 
 

@@ -32,6 +32,7 @@ class Linear:
     """A backend in plain NumPy: f = x w^2, whose kernel turns as w does."""
 
     names, out_axis, notes = ("inner", "outer"), -1, ("the model is a toy",)
+    count, projected, digest = 1, False, "toy"
     x = np.random.default_rng(0).standard_normal((5, 12))
     first = np.ones(12)
 
@@ -465,6 +466,9 @@ def test_tensorboard(grown, tmp_path, monkeypatch, capsys):
         def add_event(self, event):
             self.events.append(event)
 
+        def flush(self):
+            pass
+
         def close(self):
             self.events.append("closed")
 
@@ -516,8 +520,20 @@ def test_wandb(grown, monkeypatch):
         summary={},
         define_metric=lambda name, **more: defined.append((name, more)),
     )
-    modules(monkeypatch, wandb={"run": run})
+    settings = types.SimpleNamespace(root_dir="here", mode="offline")
+    theirs = types.SimpleNamespace(
+        project="p", entity="e", group="", id="abc", name="fox", settings=settings
+    )
+    opened = []
+    init = lambda **options: opened.append(options) or run  # noqa: E731
+    modules(monkeypatch, wandb={"run": theirs, "init": init})
     deliver(grown.dataset, [], "wandb")
+    assert len(opened) == 1
+    assert (opened[0]["id"], opened[0]["group"], opened[0]["reinit"]) == (
+        "abc-watch",
+        "abc",
+        "create_new",
+    )
     found = {
         (name, row["watch/step"]): value
         for row in logged

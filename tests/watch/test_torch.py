@@ -16,6 +16,7 @@ from torch.nn import functional  # noqa: E402
 
 from tacit.models.tangent import kernel_distance  # noqa: E402
 from tacit.watch import load, watch  # noqa: E402
+from tacit.watch.backend import Look  # noqa: E402
 from tacit.watch.jax_backend import JaxBackend  # noqa: E402
 from tacit.watch.torch_backend import TorchBackend  # noqa: E402
 
@@ -167,7 +168,7 @@ def test_kernel_and_linearized_model_by_a_second_route(name):
     module, x = build(), draw()
     change(module)
     low = 5e-3 if name == "mixed" else 2e-5  # bfloat16 rounds gradients to three digits
-    backend, J0, theta0 = TorchBackend(module, x, "mean"), jacobian(module, x), flat(module)
+    backend, J0, theta0 = TorchBackend(module, x, Look()), jacobian(module, x), flat(module)
     count = J0.shape[1]
     K0 = np.einsum("ncp,mcp->nm", J0, J0) / count
     np.testing.assert_allclose(backend.kernel(), K0, atol=low * np.abs(K0).max())
@@ -178,7 +179,7 @@ def test_kernel_and_linearized_model_by_a_second_route(name):
     np.testing.assert_allclose(backend.linearized(), tangent, atol=max(5 * low, 1e-4) * moved)
     backend.forward = False
     np.testing.assert_allclose(backend.linearized(), tangent, atol=max(5 * low, 1e-4) * moved)
-    one = TorchBackend(module, x, count - 1)
+    one = TorchBackend(module, x, Look(count - 1))
     J1 = jacobian(module, x)
     K1 = np.einsum("np,mp->nm", J1[:, -1], J1[:, -1])
     np.testing.assert_allclose(one.kernel(), K1, atol=low * np.abs(K1).max())
@@ -189,7 +190,7 @@ def test_operations_in_place_leave_the_probe_inputs_alone():
     x = torch.randn(8, 6)
     module = nn.Sequential(nn.ReLU(inplace=True), nn.Linear(6, 9), nn.ReLU(inplace=True),
                            nn.Linear(9, 2))  # fmt: skip
-    backend = TorchBackend(module, x, "mean")
+    backend = TorchBackend(module, x, Look())
     J = jacobian(module, x.clone())
     np.testing.assert_allclose(backend.kernel(), np.einsum("ncp,mcp->nm", J, J) / 2, rtol=1e-4)
     assert torch.equal(backend.x, x)
@@ -201,7 +202,7 @@ def test_which_layers_are_factored():
 
     def served(name):
         build, draw = CASES[name]
-        backend = TorchBackend(build(), draw(), "mean")
+        backend = TorchBackend(build(), draw(), Look())
         rest = set(backend.gradients.rest)
         return [name for name in backend.names if name not in rest], backend.gradients.together
 
@@ -218,9 +219,9 @@ def test_which_layers_are_factored():
 
 def test_gradients_too_large_to_hold_go_output_by_output(monkeypatch):
     module, x = convolutional(), torch.randn(8, 2, 5, 5)
-    whole = TorchBackend(module, x, "mean")
+    whole = TorchBackend(module, x, Look())
     monkeypatch.setattr("tacit.watch.torch_backend.MEMORY", 60_000)
-    parts = TorchBackend(module, x, "mean")
+    parts = TorchBackend(module, x, Look())
     assert (whole.parts, parts.parts) == ([None], [0, 1, 2])
     np.testing.assert_allclose(parts.kernel(), whole.kernel(), rtol=1e-5)
 
@@ -252,8 +253,8 @@ def test_torch_and_jax_give_the_same_kernel_distance(kind, dtype):
         module = nn.Sequential(nn.Conv2d(2, 4, 3), nn.Tanh(), nn.Flatten(), nn.Linear(36, 3))
         module, x, apply = module.to(dtype), torch.randn(12, 2, 5, 5, dtype=dtype), None
         apply = convolutional_twin
-    ours = TorchBackend(module, x, "mean")
-    theirs = JaxBackend(apply, arrays(module), x.numpy(), "mean")
+    ours = TorchBackend(module, x, Look())
+    theirs = JaxBackend(apply, arrays(module), x.numpy(), Look())
     first = ours.kernel(), theirs.kernel(arrays(module))
     for size in (1e-3, 0.1, 1.0):
         change(module, size)
@@ -389,7 +390,7 @@ def test_training_is_the_same_to_the_last_bit(where):
 )
 def test_calls_in_other_modes(mode):
     module, x = perceptron(), torch.randn(8, 6)
-    kernel = TorchBackend(module, x, "mean").kernel()
+    kernel = TorchBackend(module, x, Look()).kernel()
     with mode():
         seen = watch(module, x, **ALWAYS)
         seen(1, loss=module(x).mean())
@@ -399,9 +400,9 @@ def test_calls_in_other_modes(mode):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.compile itself
 def test_wrapped_modules_are_looked_into():
     module, x = perceptron(), torch.randn(8, 6)
-    kernel = TorchBackend(module, x, "mean").kernel()
+    kernel = TorchBackend(module, x, Look()).kernel()
     for wrapped in (nn.DataParallel(module), torch.compile(module)):
-        np.testing.assert_allclose(TorchBackend(wrapped, x, "mean").kernel(), kernel, rtol=1e-6)
+        np.testing.assert_allclose(TorchBackend(wrapped, x, Look()).kernel(), kernel, rtol=1e-6)
 
 
 def test_frozen_layers_are_constants():
@@ -451,14 +452,15 @@ def test_an_odd_forward_pass_is_refused(rule, forward):
         (perceptron, {"probe_inputs": torch.ones(8, 6).double()}, r"float64 but the parameters"),
         (perceptron, {"probe_inputs": torch.ones(8, 6).half()}, r"float16 but the parameters"),
         (perceptron, {"probe_inputs": torch.ones(8, 6).int()}, "does not run on probe_inputs"),
-        (perceptron, {"probe_inputs": (torch.ones(8, 6),)}, "must be one array .* got a tuple"),
+        (perceptron, {"probe_inputs": {1, 2}}, "a tuple or mapping of such arrays, got a set"),
+        (perceptron, {"probe_inputs": (torch.ones(8, 6), torch.ones(7))}, "arrays of 7, 8 rows"),
         (perceptron, {"probe_inputs": torch.ones(8, 5)}, "does not run on probe_inputs"),
         (Tied, {"probe_inputs": torch.ones(8, 4)}, "does not run on probe_inputs"),
         (lambda: nn.Linear(6, 3, dtype=torch.complex64), {}, "must be real numbers, got torch.com"),
         (perceptron, {"probe_inputs": torch.ones(0, 6)}, "one sample per row"),
         (perceptron, {"probe_inputs": torch.full((2, 6), math.nan)}, "must be finite"),
         (perceptron, {"parameters": {}}, "read from the torch module itself"),
-        (perceptron, {"outputs": 3}, "outputs must be below 3"),
+        (perceptron, {"output": 3}, "outputs must be below 3"),
         (perceptron, {"labels": torch.ones(3)}, "need as many labels, got 3"),
         (lambda: nn.Sequential(nn.LazyLinear(3)), {}, "has no shape yet; run the model once"),
         (lambda: nn.Linear(6, 3, device="meta"), {}, "has no numbers"),

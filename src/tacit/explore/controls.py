@@ -13,7 +13,11 @@ SHOWN = 40  # letters of a wrong value that are repeated
 
 @dataclass(frozen=True)
 class Number:
-    """A slider from `low` to `high`; values are moved to the nearest step."""
+    """A slider from `low` to `high`; values are moved to the nearest step.
+
+    The page shows the value, ten to its power if `power` is true, or the word at its place in
+    `words`, whose first is that of 0.
+    """
 
     name: str
     title: str
@@ -21,6 +25,8 @@ class Number:
     high: float
     step: float
     start: float
+    power: bool = False
+    words: tuple[str, ...] = ()
 
     def read(self, text: str) -> float:
         """The value that `text` stands for, or a ValueError with the range."""

@@ -11,6 +11,13 @@ from tacit.explore.controls import Control, Number
 from tacit.explore.drawing import Drawn
 from tacit.explore.page import menu, template, variables
 from tacit.explore.picture import Panel, Picture
+from tacit.explore.stage import (
+    code_and_button,
+    fill_window,
+    formatter,
+    play_button,
+    turn_by_dragging,
+)
 from tacit.explore.state import State, View, write_state
 from tacit.records import NumericalError
 
@@ -33,6 +40,7 @@ class Live:
         self.panels = [_drawn(panel, self.choose) for panel in first.panels]
         self.sentence = _sentence(failure or first.sentence, self.address)
         self.widgets = {control.name: self._widget(control) for control in self.view.controls}
+        self.code, self.copy = code_and_button(self.view.python(self.values))
         if failure:
             self._clear()
         self._fill(first)
@@ -60,6 +68,7 @@ class Live:
                 step=control.step,
                 value=value,
                 title=control.title,
+                format=formatter(control),
             )
         else:
             options: Any = list(control.options.items())
@@ -85,6 +94,7 @@ class Live:
     def redraw(self) -> None:
         """Show the picture of the present values, or the sentence that says why there is none."""
         self.waiting = False
+        self.code.text = self.view.python(self.values)
         try:
             picture = self.view.picture(self.values)
         except (ValueError, NumericalError) as reason:
@@ -102,16 +112,32 @@ class Live:
     def _fill(self, picture: Picture) -> None:
         from bokeh.layouts import column
 
-        controls = column(*self.widgets.values(), name="controls", sizing_mode="stretch_width")
-        for root in (controls, self.sentence, *(drawn.figure for drawn in self.panels)):
+        figures = [drawn.figure for drawn in self.panels]
+        for figure, panel in zip(figures, picture.panels, strict=True):
+            if panel.dragged:
+                turn_by_dragging(figure, *(self.widgets[name] for name in panel.dragged))
+        every = [*self._play(), *self.widgets.values()]
+        controls = column(*every, name="controls", sizing_mode="stretch_width")
+        coded = [self.code, self.copy] if self.code.text else []
+        for root in (controls, self.sentence, *coded, *figures):
             self.document.add_root(root)
         name_parts(self.document)
+        fill_window(self.document, figures)
         self.document.title = self.view.title
         self.document.template = template()
         self.document.template_variables.update(
             variables(self.view.title, self.view.words, menu(self.views), self.view.name),
             panels=picture.panels,
+            coded=bool(coded),
         )
+
+    def _play(self) -> list[Any]:
+        """The button that sweeps a slider, if the view has one to sweep."""
+        controls = {control.name: control for control in self.view.controls}
+        swept = controls.get(self.view.sweep)
+        if not isinstance(swept, Number):
+            return []
+        return [play_button(swept, self.widgets[swept.name], self.sentence)]
 
 
 def _drawn(panel: Panel, choose: Any) -> Drawn | DrawnCells:

@@ -43,7 +43,8 @@ class Drawn:
         self.figure: Any = empty_figure(panel)
         self.image = _image(self.figure, panel)
         self.source = ColumnDataSource(columns(panel))
-        draw_curves(self.figure, self.source, panel.curves)
+        drawn = draw_curves(self.figure, self.source, panel.curves)
+        self.hover = hover(self.figure, panel, drawn)
         ranges = {"x": self.figure.x_range, "y": self.figure.y_range}
         self.source.js_on_change("data", CustomJS(code=FOLLOW, args=ranges))
         self.shown = panel
@@ -54,6 +55,8 @@ class Drawn:
         if self.image is not None and panel.image is not self.shown.image:
             self.image.data = {"image": [panel.image]}
         self.figure.xaxis.axis_label, self.figure.yaxis.axis_label = panel.x_label, panel.y_label
+        if tooltips(panel) != tooltips(self.shown):
+            self.hover.tooltips = tooltips(panel)
         if not same(panel, self.shown):  # a panel that stays is not painted again
             self.source.data = columns(panel)
         if panel.x_names != self.shown.x_names:
@@ -145,10 +148,32 @@ def empty_figure(panel: Panel, **more: Any) -> Figure:
     return made
 
 
-def draw_curves(figure: Any, source: ColumnDataSource, curves: Sequence[Curve]) -> None:
+def draw_curves(figure: Any, source: ColumnDataSource, curves: Sequence[Curve]) -> list[Any]:
     """One glyph for every curve, fed from `columns` of the curves."""
-    for place, curve in enumerate(curves):
-        _glyph(figure, source, place, curve)
+    return [_glyph(figure, source, place, curve) for place, curve in enumerate(curves)]
+
+
+def tooltips(panel: Panel) -> list[tuple[str, str]]:
+    """What a pointed-at curve says: its name, and its values with the names of the axes."""
+    numbers = [(panel.x_label, "$snap_x{%.4g}"), (panel.y_label, "$snap_y{%.4g}")]
+    shown = numbers[1:] if panel.x_names else numbers
+    return [("", "$name"), *(pair for pair in shown if pair[0])]
+
+
+def hover(figure: Any, panel: Panel, drawn: Sequence[Any]) -> Any:
+    """The tool that shows them; filled bands stay silent, since they lie under other curves."""
+    from bokeh.models import HoverTool
+
+    pairs = zip(drawn, panel.curves, strict=True)
+    tool = HoverTool(
+        renderers=[glyph for glyph, curve in pairs if curve.style != "band"],
+        tooltips=tooltips(panel),
+        formatters={"$snap_x": "printf", "$snap_y": "printf"},
+        line_policy="nearest",
+        description="names and values of curves",
+    )
+    figure.add_tools(tool)
+    return tool
 
 
 def name_places(axis: Any, names: Sequence[str]) -> None:
@@ -167,31 +192,30 @@ def ticks(count: int) -> list[int]:
     return list(range(0, count, max(1, -(-count // TICKS))))
 
 
-def _glyph(figure: Any, source: ColumnDataSource, place: int, curve: Curve) -> None:
-    at = (f"x{place}", f"y{place}")
+def _glyph(figure: Any, source: ColumnDataSource, place: int, curve: Curve) -> Any:
+    at, named = (f"x{place}", f"y{place}"), {"source": source, "name": curve.name}
     if curve.style == "band":
-        figure.patch(*at, source=source, fill_color=curve.colour, line_color=None)
-    elif curve.style in MARKERS:
+        return figure.patch(*at, **named, fill_color=curve.colour, line_color=None)
+    if curve.style in MARKERS:
         cross = curve.style == "crosses"
-        figure.scatter(
+        return figure.scatter(
             *at,
-            source=source,
+            **named,
             marker=MARKERS[curve.style],
             color=curve.colour,
             size=SIZES[curve.style],
             line_width=2 if cross else 1,
             line_color=curve.colour if cross else BLACK,
         )
-    else:
-        if curve.rim:
-            figure.line(*at, source=source, color="white", line_width=curve.rim)
-        figure.line(
-            *at,
-            source=source,
-            color=curve.colour,
-            line_width=curve.width,
-            line_dash=DASHES[curve.style],
-        )
+    if curve.rim:
+        figure.line(*at, source=source, color="white", line_width=curve.rim)
+    return figure.line(
+        *at,
+        **named,
+        color=curve.colour,
+        line_width=curve.width,
+        line_dash=DASHES[curve.style],
+    )
 
 
 def _image(figure: Any, panel: Panel) -> ColumnDataSource | None:

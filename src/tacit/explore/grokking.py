@@ -28,8 +28,8 @@ SAMPLES, DIMENSION = 40, 100
 TASKS = {"majority": "majority of three signs: grok", "margin": "dense wide margin: misgrok"}
 CONTROLS = (
     Choice("task", "task", TASKS, "majority"),
-    Number("log10_alpha", "log10 of the initial scale alpha", 0, 3, 0.125, 1.5),
-    Number("log10_decay", "log10 of the weight decay", -4, -1, 0.25, -3),
+    Number("log10_alpha", "initial scale α", 0, 3, 0.125, 1.5, power=True),
+    Number("log10_decay", "weight decay", -4, -1, 0.25, -3, power=True),
 )
 BEGIN = 1e-2  # the first time shown
 RTOL = 1e-2  # errs by 3e-4 in the accuracies and by 0.1 percent in the transition, below a pixel
@@ -123,8 +123,8 @@ def _accuracies(
             "band",
             PALE,
         ),
-        Curve("l1 max margin, new samples", *level(reach, ends[0]), "dotted", BLACK),
-        Curve("l2 max margin, new samples", *level(reach, ends[1]), "dashed", BLACK, 1.5),
+        Curve("ℓ₁ max margin, new samples", *level(reach, ends[0]), "dotted", BLACK),
+        Curve("ℓ₂ max margin, new samples", *level(reach, ends[1]), "dashed", BLACK, 1.5),
         Curve("foretold", *line(middle, span), "line", GREEN),
         Curve("measured", *line(found.jump, span), "dashed", ORANGE, 3),
         Curve("training samples", t, curves["train_accuracy"], "line", BLUE),
@@ -179,6 +179,26 @@ def _norm(curves: dict[str, Array], key: tuple[str, float, float]) -> Panel:
     )
 
 
+def python(values: Values) -> str:
+    """The forecast and the run of these values."""
+    alpha, decay = (10.0 ** float(values[name]) for name in ("log10_alpha", "log10_decay"))
+    made = f"tacit.majority({SAMPLES}, {DIMENSION}, seed=3)"
+    if values["task"] == "margin":
+        made = f"tacit.wide_margin({SAMPLES}, {DIMENSION}, gamma=2.5, seed=0)"
+    return f"""\
+import tacit
+
+problem = {made}
+net, decay = tacit.DiagonalNet(2, alpha={alpha:.6g}), {decay:.6g}
+print(tacit.forecast(net, problem, decay))
+flow = tacit.DualFlow(weight_decay=decay)
+path = tacit.train(net, problem, flow, stop=tacit.Time(14 / decay))
+seen = path.dataset
+found = tacit.grokking(seen.t, seen.train_accuracy, seen.test_accuracy)
+print(found.kind, found.jump)
+"""
+
+
 VIEW = View(
     "grokking",
     "Grokking: the transition foretold and measured",
@@ -186,4 +206,6 @@ VIEW = View(
     "fits the samples first as the kernel does, and much later turns to the sparse classifier.",
     CONTROLS,
     picture,
+    python,
+    sweep="log10_alpha",
 )

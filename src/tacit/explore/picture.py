@@ -72,6 +72,7 @@ class Panel:
     image: NDArray[np.uint32] | None = None  # RGBA over [-1, 1]^2
     cells: Cells | None = None
     x_names: tuple[str, ...] = ()  # written at 0, 1, 2, ... in place of numbers
+    dragged: tuple[str, str] | None = None  # the sliders that a drag across and up moves
 
 
 @dataclass(frozen=True, eq=False)

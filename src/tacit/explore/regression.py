@@ -25,8 +25,8 @@ LOG10_ALPHAS = np.array(
 DEPTHS = {str(depth): f"depth {depth}" for depth in (2, 3, 4, 6, 10)}
 CONTROLS = (
     Choice("depth", "depth D", DEPTHS, "2"),
-    Number("log10_alpha", "log10 of the initial scale alpha", -6, 2, 0.25, -2),
-    Number("shape", "start of planted over other weights", 0.25, 4, 0.05, 1),
+    Number("log10_alpha", "initial scale α", -6, 2, 0.25, -2, power=True),
+    Number("shape", "start of planted weights over that of the others", 0.25, 4, 0.05, 1),
     Number("noise", "noise of the labels", 0, 1, 0.05, 0.1),
     Number("samples", "samples N", 10, 80, 5, 40),
     Number("seed", "seed of the data", 0, 20, 1, 0),
@@ -92,8 +92,8 @@ def picture(values: Values) -> Picture:
     error = float(np.sum((beta - truth) ** 2))
     path, l1, l2 = errors(setting)
     sentence = (
-        f"From alpha = 10^{log10_alpha:g} the test error is {error:.3g} beyond the noise; the "
-        f"predictor of least l1 norm has {l1:.3g}, that of least l2 norm {l2:.3g}."
+        f"From α = {10**log10_alpha:.3g} the test error is {error:.3g} beyond the noise; the "
+        f"predictor of least ℓ₁ norm has {l1:.3g}, that of least ℓ₂ norm {l2:.3g}."
     )
     panels = (_weights(beta, truth), _errors(log10_alpha, error, path, l1, l2))
     return Picture(panels, sentence, {"error": error, "l1": l1, "l2": l2})
@@ -121,16 +121,16 @@ def _weights(beta: Array, truth: Array) -> Panel:
 def _errors(log10_alpha: float, error: float, path: Array, l1: float, l2: float) -> Panel:
     reach, alphas, here = (1e-6, 1e2), 10**LOG10_ALPHAS, np.array([10**log10_alpha])
     curves = (
-        Curve("least l1 norm", *level(reach, l1), "dashed", GREEN),
-        Curve("least l2 norm", *level(reach, l2), "dotted", RED, 3),
+        Curve("least ℓ₁ norm", *level(reach, l1), "dashed", GREEN),
+        Curve("least ℓ₂ norm", *level(reach, l2), "dotted", RED, 3),
         Curve("gradient flow", alphas, path, "line", BLUE),
-        Curve("this alpha", *line(10**log10_alpha, (1e-4, 10)), "line", ORANGE, 1, False),
-        Curve("this alpha", here, np.array([error]), "stars", ORANGE),
+        Curve("this α", *line(10**log10_alpha, (1e-4, 10)), "line", ORANGE, 1, False),
+        Curve("this α", here, np.array([error]), "stars", ORANGE),
     )
     return Panel(
         "errors",
         "Test error beyond the noise",
-        "initial scale alpha",
+        "initial scale α",
         "squared distance to the truth",
         curves,
         "log",
@@ -140,6 +140,23 @@ def _errors(log10_alpha: float, error: float, path: Array, l1: float, l2: float)
     )
 
 
+def python(values: Values) -> str:
+    """The end of training for these values, and its test error."""
+    (depth, shape, noise, samples, seed), log10_alpha = setting_of(values), values["log10_alpha"]
+    return f"""\
+import numpy as np
+import tacit
+
+problem = tacit.sparse_regression({samples}, {DIMENSION}, sparsity={SPARSITY}, noise={noise:g}, \
+seed={seed})
+shape = np.where(problem.truth != 0, {shape:g}, 1.0)
+q = tacit.Q({depth}, log_alpha={float(log10_alpha):g} * np.log(10), shape=shape)
+beta = tacit.interpolate(problem, q).beta
+error = np.sum((beta - problem.truth) ** 2)
+print(f"{{error:.3g}}")
+"""
+
+
 VIEW = View(
     "regression",
     "Where a sparse regression ends",
@@ -147,4 +164,6 @@ VIEW = View(
     "decide which of all fitting predictors training ends in, and so the test error.",
     CONTROLS,
     picture,
+    python,
+    sweep="log10_alpha",
 )

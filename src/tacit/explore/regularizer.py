@@ -16,8 +16,8 @@ from tacit.regularizers.q import Q
 
 CONTROLS = (
     Number("depth", "depth D", 2, 10, 1, 2),
-    Number("log10_mu", "log10 of mu = alpha^D", -8, 4, 0.25, -1),
-    Number("shape", "start of second over first weight", 0.5, 2, 0.05, 1),
+    Number("log10_mu", "scale μ = α^D", -8, 4, 0.25, -1, power=True),
+    Number("shape", "start of the second weight over the first", 0.5, 2, 0.05, 1),
 )
 LINE = np.linspace(-2, 2, 101)
 ANGLE = np.linspace(0, np.pi / 2, 31)
@@ -82,8 +82,8 @@ def picture(values: Values) -> Picture:
     q = Q(depth, log_alpha=log_mu / depth, shape=shape)
     l1, l2 = limits(depth, shape)
     shown: tuple[tuple[str, Terms, float | None, Style, str], ...] = (
-        ("l1, the limit for mu to 0", l1, 1.0, "dashed", BLUE),
-        ("l2, the limit for mu to infinity", l2, 2.0, "dotted", RED),
+        ("ℓ₁, the limit for μ → 0", l1, 1.0, "dashed", BLUE),
+        ("ℓ₂, the limit for μ → ∞", l2, 2.0, "dotted", RED),
         ("Q", q.terms, None, "line", BLACK),
     )
     rows, balls = [], []
@@ -93,8 +93,8 @@ def picture(values: Values) -> Picture:
         balls.append(Curve(name, x, y, style, colour))
     power = growth(q.terms)
     sentence = (
-        f"At depth {depth} and mu = 10^{float(values['log10_mu']):g}, Q grows from weight "
-        f"1 to weight 2 like the power {power:.3f}: 1 is l1, 2 is l2."
+        f"At depth {depth} and μ = {10 ** float(values['log10_mu']):.3g}, Q grows from weight 1 to "
+        f"weight 2 like the power {power:.3f}: 1 is ℓ₁, 2 is ℓ₂."
     )
     return Picture(
         (
@@ -123,6 +123,20 @@ def picture(values: Values) -> Picture:
     )
 
 
+def python(values: Values) -> str:
+    """The regularizer of these values, and the power by which it grows."""
+    depth, log10_mu, shape = (float(values[name]) for name in ("depth", "log10_mu", "shape"))
+    return f"""\
+import numpy as np
+import tacit
+
+log_alpha = {log10_mu:g} * np.log(10) / {depth:g}
+q = tacit.Q({depth:g}, log_alpha=log_alpha, shape=[1.0, {shape:g}])
+power = np.log2(q(np.array([2.0, 0.0])) / q(np.array([1.0, 0.0])))  # 1 is l1, 2 is l2
+print(f"{{power:.3f}}")
+"""
+
+
 def _span(balls: list[Curve]) -> tuple[float, float]:
     most = max(1.2, 1.1 * float(np.abs(balls[-1].y).max()))
     return -most, most
@@ -132,7 +146,9 @@ VIEW = View(
     "regularizer",
     "The regularizer and its limits",
     "What gradient flow on a diagonal net of depth D minimises, among all predictors that fit the "
-    "data. A large start makes it l2, a small one l1.",
+    "data. A large start makes it ℓ₂, a small one ℓ₁.",
     CONTROLS,
     picture,
+    python,
+    sweep="log10_mu",
 )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tacit.arguments import Array
 from tacit.explore.controls import Choice, Number
-from tacit.explore.picture import Curve, Panel, Picture, Style, reach
+from tacit.explore.picture import Curve, Panel, Picture, Range, Style, reach
 from tacit.explore.state import Values, View
 from tacit.measures.directions import angle
 from tacit.papers.moroshko2020.figures.trajectories import angles, follow, l1_ends, rising_margins
@@ -22,21 +22,23 @@ from tacit.solvers.max_margin import max_margin
 
 SETS = {
     "3b": "support vectors stay",
-    "3c": "many l1 margins",
+    "3c": "many ℓ₁ margins",
     "3d": "support vectors change",
 }
+LOOKS = {"sphere": "the whole sphere", "flow": "where training goes"}
 DEPTHS = {str(depth): f"depth {depth}" for depth in (2, 3, 4)}
 CONTROLS = (
     Choice("points", "three points", SETS, "3b"),
     Choice("depth", "depth D", DEPTHS, "2"),
-    Number("log10_alpha", "log10 of the initial scale alpha", -3, 2, 0.25, 1),
-    Number("azimuth", "the sphere seen from azimuth", -90, 120, 10, 30),
+    Number("log10_alpha", "initial scale α", -3, 2, 0.25, 1, power=True),
+    Choice("look", "look at", LOOKS, "sphere"),
+    Number("azimuth", "seen from azimuth (degrees)", -180, 180, 2, 30),
+    Number("pitch", "seen from pitch (degrees)", -80, 80, 2, 22),
 )
 # the smoothed margins of a trajectory: enough for a curve on a screen
 END, LEAST_END, RECORDS = 1e6, 1e4, 64
 RTOL = 1e-3  # errs by 0.1 degrees at most, less than a pixel
 MUS = np.logspace(4, -8, 49)
-PITCH = 22.0
 PIXELS = 300
 
 
@@ -65,9 +67,9 @@ def marks(points: str) -> tuple[Array, Array, Array]:
 
 
 @lru_cache(maxsize=64)
-def ball(points: str, azimuth: float) -> NDArray[np.uint32]:
+def ball(points: str, azimuth: float, pitch: float) -> NDArray[np.uint32]:
     """The lit sphere as RGBA; darker where a direction separates the points."""
-    light, inside = lit_ball(three_points(points).signed_rows, viewer(azimuth, PITCH), PIXELS)
+    light, inside = lit_ball(three_points(points).signed_rows, viewer(azimuth, pitch), PIXELS)
     shade = (255 * light).astype(np.uint8)
     opaque = np.where(inside, 255, 0).astype(np.uint8)
     colours = np.stack([shade, shade, shade, opaque], axis=-1)
@@ -85,42 +87,48 @@ def prepare() -> None:
 def picture(values: Values) -> Picture:
     """The trajectory with its landmarks, on the sphere and in the plane of azimuth and pitch."""
     points, depth = str(values["points"]), int(values["depth"])
-    log10_alpha, azimuth = float(values["log10_alpha"]), float(values["azimuth"])
+    log10_alpha, azimuth, pitch = (
+        float(values[name]) for name in ("log10_alpha", "azimuth", "pitch")
+    )
     flow, path = trajectory(points, depth, log10_alpha), q_path(points, depth)
     start, l2, l1 = marks(points)
     shown: tuple[tuple[str, Array, Style, str], ...] = (
-        ("all l1 max margins", l1, "line", ORANGE),
+        ("all ℓ₁ max margins", l1, "line", ORANGE),
         ("gradient flow", flow, "line", BLUE),
-        ("Q path, mu from infinity to 0", path, "dashed", BLACK),
+        ("Q path, μ from ∞ to 0", path, "dashed", BLACK),
         ("start", start, "crosses", BLACK),
-        ("l2 max margin", l2, "points", GREEN),
-        ("l1 max margin, or its two ends", l1[:: len(l1) - 1], "stars", ORANGE),
+        ("ℓ₂ max margin", l2, "points", GREEN),
+        ("ℓ₁ max margin, or its two ends", l1[:: len(l1) - 1], "stars", ORANGE),
     )
-    wide = {"all l1 max margins": 6.0, "gradient flow": 4.0}
+    wide = {"all ℓ₁ max margins": 6.0, "gradient flow": 4.0}
     plane, seen = [], []
     for name, curve, style, colour in shown:
-        width, (x, y) = wide.get(name, 2.0), seen_by(curve, viewer(azimuth, PITCH))
+        width, (x, y) = wide.get(name, 2.0), seen_by(curve, viewer(azimuth, pitch))
         plane.append(Curve(name, curve[:, 0], curve[:, 1], style, colour, width, told=False))
         seen.append(Curve(name, x, y, style, colour, width))
     nearest = _degrees(flow, l2)
     sentence = (
-        f"From alpha = 10^{log10_alpha:g} at depth {depth}, training passes the l2 margin at "
-        f"{nearest:.1f} degrees and is {_degrees(flow[-1:], l1):.1f} degrees from l1 at the end of "
-        "this record."
+        f"From α = {10**log10_alpha:.3g} at depth {depth}, training passes the ℓ₂ margin at a "
+        f"distance of {nearest:.1f} degrees; at the end of this record it is"
+        f" {_degrees(flow[-1:], l1):.1f} degrees from ℓ₁."
     )
+    across, up = (-1.05, 1.05), (-1.05, 1.05)
+    if values["look"] == "flow":
+        across, up = _square(seen[1])
     return Picture(
         (
             Panel(
                 "sphere",
-                "Directions on the sphere; grey: those that separate",
+                "Directions on the sphere (drag to turn it); grey: those that separate",
                 "",
                 "",
                 tuple(seen),
-                x_range=(-1.05, 1.05),
-                y_range=(-1.05, 1.05),
+                x_range=across,
+                y_range=up,
                 square=True,
                 bare=True,
-                image=ball(points, azimuth),
+                image=ball(points, azimuth, pitch),
+                dragged=("azimuth", "pitch"),
             ),
             Panel(
                 "plane",
@@ -137,6 +145,41 @@ def picture(values: Values) -> Picture:
     )
 
 
+def _square(curve: Curve) -> tuple[Range, Range]:
+    """Equal ranges around what is seen of a curve; the whole sphere where it is all behind."""
+    known = np.isfinite(curve.x) & np.isfinite(curve.y)
+    if not known.any():
+        return (-1.05, 1.05), (-1.05, 1.05)
+    sides = [reach(values[known]) for values in (curve.x, curve.y)]
+    half = max(0.6 * max(high - low for low, high in sides), 0.02)
+    middles = [(low + high) / 2 for low, high in sides]
+    across, up = ((middle - half, middle + half) for middle in middles)
+    return across, up
+
+
+def python(values: Values) -> str:
+    """The flow of these values, and how near it comes to the l2 margin."""
+    depth, alpha = int(values["depth"]), 10.0 ** float(values["log10_alpha"])
+    margins = rising_margins(depth, alpha, points=RECORDS, end=END, least_end=LEAST_END)
+    return f"""\
+import numpy as np
+import tacit
+
+problem = tacit.three_points("{values["points"]}")
+margins = np.geomspace({margins[0]:.6g}, {margins[-1]:.6g}, {RECORDS})
+path = tacit.train(
+    tacit.DiagonalNet({depth}, alpha={alpha:.6g}),
+    problem,
+    tacit.DualFlow(rtol={RTOL:g}),
+    stop=tacit.LogLoss(-margins[-1]),
+    record=tacit.At(margins=margins),
+)
+l2 = tacit.max_margin(problem, tacit.L2()).beta
+nearest = tacit.angle(path.dataset.predictor.values[1:], l2).min()
+print(f"{{nearest:.1f}}")
+"""
+
+
 def _degrees(curve: Array, mark: Array) -> float:
     """The smallest angle between two sets of directions."""
     return float(min(angle(directions(curve), direction).min() for direction in directions(mark)))
@@ -145,8 +188,10 @@ def _degrees(curve: Array, mark: Array) -> float:
 VIEW = View(
     "sphere",
     "The flow on the sphere, with the Q path",
-    "Three separable points in R^3, exponential loss. From a large start training first comes to "
-    "the l2 margin and then walks along the Q margins to l1; a small start goes straight.",
+    "Three separable points in R³, exponential loss. From a large start training first comes to "
+    "the ℓ₂ margin and then walks along the Q margins to ℓ₁; a small start goes straight.",
     CONTROLS,
     picture,
+    python,
+    sweep="log10_alpha",
 )

@@ -16,13 +16,19 @@ Values = Mapping[str, float | str]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One page: its words, its controls, and the function from their values to a picture."""
+    """One page: its words, its controls, and the function from their values to a picture.
+
+    `python` writes the code that computes what the values show; `sweep` names the slider that the
+    play button moves.
+    """
 
     name: str
     title: str
     words: str
     controls: tuple[Control, ...]
     picture: Callable[[Values], Picture]
+    python: Callable[[Values], str] = lambda values: ""
+    sweep: str = ""
 
     @property
     def start(self) -> dict[str, float | str]:

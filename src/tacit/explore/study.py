@@ -46,8 +46,16 @@ def study_view(dataset: xarray.Dataset) -> View:
             panels.append(trajectory(grid, str(values["curve"]), place))
         return Picture((*panels, row(cells, found)), told(grid, show, place))
 
+    def python(values: Values) -> str:
+        place = {dim: int(float(values.get(f"at{k}", 0))) for k, dim in enumerate(grid.dims)}
+        name = plain(dataset.attrs["study"], 60)
+        opened = f"import tacit\n\ndataset = tacit.load({f'{name}.nc'!r})\n"
+        return f"{opened}print(dataset.isel({place}))\n"
+
     title = f"Study {plain(dataset.attrs['study'], 60)}"
-    return View("study", title, _words(grid), controls_of(grid), picture)
+    controls = controls_of(grid)
+    sweep = next((control.name for control in controls if isinstance(control, Number)), "")
+    return View("study", title, _words(grid), controls, picture, python, sweep)
 
 
 def controls_of(grid: Grid) -> tuple[Control, ...]:
@@ -68,14 +76,14 @@ def controls_of(grid: Grid) -> tuple[Control, ...]:
         words = {name: grid.label(name) for name in grid.curves}
         first.append(Choice("curve", "trajectory", words, grid.curves[0]))
     sizes = zip(grid.dims, grid.dataset.status.shape, strict=True)
-    places = [_place(k, dim, size) for k, (dim, size) in enumerate(sizes) if size > 1]
+    places = [_place(grid, k, dim, size) for k, (dim, size) in enumerate(sizes) if size > 1]
     return (*first, *places)
 
 
-def _place(number: int, dim: str, size: int) -> Number:
+def _place(grid: Grid, number: int, dim: str, size: int) -> Number:
     """Where the chosen cell stands on an axis; at first in the middle, with the first seed."""
-    start = 0 if dim == SEED else size // 2
-    return Number(f"at{number}", f"{plain(dim, 30)}: number of the value", 0, size - 1, 1, start)
+    start, words = 0 if dim == SEED else size // 2, tuple(grid.values(dim))
+    return Number(f"at{number}", plain(dim, 30), 0, size - 1, 1, start, words=words)
 
 
 def _first_axes(grid: Grid) -> tuple[str, str]:

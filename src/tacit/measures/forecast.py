@@ -8,31 +8,41 @@ alpha of L, and how far a finite start is from it.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, entries, finite_array, log_scale, positive, real
 from tacit.measures.assumptions import require_theorem
+from tacit.measures.directions import angle
 from tacit.measures.turning import (
     Measure,
+    Minimisers,
     Problem,
     Times,
     design,
     meeting,
     minimisers,
     turning_times,
+    window,
 )
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.model import Model
 from tacit.records import Record
+from tacit.training.descent.methods import SGD, GradientDescent
+from tacit.training.descent.predict_run import mean_path
+from tacit.training.stop import Time
 
 WHO = "forecast"
 SPREAD = 4.0  # where only norms are known it begins with |delta| a quarter of the decayed start
 # and runs turn later than where the norms meet, since the margin falls and the features begin to
 # grow on the way: by 0.5 to 1.3 for nets of degree 2 to 4, in units of 1/weight_decay
 LATER = 1.5
+FITTED = 0.1  # of the labels: what may be missed where they are fitted
+SETTLED = 10.0  # times as long, and the kernel regime has begun
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -126,7 +136,13 @@ def transition_time(
 
 
 def forecast(
-    model: Model, problem: Problem, weight_decay: float, *, measure: Measure | None = None
+    model: Model,
+    problem: Problem,
+    weight_decay: float | None = None,
+    *,
+    measure: Measure | None = None,
+    method: SGD | GradientDescent | None = None,
+    batch: int | None = None,
 ) -> Forecast:
     """The transition as the start alone tells it, without training.
 
@@ -136,6 +152,10 @@ def forecast(
     where the displacement that fits the data is as long as the decayed start. Then `low` is
     where it is a quarter as long, and `high` is 1.5/weight_decay after it.
 
+    With a `method` in the place of `weight_decay` the run goes by its steps, on batches and with
+    label noise: both make the scale of the start smaller too, so that it turns earlier. For this
+    the model must be DiagonalNet of depth 2 and the problem a regression, as for `predict_run`.
+
     Parameters
     ----------
     model
@@ -143,12 +163,16 @@ def forecast(
     problem
         The problem.
     weight_decay
-        The weight decay.
+        The weight decay of a flow.
     measure
         A function of the predictor, such as problem.population.accuracy or problem.test_error:
         a test curve can turn later than the predictor, for instance while a wide margin
         forgives the turning. Then a tenth, half and nine tenths of its change are done at low,
         transition and high.
+    method
+        SGD without momentum or GradientDescent, with weight decay, in the place of a flow.
+    batch
+        Samples per step of the method; None takes all of them.
 
     Returns
     -------
@@ -163,6 +187,12 @@ def forecast(
     >>> found.low < found.transition < found.high
     True
     """
+    if method is not None:
+        if weight_decay is not None:
+            raise ValueError(f"{WHO}: give weight_decay to the method, got {weight_decay!r} too")
+        return _of_steps(model, problem, method, batch, measure)
+    if batch is not None:
+        raise ValueError(f"{WHO}: a flow has no batch, got {batch!r}; give a method with it")
     rate = _rate(WHO, weight_decay)
     if not isinstance(problem, Problem):
         raise ValueError(
@@ -187,6 +217,31 @@ def forecast(
     z, g = meeting(degree, rate, log_start, model, problem)
     times = z - math.log(SPREAD) / degree, z, z + LATER
     return _forecast(times, rate, log_start, g, naive, "the tangent kernel of the start")
+
+
+def _of_steps(
+    model: Any, problem: Any, method: Any, batch: int | None, measure: Measure | None
+) -> Forecast:
+    """The transition on the path of the means of steps, which is not later than the flow's."""
+    flow = forecast(model, problem, getattr(method, "weight_decay", None), measure=measure)
+    stop = Time(flow.high + LATER / flow.weight_decay)
+    t, beta = mean_path(WHO, model, problem, method, stop, batch)
+    if flow.transition <= 0:  # training is rich from the beginning
+        return flow
+    missed = np.linalg.norm(beta @ problem.X.T - problem.y, axis=1)
+    fitted = t[int(np.argmax(missed < FITTED * np.linalg.norm(problem.y)))]
+    later = t > SETTLED * fitted
+    t, beta = t[later], beta[later]
+    turned = np.array([float(angle(*pair)) for pair in itertools.pairwise(beta)])
+    if measure is None:
+        times = window(t, turned)
+    else:
+        values = np.array([float(measure(each)) for each in beta])
+        times = Minimisers(t, t, turned, values).passage(t)
+    rate, log_norm = flow.weight_decay, flow.log_norm
+    log_start = log_norm + rate * flow.transition
+    z = (rate * times[0], rate * times[1], rate * times[2])
+    return _forecast(z, rate, log_start, math.nan, flow.naive, "the mean of its steps")
 
 
 def _forecast(

@@ -16,7 +16,7 @@ INDEX = r"(?:_([A-Za-z0-9]+))?"
 POWER = rf"(?:\^(-?(?:[A-Za-z]+|\d+(?:/\d+)?){END}|\([^()$|]{{1,16}}\)))?"  # 2, -1/2, (D/2)
 NUMBER = re.compile(rf"{START}(\d+(?:\.\d+)?)e([+-]?\d+){END}")  # 1e-05
 NORM = re.compile(r"\|([^|$]+)\|" + INDEX + POWER)  # |a - a*|^2
-NAMED = re.compile(rf"{START}([lt])([12](?:/[\dD]+)?){END}")  # l1, l2/3, t2
+NAMED = re.compile(rf"{START}([lt])([12](?:/[\dD]+)?|_inf){END}")  # l1, l2/3, l_inf, t2
 STARRED = re.compile(rf"{START}([A-Za-z])(?:\*|_hat{END})")  # a*, a_hat
 SCRIPTED = re.compile(rf"{START}({_GREEK}|[A-Za-z]|\d+){INDEX}{POWER}{END}")  # alpha^2
 CLOSED = re.compile(rf"(\)){INDEX}{POWER}")  # (1 + x)^2
@@ -56,7 +56,8 @@ def _norm(found: re.Match[str]) -> str:
 
 
 def _named(found: re.Match[str]) -> str:
-    return rf"$\ell_{{{found[2]}}}$" if found[1] == "l" else f"$t_{{{found[2]}}}$"
+    index = r"\infty" if found[2] == "_inf" else found[2]
+    return rf"$\ell_{{{index}}}$" if found[1] == "l" else f"$t_{{{index}}}$"
 
 
 def _starred(found: re.Match[str]) -> str:

@@ -1,15 +1,16 @@
-"""The limits and the neighbours of Q: l1, weighted l2, and lp."""
+"""The limits and the neighbours of Q: l1, weighted l2, lp and its limit l_inf."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, positive
-from tacit.regularizers.arrays import as_floats, length, mapped, space_of
+from tacit.regularizers.arrays import as_floats, leaves, length, mapped, space_of
 from tacit.regularizers.regularizer import Regularizer, of_power, soft_threshold, through_dual
 
 
@@ -34,6 +35,11 @@ class L1(Regularizer):
     in_jax = True
     has_prox = True
     smooth = False
+
+    @property
+    def dual_norm(self) -> Linf:
+        """The largest absolute value."""
+        return Linf()
 
     def terms(self, beta: Array) -> Array:
         return abs(beta)
@@ -116,6 +122,11 @@ class L2(Regularizer):
     def stiffness(self) -> Array:
         return 2 * self.spread_weights
 
+    @property
+    def dual_norm(self) -> L2:
+        """Of the root: the Euclidean norm with the weights inverted."""
+        return L2(None if self.weights is None else 1 / self.weights, squared=False)
+
     def __call__(self, beta: ArrayLike) -> float:
         if self.squared:
             return super().__call__(beta)
@@ -169,6 +180,99 @@ class L2(Regularizer):
 
     def _refuse(self, why: str) -> NoReturn:
         raise ValueError(f"{self}: a norm {why}; use L2(), which has the same minimisers")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Linf(Regularizer):
+    """max |beta_i|: the norm whose margin sign descent maximises.
+
+    As a penalty of training it is the largest of all entries of all parameters. Where several
+    are the largest, the subgradient has equal shares of them.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.Linf()([3.0, -4.0])
+    4.0
+    >>> tacit.max_margin([[1.0, 2.0], [-2.0, -1.0]], [1, -1], tacit.Linf()).beta.round(4)
+    array([0.3333, 0.3333])
+    """
+
+    degree = 1.0
+    in_jax = True
+    has_prox = True
+    smooth = False
+
+    @property
+    def dual_norm(self) -> L1:
+        """The sum of the absolute values."""
+        return L1()
+
+    def value(self, theta: Any) -> Any:
+        return _largest([abs(leaf).max() for leaf in leaves(theta) if leaf.size])
+
+    def subgradient(self, theta: Any) -> Any:
+        size = self.value(theta)
+        count = sum((abs(leaf) == size).sum() for leaf in leaves(theta))
+        return mapped(lambda leaf: as_floats(_shares(leaf, size, count), leaf), theta)
+
+    def prox(self, theta: Any, weight: Any) -> Any:
+        level = _level(leaves(theta), weight)
+        return mapped(lambda leaf: as_floats(space_of(leaf).clip(leaf, -level, level), leaf), theta)
+
+    def prox_of(self, beta: Any, weight: Any) -> Any:
+        return self.prox(beta, weight)
+
+    def terms(self, beta: Array) -> Array:
+        """Shares of the largest, which are no sum over coordinates of their own functions."""
+        return abs(beta) * abs(self.dual_of(beta))
+
+    def dual_of(self, beta: Array) -> Array:
+        size = abs(beta).max()
+        return _shares(beta, size, (abs(beta) == size).sum())
+
+    def primal_of(self, s: Array) -> Array:
+        self._refuse()
+
+    def slope(self, s: Array) -> Array:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ValueError(
+            "Linf(): the gradient of a norm cannot be inverted; use max_margin(), or interpolate()"
+            " with Lp(p) for a large p"
+        )
+
+
+def _shares(beta: Any, size: Any, count: Any) -> Any:
+    space = space_of(beta)
+    return space.where(abs(beta) == size, space.sign(beta), 0.0) / count
+
+
+def _level(arrays: list[Any], weight: Any) -> Any:
+    """The level above which the entries together are `weight` in excess; 0 if they are not."""
+    space = space_of(arrays[0])
+    sizes = space.sort(abs(space.concatenate([leaf.reshape(-1) for leaf in arrays])))[::-1]
+    levels = (space.cumsum(sizes) - weight) / space.arange(1, len(sizes) + 1)
+    return space.maximum(levels.max(initial=0.0), 0.0)
+
+
+def _largest(sizes: list[Any]) -> Any:
+    if not sizes:
+        return 0.0
+    return functools.reduce(space_of(sizes[0]).maximum, sizes)
+
+
+def as_norm(who: str, regularizer: object) -> Any:
+    """The norm itself, of which `dual_norm` is known; the sum of squares stands for its root."""
+    if isinstance(regularizer, L2):
+        return L2(regularizer.weights, squared=False)
+    if not hasattr(regularizer, "dual_norm"):
+        raise ValueError(
+            f"{who}: expected a norm, L1(), L2(), Linf(), Nuclear() or Spectral(), got"
+            f" {regularizer!r}"
+        )
+    return regularizer
 
 
 def _or_one(size: Any) -> Any:

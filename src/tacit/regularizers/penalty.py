@@ -17,7 +17,10 @@ from tacit.arguments import integer, real
 from tacit.calls import call, equal_fields, hash_fields
 from tacit.regularizers.arrays import leaves, mapped, space_of
 
-KNOWN = "L1, L2, Lp with p >= 1, Q, R, Nuclear, Frobenius, Schatten and Custom(..., prox=) have one"
+KNOWN = (
+    "L1, L2, Linf, Lp with p >= 1, Q, R, Nuclear, Spectral, Frobenius, Schatten and"
+    " Custom(..., prox=) have one"
+)
 
 
 class Term(abc.ABC):

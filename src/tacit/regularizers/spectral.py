@@ -1,4 +1,4 @@
-"""Regularizers of a matrix that see only its singular values: nuclear, Frobenius, Schatten-Q."""
+"""Regularizers that see only singular values: nuclear, spectral, Frobenius, Schatten-Q."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, finite_array, integer
 from tacit.regularizers.arrays import as_floats, leaves, length, mapped, space_of
-from tacit.regularizers.norms import L1, L2
+from tacit.regularizers.norms import L1, L2, Linf
 from tacit.regularizers.penalty import Term
 from tacit.regularizers.q import Q
 from tacit.regularizers.regularizer import Regularizer
 
 
-class Spectral(Term):
+class SpectralFunction(Term):
     """A convex function of a matrix: a vector regularizer, `law`, applied to its spectrum.
 
     As a penalty it is the sum over all matrices among the parameters; a vector is one column.
@@ -35,7 +35,7 @@ class Spectral(Term):
         """R(c M) = c^degree R'(M) with R' = R.in_units(log c)."""
         return self.law.degree
 
-    def in_units(self, log_size: float) -> Spectral:
+    def in_units(self, log_size: float) -> SpectralFunction:
         """The regularizer of the matrix over e^log_size with the same minimisers."""
         return self
 
@@ -133,7 +133,48 @@ def shape_of(value: ArrayLike) -> tuple[int, ...]:
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Nuclear(Spectral):
+class MatrixNorm(SpectralFunction):
+    """A norm of the singular values; with `shape` it reads flat parameters as a matrix."""
+
+    shape: tuple[int, int] | None = None
+
+    def __post_init__(self) -> None:
+        if self.shape is None:
+            return
+        who = type(self).__name__
+        if not isinstance(self.shape, tuple | list) or len(self.shape) != 2:
+            raise ValueError(f"{who}: shape must be (rows, columns) or None, got {self.shape!r}")
+        sides = tuple(integer(who, "shape", side, least=1) for side in self.shape)
+        object.__setattr__(self, "shape", sides)
+
+    @property
+    def dimension(self) -> int | None:
+        """The number of entries of flat parameters, None without a shape."""
+        return None if self.shape is None else math.prod(self.shape)
+
+    @property
+    @abc.abstractmethod
+    def dual_norm(self) -> MatrixNorm:
+        """max <matrix, W> over all W with norm one."""
+
+    def array(self, name: str, value: ArrayLike) -> Array:
+        if self.shape is None or len(shape_of(value)) != 1:
+            return super().array(name, value)
+        return np.asarray(self.as_matrix(finite_array(str(self), name, value, ndim=1)))
+
+    def as_matrix(self, leaf: Any) -> Any:
+        if self.shape is None:
+            return super().as_matrix(leaf)
+        if leaf.size != self.dimension:
+            raise ValueError(
+                f"{self}: the matrix has {self.dimension} entries but there are {leaf.size} "
+                "parameters; use Blocks for several tensors"
+            )
+        return leaf.reshape(self.shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Nuclear(MatrixNorm):
     """The sum of the singular values: the rich limit.
 
     As a penalty it is the sum over the matrices among the parameters; a vector counts as one
@@ -151,33 +192,49 @@ class Nuclear(Spectral):
     7.0
     """
 
-    shape: tuple[int, int] | None = None
-
-    def __post_init__(self) -> None:
-        if self.shape is None:
-            return
-        if not isinstance(self.shape, tuple | list) or len(self.shape) != 2:
-            raise ValueError(f"Nuclear: shape must be (rows, columns) or None, got {self.shape!r}")
-        sides = tuple(integer("Nuclear", "shape", side, least=1) for side in self.shape)
-        object.__setattr__(self, "shape", sides)
-
-    def as_matrix(self, leaf: Any) -> Any:
-        if self.shape is None:
-            return super().as_matrix(leaf)
-        if leaf.size != math.prod(self.shape):
-            raise ValueError(
-                f"{self}: the matrix has {math.prod(self.shape)} entries but there are {leaf.size} "
-                "parameters; use Blocks for several tensors"
-            )
-        return leaf.reshape(self.shape)
-
     @property
     def law(self) -> Regularizer:
         return L1()
 
+    @property
+    def dual_norm(self) -> Spectral:
+        """The largest singular value."""
+        return Spectral(self.shape)
+
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Frobenius(Spectral):
+class Spectral(MatrixNorm):
+    """The largest singular value: the norm whose margin Muon maximises.
+
+    As a penalty it is the sum over the matrices among the parameters; a vector counts as one
+    column.
+
+    Parameters
+    ----------
+    shape
+        Reads flat parameters as a matrix of (rows, columns), in C order.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> tacit.Spectral()([[3.0, 0.0], [0.0, 4.0]])
+    4.0
+    >>> tacit.Spectral(shape=(2, 2)).dual_norm([3.0, 0.0, 0.0, 4.0])
+    7.0
+    """
+
+    @property
+    def law(self) -> Regularizer:
+        return Linf()
+
+    @property
+    def dual_norm(self) -> Nuclear:
+        """The sum of the singular values."""
+        return Nuclear(self.shape)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Frobenius(SpectralFunction):
     """The sum of the squared entries: the kernel limit.
 
     Examples
@@ -204,7 +261,7 @@ class Frobenius(Spectral):
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
-class Schatten(Spectral):
+class Schatten(SpectralFunction):
     """Q of the singular values, W Theorem 4.
 
     Parameters

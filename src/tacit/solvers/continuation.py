@@ -16,7 +16,7 @@ from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.regularizers.q import SignedPair
 from tacit.solvers.constraints import Constraints
-from tacit.solvers.dual_state import DualState, begin
+from tacit.solvers.dual_state import DualState, Failed, begin, leaned, leant
 from tacit.solvers.pivots import Elimination, heaviest_columns
 
 EXACT = 1e-14  # relative residual at a scale that was asked for
@@ -41,10 +41,6 @@ class Point:
 def settled_level(pair: SignedPair) -> float:
     """log mu below which nothing changes any more: the limit is off by (mu_i/beta_i)^(1/p)."""
     return -SETTLED * pair.power - float(np.max(pair.log_weight))
-
-
-class Failed(Exception):
-    """Newton's method did not converge at this scale from this guess."""
 
 
 class Hessian:
@@ -79,7 +75,7 @@ def follow(
     """The point at each scale in `targets` (log mu, descending); an Outcome where it failed."""
     X, y = constraints.X, constraints.y
     if not y.any():
-        yield from (Point(np.zeros(X.shape[1]), np.zeros(len(X)), 0) for _ in targets)
+        yield from (nothing_to_fit(pair, X, m) for m in targets)
         return
     walker = Walker(pair, X, y)
     for m in targets:
@@ -87,6 +83,16 @@ def follow(
             yield walker.at(m)
         except Failed as reason:
             yield Outcome(Kind.STALLED, f"no solution at log mu = {m:.6g}: {reason}")
+
+
+def nothing_to_fit(pair: SignedPair, X: Array, m: float) -> Point | Outcome:
+    """The point for labels that are all zero, which without a tilt is zero."""
+    if pair.tilt is None:
+        return Point(np.zeros(X.shape[1]), np.zeros(len(X)), 0)
+    from tacit.solvers import homotopy
+
+    beta, nu, steps, outcome = homotopy.solve(pair.in_units(pair.level - m), X, np.zeros(len(X)))
+    return Point(beta, nu, steps) if outcome.ok else outcome
 
 
 class Walker:
@@ -128,7 +134,7 @@ class Walker:
 
     def at(self, m: float) -> Point:
         """The solution at m, which must not lie above the last one."""
-        if self.reach - m < np.log(KERNEL):
+        if self.pair.tilt is None and self.reach - m < np.log(KERNEL):
             near = min(m, self.reach + FAR)
             nu = self.original(self.nu0) * np.exp(-near)
             return Point(self.beta0, nu, 1, near - m)
@@ -139,6 +145,8 @@ class Walker:
             shrink = np.exp(-top)
             guess = begin(self.pair, self.X.shape[1], self.nu0 * shrink, self.s0 * shrink)
             spent = self.newton(top, guess, EXACT if top == m else LOOSE)
+            if self.pair.tilt is not None:
+                spent += leant(self.pair.tilt, self.lean)
         while self.m > m:
             try:
                 spent += self.advance(m)
@@ -155,6 +163,15 @@ class Walker:
         assert self.state is not None
         beta, _ = self.state.evaluate(m)
         return Point(beta, self.original(self.state.nu), spent)
+
+    def lean(self, tilt: Array) -> int:
+        """Adds a part of the tilt at the present m; the number of factorizations it took."""
+        assert self.state is not None
+        beta, slope = self.state.evaluate(self.m)
+        dnu = -self.hessian(self.state, beta, slope).solve(self.X @ (slope * tilt))
+        built = self.newton(self.m, leaned(self.state, tilt, dnu, self.X), EXACT)
+        self.tangents = self.tangents[-1:]  # those before were of another tilt
+        return 1 + built
 
     def original(self, nu: Array) -> Array:
         return nu if self.back is None else self.back @ nu

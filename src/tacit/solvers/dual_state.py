@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Callable
 
 import numpy as np
 import scipy
@@ -17,9 +18,13 @@ from tacit.arguments import Array
 from tacit.regularizers.q import SignedPair
 
 
+class Failed(Exception):
+    """Newton's method did not converge at this scale from this guess."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Hyperbolic:
-    """Depth 2: beta = 2 mu w sinh(s), with log_weight = log(w0^2)."""
+    """Depth 2: beta = 2 mu w sinh(s), with log_weight = log(w0^2); s is X^T nu and the tilt."""
 
     nu: Array
     s: Array
@@ -151,6 +156,30 @@ def mixed(start: DualState, end: DualState, part: float) -> DualState:
     names = ("s", "above", "below") if isinstance(start, PowerLaw) else ("s",)
     parts = {n: (1 - part) * getattr(start, n) + part * getattr(end, n) for n in names}
     return dataclasses.replace(start, **parts)
+
+
+def leaned(state: DualState, tilt: Array, dnu: Array, X: Array) -> DualState:
+    """The state with more tilt after nu -> nu + dnu; for depth 2 its s is X^T nu + tilt."""
+    for move in (dnu, np.zeros_like(dnu)):
+        ds = move @ X + tilt
+        if state.room(ds) > 1:
+            return state.moved(move, ds)
+    raise Failed("with more the dual has no domain, where Q has no minimum")
+
+
+def leant(tilt: Array, lean: Callable[[Array], int]) -> int:
+    """Factorizations spent on adding the tilt, in parts as large as `lean` can take."""
+    done, part, spent = 0.0, 1.0, 0
+    while done < 1:
+        part = min(part, 1 - done)
+        try:
+            spent += lean(part * tilt)
+            done, part = done + part, 2 * part
+        except Failed as reason:
+            spent, part = spent + 12, part / 3
+            if part < 1e-4:
+                raise Failed(f"only {done:.3g} of the tilt could be added; {reason}") from None
+    return spent
 
 
 def shifted(state: DualState, dnu: Array, X: Array) -> DualState:

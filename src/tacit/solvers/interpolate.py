@@ -14,7 +14,7 @@ from tacit.records import Kind, NumericalError, Outcome
 from tacit.regularizers.norms import L1, L2, Lp
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
-from tacit.regularizers.spectral import Spectral, shape_of
+from tacit.regularizers.spectral import SpectralFunction, shape_of
 from tacit.solvers import continuation, exact, power_norm, sparse
 from tacit.solvers.constraints import Constraints, mended, reduce
 from tacit.solvers.data import FARTHEST, after_problem, units_of, unpacked
@@ -48,7 +48,7 @@ def interpolate(
 
 @overload
 def interpolate(
-    X: ArrayLike, y: ArrayLike, regularizer: Spectral, *, throw: bool = ...
+    X: ArrayLike, y: ArrayLike, regularizer: SpectralFunction, *, throw: bool = ...
 ) -> MatrixSolution: ...
 
 
@@ -60,7 +60,7 @@ def interpolate(
 
 @overload
 def interpolate(
-    problem: MatrixProblem, regularizer: Spectral, /, *, throw: bool = ...
+    problem: MatrixProblem, regularizer: SpectralFunction, /, *, throw: bool = ...
 ) -> MatrixSolution: ...
 
 
@@ -112,7 +112,7 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
 
         return matrix_interpolant(X, after_problem("interpolate", y, regularizer), throw=throw)
     X, y, regularizer = unpacked("interpolate", Regression, X, y, regularizer)
-    if isinstance(regularizer, Spectral):
+    if isinstance(regularizer, SpectralFunction):
         from tacit.solvers.matrices.interpolate import interpolate_measured
 
         return interpolate_measured(X, y, regularizer, throw=throw)
@@ -151,7 +151,7 @@ def in_good_units(X: Array, y: Array, regularizer: Regularizer) -> Solution:
 
 def solve(regularizer: Regularizer, at: Constraints) -> Found:
     """The minimiser and its dual in the original units."""
-    if isinstance(regularizer, SignedPair) and regularizer.tilt is None:
+    if isinstance(regularizer, SignedPair):
         (end,) = continuation.follow(regularizer, at, [regularizer.level - np.log(at.scale)])
         return arrived(regularizer, at, end)
     if isinstance(regularizer, L1):
@@ -185,7 +185,8 @@ def arrived(pair: SignedPair, at: Constraints, end: continuation.Point | Outcome
     if isinstance(end, continuation.Point):
         beta = at.scale * end.beta
         return in_data(at, beta, end.nu, end.factorizations, SOLVED, end.log_unit)
-    if pair.level - np.log(at.scale) < -30 * pair.power and pair.shape is None:
+    plain = pair.shape is None and pair.tilt is None
+    if plain and pair.level - np.log(at.scale) < -30 * pair.power:
         # slacks are below e^-30: a unique l1 vertex is the minimiser, and its certificate says so
         beta, nu, steps, outcome = sparse.solve(at.X, at.y)
         if outcome.kind is Kind.SOLVED:

@@ -80,6 +80,7 @@ def interpolate_path(
     *,
     log_alphas: ArrayLike,
     shape: ArrayLike | None = None,
+    tilt: ArrayLike | None = None,
     measure: Callable[[Solution], Any] | None = None,
 ) -> Any:
     """The minimiser of Q at every scale in `log_alphas`, each started from its neighbour.
@@ -98,6 +99,9 @@ def interpolate_path(
         The natural logarithms of the scales, in any order.
     shape
         The vector w0 of Q; None stands for ones.
+    tilt
+        The tilt of Q, the same at every scale: for depth 2 that of starts whose quotient w+/w- is
+        the same at every scale.
     measure
         A function of a Solution. Then only its value at each solution is kept and a list of
         those is returned, so that a long path needs no memory for its endpoints.
@@ -119,7 +123,7 @@ def interpolate_path(
     given, labels, depth = unpacked(who, Regression, X, y, depth, default=2)
     X, y = regression_data(who, given, labels)
     scales = finite_array(who, "log_alphas", log_alphas, ndim=1)
-    pair = Q(depth, log_alpha=float(scales.max()), shape=shape)
+    pair = Q(depth, log_alpha=float(scales.max()), shape=shape, tilt=tilt)
     must_fit(who, pair, X.shape[1])
     order = np.argsort(-scales)
     found: list[Any] = [None] * len(scales)
@@ -131,7 +135,7 @@ def interpolate_path(
         at = reduce(who, X, y)
         levels = pair.depth * scales[order] - shift - np.log(at.scale)
         for where, end in zip(order, continuation.follow(pair, at, levels), strict=True):
-            q = Q(depth, log_alpha=scales[where], shape=shape)
+            q = Q(depth, log_alpha=scales[where], shape=shape, tilt=tilt)
             inner = q if units is None else q.in_units(shift)
             # a path holds no values, so they are computed only where a measure may ask
             solution = certified(X, y, inner, arrived(inner, at, end), measure is not None)

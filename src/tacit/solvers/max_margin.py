@@ -8,14 +8,15 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, classification_data
 from tacit.problems.classification import Classification
 from tacit.records import Kind, NumericalError, Outcome
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.norms import L1, L2, Linf, Lp
 from tacit.regularizers.q import SignedPair
 from tacit.regularizers.regularizer import Regularizer
+from tacit.regularizers.spectral import MatrixNorm
 from tacit.solvers import interpolate, power_norm
 from tacit.solvers.constraints import reduce
 from tacit.solvers.continuation import FAR, Failed
 from tacit.solvers.data import FARTHEST, ORDINARY, Units, exponents, unpacked
-from tacit.solvers.margins import face
+from tacit.solvers.margins import face, norms
 from tacit.solvers.margins.active_set import (
     Index,
     Iterate,
@@ -43,15 +44,16 @@ from tacit.threads import one_blas_thread
 
 def max_margin(
     X: ArrayLike | Classification,
-    y: ArrayLike | Regularizer | None = None,
-    regularizer: Regularizer | None = None,
+    y: ArrayLike | Regularizer | MatrixNorm | None = None,
+    regularizer: Regularizer | MatrixNorm | None = None,
     *,
     throw: bool = True,
 ) -> Solution:
     """The predictor with all margins y_n <x_n, beta> >= 1 and the least value of the regularizer.
 
     `residual` of the solution is the largest violation max(0, 1 - margin); its `kkt` is the
-    worst of stationarity, negative dual weights and complementarity, each relative.
+    worst of stationarity, negative dual weights and complementarity, each relative. Where several
+    predictors have the least l_inf, nuclear or spectral norm, it is one of them.
 
     Parameters
     ----------
@@ -60,7 +62,9 @@ def max_margin(
     y
         The labels, -1 or +1.
     regularizer
-        What is smallest at the solution, such as L1() or Q(alpha=0.1).
+        What is smallest at the solution, such as L1(), Linf() or Q(alpha=0.1). With
+        Nuclear(shape) or Spectral(shape) every sample, and the predictor, is the row of entries
+        of a matrix of this shape.
     throw
         False returns a numerical failure as the outcome instead of raising it.
 
@@ -116,7 +120,9 @@ def best_certified(who: str, regularizer: Regularizer, Z: Array) -> Solution:
     solution = certified(Z, regularizer, found)
     if max(solution.residual, solution.kkt) <= SMALL or not found.outcome.ok:
         return solution
-    if isinstance(regularizer, L1) or (isinstance(regularizer, Lp) and regularizer.p < 1):
+    if isinstance(regularizer, L1 | Linf | MatrixNorm) or (
+        isinstance(regularizer, Lp) and regularizer.p < 1
+    ):
         return solution
     try:
         again = on_active_rows(who, regularizer, Z, found)
@@ -149,7 +155,7 @@ def solve(who: str, regularizer: Regularizer, Z: Array) -> Found:
 def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
     rows = scaled_rows(Z)
     try:
-        if isinstance(regularizer, SignedPair) and regularizer.tilt is None:
+        if isinstance(regularizer, SignedPair):
             return by_walk(regularizer, rows)
         if isinstance(regularizer, L2):
             return by_least_squares(regularizer, rows)
@@ -159,6 +165,8 @@ def by_kind(who: str, regularizer: Regularizer, Z: Array) -> Found:
             rest = tuple(rows.factors * part for part in found.rest)
             pair = rows.scale * found.beta, rows.factors * found.dual
             return Found(*pair, found.iterations, found.outcome, 0.0, rest)
+        if isinstance(regularizer, Linf | MatrixNorm):
+            return norms.solve(regularizer, rows)
         if isinstance(regularizer, Lp) and regularizer.p < 1:
             return best_local_point(regularizer, Z)
         return by_interpolation(regularizer, rows)
@@ -187,7 +195,9 @@ def by_least_squares(norm: L2, rows: Rows) -> Found:
 
 def by_walk(pair: SignedPair, rows: Rows) -> Found:
     walk, level = MarginWalk(pair, rows), pair.level - float(np.log(rows.scale))
-    near = min(level, walk.reach + FAR)
+    if pair.tilt is not None and (free := walk.free(level)) is not None:
+        return Found(rows.scale * free, np.zeros(len(rows.c)), 0, SOLVED)
+    near = min(level, walk.reach + FAR) if pair.tilt is None else level
     b, nu, spent = walk.at(near)
     return Found(rows.scale * b, rows.factors * nu, spent, SOLVED, near - level)
 

@@ -11,9 +11,9 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome, Record, brief
-from tacit.regularizers.norms import L1, L2, Lp
+from tacit.regularizers.norms import L1, L2, Linf, Lp
 from tacit.regularizers.regularizer import Regularizer
-from tacit.regularizers.spectral import Spectral
+from tacit.regularizers.spectral import MatrixNorm, SpectralFunction
 from tacit.solvers import exact
 from tacit.solvers.data import FARTHEST, Units, representable
 
@@ -23,7 +23,7 @@ ACCEPTED = 1e-8  # and beyond which nothing is called solved
 ROUNDING = 4e-15  # of the terms of a sum: what its rounding may amount to
 
 
-Measure = TypeVar("Measure", Regularizer, Spectral)
+Measure = TypeVar("Measure", Regularizer, SpectralFunction)
 
 
 class Found(NamedTuple):
@@ -96,9 +96,14 @@ class Solution(Record):
         return [(name, brief(getattr(self, name))) for name in fields]
 
 
-def must_fit(who: str, regularizer: Regularizer, dimension: int) -> None:
+def must_fit(who: str, regularizer: Regularizer | MatrixNorm, dimension: int) -> None:
     """Checks that the regularizer is one and has room for `dimension` coordinates."""
-    if not isinstance(regularizer, Regularizer):
+    if isinstance(regularizer, MatrixNorm) and regularizer.shape is None:
+        raise ValueError(
+            f"{who}: {regularizer!r} needs the shape of the matrix that a row of X holds;"
+            f" use {type(regularizer).__name__}(shape=(rows, columns))"
+        )
+    if not isinstance(regularizer, Regularizer | MatrixNorm):
         raise ValueError(f"{who}: expected a regularizer such as Q(...), got {regularizer!r}")
     if regularizer.dimension not in (None, dimension):
         raise ValueError(
@@ -146,7 +151,7 @@ def unreachable(regularizer: Regularizer, dimension: int, samples: int) -> tuple
 
 
 def concluded(
-    regularizer: Regularizer | Spectral,
+    regularizer: Regularizer | SpectralFunction,
     found: Found,
     beta: Array,
     certificate: tuple[float, float, float],
@@ -164,13 +169,20 @@ def concluded(
     return beta, parts[0], value, *proof, tuple(parts[1:])
 
 
-def kkt_residual(regularizer: Regularizer, beta: Array, s: Array, rounding: float = 0.0) -> float:
+def kkt_residual(
+    regularizer: Regularizer | MatrixNorm, beta: Array, s: Array, rounding: float = 0.0
+) -> float:
     """Distance of (beta, s) from the graph s = gradient(beta), relative, worst coordinate.
 
-    `rounding` is how far s may be off. For p <= 1 the graph is vertical at zero.
+    `rounding` is how far s may be off. For p <= 1 the graph is vertical at zero. For l_inf and the
+    norms of matrices it is the dual norm of s beyond one, or the part of the norm that <s, beta>
+    lacks.
     """
     if isinstance(regularizer, L1):
         return l1_residual(beta, s, rounding)
+    if isinstance(regularizer, Linf | MatrixNorm):
+        long, value = regularizer.dual_norm(s) - 1, regularizer(beta)
+        return float(max(long, abs(1 - s @ beta / value) - rounding * np.abs(beta).sum() / value))
     if isinstance(regularizer, Lp) and regularizer.p < 1:
         slopes = regularizer.dual_of(beta)
         return float(np.abs(np.where(beta == 0, 0.0, s - slopes)).max() / np.abs(slopes).max())
@@ -205,7 +217,7 @@ def normalized(regularizer: Measure, beta: Array, log_unit: float) -> tuple[Meas
     return regularizer.in_units(log_size), beta * math.exp(-log_size)
 
 
-def log_value_of(regularizer: Regularizer | Spectral, beta: Array, value: float) -> float:
+def log_value_of(regularizer: Regularizer | SpectralFunction, beta: Array, value: float) -> float:
     """log regularizer(beta), by way of a beta of unit size where the value is beyond float64."""
     if 0 < value < math.inf:
         return math.log(value)
@@ -243,7 +255,7 @@ def of_root(solution: Solution) -> Solution:
 
 
 def restored(
-    solution: Any, units: Units, regularizer: Regularizer | Spectral, name: str = "beta"
+    solution: Any, units: Units, regularizer: Regularizer | SpectralFunction, name: str = "beta"
 ) -> Any:
     """The solution in the units of the data, or the outcome that float64 does not hold it."""
     inner = getattr(solution, name)

@@ -20,7 +20,7 @@ from tacit.precision import double_precision
 from tacit.problems.classification import Classification
 from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.problems.population import accuracy
-from tacit.regularizers.spectral import Frobenius, Nuclear, Spectral
+from tacit.regularizers.spectral import Frobenius, MatrixNorm, SpectralFunction
 from tacit.training.descent.compiled import Weighted
 from tacit.training.descent.method import Objective
 from tacit.training.exact.loss import finite
@@ -138,7 +138,7 @@ class SampleTask(Task):
         """A penalty of matrices sees the flat parameters of a LinearMatrix as its matrix."""
         terms = []
         for weight, term in penalty.weighted:
-            if isinstance(term, Spectral) and not isinstance(term, Frobenius):
+            if isinstance(term, SpectralFunction) and not isinstance(term, Frobenius):
                 term = self._of_matrix(who, term)
             terms.append((weight, term))
         if all(new is old for (_, new), (_, old) in zip(terms, penalty.weighted, strict=True)):
@@ -146,11 +146,11 @@ class SampleTask(Task):
         parts = [weight * term for weight, term in terms]
         return functools.reduce(lambda a, b: a + b, parts)
 
-    def _of_matrix(self, who: str, term: Spectral) -> Spectral:
+    def _of_matrix(self, who: str, term: SpectralFunction) -> SpectralFunction:
         if getattr(term, "shape", None) is not None:
             return term
-        if isinstance(term, Nuclear) and isinstance(self.model, LinearMatrix):
-            return Nuclear(self.problem.shape)
+        if isinstance(term, MatrixNorm) and isinstance(self.model, LinearMatrix):
+            return type(term)(self.problem.shape)
         raise ValueError(
             f"{who}: {term!r} acts on a matrix, and the parameters of "
             f"{type(self.model).__name__} are flat; use Nuclear with LinearMatrix or with shape="

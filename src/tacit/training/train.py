@@ -113,7 +113,7 @@ def train(
     if not method.logarithmic:
         task.refuse_overflow(who)
     penalty = checked_penalty(who, method, penalty, task)
-    size = batches(who, task.samples, batch)
+    size = batches(who, task.samples, batch, noisy=method.label_noise > 0)
     if size.size is not None and not method.batches:
         raise ValueError(f"{who}: works on all samples at once; leave batch= out")
     seed = integer(who, "seed", seed, least=0)
@@ -241,6 +241,7 @@ def _stepped(
         dataset = dataset.assign_coords(epoch=("time", epochs, about))
     parameters = run.task.whole(jax.tree.map(np.asarray, state.parameters))
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
+    outcome = Outcome(outcome.kind, outcome.sentence + run.method.note(state.memory))
     lost = outcome.kind is Kind.DIVERGED  # it cannot go on
     return _path(dataset, outcome, told, parameters, None if lost else memory)
 

@@ -1,20 +1,33 @@
-"""The probe for the user's own training loop, of a PyTorch module or a JAX function.
+"""The probe for the user's own training loop, of a PyTorch, Flax or Equinox module or a function.
 
-    watch = tacit.watch(model, probe_inputs, labels=labels, weight_decay=1e-4)
+    watch = tacit.watch(model, probe_inputs, labels=labels, optimizer=optimizer)
     for step, batch in enumerate(loader):
         ...
         watch(step, train_loss=loss, test_accuracy=accuracy)
     watch.report("run.nc", "run.png")
 
-It is light: metrics are kept at every call (a number on an accelerator is waited for), looks at
-the model are log-spaced in the steps and at most 5% of the training time (tacit.watch.schedule).
+It is light: metrics are kept at every call and stay on their device until a look; looks at the
+model are log-spaced in the steps and at most 5% of the training time (tacit.watch.schedule).
 
-What it cannot do. The model must take one array with a sample per row, and return one number or
-one row of numbers per sample that does not depend on the other samples; wrap it otherwise. Of a
-torch module the forward hooks are run, and what a forward pass changes outside of parameters and
-buffers (a Python counter) is not undone; parameters spread over processes are not gathered. Of a
-JAX function every floating-point leaf of parameters counts as trained: close over batch statistics.
-Nuclear norms of matrices with more than 2048 rows and columns are left out.
+Where it is used, and what changes there:
+
+    PyTorch       watch(step, ...)                    the module is read as it is now
+    Linen         tacit.watch(module, x, parameters=variables), watch(step, variables, ...)
+    NNX           tacit.watch(module, x), watch(step, ...)
+    Equinox       tacit.watch(module, x), watch(step, module, ...); x goes through jax.vmap
+    JAX           tacit.watch(apply, x, parameters=w), watch(step, w, ...)
+    Lightning     from tacit.watch.lightning import WatchCallback, Trainer(callbacks=[...])
+    Transformers  from tacit.watch.transformers import WatchCallback, Trainer(callbacks=[...])
+    Keras         a function of its variables (the error says which)
+    a resumed run save watch.state_dict() with the checkpoint, and give it to load_state_dict()
+
+In a distributed run rank zero looks; parameters spread over processes (FSDP) are refused.
+
+What it cannot do. The outputs of one sample must not depend on the other samples. Of a torch module
+the forward hooks are run, and what a forward pass changes outside of parameters and buffers (a
+Python counter) is not undone. Of a JAX function every floating-point leaf of parameters counts as
+trained: close over batch statistics. Nuclear norms of matrices with more than 2048 rows and columns
+are left out.
 
 This room has the name of its function, and calling one is calling the other.
 """
@@ -24,12 +37,16 @@ from __future__ import annotations
 import inspect
 import sys
 import types
-from typing import Any
+from collections.abc import Callable
+from typing import Any, cast
 
 from tacit.arguments import integer, positive, real
-from tacit.watch.backend import WHO
+from tacit.watch.backend import WHO, Look
 from tacit.watch.choice import backend_for
+from tacit.watch.export import trackers_for
+from tacit.watch.idle import Idle, rank
 from tacit.watch.measures import Labels, read_labels
+from tacit.watch.optimizer import weight_decay_of
 from tacit.watch.record import load
 from tacit.watch.reporting import report
 from tacit.watch.watcher import Watch
@@ -43,8 +60,12 @@ def watch(
     *,
     parameters: Any = None,
     labels: Any = None,
-    weight_decay: float = 0.0,
-    outputs: str | int = "mean",
+    optimizer: Any = None,
+    weight_decay: float | None = None,
+    output: str | int | Callable[[Any], Any] | None = None,
+    projections: int | None = 32,
+    warm_batch: Any = None,
+    to: Any = None,
     budget: float | None = 0.05,
     level: float | None = None,
     points_per_decade: int = 8,
@@ -56,20 +77,35 @@ def watch(
     Parameters
     ----------
     model
-        A torch.nn.Module, or a JAX function apply(parameters, x).
+        A torch.nn.Module, a module of Flax (Linen or NNX) or Equinox, or a JAX function
+        apply(parameters, x).
     probe_inputs
         A batch of 10 to 200 fixed inputs as the model gets them; all kernels are looked at on
-        it.
+        it. A mapping (input_ids=..., attention_mask=...) goes in by name, a tuple by place.
     parameters
-        The parameters of a JAX function, given here and at every call.
+        The parameters of a JAX function or the variables of a Linen module, given here and at
+        every call.
     labels
         Classes, signs -1 and +1, or numbers to fit, of these inputs; they add alignment and
         margin.
+    optimizer
+        The optimizer, whose learning rate and weight decay are read at every look: a torch
+        optimizer, an nnx.Optimizer or an optax state made with optax.inject_hyperparams.
     weight_decay
-        The weight decay of the training.
-    outputs
-        "mean" takes the tangent kernel as the mean over the outputs, an index that of one
-        output.
+        The weight decay of the training, where no optimizer says it.
+    output
+        What to look at of what the model returns: a name ("logits"), a function of it, or the
+        index of one output; by default the array or its logits. The tangent kernel is the mean
+        over all numbers that a sample has, on whatever axes.
+    projections
+        For more than 512 numbers per sample, so many random sums stand for them, and a note
+        states the error; None takes them all.
+    warm_batch
+        A training batch, whose statistics replace fresh running ones (of BatchNorm) at the start.
+        Such state is held as at the start at every look, since no optimizer moves it.
+    to
+        Where every look goes when it happens: "wandb", "mlflow", ("tensorboard", folder), or a
+        list of these. W&B gets a run of its own beside the open one, in its group.
     budget
         The largest share of the training time that looks take; None is no limit. The set-up
         (compilation and the first kernel) comes on top and is stated in `setup_seconds`.
@@ -102,22 +138,24 @@ def watch(
     >>> len(watch.failures)
     0
     """
+    if rank() > 0:
+        return cast(Watch, Idle())
     if labels is not None and hasattr(labels, "detach"):
         labels = labels.detach().cpu()
-    decay = real(WHO, "weight_decay", weight_decay)
-    if decay < 0:
-        raise ValueError(f"{WHO}: weight_decay must be >= 0, got {decay:g}")
-    if isinstance(outputs, str) and outputs != "mean":
-        raise ValueError(f"{WHO}: outputs must be 'mean' or an index, got {outputs!r}")
+    decay = weight_decay_of(weight_decay, optimizer)
+    how = Look(output, projections, warm_batch)
+    backend, given = backend_for(model, probe_inputs, parameters, how)
 
     def read(samples: int, count: int) -> Labels | None:
         return None if labels is None else read_labels(labels, samples, count)
 
     return Watch(
-        backend_for(model, probe_inputs, parameters, outputs),
-        parameters,
+        backend,
+        given,
         read,
         weight_decay=decay,
+        optimizer=optimizer,
+        trackers=trackers_for(to),
         budget=None if budget is None else positive(WHO, "budget", budget),
         level=None if level is None else positive(WHO, "level", level),
         points_per_decade=integer(WHO, "points_per_decade", points_per_decade, least=1),

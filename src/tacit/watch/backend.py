@@ -2,11 +2,69 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Callable
 from typing import Any, Protocol
 
-from tacit.arguments import Array
+from tacit.arguments import Array, integer
+from tacit.measures.kernels.outputs import MANY
 
 WHO = "watch"
+
+
+class ChangedModel(ValueError):
+    """The model is not built as at the start any more: layers were replaced, frozen or resized."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """How a model is looked at: which outputs, how many random sums of many, which batch warms."""
+
+    output: str | int | Callable[[Any], Any] | None = None
+    projections: int | None = 32
+    warm_batch: Any = None
+
+    def __post_init__(self) -> None:
+        chosen = self.output
+        if isinstance(chosen, int):
+            integer(WHO, "output", chosen, least=0)
+        elif not (chosen is None or isinstance(chosen, str) or callable(chosen)):
+            raise ValueError(
+                f"{WHO}: output must be a name, an index or a function of what the model returns, "
+                f"got {type(chosen).__name__}"
+            )
+        if self.projections is not None:
+            integer(WHO, "projections", self.projections, least=2)
+
+    @property
+    def name(self) -> Any:
+        """A name or a function, None for all outputs or one by its index."""
+        return None if isinstance(self.output, int) else self.output
+
+    @property
+    def index(self) -> int | None:
+        return self.output if isinstance(self.output, int) else None
+
+    @property
+    def asked(self) -> str | int:
+        """The outputs of the kernel, as in tangent_kernel."""
+        return "mean" if self.index is None else self.index
+
+    def sums(self, count: int) -> int | None:
+        """The number of random sums that stand for so many outputs, None if they are all taken."""
+        return self.projections if self.index is None and count > MANY else None
+
+
+def projection_note(shape: tuple[int, ...], count: int, error: float) -> str:
+    """What is said about random sums in a report."""
+    size = math.prod(shape)
+    axes = f" ({' x '.join(map(str, shape))})" if len(shape) > 1 else ""
+    return (
+        f"the model returns {size} numbers per sample{axes}, for which {count} random sums of them "
+        f"stand: the kernel has a standard error of {error:.2g} of its size, and there are no "
+        "margins; projections= sets the number of sums, output= picks fewer numbers"
+    )
 
 
 class Backend(Protocol):
@@ -19,12 +77,21 @@ class Backend(Protocol):
     names: tuple[str, ...]  # of the trained parameter arrays, shared ones once
     out_axis: int  # of arrays with more than two axes, the one that counts the outputs of a layer
     notes: tuple[str, ...]  # what the caller should know about how the model is looked at
+    count: int  # numbers that the model returns per sample
+    projected: bool  # whether random sums stand for them in `outputs`
+    digest: str  # of the probe inputs
 
     def check(self, params: Any) -> None:
         """Complains in one sentence unless the parameters are built as at the start."""
 
     def arrays(self, params: Any) -> dict[str, Any]:
         """The trained parameters by name, float32 or float64; they may be views of live ones."""
+
+    def state(self) -> dict[str, Any]:
+        """What no optimizer moves, by name, as it is held at every look."""
+
+    def restore(self, start: dict[str, Any], state: dict[str, Any]) -> None:
+        """Takes another start, and the state held with it."""
 
     def outputs(self, params: Any) -> Array:
         """f on the probe inputs, (samples, outputs)."""

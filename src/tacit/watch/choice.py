@@ -5,15 +5,22 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tacit.watch.backend import WHO, Backend
+from tacit.watch.backend import WHO, Backend, Look
 
 
-def backend_for(model: Any, probe_inputs: Any, parameters: Any, outputs: str | int) -> Backend:
-    """The backend of a torch.nn.Module, or of a JAX function apply(parameters, x)."""
-    if isinstance(probe_inputs, dict | tuple | set):
+def backend_for(model: Any, probe_inputs: Any, parameters: Any, how: Look) -> tuple[Backend, Any]:
+    """The backend of a module of PyTorch, Flax or Equinox or of a function, and its first call."""
+    if isinstance(probe_inputs, set | str):
         raise ValueError(
-            f"{WHO}: probe_inputs must be one array with a sample per row, got a "
-            f"{type(probe_inputs).__name__}; wrap the model in one that takes a single array"
+            f"{WHO}: probe_inputs must be an array with a sample per row, or a tuple or mapping of "
+            f"such arrays, got a {type(probe_inputs).__name__}"
+        )
+    if any(kind.__module__.split(".")[0] == "keras" for kind in type(model).__mro__):
+        raise ValueError(
+            f"{WHO}: a Keras model is watched as a function of its trainable variables: with the "
+            "backend jax, tacit.watch(lambda w, x: model.stateless_call(w, "
+            "model.non_trainable_variables, x)[0], x, parameters=[v.value for v in "
+            "model.trainable_variables])"
         )
     torch = sys.modules.get("torch")  # a module of torch cannot exist before torch is imported
     if torch is not None and isinstance(model, torch.nn.Module):
@@ -23,17 +30,9 @@ def backend_for(model: Any, probe_inputs: Any, parameters: Any, outputs: str | i
             raise ValueError(
                 f"{WHO}: parameters are read from the torch module itself; leave parameters= out"
             )
-        return TorchBackend(model, probe_inputs, outputs)
-    if not callable(model):
-        raise ValueError(
-            f"{WHO}: model must be a torch.nn.Module (which needs torch: pip install "
-            f"'tacit[torch]') or a JAX function apply(parameters, x), got {type(model).__name__}"
-        )
-    if parameters is None:
-        raise ValueError(
-            f"{WHO}: a JAX function needs its parameters: tacit.watch(apply, x, parameters=w), "
-            "and then watch(step, parameters, ...) at every call"
-        )
+        return TorchBackend(model, probe_inputs, how), None
     from tacit.watch.jax_backend import JaxBackend
+    from tacit.watch.jax_models import jax_model
 
-    return JaxBackend(model, parameters, probe_inputs, outputs)
+    known, given = jax_model(model, parameters)
+    return JaxBackend(known, given, probe_inputs, how), given

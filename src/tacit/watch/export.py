@@ -1,7 +1,13 @@
-"""A record handed to TensorBoard, Weights & Biases or MLflow, where they are installed."""
+"""A record handed to TensorBoard, Weights & Biases or MLflow, where they are installed.
+
+tacit.watch(model, x, to="wandb")                          every look when it happens
+tacit.watch(model, x, to=("tensorboard", "runs/watch"))
+watch.report(to="mlflow")                                  what is new since, and the findings
+"""
 
 from __future__ import annotations
 
+import abc
 import importlib
 import time
 from collections.abc import Callable, Iterator
@@ -27,13 +33,57 @@ class Curve(NamedTuple):
     values: Array
 
 
-def export(dataset: Any, to: str, folders: list[Path]) -> list[Path]:
-    """Hands every curve of the record to the tracker `to`, and returns the folder it filled."""
-    tracker = TRACKERS[one_of(WHO, "tracker", to, TRACKERS)]
+class Tracker(abc.ABC):
+    """Where a record goes, look by look: what was handed over once is not handed over again."""
+
+    def __init__(self) -> None:
+        self.sent: dict[str, int] = {}  # values of every curve so far
+
+    def send(self, dataset: Any) -> None:
+        """Hands over what is new in the record since the last time."""
+        new = []
+        for curve in curves(dataset):
+            known = self.sent.get(curve.name, 0)
+            if len(curve.steps) > known:
+                new.append(Curve(curve.name, curve.steps[known:], curve.values[known:]))
+        if new:
+            self.numbers(new)
+        for curve in new:
+            self.sent[curve.name] = self.sent.get(curve.name, 0) + len(curve.steps)
+
+    def finish(self, dataset: Any) -> None:
+        """The rest of the record, and its findings as texts."""
+        self.send(dataset)
+        step = float(dataset["step"].values[-1])
+        self.texts({f"{PREFIX}/{name}": text for name, text in findings(dataset).items()}, step)
+
+    @abc.abstractmethod
+    def numbers(self, new: list[Curve]) -> None:
+        """Takes new parts of curves, each over its own steps."""
+
+    @abc.abstractmethod
+    def texts(self, found: dict[str, str], step: float) -> None:
+        """Takes the findings at `step`."""
+
+
+def trackers_for(to: Any) -> dict[str, Tracker]:
+    """Trackers by name: of "wandb", "mlflow", ("tensorboard", folder), or several in a list."""
+    found = {}
+    for place in to if isinstance(to, list) else [] if to is None else [to]:
+        name, *folders = [place] if isinstance(place, str) else list(place)
+        key, tracker = tracker_for(name, [Path(folder) for folder in folders])
+        found[key] = tracker
+    return found
+
+
+def tracker_for(to: str, folders: list[Path]) -> tuple[str, Tracker]:
+    """A tracker with its name, which holds the log folder of TensorBoard."""
+    kind = TRACKERS[one_of(WHO, "tracker", to, TRACKERS)]
     if to == "tensorboard":
         if len(folders) != 1:
             raise ValueError(
                 f"{WHO}: TensorBoard needs one log folder, got {len(folders)}: "
+                "tacit.watch(..., to=('tensorboard', 'runs/name')) or "
                 "watch.report('runs/name', to='tensorboard')"
             )
     elif folders:
@@ -41,8 +91,7 @@ def export(dataset: Any, to: str, folders: list[Path]) -> list[Path]:
             f"{WHO}: {folders[0]} is no file to write (.nc, .json, .png or .svg), and {to} needs "
             "no folder"
         )
-    tracker(dataset, *folders)
-    return folders
+    return " ".join([to, *map(str, folders)]), kind(*folders)
 
 
 def curves(dataset: Any) -> Iterator[Curve]:
@@ -76,19 +125,37 @@ def _curve(name: str, steps: Array, values: Array) -> Curve:
     return Curve(name, steps[known], values[known])
 
 
-def _tensorboard(dataset: Any, folder: Path) -> None:
+class TensorBoard(Tracker):
     """An event file in `folder`, in single precision as TensorBoard keeps scalars."""
-    try:
-        writer = _writer(folder)
-    except ImportError:
-        writer = _needed("tensorboardX", "tensorboard").SummaryWriter(str(folder))
-    with np.errstate(over="ignore"):  # beyond single precision is infinite
-        for curve in curves(dataset):
-            for step, value in zip(curve.steps, curve.values, strict=True):
-                writer.add_scalar(curve.name, float(np.float32(value)), round(float(step)))
-    for name, text in findings(dataset).items():
-        writer.add_text(f"{PREFIX}/{name}", text)
-    writer.close()
+
+    def __init__(self, folder: Path):
+        super().__init__()
+        self.folder = folder
+        self.writer: Any = None
+
+    def opened(self) -> Any:
+        if self.writer is None:
+            try:
+                self.writer = _writer(self.folder)
+            except ImportError:
+                room = _needed("tensorboardX", "tensorboard")
+                self.writer = room.SummaryWriter(str(self.folder))
+        return self.writer
+
+    def numbers(self, new: list[Curve]) -> None:
+        writer = self.opened()
+        with np.errstate(over="ignore"):  # beyond single precision is infinite
+            for curve in new:
+                for step, value in zip(curve.steps, curve.values, strict=True):
+                    writer.add_scalar(curve.name, float(np.float32(value)), round(float(step)))
+        writer.flush()
+
+    def texts(self, found: dict[str, str], step: float) -> None:
+        writer = self.opened()
+        for name, text in found.items():
+            writer.add_text(name, text, round(step))
+        writer.close()
+        self.writer = None
 
 
 def _writer(folder: Path) -> Any:
@@ -99,18 +166,18 @@ def _writer(folder: Path) -> Any:
 
 
 class EventWriter:
-    """add_scalar, add_text and close on an EventFileWriter, so that torch is not needed."""
+    """add_scalar, add_text, flush and close on an EventFileWriter, so that torch is not needed."""
 
     def __init__(self, file: Any, event: Any):
-        self.file, self.event, self.now = file, event, time.time()
+        self.file, self.event = file, event
 
     def add_scalar(self, name: str, value: float, step: int) -> None:
-        event = self.event(wall_time=self.now, step=step)
+        event = self.event(wall_time=time.time(), step=step)
         event.summary.value.add(tag=name, simple_value=value)
         self.file.add_event(event)
 
-    def add_text(self, name: str, text: str) -> None:
-        event = self.event(wall_time=self.now, step=0)
+    def add_text(self, name: str, text: str, step: int) -> None:
+        event = self.event(wall_time=time.time(), step=step)
         value = event.summary.value.add(tag=f"{name}/text_summary")
         value.metadata.plugin_data.plugin_name = "text"
         value.tensor.dtype = 7  # DT_STRING
@@ -118,46 +185,86 @@ class EventWriter:
         value.tensor.string_val.append(text.encode())
         self.file.add_event(event)
 
+    def flush(self) -> None:
+        self.file.flush()
+
     def close(self) -> None:
         self.file.close()
 
 
-def _wandb(dataset: Any) -> None:
-    """Into the open run, over a step of its own: a run's own steps may only grow."""
-    run = _needed("wandb").run
-    if run is None:
-        raise ValueError(f"{WHO}: no run of W&B is open; call wandb.init(...) before the report")
-    run.define_metric(f"{PREFIX}/step")
-    run.define_metric(f"{PREFIX}/*", step_metric=f"{PREFIX}/step")
-    rows: dict[float, dict[str, float]] = {}
-    for curve in curves(dataset):
-        for step, value in zip(curve.steps, curve.values, strict=True):
-            rows.setdefault(float(step), {})[curve.name] = float(value)
-    for step in sorted(rows):
-        run.log({f"{PREFIX}/step": step, **rows[step]})
-    for name, text in findings(dataset).items():
-        run.summary[f"{PREFIX}/{name}"] = text
+class Wandb(Tracker):
+    """A run of its own beside the open one, in its group.
+
+    The steps of a run only grow, and rows below the last step are dropped: in the user's run every
+    row of ours could cost one of theirs. The new run has the id of theirs with "-watch".
+    """
+
+    run: Any = None
+
+    def opened(self) -> Any:
+        if self.run is None:
+            room = _needed("wandb")
+            theirs = room.run
+            if theirs is None:
+                raise ValueError(
+                    f"{WHO}: no run of W&B is open; call wandb.init(...) before the first look"
+                )
+            self.run = room.init(
+                project=theirs.project,
+                entity=theirs.entity,
+                group=theirs.group or theirs.id,
+                id=f"{theirs.id}-watch",
+                name=f"{theirs.name or theirs.id} watch",
+                dir=theirs.settings.root_dir,
+                mode=theirs.settings.mode,
+                job_type="watch",
+                resume=None if theirs.settings.mode == "offline" else "allow",
+                reinit="create_new",
+            )
+            self.run.define_metric(f"{PREFIX}/step")
+            self.run.define_metric(f"{PREFIX}/*", step_metric=f"{PREFIX}/step")
+        return self.run
+
+    def numbers(self, new: list[Curve]) -> None:
+        rows: dict[float, dict[str, float]] = {}
+        for curve in new:
+            for step, value in zip(curve.steps, curve.values, strict=True):
+                rows.setdefault(float(step), {})[curve.name] = float(value)
+        run = self.opened()
+        for step in sorted(rows):
+            run.log({f"{PREFIX}/step": step, **rows[step]})
+
+    def texts(self, found: dict[str, str], step: float) -> None:
+        self.opened().summary.update(found)
 
 
-def _mlflow(dataset: Any) -> None:
-    """Into the active run; MLflow keeps whole steps."""
-    mlflow = _needed("mlflow")
-    run = mlflow.active_run()
-    if run is None:
-        raise ValueError(
-            f"{WHO}: no run of MLflow is active; put the report inside `with mlflow.start_run():`"
-        )
-    client, entities = mlflow.MlflowClient(), importlib.import_module("mlflow.entities")
-    now = round(1000 * time.time())
-    numbers = [
-        entities.Metric(curve.name, float(value), now, round(float(step)))
-        for curve in curves(dataset)
-        for step, value in zip(curve.steps, curve.values, strict=True)
-    ]
-    for place in range(0, len(numbers), BATCH):
-        client.log_batch(run.info.run_id, metrics=numbers[place : place + BATCH])
-    for name, text in findings(dataset).items():
-        mlflow.set_tag(f"{PREFIX}.{name}", text)
+class MLflow(Tracker):
+    """Into the active run, whose metrics have steps of their own each; MLflow keeps whole steps."""
+
+    def active(self) -> Any:
+        run = _needed("mlflow").active_run()
+        if run is None:
+            raise ValueError(
+                f"{WHO}: no run of MLflow is active; put the training inside `with "
+                "mlflow.start_run():`"
+            )
+        return run
+
+    def numbers(self, new: list[Curve]) -> None:
+        run, client = self.active(), _needed("mlflow").MlflowClient()
+        entities, now = importlib.import_module("mlflow.entities"), round(1000 * time.time())
+        numbers = [
+            entities.Metric(curve.name, float(value), now, round(float(step)))
+            for curve in new
+            for step, value in zip(curve.steps, curve.values, strict=True)
+        ]
+        for place in range(0, len(numbers), BATCH):
+            client.log_batch(run.info.run_id, metrics=numbers[place : place + BATCH])
+
+    def texts(self, found: dict[str, str], step: float) -> None:
+        self.active()
+        for name, text in found.items():
+            _needed("mlflow").set_tag(name.replace("/", "."), text)
 
 
 def _needed(package: str, extra: str | None = None) -> Any:
@@ -170,8 +277,8 @@ def _needed(package: str, extra: str | None = None) -> Any:
         ) from None
 
 
-TRACKERS: dict[str, Callable[..., None]] = {
-    "tensorboard": _tensorboard,
-    "wandb": _wandb,
-    "mlflow": _mlflow,
+TRACKERS: dict[str, Callable[..., Tracker]] = {
+    "tensorboard": TensorBoard,
+    "wandb": Wandb,
+    "mlflow": MLflow,
 }

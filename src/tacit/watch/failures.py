@@ -48,6 +48,10 @@ class Failures:
         elif len(self.book) < MOST:
             self.book[key] = Failure(kind, step, sentence)
 
+    def enter(self, failure: Failure) -> None:
+        """A failure of before, with its count."""
+        self.book[NUMBER.sub("#", f"{failure.kind} {failure.sentence}")] = failure
+
     def __iter__(self) -> Iterator[Failure]:
         return iter(self.book.values())
 

@@ -1,23 +1,29 @@
-"""A JAX function apply(params, x) under watch: every floating-point leaf of params is trained."""
+"""A model of a JAX library under watch: all is compiled once and looked at in its precision."""
 
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tacit.arguments import Array
+from tacit.lazy import jax
 from tacit.measures.kernels.blocks import blocked_kernel
 from tacit.measures.kernels.gradients import FunctionGradients
+from tacit.measures.kernels.inputs import Table, digest, several
+from tacit.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
 from tacit.measures.kernels.tangent import MEMORY, asked_for, samples
 from tacit.precision import double_precision
-from tacit.watch.backend import WHO
+from tacit.watch.backend import WHO, ChangedModel, Look, projection_note
+from tacit.watch.jax_models import FunctionModel, JaxModel, readable
+from tacit.watch.state import State, state_note, warmed
 
 
 class JaxBackend:
-    """`apply` at the parameters of each call; all is compiled once, at the first use.
+    """A model at the parameters of each call; all is compiled once, at the first use.
 
     It computes in float64 if some parameter is float64 and in float32 otherwise; lower
     precisions are raised to float32. Leaves that are no floating-point arrays are constants.
@@ -25,32 +31,64 @@ class JaxBackend:
 
     out_axis = -1
 
-    def __init__(self, apply: Callable[[Any, Any], Any], params: Any, x: Any, outputs: str | int):
-        import jax
-
-        asked = asked_for(WHO, outputs)
-        self.x = samples(WHO, "probe_inputs", _raised(x), apply)
-        _require_rows(apply, params, self.x)
-        self.gradients = FunctionGradients(WHO, apply, params, self.x, outputs=asked)
+    def __init__(self, model: Any, given: Any, x: Any, how: Look | None = None):
+        self.how = how or Look()
+        self.model = model if isinstance(model, JaxModel) else FunctionModel(model)
+        self.output = Output(WHO, self.how.name)
+        params, self.table = self.model.trained(given), None
+        if several(x):
+            self.table = Table(WHO, "probe_inputs", x, _take)
+            self.x: Any = np.arange(len(self.table))
+        else:
+            self.x = samples(WHO, "probe_inputs", _raised(x), model)
+        self.digest = digest(x)
+        if self.how.warm_batch is not None:
+            self.model.hold(self._warmed(given))
+        shape = _require_rows(self.apply, params, self.x, self.output)
+        self.count = math.prod(shape)
+        sums = self.how.sums(self.count)
+        self.projected = sums is not None
+        if sums is not None:
+            self.output.projection = Projection(self.output.shape, sums, np.asarray)
+        self._compile(params)
         self.tree: Any = jax.tree.structure(params)
         self.names = self._names(params)
-        self.notes: tuple[str, ...] = ()
-        self.apply = apply
-        self.start = [array.copy() for array in self._trained(params)]
+        self.notes = self._notes()
+        self.start = [array.copy() for array in self._trained(given)]
+
+    def apply(self, trained: Any, x: Any) -> Any:
+        """The outputs that are looked at, of rows of inputs or their numbers."""
+        found = self.model(trained, x if self.table is None else self.table.at(x))
+        return self.output(found)
+
+    def _compile(self, params: Any) -> None:
+        bare = type(self.model) is FunctionModel and self.table is None and self.output.untouched
+        # a bare function shares what was compiled of it before
+        function = cast(FunctionModel, self.model).apply if bare else self.apply
+        asked = asked_for(WHO, self.how.asked)
+        self.gradients = FunctionGradients(WHO, function, params, self.x, outputs=asked)
         self.frozen = list(self.gradients.leaves)
-        self._values, self._slope = jax.jit(self._run), jax.jit(self._tangent)
+        # new functions, since compiled ones hold the state of their time
+        self._values = jax.jit(lambda trained: self._run(trained))
+        self._slope = jax.jit(lambda start, change: jax.jvp(self._run, (start,), (change,)))
 
-    def check(self, params: Any) -> None:
-        import jax
+    def state(self) -> dict[str, Any]:
+        return dict(self.model.state())
 
-        if params is None:
-            raise ValueError(
-                f"{WHO}: the parameters are missing at this call; pass them after the step, "
-                "watch(step, params, ...)"
-            )
+    def restore(self, start: dict[str, Any], state: dict[str, Any]) -> None:
+        self.start = [np.asarray(start[name], self._dtype) for name in self.names]
+        if state:
+            self.model.hold(state)
+            leaves = list(self.frozen)
+            for place, array in zip(self.gradients.learned, self.start, strict=True):
+                leaves[place] = array
+            self._compile(jax.tree.unflatten(self.tree, leaves))
+
+    def check(self, given: Any) -> None:
+        params = self.model.trained(given)
         tree: Any = jax.tree.structure(params)
         if tree != self.tree:
-            raise ValueError(
+            raise ChangedModel(
                 f"{WHO}: the parameters have another structure than at the start ({tree} instead "
                 f"of {self.tree}); start a new watch for a changed model"
             )
@@ -67,7 +105,7 @@ class JaxBackend:
         return found.reshape(len(self.x), -1)
 
     def kernel(self, params: Any) -> Array:
-        self.gradients.move(params)
+        self.gradients.move(self.model.trained(params))
         return blocked_kernel(WHO, self.gradients, self.x, None, False, MEMORY)
 
     def linearized(self, params: Any) -> Array:
@@ -77,31 +115,33 @@ class JaxBackend:
             found = np.asarray(f0, dtype=np.float64) + np.asarray(slope, dtype=np.float64)
         return found.reshape(len(self.x), -1)
 
-    def _trained(self, params: Any) -> list[Any]:
-        import jax
-
-        leaves = jax.tree.leaves(params)
+    def _trained(self, given: Any) -> list[Any]:
+        leaves = jax.tree.leaves(self.model.trained(given))
         return [np.asarray(leaves[i], dtype=self._dtype) for i in self.gradients.learned]
 
     def _run(self, trained: list[Any]) -> Any:
-        import jax
-
         leaves = list(self.frozen)
         for place, array in zip(self.gradients.learned, trained, strict=True):
             leaves[place] = array
         x = self.x if self.x.dtype.kind != "f" else self.x.astype(self._dtype)
         return self.apply(jax.tree.unflatten(self.tree, leaves), x)
 
-    def _tangent(self, start: list[Any], change: list[Any]) -> Any:
-        import jax
-
-        return jax.jvp(self._run, (start,), (change,))
-
     def _names(self, params: Any) -> tuple[str, ...]:
-        import jax
-
         paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
-        return tuple(_readable(jax.tree_util.keystr(paths[i])) for i in self.gradients.learned)
+        return tuple(readable(paths[i]) for i in self.gradients.learned)
+
+    def _warmed(self, given: Any) -> State:
+        batch, model = self.how.warm_batch, self.model
+        return warmed(lambda state: model.passed(state, given, batch), model.state())
+
+    def _notes(self) -> tuple[str, ...]:
+        found = []
+        if self.model.averages:
+            found.append(state_note(list(self.model.averages), self.how.warm_batch is not None))
+        if sums := self.how.sums(self.count):
+            some = blocked_kernel(WHO, self.gradients, self.x[:SAMPLES], None, True, MEMORY)
+            found.append(projection_note(self.output.shape, sums, projection_error(some)))
+        return tuple(found)
 
     @property
     def _dtype(self) -> Any:
@@ -113,15 +153,18 @@ class JaxBackend:
 
 def _require_alike(name: str, now: Any, before: Any) -> None:
     """Complains unless a parameter has numbers, and as many as at the start."""
-    import jax
-
     if isinstance(now, jax.core.Tracer):
         raise ValueError(
             f"{WHO}: parameter {name} has no numbers at this call, which was traced (inside "
             "jax.jit, grad or scan); call the watch in the Python loop around it"
         )
-    if np.shape(now) != before.shape:
+    if hasattr(now, "is_deleted") and now.is_deleted():
         raise ValueError(
+            f"{WHO}: parameter {name} is gone (donated to a compiled step); call "
+            "watch.look(parameters) with the latest ones"
+        )
+    if np.shape(now) != before.shape:
+        raise ChangedModel(
             f"{WHO}: parameter {name} has shape {np.shape(now)} instead of {before.shape} as at "
             "the start; start a new watch for a changed model"
         )
@@ -130,10 +173,14 @@ def _require_alike(name: str, now: Any, before: Any) -> None:
         raise ValueError(f"{WHO}: parameter {name} has dtype {kind}, and was a real at the start")
 
 
-def _require_rows(apply: Callable[[Any, Any], Any], params: Any, x: Any) -> None:
-    """Complains unless the function runs on the inputs and returns numbers in one row of each."""
-    import jax
+def _take(leaf: Any, numbers: Any) -> Any:
+    return jax.numpy.asarray(leaf)[numbers]
 
+
+def _require_rows(
+    apply: Callable[[Any, Any], Any], params: Any, x: Any, output: Output
+) -> tuple[int, ...]:
+    """The shape of one row, if the function runs on the inputs and returns a row for each."""
     leaves, tree = jax.tree.flatten(params)
     arrays = {place: leaf for place, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
 
@@ -144,6 +191,8 @@ def _require_rows(apply: Callable[[Any, Any], Any], params: Any, x: Any) -> None
     try:
         found = jax.eval_shape(run, arrays, x)
     except Exception as reason:
+        if str(reason).startswith(f"{WHO}:"):
+            raise
         first = (str(reason) or type(reason).__name__).splitlines()[0]
         raise ValueError(
             f"{WHO}: the model does not run as apply(params, probe_inputs) "
@@ -151,20 +200,15 @@ def _require_rows(apply: Callable[[Any, Any], Any], params: Any, x: Any) -> None
         ) from None
     shape = getattr(found, "shape", None)
     if shape is None or len(shape) not in (1, 2) or shape[0] != len(x):
-        seen = type(found).__name__ if shape is None else f"shape {shape}"
+        seen = type(found).__name__ if shape is None else f"shape {(*shape[:1], *output.shape)}"
         raise ValueError(
             f"{WHO}: the model must return one row of numbers per probe input, got {seen} for "
-            f"{len(x)} inputs; wrap it in a function that picks what to look at"
+            f"{len(x)} inputs; output= picks what to look at"
         )
+    return tuple(shape[1:])
 
 
 def _raised(x: Any) -> Any:
     """Inputs of less than single precision, which NumPy does not know, as float32."""
     low = str(getattr(x, "dtype", "")) in ("bfloat16", "float16")
     return np.asarray(x).astype(np.float32) if low else x
-
-
-def _readable(path: str) -> str:
-    """['layer']['w'][0] as layer.w.0."""
-    bare = path.replace("['", ".").replace("']", "").replace("[", ".").replace("]", "")
-    return bare.strip(".") or "params"

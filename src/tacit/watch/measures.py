@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,9 @@ from numpy.typing import NDArray
 from tacit.arguments import Array, finite_array
 from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, without_mean
 from tacit.models.tangent import kernel_distance
-from tacit.watch.backend import WHO
+from tacit.watch.backend import WHO, Backend
 
+Guard = Callable[[str], contextlib.AbstractContextManager[Any]]
 Arrays = dict[str, NDArray[np.floating[Any]]]
 
 WIDEST = 2048  # no nuclear norm of a matrix whose smaller side exceeds this: it takes seconds
@@ -81,6 +84,30 @@ def _classes(values: Array, outputs: int) -> Labels:
         )
     classes = values.astype(np.int64)
     return Labels(np.eye(outputs)[classes], classes, None)
+
+
+def look_row(
+    backend: Backend, start: Start, labels: Labels | None, parameters: Any, kept: Guard
+) -> dict[str, Any]:
+    """All that can be read, each part in a guard `kept`: one that fails leaves the others."""
+    row: dict[str, Any] = {}
+    with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges
+        with kept("parameters"):
+            arrays = backend.arrays(parameters)
+            row |= move_row(start, arrays)
+            row |= norm_row(arrays)
+        with kept("outputs"):
+            outputs = backend.outputs(parameters)
+            row |= output_row(start, outputs, labels) | {"output": outputs}
+            with kept("linearized model"):
+                linear = backend.linearized(parameters)
+                row |= linearized_row(start, outputs, linear) | {"linearized_output": linear}
+        with kept("tangent kernel"):
+            kernel = backend.kernel(parameters)
+            row |= kernel_row(start, kernel, labels)
+            if "output" in row:
+                row |= gain_row(start, row["output"], kernel)
+    return row
 
 
 def kernel_row(start: Start, kernel: Array, labels: Labels | None) -> dict[str, float]:

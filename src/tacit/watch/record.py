@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import json
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ NUMBERS = {
     "linearized_error": "share of what was learned that the model linearized at the start misses",
     "learned_share": "share of the output change that is no multiple of the outputs at the start",
     "kernel_gain": "1 - error of the kernel machine now over that of the start, probes left out",
+    "optimizer_rate": "learning rate of the optimizer",
+    "optimizer_decay": "weight decay of the optimizer",
     "look_seconds": "time that the look took",
 }
 LAYERS = {
@@ -53,10 +57,15 @@ ATTRIBUTES = (
     "training_seconds",
     "budget",
     "level",
+    "changed",
     "notes",
     "failures",
 )
+PENDING = 1000  # metrics on a device that are not read yet
 TAKEN = {*NUMBERS, *LAYERS, *OUTPUTS, *GLANCES, "step", "call_step", "glance_step", "layer"}
+
+
+Guard = Callable[[str, float], contextlib.AbstractContextManager[Any]]
 
 
 class Log:
@@ -68,6 +77,7 @@ class Log:
         self.metrics: dict[str, tuple[array.array[int], array.array[float]]] = {}
         self.rows: list[dict[str, Any]] = []
         self.glances: list[tuple[float, float, float]] = []
+        self.pending: list[tuple[str, int, Any]] = []  # metrics that stay on their device
 
     def call(self, step: float) -> None:
         """Opens the call at `step`; a second call at the same step adds to the first."""
@@ -80,13 +90,24 @@ class Log:
             self.steps.append(step)
 
     def metric(self, name: str, value: Any) -> None:
-        """Keeps one number under `name` at the open call."""
+        """Keeps one number under `name` at the open call; one on a device stays there for now."""
         if name in TAKEN:
             raise ValueError(f"{WHO}: the watch records {name} itself; give it another name")
-        found = number(name, value)
-        places, values = self.metrics.setdefault(name, (array.array("q"), array.array("d")))
-        places.append(len(self.steps) - 1)
-        values.append(found)
+        self.pending.append((name, len(self.steps) - 1, unread(name, value)))
+
+    @property
+    def full(self) -> bool:
+        return len(self.pending) >= PENDING
+
+    def read(self, kept: Guard = lambda kind, step: contextlib.nullcontext()) -> None:
+        """Reads the metrics that are still on their devices, each in a guard `kept`."""
+        pending, self.pending = self.pending, []
+        for name, place, value in pending:
+            with kept(f"metric {name}", self.steps[place]):
+                found = number(name, value)
+                places, values = self.metrics.setdefault(name, (array.array("q"), array.array("d")))
+                places.append(place)
+                values.append(found)
 
     def glance(self, step: float, row: dict[str, Any]) -> None:
         """Keeps norm and direction, where they are known."""
@@ -104,6 +125,7 @@ class Log:
         """Everything as an xarray.Dataset."""
         import xarray
 
+        self.read()
         variables: dict[str, Any] = {name: ("call", self.curve(name)) for name in self.metrics}
         for name, text in NUMBERS.items():
             column = [row.get(name, math.nan) for row in self.rows]
@@ -128,6 +150,16 @@ class Log:
     def _stacked(self, name: str, shape: tuple[int, ...]) -> Array:
         missing = np.full(shape, math.nan)
         return np.array([row.get(name, missing) for row in self.rows], dtype=np.float64)
+
+
+def unread(name: str, value: Any) -> Any:
+    """A metric that is not waited for: a copy on its device, or the number if there is none."""
+    single = math.prod(getattr(value, "shape", ())) == 1
+    if single and hasattr(value, "detach") and not value.is_complex():
+        return value.detach().clone()  # a later change in place does not change it
+    if single and type(value).__name__ == "ArrayImpl" and value.dtype.kind != "c":
+        return value
+    return number(name, value)
 
 
 def number(name: str, value: Any) -> float:
@@ -190,6 +222,7 @@ def _odd_entries(dataset: Any) -> list[str]:
     told = dataset.attrs
     odd += [name for name in ATTRIBUTES[:6] if not _is_number(told[name])]
     odd += [name for name in ("budget", "level") if not _is_number(told[name], none=True)]
+    odd += [] if isinstance(told["changed"], str) else ["changed"]
     if not isinstance(told["notes"], list) or not all(isinstance(n, str) for n in told["notes"]):
         odd.append("notes")
     if not isinstance(told["failures"], list) or not all(map(_is_failure, told["failures"])):

@@ -80,6 +80,8 @@ class Regime(Record):
 
 def regime(dataset: Any) -> Regime:
     """The regime of the run so far, from the dataset of a watch."""
+    if dataset.attrs["changed"]:
+        return Regime("unknown", f"the model is not that of the start ({dataset.attrs['changed']})")
     step, distance = (dataset[name].values for name in ("step", "kernel_distance"))
     last = dataset.sizes["time"] - 1
     looks = _looks(dataset)

@@ -15,7 +15,7 @@ from typing import Any
 from tacit.records import Record
 from tacit.store import whole
 from tacit.watch.backend import WHO
-from tacit.watch.export import export
+from tacit.watch.export import Tracker, tracker_for
 from tacit.watch.prediction import Transition, Verdict, transition, verdict
 from tacit.watch.record import save
 from tacit.watch.regime import DISTANCE, Regime, regime, regimes
@@ -114,8 +114,13 @@ def deliver(
     files: Iterable[str | os.PathLike[str]],
     to: str | None,
     guard: Guard = contextlib.nullcontext,
+    trackers: dict[str, Tracker] | None = None,
 ) -> list[Path]:
-    """Writes the files and hands the record to a tracker, each inside a guard of its own."""
+    """Writes the files and hands the record to a tracker, each inside a guard of its own.
+
+    `trackers` are those of before, which know what they have.
+    """
+    known = {} if trackers is None else trackers
     written: list[Path] = []
     places = [Path(file) for file in files]
     folders = [place for place in places if to is not None and place.suffix not in KNOWN]
@@ -125,7 +130,9 @@ def deliver(
                 written.append(_write(dataset, place))
     if to is not None:
         with guard():
-            written += export(dataset, to, folders)
+            key, fresh = tracker_for(to, folders)
+            known.setdefault(key, fresh).finish(dataset)
+            written += folders
     return written
 
 

@@ -12,8 +12,9 @@ import contextlib
 import math
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
-PARTS = {"look": 1.0, "glance": 0.2, "nuclear": 0.3}
+PARTS = {"look": 1.0, "glance": 0.2, "nuclear": 0.3, "live": 1.0}
 RECENT = 3  # the next look is expected to cost as much as the dearest of these
 DOUBT = 2.0  # and there must be room for this many times as much
 
@@ -81,6 +82,17 @@ class Budget:
         expected = DOUBT * max(self.recent.get(kind, [0.0]))
         own = self.by_kind[kind] + expected <= PARTS[kind] * room
         return own and self.spent + expected <= room
+
+    def state(self) -> dict[str, Any]:
+        """What was spent so far, to go on with after a restart of the run."""
+        return {"by_kind": dict(self.by_kind), "training": self.training, "recent": self.recent}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Goes on from `state`; the time between is nobody's."""
+        self.by_kind = {**dict.fromkeys(PARTS, 0.0), **state["by_kind"]}
+        self.recent = {kind: list(costs) for kind, costs in state["recent"].items()}
+        self.until = self.clock()
+        self.began = self.until - self.spent - state["training"]
 
     @contextlib.contextmanager
     def charged(self, kind: str) -> Iterator[None]:

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tacit.arguments import real
-from tacit.watch.backend import WHO, Backend
+from tacit.watch.backend import WHO, Backend, ChangedModel
+from tacit.watch.checkpoint import restore, state_of
+from tacit.watch.export import Tracker
 from tacit.watch.failures import Failure, Failures
-from tacit.watch.measures import (
-    Labels,
-    Start,
-    gain_row,
-    kernel_row,
-    linearized_row,
-    move_row,
-    norm_row,
-    nuclear_row,
-    output_row,
-)
+from tacit.watch.measures import Labels, Start, look_row, move_row, nuclear_row
+from tacit.watch.optimizer import optimizer_notes, rates_of
 from tacit.watch.prediction import Transition, Verdict, transition, verdict
 from tacit.watch.record import Log, number, save
 from tacit.watch.regime import Regime, regime
@@ -62,6 +54,10 @@ class Watch:
         The step at which the watch is made.
     raise_errors
         Raises what goes wrong in a call.
+    optimizer
+        The optimizer of the training, whose learning rate and weight decay every look records.
+    trackers
+        Trackers by name that get every look when it happens.
     clock
         Returns the time in seconds.
 
@@ -87,14 +83,17 @@ class Watch:
         points_per_decade: int,
         step: float,
         raise_errors: bool,
+        optimizer: Any = None,
+        trackers: dict[str, Tracker] | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ):
         begun = clock()
         self.backend, self.weight_decay, self.first = backend, weight_decay, step
-        self.level = level
+        self.level, self.optimizer, self.trackers = level, optimizer, trackers or {}
+        self._changed, self._latest = "", parameters
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
-        self._looks = Steps(step, points_per_decade)
-        self._glances = Steps(step, max(points_per_decade, GLANCES))
+        self.looks = Steps(step, points_per_decade)
+        self.glances = Steps(step, max(points_per_decade, GLANCES))
         self.budget = Budget(budget, clock)
         self._begin(parameters, labels)
         self.setup_seconds = clock() - begun
@@ -103,19 +102,25 @@ class Watch:
     def __call__(self, step: float, parameters: Any = None, **metrics: Any) -> None:
         with self._failures.kept("call", _shown(step)):
             now = self._open(step)
+            self._latest = parameters
             for name, value in metrics.items():
                 with self._failures.kept(f"metric {name}", now):
                     self.log.metric(name, value)
+            if self.log.full:
+                self.log.read(self._failures.kept)
             self._look_if_due(now, parameters)
         self.budget.seen()
 
     def look(self, parameters: Any = None) -> None:
-        """One look at the latest step, whatever schedule and budget say; for the end of a run."""
+        """One look at the latest step, whatever schedule and budget say; for the end of a run.
+
+        Without `parameters` those of the last call are looked at.
+        """
         step = self.log.steps[-1] if self.log.steps else self.first
-        with self._failures.kept("look", step):
-            if step > self.log.rows[-1]["step"]:
-                self._look(step, parameters)
-        self.budget.seen()
+        if step > self.log.rows[-1]["step"]:
+            with self._failures.kept("look", step):
+                self._look(step, self._latest if parameters is None else parameters)
+            self.budget.seen()
 
     def __repr__(self) -> str:
         looks, calls = len(self.log.rows), len(self.log.steps)
@@ -134,6 +139,7 @@ class Watch:
     @property
     def dataset(self) -> Any:
         """The record as an xarray.Dataset: looks on `time`, metrics on `call`, norms on `glance`"""
+        self.log.read(self._failures.kept)
         return self.log.dataset(
             {
                 "weight_decay": self.weight_decay,
@@ -144,7 +150,8 @@ class Watch:
                 "training_seconds": self.budget.training,
                 "budget": self.budget.share,
                 "level": self.level,
-                "notes": list(self.backend.notes),
+                "changed": self._changed,
+                "notes": [*self.backend.notes, *self._notes],
                 "failures": [[f.kind, f.step, f.count, f.sentence] for f in self.failures],
             }
         )
@@ -169,12 +176,14 @@ class Watch:
 
         A file is a record (.nc, .json) or the figure (.png, .svg). `to` is "wandb" or "mlflow",
         whose run must be open, or "tensorboard" with a log folder: report("runs/name",
-        to="tensorboard"). What goes wrong is told in the table and kept in `failures`, like at a
-        call: a report within a training loop does not end it.
+        to="tensorboard"); they get what they do not have yet. A last look is taken before, so that
+        nothing in it is old. What goes wrong is told in the table and kept in `failures`, like at
+        a call: a report within a training loop does not end it.
         """
+        self.look()
         step = self.log.steps[-1] if self.log.steps else self.first
         guard = functools.partial(self._failures.kept, "report", step)
-        written = deliver(self.dataset, files, to, guard)
+        written = deliver(self.dataset, files, to, guard, self.trackers)
         found = read(self.dataset, written)
         with guard():
             found.print()
@@ -184,16 +193,40 @@ class Watch:
         """Write the record to `file`, .nc or .json; `from tacit.watch import load` opens it."""
         return save(self.dataset, file)
 
+    def state_dict(self) -> dict[str, Any]:
+        """The start, the record and the schedule in plain numbers, texts and arrays.
+
+        Save it with the checkpoint of the run, which it makes larger by once the parameters;
+        arrays are tensors if the model is one of torch's.
+        """
+        self.log.read(self._failures.kept)
+        return state_of(self)
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on as the watch that `state` was taken from: its start is the start.
+
+        Make the watch as before, with the same probe inputs, once the model has its saved
+        parameters.
+        """
+        restore(self, state)
+
+    def enter(self, failures: Iterable[Failure]) -> None:
+        """Failures of before a restart."""
+        for failure in failures:
+            self._failures.enter(failure)
+
     def _begin(self, parameters: Any, labels: Callable[[int, int], Labels | None]) -> None:
         """Keeps the start; here errors are raised, since training has not begun."""
         backend = self.backend
         outputs = backend.outputs(parameters)
-        self.labels = labels(*outputs.shape)
+        found = labels(len(outputs), backend.count)
+        if found is not None and backend.projected:  # random sums have no margins
+            found = dataclasses.replace(found, classes=None, signs=None)
+        self.labels = found
+        self._notes = optimizer_notes(self.optimizer, backend)
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
         self.start = Start(arrays, outputs, backend.kernel(parameters))
-        backend.linearized(
-            parameters
-        )  # once for the compiler, so that the next time tells the cost
+        backend.linearized(parameters)  # once for the compiler: the next time tells the cost
         loud, self._failures.raising = self._failures.raising, True
         self._look(self.first, parameters)
         with self.budget.charged("glance"):
@@ -211,59 +244,62 @@ class Watch:
 
     def _look_if_due(self, step: float, parameters: Any) -> None:
         self.budget.seen()
-        if self._looks.due(step) and self.budget.allows("look"):
+        if self.looks.due(step) and self.budget.allows("look"):
             self._look(step, parameters)
-        elif self._glances.due(step) and self.budget.allows("glance"):
+        elif self.glances.due(step) and self.budget.allows("glance"):
             self._glance(step, parameters)
 
     def _look(self, step: float, parameters: Any) -> None:
-        self._looks.taken(step)
-        self._glances.taken(step)
+        self.looks.taken(step)
+        self.glances.taken(step)
         begun = self.budget.clock()
         with self.budget.charged("look"):
-            self.backend.check(parameters)
-            with np.errstate(over="ignore", invalid="ignore"):  # of a run that diverges
-                row = self._row(step, parameters)
+            self._check(parameters)
+            self.log.read(self._failures.kept)
+            kept = functools.partial(self._failures.kept, step=step)
+            row = look_row(self.backend, self.start, self.labels, parameters, kept)
         if row:
-            row |= self._nuclear(step, parameters)
+            row |= self._extra(step, parameters)
             seconds = self.budget.clock() - begun
             self.log.rows.append({"step": step, **row, "look_seconds": seconds})
             self.log.glance(step, row)
+            self._send(step)
 
-    def _nuclear(self, step: float, parameters: Any) -> dict[str, Any]:
-        """Nuclear norms, where they fit into their part of the budget."""
-        row: dict[str, Any] = {}
+    def _check(self, parameters: Any) -> None:
+        """Complains about a model that is not that of the start, and remembers it."""
+        try:
+            self.backend.check(parameters)
+            self._changed = ""
+        except ChangedModel as reason:
+            self._changed = str(reason).removeprefix(f"{WHO}: ")
+            raise
+
+    def _send(self, step: float) -> None:
+        """Hands the look to the trackers; the look of the set-up goes with the next one."""
+        if self.trackers and step > self.first:
+            with self.budget.charged("live"):
+                dataset = self.dataset
+                for tracker in self.trackers.values():
+                    with self._failures.kept("tracker", step):
+                        tracker.send(dataset)
+
+    def _extra(self, step: float, parameters: Any) -> dict[str, Any]:
+        """What the optimizer says, and nuclear norms where they fit into the budget."""
+        kept, row = self._failures.kept, {}
+        if self.optimizer is not None:
+            with kept("optimizer", step):
+                rate, decay = rates_of(self.optimizer)
+                row = {"optimizer_rate": rate, "optimizer_decay": decay}
         if self.budget.allows("nuclear") or step == self.first:
-            with self.budget.charged("nuclear"), self._failures.kept("nuclear norms", step):
-                row = nuclear_row(self.backend.arrays(parameters), self.backend.out_axis)
+            with self.budget.charged("nuclear"), kept("nuclear norms", step):
+                row |= nuclear_row(self.backend.arrays(parameters), self.backend.out_axis)
         return row
 
     def _glance(self, step: float, parameters: Any) -> None:
-        self._glances.taken(step)
+        self.glances.taken(step)
         with self.budget.charged("glance"):
-            self.backend.check(parameters)
+            self._check(parameters)
             self.log.glance(step, move_row(self.start, self.backend.arrays(parameters)))
-
-    def _row(self, step: float, parameters: Any) -> dict[str, Any]:
-        """All that can be read; a part that fails leaves the others standing."""
-        row: dict[str, Any] = {}
-        kept, backend, start = self._failures.kept, self.backend, self.start
-        with kept("parameters", step):
-            arrays = backend.arrays(parameters)
-            row |= move_row(start, arrays)
-            row |= norm_row(arrays)
-        with kept("outputs", step):
-            outputs = backend.outputs(parameters)
-            row |= output_row(start, outputs, self.labels) | {"output": outputs}
-            with kept("linearized model", step):
-                linear = backend.linearized(parameters)
-                row |= linearized_row(start, outputs, linear) | {"linearized_output": linear}
-        with kept("tangent kernel", step):
-            kernel = backend.kernel(parameters)
-            row |= kernel_row(start, kernel, self.labels)
-            if "output" in row:
-                row |= gain_row(start, row["output"], kernel)
-        return row
 
 
 def _shown(step: Any) -> float:

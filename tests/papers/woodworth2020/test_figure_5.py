@@ -1,9 +1,8 @@
-"""Figure 5: its cells against descent, wrong limits refuted, greedy low-rank learning by hand."""
+"""Figure 5: its cells against descent, and wrong limits refuted."""
 
 import numpy as np
 import pytest
 
-import tacit
 from tacit.evidence.evidence import judge
 from tacit.models.factorization import Factorization
 from tacit.papers.woodworth2020.figures import completion, figure_5
@@ -118,40 +117,6 @@ def test_the_turns_of_known_curves(place):
     np.testing.assert_allclose([low, half, width], [place / 3, place, np.log10(9)], rtol=1e-3)
     *_, half, width, floor = turn(alphas, 1 - 0.6 * rising, "move")
     np.testing.assert_allclose([half, width, floor], [place, np.log10(9), 0.4], rtol=2e-3)
-
-
-def alternating(problem, rank, rounds=4000):
-    """A completion of this rank by alternating least squares."""
-    left, sizes, right = np.linalg.svd(np.where(problem.observed, problem.truth, 0.0))
-    U, V = left[:, :rank] * sizes[:rank], right[:rank].T
-    for _ in range(rounds):
-        for fixed, free, seen, known in (
-            (V, U, problem.observed, problem.truth),
-            (U, V, problem.observed.T, problem.truth.T),
-        ):
-            for i, row in enumerate(seen):
-                free[i] = np.linalg.lstsq(fixed[row], known[i, row], rcond=None)[0]
-    return U @ V.T
-
-
-def test_greedy_low_rank_learning_ends_at_the_completion_of_least_rank():
-    """Where the least nuclear norm is another matrix, as on seed 9, too."""
-    problem = low_rank_completion(samples=60, dimension=10, rank=1, seed=9)
-    found, stages = completion.greedy(problem, 1e-6, 1e-14)
-    assert stages == 1
-    np.testing.assert_allclose(found, alternating(problem, 1), atol=1e-4)
-    np.testing.assert_allclose(found, problem.truth, atol=1e-4)
-    least = tacit.interpolate(problem, tacit.Nuclear()).matrix
-    assert np.linalg.svd(least)[1].sum() < 0.98 * np.linalg.svd(found)[1].sum()
-    np.testing.assert_allclose(problem.apply(least), problem.y, atol=1e-6)
-
-
-@pytest.mark.slow
-def test_a_second_stage_adds_a_second_rank():
-    problem = low_rank_completion(samples=80, dimension=10, rank=2, seed=0)
-    found, stages = completion.greedy(problem, 1e-4, 1e-10)
-    assert stages == 2
-    np.testing.assert_allclose(found, problem.truth, atol=1e-3)
 
 
 def test_the_drawing_holds_the_data(data_of):

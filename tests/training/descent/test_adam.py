@@ -242,7 +242,7 @@ def run(method=SGD(0.1), **more):  # noqa: B008
 def test_wrong_input_speaks():
     cases = [
         (lambda: Adam(0.1, mean_decay=1.0), r"mean_decay must be in \[0, 1\), got 1"),
-        (lambda: Adam(0.1, epsilon=0), "epsilon must be > 0"),
+        (lambda: Adam(0.1, epsilon=-1), "epsilon must be >= 0"),
         (
             lambda: run(Adam(0.1, decoupled=True), penalty=10.0 * L2()),
             r"below 2/\(curvature of the decoupled penalty\) = 0.1",

@@ -46,7 +46,7 @@ class FunctionGradients(Gradients):
         self.who, self.function, self.asked = who, function, outputs
         leaves, tree = jax.tree.flatten(params)
         self.tree: Any = tree
-        self.learned = [i for i, leaf in enumerate(leaves) if _is_learned(who, leaf)]
+        self.learned = [i for i, leaf in enumerate(leaves) if is_learned(who, leaf)]
         if not self.learned:
             raise ValueError(f"{who}: params hold no floating-point array to differentiate in")
         self.double = _is_double([leaves[i] for i in self.learned], precision, who)
@@ -188,14 +188,15 @@ def check_outputs(who: str, found: Any, rows: int, asked: str | int | None) -> N
 
 
 def _is_array(leaf: Any) -> bool:
-    return hasattr(leaf, "dtype") or isinstance(leaf, float | int)
+    """Whether a leaf is numbers; a Python bool is a choice, which a function may branch on."""
+    return hasattr(leaf, "dtype") or (isinstance(leaf, float | int) and not isinstance(leaf, bool))
 
 
 def _floats(dtype: Any) -> bool:
     return bool(jnp.issubdtype(dtype, jnp.floating))
 
 
-def _is_learned(who: str, leaf: Any) -> bool:
+def is_learned(who: str, leaf: Any) -> bool:
     if not _is_array(leaf):
         return False
     kind = leaf.dtype if hasattr(leaf, "dtype") else np.asarray(leaf).dtype

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -39,12 +40,16 @@ class KernelRegression(Record):
         "full" or "mean".
     outcome
         How the computation ended, in a sentence.
+    time
+        The time of the flow on the sum of squares, infinite at its end; see `at`.
     x
         The samples.
     gradients
         The gradients of the model at the samples.
     memory
         The bytes that a kernel may take.
+    system
+        The equations in the eigenvectors of the kernel.
 
     Examples
     --------
@@ -55,6 +60,8 @@ class KernelRegression(Record):
     >>> fit = tacit.kernel_regression(f, np.array([1.0, 1.0]), np.eye(2), np.array([2.0, 3.0]))
     >>> fit.predict(np.array([[1.0, 1.0]])).round(4)
     array([5.])
+    >>> fit.at(0.0).predict(np.array([[1.0, 1.0]])).round(4)
+    array([2.])
     """
 
     dual: Array
@@ -64,16 +71,36 @@ class KernelRegression(Record):
     ridge: float
     outputs: str
     outcome: Outcome
+    time: float
     x: Any = dataclasses.field(repr=False)
     gradients: Gradients = dataclasses.field(repr=False)
     memory: float = dataclasses.field(repr=False)
+    system: System = dataclasses.field(repr=False)
+
+    def at(self, time: float) -> KernelRegression:
+        """The linearised model after a time of gradient flow on the sum of squares, from 0 on.
+
+        f_t(x) = f(x) + K(x, x_n) K^-1 (1 - e^(-2 K t)) (y - f(x_n)) is exact at any time; where the
+        loss is a mean over n numbers, a step of learning rate r lasts r / n. A ridge is part of
+        the loss.
+        """
+        if not (time == math.inf or real(WHO, "time", time) >= 0):
+            raise ValueError(f"{WHO}: time must be >= 0, got {time}")
+        dual, misfit = self.system.solved(self.ridge, float(time))
+        outcome, shape = _outcome(misfit, self.ridge, time), self.dual.shape
+        return dataclasses.replace(
+            self, dual=dual.reshape(shape), residual=misfit, outcome=outcome, time=float(time)
+        )
 
     def predict(self, x: ArrayLike) -> Array:
         """The outputs for every row of `x`, one column per output (flat if there is one)."""
-        rows = samples(WHO, "x", x, getattr(self.gradients, "model", None))
-        rows = alike(WHO, self.x, rows)
+        model: Any = getattr(self.gradients, "model", None)
+        table = getattr(model, "table", None)
+        rows = alike(WHO, self.x, samples(WHO, "x", x, model))
         step = max(1, int(self.memory / 4 // (8 * self.size * self.dual.shape[1])))
         parts = [self._predict(rows[at : at + step]) for at in range(0, len(rows), step)]
+        if table is not None:
+            model.table = table  # without the rows of now
         found = np.concatenate(parts)
         return found[:, 0] if found.shape[1] == 1 else found
 
@@ -95,7 +122,8 @@ def kernel_regression(
 ) -> KernelRegression:
     """The predictor f(x) + <grad f(x), h> with the shortest h that fits y_n at every x_n.
 
-    It is where gradient descent on the squared loss takes the model linearised at `parameters`.
+    It is where gradient descent on the squared loss takes the model linearised at `parameters`;
+    `at(t)` is where its flow is at time t, in closed form.
     Targets that no h fits are fitted in the least-squares sense, and the outcome says so. All
     is computed in double precision.
 
@@ -152,22 +180,40 @@ def kernel_regression(
     K = blocked_kernel(WHO, gradients, rows, None, full, memory)
     flat = goal.reshape(-1, 1) if full else goal
     square = K.reshape(len(flat), len(flat))
-    dual, rank = _solved(square, flat, ridge)
-    size = float(max(np.abs(targets).max(), np.abs(goal).max())) or 1.0
-    misfit = float(np.abs(square @ dual - flat).max()) / size
-    told = misfit, rank, len(flat), ridge, outputs, _outcome(misfit, ridge)
-    return KernelRegression(dual.reshape(goal.shape), *told, rows, gradients, memory)
+    system = _system(square, flat, float(max(np.abs(targets).max(), np.abs(goal).max())) or 1.0)
+    dual, misfit = system.solved(ridge, math.inf)
+    told = misfit, len(system.values), len(flat), ridge, outputs, _outcome(misfit, ridge, math.inf)
+    held = rows, gradients, memory, system
+    return KernelRegression(dual.reshape(goal.shape), *told, math.inf, *held)
 
 
-def _solved(K: Array, goal: Array, ridge: float) -> tuple[Array, int]:
-    """(dual, rank) of the least-squares solution of (K + ridge) dual = goal, rounding dropped."""
+class System(NamedTuple):
+    """K dual = goal in the eigenvectors of K, without those that are rounding."""
+
+    values: Array
+    vectors: Array
+    goal: Array
+    size: float  # of the targets
+
+    def solved(self, ridge: float, time: float) -> tuple[Array, float]:
+        """The dual at a time of the flow on the squares plus ridge |h|^2, and its misfit."""
+        rates = self.values + ridge
+        shares = -np.expm1(-2 * rates * time)  # what is done of every eigenvector
+        along = self.vectors.T @ self.goal
+        dual = self.vectors @ ((shares / rates)[:, None] * along)
+        fitted = self.vectors @ ((self.values * shares / rates)[:, None] * along)
+        return dual, float(np.abs(fitted - self.goal).max()) / self.size
+
+
+def _system(K: Array, goal: Array, size: float) -> System:
     values, vectors = np.linalg.eigh(K)
     kept = values > len(K) * np.finfo(float).eps * max(values[-1], 0.0)
-    inverse = 1 / (values[kept] + ridge)
-    return vectors[:, kept] @ (inverse[:, None] * (vectors[:, kept].T @ goal)), int(kept.sum())
+    return System(values[kept], vectors[:, kept], goal, size)
 
 
-def _outcome(misfit: float, ridge: float) -> Outcome:
+def _outcome(misfit: float, ridge: float, time: float) -> Outcome:
+    if time < math.inf:
+        return Outcome(Kind.SOLVED, f"at time {time:.4g} the relative misfit is {misfit:.2g}")
     if ridge > 0:
         return Outcome(Kind.SOLVED, f"the ridge leaves a relative misfit of {misfit:.2g}")
     if misfit <= FITS:

@@ -42,7 +42,7 @@ def arguments(
             one_of(who, "precision", precision, PRECISIONS)
         kinds = {"double": torch.float64, "single": torch.float32}
         model = TorchFunction(who, model, kinds.get(precision or ""))
-        if params is not None and not isinstance(params, Mapping):
+        if params is not None and not _is_named(model, params):
             params, arrays = None, _shifted(who, params, arrays)
         call = f"{who}(module, {', '.join(('x', 'y')[:least])})"
     else:
@@ -53,6 +53,12 @@ def arguments(
     if any(array is None for array in arrays[:least]):
         raise ValueError(f"{who}: an array is missing; call {call}")
     return model, params, *arrays
+
+
+def _is_named(model: TorchFunction, given: Any) -> bool:
+    """Whether a mapping names parameters, and is not inputs that go in by name."""
+    named = {name for name, _ in model.module.named_parameters()}
+    return isinstance(given, Mapping) and (not given or any(name in named for name in given))
 
 
 def _shifted(who: str, first: Any, arrays: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,24 +11,34 @@ import numpy as np
 from tacit.arguments import Array, finite_array
 from tacit.lazy import torch
 from tacit.measures.kernels.gradients import ALONE, nudge
+from tacit.measures.kernels.inputs import Table, leaves, mapped, several, spread
+from tacit.measures.kernels.outputs import Output
+from tacit.measures.torch.quiet import quiet
 
 
 class TorchFunction:
     """f(params, x) of `module` in eval mode, where `params` are its trained parameters by name.
 
-    Parameters without requires_grad and buffers are constants; buffers are handed over as copies.
-    With `dtype` all is computed in that precision, and the constants are those of the beginning.
+    Parameters without requires_grad are constants, and so are buffers as they were at the
+    beginning: no optimizer moves them. With `dtype` all is computed in that precision, and both
+    are those of the beginning. `x` is an array, or the numbers of rows of the `table`.
     """
 
-    def __init__(self, who: str, module: Any, dtype: Any = None):
+    table: Table | None = None
+
+    def __init__(
+        self, who: str, module: Any, dtype: Any = None, output: Callable[[Any], Any] | None = None
+    ):
         self.who, self.module, self.dtype = who, _unwrapped(module), dtype
+        self.output = output or Output(who)
+        _refuse_sharded(who, self.module)
         self.names = tuple(self.parameters())
         if not self.names:
             raise ValueError(
                 f"{who}: no parameter of the model requires gradients, so nothing is trained; "
                 "call requires_grad_(True) on those that are"
             )
-        self.constants = None if dtype is None else self._constants()
+        self.constants = self._constants()
 
     def parameters(self) -> dict[str, Any]:
         """The live trained parameters, detached: they follow the training."""
@@ -63,61 +72,37 @@ class TorchFunction:
         return found
 
     def __call__(self, params: dict[str, Any], x: Any) -> Any:
-        live = dict(self.module.named_buffers())
-        held = live if self.constants is None else self.constants
-        constants = {name: value.clone() for name, value in held.items()}
+        return self.output(self.run(params, self.copies(), x))
+
+    def copies(self) -> dict[str, Any]:
+        """Copies of the constants, which a forward pass may change."""
+        return {name: value.clone() for name, value in self.constants.items()}
+
+    def run(self, params: dict[str, Any], constants: dict[str, Any], x: Any) -> Any:
+        """What the module returns, whatever that is."""
         # a copy of x, since the first operation may work in place
-        return torch.func.functional_call(self.module, (params, constants), (x.clone(),))
+        args, kwargs = ((x.clone(),), {}) if self.table is None else spread(self.table.at(x))
+        return torch.func.functional_call(self.module, (params, constants), args, kwargs)
 
     def _constants(self) -> dict[str, Any]:
         named = dict(self.module.named_buffers())
-        named |= {n: p for n, p in self.module.named_parameters() if not p.requires_grad}
+        if self.dtype is not None:
+            named |= {n: p for n, p in self.module.named_parameters() if not p.requires_grad}
         return {name: self._cast(value.detach().clone()) for name, value in named.items()}
 
     def _cast(self, value: Any) -> Any:
         real = self.dtype is not None and value.is_floating_point()
         return value.to(self.dtype) if real else value
 
-    @contextlib.contextmanager
-    def quiet(self) -> Iterator[None]:
+    def quiet(self) -> contextlib.AbstractContextManager[None]:
         """Eval mode with fixed random state; flags, modes and random states are put back."""
-        training = [module for module in self.module.modules() if module.training]
-        device = next(iter(self.parameters().values())).device
-        places = [device] if device.type == "cuda" else []
-        fast = torch.backends.mha.get_fastpath_enabled()
-        with (
-            torch.random.fork_rng(devices=places),
-            torch.inference_mode(False),
-            torch.enable_grad(),
-            torch.autocast(device.type, enabled=False),
-            _plain_attention(),
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")  # torch on its own inside, such as batching rules
-            try:
-                torch.backends.mha.set_fastpath_enabled(False)  # it has no derivatives
-                for module in training:
-                    module.training = False
-                yield
-            finally:
-                torch.backends.mha.set_fastpath_enabled(fast)
-                for module in training:
-                    module.training = True
+        return quiet(self.module, next(iter(self.parameters().values())).device)
 
     def dropouts(self) -> list[str]:
         """Names of the dropout layers that would be active in training."""
         kind = torch.nn.modules.dropout._DropoutNd
         named = self.module.named_modules()
         return [name for name, module in named if isinstance(module, kind) and module.p > 0]
-
-
-def _plain_attention() -> contextlib.AbstractContextManager[Any]:
-    """Attention by its formula: the fused kernels have no second or forward derivatives."""
-    try:
-        from torch.nn.attention import SDPBackend, sdpa_kernel
-    except ImportError:  # torch before 2.3
-        return contextlib.nullcontext()
-    return sdpa_kernel(SDPBackend.MATH)
 
 
 def _unwrapped(module: Any) -> Any:
@@ -129,6 +114,19 @@ def _unwrapped(module: Any) -> Any:
             module = module.module
         else:
             return module
+
+
+def _refuse_sharded(who: str, module: Any) -> None:
+    """Complains about parameters that are spread over processes."""
+    kinds = [type(part).__name__ for part in module.modules()]
+    split = [n for n, value in module.named_parameters() if type(value.data).__name__ == "DTensor"]
+    if split or "FullyShardedDataParallel" in kinds:
+        raise ValueError(
+            f"{who}: the parameters are spread over processes (FSDP), and no process has all of "
+            "them; gather them (torch.distributed.checkpoint.state_dict.get_model_state_dict with "
+            "full_state_dict=True) into a copy of the model on rank zero before each call, and "
+            "give that copy"
+        )
 
 
 def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int | None) -> int:
@@ -144,7 +142,8 @@ def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int |
         if len(shape) not in (1, 2) or shape[0] != rows:
             raise ValueError(
                 f"{who}: the model must return one row of numbers per {_one(name)}, got shape "
-                f"{shape} for {rows} inputs; wrap it in a module that picks what to look at"
+                f"{shape} for {rows} inputs; a wrapper, or output= of the watch, picks what to "
+                "look at"
             )
         again = as_array(_tried(function, name, params, x))
         alone = as_array(_tried(function, name, params, x[-1:]))
@@ -161,7 +160,42 @@ def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int |
 
 
 def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
-    """A detached copy of `x` on the device of the parameters; arrays are sent there."""
+    """A detached copy of `x` on the device of the parameters; arrays are sent there.
+
+    Of a mapping or a tuple of them it is the numbers of their rows in the table of `function`.
+    """
+    if not several(x):
+        return _tensor(function, name, x)
+    given = Table(function.who, name, mapped(x, lambda leaf: _leaf(function, name, leaf)))
+    known = function.table
+    first = 0 if known is None else len(known)
+    function.table = given if known is None else _joined(function.who, name, known, given)
+    return torch.arange(first, first + len(given), device=_device(function))
+
+
+def _leaf(function: TorchFunction, name: str, leaf: Any) -> Any:
+    return _tensor(function, name, leaf) if len(getattr(leaf, "shape", ())) else leaf
+
+
+def _joined(who: str, name: str, first: Table, second: Table) -> Table:
+    """Both tables one below the other."""
+    parts = iter(list(leaves(second.tree)))
+    try:
+        tree = mapped(first.tree, lambda leaf: _below(leaf, next(parts)))
+    except (RuntimeError, StopIteration):
+        raise ValueError(f"{who}: {name} must be built like the first inputs") from None
+    return Table(who, name, tree)
+
+
+def _below(first: Any, second: Any) -> Any:
+    return torch.cat([first, second]) if isinstance(first, torch.Tensor) else first
+
+
+def _device(function: TorchFunction) -> Any:
+    return next(iter(function.parameters().values())).device
+
+
+def _tensor(function: TorchFunction, name: str, x: Any) -> Any:
     who, params = function.who, list(function.parameters().values())
     first, kinds = params[0], {value.dtype for value in params}
     if odd := [kind for kind in kinds if not kind.is_floating_point]:
@@ -227,6 +261,8 @@ def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -
     try:
         found = function(params, x)
     except Exception as reason:
+        if str(reason).startswith(f"{function.who}:"):
+            raise
         first = (str(reason) or type(reason).__name__).splitlines()[0]
         raise ValueError(
             f"{function.who}: the model does not run on {name} ({type(reason).__name__}: {first}); "
@@ -235,7 +271,8 @@ def _tried(function: TorchFunction, name: str, params: dict[str, Any], x: Any) -
     if not isinstance(found, torch.Tensor) or not found.is_floating_point():
         raise ValueError(
             f"{function.who}: the model must return one tensor of real numbers, got "
-            f"{getattr(found, 'dtype', type(found).__name__)}; wrap it in a module that does"
+            f"{getattr(found, 'dtype', type(found).__name__)}; a wrapper, or output= of the watch, "
+            "picks one"
         )
     return found
 

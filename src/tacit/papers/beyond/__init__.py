@@ -1,6 +1,16 @@
 """Ours: theory beyond the sources, and phase diagrams that no paper has."""
 
 STATEMENTS: dict[str, str] = {
+    "beyond-apriori": "apriori",
+    "beyond-balanced-linear": "balanced_linear",
     "beyond-clock": "clock",
+    "beyond-greedy-rank": "greedy_rank",
+    "beyond-imbalance": "imbalance",
     "beyond-saddles": "saddles",
+    "beyond-momentum": "momentum",
+    "beyond-clock-depth": "clock_depth",
+    "beyond-margins": "margins",
+    "beyond-muon": "muon",
+    "beyond-adam-batch": "adam_batch",
+    "beyond-sgd-grokking": "sgd_grokking",
 }

@@ -63,6 +63,7 @@ def cell(
         apart = interpolate(own, regularizer).beta - end
         return float(np.linalg.norm(apart) / np.linalg.norm(end))
 
+    assert isinstance(q, Q)
     assert q.shape is not None
     return {
         "to_effective": far(q),

@@ -17,7 +17,7 @@ from tacit.papers.woodworth2020.lifted import orthogonal, wishart_root
 from tacit.problems.matrices import commuting_sensing, gaussian_sensing
 from tacit.problems.matrix_problem import Sensing
 from tacit.regularizers.q import Q
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, SpectralFunction
 from tacit.solvers.interpolate import interpolate
 from tacit.studies.sizes import sized
 from tacit.training.exact.matrices.flow import MatrixFlow
@@ -92,7 +92,7 @@ def end(model: Factorization, problem: Sensing) -> Array:
     return train(model, problem, MatrixFlow(), record=LogSpaced(2)).predictor
 
 
-def far(trained: Array, problem: Sensing, regularizer: Spectral) -> float:
+def far(trained: Array, problem: Sensing, regularizer: SpectralFunction) -> float:
     """Relative Frobenius distance of a trained matrix to the argmin of the regularizer."""
     goal = interpolate(problem, regularizer).matrix
     return float(np.linalg.norm(trained - goal) / np.linalg.norm(goal))

@@ -29,16 +29,21 @@ def linear_program(rows: Rows, cost: Array | None = None) -> tuple[Array, Array,
     """(b, nu, iterations) of HiGHS for sum cost_i |b_i|, every margin met to a relative 1e-11."""
     d = rows.A.shape[1]
     both = np.ones(2 * d) if cost is None else np.tile(cost, 2)
-    A = np.hstack([rows.A, -rows.A])
-    x, nu, steps, unit = *highs(both, A, rows.c, np.zeros(2 * d)), 1.0
+    x, nu, steps = refined(both, np.hstack([rows.A, -rows.A]), rows.c, np.zeros(2 * d))
+    return x[:d] - x[d:], nu, steps
+
+
+def refined(cost: Array, A: Array, c: Array, lowest: Array) -> tuple[Array, Array, int]:
+    """(x, dual, iterations) of min cost.x under A x >= c and x >= lowest, in ever finer units."""
+    x, nu, steps, unit = *highs(cost, A, c, lowest), 1.0
     for _ in range(REFINEMENTS):
-        missing = rows.c - A @ x
-        if (missing <= MET * rows.c).all():
+        missing = c - A @ x
+        if (missing <= MET * np.where(c > 0, c, np.abs(x).max())).all():
             break
         unit *= FINER
-        move, nu, used = highs(both, A, unit * missing, -unit * x)
-        x, steps = np.maximum(x + move / unit, 0.0), steps + used
-    return x[:d] - x[d:], nu, steps
+        move, nu, used = highs(cost, A, unit * missing, unit * (lowest - x))
+        x, steps = np.maximum(x + move / unit, lowest), steps + used
+    return x, nu, steps
 
 
 def highs(cost: Array, A: Array, c: Array, lowest: Array) -> tuple[Array, Array, int]:

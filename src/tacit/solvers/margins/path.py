@@ -16,9 +16,10 @@ from tacit.regularizers.q import Q
 from tacit.solvers.continuation import KERNEL, Failed
 from tacit.solvers.data import unpacked
 from tacit.solvers.margins.active_set import Unbounded
+from tacit.solvers.margins.changes import Tracker
 from tacit.solvers.margins.ratchet import RatchetWalk
 from tacit.solvers.margins.rows import certified, scaled_rows
-from tacit.solvers.margins.walk import MarginWalk, Tracker
+from tacit.solvers.margins.walk import MarginWalk
 from tacit.solvers.max_margin import failed
 from tacit.solvers.separation import refuse_inseparable, refuse_zero_rows
 from tacit.solvers.solution import SOLVED, Found, must_fit, stacked
@@ -122,6 +123,7 @@ def max_margin_path(
     *,
     mus: ArrayLike,
     shape: ArrayLike | None = None,
+    tilt: ArrayLike | None = None,
     throw: bool = True,
 ) -> MarginPath:
     """The minimiser of Q with margins >= 1 at every mu, and every change of support vectors.
@@ -138,6 +140,8 @@ def max_margin_path(
         The scales mu = alpha**depth, in any order; they are followed from the largest down.
     shape
         The vector w0 of Q; None stands for ones.
+    tilt
+        The tilt of Q, the same at every scale.
     throw
         False records a scale that fails in `outcomes`, with NaN in its row, and goes on.
 
@@ -155,7 +159,8 @@ def max_margin_path(
     array([[0.2  , 0.4  ],
            [0.007, 0.496]])
     """
-    path: MarginPath = along("max_margin_path", margin_path, (X, y, depth), mus, shape, throw)
+    who, data = "max_margin_path", (X, y, depth)
+    path: MarginPath = along(who, margin_path, data, mus, shape, throw, tilt)
     return path
 
 
@@ -166,6 +171,7 @@ def along(
     mus: ArrayLike,
     shape: ArrayLike | None,
     throw: bool,
+    tilt: ArrayLike | None = None,
 ) -> Any:
     """What `follow` finds for the signed rows, the largest Q and the scales, all checked."""
     X, y, depth = unpacked(who, Classification, *data, default=2)
@@ -174,7 +180,7 @@ def along(
     if (mus <= 0).any():
         where = int(np.argmin(mus))
         raise ValueError(f"{who}: mus must be > 0, got {mus[where]} at index {where}")
-    largest = Q(depth, mu=float(mus.max()), shape=shape)
+    largest = Q(depth, mu=float(mus.max()), shape=shape, tilt=tilt)
     must_fit(who, largest, X.shape[1])
     Z = X * y[:, None]
     with one_blas_thread():
@@ -196,7 +202,7 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
     solutions: list[Any] = [None] * len(mus)
     support = np.zeros((len(mus), len(Z)), dtype=bool)
     for where in np.argsort(-mus, kind="stable"):
-        q = Q(largest.depth, mu=float(mus[where]), shape=largest.shape)
+        q = Q(largest.depth, mu=float(mus[where]), shape=largest.shape, tilt=largest.tilt)
         try:
             b, nu, spent = walk.at(q.level - unit)
             found = Found(rows.scale * b, rows.factors * nu, spent, SOLVED)

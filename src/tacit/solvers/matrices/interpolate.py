@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from tacit.arguments import Array, finite_array
 from tacit.problems.matrix_problem import Completion, MatrixProblem, Sensing
 from tacit.records import Kind, NumericalError, Outcome, Record
-from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, Spectral, shape_of
+from tacit.regularizers.spectral import Frobenius, Nuclear, Schatten, SpectralFunction, shape_of
 from tacit.solvers.continuation import Failed
 from tacit.solvers.data import units_of
 from tacit.solvers.matrices import nuclear
@@ -89,7 +89,7 @@ def residual(problem: MatrixProblem, matrix: Array) -> float:
     return float(np.abs(problem.apply(matrix) - problem.y).max() / (scale if scale > 0 else 1.0))
 
 
-def kkt(problem: MatrixProblem, reg: Spectral, matrix: Array, dual: Array) -> float:
+def kkt(problem: MatrixProblem, reg: SpectralFunction, matrix: Array, dual: Array) -> float:
     S = problem.adjoint(dual)
     if isinstance(reg, Nuclear):
         value = reg(matrix)
@@ -98,7 +98,7 @@ def kkt(problem: MatrixProblem, reg: Spectral, matrix: Array, dual: Array) -> fl
     return graph_distance(reg, matrix, S)
 
 
-def graph_distance(reg: Spectral, matrix: Array, S: Array) -> float:
+def graph_distance(reg: SpectralFunction, matrix: Array, S: Array) -> float:
     """How far (M, S) is from a pair with S = gradient(M), in units of |M| and |S|."""
     size, height = float(np.linalg.norm(matrix, 2)), float(np.linalg.norm(S, 2))
     if height == 0:
@@ -108,7 +108,7 @@ def graph_distance(reg: Spectral, matrix: Array, S: Array) -> float:
     return float(np.linalg.norm(matrix / size - on_graph, 2))
 
 
-def resolvent(reg: Spectral, total: Array, size: float, height: float) -> Array:
+def resolvent(reg: SpectralFunction, total: Array, size: float, height: float) -> Array:
     """x with x + gradient(size x)/height = total, by bisection in the gradient."""
     low, high = np.zeros_like(total), total * height
     for _ in range(200):
@@ -120,10 +120,10 @@ def resolvent(reg: Spectral, total: Array, size: float, height: float) -> Array:
 
 
 def matrix_interpolant(
-    problem: MatrixProblem, reg: Spectral, *, throw: bool = True
+    problem: MatrixProblem, reg: SpectralFunction, *, throw: bool = True
 ) -> MatrixSolution:
     """The matrix that fits <X_n, M> = y_n with the least value of the regularizer."""
-    if not isinstance(reg, Spectral):
+    if not isinstance(reg, SpectralFunction):
         raise ValueError(
             f"interpolate: a matrix needs a regularizer of singular values such as Nuclear(), got "
             f"{reg!r}; problem.regression() has its entries as a vector"
@@ -135,7 +135,7 @@ def matrix_interpolant(
     return solution
 
 
-def in_good_units(problem: MatrixProblem, reg: Spectral) -> MatrixSolution:
+def in_good_units(problem: MatrixProblem, reg: SpectralFunction) -> MatrixSolution:
     """The certified solution, found in other units where the data are huge or tiny."""
     ones = isinstance(problem, Completion)
     rows = np.ones((len(problem.y), 1)) if ones else problem.design
@@ -152,7 +152,7 @@ def in_good_units(problem: MatrixProblem, reg: Spectral) -> MatrixSolution:
 
 
 def interpolate_measured(
-    X: ArrayLike, y: ArrayLike, reg: Spectral, *, throw: bool = True
+    X: ArrayLike, y: ArrayLike, reg: SpectralFunction, *, throw: bool = True
 ) -> MatrixSolution:
     """The same for measurement matrices given as an array (samples, d1, d2)."""
     if len(shape := shape_of(X)) == 2:
@@ -170,7 +170,7 @@ def interpolate_measured(
     return matrix_interpolant(Sensing(matrices, y), reg, throw=throw)
 
 
-def found(problem: MatrixProblem, reg: Spectral) -> Found:
+def found(problem: MatrixProblem, reg: SpectralFunction) -> Found:
     """(matrix, dual, iterations, outcome) in the original units."""
     at = measurements(problem)
     if isinstance(at, Outcome):
@@ -192,7 +192,7 @@ def nothing(problem: MatrixProblem, outcome: Outcome) -> Found:
     return Found(np.full(problem.shape, np.nan), np.full(len(problem.y), np.nan), 0, outcome)
 
 
-def solve(at: Measurements, reg: Spectral) -> Found:
+def solve(at: Measurements, reg: SpectralFunction) -> Found:
     """(matrix, dual, iterations, outcome) in the units of `at`."""
     if isinstance(reg, Frobenius):
         nu = at.least(at.y)
@@ -226,7 +226,7 @@ def at_level(at: Measurements, reg: Schatten, level: float) -> tuple[Array, Arra
     return corrected(stop.state, stop.hessian), stop.state.nu, stop.spent
 
 
-def certified(problem: MatrixProblem, reg: Spectral, found: Found) -> MatrixSolution:
+def certified(problem: MatrixProblem, reg: SpectralFunction, found: Found) -> MatrixSolution:
     """The solution with its certificate, computed from what is returned and the original data."""
     matrix, dual, steps, outcome, log_unit, _ = found
     if not np.isfinite(matrix).all():

@@ -11,6 +11,8 @@ from tacit.arguments import integer
 from tacit.lazy import jax, jnp
 from tacit.training.descent.method import Descent, Objective, Oracle, plus
 
+NOISE = 2**32 - 1  # no epoch has this number: its draws are those of the noise
+
 
 class Shared(NamedTuple):
     """A part of the data that belongs to all samples."""
@@ -37,6 +39,7 @@ class Batches:
 
     size: Any  # an integer, or None for all samples at every step
     samples: int
+    noisy: bool = False  # whether labels get fresh noise at every step, drawn from the seed too
 
     @property
     def epoch(self) -> Any:
@@ -44,10 +47,10 @@ class Batches:
 
     def start(self, seed: int, taken: int) -> Any:
         """What the draws carry from step to step: the key and the order of the epoch."""
-        if self.size is None:
+        if self.size is None and not self.noisy:
             return ()
         key = jax.random.PRNGKey(seed)
-        return key, self._order(key, taken // self.epoch)
+        return key, () if self.size is None else self._order(key, taken // self.epoch)
 
     def draw(self, k: Any, carried: Any) -> tuple[Any, Any, Any]:
         """The samples of step `k`, which of them count, and what the draws carry on."""
@@ -60,22 +63,27 @@ class Batches:
             share = place * self.size + jnp.arange(self.size) < self.samples
         return rows, share, (key, order)
 
+    def noise(self, k: Any, carried: Any, labels: Any) -> Any:
+        """Standard Gaussian noise on the labels of step `k`, whichever steps were taken before."""
+        key = jax.random.fold_in(jax.random.fold_in(carried[0], NOISE), k)
+        return jax.random.normal(key, labels.shape, labels.dtype)
+
     def _order(self, key: Any, epoch: Any) -> Any:
         order = jax.random.permutation(jax.random.fold_in(key, epoch), self.samples)
         return jnp.pad(order, (0, self.epoch * self.size - self.samples)).astype(jnp.int32)
 
 
-def batches(who: str, samples: int, size: int | None) -> Batches:
+def batches(who: str, samples: int, size: int | None, noisy: bool = False) -> Batches:
     """Batches of this size, or of all samples; refused where there are not that many."""
     if size is None:
-        return Batches(None, samples)
+        return Batches(None, samples, noisy)
     size = integer(who, "batch", size, least=1)
     if size > samples:
         raise ValueError(
             f"{who}: batch must be at most the {samples} samples of the problem, got {size}; "
             "leave it out to take all of them"
         )
-    return Batches(size, samples)
+    return Batches(size, samples, noisy)
 
 
 class Weighted:
@@ -126,6 +134,9 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if code.batches.size is not None:
             rows, share, draws = code.batches.draw(k, draws)
             data = per_sample(lambda a: a.at[rows].get(mode="promise_in_bounds"), data)
+        if code.batches.noisy:
+            inputs, labels = data
+            data = inputs, labels + method.label_noise * code.batches.noise(k, draws, labels)
         moved, held = method.step(code.oracle(weights, data, share), parameters, held, k)
         if code.method.weight_decay:
             moved = plus(moved, -method.rate(parameters) * method.weight_decay, parameters)

@@ -1,23 +1,36 @@
-"""The effective scale and tilt of a run on w+^2 - w-^2: what its steps have made of its start.
+"""The effective scale and tilt of a run on a separable model: what its steps made of its start.
 
-A step w+ <- w+ f+, w- <- w- f- with q = (f- - f+)/(f- + f+) adds log|f+ f-| to log|w+ w-| and
--2 artanh(q) to log|w+/w-|. For gradient steps of rate gamma with decay lambda,
-q = 2 gamma g/(1 - gamma lambda) with g the gradient in beta, a combination of the samples; what
-artanh(q) - q adds is the tilt. So beta is the least Q of this scale and tilt among all predictors
-with its outputs, at every step and exactly, whatever batches were drawn.
+A flow carries every coordinate along the gradient line w'(s) = grad F(w) of its map, with the dual
+s as its clock. A run by steps leaves the line of its start. But the sum s of its gradients in beta,
+each times its rate, is a combination of the samples, and the line through its last parameters,
+followed back by s, has an effective start: a flow from there stands where the run stands. So beta
+is the least regularizer of that start among all predictors with its outputs, at every step and
+exactly, whatever batches were drawn and whatever momentum carried them.
+
+For w+^D - w-^D the effective start is a scale and a tilt: with a = w^(2-D) (log w for D = 2), a
+flow moves a+ and a- by opposite amounts. Half their sum is the scale, half their difference is s
+and the tilt.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import numpy as np
+from scipy.integrate import solve_ivp
 
-from tacit.lazy import jax, jnp
+from tacit.arguments import Array
+from tacit.lazy import jnp
 from tacit.models.diagonal import DiagonalNet
+from tacit.models.linear import LinearPredictor
+from tacit.models.reparametrized import Reparametrized
+from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
+from tacit.regularizers.derive import Derived
 from tacit.regularizers.q import Q
+from tacit.regularizers.reparametrization import Starts
 from tacit.solvers.interpolate import interpolate
 from tacit.solvers.solution import Solution
 from tacit.training.descent.method import Descent, Oracle
@@ -25,12 +38,14 @@ from tacit.training.descent.methods import SGD, GradientDescent
 from tacit.training.path import Path
 from tacit.training.task import Task
 
-SMALL = 0.05  # |q| below which artanh(q) - q is summed as a series
+WHO = "effective_regularizer"
+NEVER = 2**31 - 1
+PRECISE = 1e-13  # relative error of a line that is followed back
 
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class EffectiveScale(Descent):
-    """A gradient method that also carries the tilt of its run on a diagonal net of depth 2.
+    """A gradient method that also carries the dual of its run on a separable model.
 
     Its steps are those of the method. `effective_regularizer` and `predicted_endpoint` read off
     the path what they have made of the start.
@@ -38,7 +53,9 @@ class EffectiveScale(Descent):
     Parameters
     ----------
     method
-        GradientDescent, or SGD without momentum; with batches and weight decay as it likes.
+        GradientDescent or SGD, with batches, momentum and weight decay as it likes. For heavy-ball
+        momentum how much the start has changed is a function of learning_rate (1 + momentum) /
+        (1 - momentum)^2, to second order in 1 - momentum; what the path holds is exact.
 
     Examples
     --------
@@ -55,13 +72,10 @@ class EffectiveScale(Descent):
     method: Descent
 
     def __init__(self, method: Descent) -> None:
-        plain = isinstance(method, GradientDescent) or (
-            isinstance(method, SGD) and not method.momentum
-        )
-        if not plain:
+        if not isinstance(method, GradientDescent | SGD):
             raise ValueError(
-                "EffectiveScale: the law holds for gradient steps, GradientDescent or SGD without"
-                f" momentum, got {method!r}"
+                f"EffectiveScale: the law holds for steps along gradients, GradientDescent or SGD,"
+                f" got {method!r}"
             )
         for name in ("learning_rate", "weight_decay", "check"):
             object.__setattr__(self, name, getattr(method, name))
@@ -80,14 +94,19 @@ class EffectiveScale(Descent):
 
     def refuse(self, task: Task) -> None:
         model = getattr(task, "model", None)
-        if not (isinstance(model, DiagonalNet) and model.depth == 2 and model.signed):
+        diagonal = isinstance(model, DiagonalNet) and model.signed
+        if not diagonal and not isinstance(model, Reparametrized):
             raise ValueError(
-                f"EffectiveScale: needs w+^2 - w-^2, DiagonalNet(depth=2), got {model!r}"
+                "EffectiveScale: needs a signed DiagonalNet or a Reparametrized model, whose"
+                f" coordinates have their own parameters, got {model!r}"
             )
+        self.method.refuse(task)
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
-        plus, minus = jnp.split(parameters, 2)
-        return self.method.memory(oracle, parameters), jnp.log(jnp.abs(plus / minus))
+        """That of the method; the step at which each parameter first changes its sign; the dual."""
+        model: Any = oracle.objective.model  # type: ignore[attr-defined]
+        dual, turned = jnp.zeros_like(model.table(parameters)[0]), jnp.full(len(parameters), NEVER)
+        return self.method.memory(oracle, parameters), turned, dual, dual
 
     def prepared(self, parameters: Any) -> Any:
         return self.method.prepared(parameters)
@@ -96,11 +115,35 @@ class EffectiveScale(Descent):
         return self.method.rate(parameters)
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        inner, tilt = memory
+        inner, turned, dual, rounded = memory
         moved, inner = self.method.step(oracle, parameters, inner, k)
-        shrunk = self.method.rate(parameters) * self.weight_decay
-        plus, minus = jnp.split(moved / parameters, 2)  # before decay: their sum is 2
-        return moved, (inner, tilt + _gain((minus - plus) * (0.5 / (1 - shrunk))))
+        objective: Any = oracle.objective
+        model, linear = objective.model, dataclasses.replace(objective, model=LinearPredictor())
+        beta = Oracle(linear, oracle.data, oracle.share, None)
+        g = beta.loss_gradient(model.predictor(parameters))  # a part of the step's own gradient
+        rate = self.method.rate(parameters)
+        left = 1 - rate * self.weight_decay
+        rate = rate / (left * (1 - getattr(self.method, "momentum", 0.0)))
+        move = rounded - rate * g  # with what rounding took from the sum so far, as by Kahan
+        after, shrink = dual + move, left ** (2 - (model.homogeneity or 2))
+        flips = (moved * parameters < 0) & (turned == NEVER)
+        turned = jnp.where(flips, k.astype(turned.dtype), turned)
+        return moved, (inner, turned, after * shrink, (move - (after - dual)) * shrink)
+
+    def note(self, memory: Any) -> str:
+        place = int(memory[1].argmin())
+        step, coordinate = int(memory[1][place]), place % len(memory[2])
+        if step == NEVER:
+            return ""
+        return (
+            f"; a weight of coordinate {coordinate} changed its sign at step {step}, where"
+            " 2 learning_rate |gradient| of a net of depth 2 comes to 1: take a smaller learning"
+            " rate"
+        )
+
+    @property
+    def label_noise(self) -> float:
+        return self.method.label_noise
 
     @property
     def steady(self) -> bool:
@@ -132,35 +175,21 @@ class EffectiveScale(Descent):
         return copy
 
 
-def _gain(q: Any) -> Any:
-    """-2 (artanh(q) - q), also where |q| > 1 and a weight changes its sign."""
-    q = jnp.asarray(q)
-    small = jnp.abs(q) < SMALL
-
-    def series(q: Any) -> Any:
-        x = q * q
-        return -2 * q * x * (1 / 3 + x * (1 / 5 + x * (1 / 7 + x * (1 / 9 + x / 11))))
-
-    def mixed(q: Any) -> Any:
-        far = jnp.where(small, 0.5, q)
-        direct = jnp.log(jnp.abs(1 - far)) - jnp.log(jnp.abs(1 + far)) + 2 * far
-        return jnp.where(small, series(q), direct)
-
-    return jax.lax.cond(small.all(), series, mixed, q)  # logarithms take longer than a step
-
-
-def effective_regularizer(path: Path) -> Q:
-    """The Q whose least value, among all predictors with the outputs of the run, is at its end.
+def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q | Derived:
+    """The regularizer whose least value, among all predictors with a run's outputs, is at its end.
 
     Parameters
     ----------
     path
         The path of a run by EffectiveScale(method).
+    model
+        The Reparametrized model that was trained; a DiagonalNet is read off the path.
 
     Returns
     -------
-    Q
-        Of depth 2, with the effective scale as its shape, and with the tilt of the steps.
+    Q or Derived
+        Q with the effective scale as its shape and with the tilt of the steps; for other maps
+        what `derive` makes of the effective start of each coordinate.
 
     Examples
     --------
@@ -171,15 +200,61 @@ def effective_regularizer(path: Path) -> Q:
     >>> bool(tacit.effective_regularizer(path).shape.max() < 0.1)
     True
     """
-    if '"method": "EffectiveScale"' not in path.dataset.attrs.get("description", ""):
-        raise ValueError("effective_regularizer: train by EffectiveScale(method) for such a path")
+    description = json.loads(path.dataset.attrs.get("description", "{}"))
+    if description.get("method", {}).get("method") != "EffectiveScale":
+        raise ValueError(f"{WHO}: train by EffectiveScale(method) for such a path")
     if path.memory is None:
-        raise ValueError("effective_regularizer: the run diverged; take a smaller learning rate")
-    plus, minus = np.split(np.abs(np.asarray(path.parameters)), 2)
-    return Q(2, alpha=1.0, shape=np.sqrt(plus * minus), tilt=np.asarray(path.memory[-1]))
+        raise ValueError(f"{WHO}: the run diverged; take a smaller learning rate")
+    parameters, dual = np.asarray(path.parameters), np.sum(path.memory[-2:], axis=0)
+    if description["model"]["model"] == "DiagonalNet":
+        plus, minus = np.split(parameters, 2)
+        return tilted(description["model"]["depth"], plus, minus, dual)
+    if not isinstance(model, Reparametrized):
+        raise ValueError(f"{WHO}: the path holds no map; give the model that was trained, model=")
+    return started(model, followed_back(model, parameters, dual))
 
 
-def predicted_endpoint(path: Path, problem: Regression) -> Solution:
+def tilted(depth: int, plus: Array, minus: Array, dual: Array | float = 0.0) -> Q:
+    """Q of the start from which a flow over the dual `dual` ends at these weights."""
+    flipped = np.flatnonzero((plus <= 0) | (minus <= 0))
+    if len(flipped) and depth % 2:
+        raise ValueError(
+            f"{WHO}: a step changed the sign of a weight of coordinate {flipped[0]}, and at the odd"
+            f" depth {depth} no flow does that; take a smaller learning rate"
+        )
+    plus, minus = np.abs(plus), np.abs(minus)
+    if depth == 2:
+        return Q(2, alpha=1.0, shape=np.sqrt(plus * minus), tilt=np.log(plus / minus) - 4 * dual)
+    high, low = plus ** (2.0 - depth), minus ** (2.0 - depth)
+    shape, rise = ((high + low) / 2) ** (1 / (2 - depth)), depth * (depth - 2)
+    return Q(depth, alpha=1.0, shape=shape, tilt=(low - high) / 2 - rise * dual)
+
+
+def followed_back(model: Reparametrized, parameters: Array, dual: Array) -> Array:
+    """The parameters from which a flow over the dual `dual` ends at `parameters`."""
+
+    def line(_: float, w: Array) -> Array:
+        return (-dual * model.slopes(w)).ravel()
+
+    with np.errstate(all="ignore"):
+        walked = solve_ivp(line, (0, 1), parameters, "DOP853", rtol=PRECISE, atol=0)
+    if not walked.success:
+        raise ValueError(
+            f"{WHO}: no flow of this map ends where the run stands ({walked.message}); take a"
+            " smaller learning rate"
+        )
+    return walked.y[:, -1]
+
+
+def started(model: Reparametrized, parameters: Array) -> Derived:
+    """The regularizer of a flow of the model from these parameters."""
+    plus, *minus = (points for _, points in model.halves(parameters))
+    return Derived(model.line, Starts(plus, minus[0] if minus else None, len(plus)))
+
+
+def predicted_endpoint(
+    path: Path, problem: Regression | Classification, model: Reparametrized | None = None
+) -> Solution:
     """What the effective scale and tilt of a run select among the predictors that fit.
 
     Parameters
@@ -188,7 +263,9 @@ def predicted_endpoint(path: Path, problem: Regression) -> Solution:
         The path of a run by EffectiveScale(method).
     problem
         The regression it was trained on; where training has not fitted it, one with the outputs
-        of the run as labels.
+        of the run as labels. Of a classification, where nothing fits, these are the last outputs.
+    model
+        As in `effective_regularizer`.
 
     Returns
     -------
@@ -204,4 +281,6 @@ def predicted_endpoint(path: Path, problem: Regression) -> Solution:
     >>> bool(abs(tacit.predicted_endpoint(path, problem).beta - path.predictor).max() < 1e-8)
     True
     """
-    return interpolate(problem, effective_regularizer(path))
+    if isinstance(problem, Classification):
+        problem = Regression(problem.X, problem.X @ path.predictor)
+    return interpolate(problem, effective_regularizer(path, model))

@@ -126,6 +126,11 @@ class Descent(Checked, abc.ABC):
         return parameters
 
     @property
+    def label_noise(self) -> float:
+        """The standard deviation of fresh Gaussian noise on the labels of every step."""
+        return 0.0
+
+    @property
     def steady(self) -> bool:
         """Whether every step takes learning_rate of training time."""
         return True
@@ -151,6 +156,10 @@ class Descent(Checked, abc.ABC):
     def log_time(self, memory: Any, k: int) -> float:
         """The logarithm of the training time after k steps: of the sum of the learning rates."""
         return math.log(k * self.learning_rate) if k else -math.inf
+
+    def note(self, memory: Any) -> str:
+        """What the sentence of a run that ends with this memory has to say besides."""
+        return ""
 
     def time(self, memory: Any, k: int) -> float:
         """The training time after k steps; inf where float64 cannot hold it."""

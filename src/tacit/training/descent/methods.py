@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tacit.arguments import positive, share
+from tacit.arguments import not_negative, positive, share
 from tacit.lazy import jax, jnp
+from tacit.problems.matrix_problem import MatrixProblem
+from tacit.problems.regression import Regression
 from tacit.records import Checks
 from tacit.training.descent.method import Descent, Oracle, plus, zeros
 
@@ -135,6 +137,9 @@ class SGD(Descent):
         Decoupled: every step also takes learning_rate * weight_decay * parameters away.
     check
         False runs also a learning rate beyond the bound of a quadratic loss.
+    label_noise
+        The standard deviation of Gaussian noise that every step adds anew to the labels it sees,
+        drawn from the seed of `train`; for regression.
 
     Examples
     --------
@@ -147,8 +152,16 @@ class SGD(Descent):
 
     momentum: float = 0.0
     nesterov: bool = False
-    checks: ClassVar[Checks] = {"momentum": share}
+    label_noise: float = dataclasses.field(default=0.0, kw_only=True)
+    checks: ClassVar[Checks] = {"momentum": share, "label_noise": not_negative}
     elementwise: ClassVar[bool] = True
+
+    def refuse(self, task: Any) -> None:
+        if self.label_noise and not isinstance(task.problem, Regression | MatrixProblem):
+            raise ValueError(
+                f"SGD: label_noise={self.label_noise:g} is added to numbers, the labels of a "
+                f"regression, got {type(task.problem).__name__}; leave it out"
+            )
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
         return () if self._plain else zeros(parameters)
@@ -193,7 +206,8 @@ class Adam(Descent):
     square_decay
         b2, the share of the mean square that is kept.
     epsilon
-        Keeps the quotient finite.
+        Keeps the quotient finite. With 0 a parameter without any gradient so far stays, and
+        so does one whose squared gradients are below float64.
     decoupled
         Takes the penalty out of the moments.
     weight_decay
@@ -213,7 +227,7 @@ class Adam(Descent):
     square_decay: float = 0.999
     epsilon: float = 1e-8
     decoupled: bool = False
-    checks: ClassVar[Checks] = {"mean_decay": share, "square_decay": share, "epsilon": positive}
+    checks: ClassVar[Checks] = {"mean_decay": share, "square_decay": share, "epsilon": not_negative}
     elementwise: ClassVar[bool] = True
 
     def memory(self, oracle: Oracle, parameters: Any) -> Any:
@@ -230,7 +244,10 @@ class Adam(Descent):
         first, second = (-jnp.expm1(count * jnp.log(kept)) for kept in (a, b))
 
         def move(w: Any, m: Any, v: Any) -> Any:
-            return w - self.learning_rate * (m / first) / (jnp.sqrt(v / second) + self.epsilon)
+            root = jnp.sqrt(v / second)
+            bare = isinstance(self.epsilon, float) and self.epsilon == 0
+            size = jnp.where(root > 0, root, jnp.inf) if bare else root + self.epsilon
+            return w - self.learning_rate * (m / first) / size
 
         moved = jax.tree.map(move, parameters, mean, square)
         if outside:

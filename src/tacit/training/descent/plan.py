@@ -11,6 +11,7 @@ import numpy as np
 from tacit.records import Kind, Outcome
 from tacit.training import record as recording
 from tacit.training import stop as stopping
+from tacit.training.descent.method import Descent
 from tacit.training.path import Path
 from tacit.training.task import Moment, Task
 
@@ -128,7 +129,11 @@ class Plan(NamedTuple):
 
 
 def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
-    who, epoch, last = run.who, run.batches.epoch, _last_step(run, stop)
+    who, epoch, last = (
+        run.who,
+        run.batches.epoch,
+        last_step(run.who, run.method, stop, run.batches.epoch),
+    )
     goals = Goals(who, run.task, stop, run.meter.first, epoch is None, run.method.steady)
     time = stopping.first(stop, stopping.Time)
     if time is not None and run.method.timed:
@@ -143,22 +148,23 @@ def plan(run: Run, stop: Sequence[Any], record: Sequence[Any]) -> Plan:
     return Plan(records, sorted(looks), last, goals)
 
 
-def _last_step(run: Run, stop: Sequence[Any]) -> int:
+def last_step(who: str, method: Descent, stop: Sequence[Any], epoch: int | None) -> int:
+    """How many steps the rules allow a method whose epoch has so many, at most."""
     if not stop:
-        raise ValueError(f"{run.who}: descent never ends by itself; give stop=Steps(1000), say")
-    found, epoch = [], run.batches.epoch
+        raise ValueError(f"{who}: descent never ends by itself; give stop=Steps(1000), say")
+    found = []
     for rule in stop:
         if isinstance(rule, stopping.Steps):
             found.append(rule.count)
         elif isinstance(rule, stopping.Epochs):
             if epoch is None:
-                raise ValueError(f"{run.who}: Epochs needs batch=; use Steps")
+                raise ValueError(f"{who}: Epochs needs batch=; use Steps")
             found.append(rule.count * epoch)
-        elif isinstance(rule, stopping.Time) and run.method.steady:
-            count = rule.t / run.method.learning_rate
+        elif isinstance(rule, stopping.Time) and method.steady:
+            count = rule.t / method.learning_rate
             if count > 1e15:
                 raise ValueError(
-                    f"{run.who}: Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate"
+                    f"{who}: Time({rule.t:g}) is {count:.3g} steps; give a larger learning_rate"
                 )
             found.append(max(1, round(count)))
     return min(found, default=MOST)

@@ -15,6 +15,7 @@ from tacit.records import NumericalError
 from tacit.regularizers.spectral import Nuclear
 from tacit.solvers.interpolate import interpolate
 from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.exact.matrices.greedy_rank import greedy_rank
 from tacit.training.path import Path
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Interpolated
@@ -86,37 +87,24 @@ def rich(
     assert problem.truth is not None
     end = flow(problem, Factorization(k, alpha=alpha, seed=seed), rtol, loss).predictor
     least = interpolate(problem, Nuclear()).matrix
-    low, stages = greedy(problem, rtol, loss)
+    low = greedy_rank(problem)
     seen = np.where(problem.observed, problem.truth, 0.0)
-    targets = {"truth": problem.truth, "greedy": low, "nuclear": least, "frobenius": seen}
+    targets = {"truth": problem.truth, "greedy": low.end, "nuclear": least, "frobenius": seen}
     found = {f"to_{name}": _apart(target, end) for name, target in targets.items()}
     norms = [float(np.linalg.norm(matrix, "nuc")) for matrix in (end, least, problem.truth)]
-    return {**found, "stages": stages, "norm": norms[0] / norms[2], "least": norms[1] / norms[2]}
+    return {
+        **found,
+        "stages": int(low.ranks[-1]),
+        "norm": norms[0] / norms[2],
+        "least": norms[1] / norms[2],
+    }
 
 
-def greedy(problem: Any, rtol: float, loss: float, start: float = 1e-6) -> tuple[Array, int]:
-    """The end of greedy low-rank learning (Li et al. 2021), and the number of its stages.
-
-    A stage adds a column to both factors, along the largest singular pair of the residual and all
-    but zero, and follows the flow to rest; the first that rests at zero loss is the last.
-    """
-    U = V = np.zeros((len(problem.truth), 0))
-    for stages in range(1, len(problem.truth) + 1):
-        residual = problem.y - problem.apply(U @ V.T)
-        left, _, right = np.linalg.svd(problem.adjoint(residual))
-        U, V = np.hstack([U, start * left[:, :1]]), np.hstack([V, start * right[:1].T])
-        path = flow(problem, Factorization(factors=(U, V)), rtol, loss, to_the_end=False)
-        if path.outcome.ok:
-            return np.asarray(path.predictor), stages
-        U, V = np.split(np.reshape(path.parameters, (2 * len(U), -1)), 2)
-    raise NumericalError("greedy", path.outcome)
-
-
-def flow(problem: Any, model: Any, rtol: float, loss: float, to_the_end: bool = True) -> Path:
+def flow(problem: Any, model: Any, rtol: float, loss: float) -> Path:
     """The path of gradient flow to zero loss."""
     method = MatrixFlow(rtol=rtol)
     path = train(model, problem, method, stop=Interpolated(loss), record=LogSpaced(1))
-    if to_the_end and not path.outcome.ok:
+    if not path.outcome.ok:
         raise NumericalError("Figure 5", path.outcome)
     return path
 

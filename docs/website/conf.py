@@ -1,0 +1,57 @@
+"""The settings of Sphinx; `python docs/website` builds the site."""
+
+import sys
+from importlib.metadata import version as installed
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import docstrings
+import links
+import mathml
+
+project, author = "tacit", "the tacit developers"
+copyright = "the tacit developers, MIT licence"
+version = release = installed("tacit")
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc"]
+exclude_patterns: list[str] = []
+
+myst_heading_anchors = 3
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+numpydoc_show_class_members = False
+autodoc_typehints = "signature"
+autodoc_type_aliases = {name: name for name in ("ArrayLike", "Array")}
+autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 88
+highlight_language = "none"  # a block without a language is a command or an output
+
+html_theme = "pydata_sphinx_theme"
+html_title = "tacit"
+html_static_path = ["static"]
+html_css_files = ["style.css"]
+html_sidebars = {name: [] for name in ("index", "contributing", "changelog")}
+html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which a file cannot
+html_context = {"default_mode": "auto"}
+html_math_renderer = "mathml"
+html_theme_options = {
+    "header_links_before_dropdown": 9,
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+    "pygments_light_style": "default",
+    "pygments_dark_style": "github-dark",
+}
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", docstrings.prepare, priority=100)
+    app.connect("doctree-read", links.link)
+    app.connect("doctree-read", mathml.typeset)
+    inline, block = (mathml.inline, None), (mathml.block, None)
+    app.add_html_math_renderer("mathml", inline_renderers=inline, block_renderers=block)

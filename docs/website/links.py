@@ -1,0 +1,30 @@
+"""Public names in the code of a sentence become links to their pages."""
+
+import re
+from typing import Any
+
+from docutils import nodes
+from sphinx import addnodes
+
+import tacit
+
+CODE = re.compile(r"(?:tacit\.)?(\w+)(?:\(.*\))?")
+
+
+def target(name: str) -> str:
+    """The full name of a public name in the reference."""
+    return "tacit.watch.watch" if name == "watch" else f"tacit.{name}"
+
+
+def link(app: Any, doctree: Any) -> None:
+    """Wrap every `name`, `tacit.name` and `name(...)` that is public and not in a link yet."""
+    for code in list(doctree.findall(nodes.literal)):
+        found = CODE.fullmatch(code.astext())
+        if not found or found[1] not in tacit.__all__:
+            continue
+        if isinstance(code.parent, nodes.reference | addnodes.pending_xref | nodes.title):
+            continue
+        about = {"refdomain": "py", "reftype": "obj", "reftarget": target(found[1])}
+        place = addnodes.pending_xref("", refexplicit=True, refdoc=app.env.docname, **about)
+        code.replace_self(place)
+        place += code

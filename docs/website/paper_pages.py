@@ -1,0 +1,143 @@
+"""One page for every source: each statement with its verdict, picture, file and commands.
+
+Verdicts and numbers are the rows of docs/coverage.json, as in docs/papers.md. A report of `tacit
+verify` adds pictures and corrections; a verdict in it that contradicts its row is an error.
+"""
+
+import base64
+import inspect
+import runpy
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tacit.evidence.evidence import STATUSES
+from tacit.evidence.verdict import MEANINGS, SYMBOLS, Verdict, shown
+from tacit.papers.experiment import Experiment
+from tacit.papers.registry import library
+from tacit.records import brief
+from tacit.report.write import read_verdicts
+from tacit.sources import SOURCES, Source, source_of
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+COVERAGE = runpy.run_path(str(ROOT / "docs" / "coverage.py"))
+escaped = COVERAGE["escaped"]
+
+
+def pages(report: Path, folder: Path) -> dict[str, str]:
+    """The page of every source and the overview; pictures of the report go into `folder`."""
+    rows = COVERAGE["loads"](COVERAGE["ROWS"].read_text(encoding="utf-8"))
+    verdicts = _verdicts(report, rows)
+    folder.mkdir(parents=True, exist_ok=True)
+    for verdict in verdicts.values():
+        if verdict.picture:
+            (folder / f"{verdict.id}.png").write_bytes(base64.b64decode(verdict.picture))
+    groups = {name_of(source): (source, _rows_of(source, rows)) for source in (*SOURCES, None)}
+    found = {
+        f"papers/{name}.md": _page(source, own, verdicts) for name, (source, own) in groups.items()
+    }
+    return found | {"papers/index.md": _overview(groups, rows, bool(verdicts))}
+
+
+def _verdicts(report: Path, rows: Iterable[Any]) -> dict[str, Verdict]:
+    """The verdicts of the report by id, none if there is no report."""
+    file = report / "verdicts.json"
+    found = {verdict.id: verdict for verdict in read_verdicts(file)} if file.exists() else {}
+    for row in rows:
+        verdict = found.get(row.id)
+        if verdict and (verdict.statement, verdict.status) != (row.statement, row.status):
+            raise SystemExit(
+                f"papers: {row.id} {verdict.status} in {file} and {row.status} in"
+                " docs/coverage.json; run `python docs/coverage.py` on the report"
+            )
+    return found
+
+
+def name_of(source: Source | None) -> str:
+    """The name of its page, which is that of its folder in src/tacit/papers."""
+    return f"{source.authors[0].split()[-1].lower()}{source.year}" if source else "beyond"
+
+
+def _rows_of(source: Source | None, rows: Iterable[Any]) -> list[Any]:
+    return [row for row in rows if source_of(row.id) == source]
+
+
+def _title(source: Source | None) -> str:
+    return source.short if source else "Beyond the sources"
+
+
+def _overview(groups: dict[str, Any], rows: list[Any], pictures: bool) -> str:
+    seen = [status for status in STATUSES if any(row.status == status for row in rows)]
+    lines = [
+        "# Papers",
+        "",
+        f"tacit checks {len(rows)} statements and figures. Each is one file of"
+        " `src/tacit/papers/` with its runs, its check, its controls and its picture. The numbers"
+        " are those of `tacit verify`; no verdict is written by hand.",
+        "",
+        f"| source | statements | {' | '.join(seen)} |",
+        "|---" * (len(seen) + 2) + "|",
+    ]
+    for name, (source, own) in groups.items():
+        counts = Counter(row.status for row in own)
+        numbers = " | ".join(str(counts[status] or "") for status in seen)
+        about = f": {source.title}" if source else ""
+        lines.append(f"| [{_title(source)}]({name}.md){about} | {len(own)} | {numbers} |")
+    lines += ["", *(f"- {SYMBOLS[status]} *{status}*: {MEANINGS[status]}" for status in seen), ""]
+    if not pictures:
+        lines += [
+            "",
+            "This copy of the site was built without a report of `tacit verify`, so its pages show"
+            " no pictures and no corrections.",
+            "",
+        ]
+    return "\n".join([*lines, "```{toctree}", ":hidden:", "", *groups, "```", ""])
+
+
+def _page(source: Source | None, rows: list[Any], verdicts: dict[str, Verdict]) -> str:
+    lines = [f"# {_title(source)}", ""]
+    if source:
+        lines += [
+            f"{', '.join(source.authors)}: *{source.title}*, {source.year}.",
+            "",
+            f"We read the {source.form}, and check what is printed there.",
+            "",
+        ]
+    for row in rows:
+        lines += _statement(library()[row.id], row, verdicts.get(row.id))
+    return "\n".join(lines)
+
+
+def _statement(experiment: Experiment, row: Any, verdict: Verdict | None) -> list[str]:
+    file = Path(inspect.getfile(experiment.check)).resolve().relative_to(ROOT)
+    check = f"{row.check.name}: {shown(row.check)}" if row.check else "none"
+    lines = [
+        f"## {row.id}",
+        "",
+        f"**{escaped(row.statement)}**",
+        "",
+        f"{SYMBOLS[row.status]} *{row.status}* · {escaped(experiment.place)}",
+        "",
+    ]
+    if verdict and verdict.correction:
+        lines += [f"Correction: {escaped(verdict.correction)}", ""]
+    if verdict and verdict.correction and verdict.counterexample:
+        lines += [f"Counterexample: {escaped(_words(verdict.counterexample))}", ""]
+    if verdict and verdict.picture:
+        lines += [f"![{escaped(experiment.title or row.statement)}]({row.id}.png)", ""]
+    lines += [
+        f"- Decisive check: {escaped(check)}",
+        f"- Run ({row.size}): {escaped(row.ran)}",
+        f"- File: `{file}`",
+        f"- Commands: `tacit verify {row.id}`, `tacit figure {row.id}`, `tacit explore {row.id}`",
+        "",
+    ]
+    return lines
+
+
+def _words(value: Any) -> str:
+    """A counterexample as text."""
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {brief(entry)}" for name, entry in value.items())
+    return brief(value)

@@ -1,0 +1,45 @@
+"""
+Which margin did your optimizer maximise?
+=========================================
+
+Four optimizers on one separable problem: each ends at the best margin of its own norm.
+"""
+
+import sys
+
+import numpy as np
+
+import tacit
+from tacit.plotting.style import CYCLE, GREY, sheet, styled
+
+rng = np.random.default_rng(2)
+X = rng.standard_normal((8, 12)) * np.exp(0.5 * rng.standard_normal(12))
+problem = tacit.Classification(X, np.where(rng.random(8) < 0.5, 1, -1))
+methods = {
+    "normalized gradient descent": tacit.SteepestDescent(0.005, tacit.L2()),
+    "the largest entry alone": tacit.SteepestDescent(0.015, tacit.L1()),
+    "sign descent": tacit.SignDescent(0.005),
+    "Adam without epsilon": tacit.Adam(0.005, square_decay=0.95, epsilon=0.0),
+}
+labels, marks = (r"$\ell_1$", r"$\ell_2$", r"$\ell_\infty$"), ("-", "--", ":")
+
+with styled():
+    picture, axes = sheet(
+        "Each optimizer maximises the margin of its own norm", widths=(3.2,) * 4, height=3.6
+    )
+    for panel, (name, method) in zip(axes, methods.items(), strict=True):
+        path = tacit.train(tacit.LinearPredictor(), problem, method, stop=tacit.Steps(40_000))
+        shares = 100 * tacit.margin_shares(path, problem)
+        best = int(shares.values[-1].argmax())
+        for k, (label, mark) in enumerate(zip(labels, marks, strict=True)):
+            width = 3.5 if k == best else 1.8
+            panel.plot(shares.step, shares[:, k], mark, color=CYCLE[k], lw=width, label=label)
+        panel.axhline(100, color=GREY, linewidth=1)
+        panel.set(xscale="log", xlim=(10, 40_000), ylim=(0, 106), xlabel="steps", title=name)
+        end = f"{labels[best]}: {float(shares[-1, best]):.1f}%"
+        panel.text(3e4, 50, end, color=CYCLE[best], ha="right", fontsize=12)
+    axes[0].set_ylabel("margin, % of the best in the norm")
+    for panel in axes[1:]:
+        panel.set_yticklabels([])
+    axes[0].legend(loc="lower right", title="margin in")
+    picture.savefig(sys.argv[1] if len(sys.argv) > 1 else "which_margin.png")

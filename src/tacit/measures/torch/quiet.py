@@ -1,0 +1,105 @@
+"""A torch module at rest: in eval mode, at a fixed random state, and put back as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+from tacit.lazy import torch
+
+GRADIENT_HOOK = "make_inputs_require_grads"
+
+
+@contextlib.contextmanager
+def quiet(module: Any, device: Any, training: bool = False) -> Iterator[None]:
+    """Eval mode, or the module's own mode; flags, modes and random states are put back."""
+    switched = [] if training else [part for part in module.modules() if part.training]
+    places = [device] if device.type == "cuda" else []
+    fast = torch.backends.mha.get_fastpath_enabled()
+    with (
+        torch.random.fork_rng(devices=places),
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.autocast(device.type, enabled=False),
+        plain_attention(),
+        _no_checkpoints(),
+        _no_gradient_hooks(module),
+        warnings.catch_warnings(),
+    ):
+        warnings.simplefilter("ignore")  # torch on its own inside, such as batching rules
+        try:
+            torch.backends.mha.set_fastpath_enabled(False)  # it has no derivatives
+            for part in switched:
+                part.training = False
+            yield
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
+            for part in switched:
+                part.training = True
+
+
+def plain_attention() -> contextlib.AbstractContextManager[Any]:
+    """Attention by its formula: the fused kernels have no second or forward derivatives."""
+    try:
+        from torch.nn.attention import SDPBackend, sdpa_kernel
+    except ImportError:  # torch before 2.3
+        return contextlib.nullcontext()
+    return sdpa_kernel(SDPBackend.MATH)
+
+
+class _Plain:
+    """In the place of CheckpointFunction."""
+
+    @staticmethod
+    def apply(function: Any, preserve: bool, *args: Any) -> Any:
+        return function(*args)
+
+
+def _once(*args: Any, **kwargs: Any) -> Iterator[None]:
+    """In the place of what runs before and after a checkpointed function."""
+    yield
+
+
+@contextlib.contextmanager
+def _no_checkpoints() -> Iterator[None]:
+    """torch.utils.checkpoint calls its function and no more.
+
+    A second pass during the backward one would run with other parameters than the first, and
+    torch.func does not allow the hooks that it is made of.
+    """
+    room = torch.utils.checkpoint
+    plain = {"CheckpointFunction": _Plain, "_checkpoint_without_reentrant_generator": _once}
+    old = {name: getattr(room, name) for name in plain if hasattr(room, name)}
+    try:
+        for name in old:
+            setattr(room, name, plain[name])
+        yield
+    finally:
+        for name, value in old.items():
+            setattr(room, name, value)
+
+
+@contextlib.contextmanager
+def _no_gradient_hooks(module: Any) -> Iterator[None]:
+    """Without the hook of Transformers that calls requires_grad_, which torch.func refuses.
+
+    Its gradient checkpointing sets it on embeddings; here the parameters are tracked anyway.
+    """
+    hooked = [(part, dict(part._forward_hooks)) for part in module.modules()]
+    found = [
+        (part, hooks)
+        for part, hooks in hooked
+        if any(getattr(hook, "__name__", "") == GRADIENT_HOOK for hook in hooks.values())
+    ]
+    try:
+        for part, hooks in found:
+            for key, hook in hooks.items():
+                if getattr(hook, "__name__", "") == GRADIENT_HOOK:
+                    del part._forward_hooks[key]
+        yield
+    finally:
+        for part, hooks in found:
+            part._forward_hooks.clear()
+            part._forward_hooks.update(hooks)

@@ -1,0 +1,169 @@
+"""Adam on one sample at a time: its second moments weigh the features, and the margin with them."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.measures.margins import margin_shares
+from tacit.models.linear import LinearPredictor
+from tacit.papers.experiment import Experiment
+from tacit.plotting.style import CYCLE, GREY, caption_of, sheet
+from tacit.plotting.typeset import typeset
+from tacit.problems.classification import Classification
+from tacit.regularizers.norms import L2, Linf
+from tacit.solvers.max_margin import max_margin
+from tacit.studies.sizes import sized
+from tacit.training.descent.methods import Adam
+from tacit.training.descent.steepest import SignDescent
+from tacit.training.record import At
+from tacit.training.stop import Steps
+from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+ALL, ONE = "Adam, all samples", "Adam, one sample"
+SIGNUM, SHORT = "Signum 0.995, one sample", "Signum 0.9, one sample"
+MOMENTUM = {SIGNUM: 0.995, SHORT: 0.9}
+RATES = {ALL: 0.45, ONE: 1.0, SIGNUM: 0.6, SHORT: 0.6}  # times 1/sqrt(steps)
+SIGNS, NORMAL = "signs", "normal"
+NORMS = {"l2": "in l2", "l_inf": "in l_inf", "fitted": "in the weighted l2 norm"}
+
+
+def data(kind: str, seed: int, samples: int, dimension: int) -> Classification:
+    """Random labels of signs times a size for every sample, or of normal features of many sizes.
+
+    In units in which the best l_inf margin is one: steps of one size are as large everywhere.
+    """
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((samples, dimension))
+    if kind == SIGNS:
+        X = np.sign(X) * np.exp(0.5 * rng.standard_normal((samples, 1)))
+    else:
+        X = X * np.exp(0.7 * rng.standard_normal(dimension))
+    y = np.where(rng.random(samples) < 0.5, 1.0, -1.0)
+    return Classification(X * max_margin(X, y, Linf()).value, y)
+
+
+def own_weights(of: Classification, rounds: int = 300) -> tuple[Array, float]:
+    """(weights, how far from a fixed point) of the l2 norm that one-sample Adam makes for itself.
+
+    At the end the gradients of the samples have fixed ratios nu_n, the dual weights of the margin,
+    and v_k is a multiple of sum_n (nu_n x_nk)^2. Steps m_k/sqrt(v_k) are those of gradient descent
+    in the norm with the weights sqrt(v_k), whose best margin has the dual weights nu_n.
+    """
+    weights, apart = np.ones(of.dimension), math.inf
+    for _ in range(rounds):
+        nu = max_margin(of, L2(weights)).dual
+        new = np.sqrt(np.square(nu[:, None] * of.X).sum(axis=0))
+        new /= new.max()
+        apart = float(np.abs(new / weights - 1).max())
+        weights = np.sqrt(weights * new)
+        if apart < 1e-10:
+            break
+    return weights, apart
+
+
+def cell(
+    optimizer: str, features: str, seed: int, *, samples: int, dimension: int, steps: int
+) -> dict[str, Any]:
+    """The shares of the end in three norms."""
+    of = data(features, seed, samples, dimension)
+    rate = RATES[optimizer] / math.sqrt(steps)
+    method = (
+        SignDescent(rate, momentum=MOMENTUM[optimizer])
+        if optimizer in MOMENTUM
+        else Adam(rate, square_decay=0.99, epsilon=0.0)
+    )
+    batch, stop, record = None if optimizer == ALL else 1, Steps(steps), At(steps=[steps])
+    path = train(LinearPredictor(), of, method, stop=stop, record=record, batch=batch, seed=seed)
+    weights, apart = own_weights(of)
+    shares = margin_shares(path, of, [L2(), Linf(), L2(weights)]).values[-1]
+    return {**dict(zip(NORMS, shares, strict=True)), "apart": apart, "log_loss": path.log_loss}
+
+
+study = sized(
+    "beyond-adam-batch",
+    title="On one sample at a time Adam maximises another margin",
+    function=cell,
+    arguments={"samples": 8, "dimension": 12, "steps": 160_000},
+    grid={"optimizer": list(RATES), "features": [SIGNS, NORMAL]},
+    seeds=2,
+    labels={"l2": "share of the best l2 margin", "l_inf": "share of the best l_inf margin"},
+    tiny={"seeds": 1},
+    full={"seeds": 20},
+)
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """Where everyone ends, and where it would by other theorems."""
+    one = dataset.sel(optimizer=ONE)
+
+    def ends(name: str, share: Any) -> Check:
+        return Check(f"least share of the best margin: {name}", float(share), 0.99, kind="at least")
+
+    alone = ends("Adam on one sample, in the norm of its weights", one.fitted.min())
+    plain = ends("Adam on one sample, signs, in l2", one.l2.sel(features=SIGNS).min())
+    full = ends("Adam on all samples, in l_inf", dataset.l_inf.sel(optimizer=ALL).min())
+    signs = ends("Signum on one sample, in l_inf", dataset.l_inf.sel(optimizer=SIGNUM).min())
+    fixed = float(dataset.apart.max())
+    return Evidence(
+        ran=f"linear classifiers on {2 * dataset.sizes['seed']} random problems with 8 samples of"
+        " 12 features, signs or normal numbers of many sizes, and the exponential loss; Adam"
+        " without epsilon with b1 = 0.9 and b2 = 0.99, Signum with momentum 0.995 and 0.9",
+        premises={"the weights are a fixed point": (fixed < 1e-6, fixed)},
+        checks=[alone, plain, full, signs],
+        controls={
+            "one sample: l_inf, as for all samples": alone.control(one.l_inf.min()),
+            "one sample: l2 whatever the data": alone.control(one.l2.min()),
+            "all samples: l2": full.control(dataset.l2.sel(optimizer=ALL).min()),
+            "Signum on one sample: l_inf whatever the momentum": signs.control(
+                dataset.l_inf.sel(optimizer=SHORT).min()
+            ),
+        },
+    )
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """The shares of all ends, a panel for each kind of features."""
+    caption = caption_of(dataset.attrs)
+    picture, axes = sheet(dataset.attrs["title"], caption, widths=(6.0, 6.0), height=4.2)
+    names = list(RATES)
+    for panel, features in zip(axes, (SIGNS, NORMAL), strict=True):
+        for k, (norm, label) in enumerate(NORMS.items()):
+            if features == SIGNS and norm == "fitted":  # all weights are one
+                continue
+            values = dataset[norm].sel(features=features).transpose("optimizer", "seed").values
+            rows = np.repeat(np.arange(len(names)) + 0.15 * (k - 1), values.shape[1])
+            panel.plot(values.ravel(), rows, "o^D"[k], color=CYCLE[k], label=typeset(label))
+        panel.axvline(1.0, color=GREY, linewidth=1)
+        panel.set_yticks(range(len(names)), names)
+        panel.set(ylim=(len(names) - 0.5, -0.5), ylabel="method")
+        panel.set_xlabel("margin over the best margin in the norm")
+        title = {SIGNS: "features are signs", NORMAL: "features have many sizes"}[features]
+        panel.set_title(title, pad=24)
+        panel.legend(loc="lower center", bbox_to_anchor=(0.5, 0.99), ncols=3)
+    return picture
+
+
+experiment = Experiment(
+    "beyond-adam-batch",
+    statement="Adam on all samples heads for the largest l_inf margin. On one sample at a time it"
+    " heads for the largest margin in an l2 norm whose weights are a fixed point of the data: all"
+    " equal where the features of a sample have one size, so that it is the l2 margin there."
+    " Signum heads for l_inf on one sample too, if its momentum is close enough to 1.",
+    place="Baek et al. 2025 (arXiv 2510.26303)",
+    study=study,
+    check=check,
+    draw=draw,
+    title="On one sample at a time Adam maximises another margin",
+    ours="the data, the order of samples, constant learning rates,"
+    " b2 = 0.99 in place of the limit b2 -> 1",
+    seconds=5,
+)

@@ -1,0 +1,200 @@
+"""Scale and end of gradient steps, predicted from their hyperparameters alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.beyond.clock import net
+from tacit.papers.experiment import Experiment
+from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.problems.regression import sparse_regression
+from tacit.studies.sizes import sized
+from tacit.training.descent.effective_scale import EffectiveScale, effective_regularizer
+from tacit.training.descent.methods import SGD
+from tacit.training.descent.predict_run import predict_run
+from tacit.training.stop import Time
+from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+
+class Kind(NamedTuple):
+    """What a run draws at every step, and what its weights lose."""
+
+    batch: int | None
+    label_noise: float = 0.0
+    decay: float = 0.0
+
+
+KINDS = {
+    "all samples": Kind(None),
+    "one sample": Kind(1),
+    "two samples and decay": Kind(2, decay=0.01),
+    "one sample, noisy labels": Kind(1, label_noise=0.1),
+}
+DRAWN = [name for name, kind in KINDS.items() if kind.batch is not None]
+
+
+def cell(
+    kind: str, share: float, seed: int, *, alpha: float, samples: int, dimension: int, time: float
+) -> dict[str, Any]:
+    """One run at a share of the learning rate from which on its prediction is said to fail."""
+    batch, noise, decay = KINDS[kind]
+    of = sparse_regression(samples, dimension, sparsity=2, noise=0.1, seed=seed)
+    model, stop = net(alpha), Time(time)
+
+    def method(rate: float) -> SGD:
+        return SGD(rate, label_noise=noise, weight_decay=decay)
+
+    limit = predict_run(model, of, method(1e-4), batch=batch, stop=stop).fails_from
+    rate = share * limit
+    foreseen = predict_run(model, of, method(rate), batch=batch, stop=stop)
+    flow = predict_run(model, of, SGD(1e-3 * rate, weight_decay=decay), stop=stop)
+    calm = predict_run(model, of, SGD(rate, weight_decay=decay), stop=stop)
+    path = train(model, of, EffectiveScale(method(rate)), batch=batch, seed=seed, stop=stop)
+    q, end = effective_regularizer(path), path.predictor
+
+    def log_scale(regularizer: Any) -> Array:
+        return np.asarray(np.log(regularizer.shape))
+
+    def far(predictor: Array) -> float:
+        return float(np.linalg.norm(predictor - end) / np.linalg.norm(end))
+
+    still, scale = log_scale(flow.regularizer), log_scale(q)
+    low, high = np.log(foreseen.low), np.log(foreseen.high)
+    middle = log_scale(calm.regularizer)
+    return {
+        "fallen": float((still - scale).mean()),
+        "foreseen": float((still - log_scale(foreseen.regularizer)).mean()),
+        "inside": float(((low <= scale) & (scale <= high)).mean()),
+        "calm": float((still - middle).mean()),
+        "inside_calm": float((np.abs(scale - middle) <= (high - low) / 2).mean()),
+        "to_foreseen": far(foreseen.predictor),
+        "to_calm": far(calm.predictor),
+        "to_flow": far(flow.predictor),
+        "trusted": float(foreseen.fails_at is None),
+    }
+
+
+study = sized(
+    "beyond-apriori",
+    title="Scale and end of a run, predicted from its hyperparameters",
+    function=cell,
+    arguments={"alpha": 0.1, "samples": 8, "dimension": 20, "time": 25.0},
+    grid={"kind": list(KINDS), "share": [0.3, 0.9, 2.0]},
+    seeds=3,
+    labels={
+        "share": "learning rate over that from which on the prediction is said to fail",
+        "fallen": "how far the log of the scale has fallen below that of the flow",
+        "foreseen": "the same, predicted",
+        "calm": "the same, predicted as if every step saw all samples and no label noise",
+        "inside": "share of coordinates whose scale is in its interval",
+        "to_foreseen": "distance of the end to the predicted one, over its size",
+        "to_flow": "distance of the end to that of the flow, over its size",
+    },
+    draw={"x": "share", "colour": "inside", "log": True},
+    tiny={"grid": {"share": [0.9, 2.0]}, "seeds": 1, "arguments": {"time": 10.0}},
+    standard={"grid": {"share": [0.1, 0.3, 0.9, 2.0]}, "seeds": 10},
+    full={"grid": {"share": [0.1, 0.3, 0.9, 2.0]}, "seeds": 20, "arguments": {"time": 40.0}},
+)
+
+
+def check(dataset: xarray.Dataset) -> Evidence:
+    """Scale, interval and end below the limit that the prediction gives itself."""
+    below = dataset.sel(share=dataset.share < 1)
+    beyond = dataset.sel(share=dataset.share > 1)
+    drawn = below.sel(kind=DRAWN)
+    scale = Check(
+        "largest relative error of the predicted fall of the scale, mean over seeds",
+        worst(below),
+        tolerance=0.1,
+    )
+    inside = Check(
+        "least share of scales in their intervals",
+        float(drawn.inside.mean("seed").min()),
+        0.8,
+        kind="at least",
+    )
+    flow = below.to_flow.mean("seed")
+    end = Check(
+        "largest distance of the end to the predicted one, over that to the end of the flow",
+        float((below.to_foreseen.mean("seed") / flow).max()),
+        tolerance=0.5,
+    )
+    fallen, calm = (drawn[name].mean("seed") for name in ("fallen", "calm"))
+    said = bool((below.trusted == 1).all() and (beyond.trusted == 0).all())
+    return Evidence(
+        ran=f"{dataset.fallen.size} runs of depth 2 from alpha = 0.1 on sparse regressions with 8"
+        " samples of 20 features and noise: " + ", ".join(KINDS),
+        premises={"the prediction trusts itself up to its limit and not beyond": (said, "")},
+        checks=[scale, inside, end],
+        controls={
+            "as if on all samples, without label noise: the fall": scale.control(
+                float(np.abs(calm / fallen - 1).min())
+            ),
+            "intervals of the same width around it": inside.control(
+                float(drawn.inside_calm.mean("seed").max())
+            ),
+            "the end that it predicts": end.control(
+                float((drawn.to_calm.mean("seed") / flow.sel(kind=DRAWN)).min())
+            ),
+        },
+        findings=[
+            f"at twice the limit the fall of the scale is missed by up to {worst(beyond):.0%}"
+        ],
+    )
+
+
+def worst(dataset: xarray.Dataset) -> float:
+    """The largest relative error of the predicted fall, of means over seeds."""
+    fallen, foreseen = dataset.fallen.mean("seed"), dataset.foreseen.mean("seed")
+    return float(np.abs(foreseen / fallen - 1).max())
+
+
+def draw(dataset: xarray.Dataset) -> Figure:
+    """Predicted against measured falls of the scale, and the distances of the ends."""
+    attributes = dataset.attrs
+    picture, (a, b) = sheet(
+        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
+    )
+    for k, name in enumerate(KINDS):
+        one = dataset.sel(kind=name)
+        falls = one.fallen.values.ravel(), one.foreseen.values.ravel()
+        a.plot(*falls, "o^Ds"[k], color=CYCLE[k], label=name)
+        mean = one.mean("seed")
+        b.plot(one.share, mean.to_foreseen, "o^Ds"[k] + "-", color=CYCLE[k], label=name)
+        b.plot(one.share, mean.to_flow, "o^Ds"[k] + ":", color=CYCLE[k], fillstyle="none")
+    ends = np.array([dataset.fallen.min(), dataset.fallen.max()])
+    a.plot(ends, ends, "--", color=BLACK, linewidth=1.2, label="as predicted")
+    a.set(xscale="log", yscale="log", title="how far the log of the scale falls")
+    a.set(xlabel="trained", ylabel="predicted")
+    a.legend()
+    b.axvline(1, color=BLACK, linewidth=1.2)
+    b.set(xscale="log", yscale="log", title="full: predicted end, hollow: end of the flow")
+    b.set(xlabel="learning rate / rate from which the prediction says it fails")
+    b.set_ylabel("relative distance of the trained end")
+    b.set_xticks(dataset.share.values, [f"{share:g}" for share in dataset.share.values])
+    b.minorticks_off()
+    return picture
+
+
+experiment = Experiment(
+    "beyond-apriori",
+    statement="From learning rate, batch size, label noise, weight decay, steps and data alone the"
+    " effective scale and the end of gradient steps on w+^2 - w-^2 are known before training, with"
+    " an interval over seeds, and so is the learning rate from which on this fails.",
+    place="the sums of Even et al. 2023 (arXiv 2302.08982), Pesme et al. 2021 (arXiv 2106.09524)"
+    " and, for label noise, Pillaud-Vivien et al. 2022 (arXiv 2206.09841), in expectation: ours",
+    study=study,
+    check=check,
+    draw=draw,
+    title="Scale and end of a run, predicted from its hyperparameters",
+    ours="the data, learning rates and training times",
+    seconds=4,
+)

@@ -1,0 +1,272 @@
+"""Matrices from a vanishing start: one rank after another, and not the least nuclear norm."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.arguments import Array
+from tacit.evidence.evidence import Check, Evidence
+from tacit.models.factorization import Factorization
+from tacit.papers.experiment import Experiment
+from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
+from tacit.problems.matrices import gaussian_sensing, low_rank_completion
+from tacit.problems.matrix_problem import MatrixProblem, Sensing
+from tacit.regularizers.spectral import Frobenius, Nuclear
+from tacit.solvers.interpolate import interpolate
+from tacit.studies.sizes import sized
+from tacit.training.exact.matrices.flow import MatrixFlow
+from tacit.training.exact.matrices.greedy_rank import empty, greedy_rank, visited
+from tacit.training.record import At, LogSpaced
+from tacit.training.stop import Interpolated
+from tacit.training.train import train
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+JUMPS = 3  # room for the jumps of one problem
+RECORDS = 100  # of a run, from half the first jump to long after the last
+TARGETS = {
+    "to_greedy": "greedy rank",
+    "to_nuclear": "least nuclear norm",
+    "to_frobenius": "least Frobenius norm",
+}
+SHOWN = 9  # the completion of the picture
+
+
+def problem(kind: str, number: int) -> MatrixProblem:
+    """A completion of W's Figure 5 (d = 10, rank 1, 60 entries), or 22 measurements of rank 2."""
+    if kind == "completion":
+        return low_rank_completion(60, 10, rank=1, seed=number)
+    return gaussian_sensing(22, 6, rank=2, seed=number)
+
+
+def far(matrix: Array, other: Array) -> float:
+    return float(np.linalg.norm(matrix - other) / np.linalg.norm(other))
+
+
+def cell(kind: str, number: int, alpha: float) -> dict[str, Any]:
+    """Jumps and end of one run beside what greedy rank and two norms foresee."""
+    of = problem(kind, number)
+    found = greedy_rank(of)
+    model = Factorization(sum(of.shape), alpha=alpha, seed=number)
+    times = np.geomspace(found.tau[1] / 2, 3 * found.tau[-1], RECORDS) * math.log(1 / alpha)
+    stop, record = Interpolated(1e-10), At(times=list(times))
+    path = train(model, of, MatrixFlow(rtol=1e-5), stop=stop, record=record).dataset
+    levels = (found.loss[:-1] + found.loss[1:]) / 2
+    jumps = np.interp(-levels, -path.loss.values, path.t.values)
+    end, parts = path.predictor.values[-1], np.linalg.svd(found.end)
+    one = parts.S[0] * np.outer(parts.U[:, 0], parts.Vh[0])
+
+    def padded(values: Array) -> Array:
+        return np.concatenate([values, np.full(JUMPS - len(values), np.nan)])
+
+    return {
+        "jump": padded(jumps),
+        "foreseen": padded(found.tau[1:]),
+        "anew": padded(np.cumsum(1 / found.rates[:-1])),
+        "to_greedy": far(end, found.end),
+        "to_nuclear": far(end, interpolate(of, Nuclear()).matrix),
+        "to_frobenius": far(end, interpolate(of, Frobenius()).matrix),
+        "passes_by": min(far(matrix, found.points[1]) for matrix in path.predictor.values),
+        "passes_by_truncated": min(far(matrix, one) for matrix in path.predictor.values),
+    }
+
+
+def commuting(number: int, *, alpha: float) -> dict[str, float]:
+    """Diagonal measurements: distances of the diagonal at the end to greedy rank.
+
+    `to_printed` takes the fastest direction at every point, whatever grew before.
+    """
+    rng = np.random.default_rng(number)
+    measurements = np.array([np.diag(row) for row in rng.standard_normal((3, 5)) / math.sqrt(3)])
+    of = Sensing(measurements, rng.standard_normal(3))
+    model, stop = Factorization(10, alpha=alpha, seed=number), Interpolated(1e-10)
+    end = train(model, of, MatrixFlow(rtol=1e-5), stop=stop, record=LogSpaced(1)).predictor
+    printed = visited(of, empty(of, symmetric=False), [np.eye(10)])[0][-1][1]
+    ends = {"to_greedy": greedy_rank(of).end, "to_printed": printed}
+    return {name: far(np.diag(end), np.diag(matrix)) for name, matrix in ends.items()}
+
+
+LABELS = {
+    "number": "seed of the matrix",
+    "alpha": "scale alpha of the start",
+    "jump": "time of the jump",
+    "foreseen": "time of the jump, foreseen, in units of log(1/alpha)",
+    **{name: f"distance of the end to: {label}" for name, label in TARGETS.items()},
+    "passes_by": "least distance of the path to the foreseen matrix of rank 1",
+}
+DIMS = {name: ["jump_number"] for name in ("jump", "foreseen", "anew")}
+study = sized(
+    "beyond-greedy-rank",
+    title="Factors from a vanishing start learn one rank after another, at foreseen times",
+    function=cell,
+    arguments={"kind": "sensing"},
+    grid={"number": [1, 2, 3], "alpha": [1e-8, 1e-16]},
+    dims=DIMS,
+    labels=LABELS,
+    tiny={"grid": {"number": [2, 3]}},
+    full={"grid": {"number": list(range(20)), "alpha": [1e-4, 1e-8, 1e-12, 1e-16]}},
+)
+completion = sized(
+    "beyond-greedy-rank-completion",
+    title="The completions of W's Figure 5 whose least nuclear norm is not the end",
+    function=cell,
+    arguments={"kind": "completion"},
+    grid={"number": [9, 11], "alpha": [1e-4, 1e-8]},
+    dims=DIMS,
+    labels=LABELS,
+    tiny={"grid": {"number": [9]}},
+    standard={"grid": {"number": [1, 9, 11]}},
+    full={"grid": {"number": [1, 9, 11], "alpha": [1e-4, 1e-5, 1e-6, 1e-7, 1e-8]}},
+)
+diagonal = sized(
+    "beyond-greedy-rank-commuting",
+    title="Measurements that commute: what grew before is not forgotten",
+    function=commuting,
+    arguments={"alpha": 1e-16},
+    grid={"number": [0, 1, 2, 3]},
+    labels=LABELS,
+    draw={"x": "number", "colour": "to_printed"},
+    full={"grid": {"number": list(range(20))}},
+)
+
+
+def growth(dataset: xarray.Dataset) -> xarray.DataArray:
+    """What a jump's time gains with log(1/alpha), between the two smallest starts."""
+    early, late = (dataset.isel(alpha=k) for k in (-2, -1))
+    return (late.jump - early.jump) / math.log(float(early.alpha / late.alpha))
+
+
+def error(dataset: xarray.Dataset, against: str) -> float:
+    """The median of that gain's relative distance from a foreseen time, over jumps to rank 2."""
+    foreseen = dataset[against].isel(alpha=0, jump_number=1)
+    return float(np.median(np.abs(growth(dataset).isel(jump_number=1) / foreseen - 1)))
+
+
+def fall(dataset: xarray.Dataset, distance: str) -> float:
+    return float((dataset[distance].isel(alpha=-1) / dataset[distance].isel(alpha=0)).max())
+
+
+def check(
+    dataset: xarray.Dataset, completion: xarray.Dataset, diagonal: xarray.Dataset
+) -> Evidence:
+    """The times, the point on the way and the end; least norms and fresh starts as controls."""
+    last, seen = dataset.isel(alpha=-1), completion.isel(alpha=-1)
+    time = Check(
+        "jump to rank 2: median relative error of the growth of its time with log(1/alpha)",
+        error(dataset, "foreseen"),
+        tolerance=0.03,
+    )
+    end = Check(
+        "completion, smallest start: largest relative distance of an end to greedy rank",
+        float(seen.to_greedy.max()),
+        tolerance=1e-4,
+    )
+    falls = Check(
+        "largest ratio of that distance at the smallest start to that at the largest",
+        fall(completion, "to_greedy"),
+        0.1,
+        kind="at most",
+    )
+    way = Check(
+        "rank 2, smallest start: median least distance of the path to the foreseen rank-1 point",
+        float(last.passes_by.median()),
+        tolerance=0.01,
+    )
+    clocks = Check(
+        "diagonal measurements: share of the ends within 1% of greedy rank, with a clock for every"
+        " invariant subspace",
+        float((diagonal.to_greedy < 0.01).mean()),
+        0.75,
+        kind="at least",
+    )
+    gains = growth(dataset)
+    return Evidence(
+        ran=f"{dataset.sizes['number']} matrices of rank 2 (d = 6, 22 Gaussian measurements) and"
+        f" {completion.sizes['number']} completions (d = 10, rank 1, 60 entries), trained by exact"
+        f" flow of two factors of full width from alpha = {float(dataset.alpha[0]):g} to"
+        f" {float(dataset.alpha[-1]):g} and {float(completion.alpha[-1]):g}",
+        checks=[time, end, falls, way, clocks],
+        controls={
+            "what grows begins anew with size alpha at every point": time.control(
+                error(dataset, "anew")
+            ),
+            "the least nuclear norm, nearest completion": end.control(float(seen.to_nuclear.min())),
+            "the least Frobenius norm, nearest completion": end.control(
+                float(seen.to_frobenius.min())
+            ),
+            "the distance to the least nuclear norm falls": falls.control(
+                fall(completion, "to_nuclear")
+            ),
+            "the fastest direction at every point": clocks.control(
+                float((diagonal.to_printed < 0.01).mean())
+            ),
+            "the way leads by the best rank-1 approximation of the end": way.control(
+                float(last.passes_by_truncated.median())
+            ),
+        },
+        findings=[
+            f"jumps of matrix {int(number)}: the times grow by"
+            f" {', '.join(f'{gain:.4f}' for gain in gains.sel(number=number).values[:2])} per unit"
+            " of log(1/alpha), foreseen"
+            f" {', '.join(f'{tau:.4f}' for tau in last.foreseen.sel(number=number).values[:2])}"
+            for number in dataset.number.values[:3]
+        ],
+    )
+
+
+def draw(dataset: xarray.Dataset, completion: xarray.Dataset, diagonal: xarray.Dataset) -> Figure:
+    """Distances of the ends of one completion over alpha; measured over foreseen times."""
+    attributes = dataset.attrs
+    picture, (a, b) = sheet(
+        attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8
+    )
+    one = completion.sel(number=SHOWN)
+    for colour, marker, (name, label) in zip(CYCLE, "os^", TARGETS.items(), strict=False):
+        a.plot(one.alpha, one[name], f"{marker}-", color=colour, label=label)
+    a.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"scale $\alpha$ of the start",
+        ylabel="relative distance of the end of training",
+        title=f"completion of W's Figure 5, seed {SHOWN}: where training ends",
+    )
+    a.legend(loc="lower right", title="distance to")
+    gains, last = growth(dataset), dataset.isel(alpha=-1)
+    for k, colour in enumerate(CYCLE[:2]):
+        label = f"jump to rank {k + 1}"
+        b.plot(last.foreseen[:, k], gains[:, k], "o", markersize=8, color=colour, label=label)
+        b.plot(last.anew[:, k], gains[:, k], "x", markersize=8, color=colour)
+    b.plot([], [], "x", color=BLACK, label="each jump begun anew")
+    line = np.array([float(last.foreseen.min()) / 1.3, 1.3 * float(last.anew.max())])
+    b.plot(line, line, "--", color=BLACK, linewidth=1.2, label="equal")
+    b.set(
+        xscale="log",
+        yscale="log",
+        xlabel=r"foreseen time $\tau$",
+        ylabel=r"measured growth of the time per $\log(1/\alpha)$",
+        title="when a rank is learnt",
+    )
+    b.legend()
+    return picture
+
+
+experiment = Experiment(
+    "beyond-greedy-rank",
+    statement="As the scale alpha of two factors goes to 0, training visits the critical points of"
+    " greedy low-rank learning, one rank after another, and ends where it ends, also where another"
+    " fit has a smaller nuclear norm. A rank is learnt at tau log(1/alpha), where tau follows from"
+    " the growth rates at all points before. Where measurements commute, each of their eigenvectors"
+    " has a clock of its own, and the fastest direction is not always the next.",
+    place="Li, Luo and Lyu 2021 (arXiv 2012.09839); the times and commuting measurements: ours",
+    study=(study, completion, diagonal),
+    check=check,
+    draw=draw,
+    title="Factors from a vanishing start learn one rank after another, at foreseen times",
+    ours="the data, the scales, the level of the loss that marks a jump, and the times",
+    seconds=4,
+)

@@ -1,0 +1,140 @@
+"""Muon and its relatives on classes: every step rule of matrices has a norm of its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tacit.evidence.evidence import Check, Evidence
+from tacit.papers.beyond.margins import Kind, checks, draw_ends, draw_rates, end, falls, shares
+from tacit.papers.experiment import Experiment
+from tacit.plotting.style import caption_of, sheet
+from tacit.problems.classification import Classification
+from tacit.regularizers.norms import L2, Linf
+from tacit.regularizers.spectral import Nuclear, Spectral
+from tacit.studies.sizes import sized
+from tacit.training.descent.steepest import Muon, SteepestDescent
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+CLASSES, FEATURES = 4, 6
+SPECTRAL, NUCLEAR = Spectral((CLASSES, FEATURES)), Nuclear((CLASSES, FEATURES))
+NORMS = {"spectral": SPECTRAL, "Frobenius": L2(), "nuclear": NUCLEAR, "l_inf": Linf()}
+STEEPEST = {
+    "spectral descent": Kind(
+        lambda rate: SteepestDescent(rate, SPECTRAL), "spectral", "nuclear", 2.0
+    ),
+    "nuclear descent": Kind(
+        lambda rate: SteepestDescent(rate, NUCLEAR), "nuclear", "spectral", 4.0
+    ),
+    "normalized gradient descent": Kind(
+        lambda rate: SteepestDescent(rate, L2()), "Frobenius", "spectral", 4.0
+    ),
+}
+KINDS = {"Muon": Kind(lambda rate: Muon(rate, SPECTRAL), "spectral", "nuclear", 2.0)} | STEEPEST
+
+
+def data(seed: int, samples: int) -> Classification:
+    """Samples x of random classes c, as the matrices (e_c - e_k) x^T for all other classes k.
+
+    <W, (e_c - e_k) x^T> is how far the score of the right class is ahead of that of class k.
+    """
+    rng, unit = np.random.default_rng(seed), np.eye(CLASSES)
+    X, labels = rng.standard_normal((samples, FEATURES)), rng.integers(0, CLASSES, samples)
+    ahead = [
+        np.outer(unit[c] - unit[k], x).ravel()
+        for x, c in zip(X, labels, strict=True)
+        for k in range(CLASSES)
+        if k != c
+    ]
+    return Classification(np.array(ahead), np.ones(len(ahead)))
+
+
+def cell(optimizer: str, steps: int, seed: int, *, samples: int) -> dict[str, Any]:
+    return end(data(seed, samples), KINDS[optimizer], NORMS, steps)
+
+
+def way(optimizer: str, seed: int, *, samples: int, steps: int) -> dict[str, Any]:
+    return falls(data(seed, samples), KINDS[optimizer], NORMS, steps)
+
+
+study = sized(
+    "beyond-muon",
+    title="Muon ends at the best margin of the spectral norm",
+    function=cell,
+    arguments={"samples": 6},
+    grid={"optimizer": list(KINDS), "steps": [2500, 10_000]},
+    seeds=2,
+    dims={"share": ["norm"]},
+    labels={"steps": "steps", "share": "margin over the best margin in the norm"},
+    tiny={"seeds": 1},
+    full={"seeds": 20, "grid": {"steps": [2500, 10_000, 40_000]}},
+)
+ways = sized(
+    "beyond-muon-ways",
+    title="The smoothed margin in a method's own norm never falls",
+    function=way,
+    arguments={"samples": 6, "steps": 10_000},
+    grid={"optimizer": list(STEEPEST)},
+    seeds=2,
+    labels={"own": "largest fall in the own norm", "other": "in the norm of the start"},
+    tiny={"seeds": 1},
+    full={"seeds": 20},
+)
+
+
+def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
+    """The laws of vectors for matrices, and what Muon is not."""
+    own, rate, rises = checks(dataset, ways, KINDS, NORMS)
+
+    def least(norm: str, name: str) -> Check:
+        return own.control(shares(dataset, {name: KINDS[name]}, NORMS, norm)[0, -1].min())
+
+    return Evidence(
+        ran=f"linear classifiers of {CLASSES} classes and {FEATURES} features on"
+        f" {dataset.sizes['seed']} random problems with 6 samples and the exponential loss of all"
+        " pairs of a right and a wrong class, from zero with learning rates proportional to"
+        " 1/sqrt(steps), and with small steps from the best predictor of another norm",
+        checks=[own, rate, rises],
+        controls={
+            "Muon heads for the Frobenius norm": least("Frobenius", "Muon"),
+            "Muon heads for the nuclear norm": least("nuclear", "Muon"),
+            "Muon heads for l_inf, as Adam does": least("l_inf", "Muon"),
+            "gradient descent heads for the nuclear norm": least(
+                "nuclear", "normalized gradient descent"
+            ),
+            "the margin in the norm of the start does not fall either": rises.control(
+                ways.other.max()
+            ),
+        },
+    )
+
+
+def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
+    """Where runs end, and how fast."""
+    caption = caption_of(dataset.attrs)
+    picture, (a, b) = sheet(dataset.attrs["title"], caption, widths=(6.6, 6.2), height=4.6)
+    draw_ends(a, dataset, KINDS, NORMS)
+    draw_rates(b, dataset, KINDS, NORMS)
+    return picture
+
+
+experiment = Experiment(
+    "beyond-muon",
+    statement="A linear classifier of several classes that is trained by Muon, or by steepest"
+    " descent in the spectral norm, heads for the largest margin in the spectral norm of its"
+    " matrix; steepest descent in the nuclear and the Frobenius norm heads for those. Without"
+    " momentum the gap is at most of order steps^(-1/2), and the smoothed margin in the own norm"
+    " never falls.",
+    place="Fan et al. 2025 (arXiv 2502.04664); Tsilivis et al. 2024 (arXiv 2410.22069) for the"
+    " margin that rises",
+    study=(study, ways),
+    check=check,
+    draw=draw,
+    title="Muon ends at the best margin of the spectral norm",
+    ours="the data, the exponential loss of pairs, exact singular vectors, constant learning rates",
+    seconds=4,
+)

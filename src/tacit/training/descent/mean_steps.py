@@ -1,0 +1,185 @@
+"""Gradient steps on w+^2 - w-^2 in the mean over their draws of batches and label noise.
+
+With c = log(w+ w-), s = log(w+/w-) = X^T nu + tilt and r = X beta - y, a step of rate gamma on B of
+N samples moves nu by -4 gamma (N/B) r on these (for a sum of squares), c by
+log((1 - gamma lambda)^2 (1 - q^2)) and the tilt by -2 (artanh(q) - q), with
+q = 2 gamma g/(1 - gamma lambda). The means of q^2 and q^3 over batches without replacement are sums
+over samples.
+
+Steps differ from a flow by their order in gamma: a sample sees its residual before its own step and
+amid the steps of the others. To first order the residual that steps use is
+r + (eps/2) (P K + (1 - P) diag K) r on the path of the flow, with K = X diag(w+^2 + w-^2) X^T,
+eps = 8 gamma N/B and P = (B - 1)/(N - 1), the chance that two samples share a batch.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tacit.arguments import Array
+
+FRESH = 0.05  # relative change of w+^2 + w-^2 from which on the kernel is computed anew
+DEVIATIONS = 3.0  # of a gradient over batches: the largest that is to be expected
+
+
+class Seen(NamedTuple):
+    """What steps see at a state: w+^2 + w-^2, the predictor, its residual, and that they use."""
+
+    weight: Array
+    beta: Array
+    residual: Array
+    used: Array
+
+
+class Gains(NamedTuple):
+    """What a unit of time adds to c, the tilt and the variance of c; and the largest |q|."""
+
+    c: Array
+    tilt: Array
+    variance: Array
+    largest: Array
+
+
+class MeanSteps:
+    """Steps on these data; `factor` is 2 for a sum of squares and 1 for half of it."""
+
+    def __init__(
+        self,
+        X: Array,
+        y: Array,
+        factor: float,
+        *,
+        rate: float,
+        decay: float,
+        batch: int,
+        label_noise: float,
+    ) -> None:
+        N, B = len(y), batch
+        self.X, self.y, self.rate, self.label_noise = X, y, rate, label_noise
+        self.factor, self.samples, self.shares = factor, N, N / B
+        self.together = (B - 1) / (N - 1) if N > 1 else 1.0
+        self.shrink = 1 - rate * decay
+        self.k = 2 * rate / self.shrink
+        self.speed = 2 * self.k * factor / rate
+        self.half = 2 * factor * rate * self.shares  # eps/2
+        # variance and third central moment of a mean of B out of N, over those of one
+        self.second = (N - B) / max(N - 1, 1) / B
+        self.third = (N - B) * (N - 2 * B) / max((N - 1) * (N - 2), 1) / B**2
+        # sums over samples are good enough in half the digits; they take most of the time
+        self.unit = float(np.abs(X).max()) or 1.0
+        scaled = (X / self.unit).astype(np.float32)
+        self.square = scaled * scaled
+        self.cube, self.fourth = scaled * self.square, self.square * self.square
+        norms = self.square.sum(axis=0)
+        self.norms = self.unit**2 * norms.astype(float)
+        # the fourth moment of a feature over the square of its second
+        self.peaks = N * self.fourth.sum(axis=0) / np.maximum(norms, 1e-15) ** 2
+        self.kernel, self.own = np.zeros((N, N)), np.zeros(N)
+        self.identity = np.eye(N)
+        self.kernel_weight: Array | None = None
+        self.crossed: Array | float = 0.0
+
+    def seen(self, nu: Array, c: Array, tilt: Array) -> Seen:
+        """The predictor of a state, its residual, and the residual that steps use."""
+        s = nu @ self.X + tilt
+        up, down = np.exp(c + s), np.exp(c - s)
+        weight, beta = up + down, up - down
+        residual = self.X @ beta - self.y
+        own: Any = self.unit**2 * (self.square @ weight.astype(np.float32))
+        return Seen(weight, beta, residual, self.used(residual, own))
+
+    def used(self, residual: Array, own: Array) -> Array:
+        """The residual with its correction of first order; `own` is the diagonal of K."""
+        first = self.half * (1 - self.together) * own * residual
+        if self.together > 0:
+            first = first + self.half * self.together * (self.kernel @ residual)
+        return residual + first
+
+    def refresh(self, weight: Array) -> bool:
+        """Computes the kernel for these weights if they have changed; whether it did."""
+        old = self.kernel_weight
+        if old is not None and np.abs(weight - old).sum() <= FRESH * weight.sum():
+            return False
+        root = self.X * np.sqrt(weight)
+        self.kernel, self.kernel_weight = root @ root.T, weight
+        self.own = np.diag(self.kernel).copy()
+        if self.label_noise and self.together > 0:
+            self.crossed = (self.X * (self.kernel @ self.X)).sum(axis=0)
+        return True
+
+    def implicit(self, dt: float) -> Array:
+        """1 - dt times the Jacobian of the drift of nu."""
+        K, scale = self.kernel, dt * self.speed
+        found = (scale * (1 + self.half * (1 - self.together) * self.own))[:, None] * K
+        if self.together > 0:
+            found += (scale * self.half * self.together) * (K @ K)
+        return found + self.identity
+
+    def strain(self) -> float:
+        """eps (P |K| + (1 - P) max diag K): steps diverge at 2, and first order is far from it."""
+        top = float(np.linalg.norm(self.kernel, 2)) if self.together > 0 else 0.0
+        return 2 * self.half * (self.together * top + (1 - self.together) * float(self.own.max()))
+
+    def gains(self, used: Array, square: float = 1.0, cube: float = 1.0) -> Gains:
+        """The means of log((1 - gamma lambda)^2 (1 - q^2)) and -2 (artanh(q) - q), per time.
+
+        Squares and cubes of the residual that steps use count with these factors.
+        """
+        f, k, N = self.factor, self.k, self.samples
+        size = float(np.abs(used).max()) or 1.0
+        r = (used / size).astype(np.float32)
+        r2, scale = square * (r * r), f * size * self.unit
+        g = f * (used @ self.X)
+        g2 = square * g * g
+        g3 = cube * g * g * g
+        spread: Any = np.zeros_like(g)
+        variance: Any = spread
+        skew: Array | float = 0.0
+        if self.second:
+            squares: Any = scale**2 * (r2 @ self.square)
+            spread = (N * squares - g2) * self.second
+            cubes = (cube * scale**3 * N * N) * ((r * r * r) @ self.cube)
+            skew = (cubes - (3 * N * cube / square) * g * squares + 2 * g3) * self.third
+            variance = self._orders(squares - g2 / N, r2, scale**4)
+        if self.label_noise:
+            noise = self._noise()
+            variance = variance + self._noises(g2, spread, noise, r2, size)
+            spread = spread + noise
+        mean, q2 = k * k * g2, k * k * (g2 + spread)
+        fourth = 3 * q2 * q2 - 2 * mean * mean  # as if q were Gaussian
+        c = (2 * math.log(self.shrink) - q2 - fourth / 2) / self.rate
+        tilt = (-2 / 3 * k**3 / self.rate) * (g3 + 3 * g * spread + skew)
+        largest = k * (np.abs(g) + DEVIATIONS * np.sqrt(np.maximum(spread, 0.0)))
+        return Gains(c, tilt, (k**4 / self.rate) * variance, largest)
+
+    def _orders(self, squares: Array, r2: Any, scale: float) -> Array:
+        """The variance of g^2 over batches, a step: who is with whom, and who comes first."""
+        chance = self.together * (1 - self.together)
+        others = np.square(self.kernel) @ r2 - np.square(self.own) * r2
+        weights = (r2 * others).astype(np.float32)
+        before = (4 * self.half**2 * (1 - self.together) * scale) * (weights @ self.fourth)
+        return self.shares**3 * (2 * chance * np.square(squares) + before)
+
+    def _noise(self) -> Array:
+        """The variance of a gradient by label noise, its part in the residual included.
+
+        That part has the covariance label_noise^2 (eps/2) K.
+        """
+        share = np.minimum(2 * self.half * self.own, 1.0)
+        own = (1 + (1 - self.together) * share / (2 - share)).astype(np.float32)
+        total = self.unit**2 * (own @ self.square) + self.together * self.half * self.crossed
+        return np.asarray(self.factor**2 * self.shares * self.label_noise**2 * total)
+
+    def _noises(self, g2: Array, spread: Array, noise: Array, r2: Any, size: float) -> Array:
+        """The variance of g^2 by label noise, a step: of its square, and by later residuals."""
+        square = 2 * (1 + (self.peaks - 1) * self.second) * np.square(noise)
+        walk = (self.k * self.factor * self.label_noise / (2 * self.rate)) ** 2 * self.shares
+        later = (self.samples * self.second * self.factor * size * self.unit**2) ** 2
+        return (
+            square
+            + 4 * (g2 + spread) * noise
+            + walk * (later * (r2 @ self.fourth) + g2 * self.norms)
+        )

@@ -1,0 +1,167 @@
+"""Steepest descent in a norm: sign descent and Muon are two of them."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, ClassVar
+
+from tacit.arguments import flag, share
+from tacit.lazy import jax
+from tacit.records import Checks
+from tacit.regularizers.norms import Linf, as_norm
+from tacit.regularizers.spectral import MatrixNorm, Spectral
+from tacit.training.descent.method import Descent, Oracle, plus, zeros
+from tacit.training.task import Task
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SteepestDescent(Descent):
+    """w <- w - learning_rate * d, with d of norm one the direction in which the loss falls most.
+
+    That is a subgradient of the dual norm at the gradient: its sign in l_inf, its largest entry
+    alone in l1, g/|g| in l2, U V^T of its singular vectors in the spectral norm.
+
+    Parameters
+    ----------
+    learning_rate
+        The length of a step in the norm.
+    norm
+        L1(), L2(), Linf(), Nuclear() or Spectral(); L2(weights) for a preconditioner. A norm of
+        matrices treats every matrix among the parameters alone; with a shape it reads flat
+        parameters.
+    momentum
+        The share of the mean gradient that is kept; the direction is that of the mean.
+    normalized
+        False multiplies the step by the dual norm of the gradient: L2() is gradient descent then.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        Has no effect here: no bound of stable rates is known.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem, stop = tacit.separable_points(6, 4, margin=0.5), tacit.Steps(100)
+    >>> method = tacit.SteepestDescent(0.01, tacit.L1())
+    >>> path = tacit.train(tacit.LinearPredictor(), problem, method, stop=stop)
+    >>> round(float(abs(path.predictor).sum()), 6)  # every step moves one coordinate
+    1.0
+    """
+
+    norm: Any
+    momentum: float = 0.0
+    normalized: bool = True
+    checks: ClassVar[Checks] = {
+        "norm": lambda who, name, norm: as_norm(who, norm),
+        "momentum": share,
+        "normalized": flag,
+    }
+
+    def refuse(self, task: Task) -> None:
+        who, parts = type(self).__name__, jax.tree.leaves(task.start)
+        flat = all(part.ndim < 2 for part in parts)
+        if flat and isinstance(self.norm, MatrixNorm) and self.norm.shape is None:
+            name = type(self.norm).__name__
+            raise ValueError(
+                f"{who}: {self.norm!r} acts on a matrix, and the parameters of"
+                f" {type(task.model).__name__} are flat; use {name}(shape=(rows, columns))"
+            )
+        try:
+            self.norm.value(task.start)
+        except ValueError as reason:
+            raise ValueError(f"{who}: {reason}") from None
+
+    def memory(self, oracle: Oracle, parameters: Any) -> Any:
+        return zeros(parameters) if self._remembers else ()
+
+    @property
+    def _remembers(self) -> bool:
+        return not (isinstance(self.momentum, float) and self.momentum == 0)
+
+    def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
+        mean = oracle.gradient(parameters)
+        if self._remembers:
+            kept = self.momentum
+            mean = jax.tree.map(lambda m, g: kept * m + (1 - kept) * g, memory, mean)
+        rate = self.learning_rate
+        if not self.normalized:
+            rate = rate * self.norm.dual_norm.value(mean)
+        moved = plus(parameters, -rate, self.norm.dual_norm.subgradient(mean))
+        return moved, mean if self._remembers else ()
+
+    def describe(self) -> dict[str, Any]:
+        return super().describe() | {"norm": repr(self.norm)}
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SignDescent(SteepestDescent):
+    """w <- w - learning_rate * sign(gradient); with momentum, Signum.
+
+    Parameters
+    ----------
+    learning_rate
+        How far every entry moves in a step.
+    momentum
+        The share of the mean gradient that is kept; the direction is that of the mean.
+    normalized
+        False multiplies the step by the sum of the gradient's absolute values.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        Has no effect here: no bound of stable rates is known.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem, stop = tacit.separable_points(6, 4, margin=0.5), tacit.Steps(1)
+    >>> path = tacit.train(tacit.LinearPredictor(), problem, tacit.SignDescent(0.01), stop=stop)
+    >>> abs(path.predictor)
+    array([0.01, 0.01, 0.01, 0.01])
+    """
+
+    norm: Any = dataclasses.field(default=Linf(), init=False)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Muon(SteepestDescent):
+    """Steps along U V^T of the singular vectors of the mean gradient, matrix by matrix.
+
+    Muon proper (Jordan et al. 2024) approximates U V^T by a few Newton-Schulz steps; here it is
+    exact. A vector among the parameters counts as one column.
+
+    Parameters
+    ----------
+    learning_rate
+        The singular values of a step.
+    norm
+        Spectral(), in which this is steepest descent; Spectral(shape) reads flat parameters.
+    momentum
+        The share of the mean gradient that is kept.
+    normalized
+        False multiplies the step by the sum of the mean gradient's singular values.
+    weight_decay
+        Decoupled: every step also takes learning_rate * weight_decay * parameters away.
+    check
+        Has no effect here: no bound of stable rates is known.
+
+    Examples
+    --------
+    >>> import tacit
+    >>> problem, stop = tacit.separable_points(6, 4, margin=0.5), tacit.Steps(1)
+    >>> method = tacit.Muon(0.01, tacit.Spectral(shape=(2, 2)))
+    >>> path = tacit.train(tacit.LinearPredictor(), problem, method, stop=stop)
+    >>> round(tacit.Spectral(shape=(2, 2))(path.predictor), 6)
+    0.01
+    """
+
+    norm: Any = dataclasses.field(default=Spectral())
+    momentum: float = 0.95
+    checks: ClassVar[Checks] = {"norm": lambda who, name, norm: _spectral(who, norm)}
+
+
+def _spectral(who: str, norm: object) -> Spectral:
+    if not isinstance(norm, Spectral):
+        raise ValueError(
+            f"{who}: norm must be Spectral(), got {norm!r}; use SteepestDescent for others"
+        )
+    return norm

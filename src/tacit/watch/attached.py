@@ -1,0 +1,91 @@
+"""A watch inside the training of a framework, which says when it starts, steps, saves and ends."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tacit.measures.kernels.inputs import mapped
+from tacit.watch import watch
+from tacit.watch.backend import WHO
+from tacit.watch.watcher import Watch
+
+
+class Attached:
+    """A watch that is made when training starts and goes on from the state of a checkpoint.
+
+    What goes wrong is a warning of one sentence, and training goes on, unless `raise_errors`.
+    """
+
+    def __init__(self, probe_inputs: Any, module: str | None, files: Iterable[Any], options: Any):
+        self.probe_inputs, self.module, self.files = probe_inputs, module, tuple(files)
+        self.options = dict(options)
+        self.watch: Watch | None = None
+        self.model: Any = None
+        self.saved: Mapping[str, Any] | None = None  # the state of a checkpoint, not taken yet
+
+    def begin(self, model: Any, optimizer: Any, step: int) -> None:
+        """Makes the watch of `model` at `step`, where it has its weights, unless it goes on."""
+        if self._goes_on(model, step):
+            return
+        try:
+            self.watch, self.model = self._made(model, optimizer, step), model
+            if self.saved:
+                self.watch.load_state_dict(dict(self.saved))
+        except Exception as reason:
+            if self.options.get("raise_errors"):
+                raise
+            first = (str(reason) or type(reason).__name__).splitlines()[0]
+            text = first if first.startswith(f"{WHO}:") else f"{WHO}: {first}"
+            warnings.warn(f"{text} (training goes on without a watch)", stacklevel=2)
+            self.watch = None
+        self.saved = None
+
+    def call(self, step: int, metrics: Mapping[str, Any]) -> None:
+        """Hands on a step; names are made such that a file can hold them."""
+        if self.watch is not None:
+            named = {re.sub(r"\W", "_", name): value for name, value in metrics.items()}
+            self.watch(step, **named)
+
+    def end(self) -> None:
+        """A last look, and the report where files were asked for."""
+        if self.watch is not None:
+            self.watch.look()
+            if self.files:
+                self.watch.report(*self.files)
+
+    def state(self) -> dict[str, Any]:
+        return {} if self.watch is None else self.watch.state_dict()
+
+    def _goes_on(self, model: Any, step: int) -> bool:
+        """Whether a second fit continues the training that is watched already."""
+        if self.watch is None or self.saved or model is not self.model:
+            return False
+        steps = self.watch.log.steps
+        return not steps or step >= steps[-1] > 0
+
+    def _made(self, model: Any, optimizer: Any, step: int) -> Watch:
+        looked_at = model if self.module is None else model.get_submodule(self.module)
+        device = next(looked_at.parameters()).device
+        x, warm = (
+            mapped(given, lambda leaf: leaf.to(device) if hasattr(leaf, "to") else leaf)
+            for given in (self.probe_inputs, self.options.get("warm_batch"))
+        )
+        given = {"optimizer": optimizer, **self.options, "warm_batch": warm}
+        if "weight_decay" in given and "optimizer" not in self.options:
+            del given["optimizer"]  # the user knows better
+        return watch(looked_at, x, step=step, **given)
+
+
+def needed(library: str) -> Any:
+    """The library, or the error that names the extra."""
+    try:
+        return importlib.import_module(library)
+    except ImportError:
+        name = library.split(".")[0]
+        raise ImportError(
+            f"{WHO}: this callback needs the package {name}: pip install 'tacit[stacks]'"
+        ) from None

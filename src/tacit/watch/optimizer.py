@@ -1,0 +1,94 @@
+"""Learning rate and weight decay as the optimizer has them now."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from tacit.arguments import real
+from tacit.watch.backend import WHO
+
+PLACES = ("opt_state", "inner_opt_state", "inner_state")  # where wrappers keep what they wrap
+
+
+class Rates(NamedTuple):
+    """Of the group with most parameters; NaN where the optimizer does not say."""
+
+    learning_rate: float
+    weight_decay: float
+
+
+def rates_of(optimizer: Any) -> Rates:
+    """What a torch optimizer says in its groups, or optax in the state of inject_hyperparams."""
+    if groups := getattr(optimizer, "param_groups", None):
+        largest = max(groups, key=lambda group: sum(p.numel() for p in group["params"]))
+        return Rates(_number(largest, "lr"), _number(largest, "weight_decay"))
+    for held in _hyperparams(optimizer):
+        return Rates(_number(held, "learning_rate"), _number(held, "weight_decay"))
+    raise ValueError(
+        f"{WHO}: a {type(optimizer).__name__} does not say its weight decay; give a torch "
+        "optimizer, or the state of optax.inject_hyperparams(...), or weight_decay= instead"
+    )
+
+
+def weight_decay_of(given: float | None, optimizer: Any) -> float:
+    """The weight decay that was given, or that of the optimizer; both must be the same."""
+    stated = None if given is None else real(WHO, "weight_decay", given)
+    if stated is not None and stated < 0:
+        raise ValueError(f"{WHO}: weight_decay must be >= 0, got {stated:g}")
+    if optimizer is None:
+        return stated or 0.0
+    found = rates_of(optimizer).weight_decay
+    if math.isnan(found):
+        return stated or 0.0
+    if stated is not None and not math.isclose(stated, found, rel_tol=1e-6):
+        raise ValueError(
+            f"{WHO}: weight_decay={stated:g} was given, but the optimizer has {found:g}; leave "
+            "weight_decay= out"
+        )
+    return found
+
+
+def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
+    """Groups of a torch optimizer that differ, and trained parameters that are in none of them."""
+    groups, function = getattr(optimizer, "param_groups", None), getattr(backend, "function", None)
+    if not groups or function is None:
+        return []
+    found = []
+    decays = [_number(group, "weight_decay") for group in groups]
+    if len(set(decays)) > 1:
+        text = ", ".join(f"{decay:g}" for decay in decays)
+        found.append(
+            f"the groups of the optimizer have weight decays {text}; that of the group with most "
+            "parameters counts"
+        )
+    known = {id(value) for group in groups for value in group["params"]}
+    live = dict(function.module.named_parameters())
+    if missing := [name for name in backend.names if id(live[name]) not in known]:
+        found.append(
+            f"{len(missing)} trained parameters ({', '.join(missing[:3])}) are in no group of the "
+            "optimizer: nothing moves them"
+        )
+    return found
+
+
+def _hyperparams(state: Any) -> Iterator[Any]:
+    """The hyperparameters of optax states, which are nested tuples."""
+    if isinstance(found := getattr(state, "hyperparams", None), dict):
+        yield found
+    for name in PLACES:
+        if hasattr(state, name):
+            yield from _hyperparams(getattr(state, name))
+    if isinstance(state, tuple | list):
+        for part in state:
+            yield from _hyperparams(part)
+
+
+def _number(held: Any, name: str) -> float:
+    value = held.get(name, math.nan)
+    value = value.get_value() if hasattr(value, "get_value") else value  # a variable of NNX
+    try:
+        return float(value)
+    except (TypeError, ValueError):  # a schedule
+        return math.nan

@@ -1,0 +1,213 @@
+"""The site: a page for every public name, every script and every statement, and what it shows."""
+
+import asyncio
+import importlib
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tacit
+from tacit.papers.registry import library
+
+ROOT = Path(__file__).resolve().parents[2]
+WEBSITE = ROOT / "docs" / "website"
+MODULES = (
+    *("assemble", "formulas", "gallery_pages", "paper_pages", "reference_pages"),
+    "benchmark_pages",
+)
+WIDTHS = (1280, 390)
+SHOWN = (
+    "index",
+    "start/index",
+    "start/your_data",
+    "howto/grokking",
+    "theory/index",
+    "papers/woodworth2020",
+    "gallery/index",
+    "gallery/weight_decay",
+    "reference/index",
+    "reference/train",
+    "benchmarks/index",
+    "search",
+)
+
+
+@pytest.fixture(scope="module")
+def site():
+    """The modules that make the pages; none of them needs Sphinx."""
+    sys.path.insert(0, str(WEBSITE))
+    try:
+        yield {name: importlib.import_module(name) for name in MODULES}
+    finally:
+        sys.path.remove(str(WEBSITE))
+
+
+@pytest.fixture(scope="module")
+def source(site, tmp_path_factory):
+    """The source of the whole site, made without a report."""
+    folder = tmp_path_factory.mktemp("site") / "source"
+    return site["assemble"].assemble(folder, folder / "none")
+
+
+def test_every_public_name_has_a_page(site, source):
+    """That its example runs is tested in test_public_names."""
+    pages = site["reference_pages"]
+    overview = (source / "reference" / "index.md").read_text()
+    names = [name for own in pages.groups().values() for name in own]
+    assert sorted(names) == sorted(tacit.__all__)
+    files = {pages.page_of(name).lower() for name in tacit.__all__}
+    assert len(files) == len(tacit.__all__)  # also where capitals do not count
+    for name in tacit.__all__:
+        page = (source / "reference" / f"{pages.page_of(name)}.rst").read_text()
+        assert f":: tacit.{name}" in page
+        assert f"[`{name}`]({pages.page_of(name)}.rst)" in overview
+        assert ">>> " in pages.document(name)
+
+
+def test_every_statement_has_its_verdict_file_and_commands(site, source):
+    rows = site["paper_pages"].COVERAGE["loads"](site["paper_pages"].COVERAGE["ROWS"].read_text())
+    statuses = {row.id: row.status for row in rows}
+    texts = {file.stem: file.read_text() for file in (source / "papers").glob("*.md")}
+    parts = {}
+    for text in texts.values():
+        for part in text.split("\n## ")[1:]:
+            parts[part.split("\n")[0]] = part
+    assert {*parts} == {*library().ids}
+    for id, part in parts.items():
+        assert f"*{statuses[id]}*" in part
+        assert f"`tacit verify {id}`" in part
+        (file,) = [line.split("`")[1] for line in part.splitlines() if line.startswith("- File")]
+        assert (ROOT / file).is_file()
+    assert "built without a report" in texts["index"]
+
+
+def test_a_report_that_contradicts_the_rows_is_refused(site, tmp_path):
+    from tacit.evidence.evidence import Check, Evidence
+    from tacit.evidence.verdict import Verdict, Verdicts
+    from tacit.report.write import write_report
+
+    claim = library()["W-L7"]
+    evidence = Evidence("a run", [Check("c", 2.0, tolerance=1)])
+    verdict = Verdict(claim.id, claim.statement, claim.place, evidence)
+    write_report(Verdicts((verdict,)), tmp_path)
+    with pytest.raises(SystemExit, match=r"W-L7 fails in .* and holds in"):
+        site["paper_pages"].pages(tmp_path, tmp_path / "pictures")
+
+
+def test_every_script_has_a_page_and_a_notebook_that_runs(site, source, tmp_path, monkeypatch):
+    pages = site["gallery_pages"]
+    for script in pages.scripts():
+        name = pages.name_of(script)
+        text = (source / "gallery" / f"{name}.md").read_text()
+        assert f"../pictures/{name}.png" in text
+        book = json.loads((source / "gallery" / f"{name}.ipynb").read_text())
+        codes = [cell["source"] for cell in book["cells"] if cell["cell_type"] == "code"]
+        assert "sys.argv" not in codes[0]
+        assert ("sys." in codes[0]) == ("import sys" in codes[0])
+        compile("\n".join(codes), name, "exec")
+    monkeypatch.chdir(tmp_path)
+    book = json.loads((source / "gallery" / "from_l2_to_l1.ipynb").read_text())
+    exec(book["cells"][1]["source"], {})
+    assert [file.name for file in tmp_path.iterdir()] == ["from_l2_to_l1.png"]
+    assert 'Image("from_l2_to_l1.png")' in book["cells"][2]["source"]
+
+
+def test_links_between_files_become_links_between_pages(site):
+    known = {"docs/theory.md": "theory/index.md", "gallery/plot_a.py": "gallery/a.md"}
+    relinked = site["assemble"].relinked
+    text = "[a](../gallery/plot_a.py#x) ![p](pictures/p.png) [w](https://a.b) [`f`](../src/f.py)"
+    assert relinked(text, "docs/theory.md", "theory/index.md", known) == (
+        "[a](../gallery/a.md#x) ![p](../pictures/p.png) [w](https://a.b) `f`"
+    )
+    code = "```python\n[a](../gallery/plot_a.py)\n```"
+    assert relinked(code, "docs/theory.md", "theory/index.md", known) == code
+
+
+FOUND = {
+    "where beta_i = 2 alpha² sinh(s_i) at all times": [
+        r"\beta_{i}=2\alpha^{2}\operatorname{sinh}(s_{i})"
+    ],
+    "q(z) = 2 − √(4 + z²) + z, as in W 1": [r"q(z)=2-\sqrt{4+z^{2}}+z"],
+    "the l1 max margin, a start of w+ = w-": [r"{\ell_{1}}", "w_{+}=w_{-}"],
+    "at most 1e-5 and (alpha = 3 on the line": ["10^{-5}", r"\alpha=3"],
+    "a loss of 10^-4,342,945": ["10^{-4{,}342{,}945}"],
+    "exp(−y_n ⟨x_n, beta⟩), |z| log |z|": [
+        r"\operatorname{exp}(-y_{n}\langle x_{n},\,\beta\rangle )",
+        r"|z|\operatorname{log}|z|",
+    ],
+    "A net of Jason D. Lee, W-F5, depth-2, max_margin, (W 6), samples x features": [],
+}
+
+
+@pytest.mark.parametrize(("text", "formulas"), FOUND.items())
+def test_formulas_are_found_in_plain_text(site, text, formulas):
+    parts = site["formulas"].split(text)
+    assert [part for found, part in parts if found] == formulas
+
+
+def test_the_text_around_formulas_stays_as_it_is(site):
+    theory = (ROOT / "docs" / "theory.md").read_text()
+    assert "".join(t.text for t in site["formulas"].tokens_of(theory)) == theory
+
+
+def test_the_speed_in_the_readme_is_that_of_the_results(site):
+    readme = (ROOT / "README.md").read_text()
+    assert site["benchmark_pages"].replaced(readme) == readme, (
+        "run python docs/website/benchmark_pages.py"
+    )
+    assert site["benchmark_pages"].replaced(readme.replace("times", "time")) != readme.replace(
+        "times", "time"
+    )
+
+
+# --- built, and in a browser ---------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """The folder of the built site."""
+    pytest.importorskip("sphinx", reason="the extra site is not installed")
+    folder = tmp_path_factory.mktemp("built")
+    command = [sys.executable, str(WEBSITE), str(folder), str(folder / "none")]
+    found = subprocess.run(command, capture_output=True, text=True)
+    assert found.returncode == 0, found.stdout + found.stderr
+    return folder / "html"
+
+
+@pytest.mark.slow
+def test_pages_ask_for_nothing_from_elsewhere(built):
+    outside = re.compile(r'<(?:script|link|img)[^>]* (?:src|href)="(?:https?:)?//[^"]*"')
+    assert outside.findall('<script defer src="https://example.org/a.js">')
+    pages = list(built.rglob("*.html"))
+    assert len(pages) > len(tacit.__all__)
+    for file in pages:
+        assert not outside.findall(file.read_text()), file.name
+
+
+@pytest.mark.slow
+def test_ten_pages_in_a_browser_without_a_network(built, tmp_path):
+    pytest.importorskip("tornado")
+    from explore_browser import CHROMIUM, browser
+
+    if not CHROMIUM:
+        pytest.skip("no chromium here")
+
+    async def visit():
+        async with browser(tmp_path / "profile") as page:
+            await page.send("Network.setBlockedURLs", urls=["http://*", "https://*"])
+            for name in SHOWN:
+                for width in WIDTHS:
+                    await page.open((built / f"{name}.html").as_uri(), width)
+                    wide = await page.run("document.documentElement.scrollWidth")
+                    assert wide <= width, f"{name} is {wide} wide at {width}"
+            await page.open((built / "search.html").as_uri() + "?q=grokking", 1280)
+            await page.until("document.querySelectorAll('ul.search li').length > 5")
+            return page.requests, page.complaints
+
+    requests, complaints = asyncio.run(visit())
+    assert complaints == []
+    assert all(url.startswith(("file:", "data:", "about:")) for url in requests)

@@ -1,0 +1,88 @@
+"""The experiments on steps: their own formulas by a second route, and whether they can fail."""
+
+import numpy as np
+import pytest
+import xarray
+
+import tacit
+from tacit.papers.beyond import clock_depth, momentum
+from tacit.papers.registry import library
+
+
+@pytest.mark.parametrize("name", clock_depth.KINDS)
+def test_derivatives_of_maps_and_losses(name):
+    kind, w, h = clock_depth.KINDS[name], np.array([0.2, 0.7, 1.3]), 1e-5
+    up, down = kind.value(w + h), kind.value(w - h)
+    np.testing.assert_allclose(kind.first(w), (up - down) / (2 * h), rtol=1e-6)
+    np.testing.assert_allclose(kind.second(w), (up - 2 * kind.value(w) + down) / h**2, rtol=1e-3)
+    of = clock_depth.problem(kind.loss, 3, 4, 0)
+    beta = np.array([0.3, -0.2, 0.5, 0.1])
+
+    def loss(b):
+        outputs = of.X @ b
+        if kind.loss == "squares":
+            return np.sum((outputs - of.y) ** 2)
+        each = np.exp(-of.y * outputs)
+        return np.mean(np.log1p(each) if kind.loss == "logistic" else each)
+
+    numeric = [(loss(beta + h * e) - loss(beta - h * e)) / (2 * h) for e in np.eye(4)]
+    np.testing.assert_allclose(clock_depth.gradient(of, beta), numeric, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["depth 3", "depth 2, exp"])
+def test_the_start_set_back_is_the_effective_one_to_second_order(name):
+    """Not through the end and its regularizer: the starts themselves are compared."""
+    kind, of = clock_depth.KINDS[name], clock_depth.problem(clock_depth.KINDS[name].loss, 5, 10, 0)
+    apart = []
+    for share in (1.0, 0.5):
+        rate = share * kind.longest
+        method = tacit.EffectiveScale(tacit.GradientDescent(rate))
+        stop = tacit.Steps(round(kind.time / rate))
+        path = tacit.train(clock_depth.net(kind.depth), of, method, stop=stop)
+        found = tacit.effective_regularizer(path)
+        back = rate * clock_depth.clock(name, 5, 10, 0)
+        foreseen = clock_depth.regularizer_from(
+            clock_depth.net(kind.depth), *clock_depth.set_back(kind, back)
+        )
+        apart.append(np.abs(foreseen.shape - found.shape).max())
+    assert 1.8 < np.log2(apart[0] / apart[1]) < 2.3
+
+
+def test_the_momentum_flow_is_the_limit_of_small_steps():
+    of = momentum.problem(4, 8, 0)
+    flow, inertia, t = momentum.momentum_flow(of, 0.1, 0.1, 2.0), 0.1, 2.0
+    errors = []
+    for m in (0.98, 0.99):
+        rate = momentum.LAWS["ours"](inertia, m)
+        step, w, v = rate / (1 - m), np.full((2, 8), 0.1), 0.0
+        for _ in range(round(t / step)):
+            g = 2 * of.X.T @ (of.X @ (w[0] ** 2 - w[1] ** 2) - of.y)
+            v = m * v + np.stack([2 * g * w[0], -2 * g * w[1]])
+            w = w - rate * v
+        moment = (round(t / step) + 0.5) * step
+        errors.append(np.abs(w[0] ** 2 - w[1] ** 2 - flow(moment)).max())
+    assert errors[1] < 1e-3
+    assert 1.7 < np.log2(errors[0] / errors[1]) < 2.3
+
+
+@pytest.mark.parametrize(
+    ("id", "wrong"),
+    [
+        ("beyond-momentum", {"to_effective": "to_scale"}),
+        ("beyond-clock-depth", {"to_effective": "to_second"}),
+        ("beyond-clock-depth", {"to_second": "to_scale"}),
+    ],
+)
+def test_a_wrong_theory_fails(id, wrong, data_of):
+    experiment, (data,) = library()[id], data_of(id)
+    swapped = data.assign({name: data[other] for name, other in wrong.items()})
+    verdict = experiment.verdict(experiment.evidence((swapped,)), "tiny")
+    assert verdict.status == "fails", str(verdict)
+
+
+def test_the_law_of_first_order_fails_as_one_of_second(data_of):
+    experiment, (data,) = library()["beyond-momentum"], data_of("beyond-momentum")
+    ours = data.sel(law="Papazov").assign_coords(law="ours").expand_dims("law")
+    rest = data.sel(law=["Papazov", "rate"])
+    verdict = experiment.verdict(experiment.evidence((xarray.concat([ours, rest], "law"),)), "tiny")
+    assert verdict.status == "fails", str(verdict)

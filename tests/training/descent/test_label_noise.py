@@ -1,0 +1,63 @@
+"""Fresh noise on the labels of every step: its size, its seed, and where there is none."""
+
+import numpy as np
+import pytest
+
+import tacit
+
+EVERY = tacit.Regression(np.eye(400), np.ones(400))
+
+
+def noises(steps, seed=0, batch=None):
+    """What was added to the labels at each step, read off a linear predictor on separate inputs."""
+    rate, found, last = 0.1, [], np.zeros(400)
+    for k in range(1, steps + 1):
+        method = tacit.SGD(rate, label_noise=0.5)
+        net, stop = tacit.LinearPredictor(), tacit.Steps(k)
+        w = tacit.train(net, EVERY, method, stop=stop, seed=seed, batch=batch).predictor
+        scale = rate * 2 * (1 if batch is None else 400 / batch)
+        moved = (w - last) / scale + last - EVERY.y
+        found.append(moved if batch is None else moved[w != last])
+        last = w
+    return np.array(found)
+
+
+@pytest.mark.parametrize("batch", [None, 100])
+def test_the_noise_is_gaussian_and_new_at_every_step(batch):
+    first, second = noises(2, batch=batch)
+    assert abs(first.mean()) < 4 * 0.5 / np.sqrt(len(first))
+    assert abs(first.std() / 0.5 - 1) < 4 / np.sqrt(2 * len(first))
+    assert abs(np.mean(first**3)) < 4 * 0.5**3 * np.sqrt(15 / len(first))
+    assert abs(np.corrcoef(first, second)[0, 1]) < 4 / np.sqrt(len(first))
+    assert np.abs(first - noises(1, seed=1, batch=batch)[0]).max() > 0.1
+    np.testing.assert_array_equal(first, noises(1, batch=batch)[0])
+
+
+@pytest.mark.parametrize("batch", [None, 1, 3])
+def test_a_run_that_is_resumed_sees_the_same_noise_to_the_bit(batch):
+    problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
+    method = tacit.EffectiveScale(tacit.SGD(0.002, label_noise=0.3))
+    given = {"batch": batch, "seed": 3}
+    whole = tacit.train(net, problem, method, stop=tacit.Steps(300), **given)
+    half = tacit.train(net, problem, method, stop=tacit.Steps(131), **given)
+    rest = tacit.train(net, problem, method, stop=tacit.Steps(300), resume=half, **given)
+    np.testing.assert_array_equal(rest.parameters, whole.parameters)
+    np.testing.assert_array_equal(rest.memory[-1], whole.memory[-1])
+
+
+def test_no_noise_is_the_plain_run():
+    problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
+    ends = [
+        tacit.train(net, problem, method, batch=2, stop=tacit.Steps(50)).predictor
+        for method in (tacit.SGD(0.01), tacit.SGD(0.01, label_noise=0.0))
+    ]
+    np.testing.assert_array_equal(*ends)
+
+
+def test_labels_that_are_no_numbers_get_no_noise():
+    with pytest.raises(ValueError, match="label_noise must be >= 0, got -1"):
+        tacit.SGD(0.1, label_noise=-1.0)
+    method, net = tacit.SGD(0.1, label_noise=0.1), tacit.DiagonalNet(2, alpha=1.0)
+    for clocked in (method, tacit.EffectiveScale(method)):
+        with pytest.raises(ValueError, match=r"label_noise=0.1 is added to numbers.*leave it out"):
+            tacit.train(net, tacit.three_points("3b"), clocked, stop=tacit.Steps(1))

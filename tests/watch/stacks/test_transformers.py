@@ -1,0 +1,146 @@
+"""The watch as a callback of the Trainer of Transformers, with the library itself; no downloads."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="needs torch: pip install 'tacit[torch]'")
+pytest.importorskip("transformers", reason="needs transformers: pip install 'tacit[stacks]'")
+pytest.importorskip("accelerate", reason="needs accelerate: pip install 'tacit[stacks]'")
+
+import torch
+import transformers
+
+import tacit
+from tacit.watch.transformers import STATE, WatchCallback
+
+VOCABULARY, PLACES, STEPS = 31, 6, 24
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    for name in ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"):
+        monkeypatch.setenv(name, "1")
+
+
+def model(**options):
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        n_layer=2, n_embd=16, n_head=2, vocab_size=VOCABULARY, n_positions=PLACES,
+        bos_token_id=0, eos_token_id=0, **options,
+    )  # fmt: skip
+    return transformers.GPT2LMHeadModel(config)
+
+
+def tokens(samples=16):
+    random = torch.Generator().manual_seed(1)
+    return torch.randint(VOCABULARY, (samples, PLACES), generator=random)
+
+
+class Sentences(torch.utils.data.Dataset):
+    def __len__(self):
+        return 16
+
+    def __getitem__(self, place):
+        ids = tokens()[place]
+        return {"input_ids": ids, "labels": ids}
+
+
+def trained(folder, resume=None, stop=None, **options):
+    options = {"output": last, "budget": None, "raise_errors": True} | options
+    watching = WatchCallback({"input_ids": tokens()[:8]}, **options)
+
+    class Stop(transformers.TrainerCallback):
+        def on_step_end(self, args, state, control, **given):
+            control.should_training_stop = state.global_step == stop
+            return control
+
+    args = transformers.TrainingArguments(
+        output_dir=str(folder), max_steps=STEPS, per_device_train_batch_size=8,
+        learning_rate=5e-3, weight_decay=0.02, logging_steps=1, save_steps=STEPS // 2,
+        eval_strategy="steps", eval_steps=STEPS // 2, report_to=[], use_cpu=True,
+        disable_tqdm=True, seed=3,
+    )  # fmt: skip
+    data = Sentences()
+    given = {"train_dataset": data, "eval_dataset": data, "callbacks": [watching, Stop()]}
+    trainer = transformers.Trainer(model(), args, **given)
+    trainer.train(resume_from_checkpoint=resume)
+    return watching.watch
+
+
+def last(answer):
+    return answer.logits[:, -1]
+
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of the library's own calls
+    pytest.mark.filterwarnings("ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore:.*pin_memory.*"),
+    pytest.mark.filterwarnings("ignore:.*lr_scheduler.step.*"),
+]
+
+
+def test_a_resumed_run_is_the_run(tmp_path):
+    whole = trained(tmp_path / "whole")
+    trained(tmp_path / "half", stop=STEPS // 2)
+    half = tmp_path / "half" / f"checkpoint-{STEPS // 2}"
+    assert (half / STATE).exists()
+    resumed = trained(tmp_path / "half", resume=str(half))
+    a, b = whole.dataset, resumed.dataset
+    np.testing.assert_array_equal(b.step, a.step)
+    for name in ("kernel_distance", "linearized_error", "norm_l2", "output", "optimizer_rate"):
+        np.testing.assert_allclose(b[name], a[name], rtol=1e-3, atol=1e-5, err_msg=name)
+    np.testing.assert_allclose(b.train_loss, a.train_loss, rtol=1e-4)
+    assert resumed.first == 0
+    assert resumed.regime.kind == whole.regime.kind != "kernel"
+    assert a.attrs["weight_decay"] == 0.02
+    assert np.isfinite(a.eval_loss.values[[STEPS // 2 - 1, STEPS - 1]]).all()
+    assert a.optimizer_rate[0] == pytest.approx(5e-3)
+    assert a.optimizer_rate[-1] < a.optimizer_rate[0]
+    assert not whole.failures + resumed.failures
+    (half / STATE).unlink()
+    with pytest.warns(UserWarning, match="no state of a watch at .* step 12 counts as the start"):
+        lost = trained(tmp_path / "half", resume=str(half))
+    assert lost.first == STEPS // 2
+    assert float(lost.dataset.kernel_distance[-1]) < 0.5 * float(a.kernel_distance[-1])
+
+
+def test_model_outputs_and_masks_go_in_as_they_are():
+    """GPT-2 with a mask, its logits at all places, against plain backward passes."""
+    net = model(resid_pdrop=0.0).eval()
+    ids = tokens()[:5]
+    mask = torch.ones_like(ids)
+    mask[:, -1] = 0
+    batch = transformers.BatchEncoding({"input_ids": ids, "attention_mask": mask})
+    watch = tacit.watch(net, batch, output="logits", budget=None, raise_errors=True)
+    rows = []
+    for n in range(5):
+        logits = net(input_ids=ids[n : n + 1], attention_mask=mask[n : n + 1]).logits.reshape(-1)
+        for value in logits:
+            found = torch.autograd.grad(value, list(net.parameters()), retain_graph=True)
+            rows.append(torch.cat([g.reshape(-1) for g in found]).double().numpy())
+    J = np.array(rows).reshape(5, PLACES * VOCABULARY, -1)
+    K = np.einsum("ncp,mcp->nm", J, J) / J.shape[1]
+    np.testing.assert_allclose(watch.start.kernel, K, rtol=1e-4)
+    assert watch.start.outputs.shape == (5, PLACES * VOCABULARY)
+    default = tacit.watch(net, batch, budget=None)
+    np.testing.assert_allclose(default.start.kernel, watch.start.kernel, rtol=1e-6)
+
+
+def test_many_logits_are_summed_at_random():
+    net = model().eval()
+    long = {"input_ids": tokens().repeat(1, 3)[:4, :PLACES]}
+    net.resize_token_embeddings(100, mean_resizing=False)
+    watch = tacit.watch(net, long, output="logits", budget=None, raise_errors=True)
+    assert watch.start.outputs.shape == (4, 32)
+    note = watch.dataset.attrs["notes"][-1]
+    assert "returns 600 numbers per sample (6 x 100), for which 32 random sums" in note
+
+
+def test_gradient_checkpointing_of_the_library():
+    plain, saving = model().train(), model().train()
+    saving.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    ids = {"input_ids": tokens()[:6]}
+    a, b = (tacit.watch(net, ids, output=last, budget=None) for net in (plain, saving))
+    np.testing.assert_allclose(a.start.kernel, b.start.kernel, rtol=1e-5)
+    assert saving.is_gradient_checkpointing
+    assert not a.failures + b.failures
