@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.papers.watch.nets import NETS, layer_norm, quadratic, start
-from tacit.papers.watch.regimes import SETTINGS, addition, digits, rates
+from tacit.papers.watch.runs import SETTINGS, addition, digits, rates
 from tacit.papers.watch.twins import OPTIMIZERS, Rates, seen, train
 from tacit.watch.regime import DISTANCE, GAIN, LEARNED, MISSED, Look, findings, judged
 
@@ -129,6 +129,14 @@ def test_a_run_that_was_rich_stays_rich():
     found = watch.regime
     assert (found.kind, found.decided, found.left) == ("rich", "earlier", 100.0)
     assert "it was rich at step 100" in found.evidence
+
+
+def test_two_probe_inputs_tell_nothing():
+    """Centred, their kernel has one direction, and no kernel differs from it."""
+    watch = tacit.watch(lambda w, x: x @ w**2, np.eye(2), parameters=np.ones(2), **ALWAYS)
+    watch(5, np.array([1.0, 3.0]))
+    assert np.isnan(watch.dataset.kernel_distance).all()
+    assert watch.regime.kind == "unknown"
 
 
 # the rule

@@ -22,6 +22,7 @@ Arrays = dict[str, NDArray[np.floating[Any]]]
 WIDEST = 2048  # no nuclear norm of a matrix whose smaller side exceeds this: it takes seconds
 SMALL = 128
 CHUNK = 2**15  # entries turned to float64 at a time, which stay in the cache
+FEWEST = 3  # probe inputs of which a centred kernel has a direction that can turn
 STILL = 1e-9  # outputs that changed by less than this share of their size have not moved
 RIDGE = 0.01  # of a kernel machine on the probe inputs, over the mean of the eigenvalues
 
@@ -122,14 +123,16 @@ def kernel_row(start: Start, kernel: Array, labels: Labels | None) -> dict[str, 
 
 
 def centred_distance(first: Array, second: Array) -> float:
-    """1 - cosine of two kernels without the mean of their features; NaN where that is all.
+    """1 - cosine of two kernels without the mean of their features; NaN where little is left.
 
     The mean of positive inputs is most of their kernel and turns with nothing: 1 - cosine of the
     kernels as they are was 0.006 for nets of which the centred ones were 0.1 apart.
     """
+    if len(first) < FEWEST:
+        return math.nan
     try:
         pair = [without_mean(WHO, kernel) for kernel in (first, second)]
-    except ValueError:  # of one probe input, or of equal ones
+    except ValueError:  # of equal probe inputs
         return math.nan
     return kernel_distance(*pair)
 
@@ -157,7 +160,7 @@ def linearized_row(start: Start, outputs: Array, linearized: Array) -> dict[str,
         return row
     learned = _rejected(change, start.outputs)
     row["learned_share"] = float(np.linalg.norm(learned)) / moved
-    if row["learned_share"] > STILL:
+    if row["learned_share"] > STILL and change.size >= FEWEST:  # two directions are taken out
         missed = _rejected(learned, _rejected(linearized - start.outputs, start.outputs))
         row["linearized_error"] = float(np.linalg.norm(missed) / np.linalg.norm(learned))
     return row
