@@ -63,7 +63,10 @@ SOURCES = (
     ),
 )
 LETTERS = {source.letter: source for source in SOURCES}
-OTHERS = {"beyond": "the sources"}  # how headings go on where ids begin with no letter of a source
+OTHERS = {  # how headings go on where ids begin with no letter of a source
+    "beyond": "the sources",
+    "watch": "of a training run",
+}
 
 
 def source_of(id: str) -> Source | None:

@@ -57,7 +57,7 @@ def test_the_rows_are_the_claims_with_their_statements_in_the_order_of_the_sourc
         [claim.id, " ".join(claim.statement.split())] for claim in claims
     ]
     order = dict.fromkeys(row[0].split("-")[0] for row in table())
-    assert list(order) == ["W", "M", "L", "N", "beyond"]
+    assert list(order) == ["W", "M", "L", "N", "beyond", "watch"]
 
 
 def test_the_statuses_are_those_that_the_tests_of_the_claims_expect():
@@ -166,7 +166,8 @@ def letters(ids):
 def test_claims_figures_and_studies_come_in_the_order_of_the_sources():
     order = ["W", "M", "L", "N"]
     assert [source.letter for source in SOURCES] == order
-    assert letters(library().ids) == [*order, "beyond"]  # what goes beyond the papers comes last
+    # what goes beyond the papers comes last, and the watch after it
+    assert letters(library().ids) == [*order, "beyond", "watch"]
     assert letters(presets()) == ["phase"]
 
 
@@ -181,7 +182,7 @@ def test_the_order_does_not_depend_on_what_was_imported_first():
 
 def test_every_claim_and_figure_has_a_source_that_names_its_authors():
     for id in library().ids:
-        if id.startswith("beyond-"):
+        if id.startswith(("beyond-", "watch-")):
             assert source_of(id) is None
         else:
             assert source_of(id).letter == id[0]

@@ -10,7 +10,7 @@ from tacit.arguments import one_of
 from tacit.papers.experiment import Experiment
 from tacit.studies.sizes import Sizes
 
-PAPERS = ("woodworth2020", "moroshko2020", "lyu2023", "notsawo2025", "beyond")
+PAPERS = ("woodworth2020", "moroshko2020", "lyu2023", "notsawo2025", "beyond", "watch")
 
 
 class Registry:

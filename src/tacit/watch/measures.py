@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array, finite_array
-from tacit.measures.kernels.numbers import effective_rank, kernel_alignment
+from tacit.measures.kernels.numbers import effective_rank, kernel_alignment, without_mean
 from tacit.models.tangent import kernel_distance
 from tacit.watch.backend import WHO, Backend
 
@@ -22,7 +22,9 @@ Arrays = dict[str, NDArray[np.floating[Any]]]
 WIDEST = 2048  # no nuclear norm of a matrix whose smaller side exceeds this: it takes seconds
 SMALL = 128
 CHUNK = 2**15  # entries turned to float64 at a time, which stay in the cache
+FEWEST = 3  # probe inputs of which a centred kernel has a direction that can turn
 STILL = 1e-9  # outputs that changed by less than this share of their size have not moved
+RIDGE = 0.01  # of a kernel machine on the probe inputs, over the mean of the eigenvalues
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,19 +104,37 @@ def look_row(
                 linear = backend.linearized(parameters)
                 row |= linearized_row(start, outputs, linear) | {"linearized_output": linear}
         with kept("tangent kernel"):
-            row |= kernel_row(start, backend.kernel(parameters), labels)
+            kernel = backend.kernel(parameters)
+            row |= kernel_row(start, kernel, labels)
+            if "output" in row:
+                row |= gain_row(start, row["output"], kernel)
     return row
 
 
 def kernel_row(start: Start, kernel: Array, labels: Labels | None) -> dict[str, float]:
     """Distance of the tangent kernel from the start, its effective rank and its alignment."""
     row = {
-        "kernel_distance": kernel_distance(start.kernel, kernel),
+        "kernel_distance": centred_distance(start.kernel, kernel),
         "effective_rank": effective_rank(kernel),
     }
     if labels is not None and len(labels.values) > 1 and np.ptp(labels.values, axis=0).any():
         row["kernel_alignment"] = kernel_alignment(kernel, labels.values, centred=True)
     return row
+
+
+def centred_distance(first: Array, second: Array) -> float:
+    """1 - cosine of two kernels without the mean of their features; NaN where little is left.
+
+    The mean of positive inputs is most of their kernel and turns with nothing: 1 - cosine of the
+    kernels as they are was 0.006 for nets of which the centred ones were 0.1 apart.
+    """
+    if len(first) < FEWEST:
+        return math.nan
+    try:
+        pair = [without_mean(WHO, kernel) for kernel in (first, second)]
+    except ValueError:  # of equal probe inputs
+        return math.nan
+    return kernel_distance(*pair)
 
 
 def output_row(start: Start, outputs: Array, labels: Labels | None) -> dict[str, float]:
@@ -127,11 +147,65 @@ def output_row(start: Start, outputs: Array, labels: Labels | None) -> dict[str,
 
 
 def linearized_row(start: Start, outputs: Array, linearized: Array) -> dict[str, float]:
-    """|f - f_lin| / |f - f0|: the share of the change that the model linearized misses."""
-    moved = float(np.linalg.norm(outputs - start.outputs))
-    if moved <= STILL * float(np.linalg.norm(start.outputs)):
-        return {"linearized_error": math.nan}
-    return {"linearized_error": float(np.linalg.norm(outputs - linearized)) / moved}
+    """What the model linearized at the start misses of the change, up to a factor.
+
+    Of both changes the part along the outputs of the start is taken out first, and the linearized
+    one may be multiplied: then weight decay, which shrinks the start with its outputs and tangent
+    features, misses nothing. `learned_share` is what is left of the change without that part.
+    """
+    row = {"linearized_error": math.nan, "learned_share": math.nan}
+    change = outputs - start.outputs
+    moved = float(np.linalg.norm(change))
+    if not moved > STILL * float(np.linalg.norm(start.outputs)):
+        return row
+    learned = _rejected(change, start.outputs)
+    row["learned_share"] = float(np.linalg.norm(learned)) / moved
+    if row["learned_share"] > STILL and change.size >= FEWEST:  # two directions are taken out
+        missed = _rejected(learned, _rejected(linearized - start.outputs, start.outputs))
+        row["linearized_error"] = float(np.linalg.norm(missed) / np.linalg.norm(learned))
+    return row
+
+
+def _rejected(vector: Array, direction: Array) -> Array:
+    """The vector without its part along a direction."""
+    size = float(np.abs(direction).max())
+    if not size > 0:
+        return vector
+    unit = direction / size
+    return vector - (float(np.sum(vector * unit)) / float(np.sum(unit * unit))) * unit
+
+
+def gain_row(start: Start, outputs: Array, kernel: Array) -> dict[str, float]:
+    """1 - e / e0 for the errors of two kernel machines, of the kernel now and that of the start.
+
+    Each predicts the change of the outputs at every probe input from that at all others.
+    """
+    change = outputs - start.outputs
+    if not float(np.linalg.norm(change)) > STILL * float(np.linalg.norm(start.outputs)):
+        return {"kernel_gain": math.nan}
+    before, now = (left_out_error(of, change) for of in (start.kernel, kernel))
+    return {"kernel_gain": 1 - now / before if before > 0 else math.nan}
+
+
+def left_out_error(kernel: Array, values: Array) -> float:
+    """Root mean square error of ridge regression with a constant, at samples left out one by one.
+
+    The kernel and the values are taken without their means over all samples, and the error over
+    the size of these values. NaN where nothing is left of either.
+    """
+    try:
+        centred = without_mean(WHO, kernel)
+    except ValueError:
+        return math.nan
+    target = values - values.mean(axis=0)
+    size = float(np.linalg.norm(target))
+    if not size > 0:
+        return math.nan
+    count = len(centred)
+    ridge = RIDGE * float(np.trace(centred)) / count
+    inverse = np.linalg.inv(centred + ridge * np.eye(count))
+    errors = (inverse @ target) / np.diag(inverse)[:, None]
+    return float(np.linalg.norm(errors)) / size
 
 
 def move_row(start: Start, arrays: Arrays) -> dict[str, float]:

@@ -22,7 +22,7 @@ from tacit.watch.metrics import number, unread
 MARK = "tacit watch"
 LONGEST = 4000  # bytes of one text
 NUMBERS = {
-    "kernel_distance": "1 - cosine of the tangent kernel and that of the start",
+    "kernel_distance": "1 - cosine of the centred tangent kernel and that of the start",
     "kernel_alignment": "centred cosine of the tangent kernel and the kernel of the labels",
     "effective_rank": "exp of the entropy of the eigenvalues of the tangent kernel",
     "norm_l1": "sum of absolute parameters",
@@ -32,7 +32,9 @@ NUMBERS = {
     "direction_change": "angle of the parameters to the start in degrees",
     "relative_move": "distance of the parameters from the start over the norm of the start",
     "output_change": "root mean square change of the outputs since the start",
-    "linearized_error": "|f - f_lin| / |f - f0|, f_lin being linearized at the start",
+    "linearized_error": "share of what was learned that the model linearized at the start misses",
+    "learned_share": "share of the output change that is no multiple of the outputs at the start",
+    "kernel_gain": "1 - error of the kernel machine now over that of the start, probes left out",
     "optimizer_rate": "learning rate of the optimizer",
     "optimizer_decay": "weight decay of the optimizer",
     "look_seconds": "time that the look took",

@@ -1,51 +1,80 @@
-"""Which regime a run is in: kernel, leaving or rich, by how far its tangent kernel has turned.
+"""Which regime a run is in: kernel, leaving or rich, by three witnesses.
 
-The limits come from trained models of a known regime; tests/watch/test_jax.py trains them again.
-Kernel distance at the end of training, with the linearized error |f - f_lin| / |f - f0|:
+- The kernel: how far the centred tangent kernel has turned from that of the start.
+- The function: the share of what was learned that the model linearized at the start misses, be it
+  multiplied by whatever factor.
+- The gain: how much less the present kernel errs than that of the start, where a kernel machine
+  predicts the change of each probe input from the others.
 
-    diagonal net, sparse regression      alpha  1     0.3     0.2    0.1   0.03  0.01  0.001
-    (W section 4; n=40, d=100)        distance  7e-8  0.0009  0.012  0.15  0.43  0.54  0.60
-                              linearized error  3e-4  0.04    0.14   0.45  0.84  0.95  1.00
-             test error (kernel predictor 0.78) 0.78  0.75    0.69   0.48  0.13  0.03  0.001
-    unbiased ReLU net of 100 units       alpha  2     1       0.5    0.3   0.1   0.03
-    (30 inputs in 10 dimensions)      distance  2e-5  0.0015  0.041  0.15  0.37  0.38
-                              linearized error  0.02  0.12    0.33   0.49  0.73  0.90
-             test error (kernel predictor 0.28) 0.28  0.27    0.26   0.23  0.19  0.19
+Weight decay and a change of scale leave the first two at zero.
 
-Below a distance of 0.01 with less than a fifth of the change missed by the linearized model, the
-predictor is that of the kernel to a few percent; above 0.25 it has found what the kernel does not.
-Under weight decay the tangent features shrink with the parameters, which the linearized model does
-not know although the direction of the kernel lasts: then the distance decides alone.
+    each says      kernel below    rich above
+    kernel         0.02            0.10
+    function       0.15            0.50
+    gain           0.30            0.60
+
+The function says rich where that is half of the whole change of the outputs, their change of scale
+included. Rich needs two that say so. Kernel needs the first two and none that says rich: the gain
+counts a function that grew along itself, as a change of scale does. Where some say kernel and one
+says rich, one in between decides for leaving, and without it the regime is unknown. A run that was
+rich stays rich: what it has learned is not unlearned by a kernel that turns back. Outputs that
+only grew or shrank as a whole have learned nothing, and there the regime is unknown too.
+
+The limits are chosen on runs whose truth is trained: the linearized model by the same optimizer,
+to the same loss. `tacit verify watch-regime` trains them again, with other seeds than those of the
+choice, and docs/theory.md prints the table.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tacit.records import Record
 
-KERNEL = 0.01  # kernel distance below which a run is in the kernel regime
-RICH = 0.25  # and above which it is rich
-MISSED = 0.2  # the most that the linearized model may miss in the kernel regime
+# below the first number a witness says kernel, above the second rich
+DISTANCE, MISSED, GAIN = (0.02, 0.1), (0.15, 0.5), (0.3, 0.6)
+LEARNED = 0.05  # a smaller share of the change that is no change of scale is nothing learned
+KINDS = ("kernel", "leaving", "rich", "unknown")
+
+
+class Look(NamedTuple):
+    """What one look tells the witnesses; NaN where it is not known."""
+
+    kernel_distance: float
+    linearized_error: float
+    kernel_gain: float = math.nan
+    learned_share: float = 1.0
+    output_change: float = 1.0
+
+
+class Finding(NamedTuple):
+    """A kind of regime, and what decided."""
+
+    kind: str
+    decided: str
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Regime(Record):
     """`kind` is "kernel", "leaving", "rich" or "unknown", `evidence` says why in a sentence.
 
-    `step` is that of the latest look with a kernel, `left` the first at which the kernel distance
-    was above the limit of the kernel regime (NaN if at none).
+    `decided` names the witnesses that say so: "kernel", "function", "gain", two of them or "all";
+    "earlier" for a run that was rich before, and "none". `step` is that of the latest look with a
+    kernel, `left` the first at which the run was leaving or rich (NaN if at none).
     """
 
     kind: str
     evidence: str
+    decided: str = "none"
     step: float = math.nan
     kernel_distance: float = math.nan
     linearized_error: float = math.nan
+    kernel_gain: float = math.nan
     left: float = math.nan
 
 
@@ -53,52 +82,122 @@ def regime(dataset: Any) -> Regime:
     """The regime of the run so far, from the dataset of a watch."""
     if dataset.attrs["changed"]:
         return Regime("unknown", f"the model is not that of the start ({dataset.attrs['changed']})")
-    step, distance, missed = (
-        dataset[name].values for name in ("step", "kernel_distance", "linearized_error")
-    )
-    known = np.flatnonzero(np.isfinite(distance))
-    last = known[-1] if len(known) else 0
-    if last == 0:
+    step, distance = (dataset[name].values for name in ("step", "kernel_distance"))
+    last = dataset.sizes["time"] - 1
+    looks = _looks(dataset)
+    if last == 0 or not any(np.isfinite(look.kernel_distance) for look in looks[1:]):
         return Regime("unknown", "there has been no look at the tangent kernel since the start")
-    change = float(dataset["output_change"].values[last])
-    if not change > 0:
-        return Regime("unknown", "the outputs on the probe inputs have not moved since the start")
-    decay = dataset.attrs["weight_decay"] > 0
-    now, error = float(distance[last]), float(missed[last])
-    out = np.flatnonzero(distance >= KERNEL)
-    left = float(step[out[0]]) if len(out) else math.nan
-    kind = _kind(now, math.nan if decay else error)
-    return Regime(kind, _evidence(step[last], now, error, decay), step[last], now, error, left)
+    while not math.isfinite(distance[last]):
+        last -= 1
+    found, look = findings(looks[: last + 1]), looks[last]
+    out = [number for number, (kind, _) in enumerate(found) if kind in ("leaving", "rich")]
+    rich = [number for number, (kind, _) in enumerate(found) if kind == "rich"]
+    since = float(step[rich[0]]) if rich else math.nan
+    return Regime(
+        found[-1].kind,
+        _evidence(float(step[last]), look, found[-1], since),
+        found[-1].decided,
+        float(step[last]),
+        look.kernel_distance,
+        look.linearized_error,
+        look.kernel_gain,
+        float(step[out[0]]) if out else math.nan,
+    )
 
 
 def regimes(dataset: Any) -> list[str]:
     """The kind of regime at every look, "unknown" where there is no kernel or nothing has moved."""
-    decay = dataset.attrs["weight_decay"] > 0
-    names = ("kernel_distance", "linearized_error", "output_change")
-    rows = zip(*(dataset[name].values for name in names), strict=True)
-    return [
-        _kind(distance, math.nan if decay else missed)
-        if math.isfinite(distance) and change > 0
-        else "unknown"
-        for distance, missed, change in rows
-    ]
+    return [kind for kind, _ in findings(_looks(dataset))]
 
 
-def _kind(distance: float, missed: float) -> str:
-    if distance > RICH:
-        return "rich"
-    return "leaving" if distance >= KERNEL or missed >= MISSED else "kernel"
+def findings(looks: Iterable[Look]) -> list[Finding]:
+    """The regime at every look; after "rich" it stays so, whatever the looks say."""
+    found: list[Finding] = []
+    for look in looks:
+        now = judged(look)
+        was_rich = bool(found) and found[-1].kind == "rich"
+        found.append(Finding("rich", "earlier") if was_rich and now.kind != "rich" else now)
+    return found
 
 
-def _evidence(step: float, distance: float, missed: float, decay: bool) -> str:
+def judged(look: Look) -> Finding:
+    """The regime by one look alone."""
+    if not (look.output_change > 0 and math.isfinite(look.kernel_distance)):
+        return Finding("unknown", "none")
+    if look.learned_share < LEARNED:
+        return Finding("unknown", "none")
+    votes = {
+        "kernel": _vote(look.kernel_distance, DISTANCE),
+        "function": _function(look),
+        "gain": _vote(look.kernel_gain, GAIN),
+    }
+    heard = {name: vote for name, vote in votes.items() if vote != "unknown"}
+    said = list(heard.values())
+    if said.count("rich") >= 2:
+        return Finding("rich", _named(heard, "rich"))
+    if votes["kernel"] == votes["function"] == "kernel" and "rich" not in said:
+        return Finding("kernel", _named(heard, "kernel"))
+    if "kernel" in said and "leaving" not in said:  # it is denied, or one of the two is missing
+        return Finding("unknown", "none")
+    between = "leaving" if "leaving" in said else "rich"
+    return Finding("leaving", _named(heard, between))
+
+
+def _named(votes: dict[str, str], vote: str) -> str:
+    """Who says so: "all", or the names."""
+    names = [name for name, said in votes.items() if said == vote]
+    return "all" if len(names) == 3 else " and ".join(names)
+
+
+def _function(look: Look) -> str:
+    """Kernel by the share of what was learned that is missed, rich by that of the whole change."""
+    vote = _vote(look.linearized_error, MISSED)
+    rich = look.linearized_error * look.learned_share > MISSED[1]
+    return "leaving" if vote == "rich" and not rich else vote
+
+
+def _vote(value: float, limits: tuple[float, float]) -> str:
+    low, high = limits
+    if not math.isfinite(value):
+        return "unknown"
+    return "kernel" if value < low else "rich" if value > high else "leaving"
+
+
+def _looks(dataset: Any) -> list[Look]:
+    columns = (dataset[name].values.tolist() for name in Look._fields)
+    return [Look(*row) for row in zip(*columns, strict=True)]
+
+
+def _evidence(step: float, look: Look, found: Finding, since: float) -> str:
+    if not look.output_change > 0:
+        return "the outputs on the probe inputs have not moved since the start"
+    if look.learned_share < LEARNED:
+        return (
+            f"at step {step:g} the outputs on the probe inputs are those of the start times a "
+            f"number ({look.learned_share:.1%} of their change is anything else), so nothing was "
+            "learned that could tell"
+        )
+    missed, gain = (_percent(value) for value in (look.linearized_error, look.kernel_gain))
     text = (
-        f"at step {step:g} the tangent kernel is {distance:.2g} away from the start (kernel regime "
-        f"below {KERNEL:g}, rich above {RICH:g})"
+        f"at step {step:g} the centred tangent kernel is {look.kernel_distance:.2g} away from the "
+        f"start (kernel regime below {DISTANCE[0]:g}, rich above {DISTANCE[1]:g}), the model "
+        f"linearized there misses {missed} of what was learned (below {MISSED[0]:.0%}, above "
+        f"{MISSED[1]:.0%}), and the kernel predicts it with an error that is {gain} smaller than "
+        f"at the start (below {GAIN[0]:.0%}, above {GAIN[1]:.0%})"
     )
-    if decay:
-        return f"{text}; under weight decay that decides alone"
-    share = f"{missed:.0%}" if math.isfinite(missed) else "an unknown share"
-    return (
-        f"{text}, and the model linearized there misses {share} of the change (kernel regime below "
-        f"{MISSED:.0%})"
-    )
+    return f"{text}; {_decision(found, since)}"
+
+
+def _percent(value: float) -> str:
+    return f"{value:.0%}" if math.isfinite(value) else "an unknown share"
+
+
+def _decision(found: Finding, since: float) -> str:
+    if found.decided == "all":
+        return "all agree"
+    if found.decided == "none":
+        return "they do not agree, or one is missing"
+    if found.decided == "earlier":
+        return f"it was rich at step {since:g}, and a run that was rich stays so"
+    said = found.decided.replace("function", "linearized model")
+    return f"{said.replace(' and ', ' and the ')} decide{'s' if ' and ' not in said else ''}"

@@ -18,7 +18,7 @@ from tacit.watch.backend import WHO
 from tacit.watch.export import Tracker, tracker_for
 from tacit.watch.prediction import Transition, Verdict, transition, verdict
 from tacit.watch.record import save
-from tacit.watch.regime import KERNEL, RICH, Regime, regime, regimes
+from tacit.watch.regime import DISTANCE, Regime, regime, regimes
 
 RECORDS, PICTURES = (".nc", ".json"), (".png", ".svg")
 FEW = 6  # looks, below which the report tells how to get more
@@ -86,7 +86,7 @@ class Report(Record):
             self.dataset,
             self.headline,
             regimes(self.dataset),
-            (KERNEL, RICH),
+            DISTANCE,
             [(step, text) for step, text in marks if math.isfinite(step) and step > first],
             (f.low, f.step, f.high) if f.known else None,
         )

@@ -43,7 +43,7 @@ def kernel_alignment(K: ArrayLike, y: ArrayLike, *, centred: bool = False) -> fl
             f"{who}: K has {len(kernel)} samples but y has {len(labels)}; they must match"
         )
     if centred:
-        kernel, labels = _centred(who, kernel), _without_mean(who, labels)
+        kernel, labels = without_mean(who, kernel), _labels_without_mean(who, labels)
     if not labels.any():
         raise ValueError(f"{who}: y must not be zero, the kernel of such labels has no direction")
     # <K, Y Y^T> = <Y, K Y> and |Y Y^T| = |Y^T Y|: no second matrix of samples is needed
@@ -126,17 +126,17 @@ def _labels(who: str, y: ArrayLike) -> Array:
     return labels.reshape(len(labels), -1) / (np.abs(labels).max() or 1.0)
 
 
-def _without_mean(who: str, labels: Array) -> Array:
+def _labels_without_mean(who: str, labels: Array) -> Array:
     left = labels - labels.mean(axis=0)
     if np.abs(left).max() < EMPTY:
         raise ValueError(f"{who}: y must not be constant, centring leaves nothing of it")
     return left
 
 
-def _centred(who: str, kernel: Array) -> Array:
+def without_mean(who: str, kernel: Array) -> Array:
     """H K H with H = I - 1 1^T / N, the kernel of the features without their mean."""
     rows = kernel - kernel.mean(axis=0)
     left = rows - rows.mean(axis=1, keepdims=True)
-    if np.abs(left).max() < EMPTY:
+    if np.abs(left).max() <= EMPTY * np.abs(kernel).max():
         raise ValueError(f"{who}: K must not be constant, centring leaves nothing of it")
     return left

@@ -1,0 +1,5 @@
+"""Whether the verdicts of tacit.watch are right, on runs of which the truth is known."""
+
+STATEMENTS: dict[str, str] = {
+    "watch-regime": "regimes",
+}
