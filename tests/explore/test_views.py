@@ -241,9 +241,9 @@ HOSTILE = {
     "log10_mu=-1&log10_mu=-2": "twice",
     "shape=__import__('os')": "from 0.5 to 2",
     "x=<script>alert(1)</script>": "unknown name in the address",
-    "depth": "of the form",
-    "%ff=%fe": "of the form",
-    "depth=2&" + "&".join(f"k{i}=1" for i in range(50)): "of the form",
+    "depth": "have the form",
+    "%ff=%fe": "have the form",
+    "depth=2&" + "&".join(f"k{i}=1" for i in range(50)): "have the form",
     "view=" + "a" * LONGEST: "too long",
     "view=regression&depth=" + "9" * 200: "unknown depth",
 }
