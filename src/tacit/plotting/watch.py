@@ -112,7 +112,7 @@ def _draw_kernel(axes: Axes, dataset: Any, kinds: Any, limits: Any, start: float
     _shade(axes, step, kinds)
     shown = {"kernel_distance": ("kernel distance\nfrom the start", "o-", BLACK, 2.0)}
     if not dataset.attrs["weight_decay"] > 0:  # under decay it says nothing about the regime
-        shown["linearized_error"] = ("share that the\nlinearized model\nmisses", "s--", PURPLE, 1.3)
+        shown["linearized_error"] = ("share missed by the\nlinearized model", "s--", PURPLE, 1.3)
     for name, (text, line, colour, width) in shown.items():
         values = dataset[name].values
         known = np.isfinite(values) & (step > 0)

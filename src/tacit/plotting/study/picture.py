@@ -113,7 +113,7 @@ def further(dataset: xarray.Dataset) -> list[Drawing]:
     """Other numbers drawn in the same way, then rows: a handful at most."""
     study = Study(dataset)
     if study.table.get("threshold"):
-        text = "What was measured where the search looked"
+        text = "The measured values along the search"
         trials = Drawing(text, partial(draw_trials, study, text))
         return [trials] if study.long and study.numbers else []
     compared = bool(study.numbers) and study.data.status.size > 1

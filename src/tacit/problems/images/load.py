@@ -42,7 +42,7 @@ class Images(Record):
     description
         One line that says what the data are.
     recipe
-        What a maker needs to draw the same data again.
+        The generator and its arguments, from which the same data can be drawn again.
 
     Examples
     --------
