@@ -485,7 +485,7 @@ def test_a_missing_extra_is_named(monkeypatch, packages):
     with pytest.raises(ImportError, match=r"needs Pillow: pip install 'tacit\[data\]'"):
         import_images("cifar10", packages["cifar10"])
     assert kept() == []
-    with pytest.raises(ValueError, match="digits come inside scikit-learn and need no import"):
+    with pytest.raises(ValueError, match="digits are part of scikit-learn and need no import"):
         import_images("digits", packages["cifar10"])
 
 

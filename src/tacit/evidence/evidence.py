@@ -23,7 +23,7 @@ HOLDING: tuple[Status, ...] = STATUSES[:3]
 
 
 def plain(value: Any) -> Any:
-    """`value` with numpy scalars, arrays and tuples turned into what JSON knows."""
+    """`value` with numpy scalars, arrays and tuples turned into types that JSON has."""
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -45,7 +45,7 @@ def _number(check: str, name: str, value: object) -> float:
 class Check(Record):
     """One measured number against one rule.
 
-    "error" asks |measured - predicted| <= tolerance, "at most" measured <= predicted + tolerance,
+    "error" means |measured - predicted| <= tolerance, "at most" measured <= predicted + tolerance,
     "at least" measured >= predicted - tolerance. A distance is an error with predicted 0.
     """
 

@@ -76,7 +76,7 @@ class Network:
         return dataset
 
     def output(self, inputs: Mapping[str, float], weights: Mapping[str, float]) -> float:
-        """What the drawn network computes: every unit adds up what its connections bring.
+        """The output of the drawn network: every unit sums its weighted inputs.
 
         `inputs` are the values of the input units by their labels, `weights` those of the
         connections by what is written on them.

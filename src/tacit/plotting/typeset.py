@@ -1,7 +1,7 @@
 """Plain mathematics, as titles and labels are written, typeset: alpha^2 k, l1, t2, 1e-5, |a - a*|.
 
-Titles stay plain, because terminals and lists show them too; every picture passes them through
-here, so that they look like its axes. Texts of strangers are safe: a $ of theirs begins no formula.
+Titles stay plain, because terminals and lists show them too; every picture typesets them here, so
+that they look like its axes. Foreign texts are safe: a $ in them does not begin a formula.
 """
 
 from __future__ import annotations

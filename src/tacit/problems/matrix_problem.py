@@ -262,7 +262,7 @@ def _entries(entries: ArrayLike, shape: Shape) -> NDArray[np.int64]:
 def _once(
     entries: NDArray[np.int64], values: Array, shape: Shape
 ) -> tuple[NDArray[np.int64], Array]:
-    """Every entry once, in the order given; two different values for one entry are refused."""
+    """Every entry once, in the order given; two different values for one entry raise."""
     places = entries @ np.array([shape[1], 1])
     _, first, group = np.unique(places, return_index=True, return_inverse=True)
     clash = np.flatnonzero(values != values[first][group])

@@ -42,7 +42,7 @@ class Samples(Record):
     test: Any
 
     def freeze(self, X: Array, y: Array) -> None:
-        """Sets checked arrays, and refuses tests of another kind or dimension."""
+        """Sets checked arrays; raises for test data of another kind or dimension."""
         who, test = type(self).__name__, self.test
         if test is not None and type(test) is not type(self):
             raise ValueError(f"{who}: test must be a {who} too, got {type(test).__name__}")

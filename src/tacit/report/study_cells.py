@@ -195,5 +195,5 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """A basic string: JSON's, but that TOML wants a delete character escaped too."""
+    """A basic string as in JSON, except that TOML also escapes the delete character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -31,7 +31,7 @@ BRACKET = ("lower", "upper", "trials")  # of a threshold: drawn with it, or not 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """One picture: `y` makes it a map; without, `lines` are told apart on one panel.
+    """One picture: with `y` it is a map; without, one panel has a curve for each of `lines`.
 
     `panels` is the axis of small multiples, `fixed` the axes held at their first value.
     """

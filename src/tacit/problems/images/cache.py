@@ -120,7 +120,7 @@ def _digits(who: str) -> Arrays:
         from sklearn.datasets import load_digits
     except ImportError:
         raise ImportError(
-            f"{who}: the digits come inside scikit-learn, which is not installed; "
+            f"{who}: the digits are part of scikit-learn, which is not installed; "
             "pip install 'tacit[data]'"
         ) from None
     found = load_digits()
