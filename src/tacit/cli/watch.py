@@ -39,7 +39,7 @@ def watch(
 
     \b
     The regime is kernel (lazy: the model learns what its linearization learns),
-    leaving, or rich. The verdict is grok, misgrok, mirage or none.
+    leaving, or rich. The verdict is one of the kinds of tacit.grokking.
     """
     from tacit.watch.record import load
     from tacit.watch.reporting import read, save_figure
