@@ -2,10 +2,10 @@
 A grok and a mirage
 ===================
 
-Thirty measurements of a vector with five entries that are not zero, out of a hundred. The l1
-penalty finds it late, at a time known beforehand; three penalties, three times. The squared l2
-penalty from a large start shows a late fall of the error too, but to a floor that no point in the
-span of the measurements can pass.
+Thirty measurements of a vector in which five of a hundred entries are not zero. The l1 penalty
+finds it late, at a time that is known in advance, here for three strengths. With the squared l2
+penalty and a large start the error also falls late, but only to a floor: the truth has a part
+outside the span of the measurements.
 """
 
 import sys

@@ -2,9 +2,9 @@
 How accurate must training be?
 ==============================
 
-Train a depth-2 net on your own separable data until it points within ten, five and two degrees
-of the l1 margin, and read off the loss. Large starts need zeros in proportion to alpha^2; in small
-ones some weights that l1 needs wake late.
+Train a depth-2 net on your own separable data until its direction is within ten, five and two
+degrees of the l1 max margin, and read off the loss. From large starts its zeros grow with alpha^2;
+from small ones some weights of the l1 solution grow late.
 """
 
 import sys

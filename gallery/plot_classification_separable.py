@@ -2,8 +2,8 @@
 The margins between l2 and l1
 =============================
 
-The predictor with the largest margin, by the regularizer Q of a depth-3 net, as mu falls: every
-weight from the l2 margin to the l1 margin. Dotted lines: the support vectors change.
+All weights of the max margin predictor in the regularizer Q of a depth-3 net, as mu falls: from
+the l2 max margin to the l1 max margin. At the dotted lines the support vectors change.
 """
 
 import sys

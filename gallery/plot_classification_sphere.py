@@ -2,8 +2,8 @@
 First the kernel, then the path
 ===============================
 
-Gradient flow on three separable points in R^3, by the direction of its predictor. From a large
-start it visits the l2 margin, then walks along the Q margins to l1; from a small one it does not.
+The direction of the predictor in gradient flow on three separable points in R^3. From a large start
+it goes to the l2 max margin, then along the Q max margins to l1; from a small one it does not.
 """
 
 import sys

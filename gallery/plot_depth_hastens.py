@@ -2,8 +2,8 @@
 Depth hastens the transition
 ============================
 
-How much l1 norm the selected predictor carries above the least possible, against alpha^D.
-From depth 3 on the excess falls in proportion to alpha^D; at depth 2 with a tiny power of it.
+The excess of the l1 norm of the selected predictor over the least possible, against alpha^D.
+From depth 3 on the excess is proportional to alpha^D; at depth 2 it falls like a tiny power of it.
 """
 
 import sys

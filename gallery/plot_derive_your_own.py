@@ -2,8 +2,8 @@
 Derive your own regularizer
 ===========================
 
-Write how weights make a predictor; `tacit.derive` follows the gradient line of the map and
-returns what training minimises. All curves are scaled to curvature 1 at zero.
+Write the map from weights to predictor as a function; `tacit.derive` follows its gradient line and
+returns the function that training minimises. All curves are scaled to curvature 1 at zero.
 """
 
 import sys

@@ -2,8 +2,8 @@
 Explicit distance against implicit bias
 =======================================
 
-Choosing the interpolating weights nearest to the start (R) is not what gradient flow does (Q):
-R comes close to l1 at moderate scales, Q does not.
+Gradient flow (Q) does not choose the interpolating weights nearest to its start (R). At moderate
+scales R is close to l1, and Q is not.
 """
 
 import sys

@@ -3,7 +3,7 @@ One regularizer from l2 to l1
 =============================
 
 The sets {Q(beta) = Q(e_1)} of a depth-2 diagonal network in two dimensions: a circle for large
-starts, a diamond for vanishing ones. How small is small? Follow the exponents.
+starts, a diamond for vanishing ones. The exponents show how small a small start must be.
 """
 
 import sys

@@ -3,7 +3,7 @@ Is my network lazy?
 ===================
 
 A PyTorch net learns which digits are odd. From a large start it stays in the kernel regime and
-learns no features, and its accuracy does not tell. `tacit.watch` does (extras torch and data).
+learns no features. The accuracy does not show this; `tacit.watch` does (extras torch and data).
 """
 
 import sys

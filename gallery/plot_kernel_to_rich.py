@@ -2,7 +2,7 @@
 From the kernel to the rich regime
 ==================================
 
-Every weight of the predictor that gradient flow selects, as the scale of its start shrinks.
+All weights of the predictor that gradient flow selects, as the scale of its start shrinks.
 A path over sixty scales takes a few hundredths of a second.
 """
 

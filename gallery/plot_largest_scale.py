@@ -2,8 +2,8 @@
 The largest scale that generalises
 ==================================
 
-Population error along the scale for several sample sizes. Where a curve dips below the level,
-the start is small enough; with fewer samples it has to be much smaller, or none is.
+Population error along the scale for several sample sizes. Where a curve is below the level,
+the start is small enough. With fewer samples it has to be much smaller, or no scale is enough.
 """
 
 import sys

@@ -4,8 +4,8 @@ Width is a scale, too
 
 Sixty entries of a 10 x 10 matrix of rank one are seen, and U V^T with random Gaussian factors is
 trained on them. Small starts end at the matrix of rank one, which here has the least nuclear norm
-too (not for every choice of the entries). Large ones do not, and wide factors are large already at
-a smaller alpha: what counts is alpha^2 times the width k.
+too (not for every choice of the entries). Large ones do not, and wide factors count as large at a
+smaller alpha: what matters is alpha^2 times the width k.
 """
 
 import sys

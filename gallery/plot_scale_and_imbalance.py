@@ -2,7 +2,7 @@
 Scale and imbalance
 ===================
 
-How far the tangent kernel of two linear layers turns in training; every square is a run.
+How far the tangent kernel of two linear layers turns during training; every square is one run.
 """
 
 import sys

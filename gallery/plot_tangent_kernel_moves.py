@@ -3,7 +3,7 @@ The tangent kernel moves, or it does not
 ========================================
 
 The cosine distance between the tangent kernels before and after training, for several depths.
-Large starts leave the kernel where it was, small ones turn it towards the data.
+From large starts the kernel stays where it was; from small ones it turns towards the data.
 """
 
 import sys

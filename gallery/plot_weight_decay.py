@@ -1,10 +1,10 @@
 """
-Grokking, foreseen
-==================
+Grokking, predicted
+===================
 
 Sixty corners of a cube, labelled by the majority of three of their 300 signs. Under weight decay
-a large start first fits the samples, and much later finds the majority. What smaller and smaller
-starts would select foretells when.
+and from a large start, training first fits the samples, and much later finds the majority. The
+predictors that smaller and smaller starts would select predict when.
 """
 
 import sys

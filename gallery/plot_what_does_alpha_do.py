@@ -2,9 +2,9 @@
 What does alpha do?
 ===================
 
-A net of 100 ReLU units learns 500 pictures of clothes (Fashion-MNIST) without a mistake, started
-at alpha times the usual weights. A large alpha hardly turns its features. What that costs in test
-error is mostly the random output of the start: subtract it (unbiased), and little is left.
+A net of 100 ReLU units, started at alpha times the usual weights, learns 500 pictures of clothes
+(Fashion-MNIST) without a mistake. With a large alpha its features hardly turn, and its test error
+is larger. Most of that comes from the random outputs of the start, which `unbiased` subtracts.
 """
 
 import sys

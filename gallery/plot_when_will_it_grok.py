@@ -2,8 +2,8 @@
 When will it grok?
 ==================
 
-A net and a loop of your own, in JAX, learn addition mod 17 under weight decay: the training pairs
-at once, new ones much later. `tacit.watch`, asked early, tells when, and needs no test data.
+Your own net, in your own JAX loop, learns addition mod 17 under weight decay: the training pairs at
+once, new ones much later. `tacit.watch` predicts the time early in training, without test data.
 """
 
 import sys

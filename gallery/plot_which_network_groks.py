@@ -3,8 +3,8 @@ Which network groks?
 ====================
 
 Addition mod 31 from 60% of the pairs: all three networks know the training pairs long before the
-others. A twin has its mirror (b, a) in training. For the MLP, which multiplies both embeddings,
-twins come with training. A transformer learns the mirror first and the sum later; a net with
+others. A twin has its mirror (b, a) in training. The MLP multiplies both embeddings, so it knows
+twins as soon as their mirrors. A transformer learns the mirror first and the sum later; a net with
 squares learns both at once.
 """
 

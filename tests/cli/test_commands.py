@@ -393,7 +393,7 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
         process.send_signal(signal.SIGINT)
         printed, told = process.communicate(timeout=60)
     assert (process.returncode, printed) == (130, "")
-    assert "interrupted with 1 of 2 verdicts found; they are kept" in told
+    assert "interrupted with 1 of 2 verdicts finished; they are kept" in told
     assert "Traceback" not in told
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)
@@ -404,8 +404,8 @@ def test_after_ctrl_c_the_same_command_goes_on(monkeypatch):
     only(monkeypatch, *little_papers.patient.experiments())
     code, told = tacit_command("verify", "--jobs", "1")
     assert code == 0
-    assert "1 of 2 verdicts were found before, by the same code" in told
-    assert re.search(r"^1/2 P-SHORT ✓ holds \(found before, in", told, flags=re.MULTILINE)
+    assert "1 of 2 verdicts come from an earlier run of the same code" in told
+    assert re.search(r"^1/2 P-SHORT ✓ holds \(from an earlier run, in", told, flags=re.MULTILINE)
     assert re.search(r"^2/2 P-LONG ✓ holds \(\d", told, flags=re.MULTILINE)
     assert "2 holds" in told
     assert Path("short").read_text() == "ran\n"  # once, in the first run

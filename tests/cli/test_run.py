@@ -85,7 +85,8 @@ def test_failures_are_counted_and_told():
 def test_many_failures_are_not_all_listed(monkeypatch):
     monkeypatch.setattr(command, "SHOWN", 1)
     write("moody", "[2.0, 3.0]", None)
-    assert "… and 1 more; see status and sentence" in run("sweep.toml", "--engine", "here")[1]
+    printed = run("sweep.toml", "--engine", "here")[1]
+    assert "… and 1 more; see the variables status and sentence" in printed
 
 
 def test_dry_says_cells_time_and_disk_and_writes_nothing():
@@ -93,7 +94,7 @@ def test_dry_says_cells_time_and_disk_and_writes_nothing():
     code, printed = run("sweep.toml", "--dry", "--jobs", 2)
     assert code == 0
     assert "sweep: 6 cells (a 3 x seed 2), 0 finished" in printed
-    assert re.search(r"time: about [\d.]+ m?s on 2 worker\(s\), .* by 5 sample cells", printed)
+    assert re.search(r"time: about [\d.]+ m?s on 2 worker\(s\), .* on 5 sample cells", printed)
     assert re.search(r"disk: about [\d.]+ kB, [\d.]+ .B free", printed)
     assert os.listdir() == ["sweep.toml"]
     write("moody", "[2.0]", None)
@@ -134,8 +135,8 @@ def test_a_function_of_a_file_is_run_only_after_a_yes(monkeypatch, tmp_path):
     write()
     code, printed = run("sweep.toml", "--dry", trust=False)
     assert code == 2
-    assert "names the function 'study_cells:plain'" in printed
-    assert "say so with --trust" in printed
+    assert "the study runs the code of the function 'study_cells:plain'" in printed
+    assert "pass --trust" in printed
     answers = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
@@ -181,7 +182,7 @@ def test_control_c_leaves_everything_finished():
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert "interrupted; finished cells are kept, and the same command goes on" in told
+    assert "interrupted; finished cells are kept; run the same command to continue" in told
     left = len(list(Path().rglob("*.cell")))
     assert 5 <= left < 3000
     time.sleep(0.2)

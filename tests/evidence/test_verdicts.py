@@ -51,7 +51,7 @@ def test_nan_neither_passes_nor_misses(kind):
     for check in (Check("c", math.nan, 0, 1, kind), Check("c", 0, math.nan, 1, kind)):
         assert not check.passes
         assert not check.misses
-        assert "decides nothing" in check.sentence
+        assert "is inconclusive" in check.sentence
 
 
 def test_an_infinite_measurement_never_passes():
@@ -191,7 +191,7 @@ def test_every_status_can_be_reached(status):
         (evidence(["pass"], controls=["pass"]), "the control passes too: wrong 0"),
         (evidence(["pass"], controls=["miss", "unknown"]), "the control was not measured"),
         (evidence(["pass"], premises=[True, False], controls=["miss"]), "premise not met"),
-        (evidence(["unknown"], controls=["miss"]), "decides nothing"),
+        (evidence(["unknown"], controls=["miss"]), "is inconclusive"),
         (evidence(), "nothing was checked"),
     ],
 )
@@ -237,7 +237,7 @@ def test_evidence_refuses_half_a_correction_and_equal_names():
         Evidence(ran="", checks=[check], correction="words without numbers")
     with pytest.raises(ValueError, match="names must differ"):
         Evidence(ran="", checks=[check, check])
-    with pytest.raises(ValueError, match="no check to be held against"):
+    with pytest.raises(ValueError, match="no check to be compared with"):
         Evidence(ran="", controls={"wrong": 1.0})
 
 

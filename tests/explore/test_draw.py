@@ -84,10 +84,10 @@ HOSTILE = {
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_foreign_table_is_left_aside_with_its_reason(name):
     view = study_view(sloped().assign_attrs(description=HOSTILE[name]))
-    assert "[draw] cannot be followed" in view.words
+    assert "[draw] is ignored" in view.words
     assert view.start["show"] == "other"
     assert opened(view).panels[0].cells.values.shape == (4, 5)
-    assert "cannot be followed" not in study_view(sloped(colour="height")).words
+    assert "is ignored" not in study_view(sloped(colour="height")).words
 
 
 def test_not_too_many_lines():

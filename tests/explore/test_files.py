@@ -67,7 +67,7 @@ def test_a_truncated_study_and_another_result_are_refused(tmp_path):
     with pytest.raises(ValueError, match=r"explore: short\.nc is cut short"):
         read_study(file)
     other = store.save(made().drop_vars("status"), tmp_path / "other.nc")
-    with pytest.raises(ValueError, match="no gathered study"):
+    with pytest.raises(ValueError, match="not a study"):
         read_study(other)
 
 
@@ -125,7 +125,7 @@ def test_foreign_verdicts_are_refused(report, tmp_path):
     text = (report / "verdicts.json").read_text()
     none = {**json.loads(text), "verdicts": []}
     spoilt = {
-        "not a whole JSON": text[:-20],
+        "not a complete JSON": text[:-20],
         "its checksum is wrong": json.dumps(none),
         "not a verdict file": "{}",
         "the file was edited": text.replace('"status": "holds"', '"status": "fails"', 1),

@@ -121,7 +121,7 @@ def test_a_refined_study_is_blank_where_nobody_asked(tmp_path):
     diagram = opened(view).panels[0]
     assert np.isnan(diagram.cells.values).sum() > 10
     assert not diagram.cells.failed.any()
-    assert "not asked for (blank)" in view.words
+    assert "not needed (blank)" in view.words
     line = diagram.curves[0]
     known = np.isfinite(line.x)
     radius = np.hypot(line.x[known], line.y[known]) * 0.25  # places are a quarter apart

@@ -181,7 +181,7 @@ def test_grokking_is_foretold_and_measured_as_by_a_finer_run():
     np.testing.assert_allclose(shown["test_accuracy"], fine.test_accuracy, atol=0.01)
     np.testing.assert_allclose(shown["parameter_norm"], fine.parameter_norm, rtol=0.01)
     values = grokking.picture(dict(zip(grokking.VIEW.start, key, strict=True))).values
-    assert values["foretold"] == pytest.approx(tacit.forecast(net, problem, 0.01).transition)
+    assert values["predicted"] == pytest.approx(tacit.forecast(net, problem, 0.01).transition)
     measured = tacit.grokking(fine.t, fine.train_accuracy, fine.test_accuracy)
     assert measured.kind == "grok"
     assert values["measured"] == pytest.approx(measured.jump, rel=0.02)
@@ -190,7 +190,7 @@ def test_grokking_is_foretold_and_measured_as_by_a_finer_run():
 def test_where_nothing_can_be_foretold_the_run_is_shown_and_the_reason_told():
     picture = grokking.picture({"task": "majority", "log10_alpha": 0.0, "log10_decay": -0.5})
     assert "no transition to forecast" in picture.sentence
-    assert len(curve(picture, "accuracy", "foretold").x) == 0
+    assert len(curve(picture, "accuracy", "predicted").x) == 0
     assert len(curve(picture, "accuracy", "new samples").x) > 20
 
 
@@ -241,9 +241,9 @@ HOSTILE = {
     "log10_mu=-1&log10_mu=-2": "twice",
     "shape=__import__('os')": "from 0.5 to 2",
     "x=<script>alert(1)</script>": "unknown name in the address",
-    "depth": "of the form",
-    "%ff=%fe": "of the form",
-    "depth=2&" + "&".join(f"k{i}=1" for i in range(50)): "of the form",
+    "depth": "have the form",
+    "%ff=%fe": "have the form",
+    "depth=2&" + "&".join(f"k{i}=1" for i in range(50)): "have the form",
     "view=" + "a" * LONGEST: "too long",
     "view=regression&depth=" + "9" * 200: "unknown depth",
 }

@@ -188,7 +188,7 @@ def test_the_method_recipe(problem):
     from tacit.training.descent.method import Descent, plus, zeros
 
     space = {"dataclasses": dataclasses, "Descent": Descent, "plus": plus, "zeros": zeros}
-    exec(block("CONTRIBUTING.md", "A method that goes step by step"), space)
+    exec(block("CONTRIBUTING.md", "A method that takes steps"), space)
     method, start = space["LookAhead"](1e-2), np.full(6, 0.5)
     path = tacit.train(tacit.LinearPredictor(start), problem, method, stop=tacit.Steps(20))
     w, v = start, np.zeros(6)

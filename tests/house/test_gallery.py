@@ -110,7 +110,7 @@ def test_without_the_images_a_script_ends_with_the_way_to_get_them(tmp_path, mon
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "nothing"))
     monkeypatch.setattr(sys, "argv", ["plot_what_does_alpha_do.py", "out.png"])
     script = ROOT / "gallery" / "plot_what_does_alpha_do.py"
-    with pytest.raises(SystemExit, match="`tacit data fashion-mnist` tells how to get it"):
+    with pytest.raises(SystemExit, match="`tacit data fashion-mnist` shows how to get it"):
         runpy.run_path(str(script), run_name="__main__")
 
 

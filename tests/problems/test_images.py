@@ -346,7 +346,7 @@ def test_a_damaged_file_in_the_cache_is_never_loaded(packages, damage, name):
     file = import_images(name, packages[name])
     assert status(find("test", name)).condition == "verified"
     file.write_bytes(damage(file.read_bytes()))
-    with pytest.raises(ValueError, match=f"damaged .*; `tacit data {name}` tells how") as told:
+    with pytest.raises(ValueError, match=f"damaged .*; `tacit data {name}` shows how") as told:
         load_images(name)
     assert "\n" not in str(told.value)
     assert status(find("test", name)).condition == "damaged"
@@ -357,7 +357,7 @@ def test_a_damaged_file_in_the_cache_is_never_loaded(packages, damage, name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_absent_set_names_the_command_and_nothing_is_downloaded(name):
-    with pytest.raises(FileNotFoundError, match=f"load_images: .*; `tacit data {name}` tells how"):
+    with pytest.raises(FileNotFoundError, match=f"load_images: .*; `tacit data {name}` shows how"):
         load_images(name)
     assert status(find("test", name)).condition == "absent"
     assert not cache.folder().exists()
@@ -485,7 +485,7 @@ def test_a_missing_extra_is_named(monkeypatch, packages):
     with pytest.raises(ImportError, match=r"needs Pillow: pip install 'tacit\[data\]'"):
         import_images("cifar10", packages["cifar10"])
     assert kept() == []
-    with pytest.raises(ValueError, match="digits come inside scikit-learn and need no import"):
+    with pytest.raises(ValueError, match="digits are part of scikit-learn and need no import"):
         import_images("digits", packages["cifar10"])
 
 

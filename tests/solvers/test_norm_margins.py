@@ -137,7 +137,7 @@ def test_bad_data(norm, X, y, sentence):
         (lambda: interpolate(ROW, [1.0], Linf()), "gradient of a norm cannot be inverted"),
         (
             lambda: interpolate(np.ones((1, 2, 2)), [1.0], Spectral()),
-            r"knows Nuclear, Frobenius and Schatten, got Spectral",
+            r"a matrix needs Nuclear, Frobenius or Schatten, got Spectral",
         ),
     ],
 )

@@ -112,12 +112,12 @@ def test_bisection_of_a_real_flow(tmp_path):
         ({"axsi": 1}, "unknown key in threshold 'axsi'; did you mean"),
         ({"axis": 3}, "threshold.axis must be a name, got 3"),
         ({"axis": "alhpa"}, "unknown key in grid 'alhpa'; did you mean alpha"),
-        ({"axis": "width"}, "threshold.axis 'width' stands in the grid too"),
+        ({"axis": "width"}, "threshold.axis 'width' is also in the grid"),
         ({"between": [1.0]}, r"threshold.between must be \[low, high\]"),
         ({"between": [0.0, 1.0]}, "must have 0 < low < high"),
         ({"spacing": "integer"}, "must be whole numbers"),
         ({"spacing": "logs"}, "unknown threshold.spacing 'logs'; did you mean log"),
-        ({"above": 1.0}, "needs below or above, one of them"),
+        ({"above": 1.0}, "needs exactly one of below and above"),
         ({"tolerance": 0.0}, "threshold.tolerance must be > 0"),
     ],
 )
@@ -188,7 +188,7 @@ def test_log_axes_are_split_in_their_logarithms(tmp_path):
         ({"refine": {"measure": "d"}}, "refine.level must be a finite number, got None"),
         ({"grid": {"x": [2.0, 1.0], "y": [0.0, 1.0]}}, "two or more rising numbers in grid.x"),
         ({"grid": {"x": [1.0], "y": [0.0, 1.0]}}, "two or more rising numbers in grid.x"),
-        ({"grid": {"x": [1, 2], "y": [0, 9]}}, "grid.x has whole numbers, too few of them"),
+        ({"grid": {"x": [1, 2], "y": [0, 9]}}, "grid.x has too few whole numbers"),
         ({"threshold": RULE}, "give threshold or refine, not both"),
     ],
 )  # fmt: skip

@@ -280,7 +280,7 @@ def test_another_study_of_the_same_name_is_kept(tmp_path):
     heard = Heard()
     assert run_study(one, tmp_path, progress=heard).equals(results[0])
     assert heard.ended == []  # neither moves the other's cells
-    assert "held another study of this name; it is kept as twin-" in heard.told[0]
+    assert "held a different study of the same name; it was renamed to twin-" in heard.told[0]
     kept = [tacit.load(file) for file in tmp_path.glob("twin-*.nc")]
     assert sorted(len(k.data_vars) for k in kept) == sorted(len(r.data_vars) for r in results)
     for _ in range(3):  # going to and fro adds no more files

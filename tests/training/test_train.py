@@ -373,7 +373,7 @@ def test_a_path_and_several_paths_are_drawn() -> None:
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["slow", "fast"]
     for line, path in zip(axes.lines, paths, strict=True):
         np.testing.assert_array_equal(line.get_ydata(), path.dataset.loss.values[1:])
-    with pytest.raises(ValueError, match="'speed' is no number recorded along these paths"):
+    with pytest.raises(ValueError, match="'speed' is not a number recorded along these paths"):
         paths[0].plot("speed")
     with pytest.raises(ValueError, match="a mapping from labels to paths"):
         tacit.plot([])

@@ -1,4 +1,4 @@
-"""The `tacit` command; one file a command."""
+"""The `tacit` command, with one file per subcommand."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ def main(
 
     \b
     [bold]Start here[/bold]
-      tacit list                what can be checked and drawn
-      tacit verify W-T1         one claim, in seconds
-      tacit verify              all claims; report in tacit-report/index.html
-      tacit figure W-F2         one figure as PNG and SVG, its data beside it
-      tacit run scale.toml      a study: grid and seeds, any number of runs, one file
-      tacit explore             a page with sliders; your study as a diagram
-      tacit show tacit-report   a saved result, in the terminal
-      tacit data                image sets, and where to get them
-      tacit watch run.nc        the record of your own training run
+      tacit list                list everything that can be checked or drawn
+      tacit verify W-T1         check one claim, in seconds
+      tacit verify              check all claims; report in tacit-report/index.html
+      tacit figure W-F2         draw one figure as PNG and SVG, and save its data
+      tacit run scale.toml      run a study (a grid with seeds) into one file
+      tacit explore             open a page with sliders, or your study as a diagram
+      tacit show tacit-report   summarise a saved result in the terminal
+      tacit data                list the image sets and how to get them
+      tacit watch run.nc        read the record of your own training run
 
     `tacit COMMAND --help` shows more examples.
     """

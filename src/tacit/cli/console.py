@@ -17,7 +17,7 @@ WIDE = 120  # columns for a file or a pipe, which have no width of their own
 
 
 class PlainConsole(Console):
-    """A console to which no text can give orders: control characters are shown, not obeyed."""
+    """A console that shows control characters in a text instead of obeying them."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -40,14 +40,14 @@ def output() -> Console:
 
 
 def messages() -> Console:
-    """The console for progress and complaints, so that a pipe receives results alone."""
+    """The console for progress and errors, so that a pipe receives only the results."""
     return PlainConsole(stderr=True, highlight=False, soft_wrap=True)
 
 
 def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
-    """The command with every complaint of the library told in one line instead of a traceback.
+    """The command, with errors of the library printed as one line instead of a traceback.
 
-    Every command runs in it, so it is also where BLAS gets its one thread.
+    Every command runs inside it, so it also limits BLAS to one thread.
     """
 
     @functools.wraps(command)
@@ -62,7 +62,7 @@ def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
             messages().print(Text(f"error: {error}", style="red"))
             raise typer.Exit(2) from None
         except KeyboardInterrupt:
-            messages().print("interrupted; what was not finished was not written")
+            messages().print("interrupted; unfinished work was not written")
             raise typer.Exit(130) from None
 
     return telling
@@ -70,7 +70,7 @@ def errors_in_one_line(command: Callable[Given, None]) -> Callable[Given, None]:
 
 @contextmanager
 def bar(name: str, console: Console) -> Iterator[Callable[[int, int], None] | None]:
-    """What the work calls with (done, total): a bar on a terminal, nothing elsewhere."""
+    """A callback for (done, total): it draws a bar on a terminal and does nothing elsewhere."""
     if not console.is_terminal:
         yield None
         return

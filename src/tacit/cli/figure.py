@@ -1,4 +1,4 @@
-"""`tacit figure`: make figures, with their data beside them."""
+"""`tacit figure`: draw figures and save their data."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ def figure(
         str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
     ] = "here",
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Workers; one a core if not given.")
+        int | None, typer.Option(min=1, help="Number of workers; by default one per core.")
     ] = None,
 ) -> None:
-    """Draw figures and statements of the sources; each picture comes with its data as netCDF.
+    """Draw figures and statements of the sources, and save the data of each as netCDF.
 
     \b
     [bold]Examples[/bold]
@@ -48,9 +48,9 @@ def figure(
       tacit figure --all --format png    every picture, PNG only
 
     \b
-    `tacit list` names the figures. What the source does not print is marked in the caption.
-    Finished cells are kept in tacit-studies/: a second call, `tacit run` and
-    `tacit verify` take them from there.
+    `tacit list` names the figures. The caption marks what the source does not print.
+    Finished cells are kept in tacit-studies/, where later calls of `tacit figure`,
+    `tacit run` and `tacit verify` find them.
     """
     from tacit.papers.files import FORMATS
     from tacit.report.write import refuse_unwritable
@@ -68,7 +68,7 @@ def figure(
     for experiment in chosen:
         try:
             _make(experiment, setting, out, formats)
-        except _FailedCell as reason:  # its images are not here, say; others do not need them
+        except _FailedCell as reason:  # its images may be missing; others do not need them
             absent.append(Text(f"error: {experiment.id}: {reason}", style="red"))
     for line in absent:
         messages().print(line)
@@ -80,7 +80,7 @@ class _FailedCell(Exception):
 
 
 def _make(experiment: Experiment, setting: Setting, out: Path, formats: list[str]) -> None:
-    """Draw one picture and say what was written, and what its check says."""
+    """Draw one picture; print which files were written and the result of its check."""
     from tacit.papers.files import save
 
     with meter(experiment.id, messages()) as progress:

@@ -1,4 +1,4 @@
-"""`tacit list`: the experiments of the papers and the studies there are, a line each."""
+"""`tacit list`: the experiments of the papers and the studies, one line each."""
 
 from __future__ import annotations
 
@@ -42,21 +42,21 @@ class Entry(NamedTuple):
 def listing(
     words: Annotated[
         list[str] | None,
-        typer.Argument(help="Only what matches every word: W, studies, an id, any text."),
+        typer.Argument(help="Only entries that match every word: W, studies, an id, any text."),
     ] = None,
 ) -> None:
-    """List the experiments of the papers, and the studies beside them.
+    """List the experiments of the papers and the other studies.
 
-    `tacit verify ID`, `tacit figure ID` and `tacit run ID` take every experiment.
+    `tacit verify ID`, `tacit figure ID` and `tacit run ID` accept every experiment.
 
     \b
     [bold]Examples[/bold]
-      tacit list                  everything, a line each
-      tacit list W                source W alone; M, L and N likewise
-      tacit list studies          what only `tacit run` knows
-      tacit list N nuclear        all of these words
-      tacit list W-T1             what has this id, in full if it is one
-      tacit list | grep margin    lines are not cut in a pipe or a file
+      tacit list                  everything, one line each
+      tacit list W                only source W; M, L and N likewise
+      tacit list studies          studies that only `tacit run` accepts
+      tacit list N nuclear        entries that match both words
+      tacit list W-T1             the entry with this id, in full
+      tacit list | grep margin    in a pipe or a file, lines are not cut
     """
     known = list(_entries())
     found = [entry for entry in known if all(entry.matches(word) for word in words or ())]
@@ -82,7 +82,7 @@ def _entries() -> Iterator[Entry]:
 
 
 def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:
-    """One line, cut where a terminal ends; the text of a single entry is shown in full."""
+    """One line, cut at the width of a terminal; a single entry is shown in full."""
     line = Text.assemble((f"{entry.id:<{width}}", "bold"), f"  {in_letters(entry.text)}")
     line.append(f"  [{entry.place}]", style="dim")
     if console.is_terminal and not whole:

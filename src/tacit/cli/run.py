@@ -1,4 +1,4 @@
-"""`tacit run`: run a study, or say what it would take."""
+"""`tacit run`: run a study, or estimate its cost."""
 
 from __future__ import annotations
 
@@ -25,57 +25,57 @@ if TYPE_CHECKING:
     from tacit.studies.study import Study
 
 
-SHOWN = 5  # sentences of failed cells
+SHOWN = 5  # failed cells whose messages are printed
 
 
 @errors_in_one_line
 def run(
     study: Annotated[
-        str | None, typer.Argument(help="A .toml or .py file, or a name of `tacit list`.")
+        str | None, typer.Argument(help="A .toml or .py file, or a name from `tacit list`.")
     ] = None,
     size: Annotated[
-        str, typer.Option(help="quick, full, or a form of a TOML study such as paper.")
+        str, typer.Option(help="quick, full, or the name of a form in a TOML study, such as paper.")
     ] = "quick",
     engine: Annotated[
         str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
     ] = "processes",
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Workers; one a core if not given.")
+        int | None, typer.Option(min=1, help="Number of workers; by default one per core.")
     ] = None,
     dry: Annotated[
-        bool, typer.Option("--dry", help="Only say how many cells, how long, how much disk.")
+        bool, typer.Option("--dry", help="Only estimate the cells, the time and the disk space.")
     ] = False,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Run the function that a .toml study of yours names.")
+        bool, typer.Option("--trust", help="Allow a .toml study to run the function it names.")
     ] = False,
-    out: Annotated[Path, typer.Option(help="Folder for cells and result.")] = Path("tacit-studies"),
+    out: Annotated[Path, typer.Option(help="Folder for all files.")] = Path("tacit-studies"),
 ) -> None:
-    """Run a study: every cell of its grid, gathered in one netCDF file.
+    """Run a study: compute every cell of its grid and write one netCDF file.
 
     \b
     [bold]Examples[/bold]
       tacit run phase-scale-width                a study that comes with tacit
-      tacit run phase-scale-width --size paper   in its larger form
-      tacit run scale.toml --dry                 what it would take
+      tacit run phase-scale-width --size paper   the same in its larger form
+      tacit run scale.toml --dry                 estimate the cost only
       tacit run scale.toml                       on all cores
       tacit run scale.toml --engine here         in this process
       tacit run scale.toml --engine tcp://10.0.0.1:8786
-      tacit show tacit-studies/scale.nc          what came out, also in scale.html
+      tacit show tacit-studies/scale.nc          show the result (also in scale.html)
 
     \b
-    Each cell is written when it is finished. Running the same study again
-    computes only what is missing, after Ctrl-C, a crash or a full disk too.
-    A cell that fails is a row with its sentence.
+    Each cell is written as soon as it is finished. If a run stops (Ctrl-C, a
+    crash, a full disk), the same command computes only the missing cells. A
+    cell that fails does not stop the study; the result holds its error message.
 
     \b
-    A .py study is run as a script is. A .toml study only puts together what
-    tacit has, unless it names a function of its own: then you are asked the
-    first time, or say --trust. --dry computes a few sample cells.
+    A .py study runs as a Python script. A .toml study combines parts of tacit.
+    If it names a function of its own, tacit asks before it runs the function
+    for the first time; --trust answers yes. --dry computes a few sample cells.
 
     \b
     [bold]Exit code[/bold]
-      0  every cell ended, numerical failures (diverged, ...) included
-      1  some cells ended with an error of the code
+      0  every cell ended; numerical failures (diverged, ...) count as ended
+      1  the code of some cells raised an error
       2  wrong usage, or the disk is full; finished cells are safe
     """
     from tacit.papers.reading import read_study
@@ -83,9 +83,9 @@ def run(
     from tacit.studies.engines.named import engine_named
 
     if study is None:
-        raise ValueError("run: name a study: a .toml or .py file, or one that `tacit list` names")
+        raise ValueError("run: no study is given; name a .toml or .py file, or one of `tacit list`")
     chosen = read_study(study, size, trust=True if trust else asked)
-    engine_named(engine, jobs)  # so that a wrong word is told before anything is done
+    engine_named(engine, jobs)  # a wrong name must fail before any work is done
     refuse_unwritable("run", out)
     if dry:
         _tell(chosen, out, engine, jobs)
@@ -112,13 +112,13 @@ def _interrupted(console: Console, study: Study) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        told = "interrupted; finished cells are kept, and the same command goes on"
+        told = "interrupted; finished cells are kept; run the same command to continue"
         console.print(f"{study.name}: {told}")
         raise typer.Exit(130) from None
 
 
 def _report(console: Console, dataset: Any, out: Path) -> None:
-    """Write the page and the picture beside the result, and say where."""
+    """Write the page and the picture beside the result, and print their paths."""
     from tacit.report.study_page import write_study_report
 
     written = write_study_report(dataset, out)
@@ -128,7 +128,7 @@ def _report(console: Console, dataset: Any, out: Path) -> None:
 
 
 def _print_failures(console: Console, dataset: Any) -> None:
-    """The first failed cells with what they say, and how many more there are."""
+    """The first failed cells with their messages, and the number of the others."""
     import numpy as np
 
     from tacit.studies.compute import OK
@@ -143,7 +143,8 @@ def _print_failures(console: Console, dataset: Any) -> None:
         line = Text.assemble((f"{status[index]}: ", "yellow"), place)
         console.print(line.append(f": {dataset.sentence.values[index]}"), soft_wrap=True)
     if len(failed) > SHOWN:
-        console.print(f"… and {len(failed) - SHOWN} more; see status and sentence in the file")
+        rest = f"… and {len(failed) - SHOWN} more"
+        console.print(f"{rest}; see the variables status and sentence in the file")
 
 
 def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
@@ -159,7 +160,7 @@ def _tell(study: Study, out: Path, engine: str, jobs: int | None) -> None:
 
 
 def _answer(study: Study, found: Estimate, workers: int) -> list[str]:
-    """The answer of --dry."""
+    """The output of --dry."""
     axes = " x ".join(
         f"{name} {size}" for name, size in zip(study.dimensions, study.shape, strict=True)
     )
@@ -167,7 +168,7 @@ def _answer(study: Study, found: Estimate, workers: int) -> list[str]:
     lines = [
         f"{study.name}: {most}{found.cells} cells ({axes or 'one'}), {found.finished} finished",
         f"time: about {duration(found.wall(workers))} on {workers} worker(s), "
-        f"{duration(found.seconds)} a cell by {found.basis}",
+        f"{duration(found.seconds)} per cell, measured on {found.basis}",
         f"disk: about {bytes_of(found.disk)}, {bytes_of(found.free)} free",
     ]
     if found.failure:
@@ -176,7 +177,7 @@ def _answer(study: Study, found: Estimate, workers: int) -> list[str]:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it."""
+    """A time in a suitable unit."""
     for least, unit in ((86400.0, "days"), (3600.0, "h"), (60.0, "min"), (1.0, "s")):
         if seconds >= least:
             return f"{seconds / least:.1f} {unit}"
@@ -184,18 +185,18 @@ def duration(seconds: float) -> str:
 
 
 def bytes_of(count: float) -> str:
-    """A number of bytes in the unit that suits it."""
+    """A number of bytes in a suitable unit."""
     for least, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
         if count >= least:
             return f"{count / least:.1f} {unit}"
     return f"{count:.0f} bytes"
 
 
-EVERY = 5.0  # seconds between two lines where there is no bar
+EVERY = 5.0  # seconds between two lines of progress without a bar
 
 
 class Shown(Progress):
-    """Counts what the run tells, and shows it."""
+    """Counts the cells that a run reports, and shows the counts."""
 
     def __init__(self, show: Callable[[Shown], None], say: Callable[[str], None]):
         self.total = self.before = self.ended = self.failed = 0
@@ -222,7 +223,7 @@ class Shown(Progress):
 
 @contextmanager
 def meter(name: str, console: Console) -> Iterator[Shown]:
-    """What a run talks to."""
+    """The progress display of a run."""
     if not console.is_terminal:
         yield Shown(_lines(name, console), lambda text: console.print(Text(text)))
         return
@@ -248,7 +249,7 @@ def meter(name: str, console: Console) -> Iterator[Shown]:
 
 
 def _lines(name: str, console: Console) -> Callable[[Shown], None]:
-    """Now and then one line: how many cells ended, how many failed, the time left."""
+    """At intervals one line: how many cells ended, how many failed, the time left."""
     start = last = monotonic()
 
     def show(told: Shown) -> None:
@@ -266,14 +267,14 @@ def _lines(name: str, console: Console) -> Callable[[Shown], None]:
 
 
 def asked(path: Path, function: str) -> bool:
-    """True if the user said so before, or says so now; False where nobody can be asked."""
+    """True if the user agreed before or agrees now; False without a terminal."""
     key = f"{path} {function}"
     known = _remembered()
     if key in known:
         return True
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return False
-    question = f"{path.name} runs the function {function!r} of a file that came with it. Run it?"
+    question = f"{path.name} runs the function {function!r} from a file beside it. Run it?"
     if not typer.confirm(question, err=True):
         return False
     _remember([*known, key])

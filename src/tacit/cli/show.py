@@ -1,4 +1,4 @@
-"""`tacit show`: what a saved file holds."""
+"""`tacit show`: the contents of a saved file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def show(
       tacit show tacit-report
       tacit show tacit-figures/W-F2.nc
 
-    A file that is cut short or not ours is refused with its name.
+    A file that is damaged or was not written by tacit is rejected.
     """
     file = result / "verdicts.json" if result.is_dir() else result
     if not file.exists():
@@ -74,7 +74,7 @@ def _variables(dataset: xarray.Dataset) -> Table:
 
 
 def _range(variable: Any) -> str:
-    """Smallest to largest finite value, or what kind of values these are."""
+    """Smallest to largest finite value, or the kind of the values."""
     import numpy as np
 
     values = np.asarray(variable.values)
@@ -91,16 +91,16 @@ STYLES: dict[Status, str] = {
     "fails": "bold red",
     "inconclusive": "yellow",
 }
-ROOMY = 110  # columns from which a claim fits on one line
+ROOMY = 110  # a claim fits on one line of at least this many columns
 
 
 def marked(status: Status) -> Text:
-    """The status as symbol and word; the colour only repeats them."""
+    """The status as a symbol and a word; the colour adds no information."""
     return Text(f"{SYMBOLS[status]} {status}", style=STYLES[status])
 
 
 def print_verdicts(console: Console, verdicts: Verdicts) -> None:
-    """Print the table, then what stands behind every status that is not a plain `holds`."""
+    """Print the table, then the reason for every status that is not a plain `holds`."""
     console.print(_wide(verdicts) if console.width >= ROOMY else _narrow(verdicts))
     for verdict in verdicts:
         if verdict.status != "holds":

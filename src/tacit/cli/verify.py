@@ -1,4 +1,4 @@
-"""`tacit verify`: run claims, print the table, write the report."""
+"""`tacit verify`: check claims, print the table, write the report."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FINISHED = "verdicts"  # the folder inside that of the report
 def verify(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(help="Claim ids (W-T1) or sources (W), any case; none means all."),
+        typer.Argument(help="Claim ids (W-T1) or sources (W), in any case; all claims if omitted."),
     ] = None,
     size: Annotated[
         str, typer.Option(help="quick (two minutes), standard (five), or full (hours).")
@@ -35,13 +35,13 @@ def verify(
     full: Annotated[bool, typer.Option("--full", help="The same as --size full.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("tacit-report"),
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes; one a core if not given.")
+        int | None, typer.Option(min=1, help="Number of processes; by default one per core.")
     ] = None,
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write the report, or only print.")
     ] = True,
     fresh: Annotated[
-        bool, typer.Option("--fresh", help="Judge every claim anew, also those already finished.")
+        bool, typer.Option("--fresh", help="Check every claim again, including finished ones.")
     ] = False,
     cells: Annotated[
         Path, typer.Option(help="Folder for finished cells, shared with `tacit run`.")
@@ -50,7 +50,7 @@ def verify(
         str, typer.Option(help="here, processes, slurm, or a dask scheduler tcp://HOST:PORT.")
     ] = "here",
 ) -> None:
-    """Run claims against the theory and print a verdict for each.
+    """Check claims of the theory and print a verdict for each.
 
     \b
     [bold]Examples[/bold]
@@ -63,10 +63,10 @@ def verify(
     control (the same measurement with a wrong theorem) misses the tolerance.
 
     \b
-    Each cell and each verdict is written when it is found. After Ctrl-C, or a
-    crash, the same command goes on with what is missing. A verdict is taken
-    over only if the code, the packages and the images are those it was found
-    with; --fresh judges everything anew, from the cells in tacit-studies/;
+    Each cell and each verdict is written as soon as it is known. After Ctrl-C or
+    a crash, the same command continues with what is missing. A saved verdict is
+    used again only if the code, the packages and the images are unchanged.
+    --fresh checks every claim again, from the cells in tacit-studies/.
     --no-report neither reads nor writes verdicts.
 
     \b
@@ -74,7 +74,7 @@ def verify(
         0  all claims hold, as printed or as corrected
         1  a claim fails or is inconclusive
         2  wrong usage; nothing was run or written
-      130  interrupted; what was found is kept
+      130  interrupted; finished verdicts are kept
 
     The report is one page, index.html, beside verdicts.json.
     """
@@ -82,7 +82,7 @@ def verify(
     from tacit.studies.engines.named import engine_named
 
     claims = library().select(ids or None)
-    engine_named(engine, jobs)  # so that a wrong word is told before anything is done
+    engine_named(engine, jobs)  # a wrong name must fail before any work is done
     refuse_unwritable("verify", cells)
     one_of("verify", "size", size, SIZES)
     chosen = cast(Size, "full" if full else size)
@@ -107,7 +107,7 @@ def _continued(
     folder: Path,
     fresh: bool,
 ) -> Verdicts:
-    """The verdicts of `claims`, each written when it is found, finished ones not run again."""
+    """The verdicts of `claims`, each written when it is known; finished ones are not repeated."""
     from tacit.report.finished import Finished
 
     finished, console = Finished(folder, setting.size), messages()
@@ -116,8 +116,8 @@ def _continued(
     count = len(known)
     if known:
         console.print(
-            f"{count} of {len(claims)} verdicts were found before, by the same code; "
-            "--fresh runs these claims again"
+            f"{count} of {len(claims)} verdicts come from an earlier run of the same code; "
+            "--fresh checks these claims again"
         )
     try:
         with meter(claims, console, known) as progress:
@@ -130,8 +130,8 @@ def _continued(
 
             return gather(claims, setting, jobs, keep, known)
     except KeyboardInterrupt:
-        told = f"interrupted with {count} of {len(claims)} verdicts found"
-        console.print(f"{told}; they are kept, and the same command goes on")
+        told = f"interrupted with {count} of {len(claims)} verdicts finished"
+        console.print(f"{told}; they are kept; run the same command to continue")
         raise typer.Exit(130) from None
 
 
@@ -144,7 +144,7 @@ def exit_code(verdicts: Verdicts) -> int:
 def meter(
     claims: Sequence[Experiment], console: Console, known: Mapping[str, Verdict] | None = None
 ) -> Iterator[Callable[[Verdict], None]]:
-    """What to call with each finished verdict: it prints a line, above a bar on a terminal."""
+    """A callback for finished verdicts: it prints a line, above a bar on a terminal."""
     line = _lines(claims, known or {}, console)
     if not console.is_terminal:
         yield line
@@ -165,7 +165,7 @@ def meter(
 def _lines(
     claims: Sequence[Experiment], known: Mapping[str, Verdict], console: Console
 ) -> Callable[[Verdict], None]:
-    """What prints a numbered line a verdict, those found before at once."""
+    """A callback that prints one numbered line per verdict, starting with the known ones."""
     numbers = iter(range(1, len(claims) + 1))
 
     def line(verdict: Verdict, note: str = "") -> None:
@@ -175,5 +175,5 @@ def _lines(
 
     for claim in claims:
         if claim.id in known:
-            line(known[claim.id], "found before, in ")
+            line(known[claim.id], "from an earlier run, in ")
     return line

@@ -1,4 +1,4 @@
-"""`tacit watch`: what a saved record of a training run says."""
+"""`tacit watch`: read a saved record of a training run."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from tacit.cli.console import errors_in_one_line, output
 @errors_in_one_line
 def watch(
     record: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A record that a watch wrote, .nc or .json.")
+        Path, typer.Argument(metavar="FILE", help="A record written by tacit.watch, .nc or .json.")
     ],
     figure: Annotated[
         Path | None,
-        typer.Option(help="The picture, .png or .svg; without it FILE with the suffix .png."),
+        typer.Option(help="The picture, .png or .svg; by default FILE with the suffix .png."),
     ] = None,
     no_figure: Annotated[bool, typer.Option("--no-figure", help="Draw nothing.")] = False,
 ) -> None:
-    """Open the record of a watched training run: its looks, its regime, its verdict, its figure.
+    """Read the record of a watched training run: measurements, regime, verdict and figure.
 
     \b
     [bold]Examples[/bold]
       tacit watch run.nc                       table, verdicts, and run.png
-      tacit watch run.json --figure talk.svg   the picture elsewhere
+      tacit watch run.json --figure talk.svg   another file for the picture
       tacit watch run.nc --no-figure           table and verdicts only
 
     \b
-    [bold]In the training loop[/bold] (PyTorch; for JAX give parameters= and pass them on)
+    [bold]In the training loop[/bold] (PyTorch; in JAX add parameters= and call watch(step, params))
       watch = tacit.watch(model, inputs, labels=labels, weight_decay=1e-4)
       for step, batch in enumerate(loader):
           ...
@@ -38,8 +38,8 @@ def watch(
       watch.report("run.nc")
 
     \b
-    The regime is kernel (the model is lazy: what it learns, its linearization
-    learns), leaving, or rich. The verdict is a kind of tacit.grokking.
+    The regime is kernel (lazy: the model learns what its linearization learns),
+    leaving, or rich. The verdict is one of the kinds of tacit.grokking.
     """
     from tacit.watch.record import load
     from tacit.watch.reporting import read, save_figure

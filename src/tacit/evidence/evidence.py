@@ -23,7 +23,7 @@ HOLDING: tuple[Status, ...] = STATUSES[:3]
 
 
 def plain(value: Any) -> Any:
-    """`value` with numpy scalars, arrays and tuples turned into what JSON knows."""
+    """`value` with numpy scalars, arrays and tuples turned into types that JSON has."""
     if isinstance(value, Mapping):
         return {str(key): plain(entry) for key, entry in value.items()}
     if isinstance(value, np.ndarray | np.generic):
@@ -45,7 +45,7 @@ def _number(check: str, name: str, value: object) -> float:
 class Check(Record):
     """One measured number against one rule.
 
-    "error" asks |measured - predicted| <= tolerance, "at most" measured <= predicted + tolerance,
+    "error" means |measured - predicted| <= tolerance, "at most" measured <= predicted + tolerance,
     "at least" measured >= predicted - tolerance. A distance is an error with predicted 0.
     """
 
@@ -96,7 +96,7 @@ class Check(Record):
     def sentence(self) -> str:
         """The comparison in symbols, for example `3.1e-09 ≤ 1e-06`."""
         if not (self.passes or self.misses):
-            return f"{self.measured:.4g} decides nothing"
+            return f"{self.measured:.4g} is inconclusive"
         relation = RELATIONS[self.kind][0 if self.passes else 1]
         if self.kind == "error":
             return f"{_gap(self)} {relation} {self.tolerance:.4g}"
@@ -110,7 +110,7 @@ def _derived(control: float, measured: float) -> bool:
     if control == measured or not math.isfinite(control * measured):
         return False
     if _counted(control) or _counted(measured):
-        return False  # 0 and 1, or 1/8 and 1/2, are a round number apart for any reason
+        return False  # 0 and 1, or 1/8 and 1/2, can differ by a round number by chance
     made = [control / measured, control * measured]
     if 1e-6 < abs(measured / control) < 1e6:  # else the difference is the larger of the two
         made += [control - measured, control + measured]
@@ -150,11 +150,12 @@ class Premise(Record):
 class Evidence(Record):
     """What one run of a claim found.
 
-    `checks` test the statement as printed, `proof` a printed line of its proof or an equation
-    beside it. `corrected` replaces what misses, as `correction` words it: the lines of the proof
-    where there are any, else all of the checks. Beside a proof the statement itself must stand.
-    `controls` maps a wrong theorem to the number it gives, measured against the first deciding
-    check, or to `check.control(number)`. Premises may be written as `(holds, value)`.
+    `checks` test the statement as printed; `proof` tests a printed line of its proof or an equation
+    beside it. `corrected` replaces the checks that miss: those of the proof if there are any, else
+    all of `checks`; `correction` is the corrected sentence. If only the proof is corrected, the
+    statement itself must pass. `controls` maps a wrong theorem to the number it gives, compared
+    with the first deciding check, or to `check.control(number)`. Premises may be written as
+    `(holds, value)`.
     """
 
     ran: str
@@ -180,7 +181,7 @@ class Evidence(Record):
 
     @property
     def deciding(self) -> Sequence[Check]:
-        """The printed checks, or what the correction puts in the place of those that miss."""
+        """The printed checks, with the corrected ones in place of those that miss."""
         if self.corrected and self.proof_misses:
             return (*self.checks, *self.corrected)
         if self.corrected and self.statement_misses and not self.proof:
@@ -199,9 +200,9 @@ class Evidence(Record):
 
     @property
     def arithmetic(self) -> list[str]:
-        """The controls that are a measured number times, plus or under a round one.
+        """The controls that are a measured number scaled, shifted or inverted by a round one.
 
-        Such a number says nothing of a wrong theorem: it misses because it was made to.
+        Such a number is no evidence against a wrong theorem: it was constructed to miss.
         """
         measured = (*self.checks, *self.proof, *self.corrected)
         return [
@@ -220,7 +221,9 @@ class Evidence(Record):
         given = self.controls[name]
         if not isinstance(given, Check):
             if not self.deciding:
-                raise ValueError(f"Evidence: control {name!r} has no check to be held against")
+                raise ValueError(
+                    f"Evidence: control {name!r} has no check to be compared with; add one"
+                )
             given = self.deciding[0].control(given)
         # A wrong theorem judged more strictly than the right one would prove nothing.
         if given.rule not in {check.rule for check in (*self.checks, *self.proof, *self.corrected)}:

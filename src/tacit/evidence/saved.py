@@ -17,7 +17,7 @@ FORMAT = "tacit verdicts 3"
 
 
 def dumps(verdicts: Verdicts) -> str:
-    """The verdicts as JSON text, one evidence a claim, with the status beside it for readers."""
+    """The verdicts as JSON text: the evidence of each claim, and its status for readers."""
     entries = [
         {**asdict(verdict), "status": verdict.status, "reason": verdict.reason}
         for verdict in verdicts
@@ -28,24 +28,32 @@ def dumps(verdicts: Verdicts) -> str:
 
 
 def loads(text: str, name: str = "verdicts") -> Verdicts:
-    """The verdicts in `text`; text that is cut short, foreign or tampered with is refused."""
+    """The verdicts in `text`; truncated, foreign or edited text raises a ValueError."""
     try:
         stored = json.loads(text)
         content = unpacked(stored)
     except json.JSONDecodeError as error:
-        raise ValueError(f"{name}: not a whole JSON file ({error}); verify again") from None
+        raise ValueError(
+            f"{name} is not a complete JSON file ({error}); run `tacit verify` again"
+        ) from None
     except RecursionError:
-        raise ValueError(f"{name}: a JSON file that is nested too deeply; verify again") from None
+        raise ValueError(
+            f"{name} is JSON that is nested too deeply; run `tacit verify` again"
+        ) from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise ValueError(f"{name}: not a verdict file of tacit (format {FORMAT!r} is missing)")
+        raise ValueError(f"{name} is not a verdict file of tacit (format {FORMAT!r} is missing)")
     try:
         items = tuple(_verdict(entry, name) for entry in content["verdicts"])
         verdicts = Verdicts(items, dict(content["versions"]))
         intact = content["checksum"] == json_checksum(stored)
     except (KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{name}: a damaged verdict file ({error!r:.200}); verify again") from None
+        raise ValueError(
+            f"{name} is a damaged verdict file ({error!r:.200}); run `tacit verify` again"
+        ) from None
     if not intact:
-        raise ValueError(f"{name}: was changed or damaged, its checksum is wrong; verify again")
+        raise ValueError(
+            f"{name} was changed or damaged: its checksum is wrong; run `tacit verify` again"
+        )
     return verdicts
 
 
@@ -61,7 +69,7 @@ def _verdict(entry: dict[str, Any], name: str) -> Verdict:
     verdict = Verdict(**{**entry, "evidence": _evidence(**entry["evidence"])})
     if verdict.status != status:  # the numbers decide, not the word written beside them
         seen = f"says {verdict.id} {status!r} but its own numbers give {verdict.status!r}"
-        raise ValueError(f"{name}: {seen}; the file was edited, verify again")
+        raise ValueError(f"{name}: {seen}; the file was edited; run `tacit verify` again")
     return verdict
 
 

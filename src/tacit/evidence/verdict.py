@@ -23,11 +23,11 @@ SYMBOLS: dict[Status, str] = {
 }
 MEANINGS: dict[Status, str] = {
     "holds": "every check passes and every control misses",
-    "holds, proof corrected": "the statement stands, a line of its proof or an equation beside it "
-    "does not",
-    "holds as corrected": "the statement itself fails as printed, and holds as we word it",
+    "holds, proof corrected": "the statement holds, but a line of its proof or an equation "
+    "beside it does not",
+    "holds as corrected": "the statement fails as printed, and holds in our corrected wording",
     "fails": "the statement fails, and we have no correction",
-    "inconclusive": "a premise is not met, or the measurement cannot tell",
+    "inconclusive": "a premise is not met, or the measurement cannot decide",
 }
 
 
@@ -119,7 +119,7 @@ class Verdict(Record):
 
     @property
     def counterexample(self) -> str | dict[str, Any] | None:
-        """What refutes the printed statement: as stored, else the numbers that miss."""
+        """The counterexample to the printed statement: as stored, else the numbers that miss."""
         if self.evidence.counterexample is not None:
             return self.evidence.counterexample  # type: ignore[return-value]
         printed = (*self.evidence.checks, *self.evidence.proof)
@@ -172,7 +172,7 @@ class Verdict(Record):
 
 @dataclass(frozen=True, repr=False)
 class Verdicts(Record, Sequence[Verdict]):
-    """Verdicts in the order of the ledger; index by position or by id.
+    """Verdicts in the order of the claims; index by position or by id.
 
     Attributes
     ----------

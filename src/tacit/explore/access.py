@@ -1,4 +1,4 @@
-"""Names and a visible focus for what bokeh draws, which by itself has neither everywhere."""
+"""Accessible names and a visible focus for bokeh's widgets, which do not all have them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ WRAP = ".bk-slider-title { white-space: normal; }"  # a long title takes two lin
 
 
 def readable() -> Any:
-    """A style sheet that shows where the keys go, and titles to their end."""
+    """A style sheet that shows the keyboard focus, and long titles in full."""
     from bokeh.models.css import InlineStyleSheet
 
     return InlineStyleSheet(css=f"{', '.join(PARTS)} {OUTLINE} {WRAP}")
 
 
 def name_parts(document: Document) -> None:
-    """Have the browser name sliders, choices, plots and their tools once they are drawn."""
+    """Add accessible names to sliders, choices, plots and their tools after they are drawn."""
     from bokeh.models import CustomJS
 
     document.js_on_event("document_ready", CustomJS(code=NAMES.read_text(encoding="utf-8")))

@@ -69,7 +69,7 @@ class DrawnCells:
         self.figure.scatter("x", "y", marker="circle", size=14, line_width=3, **line)
 
     def _clicked(self, event: Any) -> None:
-        """Choose the cell under a tap; what a browser sends may be anything."""
+        """Choose the cell under a tap; the coordinates from a browser are not trusted."""
         places = [_place(event.x, len(self.cells.columns)), _place(event.y, len(self.cells.rows))]
         if None not in places:
             self.choose(
@@ -98,7 +98,7 @@ class DrawnCells:
     def _colour(self, cells: Cells) -> None:
         rows, across = np.nonzero(cells.failed)
         high, wide = cells.values.shape
-        image = np.asarray(cells.values, np.float32)  # half the bytes, and more than colours tell
+        image = np.asarray(cells.values, np.float32)  # half the bytes, and finer than the colours
         self.grid.data = {"image": [image], "dw": [wide], "dh": [high]}
         noted = np.reshape(np.array(cells.notes, dtype=object), cells.values.shape)
         self.failed.data = {
@@ -118,7 +118,7 @@ class DrawnCells:
             reach.update(start=-0.5, end=len(names) - 0.5)
 
     def clear(self) -> None:
-        """Nothing is drawn where a choice failed; the diagram stays to choose again."""
+        """Do nothing after a failed choice; the diagram stays, so that another can be made."""
 
 
 def _arrays(panel: Panel) -> dict[str, Array]:

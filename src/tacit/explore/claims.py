@@ -16,7 +16,7 @@ from tacit.report.write import read_verdicts
 
 MOST_BYTES = 100_000_000
 STYLE = Path(__file__).parent.parent / "report" / "style.css"
-ABOUT = "What each claim says, what was measured, and the controls that had to miss."
+ABOUT = "Each claim, what was measured for it, and the controls that must miss the tolerance."
 
 
 def read_claims(place: str | Path) -> Verdicts:

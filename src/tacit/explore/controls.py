@@ -1,4 +1,4 @@
-"""What a visitor can set: numbers on a slider and choices from a list, read from an address."""
+"""The controls of a view: numbers on a slider and choices from a list, read from an address."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ SHOWN = 40  # letters of a wrong value that are repeated
 class Number:
     """A slider from `low` to `high`; values are moved to the nearest step.
 
-    The page shows the value, ten to its power if `power` is true, or the word at its place in
-    `words`, whose first is that of 0.
+    The page shows the value, 10 to the power of the value if `power` is true, or
+    `words[value]` if there are words.
     """
 
     name: str
@@ -29,7 +29,7 @@ class Number:
     words: tuple[str, ...] = ()
 
     def read(self, text: str) -> float:
-        """The value that `text` stands for, or a ValueError with the range."""
+        """The value in `text`, or a ValueError with the range."""
         try:
             value = float(text)
         except ValueError:
@@ -40,7 +40,7 @@ class Number:
         return self.nearest(value)
 
     def nearest(self, value: float) -> float:
-        """The place on the slider that is nearest to `value`."""
+        """The slider value that is nearest to `value`."""
         steps = round((value - self.low) / self.step)
         return round(min(self.low + steps * self.step, self.high), 10)
 

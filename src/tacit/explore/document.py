@@ -24,7 +24,7 @@ from tacit.records import NumericalError
 if TYPE_CHECKING:
     from bokeh.document import Document
 
-PAUSE = 8  # milliseconds in which further moves of a slider are waited for, to draw only the last
+PAUSE = 8  # milliseconds to wait for further moves of a slider, so that only the last is drawn
 TYPE: Any = {"font-size": "15px", "font-family": "inherit"}
 ADDRESS = "history.replaceState(null, '', '?' + cb_obj.tags[0])"
 
@@ -50,7 +50,7 @@ class Live:
         return write_state(State(self.view.name, self.values), self.views)
 
     def _first(self) -> tuple[Picture, str]:
-        """The picture of the state, or that of the start and why the state has none."""
+        """The picture of the state, or the default picture and why the state has none."""
         try:
             return self.view.picture(self.values), ""
         except (ValueError, NumericalError) as reason:
@@ -80,19 +80,19 @@ class Live:
         return widget
 
     def move(self, control: Control, value: Any) -> None:
-        """Take a new value and draw soon: what comes until then is drawn with it."""
+        """Store a new value and draw soon, together with any further changes until then."""
         self.values[control.name] = control.read(str(value))
         if not self.waiting:
             self.waiting = True
             self.document.add_timeout_callback(self.redraw, PAUSE)
 
     def choose(self, values: Mapping[str, float | str]) -> None:
-        """Set controls as a click asks for; they tell `move`."""
+        """Set the controls that a click changes; each of them then calls `move`."""
         for name, value in values.items():
             self.widgets[name].value = value
 
     def redraw(self) -> None:
-        """Show the picture of the present values, or the sentence that says why there is none."""
+        """Show the picture of the present values, or the reason why there is none."""
         self.waiting = False
         self.code.text = self.view.python(self.values)
         try:
@@ -145,7 +145,7 @@ def _drawn(panel: Panel, choose: Any) -> Drawn | DrawnCells:
 
 
 def _sentence(text: str, address: str) -> Any:
-    """The line above the panels, which also brings the state to the address."""
+    """The line above the panels; it also writes the state into the address."""
     from bokeh.models import CustomJS
     from bokeh.models.widgets.markups import Div
 

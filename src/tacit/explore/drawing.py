@@ -154,14 +154,14 @@ def draw_curves(figure: Any, source: ColumnDataSource, curves: Sequence[Curve]) 
 
 
 def tooltips(panel: Panel) -> list[tuple[str, str]]:
-    """What a pointed-at curve says: its name, and its values with the names of the axes."""
+    """The tooltip of a curve: its name, and its values with the names of the axes."""
     numbers = [(panel.x_label, "$snap_x{%.4g}"), (panel.y_label, "$snap_y{%.4g}")]
     shown = numbers[1:] if panel.x_names else numbers
     return [("", "$name"), *(pair for pair in shown if pair[0])]
 
 
 def hover(figure: Any, panel: Panel, drawn: Sequence[Any]) -> Any:
-    """The tool that shows them; filled bands stay silent, since they lie under other curves."""
+    """The tool that shows the tooltips; filled bands have none, since they lie under curves."""
     from bokeh.models import HoverTool
 
     pairs = zip(drawn, panel.curves, strict=True)

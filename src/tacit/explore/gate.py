@@ -1,7 +1,8 @@
-"""The gate that every request passes: host, token, path and address are checked before bokeh.
+"""Checks of every request (host, token, path, address) before bokeh handles it.
 
-Refused with a sentence: a foreign Host (a page elsewhere that has its name point to this machine),
-a websocket from another origin, any path but the page and its scripts, an address that is no state.
+A request is refused with a message if it has a foreign Host (a page elsewhere whose name points to
+this machine), a websocket from another origin, a path other than the page and its scripts, or an
+address that does not describe a state.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Plain = Callable[[State], str]
 
 
 class Refused(Exception):
-    """A request that gets a status and a sentence, and nothing else."""
+    """A request that is answered with a status and a message only."""
 
     def __init__(self, status: int, sentence: str):
         super().__init__(sentence)
@@ -53,7 +54,7 @@ class Answer(RequestHandler):
 
 
 def guard_headers(request: HTTPServerRequest) -> None:
-    """Let the answer to a request carry the policy; scripts may be kept by the browser."""
+    """Add the security policy to an answer; the browser may cache scripts."""
     connection: Any = request.connection
     write = connection.write_headers
     added = {
@@ -69,10 +70,10 @@ def guard_headers(request: HTTPServerRequest) -> None:
 
 
 class Gate(Router):
-    """Sends a request to bokeh, to a plain page, or away.
+    """Routes a request to bokeh or to a plain page, or refuses it.
 
-    `hosts` are the allowed values of the Host header; None allows all, where a token is asked for.
-    `plain` holds the views that are whole pages by themselves.
+    `hosts` are the allowed values of the Host header; None allows all, if a token is required.
+    `plain` holds the views that do not use bokeh.
     """
 
     def __init__(
@@ -113,13 +114,15 @@ class Gate(Router):
         return self.bokeh.get_handler_delegate(request, Answer, given)
 
     def _checked(self, request: HTTPServerRequest) -> None:
-        """Raise Refused unless host, token, origin, method and path are as they should be."""
+        """Raise Refused unless host, token, origin, method and path are allowed."""
         if self.hosts is not None and request.host.lower() not in self.hosts:
-            raise Refused(403, f"explore: this page is not at {cut(request.host)!r}")
+            raise Refused(403, f"explore: this page is not served at {cut(request.host)!r}")
         if self.token is not None and not self._has_token(request):
-            raise Refused(403, "explore: add ?token=… with the token that it was started with")
+            raise Refused(
+                403, "explore: the token is missing or wrong; add ?token=… to the address"
+            )
         if request.method not in ("GET", "HEAD"):
-            raise Refused(405, "explore: only GET is answered")
+            raise Refused(405, "explore: only GET requests are allowed")
         if len(request.query) > LONGEST:
             told = f"explore: the address is too long ({len(request.query)} > {LONGEST} characters)"
             raise Refused(400, told)

@@ -1,4 +1,4 @@
-"""Grokking under weight decay: accuracies over time, with the transition foretold and measured."""
+"""Grokking under weight decay: accuracies over time, with the predicted and measured transition."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def limits(task: str) -> tuple[float, float]:
 
 @lru_cache(maxsize=256)
 def foretold(task: str, log10_alpha: float, log10_decay: float) -> Forecast | str:
-    """The transition as the start alone tells it, or why there is none to foretell."""
+    """The transition predicted from the initialization alone, or the reason why there is none."""
     net = DiagonalNet(depth=2, alpha=10.0**log10_alpha)
     try:
         return forecast(net, problem_of(task), 10.0**log10_decay)
@@ -67,7 +67,7 @@ def foretold(task: str, log10_alpha: float, log10_decay: float) -> Forecast | st
 
 
 def times(rate: float, foreseen: Forecast | str) -> Array:
-    """When the run is looked at: few times before the transition can come, more around it."""
+    """The recorded times: few before the earliest possible transition, more around it."""
     last = 14.0 if isinstance(foreseen, str) else max(5.0, 1.8 * foreseen.high * rate)
     early = np.geomspace(BEGIN, 0.3 / rate, 10)
     return np.concatenate([early[:-1], np.linspace(0.3, last, 32) / rate])
@@ -85,12 +85,12 @@ def run(task: str, log10_alpha: float, log10_decay: float) -> dict[str, Array]:
 
 
 def measured(curves: dict[str, Array]) -> Grokking:
-    """The transition as it came."""
+    """The measured transition."""
     return grokking(curves["t"], curves["train_accuracy"], curves["test_accuracy"])
 
 
 def picture(values: Values) -> Picture:
-    """Accuracies with the transition foretold and measured, and the norm of the parameters."""
+    """Accuracies with the predicted and measured transition, and the norm of the parameters."""
     key: Any = (str(values["task"]), float(values["log10_alpha"]), float(values["log10_decay"]))
     curves, foreseen = run(*key), foretold(*key)
     found = measured(curves)
@@ -100,10 +100,10 @@ def picture(values: Values) -> Picture:
     if isinstance(foreseen, str):
         return Picture(panels, f"{foreseen.capitalize()}; {seen}: {found.kind}.")
     told = (
-        f"Transition foretold for t = {foreseen.transition:.4g} ({foreseen.low:.4g} to "
+        f"Transition predicted at t = {foreseen.transition:.4g} ({foreseen.low:.4g} to "
         f"{foreseen.high:.4g}), {seen}: {found.kind}."
     )
-    return Picture(panels, told, {"foretold": foreseen.transition, "measured": found.jump})
+    return Picture(panels, told, {"predicted": foreseen.transition, "measured": found.jump})
 
 
 def _accuracies(
@@ -117,7 +117,7 @@ def _accuracies(
     low, middle, high = np.maximum(when, BEGIN)
     shown = (
         Curve(
-            "foretold interval",
+            "predicted interval",
             np.array([low, high, high, low]),
             np.repeat(span, 2).astype(float),
             "band",
@@ -125,7 +125,7 @@ def _accuracies(
         ),
         Curve("ℓ₁ max margin, new samples", *level(reach, ends[0]), "dotted", BLACK),
         Curve("ℓ₂ max margin, new samples", *level(reach, ends[1]), "dashed", BLACK, 1.5),
-        Curve("foretold", *line(middle, span), "line", GREEN),
+        Curve("predicted", *line(middle, span), "line", GREEN),
         Curve("measured", *line(found.jump, span), "dashed", ORANGE, 3),
         Curve("training samples", t, curves["train_accuracy"], "line", BLUE),
         Curve("new samples", t, curves["test_accuracy"], "line", RED, 3),
@@ -151,7 +151,7 @@ def _closer(whole: Panel, foreseen: Forecast | str) -> Panel:
     return dataclasses.replace(
         whole,
         name="closer",
-        title="The same, closer and in linear time",
+        title="The same around the transition, in linear time",
         curves=curves,
         x_scale="linear",
         x_range=reach,
@@ -168,7 +168,7 @@ def _norm(curves: dict[str, Array], key: tuple[str, float, float]) -> Panel:
     span = (float(norm.min()) / 3, float(norm.max()) * 3)
     return Panel(
         "norm",
-        "Norm of the parameters, and of a start that only decays",
+        "Norm of the parameters, and of the initial ones under decay alone",
         "training time",
         "Euclidean norm",
         shown,
@@ -201,9 +201,10 @@ print(found.kind, found.jump)
 
 VIEW = View(
     "grokking",
-    "Grokking: the transition foretold and measured",
-    f"{SAMPLES} samples in dimension {DIMENSION}, a diagonal net under weight decay. A large start "
-    "fits the samples first as the kernel does, and much later turns to the sparse classifier.",
+    "Grokking: the transition, predicted and measured",
+    f"{SAMPLES} samples in dimension {DIMENSION}, a diagonal net under weight decay. From a large "
+    "initialization the net first fits the samples as its kernel does, and much later becomes the "
+    "sparse classifier.",
     CONTROLS,
     picture,
     python,

@@ -67,5 +67,5 @@ def plain_page(
 
 
 def refusal_page(sentence: str, links: Mapping[str, str]) -> str:
-    """A page that says why there is nothing else on it."""
+    """A page with only an error message."""
     return plain_page("This cannot be shown", "", links, tag("p", sentence, class_="refused"))

@@ -1,4 +1,4 @@
-"""What a view shows, as plain arrays: panels of curves, an image or cells, and one sentence."""
+"""The content of a view as plain arrays: panels of curves, an image or cells, and a sentence."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Panel:
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """All panels of a view, and what is to be seen in them in one sentence."""
+    """All panels of a view, and one sentence about them."""
 
     panels: tuple[Panel, ...]
     sentence: str

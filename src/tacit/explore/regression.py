@@ -1,4 +1,4 @@
-"""Where training ends on sparse regression data, and how far from the truth that is."""
+"""The predictor at the end of training on sparse data, and its distance from the truth."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DEPTHS = {str(depth): f"depth {depth}" for depth in (2, 3, 4, 6, 10)}
 CONTROLS = (
     Choice("depth", "depth D", DEPTHS, "2"),
     Number("log10_alpha", "initial scale α", -6, 2, 0.25, -2, power=True),
-    Number("shape", "start of planted weights over that of the others", 0.25, 4, 0.05, 1),
+    Number("shape", "initial planted weights relative to the others", 0.25, 4, 0.05, 1),
     Number("noise", "noise of the labels", 0, 1, 0.05, 0.1),
     Number("samples", "samples N", 10, 80, 5, 40),
     Number("seed", "seed of the data", 0, 20, 1, 0),
@@ -41,7 +41,7 @@ def problem_of(setting: Setting) -> Regression:
 
 
 def start_of(setting: Setting) -> Array:
-    """The shape of the start: the planted weights stand out, or hide, by one factor."""
+    """The shape of the initialization: planted weights are larger or smaller by one factor."""
     shape = np.ones(DIMENSION)
     shape[:SPARSITY] = setting[1]
     return shape
@@ -49,7 +49,7 @@ def start_of(setting: Setting) -> Array:
 
 @lru_cache(maxsize=128)
 def end(setting: Setting, log10_alpha: float) -> Array:
-    """The predictor that gradient flow ends in."""
+    """The predictor at the end of gradient flow."""
     problem, log_alpha = problem_of(setting), np.log(10) * log10_alpha
     return interpolate(
         problem.X, problem.y, Q(setting[0], log_alpha=log_alpha, shape=start_of(setting))
@@ -92,8 +92,8 @@ def picture(values: Values) -> Picture:
     error = float(np.sum((beta - truth) ** 2))
     path, l1, l2 = errors(setting)
     sentence = (
-        f"From α = {10**log10_alpha:.3g} the test error is {error:.3g} beyond the noise; the "
-        f"predictor of least ℓ₁ norm has {l1:.3g}, that of least ℓ₂ norm {l2:.3g}."
+        f"From α = {10**log10_alpha:.3g} the test error is {error:.3g} beyond the noise; it is "
+        f"{l1:.3g} for the predictor of least ℓ₁ norm and {l2:.3g} for that of least ℓ₂ norm."
     )
     panels = (_weights(beta, truth), _errors(log10_alpha, error, path, l1, l2))
     return Picture(panels, sentence, {"error": error, "l1": l1, "l2": l2})
@@ -108,8 +108,8 @@ def _weights(beta: Array, truth: Array) -> Panel:
     )
     return Panel(
         "weights",
-        "The weights that training ends with",
-        "number of the weight",
+        "The weights at the end of training",
+        "index of the weight",
         "weight",
         curves,
         "log",
@@ -159,9 +159,10 @@ print(f"{{error:.3g}}")
 
 VIEW = View(
     "regression",
-    "Where a sparse regression ends",
-    f"{SPARSITY} of {DIMENSION} weights made the labels. The scale and the shape of the start "
-    "decide which of all fitting predictors training ends in, and so the test error.",
+    "The end of training in sparse regression",
+    f"{SPARSITY} of {DIMENSION} weights generated the labels. The scale and the shape of the "
+    "initialization decide which of all fitting predictors training selects, and so the test "
+    "error.",
     CONTROLS,
     picture,
     python,

@@ -17,7 +17,7 @@ from tacit.regularizers.q import Q
 CONTROLS = (
     Number("depth", "depth D", 2, 10, 1, 2),
     Number("log10_mu", "scale μ = α^D", -8, 4, 0.25, -1, power=True),
-    Number("shape", "start of the second weight over the first", 0.5, 2, 0.05, 1),
+    Number("shape", "initial second weight over the first", 0.5, 2, 0.05, 1),
 )
 LINE = np.linspace(-2, 2, 101)
 ANGLE = np.linspace(0, np.pi / 2, 31)
@@ -100,7 +100,7 @@ def picture(values: Values) -> Picture:
         (
             Panel(
                 "along",
-                "Along one weight, 1 at 1",
+                "Along one weight, scaled to 1 at weight 1",
                 "weight",
                 "regularizer",
                 tuple(rows),
@@ -109,7 +109,7 @@ def picture(values: Values) -> Picture:
             ),
             Panel(
                 "ball",
-                "Two weights: where it equals its value at (1, 0)",
+                "Two weights: the level set through (1, 0)",
                 "first weight",
                 "second weight",
                 tuple(balls),
@@ -145,8 +145,8 @@ def _span(balls: list[Curve]) -> tuple[float, float]:
 VIEW = View(
     "regularizer",
     "The regularizer and its limits",
-    "What gradient flow on a diagonal net of depth D minimises, among all predictors that fit the "
-    "data. A large start makes it ℓ₂, a small one ℓ₁.",
+    "Among all predictors that fit the data, gradient flow on a diagonal net of depth D chooses "
+    "the one with the smallest Q. A large initialization makes Q like ℓ₂, a small one like ℓ₁.",
     CONTROLS,
     picture,
     python,

@@ -1,4 +1,4 @@
-"""The server of the page: bound to this machine alone, unless a token guards it."""
+"""The server of the page: reachable only from this machine, unless a token protects it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MESSAGE = 1_000_000  # bytes of the longest message of a browser, which only mov
 
 
 def require_bokeh() -> None:
-    """Raise unless bokeh is there."""
+    """Raise unless bokeh is installed."""
     try:
         import bokeh.server  # noqa: F401
     except ImportError:
@@ -43,7 +43,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_binding(host: str, port: int, token: str | None) -> None:
-    """Raise unless the page stays on this machine, or is guarded by a token."""
+    """Raise unless the page stays on this machine or a token protects it."""
     if not 0 <= integer(WHO, "port", port, least=0) <= 65535:
         raise ValueError(f"{WHO}: port must be at most 65535, got {port}")
     if token is not None and not TOKEN.fullmatch(token):

@@ -25,7 +25,7 @@ SETS = {
     "3c": "many ℓ₁ margins",
     "3d": "support vectors change",
 }
-LOOKS = {"sphere": "the whole sphere", "flow": "where training goes"}
+LOOKS = {"sphere": "the whole sphere", "flow": "around the trajectory"}
 DEPTHS = {str(depth): f"depth {depth}" for depth in (2, 3, 4)}
 CONTROLS = (
     Choice("points", "three points", SETS, "3b"),
@@ -77,7 +77,7 @@ def ball(points: str, azimuth: float, pitch: float) -> NDArray[np.uint32]:
 
 
 def prepare() -> None:
-    """Compute what all values of alpha share, so that no choice of a set or a depth waits."""
+    """Compute in advance what all values of alpha share, so that the first choices are fast."""
     for points in SETS:
         marks(points)
         for depth in DEPTHS:
@@ -108,8 +108,8 @@ def picture(values: Values) -> Picture:
         seen.append(Curve(name, x, y, style, colour, width))
     nearest = _degrees(flow, l2)
     sentence = (
-        f"From α = {10**log10_alpha:.3g} at depth {depth}, training passes the ℓ₂ margin at a "
-        f"distance of {nearest:.1f} degrees; at the end of this record it is"
+        f"From α = {10**log10_alpha:.3g} at depth {depth}, training comes within "
+        f"{nearest:.1f} degrees of the ℓ₂ max margin; at the last recorded point it is"
         f" {_degrees(flow[-1:], l1):.1f} degrees from ℓ₁."
     )
     across, up = (-1.05, 1.05), (-1.05, 1.05)
@@ -119,7 +119,7 @@ def picture(values: Values) -> Picture:
         (
             Panel(
                 "sphere",
-                "Directions on the sphere (drag to turn it); grey: those that separate",
+                "Directions on the sphere (drag to turn it); grey: directions that separate",
                 "",
                 "",
                 tuple(seen),
@@ -188,8 +188,9 @@ def _degrees(curve: Array, mark: Array) -> float:
 VIEW = View(
     "sphere",
     "The flow on the sphere, with the Q path",
-    "Three separable points in R³, exponential loss. From a large start training first comes to "
-    "the ℓ₂ margin and then walks along the Q margins to ℓ₁; a small start goes straight.",
+    "Three separable points in R³, exponential loss. From a large initialization, training first "
+    "comes near the ℓ₂ max margin and then follows the Q max margins to ℓ₁; from a small one it "
+    "goes to ℓ₁ directly.",
     CONTROLS,
     picture,
     python,

@@ -1,4 +1,4 @@
-"""What a visitor does beside moving a control: play a sweep, drag a sphere, copy the code."""
+"""Actions other than moving a control: play a sweep, drag a sphere, copy the code."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def play_button(control: Number, slider: Any, drawn: Any) -> Any:
 
 
 def turn_by_dragging(plot: Any, across: Any, up: Any) -> None:
-    """Have a drag on the plot move two sliders, as if one took hold of a ball."""
+    """Make a drag on the plot move two sliders, which turns the sphere."""
     from bokeh.models import CustomJS
 
     script = CustomJS(code=TURN, args={"plot": plot, "across": across, "up": up})
@@ -107,7 +107,7 @@ def code_and_button(code: str) -> tuple[Any, Any]:
 
 
 def fill_window(document: Document, plots: list[Any]) -> None:
-    """Have the plots follow the size of the window."""
+    """Make the plots follow the size of the window."""
     from bokeh.models import CustomJS
 
     code = (HERE / "fit.js").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The page made ready: files read and checked, views put together, the server bound."""
+"""Preparing the page: read and check the files, collect the views, start the server."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def prepared(
     token: str | None = None,
     warm: bool = True,
 ) -> Explorer:
-    """A server that listens; a file that is not what it should be is refused before.
+    """A server that listens; a wrong file raises before it starts.
 
-    A study comes first in the menu, since it is what was asked for. `warm` computes beforehand
-    what the first visits need, so that they do not wait.
+    A study comes first in the menu, because the user named it. `warm` computes the first pictures
+    in advance, so that the first visits are fast.
     """
     require_bokeh()
     check_binding(host, port, token)
@@ -45,7 +45,7 @@ def prepared(
 
 
 def _visit(views: Mapping[str, View]) -> None:
-    """Make every document once, for nobody: imports and first pictures are then there."""
+    """Build every document once in advance, so that the first visits are fast."""
     from bokeh.document import Document
 
     from tacit.explore.document import Live

@@ -1,4 +1,4 @@
-"""The address: which view, with which values; read with care, since anyone can write one."""
+"""The address of a view and its values; nothing in it is trusted, since anyone can write one."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ class State:
 
 
 def read_state(query: str, views: Mapping[str, View]) -> State:
-    """The state that a query string stands for; anything that is not one is refused.
+    """The state that a query string describes; anything else raises a ValueError.
 
-    What is left out has its start value.
+    A control that is left out has its default value.
     """
     if len(query) > LONGEST:
         raise ValueError(f"{WHO}: the address is too long ({len(query)} > {LONGEST} characters)")
@@ -59,10 +59,10 @@ def read_state(query: str, views: Mapping[str, View]) -> State:
             errors="strict",
         )
     except ValueError:
-        raise ValueError(f"{WHO}: the address is not of the form ?name=value&name=value") from None
+        raise ValueError(f"{WHO}: the address must have the form ?name=value&name=value") from None
     given = dict(pairs)
     if len(given) < len(pairs):
-        raise ValueError(f"{WHO}: the address gives one name twice")
+        raise ValueError(f"{WHO}: the address gives the same name twice; keep one")
     name = given.pop("view", next(iter(views)))
     view = views[one_of(WHO, "view", cut(name), views)]
     controls = {control.name: control for control in view.controls}

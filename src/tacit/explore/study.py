@@ -59,7 +59,7 @@ def study_view(dataset: xarray.Dataset) -> View:
 
 
 def controls_of(grid: Grid) -> tuple[Control, ...]:
-    """What can be set: the colour, the axes, the curve, and the place of the cell."""
+    """The controls: the colour, the axes, the curve, and the chosen cell."""
     names = {name: grid.label(name) for name in grid.quantities[:-1]} | {
         "status": "how cells ended"
     }
@@ -81,13 +81,13 @@ def controls_of(grid: Grid) -> tuple[Control, ...]:
 
 
 def _place(grid: Grid, number: int, dim: str, size: int) -> Number:
-    """Where the chosen cell stands on an axis; at first in the middle, with the first seed."""
+    """The place of the chosen cell on an axis; by default the middle, with the first seed."""
     start, words = 0 if dim == SEED else size // 2, tuple(grid.values(dim))
     return Number(f"at{number}", plain(dim, 30), 0, size - 1, 1, start, words=words)
 
 
 def _first_axes(grid: Grid) -> tuple[str, str]:
-    """The axes that the study wishes, else the first ones along which something changes."""
+    """The axes that the study names, else the first ones along which something changes."""
     wish, long = grid.wish, grid.long
     x = wish.x if wish.x in long else next(dim for dim in long if dim != wish.y or len(long) == 1)
     if wish.y in long and wish.y != x:
@@ -102,7 +102,7 @@ def _words(grid: Grid) -> str:
     parts = [
         f"{plain(attributes.get('title', 'A study'), 200).rstrip('.')}.",
         f"{status.size - blank} cells{f', {failed} of them failed (crossed out)' * bool(failed)}.",
-        f"{blank} more were not asked for (blank)." if blank else "",
+        f"{blank} more were not needed (blank)." if blank else "",
         "Click on a cell, or move the sliders, to open it.",
         grid.wish.remark,
     ]

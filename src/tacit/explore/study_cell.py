@@ -1,4 +1,4 @@
-"""The chosen cell of a study: its values in words, its trajectory, the row that it stands in."""
+"""The chosen cell of a study: its values in words, its trajectory, and the row it belongs to."""
 
 from __future__ import annotations
 

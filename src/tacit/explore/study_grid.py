@@ -1,7 +1,7 @@
-"""A gathered study by its parts, and what its table [draw] asks to be shown first.
+"""The parts of a gathered study, and the settings of its table [draw].
 
-The file may be anyone's: its texts are cut and made plain, and a table that cannot be followed is
-told and left aside.
+The file is not trusted: its texts are cut and made plain. A table [draw] that cannot be used is
+ignored, and the page says so.
 """
 
 from __future__ import annotations
@@ -104,12 +104,12 @@ class Grid:
 
 
 def grid_of(dataset: xarray.Dataset) -> Grid:
-    """The parts of a study with what it wishes, or with the reason why that is left aside."""
+    """The parts of a study with its table [draw], or with the reason why that is ignored."""
     bare = dataset.assign_attrs(description="{}")
     try:
         return _wished(dataset)
     except UNREADABLE as reason:
-        told = f"Its table [draw] cannot be followed ({plain(reason, 200)})."
+        told = f"Its table [draw] is ignored ({plain(reason, 200)})."
     try:
         found = _wished(bare)
     except UNREADABLE:  # there is no number in it: its status is shown
@@ -148,7 +148,7 @@ def _range(plan: Plan) -> tuple[float, float] | None:
         return None
     low, high = map(float, plan.range)
     if not -np.inf < low < high < np.inf or (plan.log and low <= 0):
-        raise ValueError(f"{WHO}: draw.range must be two rising numbers")
+        raise ValueError(f"{WHO}: draw.range must be two increasing numbers")
     return low, high
 
 

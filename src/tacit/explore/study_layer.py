@@ -49,7 +49,10 @@ def diagram(grid: Grid, show: str, x: str, y: str, fixed: Fixed) -> Diagram:
     """The variable `show` over x and y; an axis that is not held is the median's."""
     cells = grid.dataset.sizes[x] * (grid.dataset.sizes[y] if y != NONE else 1)
     if cells > MOST_CELLS:
-        raise ValueError(f"{WHO}: {cells} cells are too many for one diagram, choose others")
+        raise ValueError(
+            f"{WHO}: {cells} cells are too many for one diagram (at most {MOST_CELLS}); "
+            "choose other axes"
+        )
     across = (x,) if y == NONE else (y, x)
     data = grid.dataset.isel(dict(fixed))
     numbers, span, label = _colours(grid, data, show, across)
@@ -103,7 +106,7 @@ def _failures(
 
 
 def _lines(grid: Grid, data: xarray.Dataset, across: tuple[str, ...]) -> tuple[Curve, ...]:
-    """The contours that the study asks for; the first is measured, the others are theory."""
+    """The contours of the study; the first is measured, the others are theory."""
     found: list[Curve] = []
     for place, (name, level) in enumerate(grid.wish.contours.items()):
         x, y = np.empty(0), np.empty(0)

@@ -106,7 +106,7 @@ def transition_time(
     alpha
         The scale of the start.
     log_alpha
-        Its natural logarithm, in its place.
+        Its natural logarithm, instead of alpha.
     weight_decay
         The weight decay.
 

@@ -37,8 +37,7 @@ class DiagonalNet(Record, Separable):
     signed
         False is w^depth alone.
     start
-        (w_plus, w_minus) sets a biased start instead, w+ != w- (W footnote 2), and then there
-        is no scale to give.
+        (w_plus, w_minus) sets a biased start instead, w+ != w- (W footnote 2); then give no scale.
 
     Examples
     --------

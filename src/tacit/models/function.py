@@ -35,11 +35,11 @@ class FunctionModel(Record, Model):
         dictionary, which the function then gets, or a function of the number of features that
         returns flat ones.
     homogeneity
-        The degree that you claim; `tacit.assumptions` measures it.
+        The assumed degree of homogeneity; `tacit.assumptions` measures it.
     name
-        What a description calls the model; by default the name of the function.
+        The name of the model in descriptions; by default that of the function.
     details
-        Plain values that a description carries besides the name.
+        Plain values that descriptions contain besides the name.
 
     Examples
     --------
@@ -189,7 +189,7 @@ def _raveled(tree: Any) -> Array:
         if leaf.dtype.kind != "f":
             raise ValueError(
                 f"{WHO}: the leaves of start must be arrays of floating-point numbers, got "
-                f"{leaf.dtype}; leave what is not trained inside the function"
+                f"{leaf.dtype}; keep values that are not trained inside the function"
             )
     flat = np.concatenate([leaf.ravel() for leaf in leaves]) if leaves else np.zeros(0)
     return finite_array(WHO, "start", flat.astype(np.float64), ndim=1)

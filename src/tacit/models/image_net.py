@@ -139,13 +139,13 @@ def dense_net(
     alpha
         The scale of the start, 1 if not given.
     log_alpha
-        Its natural logarithm, in its place.
+        Its natural logarithm, instead of alpha.
     start
         Gaussian ("gaussian") or uniform ("he_uniform") weights.
     seed
         The seed of all random numbers.
     layers
-        Multiplies each layer by a number more.
+        An additional factor for each layer.
     unbiased
         Subtracts the outputs of the start.
     precision
@@ -198,13 +198,13 @@ def conv_net(
     alpha
         The scale of the start, 1 if not given.
     log_alpha
-        Its natural logarithm, in its place.
+        Its natural logarithm, instead of alpha.
     start
         Uniform ("he_uniform") or Gaussian ("gaussian") weights.
     seed
         The seed of all random numbers.
     layers
-        Multiplies each layer by a number more.
+        An additional factor for each layer.
     unbiased
         Subtracts the outputs of the start.
     slimmer

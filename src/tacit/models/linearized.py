@@ -175,10 +175,10 @@ class LastLayer:
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class OutputLayer(Record):
-    """`net` with all layers but the last held at their start; the last one is the parameters.
+    """`net` with all layers but the last fixed at their start; only the last one is trained.
 
-    Training computes what the last layer sees once and keeps it, for float32 4 bytes per image
-    and unit. `net.start(images) | parameters` are the weights of the whole net.
+    Training computes the inputs of the last layer once and stores them, in float32 with 4 bytes per
+    image and unit. `net.start(images) | parameters` are the weights of the whole net.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class OutputLayer(Record):
 
     @property
     def function(self) -> LastLayer:
-        """The outputs as a function of the parameters and of what the last layer sees."""
+        """The outputs as a function of the parameters and of the inputs of the last layer."""
         return LastLayer(name_of(self.net.homogeneity))
 
     def start(self, images: Images) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def checked_shape(who: str, shape: object) -> Shape | None:
 
 
 def scale(who: str, alpha: object, log_alpha: object) -> tuple[float, float]:
-    """(alpha, log alpha) from whichever one is given; refused where float64 cannot hold M."""
+    """(alpha, log alpha) from whichever one is given; raises if float64 cannot hold M."""
     log_alpha = log_scale(who, 2, alpha, log_alpha)
     if abs(log_alpha) > 300:
         raise ValueError(

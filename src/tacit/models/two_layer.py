@@ -58,7 +58,7 @@ def two_layer(
         sigma: "linear", "quadratic", "cubic", "relu", "squared_relu", "softplus" or "tanh".
     bias
         True is W's net of appendix B.1, sigma(<w_j, x> + b_j) and an output bias c, flat as (W,
-        v, b, c) with b = c = 0 at the start; c costs the homogeneity.
+        v, b, c) with b = c = 0 at the start; with c the net is not homogeneous.
     seed
         The seed of all random numbers.
 

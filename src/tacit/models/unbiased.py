@@ -119,14 +119,14 @@ class SeparableDifference(Separable, Difference):
 class Unbiased(Wrapper):
     """f(theta, x) - f(theta_0, x) with theta_0 the start of `model`, which stays fixed.
 
-    It takes away the bias term f(w(0), x) of W section 3. What W itself calls unbiasing is
+    It removes the bias term f(w(0), x) of W section 3. What W itself calls unbiasing is
     another trick, `Difference`. Gradients are those of the model, so training towards targets y
     is training the model towards y + f(theta_0, x). A separable linear predictor stays one.
 
     Parameters
     ----------
     model
-        The model whose start is taken away.
+        The model whose initial outputs are subtracted.
 
     Examples
     --------

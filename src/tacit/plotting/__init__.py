@@ -1,1 +1,1 @@
-"""Pictures of datasets: the style of all of them, and the drawings that no single paper owns."""
+"""Pictures of datasets: their common style, and the drawings that several papers share."""

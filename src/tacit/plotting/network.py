@@ -29,14 +29,14 @@ DIMS = {
     **{f"connection_{column}": ["connection"] for column in ("source", "target", "weight", "at")},
 }
 LABELS = {
-    "unit_kind": "what a unit is; dots stand for more of them",
-    "unit_label": "what is written into a unit",
-    "unit_x": "where a unit is drawn, to the right",
-    "unit_y": "where a unit is drawn, up",
-    "connection_source": "the unit where a connection begins, by its number",
-    "connection_target": "the unit where a connection ends, by its number",
-    "connection_weight": "what is written on a connection",
-    "connection_at": "at which fraction of its length",
+    "unit_kind": "kind of the unit; dots stand for further units",
+    "unit_label": "text inside the unit",
+    "unit_x": "horizontal position of the unit",
+    "unit_y": "vertical position of the unit",
+    "connection_source": "index of the unit where the connection begins",
+    "connection_target": "index of the unit where the connection ends",
+    "connection_weight": "text on the connection",
+    "connection_at": "position of the text as a fraction of the connection's length",
 }
 
 
@@ -76,7 +76,7 @@ class Network:
         return dataset
 
     def output(self, inputs: Mapping[str, float], weights: Mapping[str, float]) -> float:
-        """What the drawn network computes: every unit adds up what its connections bring.
+        """The output of the drawn network: every unit sums its weighted inputs.
 
         `inputs` are the values of the input units by their labels, `weights` those of the
         connections by what is written on them.

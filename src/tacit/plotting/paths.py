@@ -1,4 +1,4 @@
-"""The picture of one path, or of several together: what a person asks for first."""
+"""The standard picture of one path, or of several together."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _known(name: str, labelled: Mapping[str, Path]) -> None:
         if name not in path.dataset.variables or path.dataset[name].dims != ("time",):
             known = sorted(n for n, v in path.dataset.variables.items() if v.dims == ("time",))
             raise ValueError(
-                f"{WHO}: {name!r} is no number recorded along these paths; there are "
+                f"{WHO}: {name!r} is not a number recorded along these paths; choose from "
                 f"{', '.join(map(str, known))}"
             )
 

@@ -1,4 +1,4 @@
-"""Numbers beside points of curves, put where they cover nothing; one without room is left out."""
+"""Labels beside points of curves, placed where they cover nothing, or left out."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Note:
 def write_beside(
     axes: Axes, notes: Iterable[Note], curves: Sequence[Array], marks: Array | None = None
 ) -> list[Note]:
-    """The notes that were written, each beside its point; earlier ones choose first.
+    """The notes that were written, each beside its point; earlier ones are placed first.
 
     None covers a curve, one of the `marks`, the border of the panel or another note. The layout is
     made here, so that places on the sheet are known: nothing may change the panels afterwards.

@@ -46,7 +46,7 @@ RC: Any = {
 
 
 def styled() -> AbstractContextManager[None]:
-    """A context in which matplotlib draws and saves in this style, and forgets it afterwards."""
+    """A context in which matplotlib draws and saves in this style; the style ends with it."""
     from matplotlib import rc_context
 
     return rc_context(RC)
@@ -89,11 +89,11 @@ def end_label(axes: Axes, x: float, y: float, text: str, colour: str, **placing:
 
 
 def clear_logs(figure: Figure) -> Figure:
-    """The figure with numbers at powers of ten alone where two are in view, else at 1, 2 and 5.
+    """The figure with numbers only at powers of ten if two are in view, else at 1, 2 and 5.
 
     Matplotlib writes 2 x 10^-2, 3 x 10^-2, 4 x 10^-2, ... on an axis of about a decade, and these
-    overlap. It is asked when everything is drawn, because it depends on the limits. Where three
-    powers are in view there are no ticks between them: to lay these out takes half of the time.
+    overlap. This is decided after the drawing, because it depends on the limits. Where three
+    powers are in view there are no ticks between them, because their layout takes half of the time.
     """
     from matplotlib.ticker import FuncFormatter, LogFormatter, NullFormatter, NullLocator
 

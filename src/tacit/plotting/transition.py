@@ -80,7 +80,7 @@ def _draw_accuracy(axes: Axes, dataset: xarray.Dataset) -> None:
 
 
 def _predictions(axes: Sequence[Axes], dataset: xarray.Dataset) -> None:
-    """The times foreseen before training."""
+    """The times predicted before training."""
     forecast, theory = float(dataset.forecast), float(dataset.theory_norm)
     for number, one in enumerate(axes):
         one.axvspan(

@@ -1,8 +1,8 @@
 """Plain mathematics, as titles and labels are written, typeset: alpha^2 k, l1, t2, 1e-5, |a - a*|.
 
-Titles and statements are written plainly. Pictures show what `typeset` makes of them, so that they
-look like their axes, and terminals what `in_letters` does. Texts of strangers are safe: a $ of
-theirs begins no formula.
+Titles and statements are written plainly. Pictures show them after `typeset`, so that they
+look like the axes; terminals show them after `in_letters`. Foreign texts are safe: a $ in them does
+not begin a formula.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The picture of a watched run: its curves, its regimes in time, its norms and what is forecast.
 
-It reads the record of a watch and draws what was found in it elsewhere; it judges nothing.
+It draws the record of a watch and the results that other modules computed from it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LEGEND: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.02), "b
 MOST = 2000  # points of a curve that are drawn
 FINE = 500  # with more points than this a curve may be noisy, and is thin
 FLOOR = 1e-6  # smaller changes are drawn here
-AHEAD = 30.0  # a forecast further away than this many times the run is told, not drawn
+AHEAD = 30.0  # a forecast beyond this many times the run is printed, not drawn
 
 
 def draw_watch(
@@ -112,7 +112,7 @@ def _draw_kernel(axes: Axes, dataset: Any, kinds: Any, limits: Any, start: float
     _shade(axes, step, kinds)
     shown = {
         "kernel_distance": ("kernel distance\nfrom the start", "o-", BLACK, 2.0),
-        "linearized_error": ("share that the\nlinearized model\nmisses", "s--", PURPLE, 1.3),
+        "linearized_error": ("share missed by the\nlinearized model", "s--", PURPLE, 1.3),
     }
     for name, (text, line, colour, width) in shown.items():
         values = dataset[name].values

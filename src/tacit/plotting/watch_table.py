@@ -1,4 +1,4 @@
-"""A watched run in the terminal: a table of its looks, and what was found in sentences."""
+"""A watched run in the terminal: a table of its measurements, and the results in sentences."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def print_watch(
     sentences: Iterable[tuple[str, str]],
     console: Console | None = None,
 ) -> None:
-    """Prints the looks as a table and the (name, sentence) pairs under it."""
+    """Prints the measurements as a table and the (name, sentence) pairs under it."""
     console = console or _console()
     console.print(_looks(dataset, kinds, console.width))
     told = list(sentences)

@@ -98,7 +98,7 @@ def modular_addition(modulus: int, *, fraction: float = 0.4, seed: int = 0) -> T
     modulus
         The number of tokens and of classes.
     fraction
-        The share of the pairs that is for training.
+        The share of the pairs that are used for training.
     seed
         The seed of all random numbers.
 

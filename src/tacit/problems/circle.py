@@ -36,7 +36,7 @@ class CircleTeacher(Record):
     description
         One line that says what the data are.
     recipe
-        What a maker needs to draw the same data again.
+        The generator and its arguments, from which the same data can be drawn again.
 
     Examples
     --------

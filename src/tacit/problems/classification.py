@@ -33,9 +33,9 @@ class Classification(Samples):
     description
         One line that says what the data are.
     recipe
-        What a maker needs to draw the same data again.
+        The generator and its arguments, from which the same data can be drawn again.
     population
-        What new samples are drawn from, where it is known.
+        The distribution of new samples, where it is known.
     test
         Samples whose loss and accuracy training records too.
 

@@ -43,13 +43,13 @@ def coherent_completion(
 ) -> Completion:
     """`samples` entries of `truth`: round(tau * samples) by coherence, the rest at random.
 
-    The first are those of the largest row plus column coherence, ties in C order (N, data
-    selection: tau=0 is uniform, tau=1 takes no chances).
+    The former have the largest row plus column coherence, with ties in C order (N, data
+    selection: tau=0 is uniform, tau=1 is not random at all).
 
     Parameters
     ----------
     samples
-        The number of seen entries.
+        The number of observed entries.
     truth
         The matrix.
     tau
@@ -117,7 +117,7 @@ def low_rank_completion(
     Parameters
     ----------
     samples
-        The number of seen entries.
+        The number of observed entries.
     dimension
         The number of rows and of columns.
     rank

@@ -91,12 +91,12 @@ class Completion(MatrixProblem):
     truth
         The whole matrix, where it is known.
     symmetric
-        The matrix is known to equal its transpose: seeing (i, j) then also gives away (j, i),
+        The matrix is known to equal its transpose: entry (i, j) then also determines (j, i),
         which is not `hidden`.
     description
         One line that says what the data are.
     recipe
-        What a maker needs to draw the same data again.
+        The generator and its arguments, from which the same data can be drawn again.
     loss
         The sum of the squared residuals ("squares") or half of it ("half squares").
 
@@ -183,7 +183,7 @@ class Sensing(MatrixProblem):
     description
         One line that says what the data are.
     recipe
-        What a maker needs to draw the same data again.
+        The generator and its arguments, from which the same data can be drawn again.
     loss
         The sum of the squared residuals ("squares") or half of it ("half squares").
 
@@ -262,7 +262,7 @@ def _entries(entries: ArrayLike, shape: Shape) -> NDArray[np.int64]:
 def _once(
     entries: NDArray[np.int64], values: Array, shape: Shape
 ) -> tuple[NDArray[np.int64], Array]:
-    """Every entry once, in the order given; two different values for one entry are refused."""
+    """Every entry once, in the order given; two different values for one entry raise."""
     places = entries @ np.array([shape[1], 1])
     _, first, group = np.unique(places, return_index=True, return_inverse=True)
     clash = np.flatnonzero(values != values[first][group])

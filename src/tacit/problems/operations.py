@@ -46,7 +46,7 @@ def modular_arithmetic(
         "+", "-", "*", "/" (p prime, y not 0), "x^2+y^2", "x^2+xy+y^2", "x^3+xy" or a function
         of two integer arrays.
     fraction
-        The share of the pairs that is for training.
+        The share of the pairs that are used for training.
     ordered
         (x, y) and (y, x) are two pairs, and the second may be the twin of the first. With False
         only x <= y occurs, which needs a commutative operation and leaves no twins.
@@ -188,11 +188,11 @@ def permutation_group(
     Parameters
     ----------
     degree
-        The number n of what is permuted.
+        The number n of permuted elements.
     operation
         "xy", the conjugation "xyx^-1" or "xyx".
     fraction
-        The share of the pairs that is for training.
+        The share of the pairs that are used for training.
     ordered
         (x, y) and (y, x) are two pairs; with False only x <= y occurs.
     seed

@@ -42,7 +42,7 @@ class Samples(Record):
     test: Any
 
     def freeze(self, X: Array, y: Array) -> None:
-        """Sets checked arrays, and refuses tests of another kind or dimension."""
+        """Sets checked arrays; raises for test data of another kind or dimension."""
         who, test = type(self).__name__, self.test
         if test is not None and type(test) is not type(self):
             raise ValueError(f"{who}: test must be a {who} too, got {type(test).__name__}")
@@ -80,11 +80,11 @@ class Regression(Samples):
     truth
         The predictor that made the labels, where it is known.
     noise
-        The standard deviation of what was added to the labels.
+        The standard deviation of the noise in the labels.
     description
         One line that says what the data are.
     recipe
-        What a maker needs to draw the same data again.
+        The generator and its arguments, from which the same data can be drawn again.
     loss
         The sum of the squared residuals ("squares") or half of it ("half squares").
     test
@@ -135,7 +135,7 @@ def sparse_regression(
     """x ~ N(0, I) and y ~ N(<truth, x>, noise^2), with a truth of `sparsity` equal entries.
 
     W section 4: the non-zero entries are 1/sqrt(sparsity) and the noise variance is 0.01. They
-    sit on the first coordinates, which costs nothing because x has no preferred axes.
+    are the first coordinates, without loss of generality because x has no preferred axes.
 
     Parameters
     ----------

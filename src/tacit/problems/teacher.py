@@ -37,7 +37,7 @@ class TeacherStudent(Record):
     description
         One line that says what the data are.
     recipe
-        What a maker needs to draw the same data again.
+        The generator and its arguments, from which the same data can be drawn again.
 
     Examples
     --------

@@ -26,8 +26,7 @@ class Custom(Term):
     subgradient
         Its derivative, a function of the parameters; by default JAX differentiates the value.
     prox
-        Its proximal map, a function of (theta, weight). Without it only methods that need none
-        can be used.
+        Its proximal map, a function of (theta, weight). Without it, use a method that needs none.
 
     Examples
     --------
@@ -80,14 +79,14 @@ class Custom(Term):
 class DerivativeMatch(Term):
     """h = (1/2) sum_n |grad_x f(theta, x_n) - slopes_n|^2 at the rows x_n of `points`.
 
-    This is first-order Sobolev training. A proximal map is not known.
+    This is first-order Sobolev training. No proximal map is known.
 
     Parameters
     ----------
     model
         The model f.
     points
-        The places x_n, one per row.
+        The points x_n, one per row.
     slopes
         The gradients in x of the function to be learnt, one row per point.
 

@@ -48,17 +48,17 @@ def derive(
     ----------
     map
         A function of the parameters of one coordinate, written with jax.numpy or plain
-        operators. One of a single argument stands for the signed pair map(w+) - map(w-) from
+        operators. A map of a single argument stands for the signed pair map(w+) - map(w-) from
         equal starts.
     start
         A number, or a vector with one entry per coordinate. `(w_plus, w_minus)` are unequal
         starts of a signed pair. A map of several arguments takes a tuple of starts.
     signed
-        False takes a map of one argument alone, without its pair.
+        False uses a map of one argument as it is, without the pair.
     unit
         The factor between the clock w'(s) = grad map(w), in which the dual is the time integral
         of the residuals, and the dual of the regularizer. It scales value and gradient and
-        leaves minimisers alone. By default it follows the sources, see `Derived.unit`.
+        does not change the minimisers. By default it follows the sources, see `Derived.unit`.
 
     Returns
     -------
@@ -136,7 +136,7 @@ class Derived(Regularizer):
         It is chosen as in W. Where the dual is confined to a box the box is (-1, 1), so that large
         predictors cost |beta| (Theorem 3); where b grows exponentially its rate is one, and they
         cost |beta| log|beta| (Theorem 1); otherwise it is 1. There is one unit for all
-        coordinates, and the one that starts fastest decides.
+        coordinates, that of the coordinate that starts fastest.
         """
         if self._given_unit is not None:
             return self._given_unit
@@ -237,7 +237,7 @@ class Derived(Regularizer):
         return f"derive({self.map}, start={self.starts})"
 
     def rows(self) -> list[tuple[str, str]]:
-        """(name, text) of what is worth knowing, closed form included."""
+        """(name, text) of the main properties, including the closed form."""
         low, high = (brief(float(np.max(e)) if np.min(e) == np.max(e) else e) for e in self.range)
         rows = [
             ("map", f"{formula(self.map)}{', signed pair' if self._signed else ''}"),

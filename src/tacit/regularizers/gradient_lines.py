@@ -1,4 +1,4 @@
-"""Gradient lines of a reparametrization, followed one way from many starts, as far as asked.
+"""Gradient lines of a reparametrization, followed in one direction from many starts.
 
 With the dual variable s as clock the parameters of a coordinate move by w'(s) = grad F(w), so the
 predictor b(s) = F(w(s)) rises at the rate |grad F|^2 (W section 4, the general approach). A line is

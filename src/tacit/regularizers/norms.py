@@ -51,7 +51,7 @@ class L1(Regularizer):
         return soft_threshold(beta, weight)
 
     def primal_of(self, s: Array) -> Array:
-        """Zero inside the box; on and beyond its faces every size is allowed."""
+        """Zero inside the box; on and beyond its faces any size is possible."""
         return np.where(np.abs(s) < 1, 0.0, np.copysign(np.inf, s))
 
     def slope(self, s: Array) -> Array:
@@ -187,7 +187,7 @@ class Linf(Regularizer):
     """max |beta_i|: the norm whose margin sign descent maximises.
 
     As a penalty of training it is the largest of all entries of all parameters. Where several
-    are the largest, the subgradient has equal shares of them.
+    are the largest, the subgradient gives them equal shares.
 
     Examples
     --------
@@ -286,8 +286,8 @@ class Lp(Regularizer):
     Parameters
     ----------
     p
-        The power, above 0. For p < 1 this is a quasi-norm: its value can be read off, but no
-        convex solver takes it.
+        The power, above 0. For p < 1 this is a quasi-norm: its value can be computed, but no
+        convex solver accepts it.
 
     Examples
     --------

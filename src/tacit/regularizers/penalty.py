@@ -98,22 +98,22 @@ def checked_term(who: str, term: object) -> Term:
     """`term` if it is one; otherwise an error that says what is."""
     if not isinstance(term, Term):
         raise ValueError(
-            f"{who}: expected a regularizer such as L1(), or Custom(value) around a function of "
-            f"yours, got {term!r}"
+            f"{who}: expected a regularizer such as L1(), or Custom(value) around your own "
+            f"function, got {term!r}"
         )
     return term
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False, repr=False)
 class Penalty(Term):
-    """weight times a regularizer, as training adds it to its loss; written `1e-5 * L1()`.
+    """A weight times a regularizer, which training adds to its loss; written `1e-5 * L1()`.
 
     Parameters
     ----------
     weight
         A number, at least 0.
     regularizer
-        What is weighted, such as L1().
+        The regularizer, such as L1().
 
     Examples
     --------
@@ -216,7 +216,7 @@ class PenaltySum(Term):
         if len(self._counting) > 1:
             raise ValueError(
                 f"{self!r}: the proximal map of a sum is known only if one weight is not 0; use "
-                "Subgradient, or Custom(..., prox=) with a map of yours"
+                "Subgradient, or Custom(..., prox=) with your own map"
             )
         return self._counting[0].prox(theta, weight) if self._counting else theta
 
@@ -225,14 +225,14 @@ class PenaltySum(Term):
 class PerTensor(Term):
     """The sum over the tensors of a pytree of `regularizer` of each.
 
-    It differs from the regularizer of all of them where that is no sum:
+    It differs from the regularizer of all tensors together if that is not a sum:
     PerTensor(L2(squared=False)) is the sum of the norms of the tensors, L2(squared=False) the
     norm of all entries.
 
     Parameters
     ----------
     regularizer
-        What is taken of each tensor.
+        The regularizer that is applied to each tensor.
 
     Examples
     --------

@@ -140,7 +140,7 @@ class Q(SignedPair):
     shape
         The vector w0; None stands for ones.
     tilt
-        A vector whose inner product with beta is taken away. A start with w+ != w- is a tilt: at
+        A vector whose inner product with beta is subtracted. A start with w+ != w- is a tilt: at
         alpha = 1 that of w+ = u, w- = v has the shape sqrt(u v) and the tilt log(u/v) for depth 2;
         for D > 2 with a = u^(2-D), b = v^(2-D) it has ((a + b)/2)^(1/(2-D)) and (b - a)/2.
 

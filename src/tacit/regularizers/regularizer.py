@@ -20,11 +20,11 @@ class Regularizer(Term):
     """A convex function of a predictor beta that is a sum over its coordinates.
 
     The minimiser of a regularizer under X beta = y has gradient(beta) = X^T dual, so a solver
-    needs the inverse of the gradient map, b(s), and its slope b'(s), both coordinatewise. Times
-    a number a regularizer is a penalty of training: then it is a sum over all entries of all
-    parameters, and `value`, `subgradient` and `prox` are what training calls.
+    needs the inverse of the gradient map, b(s), and its slope b'(s), both coordinatewise. A
+    number times a regularizer is a penalty for training: it is then a sum over all entries of all
+    parameters, and training calls `value`, `subgradient` and `prox`.
 
-    This class is abstract: L1, L2, Lp, Q, R and what `derive` returns are such regularizers.
+    This class is abstract. L1, L2, Lp, Q, R and the results of `derive` are subclasses.
 
     Examples
     --------
@@ -88,7 +88,7 @@ class Regularizer(Term):
         )
 
     def prox_of(self, beta: Any, weight: Any) -> Any:
-        """Coordinatewise proximal map; where there is none, the sentence that says so."""
+        """Coordinatewise proximal map; raises an error if there is none."""
         return super().prox(beta, weight)
 
     def _entrywise(self, function: Callable[[Any], Any], leaf: Any) -> Any:

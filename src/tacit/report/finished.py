@@ -1,4 +1,4 @@
-"""Finished verdicts on disk, one file a claim, so that an interrupted run goes on where it was."""
+"""Finished verdicts on disk, one file per claim, so that an interrupted run can continue."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ class Finished:
         return verdict if same else None
 
     def write(self, claim: Experiment, verdict: Verdict) -> None:
-        """Keep a verdict, whole or not at all; one of a run that broke off is no result.
+        """Store a verdict in one step, unless its run was interrupted.
 
-        Neither is one of a run in which the code was changed: nobody knows which text ran.
+        A verdict is not stored either if the code changed during the run.
         """
         found_with = circumstances(claim, self.size)
         changed = self.begun.get(claim.id, found_with) != found_with
@@ -87,7 +87,7 @@ def circumstances(
 
 
 def _images() -> str:
-    """The image sets in the cache folder: claims on images take what is there."""
+    """The image sets in the cache folder, which claims on images use."""
     from tacit.problems.images import cache
     from tacit.problems.images.catalogue import CATALOGUE
 

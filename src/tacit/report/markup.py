@@ -72,9 +72,9 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], class_: str | None
 
 
 def tile(symbol: str, count: int, word: str, kind: str, filters: str | None = None) -> Markup:
-    """A number with its word and symbol, so that colour is never alone; pale where it is 0.
+    """A number with a word and a symbol, so that colour is not the only cue; pale if it is 0.
 
-    With `filters` it is a link to itself under this id, by which the style shows only its kind.
+    With `filters` the tile links to this id, and the style sheet then shows only its kind.
     """
     inside = joined(
         tag("span", symbol, class_="symbol", aria_hidden="true"),

@@ -1,4 +1,4 @@
-"""Plain mathematics of statements as MathML, which a browser sets without a script or a network.
+"""Mathematics in statements as MathML, which browsers render without a script or a network.
 
 `typeset` finds the mathematics in a text (alpha^2 k, |a - a*|, l1, 1e-5) and writes it as the
 formulas that pictures have; here these formulas become elements.

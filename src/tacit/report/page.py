@@ -1,4 +1,4 @@
-"""The page: how many claims have which status, then the claims of each source, all in one file."""
+"""The report page in one file: the number of claims per status, then the claims by source."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ FEW = 3  # claims that are shown open
 def page(verdicts: Verdicts, when: datetime | None = None) -> str:
     """The report as one HTML document that loads nothing.
 
-    Tiles filter and claims open without a script; the script adds the search, and keeps a filter
-    while one goes from claim to claim.
+    Tiles filter and claims open without a script. The script adds the search, and keeps the filter
+    when the reader moves between claims.
     """
     when = when or datetime.now(UTC)
     groups = _groups(verdicts)
@@ -85,7 +85,7 @@ def _tile(status: Status, verdicts: Verdicts) -> Markup:
 
 
 def _bar(groups: dict[str, list[Verdict]]) -> Markup:
-    """Links to the sources, and what only a script can do: search, open and close all."""
+    """Links to the sources, and the tools that need a script: search, open all, close all."""
     links = [
         tag(
             "a",

@@ -20,16 +20,16 @@ def section(verdict: Verdict) -> Markup:
 
 
 def evidence(verdict: Verdict) -> tuple[Markup | None, ...]:
-    """What stands behind a verdict, part by part."""
+    """The evidence for a verdict, part by part."""
     return (
         tag("p", verdict.reason, class_=f"reason {kind(verdict.status)}"),
         part("What was run", tag("p", mathematics(verdict.ran))),
         _correction(verdict),
         _checks("Checks of the statement as printed", verdict.evidence.checks),
         _checks(
-            "Checks of the proof, or of equations beside it, as printed", verdict.evidence.proof
+            "Checks of the printed proof, or of printed equations beside it", verdict.evidence.proof
         ),
-        _checks("Checks of what the correction says", verdict.evidence.corrected),
+        _checks("Checks of the corrected statement", verdict.evidence.corrected),
         _controls(verdict.evidence.controls),
         tolerance_bars(verdict.evidence),
         _premises(verdict),
@@ -50,7 +50,7 @@ def kind(status: Status) -> str:
 
 
 def badge(status: Status) -> Markup:
-    """The status as symbol and word, so that colour is never alone."""
+    """The status as a symbol and a word, so that colour is not the only cue."""
     symbol = tag("span", SYMBOLS[status], class_="symbol", aria_hidden="true")
     return tag("span", symbol, status, class_=f"badge {kind(status)}")
 
@@ -84,7 +84,7 @@ def _result(check: Check) -> str:
 def _controls(controls: Mapping[str, Check]) -> Markup:
     title = "Controls: a wrong theorem must miss the tolerance"
     if not controls:
-        return part(title, tag("p", "None was given, so this claim cannot hold."))
+        return part(title, tag("p", "There is no control, so the status cannot be “holds”."))
     head = ("wrong theorem", "measured", "predicted", "tolerance", "rule", "result")
     rows = ([*_numbers(control), _rejected(control)] for control in controls.values())
     return part(title, table(head, rows))
@@ -110,7 +110,7 @@ def _correction(verdict: Verdict) -> Markup | None:
     parts = []
     if verdict.correction:
         parts += [tag("h3", "Correction"), tag("p", mathematics(verdict.correction))]
-    parts += [tag("h3", "Counterexample to what is printed"), told] if told else []
+    parts += [tag("h3", "Counterexample to the printed statement"), told] if told else []
     return tag("aside", *parts) if parts else None
 
 
@@ -160,14 +160,14 @@ def strain(check: Check) -> float:
 
 
 def place(check: Check) -> float:
-    """Where the check stands, 0 to 1 from left to right with the tolerance at one half."""
+    """The position of the check, 0 to 1 from left to right with the tolerance at one half."""
     used = strain(check)
     power = -SPAN if used == 0 else math.log10(used)
     return 0.5 + 0.5 * max(-1.0, min(1.0, power / SPAN))
 
 
 def tolerance_bars(evidence: Evidence) -> Markup | None:
-    """One track a check and a control; None if nothing can be placed on it."""
+    """One track per check and control; None if there is nothing to place on it."""
     rows = [_track(check, "check") for check in evidence.deciding if _placeable(check)]
     rows += [_track(c, "control") for c in evidence.controls.values() if _placeable(c)]
     if not rows:
@@ -179,7 +179,7 @@ def tolerance_bars(evidence: Evidence) -> Markup | None:
         tag("span", "outside →"),
         class_="scale",
     )
-    note = f"Distance in units of the tolerance, one power of ten a tick, cut at 10^±{SPAN:.0f}."
+    note = f"Distance in units of the tolerance; each tick is a power of ten, up to 10^±{SPAN:.0f}."
     return tag("figure", *rows, scale, tag("figcaption", note), class_="tolerance_bars")
 
 

@@ -1,4 +1,4 @@
-"""How the cells of a study ended, what the failed ones say, and the numbers that came out."""
+"""How the cells of a study ended, the messages of the failed ones, and the resulting numbers."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def _word(kind: str, dataset: xarray.Dataset) -> str:
     if kind != MISSING:
         return kind
     adaptive = json.loads(dataset.attrs["description"]).get("refine")
-    return "not asked for" if adaptive else "not reached"
+    return "not needed" if adaptive else "not reached"
 
 
 def failures(dataset: xarray.Dataset) -> Markup | None:
-    """The first failed cells with their sentences."""
+    """The first failed cells with their messages."""
     status = dataset.status.values
     failed = np.argwhere(~np.isin(status, [*OK, MISSING]))
     if not len(failed):
@@ -60,12 +60,12 @@ def failures(dataset: xarray.Dataset) -> Markup | None:
         (_place(dataset, at), str(status[at]), _cut(str(said[at])))
         for at in map(tuple, failed[:SHOWN])
     ]
-    rest = f"and {len(failed) - SHOWN} more: see status and sentence in the file"
+    rest = f"and {len(failed) - SHOWN} more: see the variables status and sentence in the file"
     more = tag("p", rest, class_="place") if len(failed) > SHOWN else None
     searched = json.loads(dataset.attrs["description"]).get("threshold")
     words = "Searches without a threshold" if searched else "Cells that failed"
     heading = tag("h2", f"{words}: {len(failed)}")
-    return joined(heading, table(("cell", "ended", "what it says"), rows, "plain"), more)
+    return joined(heading, table(("cell", "status", "message"), rows, "plain"), more)
 
 
 def _place(dataset: xarray.Dataset, index: tuple[int, ...]) -> str:
@@ -79,13 +79,13 @@ def _cut(text: str) -> str:
 
 
 def outcome(dataset: xarray.Dataset) -> Markup | None:
-    """Every number that the cells gave: what it is, and from where to where it goes."""
+    """Every number that the cells computed: its meaning and its range."""
     names = [name for name, found in dataset.data_vars.items() if found.dtype.kind in "fiub"]
     if not names:
         return None
-    head = ("result", "what it is", "smallest", "median", "largest", "numbers")
+    head = ("result", "meaning", "smallest", "median", "largest", "count")
     rows = [_row(str(name), dataset[name]) for name in names]
-    return joined(tag("h2", "What came out"), table(head, rows, "plain"))
+    return joined(tag("h2", "Results"), table(head, rows, "plain"))
 
 
 def _row(name: str, found: Any) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ ELSEWHERE = ("name", "title", "grid", "seeds", "labels", "draw")  # on the page,
 
 
 def parameters(dataset: xarray.Dataset, description: Mapping[str, Any]) -> Markup:
-    """The axes as they came out, everything else by name, and the whole as TOML."""
+    """The axes as they were run, the other settings by name, and the whole as TOML."""
     rest = {
         key: value
         for key, value in description.items()
@@ -139,13 +139,13 @@ def _axes(dataset: xarray.Dataset) -> Markup | None:
 
 
 def listed(values: list[Any]) -> str:
-    """The values of an axis, or of many the first, the last and those between in short."""
+    """The values of an axis; long lists show only some of them."""
     texts = [f"{v:.6g}" if isinstance(v, float) else str(v) for v in values]
     return ", ".join(texts if len(texts) <= FEW else [*texts[:3], "…", *texts[-2:]])
 
 
 def _told(prefix: str, described: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(name, text) of every value; a table that names a part of tacit is told as a call."""
+    """(name, text) of every value; a table that names a part of tacit is written as a call."""
     for key, value in described.items():
         if isinstance(value, Mapping) and value and IS not in value:
             yield from _told(f"{prefix}{key}.", value)
@@ -195,5 +195,5 @@ def _value(value: Any) -> str:
 
 
 def _text(text: str) -> str:
-    """A basic string: JSON's, but that TOML wants a delete character escaped too."""
+    """A basic string as in JSON, except that TOML also escapes the delete character."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

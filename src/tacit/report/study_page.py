@@ -1,6 +1,6 @@
-"""The page of a study: its pictures, how its cells ended, what it was made of, how to repeat it.
+"""The page of a study: its pictures, how its cells ended, its description, how to repeat it.
 
-There is no time in it, so that the same study gives the same page, byte for byte.
+The page contains no time, so the same study gives the same page, byte for byte.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DPI = 150  # sharp on a screen with many pixels, yet below 100 kB
 
 @dataclasses.dataclass(frozen=True)
 class Picture:
-    """A PNG file, what it shows, and how wide it was meant to be."""
+    """A PNG file, its title, and its intended width."""
 
     text: str
     png: bytes
@@ -40,7 +40,7 @@ class Picture:
 
 @dataclasses.dataclass(frozen=True)
 class Pictures:
-    """`first` is the study's own picture; `reasons` tell why others are absent."""
+    """`first` is the study's own picture; `reasons` say why others are absent."""
 
     first: Picture | None
     more: tuple[Picture, ...]
@@ -48,7 +48,7 @@ class Pictures:
 
 
 def pictures_of(dataset: xarray.Dataset) -> Pictures:
-    """All pictures of a study; one that cannot be drawn leaves a sentence."""
+    """All pictures of a study, and a reason for each one that cannot be drawn."""
     reasons: list[str] = []
     first = _drawn(title_of(dataset), lambda: draw_study(dataset), reasons)
     if first is None:
@@ -62,7 +62,7 @@ def _drawn(text: str, draw: Callable[[], Figure], reasons: list[str]) -> Picture
     try:
         with styled():
             return _picture(text, draw())
-    except Exception as error:  # a picture must not cost the result its report
+    except Exception as error:  # a failed picture must not prevent the report
         reasons.append(message_of(error))
         return None
 
@@ -119,7 +119,7 @@ def _pictures(pictures: Pictures) -> Markup:
 
 
 def _figure(picture: Picture) -> Markup:
-    """A picture inside the page, with its title as words for those who do not see it."""
+    """A picture inside the page, with its title as alternative text."""
     data = base64.b64encode(picture.png).decode("ascii")
     wide = f"min-width:{picture.inches * 62:.0f}px" if picture.inches > NARROW else None
     image = tag("img", src=f"data:image/png;base64,{data}", alt=picture.text, style=wide)
@@ -131,13 +131,13 @@ def _repeat(dataset: xarray.Dataset) -> Markup:
     command = dataset.attrs.get("command") or f"tacit run {name}.toml"
     kept = f"or save the description above as {name}.toml and run that"
     rows = {
-        command: f"runs it again, on any engine; finished cells are not computed twice; {kept}",
-        f"tacit show {name}.nc": "its sizes, variables and where it came from",
-        f"tacit explore {name}.nc": "the study as a page: click on a cell to open it",
-        f'tacit.load("{name}.nc")': "the labelled data in Python, an xarray.Dataset",
+        command: f"run it again, on any engine; finished cells are not repeated; {kept}",
+        f"tacit show {name}.nc": "show its sizes, variables and origin",
+        f"tacit explore {name}.nc": "open the study as a page; click on a cell to see it",
+        f'tacit.load("{name}.nc")': "load the labelled data in Python as an xarray.Dataset",
     }
     pairs = [joined(tag("dt", tag("code", line)), tag("dd", text)) for line, text in rows.items()]
-    place = f"{name}.nc lies beside this page, as {name}.png does if there is a picture."
+    place = f"{name}.nc is in the same folder as this page, and so is {name}.png if it was drawn."
     return joined(
         tag("h2", "Repeat and open"),
         tag("dl", *pairs, class_="commands"),
@@ -150,7 +150,9 @@ def _provenance(dataset: xarray.Dataset) -> Markup:
     versions = json.loads(dataset.attrs["versions"])
     said = ", ".join(f"{package} {_one(number)}" for package, number in versions.items())
     mixed = dataset.attrs.get("mixed")
-    warning = tag("p", f"The cells were made with different versions: {mixed}.") if mixed else None
+    warning = (
+        tag("p", f"The cells were computed with different versions: {mixed}.") if mixed else None
+    )
     return part(
         "Versions",
         tag("p", said or "unknown"),
@@ -178,7 +180,7 @@ class StudyReport:
 
 
 def write_study_report(dataset: xarray.Dataset, folder: str | Path) -> StudyReport:
-    """Write page and picture of a gathered study into `folder`, and say where they are."""
+    """Write the page and the picture of a gathered study into `folder`; returns their paths."""
     name = dataset.attrs["study"]
     page, picture = Path(folder) / f"{name}.html", Path(folder) / f"{name}.png"
     pictures = pictures_of(dataset)

@@ -1,4 +1,4 @@
-"""The report on disk: written whole or not at all."""
+"""Writing and reading the report; a file is written completely or not at all."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def write_report(verdicts: Verdicts, folder: str | Path) -> tuple[Path, Path]:
 
 
 def write_whole(file: Path, text: str) -> None:
-    """Put `text` into `file` in one step, so that no reader ever sees half of it."""
+    """Write `text` to `file` in one step, so that no reader sees a partial file."""
     temporary = file.with_name(f".{file.name}.{os.getpid()}")
     try:
         temporary.write_text(text, encoding="utf-8", newline="\n")
@@ -40,9 +40,9 @@ def write_whole(file: Path, text: str) -> None:
 
 
 def read_verdicts(file: str | Path) -> Verdicts:
-    """The verdicts saved in `file`; anything else is refused with its name."""
+    """The verdicts saved in `file`; a ValueError names a file that holds none."""
     try:
         text = Path(file).read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise ValueError(f"{file}: not a text file, so not verdicts of tacit") from None
+        raise ValueError(f"{file} is not a text file, so it holds no verdicts of tacit") from None
     return saved.loads(text, name=str(file))

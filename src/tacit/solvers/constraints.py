@@ -116,12 +116,12 @@ def combined_rows(
     else:
         if exact.independent(given):
             raise ValueError(
-                f"{who}: some beta fits y, for the rows of X are independent, but to float64 they"
-                " are not: it would be huge; drop or mend rows that nearly depend on others"
+                f"{who}: the rows of X are independent, but too close to dependent for float64: a"
+                " beta that fits y would be huge; drop or correct rows that nearly depend on others"
             )
         raise ValueError(
             f"{who}: y must lie in the range of X, but no beta fits it: {misfit:.2g} of y's norm"
-            " cannot be reached; drop or mend contradicting rows"
+            " cannot be reached; drop or correct contradicting rows"
         )
     chosen, columns = pivoted.chosen, pivoted.columns
     combined = pivoted.combined()

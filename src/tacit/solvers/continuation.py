@@ -1,4 +1,4 @@
-"""The minimiser of Q (or R) followed in the scale, from the kernel regime as far down as asked.
+"""The minimiser of Q (or R) followed in the scale, down from the kernel regime.
 
 Newton's method on X b(X^T nu) = y, where the Hessian of one scale serves many cheap steps, a
 predictor from the last two tangents, and step control in log mu.
@@ -19,7 +19,7 @@ from tacit.solvers.constraints import Constraints
 from tacit.solvers.dual_state import DualState, Failed, begin, leaned, leant
 from tacit.solvers.pivots import Elimination, heaviest_columns
 
-EXACT = 1e-14  # relative residual at a scale that was asked for
+EXACT = 1e-14  # relative residual at a requested scale
 LOOSE = 1e-8  # and at a scale that is only passed on the way
 KERNEL = 1e-8  # with max|s| below this b(s) is linear to the last digit
 FAR = 600.0  # for log max|s| below minus this the dual needs a unit of its own

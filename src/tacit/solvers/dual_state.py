@@ -1,4 +1,4 @@
-"""Where the dual Newton method stands: X^T nu, kept so that small slacks are never lost.
+"""The state of the dual Newton method: X^T nu, stored so that small slacks are never lost.
 
 A state answers for beta and its slope at a given scale m = log mu, and moves by an increment of
 nu. Depth 2 keeps s = X^T nu. Depth D > 2 keeps both slacks 1 - s and 1 + s and updates them:

@@ -42,7 +42,7 @@ def solve(regularizer: Regularizer, X: Array, y: Array) -> tuple[Array, Array, i
 
 
 class Path:
-    """Where the solver stands: the dual, the point on the graph of b, and the work done."""
+    """The state of the solver: the dual, the point on the graph of b, and the work done."""
 
     def __init__(self, regularizer: Regularizer, X: Array, y: Array) -> None:
         self.regularizer, self.X, self.y = regularizer, X, y

@@ -67,19 +67,19 @@ def interpolate(
 def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool = True) -> Any:
     """The predictor that fits y = X beta with the least value of the regularizer.
 
-    Any consistent system is solved, also with dependent rows or more rows than columns.
+    The system may have dependent rows or more rows than columns, as long as it has a solution.
 
     Parameters
     ----------
     X
-        The samples, one row each, or a problem in the place of X and y. With measurement
+        The samples, one row each, or a problem instead of X and y. With measurement
         matrices (samples, d1, d2) and a regularizer of singular values such as Nuclear() the
         predictor is a matrix.
     y
         One label per sample.
     regularizer
-        What is smallest at the solution, such as L1() or Q(alpha=0.1); of singular values,
-        Nuclear(), Frobenius() or Schatten(q).
+        The function to minimise, such as L1() or Q(alpha=0.1); for matrices, Nuclear(),
+        Frobenius() or Schatten(q).
     throw
         False returns a numerical failure as the outcome instead of raising it.
 
@@ -126,8 +126,8 @@ def interpolate(X: Any, y: Any = None, regularizer: Any = None, *, throw: bool =
     if isinstance(regularizer, Lp) and regularizer.p <= 1:
         if regularizer.p < 1:
             raise ValueError(
-                f"interpolate: {regularizer} is not convex, its minimiser is not computed;"
-                " use L1() or p > 1"
+                f"interpolate: {regularizer} is not convex, so its minimiser cannot be "
+                "computed; use L1() or p > 1"
             )
         regularizer = L1()
     with one_blas_thread():

@@ -23,7 +23,7 @@ from tacit.threads import one_blas_thread
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class InterpolationPath(Record):
-    """The minimisers of Q over a list of scales, row by row in the order asked for.
+    """The minimisers of Q over a list of scales, one row per scale in the given order.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ def interpolate_path(
     Parameters
     ----------
     X
-        The samples, one row each, or a problem in the place of X and y.
+        The samples, one row each, or a problem instead of X and y.
     y
         One label per sample.
     depth
@@ -103,13 +103,13 @@ def interpolate_path(
         The tilt of Q, the same at every scale: for depth 2 that of starts whose quotient w+/w- is
         the same at every scale.
     measure
-        A function of a Solution. Then only its value at each solution is kept and a list of
-        those is returned, so that a long path needs no memory for its endpoints.
+        A function of a Solution. Then only its value at each solution is kept, and a list of
+        these values is returned, so that a long path needs little memory.
 
     Returns
     -------
     InterpolationPath or list
-        The minimisers, or what `measure` returned for each.
+        The minimisers, or the value of `measure` for each.
 
     Examples
     --------

@@ -107,7 +107,7 @@ def memorization_steps(
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Delay(Record):
-    """When source N expects a run to memorize and to generalize, and how well.
+    """The steps at which source N predicts that a run memorizes and generalizes, and its errors.
 
     N gives orders, not constants: see `tacit.slow_flow` for an exact t2.
 
@@ -122,7 +122,7 @@ class Delay(Record):
     error
         The order learning_rate * beta of the error at t2.
     floor
-        What a run without the right penalty cannot pass.
+        The least error that a run without the right penalty can reach.
 
     Examples
     --------
@@ -168,15 +168,14 @@ def predicted_delay(
     y
         One label per sample.
     truth
-        What made the labels. The distance from the least squares point to it is in the dual
-        norm of the penalty: the largest entry for "l1" (N theorems 3.1 and 3.3), the operator
-        norm for "nuclear" (N theorems 3.4 and 3.5). For "nuclear" it is a matrix, and X has a
-        column for each of its entries, row after row.
+        The vector or matrix that generated the labels. Its distance from the least squares point
+        is measured in the dual norm of the penalty: the largest entry for "l1" (N theorems 3.1 and
+        3.3), the operator norm for "nuclear" (N theorems 3.4 and 3.5). For "nuclear" it is a
+        matrix, and X has a column for each of its entries, row after row.
     learning_rate
         The learning rate.
     beta
-        N's letter for the weight of the penalty, the number before the regularizer in
-        `train(..., penalty=beta * L1())`.
+        The weight of the penalty in the notation of N, as in `train(..., penalty=beta * L1())`.
     norm
         "l1" or "nuclear".
     level

@@ -58,11 +58,11 @@ def max_margin(
     Parameters
     ----------
     X
-        The samples, one row each, or a problem in the place of X and y.
+        The samples, one row each, or a problem instead of X and y.
     y
         The labels, -1 or +1.
     regularizer
-        What is smallest at the solution, such as L1(), Linf() or Q(alpha=0.1). With
+        The function to minimise, such as L1(), Linf() or Q(alpha=0.1). With
         Nuclear(shape) or Spectral(shape) every sample, and the predictor, is the row of entries
         of a matrix of this shape.
     throw

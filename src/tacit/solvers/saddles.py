@@ -87,7 +87,7 @@ class Saddles(Record):
         scale = log_scale(WHO, self.depth, alpha, log_alpha, mu)
         if scale >= 0:
             raise ValueError(
-                f"{WHO}: training rests at saddles from starts below 1 alone, got log_alpha ="
+                f"{WHO}: training rests at saddles only from starts with alpha < 1, got log_alpha ="
                 f" {scale:g}; give a smaller one"
             )
         if self.depth == 2:
@@ -125,11 +125,11 @@ def saddles(X: Any, y: Any = None, *, depth: int = 2, throw: bool = True) -> Sad
     Parameters
     ----------
     X
-        The samples, one row each, or a regression in the place of X and y.
+        The samples, one row each, or a regression instead of X and y.
     y
         One label per sample; the loss is the sum of squares.
     depth
-        The depth of the net, at least 2. It changes the unit of time alone.
+        The depth of the net, at least 2. It only changes the unit of time.
     throw
         False returns a numerical failure as the outcome instead of raising it.
 
@@ -137,7 +137,7 @@ def saddles(X: Any, y: Any = None, *, depth: int = 2, throw: bool = True) -> Sad
     -------
     Saddles
         Jump times and saddles, from zero to the end of training. Columns that are equal or opposite
-        share their weight, as training does. Where other dependent columns leave several saddles
+        share their weight, as in training. Where other dependent columns leave several saddles
         with the same outputs, the outcome says so.
 
     Raises
@@ -159,7 +159,9 @@ def saddles(X: Any, y: Any = None, *, depth: int = 2, throw: bool = True) -> Sad
     factor = 2.0
     if isinstance(X, Regression):
         if y is not None:
-            raise ValueError(f"{WHO}: a problem has its labels, y is given twice; leave y out")
+            raise ValueError(
+                f"{WHO}: y is given twice, because the problem already has labels; leave y out"
+            )
         factor = 2 * math.exp(X.log_factor)
         X, y = X.X, X.y
     X, y = regression_data(WHO, X, y)

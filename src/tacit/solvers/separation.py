@@ -26,8 +26,8 @@ class Separation(Record):
 
     No margin of a unit vector can be larger than `residual`. When the points are separable it
     equals `margin`; when they are not it is zero to rounding, and `margin` and `direction` are
-    zero. Where float64 does not hold the best unit vector, `direction` is another one that
-    separates, and `margin`, its own, is below `residual`.
+    zero. If float64 cannot represent the best unit vector, `direction` is another one that
+    separates, and `margin`, which belongs to it, is below `residual`.
 
     Attributes
     ----------

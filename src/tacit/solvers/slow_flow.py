@@ -164,7 +164,7 @@ def nuclear_slow_flow(
     start
         The matrix that the flow starts from.
     learning_rate
-        The size of a step. Singular values that come to zero hop over it by `learning_rate`, so
+        The size of a step. Singular values near zero oscillate by about `learning_rate`, so
         errors of that size are not resolved.
     target
         A matrix at which the path may end.

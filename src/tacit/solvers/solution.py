@@ -63,7 +63,7 @@ class Solution(Record):
     log_value
         The natural logarithm of `value`, also where that overflows.
     log_dual_unit
-        Where float64 does not hold the dual itself, it is `dual` times e^log_dual_unit.
+        If float64 cannot represent the dual, the dual is `dual` times e^log_dual_unit.
     dual_rest
         Where columns spread over so many decades that rounding the dual to float64 would spoil
         X^T dual, the dual is the exact sum of `dual` and these vectors (times that unit), and
@@ -89,7 +89,7 @@ class Solution(Record):
     dual_rest: tuple[Array, ...] = ()
 
     def rows(self) -> list[tuple[str, str]]:
-        """Every field; those for numbers beyond float64 only where there are such."""
+        """Every field; those for numbers beyond float64 only if they are needed."""
         ordinary = {"log_value": 0 < self.value < math.inf, "log_dual_unit": not self.log_dual_unit}
         ordinary["dual_rest"] = not getattr(self, "dual_rest", ())
         fields = [f.name for f in dataclasses.fields(self) if not ordinary.get(f.name, False)]
@@ -132,7 +132,7 @@ def judged(
         text = "the predictor or its dual is beyond float64; rescale X or y"
         return Outcome(Kind.OUT_OF_RANGE, text)
     if not all(np.isfinite(n).all() for n in numbers):
-        return Outcome(Kind.STALLED, "a number of the answer or of its certificate is not finite")
+        return Outcome(Kind.STALLED, "a number in the solution or its certificate is not finite")
     worst = max(residual, kkt)
     if excess > ACCEPTED:
         text = f"relative residual {residual:.2g} and KKT residual {kkt:.2g} are not small"

@@ -41,8 +41,7 @@ def stationary_points(
 ) -> tuple[Solution, ...]:
     """The local minimisers of Lp(p), p < 1, with margins >= 1, best first, each certified.
 
-    Those that are reached from the l1 and l2 solutions and from random costs; nothing proves
-    that there are no others.
+    They are reached from the l1 and l2 solutions and from random costs; there may be others.
 
     Parameters
     ----------

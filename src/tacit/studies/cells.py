@@ -1,4 +1,4 @@
-"""The cells of a study: what one computes, in full, and the name that follows from it."""
+"""The cells of a study: the full description of each, and the name derived from it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _flat(who: str, grid: Any, prefix: str = "") -> list[tuple[str, Any]]:
 
 
 def _spacelike(table: Mapping[str, Any]) -> bool:
-    """Whether a table means to be a space, however it is spelled."""
+    """Whether a table is meant as a space, even if a key is misspelled."""
     return any(get_close_matches(str(key), SPACES, n=1, cutoff=0.75) for key in table)
 
 
@@ -84,7 +84,7 @@ def read_values(who: str, where: str, given: Any) -> tuple[Scalar, ...]:
     if not values:
         raise ValueError(f"{who}: {where} must not be empty")
     if len({_family(value) for value in values}) > 1:
-        raise ValueError(f"{who}: {where} mixes numbers, texts or truth values: {values!r:.80}")
+        raise ValueError(f"{who}: {where} mixes numbers, strings or booleans: {values!r:.80}")
     twice = [value for value, count in Counter(values).items() if count > 1]
     if twice:
         raise ValueError(f"{who}: {where} names {twice[0]!r} more than once; keep one")
@@ -103,7 +103,7 @@ def _scalar(who: str, where: str, value: Any) -> Scalar:
         raise ValueError(f"{who}: {where} must be finite, got {plain}")
     if not isinstance(plain, bool | int | float | str):
         raise ValueError(
-            f"{who}: {where} must hold numbers, texts or truth values, got {plain!r:.80}; for "
+            f"{who}: {where} must hold numbers, strings or booleans, got {plain!r:.80}; for "
             "anything else write a function cell and put an axis of names here"
         )
     return plain
@@ -148,7 +148,7 @@ def read_seeds(who: str, seeds: Any) -> tuple[int, ...] | None:
 
 
 def refuse_endless(who: str, where: str, count: int) -> None:
-    """Raise before a grid is laid out that no run would finish."""
+    """Raise if a grid has more cells than a run could finish."""
     if count > MOST:
         raise ValueError(
             f"{who}: {where} gives {count} cells, and a study may have {MOST}; use fewer, or split "

@@ -1,4 +1,4 @@
-"""What a description must meet before anything runs; each complaint names the file and the key."""
+"""Checks of a description before anything runs; each error names the file and the key."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 def check_parts(study: Study) -> None:
-    """Every part by itself, at every value of every axis; the other axes stand at their first."""
+    """Check each part at every value of every axis, with the other axes at their first value."""
     who = study.source
     for key in ("arguments", "dims"):
         if getattr(study, key):
-            raise ValueError(f"{who}: {key} belongs to a study with a function")
+            raise ValueError(f"{who}: {key} needs a function; add one or drop {key}")
     missing = [part for part in PARTS if getattr(study, part) is None]
     if missing:
         raise ValueError(f"{who}: {missing[0]} is missing; give {', '.join(PARTS)}, or a function")
     for axis in study.axes:
         _check_axis_key(study, axis.key)
     if not (study.final or study.trajectory or study.probes):
-        raise ValueError(f"{who}: nothing is kept; name variables in final, or add probes")
+        raise ValueError(f"{who}: no result is kept; name variables in final, or add probes")
     _check_values(study)
 
 
@@ -42,7 +42,9 @@ def _check_axis_key(study: Study, key: str) -> None:
     if isinstance(getattr(study, head), list):
         raise ValueError(f"{study.source}: grid.{key} needs one table [{head}], not several")
     if not rest:
-        raise ValueError(f"{study.source}: grid.{key} must say what it sets, like {key}.alpha")
+        raise ValueError(
+            f"{study.source}: grid.{key} must name the parameter it sets, such as {key}.alpha"
+        )
 
 
 def _check_values(study: Study) -> None:
@@ -104,7 +106,7 @@ def check_function(study: Study) -> None:
 
 
 def check_adaptive(study: Study) -> None:
-    """The plain study behind an adaptive one: with its ends, or on its finest lattice."""
+    """The plain study behind an adaptive one: at the two ends, or on the finest grid."""
     from tacit.studies.adaptive.refine import on_lattice
     from tacit.studies.adaptive.threshold import with_axis
 
@@ -117,18 +119,18 @@ def check_adaptive(study: Study) -> None:
 
 
 def check_names(study: Study) -> None:
-    """No two things of the result may have one name."""
+    """Raise if two variables or axes of the result have the same name."""
     taken = [*study.dimensions, *RESERVED[1:]]
     for name in (*study.final, *study.probes):
         if name in taken:
-            raise ValueError(f"{study.source}: {name!r} is the name of two things; rename one")
+            raise ValueError(f"{study.source}: {name!r} names two results or axes; rename one")
 
 
 KEYS = ("x", "y", "colour", "contours", "range", "log")
 
 
 def check_draw(study: Study) -> None:
-    """A sentence for the first thing of the table that cannot be drawn."""
+    """Raise for the first entry of the table that cannot be drawn."""
     who, table = study.source, study.draw
     for key in table:
         one_of(who, "key in draw", key, KEYS)

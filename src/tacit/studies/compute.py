@@ -1,4 +1,4 @@
-"""One cell computed: its values, or the sentence that says why there are none."""
+"""Computing one cell: its values, or a message that says why there are none."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ from tacit.studies.parts import (
 from tacit.training.train import train
 
 OK = (Kind.SOLVED.value, Kind.NOT_UNIQUE.value)
-ERROR = "error"  # the status of a cell that raised something else than a NumericalError
-PASSING = (MemoryError, OSError, ImportError)  # may be gone at the next try, so are not kept
+ERROR = "error"  # the status of a cell that raised anything but a NumericalError
+PASSING = (
+    MemoryError,
+    OSError,
+    ImportError,
+)  # may not happen at the next try, so they are not stored
 TRAJECTORY = "trajectory_"
 
 Value = float | int | bool | str | tuple[tuple[str, ...], np.ndarray]
@@ -34,7 +38,7 @@ Value = float | int | bool | str | tuple[tuple[str, ...], np.ndarray]
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What a cell gave; `kept` is False where a second try may well go otherwise."""
+    """The result of a cell; `kept` is False if a second try may give another one."""
 
     status: str
     sentence: str
@@ -46,7 +50,7 @@ class Result:
 
 
 def compute(spec: Mapping[str, Any]) -> Result:
-    """The result of a cell; only a fault of the description itself raises."""
+    """The result of a cell; only an error in the description raises."""
     start = perf_counter()
     try:
         status, sentence, values = _function(spec) if "function" in spec else _run(spec)
@@ -56,13 +60,13 @@ def compute(spec: Mapping[str, Any]) -> Result:
         status, sentence, values = error.outcome.kind.value, error.outcome.sentence, {}
     except PASSING as error:
         return Result(ERROR, message_of(error), {}, perf_counter() - start, kept=False)
-    except Exception as error:  # a cell must not take the others with it
+    except Exception as error:  # one failed cell must not stop the others
         status, sentence, values = ERROR, message_of(error), {}
     return Result(status, sentence, values, perf_counter() - start)
 
 
 def message_of(error: BaseException) -> str:
-    """The error on one line, with its kind where that says more than its words."""
+    """The error on one line, with its type where that adds information."""
     words = " ".join(str(error).split())
     plain = isinstance(error, ValueError) and words
     return words if plain else f"{type(error).__name__}: {words}".rstrip(": ")
@@ -87,7 +91,7 @@ def _function(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
 
 
 def _run(spec: Mapping[str, Any]) -> tuple[str, str, dict[str, Value]]:
-    """Train, then read off what was asked for; a path that ended badly keeps what it has."""
+    """Train, then read off the requested values; a failed path keeps those it has."""
     scope = {part: _made(part, canonical(spec[part])) for part in PARTS}
     path = _trained(spec, **scope)
     scope["path"] = path

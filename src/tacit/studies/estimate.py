@@ -1,4 +1,4 @@
-"""What a study will take: cells, time and disk, from finished cells or from a few samples."""
+"""The cost of a study: cells, time and disk, from finished cells or from a few samples."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BLOCK = 4096  # bytes that a file system gives to a small file
 class Estimate(Record):
     """Seconds and bytes are for one cell; `basis` says where they come from.
 
-    `at_most` marks an adaptive study, which asks for `cells` cells in the worst case.
+    `at_most` marks an adaptive study, which computes at most `cells` cells.
     """
 
     cells: int
@@ -52,13 +52,13 @@ class Estimate(Record):
     at_most: bool = False
 
     def wall(self, workers: int) -> float:
-        """Seconds for what is missing, on so many workers."""
+        """Seconds for the missing cells on this many workers."""
         missing = self.cells - self.finished
         return missing * (self.seconds + OVERHEAD) / max(1, min(workers, missing))
 
     @property
     def disk(self) -> float:
-        """Bytes for what is missing, and for the gathered file."""
+        """Bytes for the missing cells and the gathered file."""
         missing = self.cells - self.finished
         return missing * max(self.bytes, BLOCK) + self.cells * self.bytes
 
@@ -88,7 +88,7 @@ def estimate(study: Study, out: str | os.PathLike[str]) -> Estimate:
 
 
 def _planned(study: Study) -> tuple[Study, int]:
-    """(a plain study with cells like those to come, the most cells an adaptive one asks for)."""
+    """(a plain study with similar cells, the largest number of cells of an adaptive one)."""
     if study.threshold is not None:
         rule = read_threshold(study.source, study.threshold)
         return with_axis(study), math.prod(study.shape) * most_trials(rule)
@@ -99,7 +99,7 @@ def _planned(study: Study) -> tuple[Study, int]:
 
 
 def _sampled(cells: Sequence[Cell], code: Code) -> tuple[list[Done], list[int]]:
-    """Ends and file sizes of cells from all over the grid; the first one pays for imports."""
+    """Ends and file sizes of cells from all over the grid; the first one includes the imports."""
     spread = np.unique(np.linspace(0, len(cells) - 1, SAMPLES + 1).astype(int))
     with tempfile.TemporaryDirectory(prefix="tacit-dry-") as place, one_thread(xla=True):
         cache, start = CellCache(Path(place), code), perf_counter()

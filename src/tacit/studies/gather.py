@@ -6,14 +6,14 @@ are seeds; the values of the axes are the coordinates. Variables over them:
 * every recorded name and every result of a probe or function, with its own dimensions after those
   of the grid; a curve is called `trajectory_NAME` and has the dimension `time`. Where cells differ
   in length the shorter are filled up with NaN; a cell without a value has NaN (texts: empty);
-* `status`: "solved" or "not unique" where all is well, else "stalled", "budget spent",
-  "infeasible", "diverged", "error", or "missing" for a cell that was not asked for or not reached;
-* `sentence`: what the run or its failure says, empty where there is nothing to say.
+* `status`: "solved" or "not unique" after success, else "stalled", "budget spent",
+  "infeasible", "diverged", "error", or "missing" for a cell that was not needed or not reached;
+* `sentence`: the message of the run or of its failure, or an empty text.
 
 Attributes: `study` (name), `title`, `description` (the whole study as JSON: Study(**json.loads())
-makes it again), `code` (version of the code), `versions` (JSON, of the cells), `mixed` (only where
-cells were made with different versions: which), `command`, `cells`, `failed`.
-No times are in it, so that a resumed study gives the same file, byte for byte.
+makes it again), `code` (version of the code), `versions` (JSON, of the cells), `mixed` (the
+libraries whose versions differ between cells, if any), `command`, `cells`, `failed`.
+The file holds no times, so a resumed study gives the same file, byte for byte.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def gather(
     lost: Mapping[str, Done] | None = None,
     command: str = "",
 ) -> xarray.Dataset:
-    """The dataset of a study; `lost` are the cells that ended without a file."""
+    """The dataset of a study; `lost` lists the cells that ended without a file."""
     results = {cell.index: _result(folder, cell.name, code, lost or {}) for cell in cells}
     found = {index: result for index, result in results.items() if result is not None}
     failed = sum(result.status not in OK for result in found.values())
@@ -149,7 +149,7 @@ def _describe(study: Study, dataset: xarray.Dataset) -> None:
     keys = {axis.name: axis.key for axis in study.axes}
     own = {
         "status": "how the cell ended",
-        "sentence": "what there is to say about the cell",
+        "sentence": "message about the cell",
         "seed": "seed of the cell",
     }
     for key, variable in dataset.variables.items():

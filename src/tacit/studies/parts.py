@@ -79,7 +79,7 @@ def check_tables(who: str, where: str, spec: Any) -> None:
 def check_call(
     who: str, where: str, call: Callable[..., Any], keys: list[str], given: tuple[str, ...] = ()
 ) -> None:
-    """Raise if `call` does not take one of `keys`, or needs an argument that nobody gives."""
+    """Raise if `call` does not take one of `keys`, or lacks an argument that it needs."""
     parameters = arguments_of(call)
     if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
         for key in keys:
@@ -119,7 +119,7 @@ def build(value: Any) -> Any:
 
 
 def built(part: str, spec: Any) -> Any:
-    """What the table of a part stands for in the call of `train`, checked."""
+    """The object that the table of a part describes, checked for use in `train`."""
     if spec is None:
         return None
     if part == PENALTY:
@@ -169,7 +169,7 @@ OBJECTS = ("path", "model", "problem", "method")
 
 
 class DescriptionError(ValueError):
-    """A fault of the description that shows only while a cell runs; it stops the whole study."""
+    """An error in the description that appears only while a cell runs; it stops the study."""
 
 
 def is_reference(value: object) -> bool:
@@ -177,7 +177,7 @@ def is_reference(value: object) -> bool:
 
 
 def resolved(where: str, value: Any, scope: Mapping[str, Any]) -> Any:
-    """What a reference or a table with `is` stands for; other values as they are."""
+    """The object behind a reference or a table with `is`; other values as they are."""
     if not is_reference(value):
         return build(value)
     first, *rest = value[1:].split(".")
@@ -186,7 +186,7 @@ def resolved(where: str, value: Any, scope: Mapping[str, Any]) -> Any:
     found = scope[first]
     for name in rest:
         if name.startswith("_") or not hasattr(found, name):
-            raise DescriptionError(f"{where}: {value!r} means nothing, {first} has no {name!r}")
+            raise DescriptionError(f"{where}: {value!r} is unknown: {first} has no {name!r}")
         found = getattr(found, name)
     if rest and callable(found):  # a method could do more than give a value
         raise DescriptionError(f"{where}: {value!r} is a method, not a value")

@@ -39,7 +39,7 @@ def read_study(file: str | Path, form: str = QUICK, *, trust: Trust = False) -> 
 
 
 def title_and_forms(path: Path) -> tuple[str, tuple[str, ...]]:
-    """What a TOML study says it is about, and the forms it has."""
+    """The title of a TOML study, and the names of its forms."""
     table = _table(path)
     return str(table.get("title", "")), (QUICK, *read_forms(path.stem, table, KEYS))
 
@@ -48,9 +48,9 @@ def _table(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as reason:
-        raise ValueError(f"{path.name}: is not TOML ({reason})") from None
+        raise ValueError(f"{path.name} is not TOML ({reason})") from None
     except RecursionError:
-        raise ValueError(f"{path.name}: has tables or lists that are nested too deep") from None
+        raise ValueError(f"{path.name}: tables or lists are nested too deeply") from None
 
 
 def _from_toml(path: Path, form: str, trust: Trust) -> Study:
@@ -67,13 +67,13 @@ def _from_toml(path: Path, form: str, trust: Trust) -> Study:
 def _refuse_untrusted(path: Path, function: str, trust: Trust) -> None:
     if not (trust(path.resolve(), function) if callable(trust) else trust):
         raise ValueError(
-            f"{path.name}: names the function {function!r}, so that reading this study runs code; "
-            "if you trust it, say so with --trust (in Python: trust=True)"
+            f"{path.name}: the study runs the code of the function {function!r}; "
+            "if you trust it, pass --trust (in Python: trust=True)"
         )
 
 
 def study_of(table: dict[str, Any], source: str, beside: Path | None = None) -> Study:
-    """The study of a table; functions are looked for `beside` it too."""
+    """The study of a table; functions may also be in the folder `beside`."""
     for key in table:
         one_of(source, "key", key, KEYS)
     if beside is not None and "function" in table:

@@ -1,4 +1,4 @@
-"""A study run: finished cells found, missing ones computed, one file gathered."""
+"""Running a study: find the finished cells, compute the missing ones, write one file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SAME_STUDY = ("grid", "seeds", "title", "labels", "draw", "threshold", "refine")
 
 
 def keep_other(study: Study, file: Path) -> str | None:
-    """Give the result of another study of this name, if there is one, another name; say so."""
+    """Rename the result of another study of the same name; returns a message if there is one."""
     if not file.exists():
         return None
     try:
@@ -47,7 +47,7 @@ def keep_other(study: Study, file: Path) -> str | None:
         own = file.with_name(f"{study.name}{suffix}")
         if own.exists():
             os.replace(own, kept.with_name(f"{study.name}-{mark}{suffix}"))
-    return f"{file.name} held another study of this name; it is kept as {kept.name}"
+    return f"{file.name} held a different study of the same name; it was renamed to {kept.name}"
 
 
 def _nature(description: dict[str, Any]) -> str:
@@ -69,13 +69,13 @@ def write_dataset(dataset: xarray.Dataset, file: Path) -> None:
             raise
         raise CannotWrite(
             reason.errno,
-            f"study: {reason.strerror} for {file}; the cells are safe: make room and run the "
-            "same again",
+            f"study: {reason.strerror} for {file}; the cells are safe; free some disk space "
+            "and run the same command again",
         ) from None
 
 
 def cells_folder(study: Study, out: str | os.PathLike[str]) -> Path:
-    """Where the cells of a study lie."""
+    """The folder of the cells of a study."""
     return Path(out).absolute() / f"{study.name}.cells"
 
 
@@ -87,9 +87,9 @@ def run_study(
     progress: Progress | None = None,
     command: str = "",
 ) -> xarray.Dataset:
-    """The finished study, which is also in OUT/NAME.nc; only cells that are missing are computed.
+    """The finished study, which is also written to OUT/NAME.nc; only missing cells are computed.
 
-    A cell that fails is a row with its sentence.
+    A cell that fails does not stop the study: `status` and `sentence` describe its error.
 
     Parameters
     ----------
@@ -102,9 +102,9 @@ def run_study(
     jobs
         The number of workers.
     progress
-        What is told about the progress.
+        The object that receives progress reports.
     command
-        The command that is written into the file.
+        The command to record in the file.
 
     Returns
     -------
@@ -140,7 +140,7 @@ def run_study(
 
 
 def _asked(study: Study, rounds: Rounds, command: str) -> xarray.Dataset:
-    """The dataset of a study: all of its grid, or what an adaptive one asks for in rounds."""
+    """The dataset of a study: its whole grid, or the cells that an adaptive study chooses."""
     if study.threshold is not None:
         return bisected(study, rounds, command)
     if study.refine is not None:

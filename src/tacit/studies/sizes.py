@@ -1,4 +1,4 @@
-"""One study at several sizes, written once: what differs from "quick" is all that is repeated."""
+"""One study at several sizes: each size lists only its differences from "quick"."""
 
 from __future__ import annotations
 
@@ -73,11 +73,11 @@ class Sizes(Record):
 
     @property
     def sizes(self) -> tuple[str, ...]:
-        """The sizes that are described apart."""
+        """The sizes with a description of their own."""
         return ("quick", *self.others)
 
     def at(self, size: str = "quick") -> Study:
-        """The study at one size; one that is not described apart is the quick one."""
+        """The study at one size; a size without a description of its own equals the quick one."""
         one_of(self.name, "size", size, SIZES)
         own = self.others.get(size)
         name = self.name if own is None else f"{self.name}-{size}"
@@ -92,6 +92,6 @@ def sized(
     full: Mapping[str, Any] | None = None,
     **quick: Any,
 ) -> Sizes:
-    """A study in the words of `Study`; the other sizes replace single keys of it."""
+    """A study from the arguments of `Study`; the other sizes replace single keys of it."""
     given = {"tiny": tiny, "standard": standard, "full": full}
     return Sizes(name, quick, {size: own for size, own in given.items() if own is not None})

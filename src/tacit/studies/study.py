@@ -25,16 +25,16 @@ from tacit.studies.parts import name_of_function
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True, eq=False)
 class Study(Record):
-    """A study, checked when it is made: nothing has to run to find a wrong key or value.
+    """A study: what to run, over which grid, and what to keep. Wrong keys and values raise at once.
 
-    Either `problem`, `model` and `method` are tables of public names ({"is": "DualFlow", ...}),
-    which `train` is called with, and `final`, `trajectory` and `probes` say what is kept; or
-    `function` is called.
+    There are two kinds. Either `problem`, `model` and `method` are tables of public names
+    ({"is": "DualFlow", ...}) that are passed to `train`, and `final`, `trajectory` and `probes`
+    name the results to keep; or `function` computes each cell.
 
     Parameters
     ----------
     name
-        Letters, digits and . + - _, as it names files.
+        Letters, digits and . + - _, because it names files.
     problem
         A table that makes the problem.
     model
@@ -70,16 +70,16 @@ class Study(Record):
     title
         What the study is about.
     labels
-        Texts for the axes of pictures, by name.
+        Labels for the axes of pictures, by name.
     draw
-        How its picture is drawn (tacit.studies.checks); like `title` and `labels` it is no part
-        of a cell.
+        How its picture is drawn (tacit.studies.checks). Like `title` and `labels`, it does not
+            affect the cells.
     threshold
-        Makes the study adaptive: it bisects for where something changes.
+        Makes the study adaptive: it bisects for the value at which a measure changes.
     refine
-        Makes the study adaptive: it refines the grid where something changes.
+        Makes the study adaptive: it refines the grid where a measure changes.
     source
-        Who complains in an error.
+        The name at the beginning of error messages.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class Study(Record):
         who = self.source
         if not isinstance(self.name, str) or not re.fullmatch(r"[\w][\w.+-]{0,99}", self.name):
             raise ValueError(
-                f"{who}: name must be letters, digits and . + - _, as it names files; "
+                f"{who}: name must be letters, digits and . + - _, because it names files; "
                 f"got {self.name!r:.80}"
             )
         for field in ("final", "trajectory"):
@@ -145,7 +145,7 @@ class Study(Record):
         check_draw(self)
 
     def template(self) -> dict[str, Any]:
-        """A cell before the axes and the seed are put in."""
+        """A cell without the values of the axes and the seed."""
         found: dict[str, Any] = {part: getattr(self, part) for part in PARTS}
         asked = {name: getattr(self, name) for name in (*OPTIONAL, "batch")}
         found |= {name: value for name, value in asked.items() if value is not None}

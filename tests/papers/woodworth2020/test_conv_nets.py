@@ -287,7 +287,7 @@ def test_without_the_images_digits_stand_in_or_it_is_said_how_to_get_them(
     for module in (figure_6d, figure_8):
         verdict = module.experiment.run(Setting("full"))
         assert verdict.status == "inconclusive"
-        assert "`tacit data cifar10` tells how to get it" in verdict.reason
+        assert "`tacit data cifar10` shows how to get it" in verdict.reason
 
 
 @pytest.mark.parametrize(("module", "made"), [(figure_6d, family), (figure_8, curves)])

@@ -167,7 +167,7 @@ def test_without_mnist_the_full_size_is_inconclusive_and_says_how_to_get_it(monk
     wide_nets.loaded.cache_clear()
     verdict = figure_6c.experiment.run(Setting("full"))
     assert verdict.status == "inconclusive"
-    assert "`tacit data mnist` tells how to get it" in verdict.reason
+    assert "`tacit data mnist` shows how to get it" in verdict.reason
 
 
 def test_digits_stand_in_where_the_size_says_so_and_the_caption_tells(monkeypatch, tmp_path):

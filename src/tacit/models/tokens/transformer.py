@@ -38,8 +38,8 @@ class TokenTransformer(Record):
     hidden
         The number of hidden units.
     positions
-        False leaves out the positions: the net then cannot tell a from b. With them it must
-        learn that (a, b) and (b, a) have one sum.
+        False leaves out the positions: the net then cannot distinguish a from b. With them it must
+        learn that (a, b) and (b, a) have the same sum.
     scale
         Multiplies embedding and position.
     seed

@@ -1,4 +1,4 @@
-"""One number a cell, with the seeds taken together, and which cells failed."""
+"""One number per cell, combined over the seeds, and which cells failed."""
 
 from __future__ import annotations
 
@@ -21,9 +21,10 @@ MANY = 2.0  # decades from which a positive quantity is drawn by its logarithm
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Layer:
-    """Median, smallest and largest over the seeds; cells that were asked for, and that failed.
+    """Median, smallest and largest over the seeds; the computed cells and the failed ones.
 
-    Seeds that ended well speak for a cell; what failed ones left is drawn where there is no other.
+    The values come from the seeds that succeeded; those of failed seeds are used only if there
+    are no others.
     """
 
     value: Array

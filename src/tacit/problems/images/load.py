@@ -42,7 +42,7 @@ class Images(Record):
     description
         One line that says what the data are.
     recipe
-        What a maker needs to draw the same data again.
+        The generator and its arguments, from which the same data can be drawn again.
 
     Examples
     --------
@@ -80,19 +80,19 @@ def load_images(
 ) -> Images:
     """The images `mnist`, `fashion-mnist`, `cifar10` or `digits`, between 0 and 1 as float32.
 
-    Nothing is downloaded: a set that is absent is an error which names the command.
+    Nothing is downloaded: if the set is missing, the error names the command that gets it.
 
     Parameters
     ----------
     name
         The name of the set.
     train
-        That many images for training, drawn by `seed`: with the same seed the smaller draw is
-        the beginning of the larger one. None takes all in the published order.
+        The number of training images, drawn with `seed`. With the same seed, a smaller draw is
+        the beginning of a larger one. None takes all images in the published order.
     test
         The same for testing.
     classes
-        Keeps these classes only, by number or name, and numbers them anew in the order given.
+        Keeps only these classes, given by number or name, and renumbers them in this order.
     seed
         The seed of all random numbers.
     flat

@@ -43,7 +43,7 @@ class Change:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class MarginPath(Record):
-    """The largest margins of Q over a list of scales, row by row in the order asked for.
+    """The largest margins of Q over a list of scales, one row per scale in the given order.
 
     Attributes
     ----------
@@ -62,8 +62,8 @@ class MarginPath(Record):
     kkt
         The optimality error of each row.
     support
-        Marks the samples that are taken as equations, one choice among several where rows
-        depend on each other.
+        Marks the support vectors, whose margins are solved as equations. If rows depend on
+        each other, this is one of several possible choices.
     iterations
         The iterations that each row took.
     changes
@@ -131,7 +131,7 @@ def max_margin_path(
     Parameters
     ----------
     X
-        The samples, one row each, or a problem in the place of X and y.
+        The samples, one row each, or a problem instead of X and y.
     y
         The labels, -1 or +1.
     depth
@@ -143,7 +143,7 @@ def max_margin_path(
     tilt
         The tilt of Q, the same at every scale.
     throw
-        False records a scale that fails in `outcomes`, with NaN in its row, and goes on.
+        False records a scale that fails in `outcomes`, with NaN in its row, and continues.
 
     Returns
     -------
@@ -224,7 +224,7 @@ def margin_path(Z: Array, largest: Q, mus: Array) -> MarginPath:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class RatchetPath(Record):
-    """The limit of the flow at each mu, in the order asked for, scaled to margin one.
+    """The limit of the flow at each mu, in the given order, scaled to margin one.
 
     Attributes
     ----------
@@ -272,12 +272,12 @@ def ratchet_path(
     shape: ArrayLike | None = None,
     throw: bool = True,
 ) -> RatchetPath:
-    """Where the flow from alpha * shape stands at loss exp(-alpha^D/mu), for alpha -> infinity.
+    """The position of the flow from alpha * shape at loss exp(-alpha^D/mu), as alpha -> infinity.
 
     Parameters
     ----------
     X
-        The samples, one row each, or a problem in the place of X and y.
+        The samples, one row each, or a problem instead of X and y.
     y
         The labels, -1 or +1.
     depth

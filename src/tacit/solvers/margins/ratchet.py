@@ -30,7 +30,7 @@ Marks = NDArray[np.bool_]  # one per sample
 
 @dataclasses.dataclass(frozen=True)
 class Place:
-    """Where the ratchet stands at one log tau, and where it goes from there."""
+    """The state of the ratchet at one log tau, and its next direction."""
 
     log_tau: float
     state: DualState  # its nu are the weights R

@@ -54,7 +54,7 @@ def solved(walker: Walker, m: float, guess: DualState) -> int:
 
 
 def standing(walker: Walker, active: Index, count: int) -> Standing:
-    """Where the walker stands, with its dual vector spread over all rows."""
+    """The present state, with its dual vector spread over all rows."""
     assert walker.state is not None
     nu = np.zeros(count)
     nu[active] = walker.original(walker.state.nu)

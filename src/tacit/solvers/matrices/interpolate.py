@@ -201,7 +201,7 @@ def solve(at: Measurements, reg: SpectralFunction) -> Found:
         return Found(*nuclear.solve(at))
     if isinstance(reg, Schatten):
         return schatten(at, reg)
-    raise ValueError(f"interpolate: knows Nuclear, Frobenius and Schatten, got {reg}")
+    raise ValueError(f"interpolate: a matrix needs Nuclear, Frobenius or Schatten, got {reg}")
 
 
 def schatten(at: Measurements, reg: Schatten) -> Found:

@@ -1,4 +1,4 @@
-"""Where a dual method over matrices stands: nu, S = A^T nu and M = U b(s) V^T at one scale.
+"""The state of a dual method over matrices: nu, S = A^T nu and M = U b(s) V^T at one scale.
 
 For an odd b the map S -> U b(s) V^T has the derivative (Daleckii-Krein), in the singular bases,
     symmetric part * (b_i - b_j)/(s_i - s_j)  +  skew part * (b_i + b_j)/(s_i + s_j),

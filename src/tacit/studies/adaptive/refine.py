@@ -11,7 +11,8 @@ two values are in the middle of their logarithms where an axis is evenly spaced 
 axis of whole numbers stays one.
 
 The dataset has the dimensions of the grid with all values of the finest boxes; `status` is
-"missing" where nobody had to ask. More rounds, or an interrupted run, find the old cells on disk.
+"missing" where no value was needed. A run with more rounds, or after an interruption, finds the
+old cells on disk.
 """
 
 from __future__ import annotations
@@ -99,8 +100,8 @@ def _split(who: str, axis: Axis, parts: int) -> Sequence[float]:
     whole = [round(v) for v in found]
     if len(set(whole)) < len(whole):
         raise ValueError(
-            f"{who}: grid.{axis.key} has whole numbers, too few of them for refine.rounds; take "
-            "fewer rounds, or write 1.0 for 1"
+            f"{who}: grid.{axis.key} has too few whole numbers for refine.rounds; take fewer "
+            "rounds, or write 1.0 for 1"
         )
     return whole
 
@@ -116,7 +117,7 @@ class Lattice:
         self.boxes = [Box(start, parts) for start in starts]
 
     def wants(self) -> list[Point]:
-        """Corners that nobody asked for yet."""
+        """Corners that have not been computed yet."""
         corners = dict.fromkeys(point for box in self.boxes for point in box.corners())
         return [point for point in corners if point not in self.asked]
 

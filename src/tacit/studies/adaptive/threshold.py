@@ -8,9 +8,9 @@
     spacing = "log"             # or "linear", or "integer"
     tolerance = 0.01            # of the ratio (log) or the difference (linear)
 
-Every line asks for both ends, then for midpoints, all lines in one round, so that workers are
-busy. Midpoints follow from the answers, so a run that was interrupted asks for the same cells
-and finds them on disk.
+Every line computes both ends, then midpoints; all lines advance in the same round, so that the
+workers are busy. The midpoints depend only on earlier results, so an interrupted run needs the
+same cells again and finds them on disk.
 
 The dataset has the dimensions of the grid and the seed: `threshold` (the last value that passes:
 the largest if the low end passes, the smallest if the high end does), `lower` and `upper` (the
@@ -70,7 +70,7 @@ class Threshold:
         return math.floor(middle) if self.spacing == "integer" else middle
 
     def narrow(self, low: float, high: float) -> bool:
-        """Whether a bracket is as narrow as was asked for, or as numbers allow."""
+        """Whether a bracket is as narrow as the tolerance, or as floating point allows."""
         if not low < self.middle(low, high) < high:
             return True
         if self.spacing == "log":
@@ -79,7 +79,7 @@ class Threshold:
 
 
 def read_threshold(who: str, table: Mapping[str, Any]) -> Threshold:
-    """The table [threshold], or a sentence that says what is wrong with it."""
+    """The table [threshold], or a ValueError that names what is wrong with it."""
     if not isinstance(table, Mapping):
         raise ValueError(f"{who}: threshold must be a table, got {table!r:.80}")
     for key in table:
@@ -88,7 +88,7 @@ def read_threshold(who: str, table: Mapping[str, Any]) -> Threshold:
         if not isinstance(table.get(key), str):
             raise ValueError(f"{who}: threshold.{key} must be a name, got {table.get(key)!r:.80}")
     if ("below" in table) == ("above" in table):
-        raise ValueError(f"{who}: threshold needs below or above, one of them")
+        raise ValueError(f"{who}: threshold needs exactly one of below and above")
     side = "below" if "below" in table else "above"
     spacing = one_of(who, "threshold.spacing", table.get("spacing", "log"), SPACINGS)
     low, high = _ends(who, table.get("between"), spacing)
@@ -120,14 +120,16 @@ def with_axis(study: Study) -> Study:
     """The plain study whose last axis is the one that is bisected, at its two ends."""
     rule = read_threshold(study.source, study.threshold or {})
     if rule.axis in [axis.key for axis in study.axes]:
-        raise ValueError(f"{study.source}: threshold.axis {rule.axis!r} stands in the grid too")
+        raise ValueError(
+            f"{study.source}: threshold.axis {rule.axis!r} is also in the grid; drop one"
+        )
     grid = {axis.key: list(axis.values) for axis in study.axes}
     ends = [rule.value(rule.low), rule.value(rule.high)]
     return dataclasses.replace(study, threshold=None, draw={}, grid={**grid, rule.axis: ends})
 
 
 def most_trials(rule: Threshold) -> int:
-    """The cells that one line may ask for."""
+    """The largest number of cells of one line."""
     if rule.spacing == "log":
         steps = (math.log(rule.high) - math.log(rule.low)) / math.log1p(rule.tolerance)
     else:

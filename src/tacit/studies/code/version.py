@@ -32,7 +32,7 @@ class Code:
     libraries: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     def difference(self) -> str | None:
-        """What this process has otherwise, in words; None if nothing."""
+        """How this process differs from the plan, in words; None if it does not."""
         libraries = numerical_versions()
         for name in {*libraries, *self.libraries}:
             here, there = libraries.get(name), self.libraries.get(name)
@@ -41,7 +41,7 @@ class Code:
         for name, digest in self.files.items():
             module = module_named(name)
             if module is None or digest_of(module.text) != digest:
-                return f"another text of the module {name}"
+                return f"a different version of the module {name}"
         return None
 
 

@@ -1,1 +1,1 @@
-"""Who computes cells: this process, processes beside it, a dask cluster, SLURM."""
+"""Engines that compute cells: this process, other local processes, a dask cluster, SLURM."""

@@ -43,7 +43,7 @@ def run_on_scheduler(address: str, cache: CellCache, cells: Sequence[Cell]) -> E
 
 @contextmanager
 def _quiet_logs() -> Iterator[None]:
-    """Silences what dask's own threads log of a lost connection, which one sentence tells."""
+    """Silences dask's own log of a lost connection; one error message replaces it."""
     # each module of dask has a logger with a level of its own
     known = list(logging.root.manager.loggerDict)
     names = [name for name in known if name.split(".")[0] in ("distributed", "asyncio")]
@@ -60,7 +60,7 @@ def _quiet_logs() -> Iterator[None]:
 
 @contextmanager
 def _telling_of_a_loss(scheduler: str) -> Iterator[None]:
-    """One sentence where the connection to a scheduler breaks."""
+    """Raise one clear error if the connection to a scheduler breaks."""
     from concurrent.futures import CancelledError
 
     try:
@@ -70,8 +70,8 @@ def _telling_of_a_loss(scheduler: str) -> Iterator[None]:
     except (OSError, CancelledError, TimeoutError) as reason:
         words = str(reason).split("\n")[0] or type(reason).__name__
         raise OSError(
-            f"run: {scheduler} does not answer any more ({words}); finished cells are safe: start "
-            "it again, and the same command goes on"
+            f"run: {scheduler} no longer answers ({words}); finished cells are safe; start "
+            "it again, and run the same command to continue"
         ) from None
 
 
@@ -86,7 +86,7 @@ def _await_worker(client: Any, address: str) -> None:
 
 
 def run_under_slurm(jobs: int, cache: CellCache, cells: Sequence[Cell]) -> Ends:
-    """The same with workers that SLURM starts, as dask-jobqueue is configured to ask for them."""
+    """The same with workers that SLURM starts, as configured for dask-jobqueue."""
     jobqueue = _library("dask_jobqueue", "tacit[slurm]", "slurm engine")
     distributed = _library("distributed", "tacit[distributed]", "slurm engine")
     with ExitStack() as stack:
@@ -164,8 +164,8 @@ def _refuse_unshared(cache: CellCache, ended: Iterable[Done]) -> None:
     kept = [done.name for done in ended if done.kept]
     if kept and _nowhere(cache, kept[0]):
         raise ValueError(
-            f"run: a worker wrote its cells, but {cache.folder} does not show them here; --out "
-            "must lie on a file system that all machines share, under the same path"
+            f"run: a worker wrote its cells, but they are not in {cache.folder} here; --out must "
+            "be on a file system that all machines share, under the same path"
         )
 
 

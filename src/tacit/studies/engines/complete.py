@@ -1,4 +1,4 @@
-"""Cells brought to their end: finished ones found on disk, missing ones given to an engine."""
+"""Completing cells: find the finished ones on disk and give the missing ones to an engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUNDS = 3  # another run of the same study may set a file aside while we look a
 
 
 class Progress:
-    """What a run reports while it goes; the plain one does nothing with it."""
+    """What a run reports while it works; this base class ignores the reports."""
 
     def begin(self, total: int, finished: Iterable[Done]) -> None:
         """The study has `total` cells, and these are finished already."""
@@ -66,7 +66,7 @@ def _found(cache: CellCache, wanted: Mapping[str, Cell], progress: Progress) -> 
 
 @dataclasses.dataclass(frozen=True)
 class Rounds:
-    """Where cells go, and who computes them."""
+    """The folder of the cells, and the engine that computes them."""
 
     cache: CellCache
     engine: Engine
@@ -74,7 +74,7 @@ class Rounds:
     lost: dict[str, Done] = dataclasses.field(default_factory=dict)
 
     def complete(self, cells: Sequence[Cell]) -> None:
-        """Bring cells to their end; those that end without a file are in `lost`."""
+        """Complete the cells; those that end without a file are in `lost`."""
         self.lost.update(complete(self.cache, cells, self.engine, self.progress))
 
     def measures(self, cells: Sequence[Cell], name: str) -> list[tuple[float, Result]]:

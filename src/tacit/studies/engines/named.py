@@ -13,19 +13,19 @@ from tacit.threads import one_thread
 
 
 def run_here(cache: CellCache, cells: Sequence[Cell]) -> Ends:
-    """The end of every cell, as it comes."""
+    """The end of every cell, as soon as it is known."""
     with one_thread(xla=True):
         for cell in cells:
             yield [cache.finish(cell)]
 
 
-#: cells in, their ends out; values are on disk when an end is told
+#: cells in, their ends out; the values are on disk when an end is reported
 Engine = Callable[[CellCache, Sequence[Cell]], Ends]
 NAMES = ("here", "processes", "slurm")
 
 
 def engine_named(name: str, jobs: int | None = None) -> Engine:
-    """The engine behind a word or an address such as tcp://10.0.0.1:8786."""
+    """The engine with this name, or at an address such as tcp://10.0.0.1:8786."""
     if jobs is not None:
         jobs = integer("run", "jobs", jobs, least=1)
     if "://" in name:

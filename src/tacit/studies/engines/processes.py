@@ -1,4 +1,4 @@
-"""The engine of local processes: one pipe each, so that one may die alone.
+"""The engine of local processes: one pipe each, so that a dying worker stops no other.
 
 A ready-made pool would lose every pending result when one of its workers is killed.
 """
@@ -49,14 +49,14 @@ def run_in_processes(jobs: int, cache: CellCache, cells: Sequence[Cell]) -> Ends
 
 
 def refuse_main(cells: Sequence[Cell]) -> None:
-    """Raise for a function that only this process knows."""
+    """Raise for a function that other processes cannot import."""
     for cell in cells[:1]:
         function = str(cell.spec.get("function", ""))
         if function.startswith("__main__:"):
             raise ValueError(
-                f"run: the function {function.partition(':')[2]!r} stands in the running script or "
-                "notebook, where other processes cannot find it; move it into a module, or use "
-                "the engine here"
+                f"run: the function {function.partition(':')[2]!r} is defined in the running "
+                "script or notebook, where other processes cannot find it; move it into a "
+                "module, or use the engine 'here'"
             )
 
 
@@ -136,7 +136,7 @@ class _Pool:
                 worker.give([self.waiting.popleft() for _ in range(min(count, len(self.waiting)))])
 
     def receive(self) -> list[Done]:
-        """The next ends of cells; none where a worker only said that it is there."""
+        """The next ends of cells; none if a worker only reported that it is ready."""
         worker, message = self.inbox.get()
         if message is None:
             return self._bury(worker)

@@ -47,14 +47,14 @@ class ChunkSize:
         return max(1, min(int(TARGET / self.mean), share, MOST))
 
 
-PATIENCE = 0.05  # seconds for which ends are collected before they are told
+PATIENCE = 0.05  # seconds for which ends are collected before they are reported
 GRACE = 2.0  # seconds in which a worker may tidy up
 
 Tell = Callable[[dict[str, Any]], None]
 
 
 def hello(cache: CellCache) -> dict[str, Any]:
-    """What a worker must know before its first cell."""
+    """The settings that a worker needs before its first cell."""
     code = dataclasses.asdict(cache.code)
     return {"path": sys.path, "folder": str(cache.folder), "code": code}
 
@@ -66,8 +66,8 @@ def seated(greeting: dict[str, Any]) -> CellCache:
     difference = code.difference()
     if difference:
         raise DescriptionError(
-            f"run: a worker has {difference}; install the same on all machines, and leave the code "
-            "alone while a study runs"
+            f"run: a worker has {difference}; install the same versions on all machines, and do "
+            "not change the code while a study runs"
         )
     return CellCache(Path(greeting["folder"]), code)
 
@@ -79,7 +79,7 @@ def packed(cells: Iterable[Cell]) -> list[list[Any]]:
 def attend_all(
     cache: CellCache, cells: Iterable[list[Any]], tell: Callable[[list[Done]], None]
 ) -> None:
-    """Compute cells in turn, telling their ends now and then."""
+    """Compute cells in turn, and report their ends at intervals."""
     ended: list[Done] = []
     told = perf_counter()
     for name, spec in cells:
@@ -92,7 +92,7 @@ def attend_all(
 
 
 def end_with_parent() -> None:
-    """Stop this process soon after the one that started it is gone, also in the midst of a cell."""
+    """Stop this process soon after the one that started it is gone, even during a cell."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -106,7 +106,7 @@ def end_with_parent() -> None:
 
 
 def main() -> None:
-    """Answer until nobody asks any more."""
+    """Compute the requested cells until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no draft is left behind
     end_with_parent()

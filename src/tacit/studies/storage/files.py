@@ -1,4 +1,4 @@
-"""Cell files: whole or absent, checked when read, set aside when they are not what they should be.
+"""Cell files: complete or absent, checked when read, and set aside when they are not valid.
 
 A cell file has two lines of text: `tacit-cell 2 <checksum>`, and one JSON object with `name`,
 `code`, `cell` (the full description), `status`, `sentence`, `seconds`, `made_with` (versions),
@@ -39,18 +39,18 @@ LARGEST = 2**31  # bytes
 
 
 class CannotWrite(OSError):
-    """The disk refuses; everything written before is whole."""
+    """The disk is full or not writable; files written before are complete."""
 
     def __str__(self) -> str:
         return str(self.strerror)
 
 
 class NotACell(ValueError):
-    """A file that is no readable cell; the words say what it is."""
+    """A file that is no readable cell; the message says why."""
 
 
 class OtherCode(NotACell):
-    """A cell of other code or libraries: whole, but not what is asked for."""
+    """A complete cell that other code or other libraries computed."""
 
 
 def file_of(folder: Path, name: str) -> str:
@@ -90,8 +90,8 @@ def write_cell(folder: Path, cell: Cell, code: str, result: Result) -> None:
 def _refused(folder: Path, reason: OSError) -> CannotWrite:
     return CannotWrite(
         reason.errno or errno.EIO,
-        f"study: cannot write cells into {folder} ({reason.strerror or reason}); what is "
-        "finished is safe: make room or choose another --out, and run the same again",
+        f"study: cannot write cells into {folder} ({reason.strerror or reason}); finished "
+        "cells are safe; free some space or choose another --out, then run the same again",
     )
 
 
@@ -146,7 +146,7 @@ def read_cell(file: str) -> tuple[str, str, Result]:
         raise NotACell(f"is of cell format {words[1]}, this is {FORMAT}")
     body = rest.removesuffix(b"\n")
     if _checksum(body) != words[2]:
-        raise NotACell("is cut short or was changed: its checksum is wrong")
+        raise NotACell("is truncated or was changed: its checksum is wrong")
     try:
         told = json.loads(body)
         values = {str(key): _decoded(value) for key, value in told["values"].items()}
@@ -167,7 +167,7 @@ def read_cell(file: str) -> tuple[str, str, Result]:
         OverflowError,
         RecursionError,
     ) as reason:
-        raise NotACell(f"is a cell without its parts ({reason})") from None
+        raise NotACell(f"is a cell with missing or wrong parts ({reason})") from None
 
 
 def read_named(folder: Path, name: str, code: str) -> Result | None:
@@ -181,10 +181,10 @@ def read_named(folder: Path, name: str, code: str) -> Result | None:
     if found != name:
         raise NotACell("belongs to another cell")
     if version != code:
-        raise OtherCode(f"is of another version of the code, {version}")
+        raise OtherCode(f"belongs to another version of the code, {version}")
     stale = changed(result.inputs)
     if stale:
-        raise NotACell(f"was computed from another content of {stale}")
+        raise NotACell(f"was computed before {stale} changed")
     return result
 
 

@@ -109,7 +109,7 @@ def set_aside(folder: Path, file: Path, reason: str) -> list[str]:
         os.replace(file, target)
     except FileNotFoundError:  # another run of the same study was faster
         return []
-    return [f"{file.name} {reason}; set aside as {target}, computed again if it is needed"]
+    return [f"{file.name} {reason}; moved to {target}; it is computed again if needed"]
 
 
 class Done(NamedTuple):
