@@ -55,7 +55,7 @@ def test_a_turn_in_the_wrong_unit_is_refuted(monkeypatch, data, refuted):
 
 def test_a_run_of_another_rate_is_refuted(faster, data, refuted):
     faster(forecasts, 1.5)
-    words = "majority: worst error of the time foreseen for the predictor"
+    words = "majority: worst error of the predicted time of the predictor"
     assert refuted("L-forecast", (with_cell(data[0], MAJORITY), *data[1:]), words)
 
 

@@ -233,8 +233,8 @@ def check_grok(dataset: xarray.Dataset) -> Evidence:
         kind="at least",
     )
     return Evidence(
-        ran="a diagonal net of depth 2 under weight decay 1e-3 by the exact flow, labelled by"
-        " the majority of three coordinates of a cube's corners",
+        ran="a diagonal net of depth 2 under weight decay 1e-3 by the exact flow, on corners of"
+        " a cube labelled by the majority of three coordinates",
         checks=[solved, *checks],
         controls={
             "the test accuracy at half of the forecast": solved.control(
