@@ -241,7 +241,7 @@ def _draw_run(
 
 
 def _furnish(losses: Axes, tests: Axes, levels: tuple[float, float]) -> None:
-    losses.plot([], [], ":", color=BLACK, linewidth=1.6, label="beginning foreseen")
+    losses.plot([], [], ":", color=BLACK, linewidth=1.6, label="predicted beginning")
     losses.plot([], [], "<", color=BLACK, markersize=8, label="predicted end (below)")
     losses.plot([], [], "o", color=BLACK, markersize=7, label="$t_1$ (here), $t_2$ (below)")
     losses.axhline(levels[0], color=GREY, linewidth=0.9)
