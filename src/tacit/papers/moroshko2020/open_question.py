@@ -382,8 +382,8 @@ experiment = Experiment(
     " ours)",
     study=(study, flows),
     check=check,
-    title="Training from a large start tends to the ratchet path, whose weights never decrease,"
-    " not to the Q path",
+    title="Large starts follow the ratchet path, whose dual weights never decrease, and not the"
+    " Q path",
     ours="the answer and the data sets",
     seconds=8,
 )

@@ -142,7 +142,7 @@ experiment = Experiment(
     place="section 4, Theorem 4; appendices F.1 and G.1",
     study=(study, wrong),
     check=check,
-    title="Training stopped at log(1/ε) = α^(D/2) tends to the ℓ₂ max margin",
+    title="Training stopped at log(1/eps) = alpha^(D/2) tends to the l2 max margin",
     ours="the data sets, and the speed alpha^(D/2)",
     seconds=2,
 )

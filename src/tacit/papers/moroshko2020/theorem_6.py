@@ -209,8 +209,7 @@ experiment = Experiment(
     place="section 4, Theorem 6; appendices F.2 and G.2",
     study=(study, panels, random),
     check=check,
-    title="Where support vectors do not change, training to smoothed margin α^D/μ tends to"
-    " argmin Q_μ",
+    title="Where support vectors do not change, training to margin alpha^D/mu tends to argmin Q_mu",
     ours="the data sets",
     seconds=8,
 )

@@ -148,8 +148,8 @@ experiment = Experiment(
     place="section 4, Theorem 7; appendices F.3 and G.3",
     study=(study, condition),
     check=check,
-    title="Where support vectors do not change, training to smoothed margin α^(2D) tends to the"
-    " ℓ₁ max margin",
+    title="Where support vectors do not change, training to margin alpha^(2D) tends to the l1"
+    " max margin",
     ours="the data sets, and the speed alpha^(2D)",
     seconds=8,
 )

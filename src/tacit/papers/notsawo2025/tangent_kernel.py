@@ -260,7 +260,7 @@ time = Experiment(
     place=f"{PLACE}, t2",
     study=study,
     check=check_time,
-    title="The kernel regime ends at t₂ = log|θ(0)| / β",
+    title="The kernel regime ends at t2 = log|theta(0)| / beta",
     ours=OURS,
     seconds=3,
 )

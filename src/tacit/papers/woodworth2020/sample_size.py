@@ -67,7 +67,7 @@ study = sized(
 )
 depths = sized(
     "W-N-depths",
-    title="At every depth a small start needs as many samples as l1",
+    title="At every depth a small start needs as many samples as ℓ₁",
     function=at_depth,
     arguments={"dimension": 300, "constants": CONSTANTS[1:-1]},
     grid={"depth": list(SCALES), "sparsity": [2, 6]},

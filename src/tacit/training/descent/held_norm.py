@@ -149,7 +149,7 @@ WHO = "held_sweep"
 LABELS = {
     "size": "held norm of the parameters",
     "loss": "training loss at the end, over that of the zero predictor",
-    "fall": "what the loss lost in the second half of the steps",
+    "fall": "fall of the loss in the second half of the steps",
     "parameters": "parameters at the end",
 }
 

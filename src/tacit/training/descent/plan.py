@@ -50,7 +50,8 @@ class Goals:
                 )
         if self.near and not task.linear:
             raise ValueError(
-                f"{who}: Near needs a linear predictor, which {type(task.model).__name__} has not"
+                f"{who}: Near needs a linear predictor, which {type(task.model).__name__} does"
+                " not have"
             )
         time = stopping.first(rules, stopping.Time)
         self.log_t = math.inf if time is None or steady else math.log(time.t)

@@ -46,7 +46,7 @@ training = sized(
 )
 ends = sized(
     "W-F1-ends",
-    title="The predictors of least l1 and of least l2 norm for the same data",
+    title="The predictors of least ℓ₁ and of least ℓ₂ norm for the same data",
     function=recovery.least_norms,
     arguments={"sample_size": SAMPLES, "drawn": SAMPLES, **PLANTED},
     seeds=1,
@@ -55,7 +55,7 @@ ends = sized(
 SIZES = [40, 46, 50, 55, 60, 70, 80, 100, 130, 170]
 scales = recovery.scale_study(
     "W-F1c",
-    "More samples allow larger starts: the largest alpha that still generalizes",
+    "More samples allow larger starts: the largest α that still generalizes",
     arguments={
         "depth": 2,
         "drawn": 170,

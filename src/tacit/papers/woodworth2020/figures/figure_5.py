@@ -25,7 +25,7 @@ LABELS = {
 }
 study = sized(
     "W-F5",
-    title="Larger width moves matrix completion into the kernel regime, at alpha^2 k near 1",
+    title="Larger width moves matrix completion into the kernel regime, at α² k near 1",
     function=cell,
     arguments=GIVEN,
     grid={
@@ -53,7 +53,7 @@ study = sized(
 )
 limit = sized(
     "W-F5-infinite",
-    title="The same at infinite width, over alpha sqrt(k)",
+    title="The same at infinite width, against α sqrt(k)",
     function=cell,
     arguments={**GIVEN, "k": None},
     grid={"alpha": {"logspace": [-1.0, 1.5, 12]}},
@@ -242,7 +242,7 @@ experiment = Experiment(
     study=(study, limit, small),
     check=check,
     draw=draw,
-    title="Matrix completion leaves the rich regime near alpha^2 k = 1, at every width k",
+    title="Matrix completion leaves the rich regime near α² k = 1, at every width k",
     ours="the grid, the seeds (median), the units: the excess nuclear norm over that of the "
     "observed entries alone, the change over the RMS of the hidden truth; gradient flow to "
     "its end instead of steps of 1e-5; infinite width; panels (c) and (d)",

@@ -38,7 +38,7 @@ study = net_study(
 )
 small = net_study(
     "W-F6c-small",
-    "The start of alpha = 1 with the largest step, for many seeds",
+    "The start of α = 1 with the largest step, for many seeds",
     {"training": "printed", "alpha": SMALL, "step": 0.5},
     **MANY,
     standard={"seeds": 36},
@@ -319,8 +319,7 @@ experiment = Experiment(
     study=(study, small, kernel, output, steps),
     check=check,
     draw=draw,
-    title="Large starts have a larger test error than their kernel machines: as printed they "
-    "never enter the kernel regime",
+    title="Large starts have a larger test error and, as printed, never enter the kernel regime",
     ours="the alphas and learning rates; below the full size fewer units and images, at the quick"
     " size 512 of the small digits of scikit-learn; the net with the outputs of its start"
     " subtracted and its step divided by alpha^2, which is not in the source; means over the seeds"

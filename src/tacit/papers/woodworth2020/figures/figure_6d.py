@@ -25,7 +25,7 @@ MORE = {"train": 200, "test": 200, "batch": 20}  # a kernel machine needs more t
 GIVEN = {**DIGITS, **MORE, "even": True, "tangents": True, "epochs": 100}
 study = net_study(
     "W-F6d",
-    "A VGG11-like net has a larger test error from starts above alpha = 1",
+    "A VGG11-like net has a larger test error from starts above α = 1",
     {**GIVEN, "training": "all", "step": 0.03},  # W's step is for a net that is wider
     grid={"alpha": [SMALL, LARGE, LARGER]},
     draw={"x": "alpha", "colour": "error"},
@@ -233,8 +233,8 @@ experiment = Experiment(
     study=(study, kernel, output),
     check=check,
     draw=draw,
-    title="A VGG11-like net has a larger test error from starts above alpha = 1, and larger than "
-    "its kernel machine",
+    title="From starts above α = 1, a VGG11-like net has a larger test error than its kernel"
+    " machine",
     ours="the alphas, the kernel machine (outputs of the start subtracted, step over alpha^14);"
     " below the full size also fewer channels, classes and images, larger steps that fall as"
     " alpha^-6 above alpha = 1, and an end at 100% training accuracy; at the quick size the images"

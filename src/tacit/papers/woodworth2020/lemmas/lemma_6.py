@@ -139,5 +139,5 @@ experiment = Experiment(
     place="appendix E, Lemma 6, eqs. (31), (36), (37)",
     study=study,
     check=check,
-    title="At the edge of Lemma 6, Q is not the l1 norm",
+    title="At the edge of Lemma 6, Q is not proportional to the ℓ₁ norm",
 )
