@@ -1,4 +1,4 @@
-"""The path that training took, how it is saved, and how another run goes on from it."""
+"""The path that training took, how it is saved, and how another run continues it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _named(name: str, fields: tuple[str, ...]) -> Any:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Path(Record):
-    """Where training went; `dataset` holds everything that was recorded, with labels.
+    """The path of a training run; `dataset` holds everything that was recorded, with labels.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Path(Record):
     dataset
         What was recorded along `time`, an xarray.Dataset.
     parameters
-        The last ones, an array or a pytree of arrays; None where float64 cannot hold them.
+        The final parameters, an array or a pytree of arrays; None where float64 cannot hold them.
     memory
         What a step-by-step method carries from step to step, for `resume`.
 
@@ -172,7 +172,7 @@ class Path(Record):
         return plot(self, *names, x=x)
 
     def save(self, file: str | os.PathLike[str]) -> FilePath:
-        """Write everything to `file`, for `load_path`: also what `resume` needs."""
+        """Write everything to `file` for `load_path`, including what `resume` needs."""
         return _write(file, self.outcome, self.dataset, self.parameters, self.memory)
 
     def _last(self, name: str, why: str) -> Array:
@@ -190,7 +190,7 @@ class Path(Record):
 
 
 def load_path(file: str | os.PathLike[str]) -> Path:
-    """The path that `path.save(file)` wrote; `train(..., resume=path)` goes on from it.
+    """The path that `path.save(file)` wrote; `train(..., resume=path)` continues it.
 
     Parameters
     ----------

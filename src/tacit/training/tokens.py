@@ -1,4 +1,4 @@
-"""A token net on pairs of tokens, as step-by-step methods see it."""
+"""A token net on pairs of tokens, for step-by-step methods."""
 
 from __future__ import annotations
 

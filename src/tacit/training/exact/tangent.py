@@ -194,7 +194,7 @@ class TangentFlow(Flow):
     """w' = -grad L(w) on the squared loss, by exponential midpoint steps with an error estimate.
 
     Each step solves r' = -2 K r with the tangent kernel of its middle, an N x N matrix, so the
-    eigenvalues of K limit no step; what limits them is how fast K turns. `rtol` is the error of
+    eigenvalues of K do not limit the steps; how fast K turns limits them. `rtol` is the error of
     one step, relative to the parameters or to what it does to an output, whichever is more. Where
     ReLU units slide along their kinks the steps grow in number as 1/rtol; errors of outputs were
     at most 0.6 rtol on the nets of W's Figure 6, mostly far below.
