@@ -39,8 +39,8 @@ def _read(who: str, file: str | os.PathLike[str]) -> tuple[Outcome, Any, Any, An
     dataset = store.load(file, who=who)
     if MARK not in dataset.attrs:
         raise ValueError(
-            f"{who}: {file} holds a dataset and no path; read it with load(), or write the path "
-            "with path.save(file)"
+            f"{who}: {file} holds a dataset, not a path; read it with load(), or write the path"
+            " with path.save(file)"
         )
     try:
         header = json.loads(dataset.attrs.pop(MARK))
@@ -51,7 +51,7 @@ def _read(who: str, file: str | os.PathLike[str]) -> tuple[Outcome, Any, Any, An
         outcome = Outcome(Kind(kind), sentence)
     except (KeyError, IndexError, TypeError, ValueError) as reason:
         raise ValueError(
-            f"{who}: {file} is no file of path.save ({type(reason).__name__}: {reason})"
+            f"{who}: {file} was not written by path.save ({type(reason).__name__}: {reason})"
         ) from None
     dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
     return outcome, dataset, parameters, memory
@@ -237,8 +237,8 @@ def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[An
                 old, new = old.get(name), new.get(name)
                 name = f"{name} of the {part}"
             raise ValueError(
-                f"{who}: resume must have the same {name}, which was {old} and now is {new}; "
-                "start afresh"
+                f"{who}: resume must have the same {name}, which was {old} and now is {new};"
+                " start a new run"
             )
     if last <= before.steps:
         raise ValueError(

@@ -257,7 +257,7 @@ class Accuracy(Stop):
             if not 0 < real("Accuracy", name.split("_")[0], level) <= 1:
                 raise ValueError(f"Accuracy: levels must be above 0 and at most 1, got {level:g}")
         if not self.levels:
-            raise ValueError("Accuracy: give train= or test=, an accuracy to come to")
+            raise ValueError("Accuracy: give train= or test=, an accuracy to reach")
 
     @property
     def levels(self) -> dict[str, float]:

@@ -88,8 +88,8 @@ class Flow(Record, abc.ABC):
         decay = real(who, "weight_decay", self.weight_decay, rule="a finite number >= 0")
         if decay < 0:
             raise ValueError(
-                f"{who}: weight_decay must be >= 0, got {decay:g}; a negative one blows the "
-                "parameters up"
+                f"{who}: weight_decay must be >= 0, got {decay:g}; with a negative one the"
+                " parameters grow without bound"
             )
         object.__setattr__(self, "max_steps", integer(who, "max_steps", self.max_steps, least=1))
         object.__setattr__(self, "weight_decay", decay)

@@ -276,7 +276,7 @@ class _Steps(Integrator):
         self.taken[self.t] = int(self.state.taken)
         if self.t < limit and self._loss() > self.target and self.steps < self.flow.max_steps:
             if self._holds(unreachable):
-                raise GaveUp("the kernel cannot move what is left")
+                raise GaveUp("the tangent kernel cannot reduce the remaining residual")
             if not self._holds(moving) or self.steps == tried:
                 raise GaveUp(SHORT)
 
