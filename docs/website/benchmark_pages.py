@@ -53,7 +53,7 @@ def pages() -> dict[str, str]:
     head, *sections = text.split("\n## ")
     machine = head.removeprefix("# Measured").strip()
     rows = [
-        f"| [`{ratio.section}`](#{ratio.section.replace('_', '-')}) | {ratio.what} |"
+        f"| [`{ratio.section}`](#{ratio.section}) | {ratio.what} |"
         f" {ratio.value} | {_signs(ratio.target)} | {ratio.met} |"
         for ratio in ratios(text)
     ]

@@ -2,6 +2,7 @@
 
 import dataclasses
 import re
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import tacit
 from tacit.papers.moroshko2020.open_question import CLOSE, MUS, Case, study
 
 ROOT = Path(__file__).resolve().parents[2]
+CHANGES = (ROOT / "CHANGELOG.md").read_text()
 THEORY = (ROOT / "docs" / "theory.md").read_text()
 PANEL = tacit.three_points("3d")
 
@@ -110,6 +112,30 @@ def block(file, heading):
 @pytest.fixture
 def problem():
     return tacit.sparse_regression(samples=3, dimension=6, sparsity=2, seed=1)
+
+
+def test_one_version_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    version = project["version"]
+    assert tacit.__version__ == version
+    assert f"version: {version}\n" in (ROOT / "CITATION.cff").read_text()
+    assert f"version = {{{version}}}" in (ROOT / "README.md").read_text()
+    (heading, day), *_ = re.findall(r"^## (\S+) \((\S+)\)$", CHANGES, re.M)
+    assert heading == version
+    assert f'date-released: "{day}"' in (ROOT / "CITATION.cff").read_text()
+    assert all(url.startswith("https://") for url in project["urls"].values())
+
+
+def test_the_workflow_runs_the_documented_commands():
+    workflow = (ROOT / ".github" / "workflows" / "tests.yml").read_text()
+    commands = [line.partition("run: ")[2] for line in workflow.splitlines() if "run: " in line]
+    documented = (ROOT / "CONTRIBUTING.md").read_text()
+    assert ".ci/run" in commands
+    for command in commands:
+        assert (ROOT / command).is_file() or command in documented, command
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    for version in re.findall(r"Python :: (3\.\d+)", " ".join(listed)):
+        assert f'"{version}"' in workflow
 
 
 def test_the_readme_is_one_screen_and_its_links_lead_somewhere():

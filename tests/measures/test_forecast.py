@@ -378,5 +378,5 @@ def test_a_method_says_its_own_decay():
         tacit.forecast(WIDE, NOISY, 0.1, batch=1)
     with pytest.raises(ValueError, match="without decay"):
         tacit.forecast(WIDE, NOISY, method=tacit.SGD(1e-3))
-    with pytest.raises(ValueError, match="forecast: the law holds for gradient steps"):
+    with pytest.raises(ValueError, match="forecast: only steps of GradientDescent"):
         tacit.forecast(WIDE, NOISY, method=tacit.Adam(1e-3, weight_decay=0.01))

@@ -13,7 +13,7 @@ from tacit.plotting.placing import Note, write_beside
 from tacit.plotting.plots import drawable, panels
 from tacit.plotting.study.words import short
 from tacit.plotting.style import clear_logs, sheet, styled
-from tacit.plotting.typeset import typeset
+from tacit.plotting.typeset import in_letters, typeset
 
 PHASES = ("phase-scale-width", "phase-scale-accuracy", "phase-start-decay", "phase-step-beta")
 
@@ -174,3 +174,17 @@ def test_a_phase_diagram_says_what_its_variables_mean(name):
         assert len(said) <= 48
     bare = xarray.Dataset({"transition_jump": ((), 1.0)})
     assert short(bare, "transition_jump") == "transition_jump"  # the control: no words, the name
+
+
+@pytest.mark.parametrize(
+    ("plain", "shown"),
+    [
+        ("alpha^2 k of order one", "α² k of order one"),
+        ("|a - a*|_1 and l_inf, l1 at t2", "|a - a*|₁ and ℓ∞, ℓ₁ at t₂"),
+        ("w+^2 - w-^2 within 1e-5", "w₊² - w₋² within 10⁻⁵"),
+        ("alpha^(2-D), sigma_min, a_hat, x_i", "α^(2-D), σ_min, a\u0302, xᵢ"),
+        ("it costs $5 and alphabet soup", "it costs $5 and alphabet soup"),
+    ],
+)
+def test_a_terminal_shows_mathematics_in_letters(plain, shown):
+    assert in_letters(plain) == shown

@@ -15,6 +15,7 @@ from torch.nn import functional  # noqa: E402
 
 import tacit  # noqa: E402
 from tacit.watch import record  # noqa: E402
+from tacit.watch.metrics import unread  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 STEPS, HALF = 60, 30
@@ -256,9 +257,10 @@ def test_rates_are_read_from_the_optimizer():
 
 
 class Counted(torch.Tensor):
-    """A tensor that counts how often it is read."""
+    """A tensor that says it is on a device, and counts how often it is read."""
 
     reads = 0
+    device = torch.device("cuda:0")
 
     def item(self):
         Counted.reads += 1
@@ -284,7 +286,7 @@ def test_metrics_stay_on_their_device_until_a_look():
 def test_metrics_of_jax_are_not_waited_for():
     jnp = pytest.importorskip("jax.numpy")
     value = jnp.float32(0.25)
-    assert record.unread("loss", value) is value
+    assert unread("loss", value) is value
     log = record.Log(("w",))
     for step in range(record.PENDING):
         assert not log.full

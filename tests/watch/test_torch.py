@@ -91,6 +91,17 @@ class Sequence(nn.Module):
         return h.mean(dim=0 if self.first else 1)
 
 
+class ByName(nn.Module):
+    """A layer whose input is given by name, and one whose input is not."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(6, 9), nn.Linear(9, 2)
+
+    def forward(self, x):
+        return self.outer(torch.tanh(self.inner(input=x)))
+
+
 class Attention(nn.Module):
     def __init__(self):
         super().__init__()
@@ -131,6 +142,7 @@ CASES = {
     "convolutional": (convolutional, lambda: torch.randn(8, 2, 5, 5)),
     "convolutions": (convolutions, lambda: torch.randn(8, 2, 5, 5)),
     "tied": (Tied, lambda: torch.randint(7, (8, 4))),
+    "by name": (ByName, lambda: torch.randn(8, 6)),
     "reused": (Reused, lambda: torch.randn(8, 6)),
     "branching": (Branching, lambda: torch.randn(8, 6)),
     "mixed": (Mixed, lambda: torch.randn(8, 6)),

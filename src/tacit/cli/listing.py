@@ -13,6 +13,7 @@ from tacit.arguments import nearest
 from tacit.cli.console import errors_in_one_line, output
 from tacit.papers.reading import named_studies
 from tacit.papers.registry import library
+from tacit.plotting.typeset import in_letters
 from tacit.sources import LETTERS
 
 SINGULAR = {"experiment": "experiments", "study": "studies"}
@@ -82,7 +83,7 @@ def _entries() -> Iterator[Entry]:
 
 def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:
     """One line, cut where a terminal ends; the text of a single entry is shown in full."""
-    line = Text.assemble((f"{entry.id:<{width}}", "bold"), f"  {entry.text}")
+    line = Text.assemble((f"{entry.id:<{width}}", "bold"), f"  {in_letters(entry.text)}")
     line.append(f"  [{entry.place}]", style="dim")
     if console.is_terminal and not whole:
         line.truncate(console.width, overflow="ellipsis")

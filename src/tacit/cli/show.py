@@ -14,6 +14,7 @@ from rich.text import Text
 from tacit.cli.console import errors_in_one_line, output
 from tacit.evidence.evidence import Status
 from tacit.evidence.verdict import SYMBOLS, Verdict, Verdicts, shown
+from tacit.plotting.typeset import in_letters
 
 if TYPE_CHECKING:
     import xarray
@@ -116,7 +117,12 @@ def _wide(verdicts: Verdicts) -> Table:
     for v in verdicts:
         check, took = Text(shown(v.decisive)), f"{v.seconds:.1f} s"
         table.add_row(
-            Text(v.id), marked(v.status), check, v.controls_in_brief, took, Text(v.statement)
+            Text(v.id),
+            marked(v.status),
+            check,
+            v.controls_in_brief,
+            took,
+            Text(in_letters(v.statement)),
         )
     return table
 
@@ -125,7 +131,7 @@ def _narrow(verdicts: Verdicts) -> Table:
     table = Table("claim", "status", "decisive check", box=SIMPLE_HEAD, pad_edge=False, leading=1)
     table.columns[0].ratio = 1
     for v in verdicts:
-        claim = Text.assemble((v.id, "bold"), "\n", v.statement)
+        claim = Text.assemble((v.id, "bold"), "\n", in_letters(v.statement))
         status = Text.assemble(marked(v.status), (f"\n{v.seconds:.1f} s", "dim"))
         check = Text.assemble(shown(v.decisive), (f"\ncontrols: {v.controls_in_brief}", "dim"))
         table.add_row(claim, status, check)
@@ -134,4 +140,6 @@ def _narrow(verdicts: Verdicts) -> Table:
 
 def _note(verdict: Verdict) -> Text:
     told = verdict.correction if "corrected" in verdict.status else verdict.reason
-    return Text.assemble((verdict.id, "bold"), " ", marked(verdict.status), f": {told}")
+    return Text.assemble(
+        (verdict.id, "bold"), " ", marked(verdict.status), f": {in_letters(told or '')}"
+    )

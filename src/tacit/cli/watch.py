@@ -39,7 +39,7 @@ def watch(
 
     \b
     The regime is kernel (the model is lazy: what it learns, its linearization
-    learns), leaving, or rich. The verdict tells grok, misgrok, mirage or none.
+    learns), leaving, or rich. The verdict is a kind of tacit.grokking.
     """
     from tacit.watch.record import load
     from tacit.watch.reporting import read, save_figure

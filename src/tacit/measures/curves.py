@@ -84,6 +84,31 @@ class Curve:
             return start * (stop / start) ** share
         return start + share * (stop - start)
 
+    def rising(self, since: float) -> tuple[Array, Array]:
+        """Decades of time from `since` on, and the share of the rise that is done by then.
+
+        Of the nearest curve that never falls.
+        """
+        from scipy.optimize import isotonic_regression
+
+        first = int(np.searchsorted(self.t, since, side="right"))
+        clock = np.append(self.decade(since), self.decade(self.t[first:]))
+        score = isotonic_regression(np.append(self.at(since), self.score[first:])).x
+        return clock, (score - score[0]) / (score[-1] - score[0])
+
+    def gained(self, decades: float) -> float:
+        """The rise during the last `decades`, or during the window of the smoothing if longer."""
+        clock = self.decade(self.t)
+        begin = clock[-1] - max(decades, WINDOW)
+        return float(self.score[-1] - np.interp(begin, clock, self.score))
+
+    def decade(self, time: ArrayLike) -> Array:
+        """log10 of a time; zero counts as a tenth of the second record."""
+        return np.log10(
+            np.maximum(np.asarray(time), self.origin + 0.1 * (self.t[1] - self.origin))
+            - self.origin
+        )
+
     def solved(self, level: float, tolerance: float) -> float:
         """When the score rises above `level` to stay; inf if never, t[0] if it starts there."""
         margin = np.minimum(standard_errors(self.noise, self.half), tolerance)
@@ -106,11 +131,28 @@ def smoothed(t: Array, score: Array) -> Curve:
     origin = min(float(t[0]), 0.0)
     half = _half_windows(t - origin)
     smooth = _running_median(score, half)
-    whole = np.arange(len(t)) + half < len(t)
+    whole, index = np.isfinite(smooth), np.arange(len(t))
     # 90% of normal residuals lie within 1.645 standard deviations; rare spikes have no say
     noise = float(np.quantile(np.abs(score - smooth)[whole], 0.9)) / 1.645
+    for i in np.flatnonzero(~whole):
+        slope = _slope(score[max(min(i - half[i], len(t) - 5), 0) :], noise)
+        near = slice(i - half[i], None)
+        along = np.median(score[near] - slope * (index[near] - i))
+        smooth[i] = np.clip(along, score[near].min(), score[near].max())
     smooth[~whole] = _end(score, smooth, half, noise)[~whole]
     return Curve(t, origin, smooth, half, noise)
+
+
+def _slope(values: Array, noise: float) -> float:
+    """The rise per record at the end of a curve: zero unless it is clear.
+
+    A median of records on one side would lag behind it. It is the median over all pairs, which a
+    spike among five records does not move, and clear if larger than three standard errors
+    sqrt(12 / m^3) noise of a line through m records.
+    """
+    early, late = np.triu_indices(len(values), 1)
+    slope = float(np.median((values[late] - values[early]) / (late - early)))
+    return slope if abs(slope) > 3 * noise * math.sqrt(12 / len(values) ** 3) else 0.0
 
 
 def _half_windows(elapsed: Array) -> NDArray[np.int64]:
@@ -122,25 +164,23 @@ def _half_windows(elapsed: Array) -> NDArray[np.int64]:
 
 
 def _running_median(values: Array, half: NDArray[np.int64]) -> Array:
-    """Medians over index - half ... index + half, cut off at the end of the record."""
+    """Medians over index - half ... index + half; NaN where the record ends before."""
     from scipy.ndimage import median_filter
 
-    smooth, count = np.empty_like(values), len(values)
+    smooth, count = np.full(len(values), np.nan), len(values)
     whole = np.arange(count) + half < count
     for width in np.unique(half[whole]):
         at = np.flatnonzero(whole & (half == width))
         low, high = at[0] - width, at[-1] + width + 1
         smooth[at] = median_filter(values[low:high], size=2 * int(width) + 1)[at - low]
-    for i in np.flatnonzero(~whole):
-        smooth[i] = np.median(values[i - half[i] :])
     return smooth
 
 
 def _end(values: Array, smooth: Array, half: NDArray[np.int64], noise: float) -> Array:
-    """The medians of whole windows as far as these reach, and no lag beyond the noise at the end.
+    """No lag beyond the noise at the end, where windows are cut off.
 
-    A median that is cut off lags behind a rising curve; one of a shrinking window has more noise
-    and no lag. The first is moved towards the second by what exceeds the noise of the second.
+    There a sharp turn is smoothed away; the median of a shrinking window has more noise and no
+    lag. The first is moved towards the second by what exceeds the noise of the second.
     """
     count = len(values)
     left = np.minimum(half, count - 1 - np.arange(count))

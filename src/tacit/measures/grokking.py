@@ -1,11 +1,8 @@
 """When a test curve follows, deserts or only seems to follow its training curve.
 
-The rules, in order. (1) Curves are smoothed by a running median, a tenth of a decade of time to
-either side. (2) A curve is solved from its first crossing of the level after the last smoothed
-record that is below it by more than the noise, at most the tolerance. (3) Only what happens later
-than `LATE` times t1 is delayed; a change from there to the end counts if it is larger than two
-tolerances, a tenth of the way from the worst late value to the best, and three times the noise
-(twice where the level is reached as well; four times for a fall, as it starts from a maximum).
+Curves are smoothed by a running median, a tenth of a decade of time to either side, and are solved
+from their first crossing of the level after the last smoothed record that is below it by more than
+the noise, at most the tolerance. The rules of the kinds are in `tacit.measures.late_change`.
 """
 
 from __future__ import annotations
@@ -17,10 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tacit.arguments import Array, entries, finite_array, positive, real
-from tacit.measures.curves import Curve, smoothed
+from tacit.measures.curves import smoothed
+from tacit.measures.late_change import Change, doubted, late_change
 from tacit.records import Record
-
-LATE = 1.5
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -32,16 +28,18 @@ class Grokking(Record):
     Attributes
     ----------
     kind
-        "grok" (the test curve is solved clearly after training), "misgrok" (it was good when
-        training was solved, and falls clearly later), "mirage" (it rises clearly and late
-        without understanding) or "none".
+        "grok" (the test curve jumps clearly after training is solved), "slow" (it rises then
+        without a jump), "in progress" (it still rises when the record ends), "double descent"
+        (it was better, fell, and rises again), "misgrok" (it was good when training was solved,
+        and falls clearly later), "mirage" (it rises clearly and late, but memorization with a
+        shrinking norm explains it) or "none". The rules are in `tacit.measures.late_change`.
     reason
         Why, in a sentence.
     t1
         When training is solved: inf if the record does not see it, and its first time for what
         starts solved.
     t2
-        The same for the test.
+        The same for the test, which is solved within the tolerance of its ceiling.
     delay
         t2 - t1.
     log_ratio
@@ -59,6 +57,9 @@ class Grokking(Record):
         The test value before the late change, in the curve's own unit.
     final
         The test value after it.
+    ceiling
+        The test value that counts as perfect: `best`, or the plateau below the level on which a
+        late rise ends.
     level
         The value at which the curves count as solved.
 
@@ -84,6 +85,7 @@ class Grokking(Record):
     ends: float
     plateau: float
     final: float
+    ceiling: float
     level: float
 
 
@@ -150,114 +152,25 @@ def grokking(
     learned, known = smoothed(t, -train), smoothed(t, -test)
     t1, t2 = learned.solved(-tolerance, tolerance), known.solved(-reach - tolerance, tolerance)
     touched = bool((train <= tolerance).any())
-    verdict = _verdict(known, t1, t2, -reach, tolerance, touched)
-    if verdict.kind in ("grok", "mirage"):
-        verdict = _doubt(verdict, known, floor, norm)
-    return _record(verdict, t1, t2, float(level), error, known.origin)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Verdict:
-    kind: str
-    reason: str
-    plateau: float = math.nan
-    final: float = math.nan
-    passage: tuple[float, float, float] = (math.nan, math.nan, math.nan)
-
-
-def _verdict(
-    test: Curve, t1: float, t2: float, best: float, tolerance: float, touched: bool
-) -> _Verdict:
-    """`best` is the best score of a test curve, which is solved within `tolerance` of it."""
-    if math.isinf(t1):
-        how = "is lost again by the end of the record" if touched else "is never reached"
-        return _Verdict("none", f"the training level {how}, so nothing can be late")
-    late = test.origin + LATE * (t1 - test.origin)
-    if late >= test.t[-1]:
-        return _Verdict("none", f"the record ends before {LATE:g} times t1, too early to tell")
-    first = int(np.searchsorted(test.t, late))
-    start, final, rest = test.at(late), float(test.score[-1]), test.score[first:]
-    top = first + int(np.argmax(rest))
-    peak = max(start, float(test.score[top]))
-    worst = min(start, float(rest.min()))
-    clear, level = max(2 * tolerance, 0.1 * (best - worst)), best - tolerance
-    rise, fall = final - start, peak - final
-    if fall > max(clear, 4 * test.noise) and (fall > rise or peak >= level):
-        turned = dataclasses.replace(test, score=-test.score)
-        since = late if start >= peak else float(test.t[top])
-        what = "solved" if peak >= level else "better"
-        reason = f"once training is solved the test curve is {what}, and later falls by {fall:.3g}"
-        passage = _passage(turned, since, -peak, -final)
-        return _Verdict("misgrok", reason, peak, final, passage)
-    if not rise > max(clear, (2 if math.isfinite(t2) else 3) * test.noise):
-        return _Verdict("none", _quiet(t1, t2, start, level), start, final)
-    passage = _passage(test, late, start, final)
-    if math.isfinite(t2):
-        reason = f"training is solved at t = {t1:.4g}, and the test curve only at t = {t2:.4g}"
-        return _Verdict("grok", reason, start, final, passage)
-    reason = f"the test curve rises late, by {rise:.3g}, but does not reach the level to stay"
-    return _Verdict("mirage", reason, start, final, passage)
-
-
-def _quiet(t1: float, t2: float, start: float, level: float) -> str:
-    """Why a test curve without a clear late change is called none."""
-    if start >= level or t2 <= t1:
-        return "the test curve is solved with training or before it, and stays so or comes back"
-    if math.isfinite(t2):
-        return "the test curve follows training closely: what is left to rise later is not clear"
-    return "the test curve is not solved, and does not change clearly after training is"
-
-
-def _passage(curve: Curve, since: float, low: float, high: float) -> tuple[float, float, float]:
-    """When a rise from `low` at `since` to `high` at the end is done by 10, 50 and 90 percent."""
-    first = int(np.searchsorted(curve.t, since, side="right"))
-    tenth, half, most = (low + share * (high - low) for share in (0.1, 0.5, 0.9))
-    score = curve.score
-    # the half is passed where the curve is below it last; the others are those nearest to it
-    below = np.flatnonzero(score[first:] < half)
-    middle = first + int(below[-1]) + 1 if len(below) else first
-    before = np.flatnonzero(score[first:middle] < tenth)
-    early = first + int(before[-1]) + 1 if len(before) else first
-    after = middle + int(np.argmax(score[middle:] >= most))
-    begins, jump, ends = (
-        max(curve.between(i, value), since)
-        for i, value in ((early, tenth), (middle, half), (after, most))
-    )
-    return begins, jump, ends
-
-
-def _doubt(verdict: _Verdict, test: Curve, floor: float | None, norm: Array | None) -> _Verdict:
-    """The verdict on a rise, or a mirage with its cause if floor or norm explain the rise."""
-    if floor and abs(-verdict.final - floor) <= 0.1 * floor:
-        reason = f"the late rise of the test curve ends on the error floor {floor:g}"
-        return dataclasses.replace(verdict, kind="mirage", reason=reason)
-    if norm is not None and _follows(test, norm, verdict):
-        reason = "during the late rise the test error stays proportional to the parameter norm"
-        return dataclasses.replace(verdict, kind="mirage", reason=reason)
-    return verdict
-
-
-def _follows(test: Curve, norm: Array, verdict: _Verdict) -> bool:
-    """Whether error / norm moves by less than a fifth of what the error does, in logarithms."""
-    begins, _, ends = verdict.passage
-    first = max(int(np.searchsorted(test.t, begins, side="right")) - 1, 0)
-    last = min(int(np.searchsorted(test.t, ends)), len(test.t) - 1)
-    errors = -test.score[first : last + 1]
-    if not errors.min() > 0:
-        return False
-    logs = np.log(errors)
-    return bool(np.ptp(logs - np.log(norm[first : last + 1])) <= 0.2 * np.ptp(logs))
+    change = late_change(known, t1, t2, -reach, tolerance, touched)
+    change = doubted(change, known, floor, norm)
+    if math.isnan(change.ceiling):
+        change = dataclasses.replace(change, ceiling=-reach)
+    else:
+        t2 = known.solved(change.ceiling - tolerance, tolerance)
+    return _record(change, t1, t2, float(level), error, known.origin)
 
 
 def _record(
-    verdict: _Verdict, t1: float, t2: float, level: float, error: bool, origin: float
+    change: Change, t1: float, t2: float, level: float, error: bool, origin: float
 ) -> Grokking:
-    begins, jump, ends = verdict.passage
-    plateau, final = (-v if error else 1 + v for v in (verdict.plateau, verdict.final))
+    begins, jump, ends = change.passage
+    scores = change.plateau, change.final, change.ceiling
+    plateau, final, ceiling = (-v if error else 1 + v for v in scores)
     delay = t2 - t1 if math.isfinite(t1) else math.nan
     times = t1, t2, delay, _decades(t1, t2, origin), _decades(begins, ends, origin)
-    values = begins, jump, ends, plateau, final, level
-    return Grokking(verdict.kind, verdict.reason, *times, *values)
+    values = begins, jump, ends, plateau, final, ceiling, level
+    return Grokking(change.kind, change.reason, *times, *values)
 
 
 def _decades(start: float, stop: float, origin: float) -> float:

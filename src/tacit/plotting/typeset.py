@@ -1,7 +1,8 @@
 """Plain mathematics, as titles and labels are written, typeset: alpha^2 k, l1, t2, 1e-5, |a - a*|.
 
-Titles stay plain, because terminals and lists show them too; every picture passes them through
-here, so that they look like its axes. Texts of strangers are safe: a $ of theirs begins no formula.
+Titles and statements are written plainly. Pictures show what `typeset` makes of them, so that they
+look like their axes, and terminals what `in_letters` does. Texts of strangers are safe: a $ of
+theirs begins no formula.
 """
 
 from __future__ import annotations
@@ -10,6 +11,14 @@ import re
 
 _GREEK = "alpha|beta|gamma|delta|epsilon|eps|eta|theta|kappa|lambda|mu|nu|rho|sigma|tau|phi"
 GREEK = frozenset(_GREEK.split("|"))
+LETTERS = {
+    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"},
+    **{"epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ"},
+    **{"nu": "ν", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "ell": "ℓ", "infty": "∞"},
+    **{"times": "×", "mathrm": "", ",": " "},
+}
+HIGH = str.maketrans("0123456789+-=()niT*", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁼⁽⁾ⁿⁱᵀ*")
+LOW = str.maketrans("0123456789+-=()aehijklmnoprstuvx", "₀₁₂₃₄₅₆₇₈₉₊₋₌₍₎ₐₑₕᵢⱼₖₗₘₙₒₚᵣₛₜᵤᵥₓ")
 SIGNS = {"<=": "≤", ">=": "≥", "->": "→"}
 START, END = r"(?<![A-Za-z0-9_.\\])", r"(?![A-Za-z0-9_])"
 INDEX = r"(?:_([A-Za-z0-9]+))?"
@@ -23,6 +32,9 @@ CLOSED = re.compile(rf"(\)){INDEX}{POWER}")  # (1 + x)^2
 SIGNED = re.compile(rf"{START}([a-z])([+-])\^([A-Za-z0-9]+){END}")  # w+^L
 BESIDE = re.compile(r"\$ ([B-HJ-Zb-z])(?![A-Za-z0-9_'.(])")  # the k of alpha^2 k
 FORMULA = re.compile(r"((?<!\\)\$.+?(?<!\\)\$)")
+HAT = re.compile(r"\\hat (.)")
+COMMAND = re.compile(r"\\([A-Za-z]+|,) ?")
+SCRIPT = re.compile(r"([_^])(?:\{([^{}]*)\}|(.))")
 
 
 def typeset(text: str, bold: bool = False) -> str:
@@ -35,6 +47,30 @@ def typeset(text: str, bold: bool = False) -> str:
         kept = "".join(part if k % 2 else pattern.sub(write, part) for k, part in enumerate(parts))
     kept = BESIDE.sub(r"\\,\1$", kept)
     return FORMULA.sub(_bold, kept) if bold else kept
+
+
+def in_letters(text: str) -> str:
+    """The text with its mathematics in the letters of a terminal: α², ℓ₁, w₊², 10⁻⁵."""
+    parts = FORMULA.split(typeset(text))
+    shown = (_letters(part[1:-1]) if k % 2 else part for k, part in enumerate(parts))
+    return "".join(shown).replace(r"\$", "$")
+
+
+def _letters(formula: str) -> str:
+    hatted = HAT.sub("\\1\u0302", formula)
+    plain = COMMAND.sub(lambda found: LETTERS.get(found[1], found[1]), hatted)
+    return SCRIPT.sub(_raised, plain).replace("{", "").replace("}", "")
+
+
+def _raised(found: re.Match[str]) -> str:
+    """An index or a power, small if every sign of it can be."""
+    sign, inside = found[1], (found[2] or found[3] or "")
+    table = HIGH if sign == "^" else LOW
+    if inside == "∞":  # there is no small one, and l_inf is read without
+        return inside
+    if all(ord(letter) in table for letter in inside):
+        return inside.translate(table)
+    return f"{sign}({inside})" if len(inside) > 1 else f"{sign}{inside}"
 
 
 def _bold(found: re.Match[str]) -> str:

@@ -8,17 +8,10 @@ from __future__ import annotations
 
 import re
 
-from tacit.plotting.typeset import FORMULA, GREEK, typeset
+from tacit.plotting.typeset import FORMULA, LETTERS, typeset
 from tacit.report.markup import Markup, joined, tag
 
 TOKEN = re.compile(r"\\[A-Za-z]+|\\.|[{}_^]|\d+(?:\.\d+)?|[A-Za-z]|\S")
-
-SYMBOLS = {
-    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ"},
-    **{"epsilon": "ε", "eta": "η", "theta": "θ", "kappa": "κ", "lambda": "λ", "mu": "μ"},
-    **{"nu": "ν", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "ell": "ℓ", "infty": "∞"},
-}
-assert {*GREEK} - {"eps"} <= {*SYMBOLS}
 
 
 def mathematics(text: str) -> Markup:
@@ -69,7 +62,7 @@ def _symbol(queue: list[str]) -> Markup:
     if token == r"\times":
         return tag("mo", "×")
     if token.startswith("\\"):
-        return tag("mi", SYMBOLS.get(token[1:], token[1:]))
+        return tag("mi", LETTERS.get(token[1:], token[1:]))
     kind = "mn" if token[:1].isdigit() else "mi" if token.isalpha() else "mo"
     return tag(kind, token.replace("-", "−"))
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.measures.curves import smoothed
 from tacit.measures.forecast import Forecast, forecast_run
 from tacit.measures.grokking import grokking
 from tacit.records import Record
@@ -19,7 +18,6 @@ TEST = ("test", "val", "valid", "validation", "eval")
 ACCURACIES = ("accuracy", "acc")
 ERRORS = ("error", "err", "loss", "mse")
 SOLVED = 0.05  # an error that counts as none; of losses, this share of the first training loss
-HALF = 0.5  # of the worst test error: a curve that stays above it has not understood the task
 # forecast_run extends the kernel phase by a straight line, and runs come later: the margin falls
 # on the way and the features begin to grow. In units of 1/rate the delay was 0.5 to 1.3 for ReLU
 # and diagonal nets of degree 2 to 4 (1.6 at degree 5), and near the end it is at most 0.6 times
@@ -35,7 +33,7 @@ TURNS = (14.04, 45.0, 75.96)  # degrees at which the displacement is 1/4, 1 and 
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Verdict(Record):
-    """`kind` is "grok", "misgrok", "mirage", "none" (as in tacit.grokking) or "unknown".
+    """`kind` is one of those of tacit.grokking ("grok", "in progress", ...) or "unknown".
 
     `t1` and `t2` are the steps from which the training and the test curve are solved, `jump` the
     step at which the late change is half done; NaN where there is no such thing.
@@ -78,33 +76,22 @@ class Curves(NamedTuple):
     def goal(self, level: float | None) -> tuple[float, float]:
         """The error at which training is solved, and that of the best there is on the test side.
 
-        Test is solved at `level`, or if that is None near the best that it reaches.
+        Test is solved at `level`, if that is given.
         """
         near = SOLVED * (float(self.train[0]) if self.error else 1.0)
-        if level is None:
-            return near, self._reached(near)
-        wrong = level if self.error else 1 - level
+        wrong = near if level is None else level if self.error else 1 - level
         return min(near, wrong), max(wrong - near, 0.0)
-
-    def _reached(self, near: float) -> float:
-        """The error of the best that the test curve reaches; 0 if that is within `near` of it.
-
-        A task may allow no more. But a curve that does not lose more than half of its worst error
-        has not understood it: for that one perfection stays the best.
-        """
-        errors = -smoothed(self.t, -self.test if self.error else self.test - 1).score
-        reached = float(errors.min())
-        return reached if near < reached < HALF * float(errors.max()) else 0.0
 
 
 def verdict(dataset: Any) -> Verdict:
-    """Whether the run has grokked, misgrokked or shows a mirage, by the metrics of the record.
+    """What kind of late change the metrics of the record show, as `tacit.grokking` tells them.
 
     It takes the first pair there is of train and test accuracies, train and test losses (solved
     at 5% of the first training loss), or a train loss with a test accuracy. In the last case
     loss / log 2 stands for the training error, which it bounds if it is a mean cross-entropy.
-    The level is that of the watch; by default 0.95 for accuracies, and for a test curve that ends
-    short of it 0.05 below what it reaches (of losses 5% of the first training loss above it).
+    The level is that of the watch, by default 0.95 for accuracies. A test curve that levels off
+    short of it is solved 0.05 below its own ceiling (of losses 5% of the first training loss above
+    it).
     """
     try:
         curves = find_curves(dataset)
@@ -121,7 +108,9 @@ def verdict(dataset: Any) -> Verdict:
         )
     except ValueError as reason:
         return Verdict("unknown", str(reason))
-    short = f"; the best test value is taken to be {best:.3g}" if goal[1] > 0 else ""
+    short = ""
+    if found.ceiling != float(not curves.error):
+        short = f"; the best test value is taken to be {found.ceiling:.3g}"
     sentence = f"{found.reason} (by {curves.source}{short})"
     return Verdict(found.kind, sentence, found.t1, found.t2, found.jump)
 

@@ -17,6 +17,7 @@ from tacit import store
 from tacit.arguments import Array
 from tacit.inspection import Refusal, refuse_special
 from tacit.watch.backend import WHO
+from tacit.watch.metrics import number, unread
 
 MARK = "tacit watch"
 LONGEST = 4000  # bytes of one text
@@ -98,14 +99,18 @@ class Log:
         return len(self.pending) >= PENDING
 
     def read(self, kept: Guard = lambda kind, step: contextlib.nullcontext()) -> None:
-        """Reads the metrics that are still on their devices, each in a guard `kept`."""
+        """Reads the metrics that are still on their devices; failures go into a guard `kept`."""
         pending, self.pending = self.pending, []
         for name, place, value in pending:
-            with kept(f"metric {name}", self.steps[place]):
-                found = number(name, value)
-                places, values = self.metrics.setdefault(name, (array.array("q"), array.array("d")))
-                places.append(place)
-                values.append(found)
+            try:
+                found = value if type(value) is float else number(name, value)
+            except Exception as reason:
+                with kept(f"metric {name}", self.steps[place]):
+                    raise reason
+                continue
+            places, values = self.metrics.setdefault(name, (array.array("q"), array.array("d")))
+            places.append(place)
+            values.append(found)
 
     def glance(self, step: float, row: dict[str, Any]) -> None:
         """Keeps norm and direction, where they are known."""
@@ -148,29 +153,6 @@ class Log:
     def _stacked(self, name: str, shape: tuple[int, ...]) -> Array:
         missing = np.full(shape, math.nan)
         return np.array([row.get(name, missing) for row in self.rows], dtype=np.float64)
-
-
-def unread(name: str, value: Any) -> Any:
-    """A metric that is not waited for: a copy on its device, or the number if there is none."""
-    single = math.prod(getattr(value, "shape", ())) == 1
-    if single and hasattr(value, "detach") and not value.is_complex():
-        return value.detach().clone()  # a later change in place does not change it
-    if single and type(value).__name__ == "ArrayImpl" and value.dtype.kind != "c":
-        return value
-    return number(name, value)
-
-
-def number(name: str, value: Any) -> float:
-    """A metric as a float: a number, or an array or tensor that holds a single one."""
-    bare = value.detach() if hasattr(value, "detach") else value
-    size = math.prod(getattr(bare, "shape", ()))
-    try:
-        if size == 1:
-            return float(bare.item() if hasattr(bare, "item") else bare)
-    except (TypeError, ValueError, RuntimeError):
-        pass
-    seen = f"shape {tuple(bare.shape)}" if size != 1 else type(value).__name__
-    raise ValueError(f"{WHO}: the metric {name} must be a single real number, got {seen}")
 
 
 def save(dataset: Any, file: str | os.PathLike[str]) -> Path:

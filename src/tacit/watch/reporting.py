@@ -170,7 +170,14 @@ def _draw(figure: Any, target: Any, kind: str) -> None:
 def _grokking(found: Verdict) -> str:
     if found.kind == "grok":
         return f"grokked (training solved at step {_count(found.t1)}, test at {_count(found.t2)})"
-    told = {"misgrok": "misgrokked", "mirage": "a mirage of grokking", "none": "no grokking so far"}
+    told = {
+        "misgrok": "misgrokked",
+        "mirage": "a mirage of grokking",
+        "slow": "a slow rise of the test curve",
+        "in progress": "grokking in progress",
+        "double descent": "double descent",
+        "none": "no grokking so far",
+    }
     return told.get(found.kind, "")
 
 

@@ -16,9 +16,10 @@ from tacit.watch.checkpoint import restore, state_of
 from tacit.watch.export import Tracker
 from tacit.watch.failures import Failure, Failures
 from tacit.watch.measures import Labels, Start, look_row, move_row, nuclear_row
+from tacit.watch.metrics import number
 from tacit.watch.optimizer import optimizer_notes, rates_of
 from tacit.watch.prediction import Transition, Verdict, transition, verdict
-from tacit.watch.record import Log, number, save
+from tacit.watch.record import Log, save
 from tacit.watch.regime import Regime, regime
 from tacit.watch.reporting import Report, deliver, read
 from tacit.watch.schedule import Budget, Steps
@@ -163,7 +164,7 @@ class Watch:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the run has grokked, misgrokked or shows a mirage."""
+        """What kind of late change the test curve shows: grok, in progress, mirage, ..."""
         return verdict(self.dataset)
 
     @property
@@ -252,10 +253,10 @@ class Watch:
     def _look(self, step: float, parameters: Any) -> None:
         self.looks.taken(step)
         self.glances.taken(step)
+        self.log.read(self._failures.kept)  # waits for the training of a device, which is no look
         begun = self.budget.clock()
         with self.budget.charged("look"):
             self._check(parameters)
-            self.log.read(self._failures.kept)
             kept = functools.partial(self._failures.kept, step=step)
             row = look_row(self.backend, self.start, self.labels, parameters, kept)
         if row:

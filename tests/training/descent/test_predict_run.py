@@ -97,7 +97,7 @@ def test_the_predictor_is_the_least_q_of_the_predicted_scale_and_tilt(seed, batc
     found = tacit.predict_run(net, problem, method, batch=batch, stop=tacit.Steps(20_000))
     own = tacit.Regression(problem.X, problem.X @ found.predictor)
     least = tacit.interpolate(own, found.regularizer).beta
-    np.testing.assert_allclose(least, found.predictor, atol=1e-2 * np.abs(least).max())
+    np.testing.assert_allclose(least, found.predictor, atol=2e-3 * np.abs(least).max())
 
 
 def test_a_biased_start_half_squares_and_rules_of_time():
@@ -122,10 +122,12 @@ def test_it_says_from_where_on_it_fails():
     assert small.fails_at is None
     assert "wrong" not in small.sentence
     assert small.fails_from == pytest.approx(large.fails_from, rel=0.5)
-    jump = tacit.Regression([[3.0, 0.1]], [50.0])
-    found = tacit.predict_run(NET, jump, tacit.GradientDescent(0.01), stop=stop)
+    jump = tacit.Regression([[0.1, 3.0]], [50.0])
+    found = tacit.predict_run(NET, jump, tacit.GradientDescent(0.002), stop=tacit.Steps(2))
     assert found.fails_at == 0
-    assert "2 learning_rate |gradient| comes to 6 in coordinate 0" in found.sentence
+    assert "2 learning_rate |gradient| comes to 1.2 in coordinate 1" in found.sentence
+    with pytest.raises(ValueError, match=r"comes to 6 in coordinate 1 at step 0.*below 0\.0017"):
+        tacit.predict_run(NET, jump, tacit.GradientDescent(0.01), stop=stop)
 
 
 @pytest.mark.parametrize(

@@ -136,6 +136,31 @@ def test_many_logits_are_summed_at_random():
     assert "returns 600 numbers per sample (6 x 100), for which 32 random sums" in note
 
 
+def test_a_linearized_model_is_trained_as_it_is():
+    net = model()
+    ids = tokens()[:6]
+    linear = tacit.linearize(net)
+    torch.testing.assert_close(linear(input_ids=ids), net.eval()(input_ids=ids).logits)
+    optimizer = torch.optim.SGD([p for p in linear.parameters() if p.requires_grad], lr=0.1)
+    losses = []
+    for _ in range(5):
+        optimizer.zero_grad()
+        logits = linear(input_ids=ids)
+        loss = torch.nn.functional.cross_entropy(logits.reshape(-1, VOCABULARY), ids.reshape(-1))
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss.detach()))
+    assert losses == sorted(losses, reverse=True)
+    watch = tacit.watch(linear, {"input_ids": ids}, output=lambda out: out[:, -1], budget=None)
+    first = watch.start.kernel
+    optimizer.step()
+    watch(1)
+    np.testing.assert_allclose(watch.dataset.kernel_distance[-1], 0, atol=1e-9)
+    plain = tacit.watch(net, {"input_ids": ids}, output=last, budget=None).start.kernel
+    np.testing.assert_allclose(first, plain, rtol=1e-4)
+    assert not watch.failures
+
+
 def test_gradient_checkpointing_of_the_library():
     plain, saving = model().train(), model().train()
     saving.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})

@@ -9,6 +9,7 @@ from typing import Any
 
 from tacit.lazy import jax
 from tacit.measures.kernels.gradients import is_learned
+from tacit.measures.kernels.outputs import Output
 from tacit.records import Record
 
 WHO = "linearize"
@@ -24,10 +25,13 @@ class LinearizedFunction(Record):
         A JAX function f(parameters, x), with a pytree of parameters.
     parameters
         Where it is expanded, w0.
+    output
+        What of its return is taken; see `linearize`.
     """
 
     function: Callable[[Any, Any], Any]
     parameters: Any = dataclasses.field(repr=False)
+    output: str | Callable[[Any], Any] | None = None
 
     def __call__(self, parameters: Any, x: Any) -> Any:
         tree: Any
@@ -45,13 +49,19 @@ class LinearizedFunction(Record):
             every = list(leaves)
             for place, leaf in zip(places, learned, strict=True):
                 every[place] = leaf
-            return self.function(jax.tree.unflatten(tree, every), x)
+            found = self.function(jax.tree.unflatten(tree, every), x)
+            return Output(WHO, self.output).pick(found)
 
         value, change = jax.jvp(run, (origin,), (moved,))
         return jax.tree.map(lambda a, b: a + b, value, change)
 
 
-def linearize(model: Any, parameters: Any = None) -> Any:
+def linearize(
+    model: Any,
+    parameters: Any = None,
+    *,
+    output: str | Callable[[Any], Any] | None = None,
+) -> Any:
     """The model to first order in its parameters: f(w0, x) + J(w0, x) (w - w0).
 
     Training it is training with the tangent kernel of w0, held fixed. Where its flow on the squared
@@ -63,6 +73,9 @@ def linearize(model: Any, parameters: Any = None) -> Any:
         A JAX function f(parameters, x), or any torch.nn.Module.
     parameters
         w0, a pytree of arrays; a module is expanded at its own parameters as they are now.
+    output
+        What to take of a model that returns several things: a name or a function of them; by
+        default the logits, if there are any.
 
     Returns
     -------
@@ -86,11 +99,11 @@ def linearize(model: Any, parameters: Any = None) -> Any:
             raise ValueError(
                 f"{WHO}: a torch module is expanded at its own parameters; leave parameters out"
             )
-        return LinearizedModule(model)
+        return LinearizedModule(model, output)
     if not callable(model) or parameters is None:
         raise ValueError(
             f"{WHO}: call linearize(module) for a torch.nn.Module (which needs torch: pip install "
             "'tacit[torch]') or linearize(f, parameters) for a JAX function f(parameters, x), got "
             f"{type(model).__name__}"
         )
-    return LinearizedFunction(model, parameters)
+    return LinearizedFunction(model, parameters, output)

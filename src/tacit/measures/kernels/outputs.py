@@ -37,7 +37,7 @@ class Output:
         return read
 
     def _read(self, found: Any) -> Any:
-        found = self._picked(found)
+        found = self.pick(found)
         if not hasattr(found, "shape") or not hasattr(found, "reshape"):
             return found
         self.shape = tuple(found.shape[1:])
@@ -45,7 +45,8 @@ class Output:
             return self.projection(found)
         return found if len(found.shape) < 3 else found.reshape(found.shape[0], -1)
 
-    def _picked(self, found: Any) -> Any:
+    def pick(self, found: Any) -> Any:
+        """The part that is wanted, with all its axes."""
         if self.wanted is None:
             bare = hasattr(found, "shape") or not _holds(found, "logits")
             return found if bare else _part(found, "logits")

@@ -48,6 +48,8 @@ class Tap:
                 handle.remove()
 
     def _hook(self, module: Any, given: Any, found: Any) -> Any:
+        if not given:  # its input was given by name, which a hook does not see
+            return found
         zero = torch.zeros_like(found, requires_grad=True)
         self.inputs.setdefault(id(module), []).append(given[0].detach())
         self.zeros.setdefault(id(module), []).append(zero)

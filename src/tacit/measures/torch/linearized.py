@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree
 
+from tacit.measures.kernels.outputs import Output
 from tacit.measures.torch.module import TorchFunction
 from tacit.measures.torch.quiet import plain_attention
 
@@ -19,8 +20,9 @@ class LinearizedModule(torch.nn.Module):
     `weights` are w, under the names of the module with "-" for "."; `origin` is the copy, fixed.
     """
 
-    def __init__(self, module: torch.nn.Module):
+    def __init__(self, module: torch.nn.Module, output: Any = None):
         super().__init__()
+        self.output = Output("linearize", output)
         function = TorchFunction("linearize", module)
         self.names = function.names
         self.origin = copy.deepcopy(function.module).eval().requires_grad_(False)
@@ -34,13 +36,13 @@ class LinearizedModule(torch.nn.Module):
         return self
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The outputs of the linearized module, tangents added to whatever `module` returns."""
+        """The outputs of the linearized module."""
         origin = {name: self.origin.get_parameter(name) for name in self.names}
         moved = {n: self.weights[n.replace(".", "-")] - value for n, value in origin.items()}
         given = _pytree.tree_map_only(torch.Tensor, torch.clone, (args, kwargs))
 
         def run(params: dict[str, Any]) -> Any:
-            return torch.func.functional_call(self.origin, params, *given)
+            return self.output.pick(torch.func.functional_call(self.origin, params, *given))
 
         with plain_attention(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of torch itself, at its first forward derivative

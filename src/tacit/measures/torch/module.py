@@ -145,17 +145,18 @@ def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int |
                 f"{shape} for {rows} inputs; a wrapper, or output= of the watch, picks what to "
                 "look at"
             )
-        again = as_array(_tried(function, name, params, x))
+        count, size = found.numel() // rows, float(found.abs().max())
+        first = as_array(found[-1:])  # one row is enough, and all of them may be large
+        del found
+        again = as_array(_tried(function, name, params, x)[-1:])
         alone = as_array(_tried(function, name, params, x[-1:]))
-    first = as_array(found)
-    count = first.size // rows
     if isinstance(asked, int) and asked >= count:
         raise ValueError(f"{who}: outputs must be below {count}, their number, got {asked}")
     if asked is None and count > 1:
         raise ValueError(
             f"{who}: the module has {count} outputs; say outputs='mean', 'full' or the index of one"
         )
-    _require_alike(who, name, first, again, alone)
+    _require_alike(who, name, size, first, again, alone)
     return count
 
 
@@ -232,16 +233,17 @@ def as_array(tensor: Any) -> Array:
     return np.array(tensor.detach().double().cpu().numpy(), dtype=np.float64)
 
 
-def _require_alike(who: str, name: str, first: Array, again: Array, alone: Array) -> None:
-    """Complains if a second run differs, or the last row alone."""
-    size = np.abs(first).max()
+def _require_alike(
+    who: str, name: str, size: float, first: Array, again: Array, alone: Array
+) -> None:
+    """Complains if the last row differs in a second run, or alone, by a share of all outputs."""
     apart = np.abs(first - again).max()
     if not apart <= ALONE * size:
         raise ValueError(
             f"{who}: two runs of the model in eval mode differ by {apart:.3g}; is dropout called "
             "as a function without training=self.training, or are parameters not finite?"
         )
-    apart = np.abs(first[-1].reshape(-1) - alone.reshape(-1)).max()
+    apart = np.abs(first.reshape(-1) - alone.reshape(-1)).max()
     if not apart <= ALONE * size:
         raise ValueError(
             f"{who}: in eval mode the outputs of one {_one(name)} must not depend on the others "

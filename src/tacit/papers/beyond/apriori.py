@@ -36,7 +36,7 @@ KINDS = {
     "all samples": Kind(None),
     "one sample": Kind(1),
     "two samples and decay": Kind(2, decay=0.01),
-    "one sample, noisy labels": Kind(1, label_noise=0.1),
+    "one sample, noisy labels": Kind(1, label_noise=0.2),
 }
 DRAWN = [name for name, kind in KINDS.items() if kind.batch is not None]
 

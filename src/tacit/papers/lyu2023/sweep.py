@@ -10,6 +10,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.evidence.evidence import Check, Evidence
 from tacit.measures.grokking import grokking
+from tacit.measures.late_change import KINDS
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, GREY, PALE, caption_of, sheet
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-KINDS = ("none", "mirage", "misgrok", "grok")
 SMALL, LARGE = 1.0, 4.0  # norms that are rich from the beginning, and that leave the kernel
 
 
@@ -116,7 +116,7 @@ study = sized(
         "t1": "time from which training is solved; inf if it is not",
         "t2": "time from which the test is solved; inf if it is not by the end of the record",
         "delay": "t2 - t1",
-        "kind": "0 none, 1 mirage, 2 misgrok, 3 grok",
+        "kind": ", ".join(f"{number} {kind}" for number, kind in enumerate(KINDS)),
         "final": "test accuracy at the end of the record",
         "end": "time at the end of the record",
     },

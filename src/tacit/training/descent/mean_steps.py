@@ -43,6 +43,13 @@ class Gains(NamedTuple):
     largest: Array
 
 
+def total(table: Any, weights: Array) -> Array:
+    """table @ weights in the digits of the table, whatever the size of the weights."""
+    size = np.abs(weights).max() or np.float64(1.0)
+    found: Array = (table @ (weights / size).astype(table.dtype)).astype(float)
+    return size * found
+
+
 class MeanSteps:
     """Steps on these data; `factor` is 2 for a sum of squares and 1 for half of it."""
 
@@ -69,8 +76,8 @@ class MeanSteps:
         self.second = (N - B) / max(N - 1, 1) / B
         self.third = (N - B) * (N - 2 * B) / max((N - 1) * (N - 2), 1) / B**2
         # sums over samples are good enough in half the digits; they take most of the time
-        self.unit = float(np.abs(X).max()) or 1.0
-        scaled = (X / self.unit).astype(np.float32)
+        self.unit = max(float(X.max()), -float(X.min())) or 1.0
+        self.scaled = scaled = (X * (1 / self.unit)).astype(np.float32)
         self.square = scaled * scaled
         self.cube, self.fourth = scaled * self.square, self.square * self.square
         norms = self.square.sum(axis=0)
@@ -88,7 +95,7 @@ class MeanSteps:
         up, down = np.exp(c + s), np.exp(c - s)
         weight, beta = up + down, up - down
         residual = self.X @ beta - self.y
-        own: Any = self.unit**2 * (self.square @ weight.astype(np.float32))
+        own = self.unit**2 * total(self.square, weight)
         return Seen(weight, beta, residual, self.used(residual, own))
 
     def used(self, residual: Array, own: Array) -> Array:
@@ -98,13 +105,18 @@ class MeanSteps:
             first = first + self.half * self.together * (self.kernel @ residual)
         return residual + first
 
-    def refresh(self, weight: Array) -> bool:
-        """Computes the kernel for these weights if they have changed; whether it did."""
-        old = self.kernel_weight
-        if old is not None and np.abs(weight - old).sum() <= FRESH * weight.sum():
+    def refresh(self, weight: Array, falls: bool = True) -> bool:
+        """Computes the kernel for these weights if they have changed; whether it did.
+
+        While residuals fall an older kernel will do; where they do not, it must be exact.
+        """
+        old, least = self.kernel_weight, FRESH if falls else FRESH / 50
+        if old is not None and np.abs(weight - old).sum() <= least * weight.sum():
             return False
-        root = self.X * np.sqrt(weight)
-        self.kernel, self.kernel_weight = root @ root.T, weight
+        top = weight.max() or np.float64(1.0)
+        root = self.scaled * np.sqrt(weight / top).astype(np.float32)
+        self.kernel = (top * self.unit**2) * (root @ root.T).astype(float)
+        self.kernel_weight = weight
         self.own = np.diag(self.kernel).copy()
         if self.label_noise and self.together > 0:
             self.crossed = (self.X * (self.kernel @ self.X)).sum(axis=0)
@@ -129,19 +141,18 @@ class MeanSteps:
         Squares and cubes of the residual that steps use count with these factors.
         """
         f, k, N = self.factor, self.k, self.samples
-        size = float(np.abs(used).max()) or 1.0
-        r = (used / size).astype(np.float32)
-        r2, scale = square * (r * r), f * size * self.unit
+        size = np.abs(used).max() or np.float64(1.0)
+        r, scale = used / size, f * size * self.unit
+        r2 = square * (r * r)
         g = f * (used @ self.X)
         g2 = square * g * g
         g3 = cube * g * g * g
-        spread: Any = np.zeros_like(g)
-        variance: Any = spread
+        spread = variance = np.zeros_like(g)
         skew: Array | float = 0.0
         if self.second:
-            squares: Any = scale**2 * (r2 @ self.square)
+            squares = scale**2 * total(self.square.T, r2)
             spread = (N * squares - g2) * self.second
-            cubes = (cube * scale**3 * N * N) * ((r * r * r) @ self.cube)
+            cubes = (cube * scale**3 * N * N) * total(self.cube.T, r * r * r)
             skew = (cubes - (3 * N * cube / square) * g * squares + 2 * g3) * self.third
             variance = self._orders(squares - g2 / N, r2, scale**4)
         if self.label_noise:
@@ -155,12 +166,13 @@ class MeanSteps:
         largest = k * (np.abs(g) + DEVIATIONS * np.sqrt(np.maximum(spread, 0.0)))
         return Gains(c, tilt, (k**4 / self.rate) * variance, largest)
 
-    def _orders(self, squares: Array, r2: Any, scale: float) -> Array:
+    def _orders(self, squares: Array, r2: Array, scale: float) -> Array:
         """The variance of g^2 over batches, a step: who is with whom, and who comes first."""
         chance = self.together * (1 - self.together)
         others = np.square(self.kernel) @ r2 - np.square(self.own) * r2
-        weights = (r2 * others).astype(np.float32)
-        before = (4 * self.half**2 * (1 - self.together) * scale) * (weights @ self.fourth)
+        before = (4 * self.half**2 * (1 - self.together) * scale) * total(
+            self.fourth.T, r2 * others
+        )
         return self.shares**3 * (2 * chance * np.square(squares) + before)
 
     def _noise(self) -> Array:
@@ -169,11 +181,11 @@ class MeanSteps:
         That part has the covariance label_noise^2 (eps/2) K.
         """
         share = np.minimum(2 * self.half * self.own, 1.0)
-        own = (1 + (1 - self.together) * share / (2 - share)).astype(np.float32)
-        total = self.unit**2 * (own @ self.square) + self.together * self.half * self.crossed
-        return np.asarray(self.factor**2 * self.shares * self.label_noise**2 * total)
+        own = self.unit**2 * total(self.square.T, 1 + (1 - self.together) * share / (2 - share))
+        both = own + self.together * self.half * self.crossed
+        return self.factor**2 * self.shares * self.label_noise**2 * both
 
-    def _noises(self, g2: Array, spread: Array, noise: Array, r2: Any, size: float) -> Array:
+    def _noises(self, g2: Array, spread: Array, noise: Array, r2: Array, size: float) -> Array:
         """The variance of g^2 by label noise, a step: of its square, and by later residuals."""
         square = 2 * (1 + (self.peaks - 1) * self.second) * np.square(noise)
         walk = (self.k * self.factor * self.label_noise / (2 * self.rate)) ** 2 * self.shares
@@ -181,5 +193,5 @@ class MeanSteps:
         return (
             square
             + 4 * (g2 + spread) * noise
-            + walk * (later * (r2 @ self.fourth) + g2 * self.norms)
+            + walk * (later * total(self.fourth.T, r2) + g2 * self.norms)
         )

@@ -29,6 +29,7 @@ PIECES = 100  # of a path, at least
 CLOSE = 1e-3  # of c and the tilt: what is not worth another look at the residual
 STAGE = 1 - math.sqrt(0.5)  # of ROS2 (Verwer et al. 1999), of order 2 with any Jacobian
 MOST = 10_000  # steps of the integration
+HOPELESS = 4.0  # times the size of steps at which predictions fail
 LARGEST, LEAST = 1e50, -600.0  # of the data, and of log w+ w-
 # the interval: standard deviations over seeds, and what integration and the next order leave out
 DEVIATIONS, INTEGRATION, NEXT_ORDER = 1.645, 0.02, 1 / 16
@@ -153,6 +154,11 @@ def predict_run(
     for now in _states(WHO, mean, start, steps):
         if now.fresh:
             worst = _worse(worst, mean, now.gains, round(now.t / mean.rate))
+            if worst.share > HOPELESS:
+                raise ValueError(
+                    f"{WHO}: {worst.reason} at step {worst.fails_at}, far from what can be "
+                    f"predicted; take a learning rate below {mean.rate / worst.share:.2g}"
+                )
     fallen = start.c + 2 * math.log(mean.shrink) * steps - now.state.c
     return _predicted(now.state, now.seen, worst, fallen, steps, mean.rate)
 
@@ -176,7 +182,7 @@ def _system(
         raise ValueError(f"{who}: the problem must be a Regression, got {type(problem).__name__}")
     if not method.steady:
         raise ValueError(f"{who}: the learning rate must be fixed, got {method!r}")
-    largest = max(float(np.abs(problem.X).max()), float(np.abs(problem.y).max()))
+    largest = max(float(part) for v in (problem.X, problem.y) for part in (v.max(), -v.min()))
     if largest > LARGEST:
         raise ValueError(f"{who}: entries of X and y must be below {LARGEST:g}, got {largest:.3g}")
     size = batches(who, problem.samples, batch)
@@ -244,7 +250,7 @@ def _states(who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1
     seen = mean.seen(*state[:3])
     gains = mean.gains(seen.used)
     yield Now(t, state, seen, gains, fresh=True)
-    dt = 0.3 / max(mean.speed * float(np.abs(seen.used @ mean.X).max()), 1e-300)
+    dt = 0.75 / max(mean.speed * float(np.abs(seen.used @ mean.X).max()), 1e-300)
     for _ in range(MOST):
         dt = min(dt, end / pieces, end - t)
         error, moved = _step(mean, state, seen, gains, dt)
@@ -252,12 +258,13 @@ def _states(who: str, mean: MeanSteps, state: State, steps: int, pieces: int = 1
         if not error < TOLERANCE:
             dt *= max(0.1, change) if error == error else 0.1
             continue
+        falls = float(np.abs(moved[1].used).max()) < 0.8 * float(np.abs(seen.used).max())
         state, seen, gains = moved
         t += dt
-        yield Now(t, state, seen, gains, mean.refresh(seen.weight))
+        yield Now(t, state, seen, gains, mean.refresh(seen.weight, falls=falls))
         if t >= end * (1 - 1e-12):
             return
-        dt *= min(8.0, max(change, 0.3))
+        dt *= min(50.0, max(change, 0.3))
     sentence = f"{MOST} steps of the integration ended at t = {t:.4g} of {end:.4g}"
     raise NumericalError(who, Outcome(Kind.BUDGET_SPENT, f"{sentence}; predict fewer steps"))
 
