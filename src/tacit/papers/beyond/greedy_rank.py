@@ -178,8 +178,8 @@ def check(
         tolerance=0.01,
     )
     clocks = Check(
-        "diagonal measurements: share of the ends within 1% of greedy rank, with separate growth"
-        " for every invariant subspace",
+        "diagonal measurements: share of the endpoints within 1% of greedy rank, with separate"
+        " growth for every invariant subspace",
         float((diagonal.to_greedy < 0.01).mean()),
         0.75,
         kind="at least",

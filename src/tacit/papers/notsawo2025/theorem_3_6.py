@@ -153,10 +153,10 @@ def check(dataset: xarray.Dataset) -> Evidence:
         premises={"closed form and compiled descent agree": (agree < 1e-9, agree)},
         checks=[bound, floor, follows, mirage],
         corrected=[bound.control(dataset.excess_corrected.max()), floor, follows, mirage],
-        correction="2 beta stands for beta in a_hat, in rho_2 and in the bound of the step (or"
-        " the objective has (beta/2)|a|^2): the gradient of beta |a|^2 is 2 beta a;"
-        " and the component of a* must be orthogonal to the row space of X, because"
-        " its column space lies in R^N.",
+        correction="a_hat, rho_2 and the bound of the step need 2 beta in place of beta (or the"
+        " objective needs (beta/2)|a|^2): the gradient of beta |a|^2 is 2 beta a; and"
+        " the component of a* must be orthogonal to the row space of X, because its"
+        " column space lies in R^N.",
         counterexample="N's own setting: the bound is exceeded by a factor"
         f" {float(clean.excess_printed.max()):.3g}, since a(t) goes to the point"
         f" with 2 beta, {float(clean.moved[0]):.1e} away from the printed one."
