@@ -83,7 +83,7 @@ def test_steps_that_bring_nothing_forward_end_a_flow():
     model = tacit.DiagonalNet(5, alpha=1e-8)
     path = tacit.train(model, SPARSE, tacit.DualFlow())
     assert path.outcome.kind is Kind.STALLED
-    assert f"{PATIENCE} steps brought neither the time nor a weight" in path.outcome.sentence
+    assert f"{PATIENCE} steps advanced neither the time nor a weight" in path.outcome.sentence
     assert "interpolate()" in path.outcome.sentence
     # the first weight has grown before that: the same place as from a start that float64 resolves
     stop = [tacit.Interpolated(), tacit.Time(1.0001 * path.t * 1e-24 / 1e-12)]

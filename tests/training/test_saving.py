@@ -136,12 +136,12 @@ def test_files_that_are_no_paths_are_refused(runs, tmp_path):
         with pytest.raises(ValueError, match=f"load_path: .*{sentence}"):
             load_path(tmp_path / name)
     store.save(half.dataset, tmp_path / "plain.nc")
-    with pytest.raises(ValueError, match=r"holds a dataset and no path; read it with load\(\)"):
+    with pytest.raises(ValueError, match=r"holds a dataset, not a path; read it with load\(\)"):
         load_path(tmp_path / "plain.nc")
     for header in ("{}", "[]", json.dumps({"parameters": {"array": 7}, "memory": None})):
         marked = half.dataset.assign_attrs({saving.MARK: header})
         store.save(marked, tmp_path / "odd.nc")
-        with pytest.raises(ValueError, match=r"load_path: .* is no file of path\.save"):
+        with pytest.raises(ValueError, match=r"load_path: .* was not written by path\.save"):
             load_path(tmp_path / "odd.nc")
     with pytest.raises(FileNotFoundError, match="load_path: there is no file"):
         load_path(tmp_path / "none.nc")

@@ -75,7 +75,7 @@ class _Worker:
         self.process.join(timeout=5)
         code = self.process.exitcode
         how = f"was killed by signal {-code}" if code and code < 0 else f"ended with code {code}"
-        return f"the worker process {how} before this experiment was finished"
+        return f"the worker process {how} before the experiment was finished"
 
     def stop(self) -> None:
         self.pipe.close()

@@ -1,4 +1,4 @@
-"""A net on images as step-by-step methods see it: the start, the data, the loss, the measures."""
+"""A net on images for step-by-step methods: the start, the data, the loss, the measures."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ImageLoss(Objective):
 
 @dataclasses.dataclass(frozen=True)
 class Features:
-    """What the last layer of a net sees, as a function of weights and images."""
+    """The inputs of the last layer of a net, as a function of weights and images."""
 
     function: ImageFunction
 
@@ -126,7 +126,7 @@ class ImageTask(Task):
     the 784 pixels of MNIST are such. If parameters without a gradient stay `still`, these weights
     are left out of training; `whole` puts them back, since on test images they count. With a
     penalty or weight decay they would move, and a method whose steps depend on all parameters at
-    once would feel them.
+    once would be affected by them.
     """
 
     def __init__(self, who: str, model: ImageModel, images: Images, still: bool = False) -> None:
@@ -175,7 +175,7 @@ class ImageTask(Task):
         return {"penalty": float(penalty.value(moment.parameters))}
 
     def bounds(self, parameters: Params) -> Iterator[Mapping[str, float]]:
-        """Numbers no worse than the true ones, from ever more of the training images."""
+        """Successively tighter bounds on the numbers, from more and more training images."""
         lost, wrong = -math.inf, 0
         for logs, right in self.objective.judged(self.data, parameters):
             lost = _log_sum(np.append(logs, lost))

@@ -1,4 +1,4 @@
-"""The path that training took, how it is saved, and how another run goes on from it."""
+"""The path that training took, how it is saved, and how another run continues it."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def _read(who: str, file: str | os.PathLike[str]) -> tuple[Outcome, Any, Any, An
     dataset = store.load(file, who=who)
     if MARK not in dataset.attrs:
         raise ValueError(
-            f"{who}: {file} holds a dataset and no path; read it with load(), or write the path "
-            "with path.save(file)"
+            f"{who}: {file} holds a dataset, not a path; read it with load(), or write the path"
+            " with path.save(file)"
         )
     try:
         header = json.loads(dataset.attrs.pop(MARK))
@@ -51,7 +51,7 @@ def _read(who: str, file: str | os.PathLike[str]) -> tuple[Outcome, Any, Any, An
         outcome = Outcome(Kind(kind), sentence)
     except (KeyError, IndexError, TypeError, ValueError) as reason:
         raise ValueError(
-            f"{who}: {file} is no file of path.save ({type(reason).__name__}: {reason})"
+            f"{who}: {file} was not written by path.save ({type(reason).__name__}: {reason})"
         ) from None
     dataset = dataset.drop_vars([f"{PREFIX}{k}" for k in range(count)])
     return outcome, dataset, parameters, memory
@@ -110,7 +110,7 @@ def _named(name: str, fields: tuple[str, ...]) -> Any:
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Path(Record):
-    """Where training went; `dataset` holds everything that was recorded, with labels.
+    """The path of a training run; `dataset` holds everything that was recorded, with labels.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ class Path(Record):
     dataset
         What was recorded along `time`, an xarray.Dataset.
     parameters
-        The last ones, an array or a pytree of arrays; None where float64 cannot hold them.
+        The final parameters, an array or a pytree of arrays; None where float64 cannot hold them.
     memory
         What a step-by-step method carries from step to step, for `resume`.
 
@@ -172,7 +172,7 @@ class Path(Record):
         return plot(self, *names, x=x)
 
     def save(self, file: str | os.PathLike[str]) -> FilePath:
-        """Write everything to `file`, for `load_path`: also what `resume` needs."""
+        """Write everything to `file` for `load_path`, including what `resume` needs."""
         return _write(file, self.outcome, self.dataset, self.parameters, self.memory)
 
     def _last(self, name: str, why: str) -> Array:
@@ -190,7 +190,7 @@ class Path(Record):
 
 
 def load_path(file: str | os.PathLike[str]) -> Path:
-    """The path that `path.save(file)` wrote; `train(..., resume=path)` goes on from it.
+    """The path that `path.save(file)` wrote; `train(..., resume=path)` continues it.
 
     Parameters
     ----------
@@ -237,8 +237,8 @@ def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[An
                 old, new = old.get(name), new.get(name)
                 name = f"{name} of the {part}"
             raise ValueError(
-                f"{who}: resume must have the same {name}, which was {old} and now is {new}; "
-                "start afresh"
+                f"{who}: resume must have the same {name}, which was {old} and now is {new};"
+                " start a new run"
             )
     if last <= before.steps:
         raise ValueError(

@@ -27,7 +27,7 @@ class Rule(Record):
 class LogSpaced(Rule):
     """`per_decade` records in every factor of ten of the steps, or of the time of a flow.
 
-    Also of the time where steps are of several sizes and Time ends the run.
+    Where step sizes vary and Time ends the run, records are log-spaced in time as well.
 
     Parameters
     ----------

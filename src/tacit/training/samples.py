@@ -1,4 +1,4 @@
-"""A model with flat parameters on samples, labels or a matrix, as step-by-step methods see it."""
+"""A model with flat parameters on samples, labels or a matrix, for step-by-step methods."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ class SampleTask(Task):
         return found
 
     def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
-        """The penalty and what it pulls with; a nan of either is an error that names the step."""
+        """The penalty and its subgradient; a nan in either raises an error that names the step."""
         with double_precision():
             weights, terms = zip(*penalty.weighted, strict=True)
             measure = _pulls(self.objective, terms)

@@ -19,7 +19,7 @@ COUNT, OPEN_SHARE = functools.partial(integer, least=1), functools.partial(share
 
 
 class Stop(Checked):
-    """A reason to stop. Of several, the first that is met stops."""
+    """A reason to stop. Of several rules, the first one that is met stops training."""
 
     budget: ClassVar[bool] = False  # True if the rule bounds the effort and sets no goal
     directional: ClassVar[bool] = False  # True if the rule looks at the predictor
@@ -27,7 +27,7 @@ class Stop(Checked):
 
     @property
     def levels(self) -> dict[str, float]:
-        """What the recorded numbers that the rule looks at must come to."""
+        """The values that the recorded numbers used by the rule must reach."""
         return {}
 
     def log_level(self, who: str, model: Any, unit: float) -> float:
@@ -35,11 +35,11 @@ class Stop(Checked):
         return -math.inf
 
     def gap(self, predictor: Array) -> float:
-        """How far `predictor` is from where the rule stops, in degrees; 0 and less is there."""
+        """The angle in degrees that `predictor` still has to turn; at 0 or less the rule is met."""
         return math.inf
 
     def missed(self, numbers: Mapping[str, float]) -> str | None:
-        """What a record lacks of the goal, in words; None if it is met."""
+        """How a record misses the goal, in words; None if the goal is met."""
         return None
 
     def describe(self) -> dict[str, Any]:
@@ -236,9 +236,9 @@ class Accuracy(Stop):
     Parameters
     ----------
     train
-        The accuracy on the training samples; None asks for none.
+        The accuracy on the training samples; None sets no condition.
     test
-        The accuracy on the test samples; None asks for none.
+        The accuracy on the test samples; None sets no condition.
 
     Examples
     --------
@@ -257,7 +257,7 @@ class Accuracy(Stop):
             if not 0 < real("Accuracy", name.split("_")[0], level) <= 1:
                 raise ValueError(f"Accuracy: levels must be above 0 and at most 1, got {level:g}")
         if not self.levels:
-            raise ValueError("Accuracy: give train= or test=, an accuracy to come to")
+            raise ValueError("Accuracy: give train= or test=, an accuracy to reach")
 
     @property
     def levels(self) -> dict[str, float]:
@@ -286,7 +286,7 @@ class Below(Stop):
     name
         The name of a recorded number.
     value
-        The level that it must come down to.
+        The level that it must fall to.
 
     Examples
     --------

@@ -23,7 +23,7 @@ Measures = dict[tuple[str, ...], Callable[[], Mapping[str, Any]]]
 
 
 class Moment(NamedTuple):
-    """One moment of training as it is looked at from outside: NumPy arrays."""
+    """One moment of training as the driver sees it, in NumPy arrays."""
 
     step: int
     t: float
@@ -76,7 +76,7 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def penalized(self, penalty: Any, moment: Moment) -> dict[str, float]:
-        """The penalty, and what else is measured of it."""
+        """The penalty and the measurements that belong to it."""
 
     @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class Task(abc.ABC):
         return float(self.first["log_loss"])
 
     def bounds(self, parameters: Any) -> Iterator[Mapping[str, float]]:
-        """Numbers that are no worse than the true ones and cost less, ever better; or none."""
+        """Successively tighter bounds on the numbers that are cheaper to compute; or none."""
         yield from ()
 
     def stalled(self, numbers: Mapping[str, float]) -> str | None:
@@ -100,7 +100,7 @@ class Task(abc.ABC):
         return None
 
     def record(self, moment: Moment, numbers: Mapping[str, Any]) -> dict[str, Any]:
-        """What is kept of a moment."""
+        """What is recorded of a moment."""
         return {"t": moment.t, "step": moment.step, "log_t": moment.log_t, **numbers}
 
     def dataset(self, records: Sequence[dict[str, Any]]) -> Any:
@@ -151,7 +151,7 @@ def traced(complaint: str, function: Callable[..., Any], *given: Any) -> Any:
 
 
 def described(model: Any, problem: Any, *arrays: Any) -> dict[str, Any]:
-    """A net and its problem as plain JSON values, with a text that other `arrays` would change."""
+    """A net and its problem as plain JSON values, with a digest of `arrays`."""
     digest = hashlib.sha256()
     for part in arrays:
         digest.update(f"{part.dtype} {part.shape}".encode())
@@ -179,7 +179,7 @@ class Meter:
         return self._numbers(moment)
 
     def bounds(self, moment: Moment) -> Iterator[Numbers]:
-        """Numbers that are no worse than the true ones and cost less, ever better; or none."""
+        """Successively tighter bounds on the numbers that are cheaper to compute; or none."""
         for known in self.task.bounds(moment.parameters):
             yield self._numbers(moment, known)
 

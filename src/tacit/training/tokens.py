@@ -1,4 +1,4 @@
-"""A token net on pairs of tokens, as step-by-step methods see it."""
+"""A token net on pairs of tokens, for step-by-step methods."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _floats(who: str, start: Any) -> Any:
 
 
 def _logits_fit(who: str, task: TokenTask) -> None:
-    complaint = f"{who}: logits must work on JAX arrays as on those of NumPy"
+    complaint = f"{who}: logits must work on JAX arrays as on NumPy arrays"
     found = traced(complaint, task.model.logits, task.start, task.data.pairs)
     due = task.samples, task.problem.classes
     if found != due:

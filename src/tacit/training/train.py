@@ -1,4 +1,4 @@
-"""The one verb of training: a model, a problem and a method make a path."""
+"""The function `train`: it trains a model on a problem by a method and returns a path."""
 
 from __future__ import annotations
 
@@ -67,18 +67,18 @@ def train(
     penalty
         A number times a regularizer, such as 1e-3 * L1(), added to the loss.
     stop
-        A rule or several, of which the first that is met stops: Steps, Time, Loss, Accuracy, ...
+        One rule or several; the first one that is met stops training: Steps, Time, Loss, ...
     record
         LogSpaced(20), the default, or At(steps=[...]).
     batch
-        Samples per step, drawn so that an epoch sees each of them once; None takes all of them.
+        Samples per step; each epoch uses every sample once. None uses all samples at every step.
     seed
-        What the order of the batches is drawn from.
+        The seed of the order of the batches.
     resume
-        The path of an earlier run with the same arguments but for stop and record; training goes
-        on where it ended, to the bit as if it had never stopped.
+        The path of an earlier run with the same arguments except stop and record; training
+        continues where it ended, with exactly the numbers of an uninterrupted run.
     progress
-        Called now and then with the fraction done and a short text.
+        A function that is called from time to time with the fraction done and a short text.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def _kind(thing: Any) -> str:
 
 
 def checked_penalty(who: str, method: Descent, penalty: Any, task: Task) -> Any:
-    """The penalty, if the method can use it on these parameters; None where it weighs nothing."""
+    """The penalty, if the method can use it on these parameters; None if its weight is zero."""
     if penalty is None:
         if method.penalties == "prox":
             raise ValueError(f"{who}: needs a penalty with a proximal map: penalty=0.1 * L1(), say")

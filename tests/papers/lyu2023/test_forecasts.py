@@ -30,19 +30,19 @@ def test_log_alpha_over_rate_is_refuted(data, judged):
     verdict = judged("L-forecast", (*wrong, data[2]))
     missed = [check.name for check in verdict.evidence.checks if check.misses]
     for family in ("majority", "wide margin", "table"):
-        assert f"{family}: worst error of the time foreseen for the test curve" in missed
+        assert f"{family}: worst error of the predicted time of the test curve" in missed
 
 
 def test_what_the_predictor_does_is_not_yet_what_the_test_curve_does(data, refuted):
     wrong = [d.assign(foreseen=d.turning) for d in data[:2]]
-    words = "wide margin: worst error of the time foreseen for the test curve"
+    words = "wide margin: worst error of the predicted time of the test curve"
     assert refuted("L-forecast", (*wrong, data[2]), words)
 
 
 def test_norms_that_meet_do_not_tell_when_wide_margins_fall(monkeypatch, data, refuted):
     monkeypatch.setattr(measured_forecast, "minimisers", lambda *args: None)
     monkeypatch.setattr(forecasts, "forecast", lambda *args, measure=None: forecast(*args))
-    words = "wide margin: worst error of the time foreseen for the test curve"
+    words = "wide margin: worst error of the predicted time of the test curve"
     assert refuted("L-forecast", (with_cell(data[0], WIDE), *data[1:]), words)
 
 
@@ -50,12 +50,12 @@ def test_a_turn_in_the_wrong_unit_is_refuted(monkeypatch, data, refuted):
     radians = lambda t, norm, turn: forecast_run(t, norm, np.radians(turn))  # noqa: E731
     monkeypatch.setattr(forecasts, "forecast_run", radians)
     changed = with_cell(data[0], MAJORITY), *data[1:]
-    assert refuted("L-forecast", changed, "half turn that the run so far")
+    assert refuted("L-forecast", changed, "half turn predicted from the run so far")
 
 
 def test_a_run_of_another_rate_is_refuted(faster, data, refuted):
     faster(forecasts, 1.5)
-    words = "majority: worst error of the time foreseen for the predictor"
+    words = "majority: worst error of the predicted time of the predictor"
     assert refuted("L-forecast", (with_cell(data[0], MAJORITY), *data[1:]), words)
 
 

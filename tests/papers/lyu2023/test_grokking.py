@@ -23,11 +23,11 @@ def test_the_detector_agrees(data_of, id, kind):
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        (lambda d: {"accuracy_l2": d.accuracy_l1}, "against the l2 max margin"),
-        (lambda d: {"accuracy_l1": d.accuracy_l2}, "against the l1 max margin"),
+        (lambda d: {"accuracy_l2": d.accuracy_l1}, "against that of the l2 max margin"),
+        (lambda d: {"accuracy_l1": d.accuracy_l2}, "against that of the l1 max margin"),
         (lambda d: {"trajectory_share_l2": d.trajectory_share_l1}, "l2 margin at half"),
         (lambda d: {"trajectory_share_l1": d.trajectory_share_l2}, "l1 margin at the end"),
-        (lambda d: {"forecast": d.forecast * 3}, "time foreseen"),
+        (lambda d: {"forecast": d.forecast * 3}, "time predicted"),
     ],
     ids=["l1 first", "l2 last", "l1 margin first", "l2 margin last", "three times later"],
 )

@@ -53,7 +53,7 @@ def test_the_data_are_those_of_separate_runs(small):
 
 
 def test_runs_that_do_not_understand_are_refuted(small, refuted):
-    assert refuted("L-F3b", (small,), "accuracy without twins at the end")
+    assert refuted("L-F3b", (small,), "accuracy without mirrored pairs at the end")
 
 
 def test_the_prediction_needs_no_training(small):

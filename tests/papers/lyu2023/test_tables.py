@@ -128,7 +128,7 @@ def test_a_table_that_is_not_determined_decides_nothing(data_of, judged):
     assert float(other.off_truth.max()) > 1e-3
     verdict = judged("L-table", (runs.assign(off_truth=runs.off_truth + 1e-3), other))
     assert verdict.status == "inconclusive"
-    assert "what was seen determines the table" in verdict.reason
+    assert "the observed entries determine the table" in verdict.reason
 
 
 # the figure
@@ -140,8 +140,8 @@ def test_a_table_that_is_not_determined_decides_nothing(data_of, judged):
         (lambda d: {"trajectory_from_kernel": d.trajectory_from_nuclear}, "kernel interpolant"),
         (lambda d: {"trajectory_norm_nuclear": d.trajectory_norm_nuclear * 1.1}, "nuclear norm"),
         (lambda d: {"trajectory_test_error": d.trajectory_test_error + 0.01}, "test error at"),
-        (lambda d: {"forecast": d.theory}, "foreseen time"),
-        (lambda d: {"t2": 10 * d.t1}, "decades from"),
+        (lambda d: {"forecast": d.theory}, "predicted time"),
+        (lambda d: {"t2": 10 * d.t1}, "least number of decades"),
     ],
     ids=["nuclear first", "another norm", "not completed", "log alpha", "at once"],
 )

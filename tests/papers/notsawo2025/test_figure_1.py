@@ -63,7 +63,7 @@ def test_a_run_like_the_source_passes_and_all_controls_miss():
         ({"t2": 5900}, "t2/t1"),
         ({"last": 0.8}, "t2/t1"),
         ({"plateau": 0.5}, "gap of the plateau"),
-        ({"novel": 0.2}, "without twins"),
+        ({"novel": 0.2}, "without mirrored pairs"),
     ],
 )
 def test_a_wrong_run_is_caught(wrong, caught):
@@ -77,7 +77,9 @@ def test_the_printed_times_are_checked_at_the_size_of_the_source():
     assert evidence.controls["a tenth of the penalty"].tolerance < 1
     late, early = fake(560, 14_500), fake(330, 8000)
     for wrong, name in ((late, "t2 from the printed 9150"), (early, "t1 from the printed 540")):
-        assert failed(judged(wrong, modulus=97)) == [f"largest distance of {name}, in doublings"]
+        assert failed(judged(wrong, modulus=97)) == [
+            f"largest distance of {name}, in factors of two"
+        ]
 
 
 def test_a_run_too_short_for_its_t1_decides_nothing():
@@ -91,7 +93,7 @@ def test_controls_that_behave_like_the_run_do_not_miss():
     assert passing == {
         "no penalty",
         "a tenth of the penalty",
-        "no penalty as a grok",
+        "no penalty classified as a grok",
         "a net that is not symmetric",
     }
 
@@ -149,5 +151,5 @@ def test_the_picture_marks_t1_t2_and_the_twins():
     assert_readable(picture)
     labels = {line.get_label() for line in picture.axes[0].lines}
     t1 = figure_1.landmarks(runs_of(dataset)[0])["t1"]
-    assert {f"$t_1$ = {t1:.0f}", "source: $t_1$ = 540", "share of twins: 0.400"} <= labels
+    assert {f"$t_1$ = {t1:.0f}", "source: $t_1$ = 540", "share of mirrored pairs: 0.400"} <= labels
     assert picture.axes[0].get_title(loc="left").count("\n") == 1

@@ -99,7 +99,7 @@ def test_every_wrong_world_is_refuted(name, value):
 def test_training_that_is_not_solved_decides_nothing():
     evidence = module.check(*invented(t1=math.nan))
     assert judge(evidence)[0] == "inconclusive"
-    assert not evidence.premises["training is solved in every run, the controls too"].holds
+    assert not evidence.premises["training is solved in every run, including the controls"].holds
 
 
 def test_the_growth_of_t2_is_the_least_one():

@@ -171,7 +171,7 @@ def test_a_least_loss_at_infinity_is_a_failure_with_a_sentence():
     found = tacit.greedy_rank(problem, throw=False)
     assert not found.outcome.ok
     assert found.ranks.tolist() == [0, 1]
-    with pytest.raises(tacit.NumericalError, match="the flow of rank 2 comes to no rest"):
+    with pytest.raises(tacit.NumericalError, match="the flow of rank 2 does not converge"):
         tacit.greedy_rank(problem)
 
 

@@ -317,7 +317,7 @@ MINUS = Completion((2, 2), [[0, 0], [1, 1]], [-1.0, 2.0])
         (MatrixFlow(max_steps=2), None, *CASES["product"], SPENT, "raise max_steps"),
         (MatrixFlow(), None, Factorization(4, alpha=0.5), TWICE, STALLED, "no matrix fits y"),
         (MatrixFlow(), None, UNSIGNED, MINUS, STALLED, "cannot fit y"),
-        (MatrixFlow(max_steps=9), None, DEEP, SMALL, SPENT, "maybe because the flow is stiff"),
+        (MatrixFlow(max_steps=9), None, DEEP, SMALL, SPENT, "perhaps because the flow is stiff"),
         (MatrixFlow(), Loss(6), DifferenceFactorization(alpha=1), MINUS, FIT, "already fits"),
         (MatrixFlow(), None, Factorization(9, alpha=1e4), SMALL, FIT, "rounding allows"),
     ],

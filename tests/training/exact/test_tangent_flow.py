@@ -195,7 +195,7 @@ def test_a_sample_that_nothing_sees_stalls():
     model = FunctionModel(seen_by_first, [0.1, 0.5])
     end = ended(model, Regression(np.eye(2), [1.0, 2.0]))
     assert end.outcome.kind is Kind.STALLED
-    assert "cannot move what is left" in str(end.outcome)
+    assert "cannot reduce the remaining residual" in str(end.outcome)
     assert np.exp(end.log_loss) == pytest.approx(4.0)  # all of the sample that is not seen
     saddle = ended(relu_net(2, 3, alpha=1.0, seed=0), Regression([[0.0, 0.0]], [1.0]))
     assert saddle.outcome.kind is Kind.STALLED

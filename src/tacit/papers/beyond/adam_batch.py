@@ -90,7 +90,7 @@ def cell(
 
 study = sized(
     "beyond-adam-batch",
-    title="On one sample at a time Adam maximises another margin",
+    title="With one sample per step, Adam maximises a different margin",
     function=cell,
     arguments={"samples": 8, "dimension": 12, "steps": 160_000},
     grid={"optimizer": list(RATES), "features": [SIGNS, NORMAL]},
@@ -117,13 +117,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
         ran=f"linear classifiers on {2 * dataset.sizes['seed']} random problems with 8 samples of"
         " 12 features, signs or normal numbers of many sizes, and the exponential loss; Adam"
         " without epsilon with b1 = 0.9 and b2 = 0.99, Signum with momentum 0.995 and 0.9",
-        premises={"the weights are a fixed point": (fixed < 1e-6, fixed)},
+        premises={"the weights of the norm are a fixed point": (fixed < 1e-6, fixed)},
         checks=[alone, plain, full, signs],
         controls={
             "one sample: l_inf, as for all samples": alone.control(one.l_inf.min()),
-            "one sample: l2 whatever the data": alone.control(one.l2.min()),
+            "one sample: l2 for all data": alone.control(one.l2.min()),
             "all samples: l2": full.control(dataset.l2.sel(optimizer=ALL).min()),
-            "Signum on one sample: l_inf whatever the momentum": signs.control(
+            "Signum on one sample: l_inf for every momentum": signs.control(
                 dataset.l_inf.sel(optimizer=SHORT).min()
             ),
         },
@@ -154,15 +154,17 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-adam-batch",
-    statement="Adam on all samples heads for the largest l_inf margin. On one sample at a time it"
-    " heads for the largest margin in an l2 norm whose weights are a fixed point of the data: all"
-    " equal where the features of a sample have one size, so that it is the l2 margin there."
-    " Signum heads for l_inf on one sample too, if its momentum is close enough to 1.",
+    statement="Adam with all samples per step converges to the largest l_inf margin. With one"
+    " sample per step it converges to the largest margin in a weighted l2 norm, whose"
+    " weights solve a fixed-point equation of the data; they are all equal where the"
+    " features of a sample have equal magnitude, which gives the l2 margin. Signum"
+    " converges to the l_inf margin even with one sample per step, if its momentum is"
+    " close enough to 1.",
     place="Baek et al. 2025 (arXiv 2510.26303)",
     study=study,
     check=check,
     draw=draw,
-    title="On one sample at a time Adam maximises another margin",
+    title="With one sample per step, Adam maximises a different margin",
     ours="the data, the order of samples, constant learning rates,"
     " b2 = 0.99 in place of the limit b2 -> 1",
     seconds=5,

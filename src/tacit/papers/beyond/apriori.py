@@ -84,16 +84,17 @@ def cell(
 
 study = sized(
     "beyond-apriori",
-    title="Scale and end of a run, predicted from its hyperparameters",
+    title="The scale and the endpoint of a run can be predicted from its hyperparameters",
     function=cell,
     arguments={"alpha": 0.1, "samples": 8, "dimension": 20, "time": 25.0},
     grid={"kind": list(KINDS), "share": [0.3, 0.9, 2.0]},
     seeds=3,
     labels={
-        "share": "learning rate over that from which on the prediction is said to fail",
-        "fallen": "how far the log of the scale has fallen below that of the flow",
+        "share": "learning rate over the rate beyond which the prediction is expected to fail",
+        "fallen": "fall of the log of the scale below that of the flow",
         "foreseen": "the same, predicted",
-        "calm": "the same, predicted as if every step saw all samples and no label noise",
+        "calm": "the same, predicted as if every step used all samples and there were no label"
+        " noise",
         "inside": "share of coordinates whose scale is in its interval",
         "to_foreseen": "distance of the end to the predicted one, over its size",
         "to_flow": "distance of the end to that of the flow, over its size",
@@ -132,21 +133,22 @@ def check(dataset: xarray.Dataset) -> Evidence:
     return Evidence(
         ran=f"{dataset.fallen.size} runs of depth 2 from alpha = 0.1 on sparse regressions with 8"
         " samples of 20 features and noise: " + ", ".join(KINDS),
-        premises={"the prediction trusts itself up to its limit and not beyond": (said, "")},
+        premises={"the prediction is marked valid up to its limit and not beyond": (said, "")},
         checks=[scale, inside, end],
         controls={
-            "as if on all samples, without label noise: the fall": scale.control(
+            "the fall as if on all samples, without label noise": scale.control(
                 float(np.abs(calm / fallen - 1).min())
             ),
-            "intervals of the same width around it": inside.control(
+            "intervals of the same width around that fall": inside.control(
                 float(drawn.inside_calm.mean("seed").max())
             ),
-            "the end that it predicts": end.control(
+            "the endpoint predicted from that fall": end.control(
                 float((drawn.to_calm.mean("seed") / flow.sel(kind=DRAWN)).min())
             ),
         },
         findings=[
-            f"at twice the limit the fall of the scale is missed by up to {worst(beyond):.0%}"
+            "at twice the limit the error of the predicted fall of the scale is up to"
+            f" {worst(beyond):.0%}"
         ],
     )
 
@@ -172,13 +174,15 @@ def draw(dataset: xarray.Dataset) -> Figure:
         b.plot(one.share, mean.to_flow, "o^Ds"[k] + ":", color=CYCLE[k], fillstyle="none")
     ends = np.array([dataset.fallen.min(), dataset.fallen.max()])
     a.plot(ends, ends, "--", color=BLACK, linewidth=1.2, label="as predicted")
-    a.set(xscale="log", yscale="log", title="how far the log of the scale falls")
+    a.set(xscale="log", yscale="log", title="fall of the log of the scale")
     a.set(xlabel="trained", ylabel="predicted")
     a.legend()
     b.axvline(1, color=BLACK, linewidth=1.2)
-    b.set(xscale="log", yscale="log", title="full: predicted end, hollow: end of the flow")
-    b.set(xlabel="learning rate / rate from which the prediction says it fails")
-    b.set_ylabel("relative distance of the trained end")
+    b.set(
+        xscale="log", yscale="log", title="filled: predicted endpoint, hollow: endpoint of the flow"
+    )
+    b.set(xlabel="learning rate / rate beyond which the prediction is expected to fail")
+    b.set_ylabel("relative distance of the trained endpoint")
     b.set_xticks(dataset.share.values, [f"{share:g}" for share in dataset.share.values])
     b.minorticks_off()
     return picture
@@ -186,15 +190,16 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-apriori",
-    statement="From learning rate, batch size, label noise, weight decay, steps and data alone the"
-    " effective scale and the end of gradient steps on w+^2 - w-^2 are known before training, with"
-    " an interval over seeds, and so is the learning rate from which on this fails.",
+    statement="From the learning rate, batch size, label noise, weight decay, number of steps"
+    " and data alone, one can predict before training the effective scale and the"
+    " endpoint of gradient steps on w+^2 - w-^2, with an interval over seeds, and the"
+    " learning rate beyond which this prediction fails.",
     place="the sums of Even et al. 2023 (arXiv 2302.08982), Pesme et al. 2021 (arXiv 2106.09524)"
     " and, for label noise, Pillaud-Vivien et al. 2022 (arXiv 2206.09841), in expectation: ours",
     study=study,
     check=check,
     draw=draw,
-    title="Scale and end of a run, predicted from its hyperparameters",
+    title="The scale and the endpoint of a run can be predicted from its hyperparameters",
     ours="the data, learning rates and training times",
     seconds=4,
 )

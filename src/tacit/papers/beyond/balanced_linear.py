@@ -141,7 +141,7 @@ def cell(shape: str, imbalance: float, *, scale: float, seed: int, rtol: float) 
 
 study = sized(
     "beyond-balanced-linear",
-    title="Imbalance makes a linear net lazy, but not if the larger layer has to turn",
+    title="Imbalance makes a linear net lazy, unless the larger layer has to rotate",
     function=cell,
     arguments={"scale": 0.03, "seed": 0, "rtol": 1e-10},
     grid={"shape": list(SHAPES), "imbalance": [-8.0, -4.0, 0.0, 4.0, 8.0]},
@@ -150,7 +150,7 @@ study = sized(
         "error": "largest distance of training from the closed form",
         "error_balanced": "the same without the imbalance",
         "distance": "kernel distance from start to end",
-        "foreseen": "kernel distance from start to end, foreseen",
+        "foreseen": "predicted kernel distance from start to end",
         "time": "time to fit",
     },
     draw={"x": "imbalance", "y": "shape", "colour": "distance"},
@@ -158,7 +158,7 @@ study = sized(
 )
 diagram = sized(
     "beyond-balanced-linear-diagram",
-    title="Lazy and rich over scale and imbalance",
+    title="Lazy and rich regimes by scale and imbalance",
     function=turned,
     arguments={"shape": "funnel", "seed": 0, "rtol": 1e-5},
     grid={"width": ["wide", "narrow"], "scale": [0.05, 3.0], "imbalance": [-6.0, 0.0, 6.0]},
@@ -189,7 +189,8 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
         tolerance=1e-8,
     )
     ends = Check(
-        "largest difference of a kernel distance from start to end from the foreseen one",
+        "largest difference between the measured and the predicted kernel distance from start to"
+        " end",
         float(np.abs(dataset.distance - dataset.foreseen).max()),
         tolerance=1e-6,
     )
@@ -233,7 +234,7 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
         f" whitened inputs with U^T U - V^T V = {first:g} I to {last:g} I and singular values 0.03"
         " in the smaller layer, followed to their end by exact flow",
         premises={
-            "the imbalance stays as it is": (
+            "the imbalance does not change": (
                 float(dataset.drift.max()) < 1e-8,
                 float(dataset.drift.max()),
             )
@@ -246,12 +247,12 @@ def check(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Evidence:
             ),
             "the same, for the funnel": rich[0].control(1.0),
             "the same, for the inverted funnel": rich[1].control(1.0),
-            "layers without spare hidden units do the same": spread.control(outside(narrow)),
+            "layers without spare hidden units behave the same": spread.control(outside(narrow)),
             "a relative change of the kernel like 1/imbalance": power.control(predicted=-2.0),
         },
         findings=[
-            f"a funnel of imbalance {first:g} takes {float(delay):.0f} times as long to fit as one"
-            f" of {last:g}, and turns its kernel by"
+            f"a funnel of imbalance {first:g} takes {float(delay):.0f} times as long to fit as"
+            f" one of {last:g}, and its kernel distance is"
             f" {float(dataset.distance.sel(shape='funnel', imbalance=first)):.2g}: rich, but late",
         ],
     )
@@ -271,7 +272,7 @@ def draw(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Figure:
         b.plot(row.imbalance, row.error_balanced, marker, color=colour, fillstyle="none")
     a.plot([], [], "--", color=BLACK, label="foreseen")
     b.plot([], [], "o", color=BLACK, label="closed form")
-    b.plot([], [], "o", color=BLACK, fillstyle="none", label="that of balanced layers")
+    b.plot([], [], "o", color=BLACK, fillstyle="none", label="closed form of balanced layers")
     label = r"imbalance $\lambda$, $U^\top U - V^\top V = \lambda I$"
     a.set(
         yscale="log",
@@ -292,17 +293,18 @@ def draw(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-balanced-linear",
-    statement="Two linear layers on whitened inputs whose start has U^T U - V^T V = lambda I keep"
-    " it, and U U^T, V V^T and U V^T follow the closed form of a Riccati equation. Large |lambda|"
-    " makes a square net lazy, its kernel turning by lambda^-4; a net with fewer outputs than"
-    " inputs is lazy for large positive lambda alone, and rich but late for large negative. Wide"
-    " layers are lazy from a large scale or a large imbalance of either sign.",
+    statement="Two linear layers on whitened inputs conserve U^T U - V^T V = lambda I if it"
+    " holds at the start, and U U^T, V V^T and U V^T follow the closed form of a"
+    " Riccati equation. Large |lambda| makes a square net lazy, with a kernel distance"
+    " of order lambda^-4; a net with fewer outputs than inputs is lazy only for large"
+    " positive lambda, and rich but slow for large negative lambda. Wide layers are"
+    " lazy from a large scale or a large imbalance of either sign.",
     place="Domine et al. 2025 (arXiv 2409.14623); the power -4 and the spans of the closed form:"
     " ours",
     study=(study, diagram),
     check=check,
     draw=draw,
-    title="Imbalance makes a linear net lazy, but not if the larger layer has to turn",
+    title="Imbalance makes a linear net lazy, unless the larger layer has to rotate",
     ours="the shapes, the targets, the scale and the imbalances",
     seconds=3,
 )

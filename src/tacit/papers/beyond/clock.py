@@ -76,14 +76,15 @@ def cell(
 
 study = sized(
     "beyond-clock",
-    title="Steps shrink the scale of the start: with it and a tilt the end is known",
+    title="Gradient steps shrink the scale of the start; this scale and a tilt determine the end",
     function=cell,
     arguments={"alpha": 0.1, "samples": 8, "dimension": 20, "time": 200.0, "decay": 0.01},
     grid={"kind": list(KINDS), "learning_rate": [0.005, 0.01, 0.02]},
     seeds=3,
     labels={
         "learning_rate": "learning rate",
-        "to_effective": "distance of the end to the least Q of effective scale and tilt",
+        "to_effective": "distance of the endpoint to the minimiser of Q with effective scale and"
+        " tilt",
         "to_scale": "the same without the tilt",
         "to_start": "the same with the scale of the start",
         "scale": "effective scale, geometric mean over coordinates",
@@ -97,7 +98,8 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """The law to rounding; what is left without the tilt, and without the scale."""
     exact = Check(
-        "largest relative distance of an end to the least Q of its effective scale and tilt",
+        "largest relative distance of an endpoint to the minimiser of Q with its effective scale"
+        " and tilt",
         float(dataset.to_effective.max()),
         tolerance=1e-9,
     )
@@ -114,20 +116,20 @@ def check(dataset: xarray.Dataset) -> Evidence:
         " samples of 20 features and noise, by gradient steps on all samples, on one sample, and"
         " with decoupled weight decay",
         premises={
-            "runs without decay have fitted": (float(fitted.max()) < 1e-6, float(fitted.max()))
+            "runs without decay fit the data": (float(fitted.max()) < 1e-6, float(fitted.max()))
         },
         checks=[exact, shrinks],
         controls={
             TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
             TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),
-            "the scale of a flow, which stays as it is": shrinks.control(1.0),
+            "the scale of a flow, which does not change": shrinks.control(1.0),
         },
         findings=[
             f"{name}: the mean effective scale falls from {row[0]:.3g} to {row[-1]:.3g} as the"
             f" learning rate grows from {dataset.learning_rate.values[0]:g} to"
-            f" {dataset.learning_rate.values[-1]:g}; without the tilt the end is missed by up to"
-            f" {float(dataset.to_scale.sel(kind=name).max()):.1%}, with the scale of the start by"
-            f" up to {float(dataset.to_start.sel(kind=name).max()):.1%}"
+            f" {dataset.learning_rate.values[-1]:g}; without the tilt the prediction misses the"
+            f" endpoint by up to {float(dataset.to_scale.sel(kind=name).max()):.1%}, with the"
+            f" scale of the start by up to {float(dataset.to_start.sel(kind=name).max()):.1%}"
             for name, row in zip(KINDS, scale.values, strict=True)
         ],
     )
@@ -147,22 +149,23 @@ def draw(dataset: xarray.Dataset) -> Figure:
         rates = dataset.learning_rate.values
         panel.set_xticks(rates, [f"{rate:g}" for rate in rates])
         panel.minorticks_off()
-        panel.set_ylabel("relative distance of the end to the least $Q$")
+        panel.set_ylabel("relative distance of the endpoint to the least $Q$")
     axes[0].legend(loc="center left")
     return picture
 
 
 experiment = Experiment(
     "beyond-clock",
-    statement="Gradient steps on w+^2 - w-^2, of any learning rate, on any batches and with"
-    " decoupled weight decay, stand at every moment at the least Q of an effective scale and a"
-    " tilt among all predictors with their outputs; larger steps make the scale smaller.",
+    statement="Under gradient steps on w+^2 - w-^2, with any learning rate, any batches and"
+    " decoupled weight decay, the predictor at every step minimises Q with an effective"
+    " scale and a tilt among all predictors with the same outputs; larger steps make"
+    " the scale smaller.",
     place="Even et al. 2023 (arXiv 2302.08982) for SGD, Jacobs et al. 2025 (arXiv 2504.12883) for"
     " decay; the form for any sequence of steps: ours",
     study=study,
     check=check,
     draw=draw,
-    title="Steps shrink the scale of the start: with it and a tilt the end is known",
+    title="Gradient steps shrink the scale of the start; this scale and a tilt determine the end",
     ours="the data, learning rates and training times",
     seconds=4,
 )

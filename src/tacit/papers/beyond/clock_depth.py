@@ -78,9 +78,9 @@ KINDS = {
 }
 TARGETS = {
     "to_effective": "effective start",
-    "to_second": "start set back by the flow's clock",
-    "to_scale": "set back, without its tilt",
-    "to_start": "start as it was",
+    "to_second": "start shifted back along the flow",
+    "to_scale": "shifted back, without the tilt",
+    "to_start": "unchanged start",
 }
 
 
@@ -178,7 +178,7 @@ def cell(kind: str, share: float, seed: int, *, samples: int, dimension: int) ->
 
 study = sized(
     "beyond-clock-depth",
-    title="At any depth, for any map and loss: steps set the clock of the start back",
+    title="At any depth, for any map and loss, gradient steps act like a flow from a shifted start",
     function=cell,
     arguments={"samples": 5, "dimension": 10},
     grid={"kind": list(KINDS), "share": [0.5, 1.0]},
@@ -186,7 +186,10 @@ study = sized(
     labels={
         "kind": "map and loss",
         "share": "learning rate, as a share of the longest",
-        **{name: f"distance of the end to the least of: {text}" for name, text in TARGETS.items()},
+        **{
+            name: f"distance of the endpoint to the minimiser for: {text}"
+            for name, text in TARGETS.items()
+        },
     },
     draw={"x": "share", "colour": "to_second", "log": True},
     tiny={"grid": {"kind": ["depth 3", "depth 2, exp"]}},
@@ -208,40 +211,42 @@ def orders(dataset: xarray.Dataset, name: str) -> Array:
 def check(dataset: xarray.Dataset) -> Evidence:
     """The effective start to rounding; the order of what the flow alone foresees of it."""
     exact = Check(
-        "largest relative distance of an end to the least regularizer of its effective start",
+        "largest relative distance of an endpoint to the minimiser of the regularizer of its"
+        " effective start",
         float(dataset.to_effective.max()),
         tolerance=1e-9,
     )
     second, first = (orders(dataset, name) for name in ("to_second", "to_start"))
     foreseen = Check(
-        "start set back by the flow's clock: power of the learning rate in the distance of the end",
+        "start shifted back along the flow: power of the learning rate in the distance of the"
+        " endpoint",
         furthest(second, 2),
         2.0,
         0.3,
     )
-    plain = Check("start as it was: the same power", furthest(first, 1), 1.0, 0.3)
+    plain = Check("unchanged start: the same power", furthest(first, 1), 1.0, 0.3)
     last = dataset.isel(share=-1).mean("seed")
     return Evidence(
         ran=f"{dataset.to_start.size} runs of gradient descent from alpha = {ALPHA:g} on"
-        f" {'; '.join(dataset.kind.values)}, with sparse regressions or their signs as labels,"
-        " each beside the integrated flow",
+        f" {'; '.join(dataset.kind.values)}, with sparse regressions or their signs as"
+        " labels, each compared with the integrated flow",
         checks=[exact, foreseen, plain],
         controls={
             TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
             TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),
-            "set back as if there were no tilt": foreseen.control(
+            "start shifted back without the tilt": foreseen.control(
                 furthest(orders(dataset, "to_scale"), 2)
             ),
-            "not set back": foreseen.control(furthest(first, 2)),
-            "an end that the start as it was foresees to second order": plain.control(
+            "start not shifted back": foreseen.control(furthest(first, 2)),
+            "an endpoint predicted to second order from the unchanged start": plain.control(
                 furthest(second, 1)
             ),
         },
         findings=[
-            f"{name}: at its longest steps the end is missed by"
-            f" {float(last.to_start.sel(kind=name)):.2g} from the start as it was, by"
-            f" {float(last.to_second.sel(kind=name)):.2g} from the start set back by the flow's"
-            f" clock, by {float(last.to_effective.sel(kind=name)):.1g} from the effective start"
+            f"{name}: at its largest steps the prediction misses the endpoint by"
+            f" {float(last.to_start.sel(kind=name)):.2g} from the unchanged start, by"
+            f" {float(last.to_second.sel(kind=name)):.2g} from the start shifted back along the"
+            f" flow, by {float(last.to_effective.sel(kind=name)):.1g} from the effective start"
             for name in dataset.kind.values
         ],
     )
@@ -270,23 +275,24 @@ def draw(dataset: xarray.Dataset) -> Figure:
         panel.set_title(f"{kind}\n(effective start: below $10^{{{rounding}}}$)")
         panel.set_xticks(rates, [f"{rate:g}" for rate in rates])
         panel.minorticks_off()
-    axes[0].set_ylabel("relative distance of the end to the least regularizer")
+    axes[0].set_ylabel("relative distance of the endpoint to the least regularizer")
     axes[0].legend(loc="upper left")
     return picture
 
 
 experiment = Experiment(
     "beyond-clock-depth",
-    statement="On any separable model, with any loss, gradient steps stand at every moment at the"
-    " least regularizer of an effective start among all predictors with their outputs, exactly."
-    " That start is the one of the flow, with the clocks of w+ and w- set back by"
-    " gamma/2 times the integral of g^2 F''(w) along the flow, up to second order in gamma.",
+    statement="For any separable model and any loss, the predictor at every gradient step"
+    " exactly minimises the regularizer of an effective start among all predictors with"
+    " the same outputs. To second order in gamma, that start is the start of the flow"
+    " with w+ and w- shifted back along their flow lines by gamma/2 times the integral"
+    " of g^2 F''(w) along the flow.",
     place="Even et al. 2023 (arXiv 2302.08982) for depth 2 and squares; other depths, maps and"
     " losses, and the exact form: ours",
     study=study,
     check=check,
     draw=draw,
-    title="At any depth, for any map and loss: steps set the clock of the start back",
+    title="At any depth, for any map and loss, gradient steps act like a flow from a shifted start",
     ours="the whole statement, the data, maps and learning rates",
     seconds=4,
 )

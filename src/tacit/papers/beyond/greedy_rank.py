@@ -95,14 +95,14 @@ LABELS = {
     "number": "seed of the matrix",
     "alpha": "scale alpha of the start",
     "jump": "time of the jump",
-    "foreseen": "time of the jump, foreseen, in units of log(1/alpha)",
+    "foreseen": "predicted time of the jump, in units of log(1/alpha)",
     **{name: f"distance of the end to: {label}" for name, label in TARGETS.items()},
-    "passes_by": "least distance of the path to the foreseen matrix of rank 1",
+    "passes_by": "least distance of the path to the predicted matrix of rank 1",
 }
 DIMS = {name: ["jump_number"] for name in ("jump", "foreseen", "anew")}
 study = sized(
     "beyond-greedy-rank",
-    title="Factors from a vanishing start learn one rank after another, at foreseen times",
+    title="Factors from a vanishing start learn one rank after another, at predicted times",
     function=cell,
     arguments={"kind": "sensing"},
     grid={"number": [1, 2, 3], "alpha": [1e-8, 1e-16]},
@@ -113,7 +113,7 @@ study = sized(
 )
 completion = sized(
     "beyond-greedy-rank-completion",
-    title="The completions of W's Figure 5 whose least nuclear norm is not the end",
+    title="The completions of W's Figure 5 where training does not end at the least nuclear norm",
     function=cell,
     arguments={"kind": "completion"},
     grid={"number": [9, 11], "alpha": [1e-4, 1e-8]},
@@ -125,7 +125,7 @@ completion = sized(
 )
 diagonal = sized(
     "beyond-greedy-rank-commuting",
-    title="Measurements that commute: what grew before is not forgotten",
+    title="With commuting measurements, each eigenvector keeps the growth it already had",
     function=commuting,
     arguments={"alpha": 1e-16},
     grid={"number": [0, 1, 2, 3]},
@@ -173,13 +173,13 @@ def check(
         kind="at most",
     )
     way = Check(
-        "rank 2, smallest start: median least distance of the path to the foreseen rank-1 point",
+        "rank 2, smallest start: median least distance of the path to the predicted rank-1 point",
         float(last.passes_by.median()),
         tolerance=0.01,
     )
     clocks = Check(
-        "diagonal measurements: share of the ends within 1% of greedy rank, with a clock for every"
-        " invariant subspace",
+        "diagonal measurements: share of the endpoints within 1% of greedy rank, with separate"
+        " growth for every invariant subspace",
         float((diagonal.to_greedy < 0.01).mean()),
         0.75,
         kind="at least",
@@ -192,7 +192,7 @@ def check(
         f" {float(dataset.alpha[-1]):g} and {float(completion.alpha[-1]):g}",
         checks=[time, end, falls, way, clocks],
         controls={
-            "what grows begins anew with size alpha at every point": time.control(
+            "directions restart with size alpha at every point": time.control(
                 error(dataset, "anew")
             ),
             "the least nuclear norm, nearest completion": end.control(float(seen.to_nuclear.min())),
@@ -205,14 +205,14 @@ def check(
             "the fastest direction at every point": clocks.control(
                 float((diagonal.to_printed < 0.01).mean())
             ),
-            "the way leads by the best rank-1 approximation of the end": way.control(
+            "the path passes the best rank-1 approximation of the endpoint": way.control(
                 float(last.passes_by_truncated.median())
             ),
         },
         findings=[
             f"jumps of matrix {int(number)}: the times grow by"
-            f" {', '.join(f'{gain:.4f}' for gain in gains.sel(number=number).values[:2])} per unit"
-            " of log(1/alpha), foreseen"
+            f" {', '.join(f'{gain:.4f}' for gain in gains.sel(number=number).values[:2])} per"
+            " unit of log(1/alpha), predicted"
             f" {', '.join(f'{tau:.4f}' for tau in last.foreseen.sel(number=number).values[:2])}"
             for number in dataset.number.values[:3]
         ],
@@ -241,15 +241,15 @@ def draw(dataset: xarray.Dataset, completion: xarray.Dataset, diagonal: xarray.D
         label = f"jump to rank {k + 1}"
         b.plot(last.foreseen[:, k], gains[:, k], "o", markersize=8, color=colour, label=label)
         b.plot(last.anew[:, k], gains[:, k], "x", markersize=8, color=colour)
-    b.plot([], [], "x", color=BLACK, label="each jump begun anew")
+    b.plot([], [], "x", color=BLACK, label="directions restart at each jump")
     line = np.array([float(last.foreseen.min()) / 1.3, 1.3 * float(last.anew.max())])
     b.plot(line, line, "--", color=BLACK, linewidth=1.2, label="equal")
     b.set(
         xscale="log",
         yscale="log",
-        xlabel=r"foreseen time $\tau$",
+        xlabel=r"predicted time $\tau$",
         ylabel=r"measured growth of the time per $\log(1/\alpha)$",
-        title="when a rank is learnt",
+        title="when each rank is learned",
     )
     b.legend()
     return picture
@@ -257,16 +257,17 @@ def draw(dataset: xarray.Dataset, completion: xarray.Dataset, diagonal: xarray.D
 
 experiment = Experiment(
     "beyond-greedy-rank",
-    statement="As the scale alpha of two factors goes to 0, training visits the critical points of"
-    " greedy low-rank learning, one rank after another, and ends where it ends, also where another"
-    " fit has a smaller nuclear norm. A rank is learnt at tau log(1/alpha), where tau follows from"
-    " the growth rates at all points before. Where measurements commute, each of their eigenvectors"
-    " has a clock of its own, and the fastest direction is not always the next.",
+    statement="As the scale alpha of two factors goes to 0, training visits the critical points"
+    " of greedy low-rank learning, one rank after another, and ends at its last point,"
+    " even where another fit has a smaller nuclear norm. A rank is learned at time tau"
+    " log(1/alpha), where tau follows from the growth rates at all earlier points."
+    " Where measurements commute, each of their eigenvectors grows on its own, and the"
+    " fastest direction is not always the next.",
     place="Li, Luo and Lyu 2021 (arXiv 2012.09839); the times and commuting measurements: ours",
     study=(study, completion, diagonal),
     check=check,
     draw=draw,
-    title="Factors from a vanishing start learn one rank after another, at foreseen times",
+    title="Factors from a vanishing start learn one rank after another, at predicted times",
     ours="the data, the scales, the level of the loss that marks a jump, and the times",
     seconds=4,
 )

@@ -136,7 +136,8 @@ def product(u: Any, v: Any) -> Any:
 
 study = sized(
     "beyond-imbalance",
-    title="A neuron a <w, x> ends where its imbalance says, and its sign makes it lazy or rich",
+    title="The imbalance of a neuron a ⟨w, x⟩ determines its endpoint, and its sign makes it"
+    " lazy or rich",
     function=neuron,
     arguments={"samples": 3, "dimension": 6},
     grid={"imbalance": [-4.0, -1.0, 0.0, 1.0, 4.0]},
@@ -144,8 +145,8 @@ study = sized(
     labels={
         "imbalance": "imbalance: a^2 - |w|^2",
         "lost": "change of the imbalance in training, relative",
-        "to_potential": "distance of the end to the least potential",
-        "to_unturned": "the same with the tilt of the start, also where a changes its sign",
+        "to_potential": "distance of the endpoint to the least potential",
+        "to_unturned": "the same with the tilt of the start, even where a changes its sign",
         "to_balanced": "the same for balanced layers",
         "distance": "kernel distance from start to end",
     },
@@ -155,14 +156,14 @@ study = sized(
 )
 products = sized(
     "beyond-imbalance-diagonal",
-    title="The same coordinate by coordinate: beta = u v from unequal u and v",
+    title="The same for each coordinate: β = u v from unequal u and v",
     function=diagonal,
     arguments={"samples": 4, "dimension": 8},
     grid={"imbalance": [-2.0, 0.5]},
     seeds=1,
     labels={
         "imbalance": "imbalance: u^2 - v^2",
-        "to_derived": "distance of the end to the least derived regularizer",
+        "to_derived": "distance of the endpoint to the least derived regularizer",
         "to_q": "the same for Q with the scale sqrt(|delta|)/2 and a tilt",
         "to_upright": "the same without the tilt",
         "to_balanced": "the same for balanced layers",
@@ -185,13 +186,13 @@ def check(dataset: xarray.Dataset, products: xarray.Dataset) -> Evidence:
         tolerance=1e-7,
     )
     end = Check(
-        "one neuron: largest relative distance of an end to the least potential, tilted by the end"
-        " sign of a",
+        "one neuron: largest relative distance of an endpoint to the least potential, tilted by"
+        " the final sign of a",
         float(dataset.to_potential.max()),
         tolerance=1e-6,
     )
     derived = Check(
-        "diagonal net: largest distance of an end to the least derived regularizer",
+        "diagonal net: largest distance of an endpoint to the least derived regularizer",
         float(products.to_derived.max()),
         tolerance=1e-6,
     )
@@ -224,10 +225,10 @@ def check(dataset: xarray.Dataset, products: xarray.Dataset) -> Evidence:
             "the sign of the imbalance does not matter": lazy.control(1.0),
         },
         findings=[
-            f"in {int(uneven.flipped.sum())} of {uneven.flipped.size} unbalanced runs a changes its"
-            " sign, beta passes through zero, and the tilt of the start turns into its opposite;"
-            f" with the tilt of the start the end is missed by {float(flipped.min()):.0%} to"
-            f" {float(flipped.max()):.0%} (ours)",
+            f"in {int(uneven.flipped.sum())} of {uneven.flipped.size} unbalanced runs a changes"
+            " its sign, beta passes through zero, and the tilt of the start is reversed; with"
+            " the tilt of the start the prediction misses the endpoint by"
+            f" {float(flipped.min()):.0%} to {float(flipped.max()):.0%} (ours)",
             "median kernel distances from start to end: "
             + ", ".join(
                 f"{distance:.2g} at {delta:g}"
@@ -261,7 +262,7 @@ def draw(dataset: xarray.Dataset, products: xarray.Dataset) -> Figure:
     a.set(
         yscale="log",
         xlabel=label,
-        ylabel="relative distance of the end of training",
+        ylabel="relative distance of the endpoint",
         title="where a neuron ends",
     )
     a.legend(loc="center right", title="distance to the")
@@ -278,15 +279,15 @@ def draw(dataset: xarray.Dataset, products: xarray.Dataset) -> Figure:
 experiment = Experiment(
     "beyond-imbalance",
     statement="A neuron a <w, x> conserves delta = a^2 - |w|^2 and ends at the least potential"
-    " Psi_delta, tilted along its start, and against it where a changes its sign; beta = u v"
-    " conserves u^2 - v^2 and ends at the least Q of scale sqrt(|delta|)/2 with a tilt. Large"
-    " positive delta makes the neuron lazy, large negative delta does not.",
+    " Psi_delta, tilted along its start, or against it where a changes its sign; beta ="
+    " u v conserves u^2 - v^2 and ends at the least Q of scale sqrt(|delta|)/2 with a"
+    " tilt. Large positive delta makes the neuron lazy, large negative delta does not.",
     place="Kunin et al. 2024 (arXiv 2406.06158) and Azulay et al. 2021 (arXiv 2102.09769); the"
     " change of sign: ours",
     study=(study, products),
     check=check,
     draw=draw,
-    title="Unequal layers: conserved, and decisive for the end and for the kernel",
+    title="The imbalance of layers is conserved and determines the endpoint and the kernel regime",
     ours="the data, the sizes and the imbalances",
     seconds=4,
 )

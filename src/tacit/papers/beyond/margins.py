@@ -105,7 +105,7 @@ def way(optimizer: str, seed: int, *, samples: int, dimension: int, steps: int) 
 
 study = sized(
     "beyond-margins",
-    title="Every method ends at the best margin of its own norm",
+    title="Every method ends at the largest margin in its own norm",
     function=cell,
     arguments={"samples": 8, "dimension": 12},
     grid={"optimizer": list(KINDS), "steps": [2500, 10_000, 40_000]},
@@ -122,7 +122,7 @@ ways = sized(
     arguments={"samples": 8, "dimension": 12, "steps": 10_000},
     grid={"optimizer": list(STEEPEST)},
     seeds=3,
-    labels={"own": "largest fall in the own norm", "other": "in the norm of the start"},
+    labels={"own": "largest fall in the method's own norm", "other": "in the norm of the start"},
     tiny={"seeds": 1},
     full={"seeds": 20},
 )
@@ -159,14 +159,14 @@ def checks(
             kind="at least",
         ),
         Check(
-            "steepest descent: largest power of the steps that the missing share follows",
+            "steepest descent: largest exponent of the missing share in the number of steps",
             powers.max(),
             -0.5,
             tolerance=0.1,  # the bound has a logarithm of the steps beside the power
             kind="at most",
         ),
         Check(
-            "steepest descent: largest fall of the smoothed margin in the own norm",
+            "steepest descent: largest fall of the smoothed margin in the method's own norm",
             ways.own.max(),
             1e-6,
             kind="at most",
@@ -189,12 +189,12 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
         " 1/sqrt(steps), and with small steps from the best predictor of another norm",
         checks=[own, rate, rises],
         controls={
-            "sign descent and Adam head for l2": least("l2", "sign descent", "Adam"),
-            "normalized gradient descent heads for l_inf": least(
+            "sign descent and Adam converge to l2": least("l2", "sign descent", "Adam"),
+            "normalized gradient descent converges to l_inf": least(
                 "l_inf", "normalized gradient descent"
             ),
-            "steps on the largest entry head for l2": least("l2", "largest entry alone"),
-            "Adam with epsilon = 1e-4 heads for l_inf": dwindled,
+            "steps on the largest entry converge to l2": least("l2", "largest entry alone"),
+            "Adam with epsilon = 1e-4 converges to l_inf": dwindled,
             "Adam with epsilon = 1e-4 has the rate": rate.control(
                 orders(dataset, WITH_EPSILON, NORMS)[0]
             ),
@@ -205,7 +205,7 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
         findings=[
             "once gradients are below epsilon = 1e-4 the steps of Adam are gradient steps with"
             f" momentum: its l_inf share falls to {dwindled.measured:.3f}",
-            "without epsilon the missing share of Adam follows the power"
+            "without epsilon the missing share of Adam scales with the power"
             f" {orders(dataset, {'Adam': KINDS['Adam']}, NORMS)[0]:.2f} of the steps here",
         ],
     )
@@ -240,7 +240,9 @@ def draw_rates(axes: Axes, dataset: xarray.Dataset, kinds: Mapping[str, Kind], n
         )
     level = 0.5 * np.sqrt(steps[0] / steps) * (1 - shares(dataset, kinds, norms, "own")).min()
     axes.plot(steps, level, "--", color=BLACK, label=r"slope $-1/2$")
-    axes.set(xscale="log", yscale="log", xlabel="steps", ylabel="1 $-$ share in the own norm")
+    axes.set(
+        xscale="log", yscale="log", xlabel="steps", ylabel="1 $-$ share in the method's own norm"
+    )
     axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
@@ -255,16 +257,17 @@ def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-margins",
-    statement="On separable data steps along the direction of steepest descent in a norm head for"
-    " the largest margin in that norm, with a gap of at most order steps^(-1/2): sign descent for"
-    " l_inf, normalized gradient descent for l2, steps on the largest entry of the gradient for l1;"
-    " Adam without epsilon heads for l_inf. The smoothed margin in the own norm never falls.",
+    statement="On separable data, steps along the direction of steepest descent in a norm"
+    " converge to the largest margin in that norm, with a gap of at most order"
+    " steps^(-1/2): sign descent to l_inf, normalized gradient descent to l2, steps on"
+    " the largest entry of the gradient to l1; Adam without epsilon converges to l_inf."
+    " The smoothed margin in the method's own norm never falls.",
     place="Zhang et al. 2024 (arXiv 2406.10650) for Adam; Fan et al. 2025 (arXiv 2502.04664) for"
     " the rates; Tsilivis et al. 2024 (arXiv 2410.22069) for the margin that rises",
     study=(study, ways),
     check=check,
     draw=draw,
-    title="Every method ends at the best margin of its own norm",
+    title="Every method ends at the largest margin in its own norm",
     ours="the data, the starts, learning rates that are constant during a run",
     seconds=4,
 )

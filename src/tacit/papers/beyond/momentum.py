@@ -106,17 +106,18 @@ def cell(
 
 study = sized(
     "beyond-momentum",
-    title="What momentum does to the end is a number: learning rate (1 + m)/(2 (1 - m)^2)",
+    title="Momentum changes the endpoint through one number, learning rate (1 + m)/(2 (1 - m)²)",
     function=cell,
     arguments={"alpha": 0.1, "samples": 8, "dimension": 20, "time": 30.0},
     grid={"law": list(LAWS), "inertia": [0.02, 0.07, 0.25], "momentum": [0.8, 0.9, 0.95]},
     seeds=1,
     labels={
-        "law": "what is held as momentum grows",
+        "law": "quantity held fixed as momentum grows",
         "inertia": "inertia of the flow",
-        "end": "distance of the end to that of the momentum flow",
+        "end": "distance of the endpoint to that of the momentum flow",
         "along": "largest distance of the path to the momentum flow",
-        "to_effective": "distance of the end to the least Q of effective scale and tilt",
+        "to_effective": "distance of the endpoint to the minimiser of Q with effective scale and"
+        " tilt",
         "to_scale": "the same without the tilt",
         "to_start": "the same with the scale of the start",
     },
@@ -136,14 +137,16 @@ def orders(dataset: xarray.Dataset, name: str, law: str) -> Array:
 def check(dataset: xarray.Dataset) -> Evidence:
     """The law of the tilt to rounding; the order of the error of three laws of momentum."""
     exact = Check(
-        "largest relative distance of an end to the least Q of its effective scale and tilt",
+        "largest relative distance of an endpoint to the minimiser of Q with its effective scale"
+        " and tilt",
         float(dataset.to_effective.max()),
         tolerance=1e-9,
     )
     end, along = (orders(dataset, name, "ours") for name in ("end", "along"))
     papazov, rate = (orders(dataset, "along", law) for law in ("Papazov", "rate"))
     second = Check(
-        "equal rate (1 + m)/(2 (1 - m)^2): power of 1 - m in the distance of the end to the flow's",
+        "equal rate (1 + m)/(2 (1 - m)^2): power of 1 - m in the distance of the endpoint to the"
+        " flow's",
         furthest(end, 2),
         2.0,
         0.4,
@@ -154,9 +157,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
     held = dataset.sel(law="ours").max(["momentum", "seed"])
     return Evidence(
         ran=f"{dataset.end.size} runs of SGD with heavy-ball momentum on all samples of sparse"
-        " regressions with 8 samples of 20 features and noise, depth 2 from alpha = 0.1, beside"
-        " the integrated flow inertia w'' + w' = -grad L(w)",
-        premises={"runs of both inertias have fitted": (misfit < 1e-5, misfit)},
+        " regressions with 8 samples of 20 features and noise, depth 2 from alpha = 0.1,"
+        " compared with the integrated flow inertia w'' + w' = -grad L(w)",
+        premises={"runs of both inertias fit the data": (misfit < 1e-5, misfit)},
         checks=[exact, second, path, first],
         controls={
             TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
@@ -168,11 +171,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "equal rate/(1 - m), the effective learning rate": first.control(furthest(rate, 1)),
         },
         findings=[
-            f"inertia {inertia:g}: at momentum {dataset.momentum.values[-1]:g} ends with one value"
-            f" of rate (1 + m)/(2 (1 - m)^2) are {row('ours'):.2g} from the flow's, with one value"
-            f" of rate/(1 - m)^2 {row('Papazov'):.2g}, with one value of rate/(1 - m)"
-            f" {row('rate'):.2g}; without the tilt (the perturbed start) the end is missed by up to"
-            f" {float(held.to_scale.sel(inertia=inertia)):.1%}"
+            f"inertia {inertia:g}: at momentum {dataset.momentum.values[-1]:g} ends with one"
+            f" value of rate (1 + m)/(2 (1 - m)^2) are {row('ours'):.2g} from the flow's, with"
+            f" one value of rate/(1 - m)^2 {row('Papazov'):.2g}, with one value of rate/(1 - m)"
+            f" {row('rate'):.2g}; without the tilt (the perturbed start) the prediction misses"
+            f" the endpoint by up to {float(held.to_scale.sel(inertia=inertia)):.1%}"
             for inertia in dataset.inertia.values
             for row in [functools.partial(_last, dataset, inertia)]
         ],
@@ -203,8 +206,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
         yscale="log",
         ylim=(low / 3, 300 * float(dataset.end.isel(inertia=shown).max())),
         xlabel="1 - momentum $m$",
-        ylabel="relative distance of the end to the flow's",
-        title=f"the same end at another momentum? (inertia {inertia[shown]:g})",
+        ylabel="relative distance of the endpoint to the flow's",
+        title=f"does another momentum give the same endpoint? (inertia {inertia[shown]:g})",
     )
     a.set_xticks(rest, [f"{x:.2g}" for x in rest])
     a.minorticks_off()
@@ -219,8 +222,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
         yscale="log",
         ylim=(1e-17, 30),
         xlabel=r"inertia $\gamma(1+m)/(2(1-m)^2)$",
-        ylabel="relative distance of the end to the least $Q$",
-        title="what the end minimises",
+        ylabel="relative distance of the endpoint to the least $Q$",
+        title="what the endpoint minimises",
     )
     b.set_xticks(inertia, [f"{x:g}" for x in inertia])
     b.minorticks_off()
@@ -230,17 +233,18 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "beyond-momentum",
-    statement="Heavy-ball momentum m of learning rate gamma on w+^2 - w-^2 follows the flow"
-    " inertia w'' + w' = -grad L with inertia gamma (1 + m)/(2 (1 - m)^2) to second order in 1 - m,"
-    " and with inertia gamma/(1 - m)^2 to first order; its end is the least Q of an effective scale"
-    " and a tilt, exactly and at any momentum.",
+    statement="Gradient descent with heavy-ball momentum m and learning rate gamma on w+^2 -"
+    " w-^2 follows the flow inertia w'' + w' = -grad L with inertia gamma (1 + m)/(2 (1"
+    " - m)^2) to second order in 1 - m, and with inertia gamma/(1 - m)^2 to first"
+    " order; its endpoint minimises Q with an effective scale and a tilt, exactly and"
+    " at any momentum.",
     place="Papazov et al. 2024 (arXiv 2403.05293): gamma/(1 - m)^2 and the perturbed start of the"
     " flow; the factor 1 + m is that of the modified loss of Ghosh et al. 2023 (arXiv 2302.00849);"
     " the orders, and the exact form for steps: ours",
     study=study,
     check=check,
     draw=draw,
-    title="What momentum does to the end is a number: learning rate (1 + m)/(2 (1 - m)^2)",
+    title="Momentum changes the endpoint through one number, learning rate (1 + m)/(2 (1 - m)²)",
     ours="the data, momenta and training times",
     seconds=4,
 )

@@ -63,7 +63,7 @@ def way(optimizer: str, seed: int, *, samples: int, steps: int) -> dict[str, Any
 
 study = sized(
     "beyond-muon",
-    title="Muon ends at the best margin of the spectral norm",
+    title="Muon ends at the largest margin in the spectral norm",
     function=cell,
     arguments={"samples": 6},
     grid={"optimizer": list(KINDS), "steps": [2500, 10_000]},
@@ -80,7 +80,7 @@ ways = sized(
     arguments={"samples": 6, "steps": 10_000},
     grid={"optimizer": list(STEEPEST)},
     seeds=2,
-    labels={"own": "largest fall in the own norm", "other": "in the norm of the start"},
+    labels={"own": "largest fall in the method's own norm", "other": "in the norm of the start"},
     tiny={"seeds": 1},
     full={"seeds": 20},
 )
@@ -100,10 +100,10 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
         " 1/sqrt(steps), and with small steps from the best predictor of another norm",
         checks=[own, rate, rises],
         controls={
-            "Muon heads for the Frobenius norm": least("Frobenius", "Muon"),
-            "Muon heads for the nuclear norm": least("nuclear", "Muon"),
-            "Muon heads for l_inf, as Adam does": least("l_inf", "Muon"),
-            "gradient descent heads for the nuclear norm": least(
+            "Muon converges to the Frobenius norm": least("Frobenius", "Muon"),
+            "Muon converges to the nuclear norm": least("nuclear", "Muon"),
+            "Muon converges to l_inf, as Adam does": least("l_inf", "Muon"),
+            "gradient descent converges to the nuclear norm": least(
                 "nuclear", "normalized gradient descent"
             ),
             "the margin in the norm of the start does not fall either": rises.control(
@@ -125,16 +125,16 @@ def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
 experiment = Experiment(
     "beyond-muon",
     statement="A linear classifier of several classes that is trained by Muon, or by steepest"
-    " descent in the spectral norm, heads for the largest margin in the spectral norm of its"
-    " matrix; steepest descent in the nuclear and the Frobenius norm heads for those. Without"
-    " momentum the gap is at most of order steps^(-1/2), and the smoothed margin in the own norm"
-    " never falls.",
+    " descent in the spectral norm, converges to the largest margin in the spectral"
+    " norm of its matrix; steepest descent in the nuclear and the Frobenius norm"
+    " converges to those. Without momentum the gap is at most of order steps^(-1/2),"
+    " and the smoothed margin in the method's own norm never falls.",
     place="Fan et al. 2025 (arXiv 2502.04664); Tsilivis et al. 2024 (arXiv 2410.22069) for the"
     " margin that rises",
     study=(study, ways),
     check=check,
     draw=draw,
-    title="Muon ends at the best margin of the spectral norm",
+    title="Muon ends at the largest margin in the spectral norm",
     ours="the data, the exponential loss of pairs, exact singular vectors, constant learning rates",
     seconds=4,
 )

@@ -119,15 +119,15 @@ def least_l1(of: Regression) -> Array:
 LABELS = {
     "log_alpha": "log of the start's scale alpha",
     "number": "number of the problem",
-    "jump": "time of the jump in training, in units of the foreseen time's",
-    "foreseen": "time of the jump, foreseen",
+    "jump": "time of the jump in training, in the units of the predicted time",
+    "foreseen": "predicted time of the jump",
     "mean_lasso": "distance of the mean predictor from the optimality of the lasso",
 }
 DIMS = {name: ["jump_number"] for name in ("jump", "foreseen", "anew")}
 SHALLOW = [-30.0, -100.0, -300.0, -1000.0, -3000.0]
 study = sized(
     "beyond-saddles",
-    title="Training from a vanishing start jumps between saddles at foreseen times",
+    title="Training from a vanishing start jumps between saddles at predicted times",
     function=cell,
     arguments={"samples": 5, "dimension": 10, "depth": 2},
     grid={"number": [0, 1], "log_alpha": [-30.0, -300.0]},
@@ -181,19 +181,19 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
     last, last_tall, last_deep = (d.isel(least) for d in (dataset, tall, deep))
     inverse, scale = 1 / np.abs(dataset.log_alpha.values), np.exp(deep.log_alpha.values)
     time = Check(
-        "depth 2, smallest start: median relative error of a jump's time",
+        "depth 2, smallest start: median relative error of the predicted jump time",
         float(errors(dataset)[-1]),
         tolerance=0.02,
     )
     worst = Check(
-        "the same of the worst jump, with fewer and with more samples than features",
+        "the same for the worst jump, with fewer and with more samples than features",
         max(float(apart(d).max()) for d in (last, last_tall)),
         tolerance=0.05,
     )
     power = Check("depth 2: power of 1/log(1/alpha) in that error", order(dataset, inverse), 1, 0.2)
     deeper = Check("depth 3: power of alpha in that error", order(deep, scale), 1.0, 0.2)
     end = Check(
-        "largest distance of the end of the list from the least l1 norm, or the least loss",
+        "largest distance of the last predicted saddle from the least l1 norm, or the least loss",
         max(float(d.end_l1.max()) for d in (dataset, tall)),
         tolerance=1e-9,
     )
@@ -212,27 +212,27 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
         f" e^{dataset.log_alpha.values[0]:g} to e^{dataset.log_alpha.values[-1]:g} at depth 2, and"
         f" from e^{deep.log_alpha.values[0]:g} to e^{deep.log_alpha.values[-1]:g} at depth 3",
         premises={
-            "every run ends where the list ends": (trained < 1e-2, trained),
+            "every run ends at the last predicted saddle": (trained < 1e-2, trained),
             "some problem is monotone": (bool((last_tall.monotone == 1).any()), ""),
         },
         checks=[time, worst, power, deeper, end, lasso],
         controls={
-            "s begins anew after every jump": time.control(float(errors(last, "anew"))),
-            "s begins anew, the worst jump": worst.control(float(apart(last, "anew").max())),
-            "the least l2 norm for the end": end.control(float(dataset.end_l2.min())),
+            "s restarts after every jump": time.control(float(errors(last, "anew"))),
+            "s restarts, the worst jump": worst.control(float(apart(last, "anew").max())),
+            "the least l2 norm as the endpoint": end.control(float(dataset.end_l2.min())),
             "depth 3 in the order of depth 2": power.control(order(deep, inverse_of(deep))),
             "the last predictor in place of the mean": lasso.control(
                 last_tall.last_lasso.where(last_tall.monotone == 1).min()
             ),
         },
         findings=[
-            "depth changes the unit of time and the order of the error alone: saddles and the order"
-            " of the jumps are those of depth 2, as the dual 1 - (w/alpha)^(2-D) obeys the same law"
-            " (ours)",
-            f"where no coordinate returns to zero the mean of the list is the lasso's solution to"
-            f" {float(exact):.1e}; in {int((astray[:, 0] > 0).sum())} of"
-            f" {dataset.sizes['number']} wide problems one returns, and the mean misses the lasso's"
-            f" optimality on its way by up to {float(astray.max()):.2g} of the penalty",
+            "depth changes only the unit of time and the order of the error: the saddles and the"
+            " order of the jumps are those of depth 2, because the dual 1 - (w/alpha)^(2-D) obeys"
+            " the same law (ours)",
+            "where no coordinate returns to zero the time average of the saddles is the lasso's"
+            f" solution up to {float(exact):.1e}; in {int((astray[:, 0] > 0).sum())} of"
+            f" {dataset.sizes['number']} wide problems a coordinate returns, and the average"
+            f" violates the lasso's optimality by up to {float(astray.max()):.2g} of the penalty",
         ],
     )
 
@@ -283,17 +283,17 @@ def draw(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) ->
 
 experiment = Experiment(
     "beyond-saddles",
-    statement="As alpha goes to 0, training of a diagonal net jumps between saddles at times"
-    " tau log(1/alpha) that a homotopy of sign-constrained least squares gives, and ends at the"
-    " least l1 norm; where no coordinate returns to zero, the mean of the predictor over time is"
-    " the lasso's path. At depth 3 the saddles are the same and the times are"
-    " (2/3) tau / alpha.",
+    statement="As alpha goes to 0, training of a diagonal net jumps between saddles and ends at"
+    " the least l1 norm; the times tau log(1/alpha) of the jumps follow from a homotopy"
+    " of sign-constrained least squares; where no coordinate returns to zero, the mean"
+    " of the predictor over time is the lasso's path. At depth 3 the saddles are the"
+    " same and the times are (2/3) tau / alpha.",
     place="Pesme and Flammarion 2023 (arXiv 2304.00488), Algorithm 1; Berthier 2025"
     " (arXiv 2509.18766); depth 3: ours",
     study=(study, tall, deep),
     check=check,
     draw=draw,
-    title="Training from a vanishing start jumps between saddles at foreseen times",
+    title="Training from a vanishing start jumps between saddles at predicted times",
     ours="the data, the scales, the level of the loss that marks a jump, and depth 3",
     seconds=6,
 )

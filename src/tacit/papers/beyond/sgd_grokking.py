@@ -58,7 +58,7 @@ def cell(
 
 study = sized(
     "beyond-sgd-grokking",
-    title="Label noise moves the time of grokking, by as much as is foreseen",
+    title="Label noise shifts the time of grokking by as much as predicted",
     function=cell,
     arguments={"alpha": 1.0, "samples": 4, "dimension": 8, "decay": 0.03, "label_noise": 0.5},
     grid={"batch": [1, 2, 4]},
@@ -67,8 +67,8 @@ study = sized(
     labels={
         "batch": "samples per step",
         "measured": "time at which the test error has halved",
-        "foreseen": "the same, foreseen from the hyperparameters",
-        "flow": "the same, foreseen for a flow with this decay",
+        "foreseen": "the same, predicted from the hyperparameters",
+        "flow": "the same, predicted for a flow with this decay",
         "error": "test error",
     },
     draw={"x": "batch", "colour": "measured"},
@@ -80,7 +80,7 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """The mean relative error of the foreseen times, batch size by batch size."""
     found = Check(
-        "largest mean relative error of the foreseen time, over batch sizes",
+        "largest mean relative error of the predicted time, over batch sizes",
         float(errors(dataset, "foreseen").max()),
         tolerance=0.08,
     )
@@ -91,12 +91,12 @@ def check(dataset: xarray.Dataset) -> Evidence:
         " of 8 features and a truth of one entry, by SGD with weight decay 0.03, label noise 0.5",
         checks=[found],
         controls={
-            "the forecast without noise": found.control(float(errors(dataset, "flow").min()))
+            "the prediction without noise": found.control(float(errors(dataset, "flow").min()))
         },
         findings=[
             f"with single samples the error halves at {ratio(single, 'measured')} of the flow's"
-            f" time; in {later} of {single.sizes['seed']} problems noise makes it later: it shrinks"
-            " every coordinate at a rate of its own, which can favour a wrong one"
+            f" time; in {later} of {single.sizes['seed']} problems noise delays it: it shrinks"
+            " every coordinate at its own rate, which can favour a wrong one"
         ],
     )
 
@@ -119,34 +119,35 @@ def draw(dataset: xarray.Dataset) -> Figure:
     )
     for k, batch in enumerate(dataset.batch.values):
         one, all_of = dataset.sel(batch=batch, seed=SHOWN), dataset.sel(batch=batch)
-        label = "1 sample a step" if batch == 1 else f"{batch} samples a step"
+        label = "1 sample per step" if batch == 1 else f"{batch} samples per step"
         times = MOMENTS * float(one.flow)
         a.plot(times, one.error, color=CYCLE[k], label=label)
         a.axvline(float(one.foreseen), color=CYCLE[k], linestyle="--")
         b.plot(all_of.measured, all_of.foreseen, "o^D"[k % 3], color=CYCLE[k], label=label)
         b.plot(all_of.measured, all_of.flow, "o^D"[k % 3], color=CYCLE[k], fillstyle="none")
-    a.axvline(float(one.flow), color=BLACK, linestyle=":", label="foreseen without noise")
-    a.set(xlabel="training time", ylabel="test error", title="one problem; dashed: foreseen")
+    a.axvline(float(one.flow), color=BLACK, linestyle=":", label="predicted without noise")
+    a.set(xlabel="training time", ylabel="test error", title="one problem; dashed: predicted")
     a.legend()
     ends = np.array([dataset.measured.min(), dataset.measured.max()])
-    b.plot(ends, ends, "--", color=BLACK, linewidth=1.2, label="as foreseen")
-    b.set(xlabel="measured time at which the error has halved", ylabel="foreseen time")
-    b.set(title="all problems; hollow: foreseen without noise")
+    b.plot(ends, ends, "--", color=BLACK, linewidth=1.2, label="as predicted")
+    b.set(xlabel="measured time at which the error has halved", ylabel="predicted time")
+    b.set(title="all problems; hollow: predicted without noise")
     b.legend()
     return picture
 
 
 experiment = Experiment(
     "beyond-sgd-grokking",
-    statement="Under SGD with weight decay and label noise the time at which a diagonal net of"
-    " depth 2 turns from its kernel regime to the sparse truth is known before training: noise"
-    " shrinks the scale of the start beside the decay, more so on smaller batches.",
+    statement="Under SGD with weight decay and label noise, one can predict before training when"
+    " a diagonal net of depth 2 leaves the kernel regime for the sparse truth: noise"
+    " shrinks the scale of the start in addition to the decay, and more so with smaller"
+    " batches.",
     place="the (1/decay) log alpha of Lyu et al. 2023, with the noise of Pillaud-Vivien et al. 2022"
     " (arXiv 2206.09841): ours",
     study=study,
     check=check,
     draw=draw,
-    title="Label noise moves the time of grokking, by as much as is foreseen",
+    title="Label noise shifts the time of grokking by as much as predicted",
     ours="all parameters",
     seconds=4,
 )

@@ -68,7 +68,7 @@ def direction_cell(problem: int, log_alpha: float, *, around: Sequence[float]) -
 
 study = sized(
     "L-clock",
-    title="Regression under decay against the minimiser of Q at the decayed scale",
+    title="Regression under weight decay compared with the minimiser of Q at the decayed scale",
     function=cell,
     arguments={"log_alpha": 2.0, "z": [0.5, 1.5, 2.5, 3.5]},
     grid={"depth": [2, 3], "rate": [1e-3, 1e-5]},
@@ -80,7 +80,7 @@ study = sized(
 )
 directions = sized(
     "L-clock-directions",
-    title="Classification under decay against M's path at the decayed scale",
+    title="Classification under weight decay compared with M's Q path at the decayed scale",
     function=direction_cell,
     arguments={"around": [-2.0, 0.0, 2.0]},
     grid={"problem": [0], "log_alpha": [20.0, 640.0]},
@@ -121,7 +121,7 @@ def check(dataset: xarray.Dataset, directions: xarray.Dataset) -> Evidence:
         checks=[near, first, direction],
         controls={
             "a scale 10% larger": near.control(float(wrong.larger[0])),
-            "the scale of the start for ever": near.control(float(wrong.still[0])),
+            "the scale of the start at all times": near.control(float(wrong.still[0])),
             "a scale 10% larger: the same exponent": first.control(
                 slope(rates, wrong.larger.values) - 1
             ),
@@ -130,10 +130,11 @@ def check(dataset: xarray.Dataset, directions: xarray.Dataset) -> Evidence:
             ),
         },
         findings=[
-            "so weight decay walks down W's kernel-to-rich path by itself, and a finite-size"
-            " transition is where that path turns for the data at hand, not at alpha e^(-rate t)"
-            " = 1; in classification the approach is only 1/log(1/rate), angles in degrees at rate"
-            f" {starts}: " + "; ".join(", ".join(f"{v:.2g}" for v in row) for row in turns[:2]),
+            "so weight decay alone moves training along W's path from kernel to rich, and at"
+            " finite size the transition happens where that path turns for the given data, not"
+            " at alpha e^(-rate t) = 1; in classification the approach is only 1/log(1/rate),"
+            f" angles in degrees at rate {starts}: "
+            + "; ".join(", ".join(f"{v:.2g}" for v in row) for row in turns[:2]),
         ],
         plots=[
             Plot(
@@ -153,14 +154,14 @@ def check(dataset: xarray.Dataset, directions: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "L-clock",
-    statement="(Ours) A diagonal net under a small weight decay passes, as its time goes, through"
-    " the minimisers of Q with the scale alpha e^(-rate t): in regression beta(t) = argmin Q"
-    " subject to X beta = y, in classification the direction is that of M's Q_mu path at"
-    " mu = (alpha e^(-rate t))^2 / log(1/loss).",
+    statement="(Ours) Under a small weight decay, a diagonal net passes during training through"
+    " the minimisers of Q with the scale alpha e^(-rate t): in regression, beta(t) ="
+    " argmin Q subject to X beta = y; in classification, the direction is that of M's"
+    " Q_mu path at mu = (alpha e^(-rate t))^2 / log(1/loss).",
     place="ours; it joins L Theorems 1 and 2 to W Theorems 1 and 3 and to M Theorem 6",
     study=(study, directions),
     check=check,
-    title="Under a small decay training passes through the minimisers of Q",
+    title="Under a small weight decay, training passes through the minimisers of Q",
     ours="the statement, the data, starts and rates",
     seconds=5,
 )

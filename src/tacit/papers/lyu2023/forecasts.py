@@ -144,14 +144,14 @@ def network_cell(log_alpha: float, *, rate: float) -> dict[str, float]:
 MOST = [case for case in PROBLEMS if "gamma=16" not in case]
 EVERY = {"case": MOST, "alpha": [3.0, 20.0], "rate": [1e-3, 1e-5]}
 LABELS = {
-    "measured": "rate t at which half of the test curve's change is done",
-    "foreseen": "the same, foreseen before training",
+    "measured": "rate t at which the change of the test curve is half done",
+    "foreseen": "the same, predicted before training",
     "half_turn": "rate t at which the parameters have turned by 45 degrees",
     "naive": "log alpha",
 }
 study = sized(
     "L-forecast",
-    title="Forecasts of the transition against runs under weight decay",
+    title="Forecasts of the transition compared with runs under weight decay",
     function=cell,
     grid={"case": [MOST[1], *MOST[3:]], "alpha": [20.0], "rate": [1e-3]},
     seeds=[11],
@@ -163,7 +163,7 @@ study = sized(
 )
 wider = sized(
     "L-forecast-wider",
-    title="The same where a margin forgives nearly all of the turning",
+    title="The same with a margin so wide that turning hardly costs accuracy",
     function=cell,
     grid={"case": ["wide margin, gamma=16 d=6000"], "alpha": [20.0], "rate": [1e-3]},
     seeds=[11],
@@ -171,7 +171,7 @@ wider = sized(
 )
 networks = sized(
     "L-forecast-networks",
-    title="Forecasts of the half turn of nets whose regularizer is not known",
+    title="Forecasts of the half turn for nets whose regularizer is not known",
     function=network_cell,
     arguments={"rate": 1e-3},
     grid={"log_alpha": [2.0]},
@@ -197,18 +197,20 @@ def checks_of(family: str, runs: xarray.Dataset) -> list[Check]:
     outside = (runs.measured < runs.foreseen_low) | (runs.measured > runs.foreseen_high)
     return [
         Check(
-            f"{family}: worst error of the time foreseen for the test curve",
+            f"{family}: worst error of the predicted time of the test curve",
             furthest(runs.foreseen - runs.measured),
             tolerance=promised,
         ),
-        Check(f"{family}: runs whose test curve turns outside of its interval", outside.sum()),
         Check(
-            f"{family}: worst error of the time foreseen for the predictor",
+            f"{family}: runs whose test curve changes outside the predicted interval", outside.sum()
+        ),
+        Check(
+            f"{family}: worst error of the predicted time of the predictor",
             furthest(runs.turning - runs.turned),
             tolerance=promised / 2,
         ),
         Check(
-            f"{family}: worst error of the half turn that the run so far foresees",
+            f"{family}: worst error of the half turn predicted from the run so far",
             furthest(runs.run - runs.half_turn),
             tolerance=LATER,
         ),
@@ -221,7 +223,7 @@ def check(dataset: xarray.Dataset, wider: xarray.Dataset, networks: xarray.Datas
     families = {name: runs.dropna("cell", subset=["measured"]) for name, runs in tried.items()}
     outside = (networks.half_turn < networks.low) | (networks.half_turn > networks.high)
     other = Check(
-        "quadratic nets: runs whose half turn lies outside of its interval", outside.sum()
+        "quadratic nets: runs whose half turn lies outside the predicted interval", outside.sum()
     )
     checks = {name: checks_of(name, runs) for name, runs in families.items() if runs.sizes["cell"]}
     count = sum(runs.sizes["cell"] for runs in tried.values())
@@ -249,8 +251,8 @@ def controls(
     rivals = {
         "(1/rate) log alpha": "naive",
         "(1/rate) log of the total norm": "total",
-        "the norms of displacement and decayed start meet": "meet",
-        "the test curve turns with the predictor": "turning",
+        "the time when displacement and decayed start have equal norm": "meet",
+        "the test curve changes when the predictor turns": "turning",
     }
     found = {}
     for words, name in rivals.items():
@@ -282,7 +284,7 @@ def plot(families: dict[str, xarray.Dataset]) -> Plot:
 def findings(families: dict[str, xarray.Dataset], networks: xarray.Dataset) -> list[str]:
     """The time and the error of every run, and why a wide margin falls later."""
     told = [
-        f"{name}: half of the test curve's change, and error of the forecast: "
+        f"{name}: time of half of the test curve's change, and error of the forecast: "
         + "; ".join(
             f"alpha {float(r.alpha):g}, rate {float(r.rate):g}: {float(r.measured):.2f},"
             f" {float(r.foreseen - r.measured):+.2f}"
@@ -303,23 +305,24 @@ def findings(families: dict[str, xarray.Dataset], networks: xarray.Dataset) -> l
     )
     return [
         *told,
-        "what decides the later fall of a wide margin is the accuracy, not the training: it is a"
-        " function of cos(beta, w*) gamma / 2, which stays near 1 until most of the cosine is"
-        f" lost. The predictor turns at its forecast, and the test curve later by {lags}",
-        "models whose regularizer is not known, by the half turn of their parameters, and error of"
-        f" the forecast: {nets}",
+        "with a wide margin the test accuracy falls later because it is a function of cos(beta,"
+        " w*) gamma / 2, which stays near 1 until most of the cosine is lost. The predictor"
+        f" turns at its forecast, and the test curve later by {lags}",
+        "models whose regularizer is not known: time of the half turn of the parameters, and"
+        f" error of the forecast: {nets}",
     ]
 
 
 experiment = Experiment(
     "L-forecast",
-    statement="(Ours) The start alone tells when the predictor of a run under weight decay turns:"
-    " it is the minimiser of Q at the decayed scale; and with the population known, also when the"
-    " test curve jumps or falls. The run up to half of the time tells when its parameters turn.",
+    statement="(Ours) From the start alone one can predict when the predictor of a run under"
+    " weight decay turns, because it is the minimiser of Q at the decayed scale; if the"
+    " population is known, one can also predict when the test curve jumps or falls."
+    " From the first half of a run one can predict when its parameters turn.",
     place="ours; with the constants of L Theorems 1 and 2",
     study=(study, wider, networks),
     check=check,
-    title="The time of the transition is foreseen before training",
+    title="The time of the transition can be predicted before training",
     ours="the statement, the problems, starts and rates",
     seconds=25,
 )

@@ -33,23 +33,23 @@ CURVES = {
     "train_accuracy": "accuracy on the training samples",
     "test_accuracy": "accuracy on new samples, from their distribution",
     "parameter_norm": "Euclidean norm of the parameters",
-    "decayed_norm": "norm of the start times exp(-lambda t), the kernel regime's",
+    "decayed_norm": "norm of the start times exp(-lambda t), as in the kernel regime",
     "turn": "angle between the parameters and their start (degrees)",
-    "share_l1": "smallest margin over l1 norm, as a part of the largest possible",
-    "share_l2": "smallest margin over l2 norm, as a part of the largest possible",
+    "share_l1": "smallest margin over l1 norm, as a share of the largest possible",
+    "share_l2": "smallest margin over l2 norm, as a share of the largest possible",
     "kernel_distance": "1 - cos(K(t), K(0))",
 }
 LABELS = {f"{TRAJECTORY}{name}": text for name, text in CURVES.items()} | {
     "norm": "Euclidean norm of the start",
     "rate": "rate of the weight decay, lambda",
     "entry": "size alpha of every parameter at the start",
-    "jump": "time at which half of the late change of the test accuracy is done",
+    "jump": "time at which the late change of the test accuracy is half done",
     "begins": "time at which a tenth of it is done",
     "ends": "time at which nine tenths of it are done",
     "kind": "what kind of late change the curves show",
-    "forecast": "time of the transition foreseen before training",
-    "forecast_low": "lower end of the interval foreseen",
-    "forecast_high": "upper end of the interval foreseen",
+    "forecast": "time of the transition, predicted before training",
+    "forecast_low": "lower end of the predicted interval",
+    "forecast_high": "upper end of the predicted interval",
     "theory_norm": "(1/lambda) log of the norm of the start",
     "theory_entry": "(1/lambda) log of the size of one parameter; NaN up to size 1",
     "accuracy_l1": "test accuracy of the l1 max margin classifier",
@@ -132,13 +132,14 @@ def study_of(name: str, title: str, given: dict[str, Any], full: dict[str, Any])
 
 grok = study_of(
     "L-F1",
-    "Grokking: the kernel's classifier first, the sparse one when the start has decayed",
+    "Grokking: training finds the kernel classifier first and the sparse one when the start has"
+    " decayed",
     {"samples": 100, "dimension": 2000, "gamma": 0.0},
     {"samples": 256},
 )
 misgrok = study_of(
     "L-F2",
-    "Misgrokking: the kernel's classifier is forgotten when the start has decayed",
+    "Misgrokking: the kernel classifier is lost when the start has decayed",
     {"samples": 32, "dimension": 2000, "gamma": 8.0},
     # at 12/rate the accuracy is still 0.04 above that of the l1 max margin
     {"gamma": 25.0, "end": 24.0},
@@ -165,13 +166,13 @@ def two_biases(run: xarray.Dataset) -> tuple[list[Check], dict[str, Check], dict
     half, last = float(run.forecast) / 2, float(run.t[-1])
     l1, l2 = float(run.accuracy_l1), float(run.accuracy_l2)
     early = Check(
-        "test accuracy at half of the forecast against the l2 max margin's",
+        "test accuracy at half of the forecast time against that of the l2 max margin",
         at(run, "test_accuracy", half),
         l2,
         0.02,
     )
     late = Check(
-        "test accuracy at the end against the l1 max margin's",
+        "test accuracy at the end against that of the l1 max margin",
         at(run, "test_accuracy", last),
         l1,
         0.02,
@@ -195,12 +196,12 @@ def two_biases(run: xarray.Dataset) -> tuple[list[Check], dict[str, Check], dict
         0.02,
     )
     time = Check(
-        "time foreseen before training over the measured one", run.forecast / run.jump, 1.0, 0.5
+        "time predicted before training over the measured one", run.forecast / run.jump, 1.0, 0.5
     )
     naive = max(math.log(float(run.entry)), 0.0) / float(run.decay)
     controls = {
-        "the l1 max margin's accuracy in the kernel phase": early.control(predicted=l1),
-        "the l2 max margin's accuracy at the end": late.control(predicted=l2),
+        "the accuracy of the l1 max margin in the kernel phase": early.control(predicted=l1),
+        "the accuracy of the l2 max margin at the end": late.control(predicted=l2),
         "the l1 margin at half of the forecast": kernel.control(at(run, "share_l1", half)),
         "the l2 margin at the end": rich.control(at(run, "share_l2", last)),
         "pure decay of the norm up to the end": shrinks.control(
@@ -211,7 +212,12 @@ def two_biases(run: xarray.Dataset) -> tuple[list[Check], dict[str, Check], dict
         ),
     }
     trained = float(run.train_accuracy.min())
-    premises = {"all training samples are right from the first record on": (trained == 1, trained)}
+    premises = {
+        "all training samples are classified correctly from the first record on": (
+            trained == 1,
+            trained,
+        )
+    }
     return [early, late, kernel, rich, shrinks, time], controls, premises
 
 
@@ -227,11 +233,11 @@ def check_grok(dataset: xarray.Dataset) -> Evidence:
         kind="at least",
     )
     return Evidence(
-        ran="a diagonal net of depth 2 under weight decay 1e-3 by the exact flow, labels the"
-        " majority of three coordinates of a cube's corners",
+        ran="a diagonal net of depth 2 under weight decay 1e-3 by the exact flow, on corners of"
+        " a cube labelled by the majority of three coordinates",
         checks=[solved, *checks],
         controls={
-            "the test follows training: accuracy at half of the forecast": solved.control(
+            "the test accuracy at half of the forecast": solved.control(
                 at(run, "test_accuracy", half)
             ),
             **controls,
@@ -239,10 +245,10 @@ def check_grok(dataset: xarray.Dataset) -> Evidence:
         premises=premises,
         findings=[
             f"the test accuracy goes from {at(run, 'test_accuracy', half):.3f} to"
-            f" {float(run.test_accuracy[-1]):.5f}, half of it by lambda t ="
-            f" {float(run.jump * run.decay):.2f}, foreseen {float(run.forecast * run.decay):.2f}",
-            "the poster prints Sparse Linear Regression over this experiment, but its labels are"
-            " signs and its theorem is that of margins: it is a classification, and so it is here",
+            f" {float(run.test_accuracy[-1]):.5f}, half of the change is done by lambda t ="
+            f" {float(run.jump * run.decay):.2f}, predicted {float(run.forecast * run.decay):.2f}",
+            "the poster calls this experiment Sparse Linear Regression, but its labels are signs"
+            " and its theorem is about margins: it is a classification, as it is here",
         ],
     )
 
@@ -263,17 +269,18 @@ def check_misgrok(dataset: xarray.Dataset) -> Evidence:
         " linear classifier in general position with a gap between the classes",
         checks=[falls, *checks],
         controls={
-            "a fall before the transition: the same up to the forecast": falls.control(
+            "a fall before the transition: the same fall up to the forecast": falls.control(
                 before - at(run, "test_accuracy", float(run.forecast))
             ),
             **controls,
         },
         premises=premises,
         findings=[
-            f"the test accuracy goes from {before:.3f} to {float(run.test_accuracy[-1]):.3f}, half"
-            f" of it by lambda t = {float(run.jump * run.decay):.2f}, while the predictor turns at"
-            f" {float(run.forecast * run.decay):.2f} as foreseen: a wide gap forgives the turning"
-            " at first; tacit.grokking calls the run " + str(run.kind.values),
+            f"the test accuracy goes from {before:.3f} to {float(run.test_accuracy[-1]):.3f},"
+            f" half of the change is done by lambda t = {float(run.jump * run.decay):.2f}, while"
+            f" the predictor turns at {float(run.forecast * run.decay):.2f} as predicted: with a"
+            " wide gap the turning costs no accuracy at first; tacit.grokking classifies the run"
+            " as " + str(run.kind.values),
         ],
     )
 
@@ -285,28 +292,29 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 grokking_experiment = Experiment(
     "L-F1",
-    statement="On labels that three coordinates make, a diagonal net from a large start under a"
-    " small weight decay groks: its test accuracy is first that of the l2 max margin, near chance,"
-    " and late that of the l1 max margin, near 1.",
+    statement="On labels that depend on three coordinates, a diagonal net with a large start and"
+    " a small weight decay groks: its test accuracy is first that of the l2 max margin,"
+    " near chance, and late in training that of the l1 max margin, near 1.",
     place="Example: two-layer diagonal nets, printed as sparse linear regression; its labels are"
     " signs, so it is a classification",
     study=grok,
     check=check_grok,
     draw=draw,
-    title="Grokking: the kernel's classifier first, the sparse one when the start has decayed",
+    title="Grokking: training finds the kernel classifier first and the sparse one when the"
+    " start has decayed",
     ours="the seed; at the size quick also the size of the data and the start",
     seconds=3,
 )
 misgrokking_experiment = Experiment(
     "L-F2",
-    statement="On labels of a linear classifier with a large l2 margin weight decay does harm: the"
-    " test accuracy is high in the kernel phase, that of the l2 max margin, and falls late to that"
-    " of the l1 max margin.",
+    statement="On labels of a linear classifier with a large l2 margin, weight decay does harm:"
+    " the test accuracy is high in the kernel phase, equal to that of the l2 max"
+    " margin, and falls late in training to that of the l1 max margin.",
     place="Example: two-layer diagonal nets, misgrokking",
     study=misgrok,
     check=check_misgrok,
     draw=draw,
-    title="Misgrokking: the kernel's classifier is right, and is lost when the start has decayed",
+    title="Misgrokking: the kernel classifier is right, and is lost when the start has decayed",
     ours="the seed and the start; at the size quick also the size of the data and the gap",
     seconds=2,
 )

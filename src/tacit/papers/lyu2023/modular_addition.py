@@ -32,7 +32,7 @@ CURVES = (
 )
 study = sized(
     "L-F3b",
-    title="Modular addition: a large start memorizes first and understands late",
+    title="Modular addition: a net with a large start memorizes first and generalizes late",
     problem={"is": "modular_addition", "modulus": 37, "fraction": 0.7},
     model={"is": "TwoTokenNet", "width": 128, "shared": True, "precision": "single"},
     # a step is `scaled` over |theta|^2 while the start is large
@@ -60,15 +60,16 @@ study = sized(
     labels={
         "alpha": "scale of the start",
         "late_t1": "time from which the training accuracy stays above the level",
-        "late_t2": "time from which the accuracy without twins stays above the level",
-        "late_kind": "what tacit.grokking calls the run",
+        "late_t2": "time from which the accuracy without mirrored pairs stays above the level",
+        "late_kind": "how tacit.grokking classifies the run",
         "late_delay": "late_t2 - late_t1",
-        "late_jump": "time at which the late rise of the accuracy without twins is half done",
+        "late_jump": "time at which the late rise of the accuracy without mirrored pairs is half"
+        " done",
         "train_accuracy": "accuracy on the training pairs",
-        "novel_accuracy": "accuracy on the test pairs without twins",
+        "novel_accuracy": "accuracy on the test pairs without mirrored pairs",
         "trajectory_train_accuracy": "accuracy on the training pairs",
         "trajectory_test_accuracy": "accuracy on all test pairs",
-        "trajectory_novel_accuracy": "accuracy on the test pairs without twins",
+        "trajectory_novel_accuracy": "accuracy on the test pairs without mirrored pairs",
     },
     draw={"x": "alpha", "colour": "late_t2"},
     standard={
@@ -112,13 +113,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
     waits = [math.log10(float(run.late_jump / run.late_t1)) for run in (large, small)]
     half = float(np.interp(float(large.predicted) / 2, large.t.values, large.novel_accuracy.values))
     solved = Check(
-        "accuracy without twins at the end, largest start",
+        "accuracy without mirrored pairs at the end, largest start",
         large.novel_accuracy[-1],
         0.95,
         kind="at least",
     )
     delayed = Check(
-        "decades of time from solved training to half of the late rise, largest start",
+        "decades of time between solving training and half of the late rise, largest start",
         waits[0],
         1.5,
         kind="at least",
@@ -134,18 +135,23 @@ def check(dataset: xarray.Dataset) -> Evidence:
         f" {float(small.alpha):g}, gradient descent with weight decay; test pairs whose mirror is"
         " in training are left out",
         checks=[solved, delayed, time],
-        premises={"both starts are trained": (all(map(math.isfinite, trained)), str(trained))},
+        premises={
+            "runs from both starts solve the training pairs": (
+                all(map(math.isfinite, trained)),
+                str(trained),
+            )
+        },
         controls={
-            "the accuracy when half of that time has passed": solved.control(half),
+            "the accuracy after half of that time": solved.control(half),
             "the small start": delayed.control(waits[1]),
-            "the test follows training": time.control(
+            "the test accuracy rises with the training accuracy": time.control(
                 math.log(float(large.late_t1 / large.predicted))
             ),
         },
         findings=[
             *map(_sentence, (large, small)),
-            "the small start is trained later and understands soon after; so it is memorizing that"
-            " the large start makes fast, and understanding waits for the decay",
+            "from the small start the net memorizes later and generalizes soon after; so a large"
+            " start makes memorization faster, and generalization waits for the decay",
         ],
     )
 
@@ -180,7 +186,7 @@ def _draw_run(axes: list[Axes], run: xarray.Dataset, colour: str) -> None:
 
 def _furnish(axes: list[Axes], runs: list[xarray.Dataset]) -> None:
     accuracy, norm, turn, kernel = axes
-    accuracy.set(ylabel="accuracy\n(test without twins)", ylim=(-0.03, 1.05), xscale="log")
+    accuracy.set(ylabel="accuracy\n(test without mirrors)", ylim=(-0.03, 1.05), xscale="log")
     lines = [rf"$\alpha = {float(run.alpha):g}$: {_sentence(run).split(': ')[1]}" for run in runs]
     accuracy.set_title("\n".join(lines), fontsize=9)
     times = np.concatenate([run.t.values for run in runs])
@@ -194,7 +200,7 @@ def _furnish(axes: list[Axes], runs: list[xarray.Dataset]) -> None:
 def _sentence(run: xarray.Dataset) -> str:
     """When training and test were solved."""
     t1, t2, jump = (float(run[f"late_{name}"]) for name in ("t1", "t2", "jump"))
-    rise = "" if math.isnan(jump) else f", half of its late rise by {jump:.0f}"
+    rise = "" if math.isnan(jump) else f", half of its late rise done by {jump:.0f}"
     end = f"test from t = {t2:.0f}" if math.isfinite(t2) else "test not solved"
     return f"alpha = {float(run.alpha):g}: training solved from t = {t1:.3g}, {end}{rise}"
 
@@ -202,13 +208,13 @@ def _sentence(run: xarray.Dataset) -> str:
 experiment = Experiment(
     "L-F3b",
     statement="A two-layer net that learns modular addition from a large start under a small"
-    " weight decay memorizes first and understands late, near (1/lambda) log alpha; from a small"
-    " start it understands soon after training is solved.",
+    " weight decay memorizes first and generalizes late, near (1/lambda) log alpha;"
+    " from a small start it generalizes soon after training is solved.",
     place="Our goal: examples of grokking; modular addition with a two-layer net",
     study=study,
     check=check,
     draw=draw,
-    title="Modular addition: a large start memorizes first and understands late",
+    title="Modular addition: a net with a large start memorizes first and generalizes late",
     ours="the seed, ReLU units, the sum of one-hot codes as input, steps like 1/|theta|^2 "
     "as the norm falls, the small start; at the size quick also p, h, alpha, training share, decay",
     seconds=12,

@@ -132,12 +132,13 @@ LABELS = {
     "late_error": "test error at twice the forecast",
     "last_error": "test error at three times the forecast",
     "last_excess": "nuclear norm over the least that fits, at three times the forecast",
-    "kkt": "KKT residual of the parameters there",
+    "kkt": "KKT residual of the parameters at three times the forecast",
     "second": "second singular value of the certificate",
 }
 study = sized(
     "L-table",
-    title="A table under decay against the kernel interpolant and the least nuclear norm",
+    title="A table under weight decay compared with the kernel interpolant and the least nuclear"
+    " norm",
     function=cell,
     arguments={"dimension": 10, "fraction": 0.6, "rate": 1e-5},  # next to a sum of squares
     grid={"alpha": [10.0, 100.0, 1000.0]},
@@ -150,7 +151,7 @@ study = sized(
 )
 other = sized(
     "L-table-other",
-    title="Tables that have a larger nuclear norm than another matrix that fits",
+    title="Tables whose nuclear norm is larger than that of another matrix that fits",
     function=cell,
     arguments={"dimension": 8, "fraction": 0.4, "rate": 1e-5},
     grid={"alpha": [1000.0]},
@@ -209,8 +210,9 @@ def check(dataset: xarray.Dataset, other: xarray.Dataset) -> Evidence:
         kind="at most",
     )
     return Evidence(
-        ran=f"{runs.sizes['seed']} tables, alpha = 10 to 1000, rate 1e-5 next to the sum of"
-        " squares, trained in the parameters; times in units of the forecast made before training",
+        ran=f"{runs.sizes['seed']} tables, alpha = 10 to 1000, rate 1e-5 with the sum of"
+        " squares, trained in the parameters; times in units of the forecast made before"
+        " training",
         checks=[near, lazy, least, selects, solved, rate, kkt],
         premises=_premises(runs),
         controls={
@@ -220,7 +222,7 @@ def check(dataset: xarray.Dataset, other: xarray.Dataset) -> Evidence:
             "the least nuclear norm before the transition: the same exponent": lazy.control(
                 (powers["from_nuclear"] + 4 * (1 - EARLY)).min()
             ),
-            "the kernel interpolant's nuclear norm after it": least.control(
+            "the kernel interpolant's nuclear norm after the transition": least.control(
                 end.kernel_excess.min()
             ),
             "the kernel interpolant's test error": solved.control(end.kernel_error.min()),
@@ -228,7 +230,7 @@ def check(dataset: xarray.Dataset, other: xarray.Dataset) -> Evidence:
             "the table where another matrix has a smaller norm": selects.control(
                 other.truth_excess.min()
             ),
-            "every direction fades with the start, whatever the certificate": rate.control(
+            "every direction decays with the start, whatever the certificate": rate.control(
                 (powers["late_error"] + fading).min()
             ),
         },
@@ -236,7 +238,8 @@ def check(dataset: xarray.Dataset, other: xarray.Dataset) -> Evidence:
             "after the transition the test error falls like exp(-2 (1 - s) rate t) down to a bias"
             " of the order of the rate; s = "
             + ", ".join(f"{s:.3f}" for s in runs.second.isel(alpha=0).values)
-            + " here, so the slack of the certificate, not only alpha, says how long to wait",
+            + " here, so the slack of the certificate, and not only alpha, determines the"
+            " waiting time",
             "test error of the first table at 3 times the forecast, by alpha: "
             + ", ".join(f"{error:.2g}" for error in runs.last_error.values[0]),
         ],
@@ -267,11 +270,11 @@ def _premises(runs: xarray.Dataset) -> dict[str, Any]:
     )
     return {
         "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),
-        "what was seen determines the table: it is the matrix of least nuclear norm": (
+        "the observed entries determine the table: it is the matrix of least nuclear norm": (
             known < 1e-8,
             known,
         ),
-        "the kernel interpolant is the least Frobenius norm, zero where nothing was seen": (
+        "the kernel interpolant has the least Frobenius norm and is zero at unobserved entries": (
             same < 1e-10,
             same,
         ),
@@ -281,12 +284,13 @@ def _premises(runs: xarray.Dataset) -> dict[str, Any]:
 experiment = Experiment(
     "L-table",
     statement="Theorems 1 and 2 hold for regression with U U^T - V V^T from U = V = alpha I:"
-    " before the transition the matrix is the kernel interpolant of its start, after it the one of"
-    " least nuclear norm, which completes a multiplication table.",
+    " before the transition the matrix is the kernel interpolant of its start, and"
+    " after it the matrix of least nuclear norm, which completes a multiplication table.",
     place="Example: completing multiplication tables",
     study=(study, other),
     check=check,
-    title="A table is first the kernel interpolant, and late the least nuclear norm",
-    ours="the tables i j/d^2, the pairs seen, starts and rate",
+    title="The matrix is first the kernel interpolant and late in training that of least nuclear"
+    " norm",
+    ours="the tables i j/d^2, the observed pairs, starts and rate",
     seconds=5,
 )

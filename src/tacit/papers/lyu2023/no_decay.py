@@ -105,7 +105,7 @@ CURVES = ("smoothed_margin", "log_t", "train_accuracy", "test_accuracy", "growth
 DATA = {"samples": 60, "dimension": 300}
 study = sized(
     "L-no-decay",
-    title="Without decay grokking waits for log t of the order of the squared start",
+    title="Without weight decay, grokking happens only when log t is of the order of α²",
     function=cell,
     arguments={**DATA, "log10_log10_t": 4.0, "points": 40, "rtol": 1e-6},
     grid={"alpha": [0.6, 2.0, 6.0]},
@@ -117,8 +117,8 @@ study = sized(
     labels={
         "alpha": "size of every parameter at the start",
         "trajectory_test_accuracy": "accuracy on new samples, from their distribution",
-        "trajectory_share_l1": "smallest margin over l1 norm, as a part of the largest possible",
-        "trajectory_share_l2": "smallest margin over l2 norm, as a part of the largest possible",
+        "trajectory_share_l1": "smallest margin over l1 norm, as a share of the largest possible",
+        "trajectory_share_l2": "smallest margin over l2 norm, as a share of the largest possible",
         "trajectory_growth": "norm of the parameters over that of the start",
         "trajectory_log_t": "natural logarithm of the training time",
     },
@@ -183,7 +183,7 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset) -> Evidence:
         0.05,
     )
     foreseen = Check(
-        "measured over foreseen log t of the transition at the largest start",
+        "measured over predicted log t of the transition at the largest start",
         times[-1] / float(found.foreseen_log_t[-1]),
         1.0,
         0.02,
@@ -206,17 +206,20 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset) -> Evidence:
             "log t like log alpha over a rate: it grows with the start itself": grows.control(
                 predicted=1.0
             ),
-            "argmin Q_mu, as if weights of support vectors could fall": curve.control(
+            "argmin Q_mu, as if the weights of support vectors could decrease": curve.control(
                 off_limit(large, limit.isel(seed=0), "q_accuracy")
             ),
         },
         premises={
-            "all training samples are right from the first record on": (trained == 1, trained),
+            "all training samples are classified correctly from the first record on": (
+                trained == 1,
+                trained,
+            ),
             "the largest start generalizes late": (float(end - start) > 0.2, float(end - start)),
         },
         findings=[
-            f"log10 t at which half of the test accuracy's way is done, by alpha: {shown}; so no"
-            " run of a usual length sees it from a large start",
+            f"log10 t at which the rise of the test accuracy is half done, by alpha: {shown}; so"
+            " no run of ordinary length from a large start shows it",
         ],
     )
 
@@ -253,10 +256,10 @@ def _finish(axes: list[Axes], dataset: xarray.Dataset) -> None:
     from matplotlib.ticker import FuncFormatter
 
     accuracy, margins, kernel = axes[0], axes[3], axes[4]
-    place = rf"foreseen $\log t = \alpha^2 / {float(dataset.limit_mu):.2g}$"
+    place = rf"predicted $\log t = \alpha^2 / {float(dataset.limit_mu):.2g}$"
     accuracy.plot([], [], color=GREY, label="training (all starts)")
     accuracy.plot(accuracy.get_xlim(), [1, 1], color=GREY, linewidth=1, zorder=1)
-    accuracy.plot([], [], ":", color=BLACK, linewidth=1.2, label="foreseen for large starts")
+    accuracy.plot([], [], ":", color=BLACK, linewidth=1.2, label="predicted for large starts")
     accuracy.plot([], [], "--", color=BLACK, linewidth=1, label=place)
     accuracy.set(ylabel="accuracy", ylim=(0.47, 1.03))
     margins.plot([], [], color=BLACK, label=r"$\ell_2$ (kernel bias)")
@@ -271,13 +274,14 @@ def _finish(axes: list[Axes], dataset: xarray.Dataset) -> None:
 
 experiment = Experiment(
     "L-no-decay",
-    statement="Without weight decay grokking from a large start alpha waits until log t is of the"
-    " order of alpha^2, where the limit of large starts puts it.",
-    place="training without weight decay; the poster has it as large init and small decay only",
+    statement="Without weight decay, grokking from a large start alpha happens only when log t"
+    " is of the order of alpha^2, as the limit of large starts predicts.",
+    place="training without weight decay; the poster mentions only a large start with a small"
+    " decay",
     study=(study, limit),
     check=check,
     draw=draw,
-    title="Without decay grokking waits for log t of the order of the squared start",
+    title="Without weight decay, grokking happens only when log t is of the order of α²",
     ours="data, starts and seed",
     seconds=4,
 )

@@ -75,10 +75,10 @@ def local_margins(problem: Classification, depth: int) -> list[Array]:
 
 
 LABELS = {
-    "begins": "rate t at which a tenth of the way to the rich limit is done",
-    "half": "rate t at which half of it is done",
-    "ends": "rate t at which nine tenths of it are done",
-    "forecast": "rate t of the transition foreseen before training",
+    "begins": "rate t at which a tenth of the path to the rich limit is covered",
+    "half": "rate t at which half of it is covered",
+    "ends": "rate t at which nine tenths of it are covered",
+    "forecast": "rate t of the transition, predicted before training",
     "log_norm": "log of the norm of the parameters at half",
     "left": "degrees from the end of the run to the rich limit",
 }
@@ -170,18 +170,18 @@ def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset
     return Evidence(
         ran=f"{dataset.sizes['problem']} data sets of 4 points in R^8, logistic loss, rate ="
         f" 1/alpha, exact flow; log alpha {first:g} to {last:g} at depth 2,"
-        f" {float(deeper.log_alpha[0]):g} to {float(deeper.log_alpha[-1]):g} at depth 3; the jump"
-        " is half done where the direction is half way from the l2 max margin to the rich limit:"
-        " l1 at depth 2, a certified stationary point of l_{2/3} at depth 3; one run with alpha"
-        " and rate apart",
+        f" {float(deeper.log_alpha[0]):g} to {float(deeper.log_alpha[-1]):g} at depth 3; the"
+        " jump is half done where the direction is half way from the l2 max margin to the"
+        " rich limit: l1 at depth 2, a certified stationary point of l_{2/3} at depth 3;"
+        " one run with alpha and rate chosen separately",
         checks=[sits, sharpens, gap, norm],
         premises={"the runs end at the rich limit (degrees)": (off < 1, off)},
         controls={
-            "no term (1/L) log g": gap.control(without),
+            "without the term (1/L) log g": gap.control(without),
             "a transition that begins when training does": sharpens.control(
                 max(powers(d, d.ends / d.log_alpha).max() for d in both.values())
             ),
-            "alpha alone grows and the rate stays: exponent of |theta| less 1/2": norm.control(
+            "alpha alone grows at a fixed rate: exponent of |theta| minus 1/2": norm.control(
                 grows - 0.5
             ),
             "the jump at (1/rate) log(1/rate)": sits.control(abs(float(parted.half) / first - 1)),
@@ -189,7 +189,7 @@ def check(dataset: xarray.Dataset, deeper: xarray.Dataset, apart: xarray.Dataset
         findings=_findings(dataset, narrowing),
         plots=[
             Plot(
-                "the jump narrows relative to its time",
+                "the jump becomes narrower relative to its time",
                 "log alpha",
                 "rate t / log alpha",
                 [
@@ -208,8 +208,8 @@ def _findings(dataset: xarray.Dataset, narrowing: dict[int, Array]) -> list[str]
     starts = ", ".join(f"{a:g}" for a in dataset.log_alpha.values)
     return [
         "at finite size the jump is at (1/rate)(log alpha + (1/L) log(|theta0|/(g |delta0|)))"
-        " with unit-scale |theta0|, |delta0| and g about log(1/rate): a constant and"
-        " -(1/L) log log(1/rate) away from log alpha, so the relative gap closes only like"
+        " with |theta0| and |delta0| at unit scale and g about log(1/rate): it differs from log"
+        " alpha by a constant and -(1/L) log log(1/rate), so the relative gap closes only like"
         " log log alpha / log alpha",
         "the width over (1/rate) log alpha falls like log alpha to the power "
         + ", ".join(exponents),
@@ -219,20 +219,20 @@ def _findings(dataset: xarray.Dataset, narrowing: dict[int, Array]) -> list[str]
             for k, row in enumerate(late)
         )
         + f" for log alpha = {starts} at depth 2",
-        "alpha multiplies the start; the total norm is alpha sqrt(2d), and log of it over rate"
-        " is off by log(2d)/2 for ever",
+        "alpha multiplies the start; the total norm is alpha sqrt(2d), and its logarithm over"
+        " the rate is always off by log(2d)/2",
     ]
 
 
 experiment = Experiment(
     "L-sharp",
-    statement="The jump from the kernel to the rich classifier sits at (1/rate) log alpha and"
-    " takes only o((1/rate) log(1/rate)); it begins once the norm has decayed to the order of"
-    " (log 1/rate)^(1/L), as measured on diagonal nets with L = 2 and L = 3.",
+    statement="The jump from the kernel to the rich classifier happens at (1/rate) log alpha and"
+    " takes only o((1/rate) log(1/rate)); it begins once the norm has decayed to the"
+    " order of (log 1/rate)^(1/L), as measured on diagonal nets with L = 2 and L = 3.",
     place="Main results (the time t_q) and Key insights, rich regime",
     study=(study, deeper, apart),
     check=check,
-    title="The jump narrows relative to the time at which it happens",
+    title="The jump becomes narrower relative to the time at which it happens",
     ours="the data, and rate = 1/alpha, which takes both limits at once",
     seconds=10,
 )

@@ -95,7 +95,8 @@ def run(
 
 study = sized(
     "L-sweep",
-    title="Larger start, smaller decay: longer delay. Small start or no decay: no grokking",
+    title="A larger start and a smaller decay delay grokking; a small start or no decay prevents"
+    " it",
     function=cell,
     arguments={
         "samples": 50,
@@ -164,7 +165,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     small = grok.sel(norm=runs.norm[runs.norm <= SMALL])
     groks = Check("share of large starts with decay that grok", share.mean(), 1.0, kind="at least")
     order = Check(
-        "share of neighbours in the grid with the longer delay where L says",
+        "share of neighbouring grid cells whose delays are ordered as L says",
         ordered(late.delay.values),
         1.0,
         kind="at least",
@@ -183,10 +184,10 @@ def check(dataset: xarray.Dataset) -> Evidence:
         f" up to t = {float(runs.end.sel(rate=0.0).max()):.2g}",
         checks=[groks, order, none],
         controls={
-            "a larger start and a smaller decay make training itself later": order.control(
+            "a larger start and a smaller decay delay training itself": order.control(
                 ordered(late.t1.values)
             ),
-            "decay and a large start": none.control(share.isel(rate=-1, norm=-1).mean()),
+            "runs with decay from a large start": none.control(share.isel(rate=-1, norm=-1).mean()),
         },
         findings=[
             f"delay in units of 1/rate at rate {float(slowest.rate):g}, by norm of the start ("
@@ -200,9 +201,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """The delay over start and decay, and the time of generalization in units of 1/lambda."""
     found = dataset.isel(seed=0)
     caption = (
-        f"{caption_of(dataset.attrs)} Colours and the numbers in the cells: the delay t2 - t1. "
-        "Training is solved (t1) at mean probability 0.95 of the right label, test (t2) at "
-        "accuracy 0.95."
+        f"{caption_of(dataset.attrs)} Colours and numbers in the cells show the delay t2 - t1."
+        " Training is solved (t1) at mean probability 0.95 of the right label, test (t2) at"
+        " accuracy 0.95."
     )
     picture, (grid, law) = sheet(dataset.title, caption, widths=(7.0, 4.4), height=4.9)
     _draw_grid(picture, grid, found)
@@ -271,13 +272,14 @@ def _draw_law(axes: Axes, dataset: xarray.Dataset) -> None:
 
 experiment = Experiment(
     "L-sweep",
-    statement="A larger start and a smaller weight decay make the delay of grokking longer; without"
-    " decay or with a small start there is no grokking.",
+    statement="A larger start and a smaller weight decay make the delay of grokking longer;"
+    " without weight decay, or from a small start, there is no grokking.",
     place="title quotation and prior work, after Liu et al. 2023",
     study=study,
     check=check,
     draw=draw,
-    title="Larger start, smaller decay: longer delay. Small start or no decay: no grokking",
+    title="A larger start and a smaller decay delay grokking; a small start or no decay prevents"
+    " it",
     ours="data, grid and seed",
     seconds=6,
 )

@@ -37,8 +37,8 @@ HEIGHTS = (2.4, 1.2, 1.2, 0.9, 0.9, 0.9)
 CURVES = {
     "t": "training time of gradient flow on the mean squared error",
     "steps": "training time as a number of descent steps",
-    "train_error": "root mean square error on the entries seen",
-    "test_error": "root mean square error on the entries neither seen nor mirrored",
+    "train_error": "root mean square error on the observed entries",
+    "test_error": "root mean square error on the entries that are neither observed nor mirrored",
     "norm_nuclear": "nuclear norm of the matrix over the least that fits the data",
     "from_kernel": "distance to the kernel interpolant, relative",
     "from_nuclear": "distance to the minimiser of the nuclear norm, relative",
@@ -160,7 +160,7 @@ def _kernel_distances(problem: Completion, matrices: Array, products: Array) -> 
 
 study = sized(
     "L-F3a",
-    title="Multiplication table: memorized at once, understood after the decay",
+    title="A multiplication table is memorized at once and completed after the start has decayed",
     function=cell,
     arguments={
         "dimension": 20,
@@ -177,15 +177,15 @@ study = sized(
     dims={f"{TRAJECTORY}{name}": ["time"] for name in CURVES},
     labels={f"{TRAJECTORY}{name}": text for name, text in CURVES.items()}
     | {
-        "decay": "rate of the weight decay next to a mean squared error, lambda",
-        "jump": "time at which half of the late fall of the test error is done",
+        "decay": "rate lambda of the weight decay, with a mean squared error",
+        "jump": "time at which the late fall of the test error is half done",
         "t1": "time from which the training error stays below the level",
         "t2": "time from which the test error stays below the level",
-        "forecast": "time of the transition foreseen before training",
-        "forecast_low": "lower end of the interval foreseen",
-        "forecast_high": "upper end of the interval foreseen",
+        "forecast": "time of the transition, predicted before training",
+        "forecast_low": "lower end of the predicted interval",
+        "forecast_high": "upper end of the predicted interval",
         "theory": "(1/lambda) log alpha; NaN up to alpha = 1",
-        "certificate": "worst optimality condition of that matrix, relative",
+        "certificate": "largest violation of the optimality conditions of that matrix, relative",
         "least_error": "test error of the matrix of least nuclear norm",
     },
     draw={"x": "decay", "colour": "jump", "log": True},
@@ -222,32 +222,34 @@ def check(dataset: xarray.Dataset) -> Evidence:
         "test error at the end of the smallest decay", last[-1].test_error, 1e-4, kind="at most"
     )
     bias = Check(
-        "exponent of the last test error in the decay",
+        "exponent of the final test error in the decay",
         np.log(float(last[0].test_error / last[-1].test_error))
         / np.log(float(last[0].decay / last[-1].decay)),
         1.0,
         0.02,
     )
     waits = Check(
-        "decades from the time training is solved to that of the test, least",
+        "least number of decades between solving training and solving the test",
         min(np.log10(float(run.t2 / run.t1)) for run in runs),
         3.0,
         kind="at least",
     )
     time = Check(
-        "furthest ratio of the foreseen time to that of half of the fall, natural logarithm",
+        "natural logarithm of the predicted time over the time of half of the fall, furthest"
+        " from 0",
         max((float(np.log(run.forecast / run.jump)) for run in runs), key=abs),
         tolerance=float(np.log(1.25)),
     )
     certified = max(float(run.certificate) for run in runs)
     determined = max(float(run.least_error) for run in runs)
     return Evidence(
-        ran=f"tables trained in U and V from 10 I at the decays"
-        f" {', '.join(f'{float(run.decay):g}' for run in runs)} next to the mean squared error",
+        ran="tables trained in U and V from 10 I at the decays"
+        f" {', '.join(f'{float(run.decay):g}' for run in runs)} with the mean squared error",
         checks=[near, least, solved, bias, waits, time],
         premises={
             "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),
-            "what was seen determines the table: its least nuclear norm has no test error": (
+            "the observed entries determine the table: the matrix of least nuclear norm has no"
+            " test error": (
                 determined < 1e-8,
                 determined,
             ),
@@ -260,15 +262,15 @@ def check(dataset: xarray.Dataset) -> Evidence:
                 min(float(run.kernel_nuclear) - 1 for run in runs)
             ),
             "the kernel interpolant's test error": solved.control(float(last[-1].kernel_error)),
-            "the last error has nothing to do with the decay": bias.control(predicted=0.0),
+            "the final error does not depend on the decay": bias.control(predicted=0.0),
             "(1/lambda) log alpha as the time of the fall": time.control(
                 max((float(np.log(run.theory / run.jump)) for run in runs), key=abs)
             ),
         },
         findings=[
-            f"decay {float(run.decay):g}: training is solved from t = {float(run.t1):.2g}, the test"
-            f" from {float(run.t2):.2g}, half of the fall at {float(run.jump):.3g}, foreseen"
-            f" {float(run.forecast):.3g}; last test error {float(end.test_error):.2g}"
+            f"decay {float(run.decay):g}: training is solved at t = {float(run.t1):.2g}, the"
+            f" test at {float(run.t2):.2g}, half of the fall is done at {float(run.jump):.3g},"
+            f" predicted {float(run.forecast):.3g}; final test error {float(end.test_error):.2g}"
             for run, end in zip(runs, last, strict=True)
         ],
     )
@@ -318,7 +320,7 @@ def _furnish(axes: Sequence[Axes], runs: list[xarray.Dataset]) -> None:
     times = np.concatenate([run.t.values[run.t.values > 0] for run in runs])
     error.set_xlim(times.min(), times.max())
     error.plot([], [], "--", color=BLACK, linewidth=1.2, label="forecast before training")
-    error.plot([], [], color=GREY, linewidth=8, alpha=0.3, label="its interval")
+    error.plot([], [], color=GREY, linewidth=8, alpha=0.3, label="predicted interval")
     error.plot([], [], ":", color=GREY, linewidth=1.2, label=r"$(1/\lambda)\,\log\alpha$")
     distance.plot([], [], "-.", color=BLACK, linewidth=1.4, label="kernel interpolant")
     distance.plot([], [], color=BLACK, label="least nuclear norm")
@@ -338,22 +340,23 @@ def _furnish(axes: Sequence[Axes], runs: list[xarray.Dataset]) -> None:
 def _summary(run: xarray.Dataset) -> str:
     """When a run fell, and when it was foreseen to."""
     decay, jump, forecast = (f"{float(run[name]):.1e}" for name in ("decay", "jump", "forecast"))
-    return typeset(f"lambda = {decay}: half of the fall at t = {jump}, foreseen {forecast}")
+    return typeset(f"lambda = {decay}: half of the fall at t = {jump}, predicted {forecast}")
 
 
 experiment = Experiment(
     "L-F3a",
-    statement="A multiplication table is memorized at once and completed late: from U = V = 10 I"
-    " under a small weight decay the matrix is first zero where nothing was seen, and the test"
-    " error falls when the start has decayed, to the matrix of least nuclear norm.",
+    statement="Training memorizes a multiplication table at once and completes it late: from U ="
+    " V = 10 I under a small weight decay, the matrix is first zero at unobserved"
+    " entries; the test error falls when the start has decayed, and training ends at"
+    " the matrix of least nuclear norm.",
     place="Example: completing multiplication tables, plot",
     study=study,
     check=check,
     draw=draw,
-    title="Multiplication table: memorized at once, understood after the decay",
-    ours="the table is i j/d^2; entries are drawn one by one, and a symmetric matrix then "
-    "knows (j, i) too; the seed is one whose least nuclear norm is the table's (18 of 20 seeds at "
-    "the size standard, 5 of 10 at full); the second decay, because the last error is "
-    "proportional to the decay; at the smaller sizes also d and the share seen",
+    title="A multiplication table is memorized at once and completed after the start has decayed",
+    ours="the table is i j/d^2; entries are drawn one by one, and symmetry then gives (j, i)"
+    " too; with this seed the table has the least nuclear norm (18 of 20 seeds at the size"
+    " standard, 5 of 10 at full); the second decay, because the final error is proportional"
+    " to the decay; at the smaller sizes also d and the observed share",
     seconds=4,
 )

@@ -92,7 +92,7 @@ MOMENTS = ["moment"]  # half of the time, and the time
 STARTS = [20.0, 80.0, 160.0, 320.0, 640.0]
 study = sized(
     "L-T1",
-    title="A diagonal net at (1 - c)(1/rate) log alpha against the kernel SVM of its start",
+    title="A diagonal net at (1 - c)(1/rate) log α compared with the kernel SVM of its start",
     function=cell,
     arguments={"c": 0.5},
     grid={"problem": [0], "depth": [2, 3], "log_alpha": [40.0, 160.0, 320.0, 640.0]},
@@ -119,7 +119,7 @@ regression = sized(
 )
 networks = sized(
     "L-T1-networks",
-    title="A net with quadratic units against the kernel SVM of its start",
+    title="A net with quadratic units compared with the kernel SVM of its start",
     function=network_cell,
     arguments={"c": 0.5},
     grid={"log_alpha": [2.0, 6.0]},
@@ -129,7 +129,7 @@ networks = sized(
 )
 flows = sized(
     "L-T1-flows",
-    title="The exact flow of the dual against training in the parameters",
+    title="The exact flow of the dual compared with training in the parameters",
     function=flow_cell,
     grid={"problem": [0], "depth": [2, 3]},
     standard={"grid": {"problem": [0, 1]}},
@@ -197,7 +197,8 @@ def check(
         tolerance=0.1,
     )
     nonlinear = Check(
-        "angle of a small net's outputs to its kernel SVM's, largest alpha over smallest",
+        "angle between a small net's outputs and those of its kernel SVM, largest alpha over"
+        " smallest",
         own[-1] / own[0],
         0.6,
         kind="at most",
@@ -209,7 +210,7 @@ def check(
         " (L = 3) trained in its parameters",
         checks=[near, falls, turns, shrinks, interpolates, nonlinear],
         premises={
-            "the exact flow is training in the parameters (alpha = e^3, relative)": (
+            "the exact flow agrees with training in the parameters (alpha = e^3, relative)": (
                 agreement < 1e-5,
                 agreement,
             ),
@@ -227,7 +228,8 @@ def check(
         findings=[
             "the angle to the kernel SVM falls like 1/log alpha and no faster: the predictor is"
             " log(1/loss) times the SVM plus a constant, and log(1/loss) is about (2c + 1) log"
-            " alpha here; the parameters keep their direction to alpha^(-L c), much better",
+            " alpha here; the parameters keep their direction up to alpha^(-L c), which is much"
+            " smaller",
             f"outputs of the small net against its kernel SVM, degrees: {described}",
         ],
         plots=[
@@ -250,10 +252,10 @@ def check(
 
 experiment = Experiment(
     "L-T1",
-    statement="With start alpha theta0 and weight decay, at time (1 - c)(1/rate) log alpha the"
-    " model is the kernel SVM of its start (for diagonal nets the l2 max margin predictor, for"
-    " regression the kernel interpolant), and until then the parameters keep their direction while"
-    " their norm decays like e^(-rate t).",
+    statement="With start alpha theta0 and weight decay, the model at time (1 - c)(1/rate) log"
+    " alpha is the kernel SVM of its start (for diagonal nets the l2 max margin"
+    " predictor, for regression the kernel interpolant), and until then the parameters"
+    " keep their direction while their norm decays like e^(-rate t).",
     place="Main results, Theorem 1; Key insights, kernel regime",
     study=(study, regression, networks, flows),
     check=check,

@@ -92,7 +92,7 @@ BEFORE, AFTER = 0, 1  # the moments 1 - c and 1 + c
 TRAINED: dict[str, Any] = {"arguments": {"times": [0.5, 1.5]}, "dims": {"residual": ["moment"]}}
 study = sized(
     "L-T2",
-    title="A diagonal net at (1 + c)(1/rate) log alpha against the l1 max margin",
+    title="A diagonal net at (1 + c)(1/rate) log α compared with the ℓ₁ max margin",
     function=cell,
     arguments={"z": 1.5},
     grid={"problem": [0], "log_alpha": [320.0, 640.0]},
@@ -116,7 +116,7 @@ in_parameters = sized(
 )
 networks = sized(
     "L-T2-networks",
-    title="The same of two layers of quadratic units",
+    title="The same for two layers of quadratic units",
     function=network_cell,
     grid={"log_alpha": [4.0, 6.0]},
     **TRAINED,
@@ -191,16 +191,16 @@ def check(dataset: xarray.Dataset, runs: xarray.Dataset, nets: xarray.Dataset) -
         controls={
             "the l2 max margin predictor after the jump": near.control(end.to_kernel.min()),
             "the KKT residual before the jump": training.control(ratio(runs, BEFORE).min()),
-            "the same of the quadratic units": units.control(ratio(nets, BEFORE).min()),
+            "the same for the quadratic units": units.control(ratio(nets, BEFORE).min()),
             "the l2 max margin predictor: exponent of the angle to it": exponent.control(
                 min(exponents(dataset, "to_kernel"))
             ),
         },
         findings=[
-            "both the angle and the KKT residual fall like 1/log(1/rate): the margin problem is the"
-            " limit of vanishing decay, and at a fixed rate the end is the minimiser of the"
-            f" penalised loss instead; residuals at log alpha = 3, 6: {'; '.join(diagonal)};"
-            f" quadratic units at 4, 6: {numbers(quadratic)}",
+            "both the angle and the KKT residual fall like 1/log(1/rate): the margin problem is"
+            " the limit of vanishing decay, and at a fixed rate training ends at the minimiser"
+            " of the penalised loss instead; residuals at log alpha = 3, 6:"
+            f" {'; '.join(diagonal)}; quadratic units at 4, 6: {numbers(quadratic)}",
         ],
         plots=[
             Plot(
@@ -228,8 +228,8 @@ def check(dataset: xarray.Dataset, runs: xarray.Dataset, nets: xarray.Dataset) -
 experiment = Experiment(
     "L-T2",
     statement="At time (1 + c)(1/rate) log alpha the parameters satisfy the KKT conditions of"
-    " min |theta|^2 subject to margins of at least 1; for diagonal nets of depth 2 the predictor is"
-    " the l1 max margin one.",
+    " min |theta|^2 subject to margins of at least 1; for diagonal nets of depth 2 the"
+    " predictor is the l1 max margin predictor.",
     place="Main results, Theorem 2",
     study=(study, in_parameters, networks),
     check=check,

@@ -72,22 +72,22 @@ def trained_cell(
 
 study = sized(
     "L-A3",
-    title="The output of Gaussian starts over the width",
+    title="The output of Gaussian starts against the width",
     function=cell,
     arguments={"starts": 100},
     grid={"width": [16, 64, 256, 1024, 4096]},
     seeds=[0],
     labels={
         "output": "root mean square of f at the start",
-        "by_gradient": "the same of f / |grad f|",
-        "relative": "the same of f / (|grad f| |theta|)",
+        "by_gradient": "root mean square of f / |grad f| at the start",
+        "relative": "root mean square of f / (|grad f| |theta|) at the start",
     },
     draw={"x": "width", "colour": "output", "log": True},
     full={"arguments": {"starts": 1000}},
 )
 after = sized(
     "L-A3-trained",
-    title="Nets of quadratic units against the kernel SVM of their start, before the jump",
+    title="Nets of quadratic units compared with the kernel SVM of their start, before the jump",
     function=trained_cell,
     arguments={"c": 0.5},
     grid={"start": ["wide", "difference"], "width": [64], "log_alpha": [4.0]},
@@ -129,14 +129,14 @@ def check(dataset: xarray.Dataset, after: xarray.Dataset) -> Evidence:
         checks=[printed],
         corrected=[relative, svm, stays],
         correction="At the scale of the tangent kernel f(theta0) tends to a Gaussian process of"
-        " order one, not to 0; only f / (|grad f| |theta|) falls like width^(-1/2). Multiplied by"
-        " alpha^L and decayed it is alpha^(L c) f(theta0) at (1 - c)(1/rate) log alpha, which is"
-        " larger than any margin: Theorem 1 needs a start of zero output, as the difference trick"
-        " gives it.",
+        " order one, not to 0; only f / (|grad f| |theta|) falls like width^(-1/2)."
+        " Multiplied by alpha^L and decayed it is alpha^(L c) f(theta0) at (1 -"
+        " c)(1/rate) log alpha, which is larger than any margin: Theorem 1 needs a"
+        " start with zero output, such as the difference trick provides.",
         counterexample={
             "root mean square output at the smallest width": float(runs.output[0]),
             "at the largest": float(runs.output[-1]),
-            "degrees of the wide net to its kernel SVM": float(wide.off.min()),
+            "angle between the wide net and its kernel SVM, degrees": float(wide.off.min()),
         },
         controls={
             "f over |grad f| alone": relative.control(falls["by_gradient"]),
@@ -151,7 +151,7 @@ def check(dataset: xarray.Dataset, after: xarray.Dataset) -> Evidence:
         ],
         plots=[
             Plot(
-                "the output of a Gaussian start over the width",
+                "the output of a Gaussian start against the width",
                 "width",
                 "root mean square over starts",
                 [
@@ -171,12 +171,12 @@ def check(dataset: xarray.Dataset, after: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "L-A3",
-    statement="A start at the scale of the tangent kernel has an output that tends to zero with"
-    " the width, so that Theorem 1 extends to wide nets without symmetrization.",
+    statement="The output of a start at the scale of the tangent kernel tends to zero as the"
+    " width grows, so that Theorem 1 extends to wide nets without symmetrization.",
     place="Main results, Assumption 3: NTK init + width to infinity makes it approximately true",
     study=(study, after),
     check=check,
-    title="The output of a Gaussian start does not vanish with the width",
-    ours="quadratic units, the data, and what is trained to see whether Theorem 1 extends",
+    title="The output of a Gaussian start does not vanish as the width grows",
+    ours="quadratic units, the data, and the runs that test whether Theorem 1 extends",
     seconds=4,
 )

@@ -102,21 +102,21 @@ def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Da
         " trained in the parameters from alpha = 1 and 30",
         checks=[holds, kept, lost, frozen],
         premises={
-            "some linearized models need an accuracy at all": (late > 0, late),
+            "some linearized models do not satisfy the condition from the start": (late > 0, late),
             "the linearized models reach the condition": (never == 0, never),
             "flows in the parameters and in the dual agree": (agree < 1e-6, agree),
         },
         controls={
             "the accuracy at panel 3d below the kink counted as stable": holds.control(below),
             "panel 3b counted as unstable": lost.control(stable),
-            "the network itself, on panel 3d, for the linearized model": frozen.control(
+            "the network itself, on panel 3d, in place of the linearized model": frozen.control(
                 np.log(lost_since[-1] / lost_since[0])
             ),
         },
         findings=[
-            "with rho_0 half-way between 1 and the limit, as in appendix E: panel 3b is stable from"
-            " a loss of 1/e or earlier on, whatever alpha; panel 3d stopped"
-            f" at mu = 0.001 only from {kink:.3g} alpha^2 on, which is not o(alpha^D): there the"
+            "with rho_0 half-way between 1 and the limit, as in appendix E: panel 3b is stable"
+            " from a loss of 1/e or earlier, for every alpha; panel 3d stopped at mu = 0.001 is"
+            f" stable only from {kink:.3g} alpha^2 on, which is not o(alpha^D): there the"
             " condition fails",
             "appendix E's last step needs N x_max^2 >= 1: only then does"
             " log((e^g - 1)/(N x_max^2))/g increase with g; below, it decreases to 1, and the"
@@ -124,7 +124,7 @@ def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Da
         ],
         plots=[
             Plot(
-                "log(1/eps) from which on the stability condition holds",
+                "log(1/ε) beyond which the stability condition holds",
                 "alpha",
                 "smoothed margin",
                 [Series(name, alphas, values) for name, values in found.items()],
@@ -137,13 +137,13 @@ def check(dataset: xarray.Dataset, linear: xarray.Dataset, parameters: xarray.Da
 
 experiment = Experiment(
     "M-C5",
-    statement="The stability condition holds for the linearized model from an accuracy on that does"
-    " not depend on alpha; for the network it holds on the points of Figure 3(b) at every mu, and"
-    " on those of Figure 3(d) only above the kink of the Q path.",
+    statement="For the linearized model the stability condition holds beyond an accuracy that"
+    " does not depend on alpha; for the network it holds on the points of Figure 3(b)"
+    " at every mu, and on those of Figure 3(d) only above the kink of the Q path.",
     place="section 4, Condition 5; appendix B, Conditions 8 and 9; appendix E; Figure 3",
     study=(study, linear, parameters),
     check=check,
-    title="Below the kink of the Q path the accuracy needed for stability grows like alpha^2",
+    title="Below the kink of the Q path, the accuracy needed for stability grows like α²",
     ours="the data sets",
     seconds=4,
 )

@@ -97,7 +97,7 @@ unequal = sized(
 def check(dataset: xarray.Dataset, unequal: xarray.Dataset) -> Evidence:
     """The layers stay equal to rounding, and the predictor is that of the shared model (5)."""
     equal = Check(
-        "largest difference of two layers on the way, relative",
+        "largest difference of two layers during training, relative",
         dataset.apart.values.max(),
         tolerance=1e-12,
     )
@@ -116,10 +116,10 @@ def check(dataset: xarray.Dataset, unequal: xarray.Dataset) -> Evidence:
         f" {', '.join(map(str, dataset.depth.values))} from random starts that all layers share,"
         f" {dataset.sizes['seed']} data sets each, against descent on one shared vector",
         checks=[equal, shared],
-        premises={"training comes down from the loss 1 (largest loss left)": (loss < 0.5, loss)},
+        premises={"training lowers the loss from 1 (largest final loss)": (loss < 0.5, loss)},
         controls={
             "one layer 10 % larger at the start": equal.control(float(unequal.apart.max())),
-            "the shared vector at the same rate, not at rate / D (least)": shared.control(
+            "the shared vector trained at the same rate, not at rate / D (least)": shared.control(
                 dataset.off_same_rate.values.min()
             ),
         },

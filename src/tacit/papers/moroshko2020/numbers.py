@@ -188,8 +188,8 @@ def check(
     digits = data.needed / np.log(10)
     read = [
         Check(
-            f"alpha = {a:g}: digits of the loss where training is as near to l1 as the square"
-            f" mu = {mu:g}",
+            f"alpha = {a:g}: digits of the loss where training is as near to l1 as argmin Q_mu"
+            f" at mu = {mu:g}",
             float(digits.sel(alpha=a, mu=mu)),
             *printed,
         )
@@ -200,8 +200,8 @@ def check(
         for values in (data.needed.sel(mu=0.001).values, data.needed_smaller.values[:, 0])
     )
     excess_rate = Check(
-        "exponent in alpha of log(1/loss)/(alpha²/mu) - 1 at the square mu ="
-        " 0.001, alpha = 1 to 100",
+        "exponent in alpha of log(1/loss)/(alpha²/mu) - 1 at argmin Q_mu, mu = 0.001, alpha = 1"
+        " to 100",
         slope(alphas, late),
         -2.0,
         tolerance=0.05,
@@ -221,7 +221,7 @@ def check(
         for a in visits.alpha.values
     ]
     left = Check(
-        "alpha = 100: the angle to l2 at mu = 0.5 over the least on the way",
+        "alpha = 100: the angle to l2 at mu = 0.5 over the least angle during training",
         left_l2 / float(visits.least.sel(alpha=100.0)),
         10.0,
         kind="at least",
@@ -237,8 +237,8 @@ def check(
     ]
     needed = float(data.needed.sel(alpha=1.0, mu=0.001))
     again = Check(
-        "alpha = 1: log(1/loss) at the square mu = 0.001 by normalized descent, over that"
-        " of the flow",
+        "alpha = 1: log(1/loss) at argmin Q_mu, mu = 0.001, by normalized descent, over that of"
+        " the flow",
         float(descent.needed.item()) / needed,
         1.0,
         tolerance=0.002,
@@ -253,12 +253,14 @@ def check(
         " normalized descent",
         checks=[*read, again, *stay],
         corrected=[*read[:2], excess_rate, again, *stay],
-        correction="10^-434 is exp(-alpha²/mu) for alpha = 1 and mu = 0.001, the definition of mu;"
-        " to come as near to l1 as the square mu = 0.001 training needs log(1/loss) = alpha²/mu"
-        f" plus a constant, {1000 * late[0]:.0f} on these points: nothing at alpha = 100, but"
-        f" 10^-{needed / np.log(10):.0f} at alpha = 1",
+        correction="10^-434 is exp(-alpha²/mu) for alpha = 1 and mu = 0.001, the definition of"
+        " mu; to come as near to l1 as argmin Q_mu at mu = 0.001, training needs"
+        f" log(1/loss) = alpha²/mu plus a constant, {1000 * late[0]:.0f} on these"
+        f" points: negligible at alpha = 100, but 10^-{needed / np.log(10):.0f} at"
+        " alpha = 1",
         counterexample={
-            "alpha = 1: digits as near to l1 as the square mu = 0.001": needed / np.log(10),
+            "alpha = 1: digits of the loss as near to l1 as argmin Q_mu at mu = 0.001": needed
+            / np.log(10),
             "printed": PRINTED[1.0, 0.001][0],
             "degrees from l1": float(one.square),
             "degrees from l1 at log(1/loss) = alpha²/mu": float(one.to_l1),
@@ -273,20 +275,20 @@ def check(
             "a loss that does not depend on the start: alpha = 10 in place of 100": read[0].control(
                 float(digits.sel(alpha=10.0, mu=0.5))
             ),
-            "the square of depth 3 in place of that of depth 2 (mu = 0.5)": read[0].control(
+            "argmin Q_mu of depth 3 in place of that of depth 2 (mu = 0.5)": read[0].control(
                 float(hundred.needed_deeper[0]) / np.log(10)
             ),
-            "the square of a mu 5% smaller": excess_rate.control(slope(alphas, late_smaller)),
-            "mu = 0.001 just removed from l2": removed.control(
+            "argmin Q_mu for a mu 5% smaller": excess_rate.control(slope(alphas, late_smaller)),
+            "mu = 0.001 as the point that leaves l2": removed.control(
                 float(hundred.to_l2.sel(mu=0.001)) / arc
             ),
-            "nearest to the square mu = 0.5 in place of l2": rate.control(
+            "nearest to argmin Q_mu at mu = 0.5 in place of l2": rate.control(
                 slope(alphas[1:], data.needed.sel(mu=0.5).values[1:])
             ),
             "panel 3c, alpha = 100 at gtilde = 1e4": near_l1[0].control(excess[RICH[0]]),
         },
         findings=[
-            "log(1/loss) where training is as near to l1 as the square, over alpha²/mu: "
+            "log(1/loss) where training is as near to l1 as argmin Q_mu, over alpha²/mu: "
             + ", ".join(
                 f"{float(data.needed.sel(alpha=a, mu=mu)) / (a**2 / mu):.5f} (alpha = {a:g},"
                 f" mu = {mu:g})"
@@ -296,7 +298,7 @@ def check(
             f"at mu = 0.5 the direction is {left_l2:.3f} degrees from l2 and at"
             f" mu = 0.001 still {float(hundred.to_l1.sel(mu=0.001)):.2f} from l1 (alpha = 1:"
             f" {float(one.to_l1):.2f}), of {arc:.1f} degrees between the two",
-            "gtilde = alpha² marks where the flow leaves l2; it is nearest to l2 earlier, at "
+            "the flow leaves l2 at gtilde = alpha²; it is nearest to l2 earlier, at "
             + ", ".join(
                 f"{float(row['where']):.3g} ({float(row.least):.1e} degrees) for alpha = {a:g}"
                 for a in visits.alpha.values
@@ -309,7 +311,8 @@ def check(
         ],
         plots=[
             Plot(
-                "panel 3b: the way to the l2 max margin and off it, up to gtilde = alpha²",
+                "panel 3b: approach to the l2 max margin and departure from it, up to gtilde ="
+                " alpha²",
                 "smoothed margin",
                 "angle to l2 in degrees",
                 [
@@ -326,14 +329,15 @@ def check(
 
 experiment = Experiment(
     "M-num",
-    statement="From alpha = 100 training leaves the l2 max margin (mu = 0.5) at loss 10^-8700 and"
-    " comes near the l1 one (mu = 0.001) at about 10^-4000000, from alpha = 1 it does at 10^-434;"
-    " around the l2 predictor log(1/loss) is alpha^2; alpha = 100 is close to l1 at exp(-10^8),"
-    " alpha = 0.001 at exp(-0.1).",
+    statement="From alpha = 100 training leaves the l2 max margin (mu = 0.5) at loss 10^-8700"
+    " and comes near the l1 max margin (mu = 0.001) at about 10^-4000000; from alpha ="
+    " 1 it does so at 10^-434; around the l2 predictor log(1/loss) is alpha^2; training"
+    " from alpha = 100 is close to l1 at loss exp(-10^8), and from alpha = 0.001 at"
+    " exp(-0.1).",
     place="section 5, text on Figure 3(b); appendix H.1",
     study=(study, visits, rich, descent, twin),
     check=check,
-    title="Training is nearest to the l2 max margin before log(1/loss) = alpha^2",
+    title="Training is nearest to the ℓ₂ max margin before log(1/loss) = α²",
     ours="the points",
     seconds=3,
 )

@@ -219,10 +219,10 @@ def check(
         checks=[*deciding, printed],
         corrected=deciding,
         correction="at depth 2 the worst data set with d features has delta = W((d-1)/e) /"
-        " log(1/mu) as mu -> 0, W the Lambert function, which grows like log d: it needs"
-        " mu = exp(-W((d-1)/e)/delta), d to the power -1/delta for many features; at depth D > 2"
-        " the worst delta ~ mu^((D-2)/D); a given data set whose l1 max margin is unique needs"
-        " only a power of 1/delta, at depth 2 too",
+        " log(1/mu) as mu -> 0, W the Lambert function, which grows like log d: it"
+        " needs mu = exp(-W((d-1)/e)/delta), which is d to the power -1/delta for many"
+        " features; at depth D > 2 the worst delta ~ mu^((D-2)/D); a given data set"
+        " whose l1 max margin is unique needs only a power of 1/delta, at depth 2 too",
         counterexample={
             "panel 3b, D = 2: exponent of delta in mu": slope(MUS, on_panel[2]),
             "1 - z": 1 - z,
@@ -232,15 +232,15 @@ def check(
             "the constant of d = 2 at d = 30": thirty.control(
                 shares[30] * constant(30) / constant(2)
             ),
-            "the constant of d = 2 for every random set": bound.control(
+            "the constant of d = 2 in place of that of every random set": bound.control(
                 random.share.values.max() / constant(2)
             ),
             "depth 3 at the same mu, d = 30": thirty.control(
                 wrong.delta.item() * -TINY / constant(30)
             ),
-            "the exponent of one data set, panel 3b, for the worst at D = 3": greater[0].control(
-                slope(MUS, on_panel[3])
-            ),
+            "the exponent of one data set, panel 3b, in place of the worst at D = 3": greater[
+                0
+            ].control(slope(MUS, on_panel[3])),
         },
         findings=[
             f"panel 3b, D = 2: delta falls like mu^{slope(MUS, on_panel[2]):.4f} (1 - z ="
@@ -276,7 +276,8 @@ experiment = Experiment(
     place="section 4, Role of depth",
     study=(study, deep, wrong, random, panel, trained),
     check=check,
-    title="At greater depth a delta-approximation of l1 needs a mu that is a power of delta",
-    ours="the data sets, and what is asked of the worst of them",
+    title="At depth above 2, a δ-approximation of the ℓ₁ max margin needs μ to be only a power"
+    " of δ",
+    ours="the data sets, and the statement for the worst of them",
     seconds=4,
 )

@@ -63,13 +63,17 @@ def check(dataset: xarray.Dataset) -> Evidence:
     """The smallest margin on the way: positive on the panels, not on every separable set."""
     panels, drawn = dataset.sel(points=PANELS), dataset.drop_sel(points=PANELS)
     shown = Check(
-        "Figure 3: least smallest margin over |w| on the way",
+        "Figure 3: lowest smallest margin over |w| during training",
         panels.least.values.min(),
         kind="at least",
     )
-    every = Check("random separable sets: the same", drawn.least.values.min(), kind="at least")
+    every = Check(
+        "random separable sets: the same margin", drawn.least.values.min(), kind="at least"
+    )
     late = Check(
-        "every set, from the loss 1/N on: the same", dataset.inside.values.min(), kind="at least"
+        "every set, from the loss 1/N on: the same margin",
+        dataset.inside.values.min(),
+        kind="at least",
     )
     begins = drawn.of_mean.values > 0
     worst = np.unravel_index(drawn.least.values.argmin(), drawn.least.shape)
@@ -80,14 +84,15 @@ def check(dataset: xarray.Dataset) -> Evidence:
         f" and {drawn.sizes['points']} random separable sets of 5 points in 4 dimensions",
         checks=[shown, every],
         corrected=[shown, late],
-        correction="trajectories set out along the mean of the data, from small starts soon along"
-        " one coordinate, and neither has to separate the data; they are inside from the loss 1/N"
-        " on, and on the sets of Figure 3 all the time",
+        correction="trajectories begin along the mean of the data, and from small starts soon"
+        " follow one coordinate; neither direction has to separate the data. They"
+        " separate the data from the loss 1/N on, and on the sets of Figure 3 at all"
+        " times",
         counterexample={
             "data": str(row.points.values),
             "alpha": float(row.alpha),
             "smallest margin over |w| of the mean": float(row.of_mean),
-            "least on the way": float(row.least),
+            "lowest during training": float(row.least),
             "at the end": float(row.smallest[-1]),
         },
         premises={
@@ -97,14 +102,15 @@ def check(dataset: xarray.Dataset) -> Evidence:
             )
         },
         controls={
-            "sets whose mean separates, all the time": late.control(
+            "sets whose mean separates, at all times": late.control(
                 drawn.least.values[begins].min(initial=np.inf)
             ),
             "every set, from the loss 1/2 on": late.control(dataset.inside_half.values.min()),
         },
         findings=[
-            f"{outside:.0%} of the runs on random sets are outside at some time, and"
-            f" {float((drawn.least.values[begins] < 0).mean()):.0%} of those that begin inside"
+            f"{outside:.0%} of the runs on random sets do not separate the data at some time,"
+            f" and {float((drawn.least.values[begins] < 0).mean()):.0%} of those that separate"
+            " them at first"
         ],
         plots=[
             Plot(
@@ -126,8 +132,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "M-area",
-    statement="With small steps the trajectories always remain among the directions that separate"
-    " the data.",
+    statement="With small steps, the trajectories always remain among the directions that"
+    " separate the data.",
     place="section 5, the paragraph on the sphere of Figure 3",
     study=study,
     check=check,

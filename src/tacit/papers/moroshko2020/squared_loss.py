@@ -111,11 +111,12 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset, exp: xarray.Dataset) -
     misfit = float(dataset.misfit.max())
     off, late = wrong.distance.values.ravel(), exp.distance.values
     return Evidence(
-        ran=f"{rows.shape[0] * rows.shape[1]} pairs of a net and its twin on random regressions of"
-        f" 4 samples in 6 dimensions, from alpha = {', '.join(f'{a:g}' for a in alphas)}, in their"
-        " parameters from t = 0 until both interpolate",
+        ran=f"{rows.shape[0] * rows.shape[1]} pairs of a net and its linearized model on random"
+        " regressions of 4 samples in 6 dimensions, from alpha ="
+        f" {', '.join(f'{a:g}' for a in alphas)}, in their parameters from t = 0 until both"
+        " interpolate",
         checks=[shrinks, rate],
-        premises={"both are followed to their end (largest misfit)": (misfit < 1e-8, misfit)},
+        premises={"both are trained to interpolation (largest misfit)": (misfit < 1e-8, misfit)},
         controls={
             "the exp loss at log(1/loss) = 10 alpha²: the same ratio": shrinks.control(
                 late[-1] / late[0]
@@ -123,17 +124,17 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset, exp: xarray.Dataset) -
             "k = 1 for an even kernel (D = 2)": rate.control(
                 slope(alphas, rows.sel(net=KINDS[0])[0].values) + NETS[KINDS[0]][0]
             ),
-            "the twin of a start 5 % larger": shrinks.control(float(off[-1] / off[0])),
+            "the linearized model of a start 5 % larger": shrinks.control(float(off[-1] / off[0])),
         },
         findings=[
-            "fitted exponents, less -k D: "
+            "fitted exponents minus -k D: "
             + ", ".join(f"{value:.3f} ({net})" for net, value in deviations.items())
-            + "; with the exp loss the distance at log(1/loss) = 10 alpha² is"
-            f" {late[0]:.3f} to {late[-1]:.3f} of the twin, whatever alpha",
+            + f"; with the exp loss the distance at log(1/loss) = 10 alpha² is {late[0]:.3f} to"
+            f" {late[-1]:.3f} of the linearized model's norm, for every alpha",
         ],
         plots=[
             Plot(
-                "largest distance to the linearized twin over all times, squared loss",
+                "largest distance to the linearized model over all times, squared loss",
                 "alpha",
                 "distance",
                 [
@@ -154,7 +155,8 @@ experiment = Experiment(
     place="section 2, after Theorem 1",
     study=(study, wrong, exp),
     check=check,
-    title="With the squared loss a large start follows its linearized twin at all times",
+    title="With the squared loss, a net with a large start follows its linearized model at all"
+    " times",
     ours="the nets and the data sets",
     seconds=3,
 )

@@ -157,7 +157,7 @@ def check(*datasets: xarray.Dataset) -> Evidence:
         " their parameters and in time",
         checks=[shrinks, rate],
         controls={
-            "the twin of a start 5% larger": shrinks.control(off[-1] / off[0]),
+            "the linearized model of a start 5% larger": shrinks.control(off[-1] / off[0]),
             "k = 2 for u² - v w, whose kernel is not even (least)": rate.control(min(orders[1])),
             "k = 1 for the nets with an even kernel (nearest to zero)": rate.control(
                 max(orders[2])
@@ -174,7 +174,7 @@ def check(*datasets: xarray.Dataset) -> Evidence:
         ],
         plots=[
             Plot(
-                "largest distance to the linearized twin up to T = 1",
+                "largest distance to the linearized model up to T = 1",
                 "alpha",
                 "distance",
                 [Series(net, row.alpha, row.distance) for net, row in shown.items()],
@@ -192,7 +192,7 @@ experiment = Experiment(
     place="section 2, Theorem 1",
     study=(study, deep, quadratic, wrong),
     check=check,
-    title="Up to a fixed time a large start trains like its linearized twin",
+    title="Up to a fixed time, a net with a large start trains like its linearized model",
     ours="the nets, the data sets and the time T = 1",
     seconds=5,
 )

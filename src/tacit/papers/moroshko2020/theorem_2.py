@@ -185,7 +185,8 @@ def check(
     runs = {(D, a): dataset.defect.sel(depth=D, alpha=a) for D in (2, 3) for a in alphas}
     rates = [
         Check(
-            f"panel 3b, D = {D}: exponent of the KKT defect in log(1/eps), less {predicted[D]:.4f}",
+            f"panel 3b, D = {D}: exponent of the KKT defect in log(1/eps), minus"
+            f" {predicted[D]:.4f}",
             max((rate(runs[D, a]) for a in alphas), key=abs),
             tolerance=0.01,
         )
@@ -218,15 +219,17 @@ def check(
                 rate(linearized.defect.isel(depth=0, alpha=0))
             ),
             "|u|_4 in place of |u|_2, nets of four kinds": every.control(nets.fall_l4.values.max()),
-            "the end of panel 4b from alpha = 0.5 for that from 0.3": point.control(differ),
+            "the endpoint of panel 4b from alpha = 0.5 in place of that from 0.3": point.control(
+                differ
+            ),
         },
         findings=[
             "the approach is slow: at D = 2 the defect of u falls like log(1/eps)^"
             f"{predicted[2]:.3f} = log(1/eps)^(-(1-z)/2), from {slow[0]:.2g} at log(1/eps) = 1e3 to"
             f" {slow[-1]:.2g} at 1e8; at D = 3 like log(1/eps)^(-1/3)",
-            "panel 4b at D = 3: alpha = 0.3 ends in the local minimum "
-            f"{np.round(two[0], 3).tolist()}, alpha = 0.5 at {np.round(two[1], 3).tolist()}; the"
-            " theorem promises no more than a KKT point",
+            "panel 4b at D = 3: alpha = 0.3 ends in the local minimum"
+            f" {np.round(two[0], 3).tolist()}, alpha = 0.5 at {np.round(two[1], 3).tolist()}; the"
+            " theorem guarantees only a KKT point",
             "KKT defect at loss e^-1e5 over that at e^-10: "
             + ", ".join(
                 f"{value:.2g} ({net}, seed {seed})"
@@ -253,13 +256,14 @@ def check(
 
 experiment = Experiment(
     "M-T2",
-    statement="For any fixed start, limit points of u/|u| are along KKT points of min |u|_2 with"
-    " margins of at least 1, and the predictors of these are stationary for the l_{2/D} margin"
-    " problem.",
+    statement="For any fixed start, limit points of u/|u| are directions of KKT points of min"
+    " |u|_2 subject to margins of at least 1, and the predictors of these KKT points"
+    " are stationary for the l_{2/D} margin problem.",
     place="section 2, Theorem 2 and eq. (4)",
     study=(study, linearized, ends, nets),
     check=check,
-    title="Trained for ever, the parameters point at a KKT point of the margin problem",
+    title="In the limit of infinite training, the parameters point to a KKT point of the margin"
+    " problem",
     ours="the nets and the data sets",
     seconds=5,
 )

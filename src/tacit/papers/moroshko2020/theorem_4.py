@@ -78,7 +78,7 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset) -> Evidence:
     panel = dataset.sel(points="3b")
     rates = [
         Check(
-            f"panel 3b, D = {D}: exponent in alpha of the angle to l2, less {-D / 2:g}",
+            f"panel 3b, D = {D}: exponent in alpha of the angle to l2, minus {-D / 2:g}",
             slope(row.alpha.values, row.angle.values) + D / 2,
             tolerance=0.03,
         )
@@ -105,13 +105,13 @@ def check(dataset: xarray.Dataset, wrong: xarray.Dataset) -> Evidence:
             "the l1 max margin in place of l2": near.control(wrong.to_l1.values[-1]),
         },
         findings=[
-            "at log(1/eps) = alpha^(D/2) the predictor is log(1/eps) w_l2 plus a constant, so that"
-            " 1/tan(angle) grows like log(1/eps) plus a constant of the data: the distance of every"
-            " gradient flow from its max margin, not the departure from the kernel, which is of the"
-            " order (log(1/eps)/alpha^D)^2; because of that constant plain exponents miss -D/2 by"
-            f" up to {bare:.3f}",
-            f"panel 3b at log(1/eps) = 10 alpha^2 stays {stays[-1]:.2f} degrees away from l2,"
-            " whatever alpha: the boundary of the kernel regime is where the source puts it",
+            "at log(1/eps) = alpha^(D/2) the predictor is log(1/eps) w_l2 plus a constant, so"
+            " that 1/tan(angle) grows like log(1/eps) plus a constant of the data: this is the"
+            " distance of any gradient flow to its max margin, not the departure from the"
+            " kernel, which is of the order (log(1/eps)/alpha^D)^2; because of that constant"
+            f" plain exponents miss -D/2 by up to {bare:.3f}",
+            f"panel 3b at log(1/eps) = 10 alpha^2 stays {stays[-1]:.2f} degrees away from l2 for"
+            " every alpha: the boundary of the kernel regime is where the source says",
         ],
         plots=[
             Plot(
@@ -142,7 +142,7 @@ experiment = Experiment(
     place="section 4, Theorem 4; appendices F.1 and G.1",
     study=(study, wrong),
     check=check,
-    title="Training that stops at log(1/eps) = alpha^(D/2) tends to the l2 max margin",
+    title="Training stopped at log(1/eps) = alpha^(D/2) tends to the l2 max margin",
     ours="the data sets, and the speed alpha^(D/2)",
     seconds=2,
 )

@@ -99,14 +99,14 @@ def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
         premises={
             "condition 5 holds on panel 3b (mu = 1e-4)": (
                 bool((condition.exponent < 1).all()),
-                "by the margins of training",
+                "judged by the margins during training",
             ),
             "flows in the parameters and in the dual agree (degrees)": (agree < 1e-5, agree),
         },
         controls={
             "the l2 max margin in place of l1": two.control(to_l2),
-            "log(1/eps) = alpha^D: no approach": two.control(exponents["early"]),
-            "panel 4a, D = 3, the condition fails: angle at alpha = 40 over at 10": weaker.control(
+            "log(1/eps) = alpha^D, no approach": two.control(exponents["early"]),
+            "panel 4a, D = 3, the condition fails: angle at alpha = 40 over 10": weaker.control(
                 fails[1] / fails[0]
             ),
         },
@@ -118,7 +118,7 @@ def check(dataset: xarray.Dataset, condition: xarray.Dataset) -> Evidence:
             f" order 0.01, the angle to l1 is {weak[0]:.3g}, {weak[1]:.3g}, {weak[2]:.3g}"
             " degrees at alpha = 10, 100, 1000",
             f"where the condition fails, panel 4a at D = 3, the angle to l1 stays {fails[1]:.3g}"
-            " degrees: the end is the l_{2/3} point",
+            " degrees: training ends at the l_{2/3} point",
         ],
         plots=[
             Plot(
@@ -148,7 +148,8 @@ experiment = Experiment(
     place="section 4, Theorem 7; appendices F.3 and G.3",
     study=(study, condition),
     check=check,
-    title="Where support vectors stay, training that stops at alpha^(2D) tends to l1",
+    title="Where support vectors do not change, training to margin alpha^(2D) tends to the l1"
+    " max margin",
     ours="the data sets, and the speed alpha^(2D)",
     seconds=8,
 )

@@ -217,9 +217,9 @@ def check(dataset: xarray.Dataset, by_hand: xarray.Dataset) -> Evidence:
         controls={
             "the printed delta": step.control(worst["step_printed"]),
             "N's bracket with its signs right, on all steps": step.control(worst["step_signed"]),
-            "the delta of H = -G alone, at every step": step.control(worst["step_opposed"]),
+            "the delta of H = -G alone, on all steps": step.control(worst["step_opposed"]),
             "lemma 1 with mu for L": used.control(worst["bound_with_mu"]),
-            "|grad g|^2 <= 2 mu g, PL the other way round": second.control(worst["slope_with_mu"]),
+            "|grad g|^2 <= 2 mu g, the reverse of PL": second.control(worst["slope_with_mu"]),
             "the halved cross term": line.control(worst["line_printed"]),
         },
         findings=[

@@ -167,16 +167,17 @@ def evidence(
     return Evidence(
         checks=[law, printed, by_beta, over_all, by_step],
         corrected=[law, slow, by_beta, over_all, to_point, noise],
-        correction=f"t2 = t1 + tau/(step beta), tau the time that steepest descent of"
-        f" |{a}|_{words.norm} on {{X {a} = y}} takes from {a}_hat to the error asked for"
-        f" (tacit.slow_flow); {words.gap} has its order in N's experiment and nothing more. {error}"
-        f" goes to that of {words.point}, the minimiser of g + beta h, O(beta) however small the"
-        " step is, plus O(step beta); noise adds the error of the interpolator of least norm, like"
-        " SNR^(-1/2), and where that is above the error asked for there is no t2.",
+        correction="t2 = t1 + tau/(step beta), tau the time that steepest descent of"
+        f" |{a}|_{words.norm} on {{X {a} = y}} takes from {a}_hat to the required"
+        f" error (tacit.slow_flow); {words.gap} only has the same order of magnitude"
+        f" in N's experiment. {error} goes to that of {words.point}, the minimiser of"
+        " g + beta h, O(beta) however small the step is, plus O(step beta); noise"
+        " adds the error of the interpolator of least norm, like SNR^(-1/2), and"
+        " where that is above the required error there is no t2.",
         counterexample={
             "numerator": f"(t2 - t1) step beta/{words.gap} = "
             + ", ".join(f"{r:.2f}" for r in ratios)
-            + " without noise: the error is not what it should be at the printed t",
+            + " without noise: the error is not as claimed at the printed t",
             "error": f"{error}/(step beta) = "
             + ", ".join(f"{v:.0f}" for v in (steps.to_truth / steps.pace).values)
             + " at step beta = "
@@ -201,11 +202,11 @@ def evidence(
             "the noise of the memorized point": noise.control(
                 slope(1 / loud.noise, loud.memory) + 0.5
             ),
-            f"the truth for {words.point}": to_point.control(by_step.measured),
+            f"the truth in place of {words.point}": to_point.control(by_step.measured),
         },
         findings=[
             "the exponents of t2 - t1 are " + ", ".join(f"{power:.4f}" for power in powers),
-            f"tau predicts t2 to {slow.measured:.1e} with no fitted constant",
+            f"tau predicts t2 up to {slow.measured:.1e} with no fitted constant",
             f"at a signal-to-noise ratio of {1 / float(loud.noise[-1]):g} the slow phase ends with"
             f" the error {float(loud.last_error[-1]):.2g}"
             + (", and there is no t2" if np.isnan(loud.t2[-1]) else ""),
@@ -236,7 +237,7 @@ def plots(
             "log",
         ),
         Plot(
-            "(b) what is left at rest, beta fixed",
+            "(b) error at convergence, fixed beta",
             "step beta",
             f"distance in the {words.named}",
             [
@@ -248,12 +249,12 @@ def plots(
             "log",
         ),
         Plot(
-            "(c) what noise leaves at the smallest beta",
-            "power of the noise over that of the signal",
+            "(c) error due to noise at the smallest beta",
+            "noise power over signal power",
             f"distance to the truth in the {words.named}",
             [
                 Series("interpolator of least norm", weakest.noise, weakest.noise_error),
-                Series("at rest", weakest.noise, weakest.to_truth, "points"),
+                Series("at convergence", weakest.noise, weakest.to_truth, "points"),
             ],
             "log",
             "log",

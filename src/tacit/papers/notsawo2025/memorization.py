@@ -127,15 +127,17 @@ def evidence(
         checks=[time, near, order, fit, pull],
         controls={
             "the rate of the largest singular value": time.control(float(fastest.max())),
-            f"the truth for {a}_hat": near.control(float(weakest.to_truth.min())),
-            f"the printed {a}_hat for a start of 1 per entry": near.control(
+            f"the truth in place of {a}_hat": near.control(float(weakest.to_truth.min())),
+            f"the printed {a}_hat from a start of 1 per entry": near.control(
                 float(far.to_printed.min())
             ),
-            f"the truth for {a}_hat, over beta": order.control(max(_exponents(dataset.to_truth))),
-            "dominance without an end": fit.control(float(dataset.after.max())),
+            f"the truth in place of {a}_hat, over beta": order.control(
+                max(_exponents(dataset.to_truth))
+            ),
+            "the loss dominates to the end": fit.control(float(dataset.after.max())),
         },
         findings=[
-            f"t1 (loss {SOLVED:g}) is {t1[0]} to {t1[-1]} steps, whatever beta is; no iterate comes"
+            f"t1 (loss {SOLVED:g}) is {t1[0]} to {t1[-1]} steps for every beta; no iterate comes"
             f" nearer to the truth than {float(weakest.to_truth.min()):.2g} |{a}*|",
             "(X^T X)^+ X^T y is the limit of a start in the row space only: from 1 per entry the"
             f" iterates stay {float(far.to_printed.min()):.2g} |{a}_hat| away from it, but come"
@@ -143,7 +145,7 @@ def evidence(
         ],
         plots=[
             Plot(
-                "the loss dominates until t1, the penalty after it",
+                "the loss dominates until t1, the penalty afterwards",
                 "steps",
                 "norm of a part of the gradient, beta = 1e-6",
                 [
@@ -235,24 +237,28 @@ def check_matrices(dataset: xarray.Dataset, far: xarray.Dataset) -> Evidence:
 
 vectors = Experiment(
     "N-T31",
-    statement="With f = (1/2)|X a - y|^2 + beta |a|_1 the iterates first move near the least"
-    " squares solution (X^T X)^+ X^T y, at a step t1 < infinity; G dominates beta H until t1.",
+    statement="On f = (1/2)|X a - y|^2 + beta |a|_1 the iterates first come near the least"
+    " squares solution (X^T X)^+ X^T y, at a finite step t1; the gradient G of the loss"
+    " dominates the subgradient beta H of the penalty until t1.",
     place="Sparsity, Theorem 3.1 (i); Figure 5",
     study=studies("N-T31", SPARSE, {**LONG, "late": 400}, {}, [0, 1], 6),
     check=check_vectors,
-    title="Sparse recovery first goes to the least squares point, where the loss gives way",
-    ours="the seeds, the strengths and the noise beside that of the source",
+    title="Sparse recovery first goes to the least squares point, where the penalty takes over"
+    " from the loss",
+    ours="the seeds, the strengths and the noise levels other than the source's",
     seconds=2,
 )
 matrices = Experiment(
     "N-T34",
     statement="Subgradient descent on (1/2)|X vec(A) - y|^2 + beta |A|_* first goes near"
-    " vec(A_hat) = (X^T X)^+ X^T y, at a finite step t1; until then G dominates beta H, and"
-    " from then on it does not.",
+    " vec(A_hat) = (X^T X)^+ X^T y, at a finite step t1; until then the gradient G of"
+    " the loss dominates the subgradient beta H of the penalty, and from then on it"
+    " does not.",
     place="Low-rankness, Theorems 3.4 and 3.5 (i); Figure 5",
     study=studies("N-T34", LOW_RANK, {"steps": 6000, "late": 5000}, EITHER, [2], 4),
     check=check_matrices,
-    title="Low-rank recovery first goes to the least squares point, where the loss gives way",
+    title="Low-rank recovery first goes to the least squares point, where the penalty takes over"
+    " from the loss",
     ours="the seeds, the strengths and the noise",
     seconds=3,
 )

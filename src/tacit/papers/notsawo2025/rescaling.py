@@ -108,7 +108,7 @@ def cell(activation: str, net: int, *, inputs: int, hidden: int, outputs: int) -
 
 study = sized(
     "N-LU",
-    title="One function, any norm: rescaling the layers moves the norm and nothing else",
+    title="Rescaling the layers changes the norm of the parameters and nothing else",
     function=cell,
     arguments={"inputs": 4, "hidden": 7, "outputs": 3},
     grid={"activation": list(ACTIVATIONS), "net": [0, 1]},
@@ -184,7 +184,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         tolerance=1e-9,
     )
     shape = Check(
-        "nets whose norm does not fall and then rise without bound",
+        "nets whose norm does not first fall and then rise without bound",
         int(np.sum(~falls_and_rises(dataset))),
     )
     squared = Check(
@@ -226,10 +226,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         findings=[
             "'(otherwise y(x) for all x)' lacks '= 0'",
-            "equal function at any norm is not equal distance: 'close to the initialization' does"
-            " not follow, for the rescalings of one net form a curve. The nearest one to a random"
-            f" start of norm R is at {', '.join(f'{d:.2f} R' for d in far)} for R = "
-            f"{', '.join(f'{R:g}' for R in STARTS)} (a relu net)",
+            "having the same function at any norm does not mean having the same distance:"
+            " 'close to the initialization' does not follow, because the rescalings of one net"
+            " form a curve. The nearest one to a random start of norm R is at"
+            f" {', '.join(f'{d:.2f} R' for d in far)} for R ="
+            f" {', '.join(f'{R:g}' for R in STARTS)} (a relu net)",
         ],
     )
 
@@ -262,8 +263,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
     eps, text = np.finfo(float).eps, typeset("rounding, 2.2e-16")
     right.axhline(eps, color=BLACK, linestyle=":", linewidth=1.2, label=text)
     right.plot([], [], color=GREY, linewidth=1.4, label=r"control, $B/\lambda$ for every $L$")
-    left.set_title(r"the norm of the layers $\lambda A$ and $B/\lambda^L$ moves by decades")
-    right.set_title("their function stays, to rounding")
+    left.set_title(r"the norm of the layers $\lambda A$ and $B/\lambda^L$ changes by decades")
+    right.set_title("their function does not change, up to rounding")
     left.legend(loc="upper center")
     right.legend(loc="center", bbox_to_anchor=(0.5, 0.42))
     return picture
@@ -290,7 +291,7 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="One function, any norm: rescaling the layers moves the norm and nothing else",
+    title="Rescaling the layers changes the norm of the parameters and nothing else",
     ours="the nets and their sizes",
     seconds=1,
 )

@@ -78,11 +78,13 @@ def check_direction(dataset: xarray.Dataset) -> Evidence:
         ran=ran(dataset),
         checks=[same, *printed],
         corrected=[same, *mended, stays],
-        correction="theta(t1) is along theta(0); it is e^(beta t1) theta(t1) - theta(0) that points"
-        " along the solution of the kernel problem, in classification and in regression",
+        correction="theta(t1) points along theta(0); the difference e^(beta t1) theta(t1) -"
+        " theta(0) points along the solution of the kernel problem, in classification"
+        " and in regression",
         counterexample="by Euler <grad f(theta(0)), theta(0)> = L f(theta(0)), which is 0 for a"
-        " start that computes zero: every solution of the kernel problem is a sum of these"
-        " gradients and orthogonal to theta(0), the direction that theta keeps",
+        " start that computes zero: every solution of the kernel problem is a sum"
+        " of these gradients and orthogonal to theta(0), whose direction theta"
+        " keeps",
         premises={"theta(0) is orthogonal to all features of the kernel": (euler < 1e-12, euler)},
         controls={
             "the solution of least l1 norm": mended[0].control(
@@ -136,7 +138,7 @@ def check_time(dataset: xarray.Dataset) -> Evidence:
         tolerance=0.05,
     )
     width = Check(
-        "widest passage from 10 % to 90 % of the way, over that from the smallest start",
+        "widest transition from 10 % to 90 % of the path, over that from the smallest start",
         (high - low)[-1].max() / (high - low)[0].max(),
         0.5,
         kind="at most",
@@ -150,7 +152,7 @@ def check_time(dataset: xarray.Dataset) -> Evidence:
         ran=ran(dataset),
         checks=[place, farthest, width],
         premises={
-            "every run makes the whole way": (
+            "every run completes the transition": (
                 bool(np.isfinite(high).all()),
                 int(np.isfinite(high).sum()),
             )
@@ -158,7 +160,7 @@ def check_time(dataset: xarray.Dataset) -> Evidence:
         controls={
             "log|theta(0)| / (2 beta), for a penalty beta |theta|^2": place.control(predicted=0.5),
             "log|theta(0)|^2 / beta": place.control(predicted=2.0),
-            "1/beta, whatever the start": place.control(predicted=1 / largest),
+            "1/beta, independent of the start": place.control(predicted=1 / largest),
             "the halfway point of the smallest start, in units of 1/beta": place.control(
                 float(np.median(half[0])) * float(dataset.log_gamma[0]) / largest
             ),
@@ -172,9 +174,9 @@ def check_time(dataset: xarray.Dataset) -> Evidence:
         ],
         plots=[
             Plot(
-                "a passage at t2, sharper for larger starts",
+                "a transition at t2, sharper for larger starts",
                 "beta t / log|theta(0)|",
-                "way from the kernel to the rich limit",
+                "share of the path from the kernel to the rich limit",
                 lines,
             )
         ],
@@ -208,11 +210,12 @@ def check_margins(dataset: xarray.Dataset) -> Evidence:
         correction="the condition is y f(theta; x) >= 1, in regression f(theta; x) = y, under which"
         " |theta|^2 / 2 is least; by Euler it is y <grad f(theta; x), theta> >= L with the gradient"
         " at theta itself, not a fixed vector of features",
-        counterexample="<y(x), theta> is the product of an output with the parameters, which has no"
-        " meaning; with the features w(0)(x) in its place theta(3 t2/2) is "
-        f"{at(dataset, 'theta_to_kernel', LATE).min():.0f} degrees or more from the solution",
+        counterexample="<y(x), theta> is the product of an output with the parameters, which is"
+        " not defined; with the features w(0)(x) in its place theta(3 t2/2) is"
+        f" {at(dataset, 'theta_to_kernel', LATE).min():.0f} degrees or more from"
+        " the solution",
         controls={
-            "theta at t2/2 is no better from a larger start": falls.control(
+            "theta at t2/2, from a larger start": falls.control(
                 float((early.isel(log_gamma=-1) / early.isel(log_gamma=0)).min())
             ),
             "theta at t2/2": mended.control(at(dataset, "kkt", EARLY).min()),
@@ -239,13 +242,14 @@ OURS = "diagonal nets of depth 2, the problems, beta = |theta(0)|^-c with c = 1 
 OURS += " and 0.1 (regression), epsilon = 1/2"
 direction = Experiment(
     "N-NTK",
-    statement="Gradient flow with decay from a large homogeneous start represents at t1 = (1 -"
-    " epsilon) t2 the classifier (in regression the interpolant) of the tangent kernel, and"
-    " theta(t1)/|theta(t1)| points along the solution of the kernel's problem.",
+    statement="For a homogeneous model with a large start and weight decay, gradient flow at t1"
+    " = (1 - epsilon) t2 gives the classifier (in regression the interpolant) of the"
+    " tangent kernel, and theta(t1)/|theta(t1)| points along the solution of the"
+    " kernel's problem.",
     place=f"{PLACE}, first item",
     study=study,
     check=check_direction,
-    title="What moved points along the kernel solution; theta itself still points along its start",
+    title="The change of θ points along the kernel solution; θ itself still points along its start",
     ours=OURS,
     seconds=4,
 )
@@ -262,8 +266,9 @@ time = Experiment(
 )
 margins = Experiment(
     "N-NTK-KKT",
-    statement="At (1 + epsilon) t2 the parameters are along a KKT point of min |theta|/2 subject to"
-    " y <y(x), theta> >= 1 in classification and <y(x), theta> = y in regression.",
+    statement="At (1 + epsilon) t2 the parameters point along a KKT point of min |theta|/2"
+    " subject to y <y(x), theta> >= 1 in classification and <y(x), theta> = y in"
+    " regression.",
     place=f"{PLACE}, second item",
     study=study,
     check=check_margins,

@@ -173,11 +173,12 @@ def check(dataset: xarray.Dataset, steps: xarray.Dataset, balls: xarray.Dataset)
             fast,
             near,
         ],
-        correction="h reaches h_g* only up to O(beta): the minimiser of f itself has h - h_g* of"
-        " the order -beta, however small the step is. Theta(1/(step beta)) steps suffice where h"
-        " has a kink at its least interpolator (l1, nuclear norm: finite time); where it is smooth"
-        " there the approach is exponential in step beta t, and an error O(step beta^2) takes"
-        " Theta(log(1/(step beta))/(step beta)) steps.",
+        correction="h reaches h_g* only up to O(beta): at the minimiser of f itself h - h_g* is"
+        " of order -beta, however small the step is. Theta(1/(step beta)) steps"
+        " suffice where h has a kink at its least interpolator (l1, nuclear norm:"
+        " finite time); where it is smooth there the approach is exponential in step"
+        " beta t, and an error O(step beta^2) takes Theta(log(1/(step beta))/(step"
+        " beta)) steps.",
         counterexample={
             "h": f"g = (x + 2y - 2)^2/2, h = |x| + |y|, h_g* = 1: descent ends at y = 1 - beta/4;"
             f" with step {float(last.step):g} and beta 0.01 |h - h_g*| = {float(last.h):.4g} ="
@@ -193,8 +194,10 @@ def check(dataset: xarray.Dataset, steps: xarray.Dataset, balls: xarray.Dataset)
             "no logarithm for smooth penalties": f_error.control(
                 float((smooth.f / (0.1 * dataset.beta**2)).max())
             ),
-            "a delay like the time to memorize": delay.control(min(law("memorized"), key=abs)),
-            "chi at the start for the least chi on the ball": near.control(
+            "a delay that scales like the time to memorize": delay.control(
+                min(law("memorized"), key=abs)
+            ),
+            "chi at the start in place of the least chi on the ball": near.control(
                 float((balls.way / balls.with_first_chi).max())
             ),
         },
@@ -219,7 +222,7 @@ def check(dataset: xarray.Dataset, steps: xarray.Dataset, balls: xarray.Dataset)
                 "log",
             ),
             Plot(
-                "(b) what is left of h: like beta, whatever the step",
+                "(b) remaining error of h: like beta, for every step",
                 "step beta",
                 "|h - h_g*|",
                 [
@@ -247,7 +250,7 @@ experiment = Experiment(
     place="Grokking Beyond the l2 norm, Theorem 2.1",
     study=(study, steps, balls),
     check=check,
-    title="The penalty takes of the order of 1/(step beta) steps and leaves an error like beta",
+    title="The penalty takes about 1/(step β) steps and leaves an error of order β",
     ours="the objectives, the steps and the strengths",
     seconds=4,
 )

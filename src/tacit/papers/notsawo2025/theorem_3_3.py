@@ -90,8 +90,9 @@ of_vectors = Experiment(
     place="Sparsity, Theorems 3.1 and 3.3 (ii); Figures 6 and 7",
     study=(vectors, vector_noise, vector_steps),
     check=check_vectors,
-    title="The slow phase tells when a sparse vector is found; the error left is of the order beta",
-    ours="the seeds, the strengths, and the noise beside that of the source",
+    title="The slow phase predicts when a sparse vector is recovered; the remaining error is of"
+    " order β",
+    ours="the seeds, the strengths, and the noise levels other than the source's",
     seconds=6,
 )
 
@@ -169,7 +170,9 @@ def check_matrices(
         f" {printed.tau.size} 10 x 10 of rank 2 from 70 with beta = 1e-3, steps of 3/4 of the"
         " largest; one completion with signal-to-noise ratios of 1e8 and 1e4 to 1e2, and at beta ="
         " 1e-2 with smaller steps; t2 at a relative error of 0.1",
-        premises={"suitable X: the nuclear norm finds the truth": (worst < 1e-6, worst)},
+        premises={
+            "suitable X: the matrix of least nuclear norm is the truth": (worst < 1e-6, worst)
+        },
         counterexample={
             "no constant": "[[a, 1], [1, x]] with x unknown, a = 1.001, A* of rank 1 and least"
             f" nuclear norm: tau = {tight:.4g} = {tight * 1.001:.3g} |A_hat - A*|_op exactly, and"
@@ -186,7 +189,7 @@ of_matrices = Experiment(
     place="Low-rankness, Theorems 3.4 and 3.5 (ii); Figure 6",
     study=(matrices, printed_matrices, matrix_noise, matrix_steps),
     check=check_matrices,
-    title="The slow phase tells when a matrix is found; the error left is of the order beta",
+    title="The slow phase predicts when a matrix is recovered; the remaining error is of order β",
     ours="the small matrices, the seeds, the strengths and the noise",
     seconds=8,
 )
@@ -226,20 +229,21 @@ def check_norms(
     above = max(float((one.above_truth / one.pace).max()) for one in every)
     last = varied["l1"].isel(step=-1)
     return Evidence(
-        ran="the runs of both theorems at rest, long after t2: "
-        f"{len(shrunk)} problems over beta, a sparse recovery with steps of 0.1 to"
-        f" {float(last.step):g} and a completion with a range of steps as wide",
+        ran=f"the runs of both theorems after convergence, long after t2: {len(shrunk)} problems"
+        f" over beta, a sparse recovery with steps of 0.1 to {float(last.step):g} and a"
+        " completion with a range of steps as wide",
         checks=[printed],
         corrected=[mended, power],
-        correction="h(a) - h(a*) = O(step beta) holds from above only. The iterates come to rest"
-        " around the minimiser a_beta of g + beta h, up to O(step beta), and h(a_beta) lies below"
-        " h(a*) by the order beta, however small the step is: h(a) - h(a*) = O(beta).",
+        correction="h(a) - h(a*) = O(step beta) holds from above only. The iterates converge to"
+        " the minimiser a_beta of g + beta h, up to O(step beta), and h(a_beta) lies"
+        " below h(a*) by an amount of order beta, however small the step is: h(a) -"
+        " h(a*) = O(beta).",
         counterexample=f"sparse recovery, beta = 1e-4, step {float(last.step):g}: |a|_1 - |a*|_1 ="
         f" {float(last.above_truth):.3g} = {float(last.above_truth / last.pace):.0f} step beta; at"
         f" step 0.1 it is {float(varied['l1'].above_truth[0]):.3g}",
         controls={
             "O(step beta) around the truth": mended.control(printed.measured),
-            "a shrinkage that goes with the step, like that of the iterates": power.control(
+            "a shrinkage proportional to the step, like that of the iterates": power.control(
                 max(slope(one.step, one.of_truth - one.of_point) - 1 for one in varied.values())
             ),
         },
@@ -256,7 +260,7 @@ def check_norms(
             Plot(
                 f"{title}, beta fixed",
                 "step beta",
-                "difference of norms at rest",
+                "difference of norms at convergence",
                 [
                     Series(f"|h({a}) - h({a}*)|", one.pace, np.abs(one.above_truth)),
                     Series(f"h({a}) - h({a}_beta)", one.pace, one.above_point),
@@ -275,12 +279,13 @@ def check_norms(
 
 of_norms = Experiment(
     "N-norm",
-    statement="In the order of |a_hat - a*|_inf/(step beta) steps after t1, |a(t)|_1 - |a*|_1 ="
-    " O(step beta); for matrices |A(t)|_* - |A*|_* = O(step beta).",
+    statement="Of the order of |a_hat - a*|_inf/(step beta) steps after t1, |a(t)|_1 - |a*|_1 is"
+    " O(step beta); for matrices, |A(t)|_* - |A*|_* is O(step beta).",
     place="Sparsity, Theorems 3.1 and 3.3 (ii); Low-rankness, Theorems 3.4 and 3.5 (ii)",
     study=(vectors, vector_steps, matrices, matrix_steps),
     check=check_norms,
-    title="The norm ends below that of the truth, by the order beta, however small the step is",
+    title="The norm ends below that of the truth by an amount of order β, however small the step"
+    " is",
     ours="the problems, the strengths and the steps",
     seconds=0.5,
 )

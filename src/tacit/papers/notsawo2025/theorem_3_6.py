@@ -138,9 +138,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
         "at least",
     )
     others = int((dataset.kinds != "mirage").sum())
-    mirage = Check("l2 runs not called a mirage", others)
+    mirage = Check("l2 runs not classified as a mirage", others)
     follows = Check(
-        "largest move of log(|a - a*|/|a|) during the l2 drop",
+        "largest change of log(|a - a*|/|a|) during the l2 drop",
         dataset.drift.max(),
         0.0,
         0.1,
@@ -153,30 +153,35 @@ def check(dataset: xarray.Dataset) -> Evidence:
         premises={"closed form and compiled descent agree": (agree < 1e-9, agree)},
         checks=[bound, floor, follows, mirage],
         corrected=[bound.control(dataset.excess_corrected.max()), floor, follows, mirage],
-        correction="2 beta stands for beta in a_hat, in rho_2 and in the bound of the step (or the"
-        " objective has (beta/2)|a|^2): the gradient of beta |a|^2 is 2 beta a; and the component"
-        " of a* must be orthogonal to the row space of X, its column space lives in R^N.",
-        counterexample="N's own setting: the bound is passed by a factor"
-        f" {float(clean.excess_printed.max()):.3g}, since a(t) goes to the point with 2 beta,"
-        f" {float(clean.moved[0]):.1e} away from the printed one. Step bound: X = (1, 0), beta = 1:"
-        f" at the step 0.9 < 2/(1 + beta) = 1 |a| grows to 10^{blown(0.9, 1.0):.0f} in 1000 steps;"
-        " the bound is 2/(1 + 2 beta) = 2/3",
+        correction="a_hat, rho_2 and the bound of the step need 2 beta in place of beta (or the"
+        " objective needs (beta/2)|a|^2): the gradient of beta |a|^2 is 2 beta a; and"
+        " the component of a* must be orthogonal to the row space of X, because its"
+        " column space lies in R^N.",
+        counterexample="N's own setting: the bound is exceeded by a factor"
+        f" {float(clean.excess_printed.max()):.3g}, since a(t) goes to the point"
+        f" with 2 beta, {float(clean.moved[0]):.1e} away from the printed one."
+        " Step bound: X = (1, 0), beta = 1: at the step 0.9 < 2/(1 + beta) = 1"
+        f" |a| grows to 10^{blown(0.9, 1.0):.0f} in 1000 steps; the bound is 2/(1"
+        " + 2 beta) = 2/3",
         controls={
             "the printed beta": bound.control(dataset.excess_printed.min()),
-            "the rate of the directions that X sees": bound.control(dataset.excess_seen.min()),
-            "the floor under the least l1 norm too": floor.control(
+            "the rate of the directions in the row space of X": bound.control(
+                dataset.excess_seen.min()
+            ),
+            "the floor holds for the least l1 norm too": floor.control(
                 (clean.sparse_error / clean.floor).max()
             ),
-            "the norm explains the drop of l1": follows.control(dataset.sparse_drift.min()),
+            "the norm explains the drop with l1": follows.control(dataset.sparse_drift.min()),
         },
         findings=[
-            "X = (1, 0) has the column space R^1, to which nothing is orthogonal, and still cannot"
-            f" see the second entry of a* = (0, 1): floor {error_floor(WIDE.X, [0.0, 1.0]):g}",
-            "Figure 4 says |a(0)| = 10; N's code starts at 10 per coordinate, a norm of 100: a"
-            " mirage either way",
+            "X = (1, 0) has the column space R^1, to which nothing is orthogonal, but does not"
+            " determine the second entry of a* = (0, 1): floor"
+            f" {error_floor(WIDE.X, [0.0, 1.0]):g}",
+            "Figure 4 says |a(0)| = 10; N's code starts at 10 per coordinate, a norm of 100: it"
+            " is a mirage in both cases",
             "the ridge point is the least squares point from zero up to"
-            f" {float(dataset.from_least_squares.max()):.1e}: the drop only forgets the start, at"
-            " the rate 1 - 2 step beta of every unseen direction",
+            f" {float(dataset.from_least_squares.max()):.1e}: the drop only removes the start, at"
+            " the rate 1 - 2 step beta of every direction outside the row space",
         ],
         plots=[
             Plot(
@@ -210,7 +215,7 @@ experiment = Experiment(
     place="Grokking as a transition from the kernel to the rich regime; Theorem 3.6, Figure 4",
     study=study,
     check=check,
-    title="With an l2 penalty the error falls late and ends on a floor far above zero",
-    ours="the seeds; without noise beside the source's signal-to-noise ratio",
+    title="With an ℓ₂ penalty the error falls late and ends at a floor far above zero",
+    ours="the seeds; the runs without noise in addition to the source's signal-to-noise ratio",
     seconds=1,
 )

@@ -144,9 +144,9 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
         ),
     ]
     return Evidence(
-        ran=f"q, Q at 8 to 12 scales; {dataset.sizes['instance']} problems trained in the"
-        " parameters at alpha = 20 and 1e-6, there from two shapes each; their minimisers followed"
-        " to log alpha = -1000",
+        ran=f"q, Q at 8 to 12 scales; {dataset.sizes['instance']} problems trained in the "
+        "parameters at alpha = 20 and 1e-6, the latter from two shapes each; their "
+        "minimisers followed to log alpha = -1000",
         checks=[
             *shared,
             Check("|z| |q(z) - |z| log|z|| at z = 1e4", printed[-1], 3.0, kind="at most"),
@@ -155,8 +155,8 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
             *shared,
             Check("|z| |q(z) - |z| log|z| + |z| - 2| at z = 1e4", mended[-1], 3.0, kind="at most"),
         ],
-        correction="q(z) = |z| log|z| - |z| + 2 + O(1/|z|); eq. (7) and its O(1/log(1/alpha²))"
-        " stand",
+        correction="q(z) = |z| log|z| - |z| + 2 + O(1/|z|); eq. (7) and its O(1/log(1/alpha²)) "
+        "hold",
         counterexample={
             "z": z[-1],
             "q(z)": float(formulas.q[-1]),
@@ -171,9 +171,9 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
             ),
         },
         findings=[
-            "from log alpha = -10 to -1000 the distance to the l1 solution times |log alpha| falls"
-            f" to {rates:.2f} of itself in the slowest problem: no slower than 1/log(1/alpha), and"
-            " faster once the support has settled"
+            "from log alpha = -10 to -1000 the distance to the l1 solution times |log alpha| "
+            f"falls to {rates:.2f} of its first value in the slowest problem: the distance falls "
+            "no slower than 1/log(1/alpha), and faster once the support is fixed"
         ],
         plots=[
             Plot(
@@ -193,8 +193,8 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-A",
-    statement="Q tends to l2 weighted by 1/w0^2 as alpha grows, and to l1, whatever w0, as alpha"
-    " falls.",
+    statement="Q tends to the l2 norm weighted by 1/w0^2 as alpha grows, and to the l1 norm, for "
+    "every w0, as alpha falls.",
     place="section 4, eqs. (6), (7) and the expansion of q between them",
     study=(study, formulas),
     check=check,

@@ -87,7 +87,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     """Magnitudes and signs on the way, against starts with |v| 30% larger; eq. (12)."""
     first, flipped = dataset.isel(instance=0), int(dataset.flips_tilted.sum())
     equal = Check(
-        "largest ||u| - |v|| on the way, relative", float(dataset.apart.max()), tolerance=1e-8
+        "largest ||u| - |v|| during training, relative", float(dataset.apart.max()), tolerance=1e-8
     )
     signs = Check("coordinates whose sign flips", float(dataset.flips.sum()), tolerance=0.0)
     return Evidence(
@@ -103,7 +103,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         ],
         corrected=[
             Check(
-                "the mended eq. (12) against the flow, relative",
+                "the corrected eq. (12) against the flow, relative",
                 float(first.off_mended),
                 tolerance=1e-5,
             )
@@ -121,7 +121,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "|v| 30% larger at the start": equal.control(
                 float(dataset.apart_tilted.max("time").min())
             ),
-            "signs, from |v| 30% larger": signs.control(float(flipped)),
+            "sign flips from |v| 30% larger": signs.control(float(flipped)),
         },
         findings=[
             f"from unequal magnitudes {flipped} signs flipped in {dataset.sizes['instance']} runs"

@@ -215,8 +215,10 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
             "training in place of argmin R": solved.control(float(dataset.to_training.median())),
             "q(z) in place of r(z)": value.control(relative(f.q, f.searched)),
             "exponent 2 for R, that of mu = alpha²": polynomial.control(predicted=2.0),
-            "Q as fast as R": polynomial.control(slope(alphas, f.gap_Q.values)),
-            "R as slow as Q": logarithmic.control(slope(-np.log(alphas), f.gap_R.values)),
+            "Q approaches l1 as fast as R": polynomial.control(slope(alphas, f.gap_Q.values)),
+            "R approaches l1 as slowly as Q": logarithmic.control(
+                slope(-np.log(alphas), f.gap_R.values)
+            ),
         },
         findings=[
             "R of depth 2 is Q of depth 4 at mu = alpha²: both integrate the inverse of"
@@ -225,13 +227,13 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
         ],
         plots=[
             Plot(
-                "distance to the l1 norm, relative",
+                "distance to the ℓ₁ norm, relative",
                 "alpha",
-                "|regularizer / l1 norm − 1|",
+                "|regularizer / ℓ₁ norm − 1|",
                 [Series("R", alphas, f.gap_R), Series("Q / log(1/alpha²)", alphas, f.gap_Q)],
                 x_scale="log",
                 y_scale="log",
-                caption="R reaches l1 like alpha, Q (divided by log 1/alpha²) only like 1/log.",
+                caption="R approaches ℓ₁ like α, Q (divided by log 1/α²) only like 1/log(1/α).",
             )
         ],
     )
@@ -239,11 +241,12 @@ def check(dataset: xarray.Dataset, formulas: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-R",
-    statement="The explicit regularizer R, the distance from the start, is algebraic, is not Q,"
-    " and reaches l1 polynomially in alpha, where Q needs exponentially small alpha.",
+    statement="The explicit regularizer R, the distance from the start, is algebraic and differs "
+    "from Q; it approaches the l1 norm polynomially in alpha, whereas Q needs an "
+    "exponentially small alpha.",
     place="section 4, eqs. (8), (9), the quartic p_z and Figure 2",
     study=(study, formulas),
     check=check,
-    title="R reaches the l1 norm polynomially, Q only logarithmically",
+    title="R approaches the ℓ₁ norm polynomially, Q only logarithmically",
     seconds=1,
 )

@@ -82,7 +82,7 @@ def cell(name: str, alpha: float) -> dict[str, Any]:
 
 study = sized(
     "W-fn1",
-    title="Scaling the output of a homogeneous model is scaling its start",
+    title="Scaling the output of a homogeneous model is equivalent to scaling its start",
     function=cell,
     grid={"name": [*MODELS, ODD], "alpha": [0.4, 2.0]},
     dims=dict.fromkeys(("t", "along", "beside"), ("time",)),
@@ -103,16 +103,16 @@ def check(dataset: xarray.Dataset) -> Evidence:
         ran=f"gradient flow of {', '.join(MODELS)} and, for a control, of {ODD}, in the parameters,"
         f" with start or output scaled, alpha = {dataset.alpha.values.tolist()}",
         checks=[same],
-        premises={"the outputs move": (moved > 0.1, moved)},
+        premises={"the outputs change during training": (moved > 0.1, moved)},
         controls={
             "at the same time t": same.control(float(even.off_same_time.min())),
             "alpha f in place of alpha^D f": same.control(float(even.off_first_power.min())),
             f"{ODD}, which is not homogeneous": same.control(float(odd.off.min())),
         },
         findings=[
-            "the paths are one, u(t) = alpha w(t/alpha²), and so are the ends; the clocks differ:"
-            " the model with the scaled output is alpha² times faster, which Chizat et al. take"
-            " out of the loss"
+            "both follow the same path, u(t) = alpha w(t/alpha²), and end at the same point, at "
+            "different speeds: the model with the scaled output is alpha² times faster, which "
+            "Chizat et al. take out of the loss"
         ],
         plots=[
             Plot(
@@ -138,7 +138,7 @@ experiment = Experiment(
     place="section 3, footnote 1",
     study=study,
     check=check,
-    title="Scaling the output of a homogeneous model is scaling its start",
+    title="Scaling the output of a homogeneous model is equivalent to scaling its start",
     ours="the models, the scales, and the unit of time: t/alpha^2",
     seconds=3,
 )

@@ -93,7 +93,7 @@ study = sized(
 )
 widths = sized(
     "W-fn4-widths",
-    title="Wide factors of another shape approach the least Q of the spectrum as well",
+    title="Wide rectangular factors also approach the least Q of the spectrum",
     function=at_width,
     arguments={"mu2": 0.1},
     grid={"shape": ["5 x 8", "8 x 5"], "k": [100, 10_000, 1_000_000]},
@@ -145,8 +145,8 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, completion: xarray.Da
             "nuclear norm (median)": limit.control(float(dataset.far_nuclear.median())),
             "Frobenius norm (median)": limit.control(float(dataset.far_frobenius.median())),
             "exponent -1 in k": rate.control(predicted=-1.0),
-            "the large start finds the truth too": found.control(float(kernel.error.median())),
-            "the small start stays near the kernel's end too": stays.control(
+            "the large start recovers the truth too": found.control(float(kernel.error.median())),
+            "the small start ends near the kernel solution too": stays.control(
                 float(rich.kernel.min())
             ),
         },
@@ -162,7 +162,7 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, completion: xarray.Da
                         completion.error.median("seed"),
                     ),
                     Series(
-                        "distance to the kernel's end, relative",
+                        "distance to the kernel solution, relative",
                         completion.scale,
                         completion.kernel.median("seed"),
                         "dashed",
@@ -177,8 +177,8 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, completion: xarray.Da
 
 experiment = Experiment(
     "W-fn4",
-    statement="The results on matrix factorization extend to measurements that are not square:"
-    " Theorem 4, and both ends of matrix completion.",
+    statement="The results on matrix factorization, that is Theorem 4 and both limits of matrix "
+    "completion, extend to measurements that are not square.",
     place="section 6, footnote 4",
     study=(study, widths, completion),
     check=check,

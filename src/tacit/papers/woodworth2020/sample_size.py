@@ -56,7 +56,7 @@ def at_depth(
 
 study = sized(
     "W-N",
-    title="The rich limit needs of the order of r* log d samples",
+    title="In the rich limit, about r* log d samples suffice",
     function=cell,
     arguments={"constants": CONSTANTS},
     grid={"dimension": [150, 1200], "sparsity": [2, 6]},
@@ -67,7 +67,7 @@ study = sized(
 )
 depths = sized(
     "W-N-depths",
-    title="At every depth a small start needs as many samples as l1",
+    title="At every depth a small start needs as many samples as ℓ₁",
     function=at_depth,
     arguments={"dimension": 300, "constants": CONSTANTS[1:-1]},
     grid={"depth": list(SCALES), "sparsity": [2, 6]},
@@ -119,13 +119,13 @@ def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
         kind="at most",
     )
     alike = Check(
-        "N from a small start at a depth over that of l1, largest deviation from 1",
+        "N from a small start at each depth over that of l1, largest deviation from 1",
         float(np.abs(other - 1).max()),
         tolerance=0.1,
     )
     last = dataset.isel(constant=-1).median("seed")
     learnt = Check(
-        "l1: median error at N = 2.5 r* log d, over that of the predictor zero",
+        "l1: median error at N = 2.5 r* log d, over that of the zero predictor",
         float(last.l1_error.max()),
         LEVEL,
         kind="at most",
@@ -141,7 +141,7 @@ def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
             "N like sqrt(d)": with_d.control(predicted=0.5),
             "N like d": with_d.control(predicted=1.0),
             "N like r*^2": with_r.control(predicted=2.0),
-            "N like log d, whatever r*": with_r.control(predicted=0.0),
+            "N like log d, independent of r*": with_r.control(predicted=0.0),
             "r* sqrt(d) in place of r* log(d/r*)": spread.control(
                 float((N / (r * d**0.5)).max() / (N / (r * d**0.5)).min())
             ),
@@ -151,10 +151,10 @@ def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
             f"the median error falls to {LEVEL:g} at N = {constant.min():.2f} to"
             f" {constant.max():.2f} r* log d, that is {sharper.min():.2f} to {sharper.max():.2f}"
             " r* log(d/r*)",
-            f"small starts need {float(other.min()):.3f} to {float(other.max()):.3f} times as many"
-            f" as l1; from 2.5 r* log d samples l2 has an error of"
-            f" {float(last.l2_error.min()):.2f} to {float(last.l2_error.max()):.2f}, where the"
-            " predictor zero has 1",
+            f"small starts need {float(other.min()):.3f} to {float(other.max()):.3f} times as "
+            "many as l1; from 2.5 r* log d samples l2 has an error of "
+            f"{float(last.l2_error.min()):.2f} to {float(last.l2_error.max()):.2f}, where the "
+            "zero predictor has an error of 1",
         ],
         plots=[
             Plot(
@@ -169,7 +169,7 @@ def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
                 ],
             ),
             Plot(
-                "the same from a small start at a depth, over that of l1",
+                "samples needed from a small start over those of l1, by depth",
                 "depth D",
                 "ratio",
                 [
@@ -183,13 +183,13 @@ def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-N",
-    statement="In the rich limit of the order of r* log d samples suffice to recover an r*-sparse"
-    " truth, at every depth of Figure 3; with as many the predictor of least l2 norm does not"
-    " generalize at all.",
+    statement="In the rich limit, of the order of r* log d samples suffice to recover an "
+    "r*-sparse truth at every depth of Figure 3; with as many samples the predictor of "
+    "least l2 norm does not generalize at all.",
     place="section 4, 'Generalization'; section 5",
     study=(study, depths),
     check=check,
-    title="The rich limit needs of the order of r* log d samples, at every depth",
+    title="In the rich limit, about r* log d samples suffice at every depth",
     ours="d, r*, the seeds (median) and the scales: alpha^2 = 1e-60, alpha^D = 1e-6 for D > 2",
     seconds=6,
 )

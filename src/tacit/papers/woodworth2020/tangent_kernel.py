@@ -150,7 +150,7 @@ def check(dataset: xarray.Dataset, scales: xarray.Dataset, factors: xarray.Datas
         controls={
             "exponent 2D in place of 2D-2": scaling.control(float(scales.off_2D.min())),
             "4 alpha² <x,x'>": eight.control(float(factors.four)),
-            "plain l2 for a start that is not flat": near.control(float(last.far_l2.min())),
+            "plain l2 for a start with unequal entries": near.control(float(last.far_l2.min())),
         },
         plots=[
             Plot(
@@ -173,11 +173,12 @@ def check(dataset: xarray.Dataset, scales: xarray.Dataset, factors: xarray.Datas
 
 experiment = Experiment(
     "W-K",
-    statement="The tangent kernel at alpha w0 is alpha^(2D-2) K_0, it is 8 alpha^2 <x,x'> for the"
-    " depth-2 net, and for large alpha training ends at its minimum-norm predictor.",
+    statement="The tangent kernel at alpha w0 is alpha^(2D-2) K_0, which is 8 alpha^2 <x,x'> for "
+    "the depth-2 net, and for large alpha training ends at the minimum-norm predictor "
+    "of this kernel.",
     place="section 3; section 4 before Theorem 1",
     study=(study, scales, factors),
     check=check,
-    title="Large starts end at the predictor of their tangent kernel",
+    title="Training from a large start ends at the predictor of its tangent kernel",
     seconds=4,
 )

@@ -85,7 +85,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     ones = Check("the same, w0 = 1", float(dataset.far_ones.max()), tolerance=1e-6)
     printed, mended = (
         Check(
-            f"deviation from beta = 2 alpha² w0² sinh(-{factor:g} X^T int r) on the way",
+            f"deviation from beta = 2 alpha² w0² sinh(-{factor:g} X^T int r) during training",
             np.nanmax(along[factor]),
             tolerance=1e-6,
         )
@@ -94,14 +94,15 @@ def check(dataset: xarray.Dataset) -> Evidence:
     wrong = {f"{name} (median)": end.control(np.median(far[name])) for name in TARGETS[1:]}
     with_ones, followed = (int(dataset[n].notnull().sum()) for n in ("far_ones", "law"))
     return Evidence(
-        ran=f"{dataset.sizes['instance']} problems with 2 to 7 samples and 10 to 24 features, alpha"
-        " from 0.003 to 3, signed shapes, trained in the parameters; "
-        f"{with_ones} with w0 = 1; {followed // len(FACTORS)} followed along the way",
+        ran=f"{dataset.sizes['instance']} problems with 2 to 7 samples and 10 to 24 features, "
+        f"alpha from 0.003 to 3, signed shapes, trained in the parameters; {with_ones} with "
+        f"w0 = 1; {followed // len(FACTORS)} followed during training",
         checks=[end, ones],
         proof=[printed],
         corrected=[mended],
-        correction="With the loss sum r² eq. (15) reads w' = -4 X~^T r∘w, so (16) carries 4 and"
-        " (17) carries 8 where 2 and 4 are printed; the theorem stands: the factor cancels.",
+        correction="With the loss sum r² eq. (15) reads w' = -4 X~^T r∘w, so (16) needs 4 and "
+        "(17) needs 8 where 2 and 4 are printed; the theorem holds, because the "
+        "factor cancels.",
         counterexample={
             "deviation of eq. (17) as printed": np.nanmax(along[4.0]),
             "with 8": np.nanmax(along[8.0]),
@@ -126,11 +127,11 @@ def check(dataset: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-T1",
-    statement="Gradient flow of w+^2 - w-^2 from alpha w0 ends at argmin Q_{alpha,w0}; on the way"
-    " beta(t) is 2 alpha^2 w0^2 sinh of a combination of the rows of X.",
+    statement="Gradient flow of w+^2 - w-^2 from alpha w0 ends at argmin Q_{alpha,w0}; during "
+    "training beta(t) is 2 alpha^2 w0^2 sinh of a combination of the rows of X.",
     place="section 4, Theorem 1 (special and general case); appendix D, eq. (17)",
     study=study,
     check=check,
-    title="Depth-2 training ends at the least Q and at no other candidate",
+    title="Depth-2 training ends at the minimiser of Q and at no other candidate",
     seconds=1,
 )

@@ -125,7 +125,7 @@ def equal_columns(columns: int, per_norm: float, eps: float) -> Case:
 WRONG = (  # theorems that one could believe, for the l1 solution
     "without exp(-d/(eps |b*|_1))",
     "without the power of |b*|_1",
-    "with eps = 1 in it",
+    "with eps = 1 inside",
     "polynomial in eps, alpha^2 = eps |b*|_1/d, as the explicit R needs",
 )
 
@@ -211,8 +211,8 @@ def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
     worst, trained = int(printed.argmax()), int(f.ended_l1.notnull().sum())
     misfit = max(float(f.misfit_l1.max()), float(f.misfit_l2.max()))
     small, large = f.share_l1.values, f.share_l2.values
-    l1 = Check("largest share of eps used, l1", small.max(), 1.0, kind="at most")
-    l2 = Check("largest share of eps used, l2", large.max(), 1.0, kind="at most")
+    l1 = Check("l1: largest part of the allowed eps that is used", small.max(), 1.0, kind="at most")
+    l2 = Check("l2: largest part of the allowed eps that is used", large.max(), 1.0, kind="at most")
     return Evidence(
         ran=f"{len(small)} problems with alpha at both bounds, endpoints by the certified minimiser"
         f" of Q; {trained} and {int(f.ended_l2.notnull().sum())} of them also by training the"
@@ -244,21 +244,21 @@ def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
         ],
         corrected=[
             Check(
-                "mended: log(1/alpha²) less what the proof needs, at worst",
+                "corrected: log(1/alpha²) minus what the proof needs, at worst",
                 spare.min(),
                 kind="at least",
             ),
             Check(
-                "mended first line of (46): left side over right side, at worst",
+                "corrected first line of (46): left side over right side, at worst",
                 mended.max(),
                 1.0,
                 kind="at most",
             ),
         ],
-        correction="Lemma 5 cannot be used where (44) and (46) use it: alpha may be larger than it"
-        " asks. Q(b) >= |b|_1 (log(1/alpha²) + log(|b|_1/d) - 1), which follows from (27) by the"
-        " entropy of |b|/|b|_1, takes its place; with (25) and the convexity of Q it gives the"
-        " theorem under the theorem's own condition",
+        correction="Lemma 5 does not apply where (44) and (46) use it: alpha may be larger than "
+        "it requires. Q(b) >= |b|_1 (log(1/alpha²) + log(|b|_1/d) - 1), which follows "
+        "from (27) by the entropy of |b|/|b|_1, replaces it; with (25) and the "
+        "convexity of Q it proves the theorem under the theorem's own condition",
         counterexample={
             "columns, all equal": int(ties.columns[worst]) if worst < ties.columns.size else "",
             "y and eps": [y[worst], slack[worst]],
@@ -281,19 +281,19 @@ def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
             f"slack of the l1 bound: {np.median(small):.2g} of eps is used at the median,"
             f" {small.max():.2g} at worst; of the l2 bound: {np.median(large):.2g} and"
             f" {large.max():.2g}",
-            f"the printed proof uses Lemma 5 at the norm (1+2eps)|b*|_1 in (44) and at |b*|_1 in"
-            f" (46); the first asks for a smaller alpha than the theorem in {above_44.mean():.1%}"
-            f" of the problems, the second in {above_46.mean():.1%}, one of the two in"
-            f" {(above_44 | above_46).mean():.0%}",
-            "(44) says this of all b with |b|_1 <= (1+2eps)|b*|_1, which no alpha can do: Q is"
-            " quadratic near zero; only the norms named above are used",
-            "(47) likewise asks for a larger alpha than the theorem in"
-            f" {float(f.above_47.mean()):.1%} of the problems, but (42) gives it without Lemma 7:"
-            " b_i/alpha² is at most eps/(2+eps) there",
+            "the printed proof uses Lemma 5 at the norm (1+2eps)|b*|_1 in (44) and at |b*|_1 in "
+            f"(46); the first requires a smaller alpha than the theorem in {above_44.mean():.1%} "
+            f"of the problems, the second in {above_46.mean():.1%}, one of the two in "
+            f"{(above_44 | above_46).mean():.0%}",
+            "(44) claims this for all b with |b|_1 <= (1+2eps)|b*|_1, which holds for no alpha: "
+            "Q is quadratic near zero; only the norms named above are used",
+            "(47) likewise requires a larger alpha than the theorem in "
+            f"{float(f.above_47.mean()):.1%} of the problems, but (42) gives it without Lemma 7: "
+            "b_i/alpha² is at most eps/(2+eps) there",
         ],
         plots=[
             Plot(
-                "what Theorem 2 leaves unused",
+                "how much of the allowed eps is used",
                 "eps",
                 "share of eps used",
                 [
@@ -309,8 +309,8 @@ def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-T2",
-    statement="An alpha below (above) an explicit bound gives an l1 (l2) norm within 1+eps of the"
-    " least.",
+    statement="If alpha is below (above) an explicit bound, the l1 (l2) norm of the trained "
+    "predictor is within a factor 1+eps of the least.",
     place="section 4, Theorem 2; appendix E, eqs. (44)-(49)",
     study=(study, ties),
     check=check,

@@ -123,8 +123,9 @@ def check(dataset: xarray.Dataset, limits: xarray.Dataset) -> Evidence:
         checks=[end, shaped, *rates.values()],
         proof=[printed],
         corrected=[mended],
-        correction="with the loss sum r², eqs. (50)-(57) carry 2D(D-2) where D(D-2) is printed, and"
-        " (55) a minus sign; Q^D does not change, because a factor on the dual cancels",
+        correction="with the loss sum r², eqs. (50)-(57) need 2D(D-2) where D(D-2) is printed, "
+        "and (55) needs a minus sign; Q^D does not change, because a factor on the "
+        "dual cancels",
         counterexample={
             "deviation of eq. (56) as printed": float(printed_law),
             "with 2D(D-2)": float(mended_law),
@@ -167,6 +168,6 @@ experiment = Experiment(
     place="section 5, Theorem 3; appendix F, eqs. (50)-(66)",
     study=(study, limits),
     check=check,
-    title="Deeper training ends at the least Q of its own depth",
+    title="Training at depth D ends at the minimiser of Q for that depth",
     seconds=3,
 )

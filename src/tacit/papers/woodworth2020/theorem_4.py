@@ -231,18 +231,24 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, further: xarray.Datas
                 tolerance=1e-6,
             ),
         ],
-        correction="it is the lifted measurements that must commute: X_n X_m^T and X_n^T X_m"
-        " symmetric, that is X_n = A diag(x_n) B^T with A, B orthogonal. Commuting symmetric X_n"
-        " are of this kind; for others commuting is neither enough nor needed. The spectrum is that"
-        " of singular values, sigma is alpha^2 sqrt k",
+        correction="the lifted measurements must commute: X_n X_m^T and X_n^T X_m symmetric, "
+        "that is X_n = A diag(x_n) B^T with A, B orthogonal. Commuting symmetric X_n "
+        "are of this kind; for others, commuting is neither sufficient nor necessary. "
+        "The spectrum consists of the singular values, and sigma is alpha^2 sqrt k",
         counterexample={
             "X_1 = I, X_2 = [[0, 1], [0, 0]], y = (1, 1), mu^2 = 0.05: distance": o["far_shear"],
             "two commuting normal 4 x 4 measurements, mu^2 = 0.05: distance": o["far_spirals"],
         },
         premises={
-            "symmetric ones commute, lifted too": (commuting < 1e-12, commuting),
+            "the symmetric measurements commute, and so do their lifted ones": (
+                commuting < 1e-12,
+                commuting,
+            ),
             "the counterexamples commute": (o["commute"] < 1e-12, o["commute"]),
-            "but their lifted ones do not": (o["lifted_commute"] > 0.1, o["lifted_commute"]),
+            "the lifted measurements of the counterexamples do not commute": (
+                o["lifted_commute"] > 0.1,
+                o["lifted_commute"],
+            ),
         },
         controls={
             "mu^2 = alpha^2 k, without the 1/2 (median)": limit.control(
@@ -257,16 +263,16 @@ def check(dataset: xarray.Dataset, widths: xarray.Dataset, further: xarray.Datas
             "-2 for -4 in eq. (67)": law.control(o["law_half"]),
         },
         findings=[
-            f"the distance falls like {rms[-1] * 1e3:.2f}/sqrt k at mu^2 = {MU2}, fitted exponent"
-            f" {slope(k, rms):.3f}; the off-diagonal part, which no diagonal measurement sees, is"
-            f" part of it and vanishes too, with exponent {rate_unseen:.2f}",
-            "eigenvalues would not do for spectrum: [[1, 1], [-1, -1]] has the diagonal (1, -1) and"
-            " the eigenvalues 0, 0, so that its Q is zero",
+            f"the distance falls like {rms[-1] * 1e3:.2f}/sqrt k at mu^2 = {MU2}, fitted "
+            f"exponent {slope(k, rms):.3f}; the off-diagonal part, which no diagonal measurement "
+            f"depends on, is included and vanishes too, with exponent {rate_unseen:.2f}",
+            "the spectrum cannot mean the eigenvalues: [[1, 1], [-1, -1]] has the diagonal (1, "
+            "-1) and the eigenvalues 0, 0, so that its Q is zero",
             "sigma = (1/d)|U V^T|_F, the other definition of section 6, stays random as k grows:"
             f" over 200 starts of width 1e8 it is {o['smallest_ratio']:.2f} to"
             f" {o['largest_ratio']:.2f} times alpha^2 sqrt k at d = {D}",
-            "sigma -> 0 is needed: at sigma = 1 the end is the interpolant nearest to the start,"
-            f" to {o['steady_nearest']:.1g}, not the one of least norm",
+            "sigma -> 0 is needed: at sigma = 1 training ends at the interpolant nearest to the "
+            f"start, up to {o['steady_nearest']:.1g}, not at the one of least norm",
             "the equation for M_W' in section 6 lacks a factor -2: with G the gradient of the loss"
             " in M, W' = -2 G W gives M' = -2 (G M + M G)",
         ],

@@ -34,7 +34,7 @@ class Batches:
     """Pieces of `size` of the samples, each sample once per epoch, in an order drawn for it.
 
     If `size` does not divide the samples, the last piece of an epoch is smaller. The order of an
-    epoch depends on the seed and its number alone, so that training can go on anywhere.
+    epoch depends on the seed and its number alone, so that training can be resumed at any step.
     """
 
     size: Any  # an integer, or None for all samples at every step

@@ -22,7 +22,7 @@ PROGRESS = 100  # times that a run calls its progress, at least
 
 
 class State(NamedTuple):
-    """Where training is: parameters, what the method and the draws carry, and steps taken."""
+    """The state of training: parameters, memory of the method and the draws, steps taken."""
 
     parameters: Any
     memory: Any
@@ -168,7 +168,7 @@ def _stalled(run: Run, moment: Moment, numbers: Mapping[str, float]) -> Outcome 
 
 
 def _diverged(run: Run, state: State, bad: int) -> Outcome:
-    """What to say of a run that was good at `state` and is not at step `bad`; it keeps `state`."""
+    """The outcome of a run that was finite at `state` and not at step `bad`; it ends at `state`."""
 
     def good(middle: State) -> bool:
         if not finite(middle.parameters):

@@ -1,11 +1,11 @@
-"""The effective scale and tilt of a run on a separable model: what its steps made of its start.
+"""The effective scale and tilt of a run on a separable model: how its steps changed its start.
 
 A flow carries every coordinate along the gradient line w'(s) = grad F(w) of its map, with the dual
 s as its clock. A run by steps leaves the line of its start. But the sum s of its gradients in beta,
 each times its rate, is a combination of the samples, and the line through its last parameters,
-followed back by s, has an effective start: a flow from there stands where the run stands. So beta
-is the least regularizer of that start among all predictors with its outputs, at every step and
-exactly, whatever batches were drawn and whatever momentum carried them.
+followed back by s, gives an effective start: a flow from there reaches the same parameters. So beta
+exactly minimises the regularizer of that start among all predictors with its outputs, at every
+step, for any batches and any momentum.
 
 For w+^D - w-^D the effective start is a scale and a tilt: with a = w^(2-D) (log w for D = 2), a
 flow moves a+ and a- by opposite amounts. Half their sum is the scale, half their difference is s
@@ -46,16 +46,16 @@ PRECISE = 1e-13  # relative error of a line that is followed back
 
 @dataclasses.dataclass(frozen=True, init=False, repr=False, eq=False)
 class EffectiveScale(Wrapped):
-    """A gradient method that also carries the dual of its run on a separable model.
+    """A gradient method that also records the dual of its run on a separable model.
 
-    Its steps are those of the method. `effective_regularizer` and `predicted_endpoint` read off
-    the path what they have made of the start.
+    Its steps are those of the method. `effective_regularizer` and `predicted_endpoint` use the
+    path to compute how these steps have changed the start.
 
     Parameters
     ----------
     method
-        GradientDescent or SGD, with batches, momentum and weight decay as it likes. For heavy-ball
-        momentum how much the start has changed is a function of learning_rate (1 + momentum) /
+        GradientDescent or SGD, with any batches, momentum and weight decay. For heavy-ball
+        momentum, the change of the start is a function of learning_rate (1 + momentum) /
         (1 - momentum)^2, to second order in 1 - momentum; what the path holds is exact.
 
     Examples
@@ -138,7 +138,7 @@ class EffectiveScale(Wrapped):
 
 
 def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q | Derived:
-    """The regularizer whose least value, among all predictors with a run's outputs, is at its end.
+    """The regularizer that the end of a run minimises among all predictors with its outputs.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ def started(model: Reparametrized, parameters: Array) -> Derived:
 def predicted_endpoint(
     path: Path, problem: Regression | Classification, model: Reparametrized | None = None
 ) -> Solution:
-    """What the effective scale and tilt of a run select among the predictors that fit.
+    """The predictor that the effective scale and tilt of a run select among those that fit.
 
     Parameters
     ----------

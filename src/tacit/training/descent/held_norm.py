@@ -81,7 +81,7 @@ class HeldNorm(Descent):
     weight_decay
         Must be 0: this method has none.
     check
-        False runs also a learning rate beyond the bound of a quadratic loss.
+        False also allows a learning rate beyond the bound of a quadratic loss.
     size
         The norm that is held.
     norm
@@ -149,7 +149,7 @@ WHO = "held_sweep"
 LABELS = {
     "size": "held norm of the parameters",
     "loss": "training loss at the end, over that of the zero predictor",
-    "fall": "what the loss lost in the second half of the steps",
+    "fall": "fall of the loss in the second half of the steps",
     "parameters": "parameters at the end",
 }
 
@@ -170,7 +170,7 @@ class HeldSweep(Record):
     loss
         The loss at the end, over that of the zero predictor (over 1 on a Classification).
     fall
-        What the loss lost in the second half of the steps, in the same unit.
+        The fall of the loss in the second half of the steps, in the same unit.
     parameters
         Where descent ended, a row per size.
     outcomes
@@ -237,7 +237,7 @@ def held_sweep(
     start
         Replaces the model's start, stretched to each size; a table has one row per size.
     tolerance
-        The largest fall of the loss that counts as at rest.
+        The largest fall of the loss that counts as converged.
 
     Returns
     -------

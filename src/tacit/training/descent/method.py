@@ -1,4 +1,4 @@
-"""The interface of a method that goes step by step, and what a step may ask of the objective."""
+"""The interface of a step-by-step method, and what a step may compute of the objective."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Objective(abc.ABC):
 
 
 class Oracle:
-    """What one step may ask: values and gradients on its batch, and the penalty."""
+    """What one step may compute: values and gradients on its batch, and the penalty."""
 
     def __init__(self, objective: Objective, data: Any, share: Any, penalty: Any) -> None:
         self.objective, self.data, self.share, self.penalty = objective, data, share, penalty
@@ -85,9 +85,9 @@ def zeros(parameters: Any) -> Any:
 class Descent(Checked, abc.ABC):
     """A method that goes step by step. A new one defines `step`, and `memory` if it has any.
 
-    Positive numbers among the fields may change from run to run without compiling anew.
-    `weight_decay` is decoupled: every step also takes learning_rate * weight_decay * parameters
-    away.
+    Positive numbers among the fields may change from run to run without recompilation.
+    `weight_decay` is decoupled: every step also subtracts
+    learning_rate * weight_decay * parameters.
     """
 
     learning_rate: float
@@ -112,7 +112,7 @@ class Descent(Checked, abc.ABC):
             )
 
     def refuse(self, task: Any) -> None:
-        """Raises the sentence that says why this task cannot be trained by the method."""
+        """Raises an error if this task cannot be trained by the method."""
 
     def prepared(self, parameters: Any) -> Any:
         return parameters

@@ -50,7 +50,8 @@ class Goals:
                 )
         if self.near and not task.linear:
             raise ValueError(
-                f"{who}: Near needs a linear predictor, which {type(task.model).__name__} has not"
+                f"{who}: Near needs a linear predictor, which {type(task.model).__name__} does"
+                " not have"
             )
         time = stopping.first(rules, stopping.Time)
         self.log_t = math.inf if time is None or steady else math.log(time.t)
@@ -64,10 +65,10 @@ class Goals:
     def _passed(self, moment: Moment, numbers: Mapping[str, float]) -> str | None:
         for rule, level in self.levels:
             if numbers["log_loss"] <= level:
-                return f"came to {rule}"
+                return f"reached {rule}"
         for rule in self.near:
             if rule.gap(self.task.predictor(moment.parameters)) <= 0:
-                return f"came to {rule}"
+                return f"reached {rule}"
         if moment.log_t >= self.log_t:
             return f"took all of t = {math.exp(moment.log_t):.6g}"
         return None
@@ -78,7 +79,7 @@ class Goals:
         for rule in self.others:
             if rule.missed(numbers) is None:
                 seen = {name: f"{numbers[name]:.4g}" for name in rule.levels}
-                found = f"came to {stopping.listed(seen)}"
+                found = f"reached {stopping.listed(seen)}"
         if found is None:
             return None
         if self.goals and found.startswith("took"):

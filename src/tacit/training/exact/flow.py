@@ -1,4 +1,4 @@
-"""The interface of an exact flow, the times it records, and what a run of it is to do."""
+"""The interface of an exact flow, the times it records, and the settings of a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Followed(NamedTuple):
 
 
 class Course(NamedTuple):
-    """What a run is to do: when to stop, what to record, and how the parameters decay."""
+    """The settings of a run: when to stop, what to record, and how the parameters decay."""
 
     stops: tuple[stopping.Stop, ...] = ()
     records: tuple[recording.Rule, ...] = (recording.LogSpaced(),)
@@ -68,7 +68,7 @@ class Course(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, repr=False, kw_only=True)
 class Flow(Record, abc.ABC):
-    """theta' = -grad L(theta) - weight_decay * theta, followed as exactly as `rtol` says.
+    """theta' = -grad L(theta) - weight_decay * theta, integrated to the accuracy `rtol`.
 
     `rtol` is the accuracy of one step of the integrator, of which there are at most `max_steps`.
     """
@@ -88,8 +88,8 @@ class Flow(Record, abc.ABC):
         decay = real(who, "weight_decay", self.weight_decay, rule="a finite number >= 0")
         if decay < 0:
             raise ValueError(
-                f"{who}: weight_decay must be >= 0, got {decay:g}; a negative one blows the "
-                "parameters up"
+                f"{who}: weight_decay must be >= 0, got {decay:g}; with a negative one the"
+                " parameters grow without bound"
             )
         object.__setattr__(self, "max_steps", integer(who, "max_steps", self.max_steps, least=1))
         object.__setattr__(self, "weight_decay", decay)
@@ -203,7 +203,7 @@ WHOLE = "in units of the whole sum of squares: half the time, twice the loss"
 
 
 def run_flow(method: Flow, model: Any, problem: Any, penalty: Any, course: Course) -> Followed:
-    """Where the flow goes, in the units of the problem."""
+    """The integrated flow, in the units of the problem."""
     who = type(method).__name__
     decay = method.weight_decay + _decay(who, penalty)
     course = course._replace(weight_decay=decay)

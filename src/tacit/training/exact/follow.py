@@ -221,7 +221,7 @@ def _ended(
 
 
 def _met(flow: Integrator, plan: Plan, now: Moment, loss: float) -> str | None:
-    """None if the loss is too large, and otherwise what is to be said of it."""
+    """None if the loss is too large, and otherwise a remark for the outcome."""
     if loss <= plan.log_level:
         return ""
     return ", as far as rounding allows from this start" if loss <= flow.log_floor(now) else None
@@ -245,7 +245,7 @@ def _end(records: list[Moment], last: Moment) -> Moment:
 
 
 class _Meter:
-    """Tells how far a run has come in its clock or its loss."""
+    """Reports the progress of a run in its clock or its loss."""
 
     def __init__(self, flow: Integrator, plan: Plan, begin: Moment) -> None:
         self.flow, self.plan = flow, plan

@@ -11,7 +11,7 @@ from tacit.arguments import Array
 
 
 class Tail(NamedTuple):
-    """What a loss L = mean l(m_n) pulls with, at margins m_n = g + gaps_n.
+    """The derivatives of a loss L = mean l(m_n), at margins m_n = g + gaps_n.
 
     `weights` are -dl/dm_n over their sum. `ratio` is L over the mean of -dl/dm, 1 for the exp
     loss. `bend` is -d log(-dl/dm)/dm, 1 in the tail. `drift` is log L + g, which is zero while
@@ -108,7 +108,7 @@ class SquaredLoss(NamedTuple):
         return np.full(len(self.y), 2.0 * self.factor)
 
     def wanted(self, predictions: Array) -> Array:
-        """The change of the predictions that training is after."""
+        """The change of the predictions that would fit the data."""
         return self.y - predictions
 
     def log_unit(self, start: Array) -> float:

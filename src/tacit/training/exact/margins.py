@@ -30,7 +30,7 @@ AT_REST = (
     "it is at rest; the model cannot lower the loss further, or only past a saddle too flat for "
     "float64; take a larger start"
 )
-PASSED = Outcome(Kind.SOLVED, "the rest is another part's")
+PASSED = Outcome(Kind.SOLVED, "another part continues")
 
 
 class MarginSystem(abc.ABC):
@@ -255,7 +255,7 @@ class MarginPlan(NamedTuple):
 
 def _direction(rule: stopping.Stop) -> Goal:
     def met(now: Moment) -> Outcome:
-        return Outcome(Kind.SOLVED, f"came to {rule} at smoothed margin {now.smoothed_margin:.6g}")
+        return Outcome(Kind.SOLVED, f"reached {rule} at smoothed margin {now.smoothed_margin:.6g}")
 
     return Goal(lambda now: rule.gap(now.predictor), met)
 

@@ -165,9 +165,9 @@ class ParameterFlow(Flow):
 
     Models that are not separable, and all models under weight decay, are followed in time by an
     integrator whose linear systems have one row per sample, however many parameters there are;
-    their records are log-spaced in time or At(times=...). Decay needs Time, for it never ends.
-    Large models are done in seconds with rtol=1e-7; errors at the end are some tens to hundreds
-    of times rtol.
+    their records are log-spaced in time or At(times=...). Training with decay needs Time, because
+    it never ends by itself. Large models take seconds with rtol=1e-7; errors at the end are some
+    tens to hundreds of times rtol.
 
     Parameters
     ----------

@@ -194,7 +194,7 @@ class TangentFlow(Flow):
     """w' = -grad L(w) on the squared loss, by exponential midpoint steps with an error estimate.
 
     Each step solves r' = -2 K r with the tangent kernel of its middle, an N x N matrix, so the
-    eigenvalues of K limit no step; what limits them is how fast K turns. `rtol` is the error of
+    eigenvalues of K do not limit the steps; how fast K turns limits them. `rtol` is the error of
     one step, relative to the parameters or to what it does to an output, whichever is more. Where
     ReLU units slide along their kinks the steps grow in number as 1/rtol; errors of outputs were
     at most 0.6 rtol on the nets of W's Figure 6, mostly far below.
@@ -276,7 +276,7 @@ class _Steps(Integrator):
         self.taken[self.t] = int(self.state.taken)
         if self.t < limit and self._loss() > self.target and self.steps < self.flow.max_steps:
             if self._holds(unreachable):
-                raise GaveUp("the kernel cannot move what is left")
+                raise GaveUp("the tangent kernel cannot reduce the remaining residual")
             if not self._holds(moving) or self.steps == tried:
                 raise GaveUp(SHORT)
 

@@ -214,7 +214,7 @@ class Task(NamedTuple):
 
 
 def task(who: str, model: object, problem: object) -> Task:
-    """`model` and `problem` if the one can learn the other; otherwise an error that says why."""
+    """`model` and `problem` if they fit each other; otherwise an error with the reason."""
     if not isinstance(problem, Regression | Classification | MatrixProblem):
         raise ValueError(
             f"{who}: the problem must be a Regression or a Classification, or a matrix problem "

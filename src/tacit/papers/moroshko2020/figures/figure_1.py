@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TITLE = "Which limit is taken first decides: kernel or rich"
+TITLE = "The order of limits decides between the kernel and the rich regime"
 MUS = [0.25, 1.0, 4.0]
 
 
@@ -101,10 +101,12 @@ def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
         " degrees",
         checks=[kernel, rich, middle, line],
         controls={
-            "alpha first at the l_{2/3} max margin": kernel.control(float(first.to_deep)),
-            "loss first at the l2 max margin": rich.control(float(last.to_l2)),
-            "loss first at the l1 max margin": rich.control(float(last.to_l1)),
-            "both together at the l2 max margin (least)": middle.control(both.to_l2.values.min()),
+            "alpha first ends at the l_{2/3} max margin": kernel.control(float(first.to_deep)),
+            "loss first ends at the l2 max margin": rich.control(float(last.to_l2)),
+            "loss first ends at the l1 max margin": rich.control(float(last.to_l1)),
+            "both together end at the l2 max margin (least)": middle.control(
+                both.to_l2.values.min()
+            ),
         },
     )
 
@@ -130,7 +132,7 @@ def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
     axes.set_xlabel(r"scale of the initialization, $\alpha^D$")
     axes.set_ylabel(r"training accuracy $\log(1/\epsilon)$, with $\epsilon$ the loss")
     axes.grid(False)
-    title = "both together, with\n" + r"$\mu = \alpha^D / \log(1/\epsilon)$ kept:"
+    title = "both together, with\n" + r"fixed $\mu = \alpha^D / \log(1/\epsilon)$:"
     key = axes.legend(loc="upper left", bbox_to_anchor=(1.04, 0.6), title=title)
     key.set_alignment("left")
     return picture
@@ -167,9 +169,9 @@ def _limits(axes: Axes) -> None:
 
 experiment = Experiment(
     "M-F1",
-    statement="If alpha grows to infinity first, training ends in the kernel regime, at l2; if the"
-    " loss falls to zero first, it ends in the rich one, at l_{2/D}; with alpha^D / log(1/eps) held"
-    " at mu it ends at the margin of least Q_mu.",
+    statement="If alpha grows to infinity first, training ends in the kernel regime, at l2; if"
+    " the loss falls to zero first, it ends in the rich regime, at l_{2/D}; with"
+    " alpha^D / log(1/eps) held at mu it ends at the margin of least Q_mu.",
     place="section 1, Figure 1",
     study=(study, ways),
     check=check,

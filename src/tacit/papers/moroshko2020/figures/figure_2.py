@@ -99,14 +99,14 @@ study = sized(
     dims={f"unit_{name}": ["unit"] for name in UNIT}
     | {f"connection_{name}": ["connection"] for name in CONNECTION},
     labels={
-        "unit_kind": "what a unit is; dots stand for more of them",
-        "unit_label": "what is written into a unit",
-        "unit_x": "where a unit is drawn: to the right",
-        "unit_y": "where a unit is drawn: up",
+        "unit_kind": "kind of unit; dots stand for further units",
+        "unit_label": "text in a unit",
+        "unit_x": "horizontal position of a unit",
+        "unit_y": "vertical position of a unit",
         "connection_source": "the number of the unit where a connection begins",
         "connection_target": "the number of the unit where it ends",
-        "connection_weight": "what is written on it",
-        "connection_at": "the fraction of its length where that is written",
+        "connection_weight": "text on the connection",
+        "connection_at": "position of that text along the connection, as a fraction of its length",
     },
 )
 evaluated = sized(

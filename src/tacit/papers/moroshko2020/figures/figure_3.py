@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 B, C, D = "3b", "3c", "3d"
 MARKS = [0.5, 0.2, 0.1, 0.04, 0.01, 0.001]
 LARGE, SMALL = 100.0, 0.001
-TITLE = "Large starts visit the l2 margin, then walk the Q path to l1; small ones go straight"
+TITLE = "Large starts pass the ℓ₂ margin, then follow the Q path to ℓ₁; small starts go straight"
 study, landmarks = studies(
     "M-F3",
     [B, C, D],
@@ -36,8 +36,8 @@ study, landmarks = studies(
     end=1e6,
 )
 TITLES = {
-    B: r"(b) the same support vectors all along: large $\alpha$ walks the $Q_\mu$ path",
-    C: r"(c) many $\ell_1$ margins: $\alpha$ decides which one",
+    B: r"(b) the support vectors never change: large $\alpha$ follows the $Q_\mu$ path",
+    C: r"(c) many $\ell_1$ max margins: $\alpha$ decides which one",
     D: r"(d) support vectors change: past the kink the flow runs ahead of $Q_\mu$",
 }
 NAMES: dict[str, dict[str, Any]] = {  # where the values of mu are written
@@ -92,12 +92,14 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         " degrees",
         checks=[start, visit, walk, reach, edge, chosen, printed, above, below, limit],
         controls={
-            "the start as the l2 max margin": start.control(float(apart(goal_b.start, goal_b.l2))),
+            "the start in place of the l2 max margin": start.control(
+                float(apart(goal_b.start, goal_b.l2))
+            ),
             "(b) from alpha = 0.001, which goes straight: least angle to l2": visit.control(
                 to_l2[SMALL]
             ),
             "(b) from alpha = 0.3: largest angle to argmin Q_mu": walk.control(to_q[0.3].max()),
-            "(b): alpha = 100 at mu = 0.001 counted as the end": reach.control(middle),
+            "(b): alpha = 100 at mu = 0.001 in place of the end": reach.control(middle),
             "(c): the l2 max margin as an end": edge.control(
                 off_edge(goal_c.l2.values[None], goal_c)
             ),
@@ -110,7 +112,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         findings=[
             f"(d): below mu_0 = {kink:.4f} the flow from alpha = {largest:g} is"
             f" {off[after].min():.2f} degrees or more from the Q path and {ours:.1e} or less from"
-            " the ratchet, our answer to what the source leaves open",
+            " the ratchet, which answers a question that the source leaves open",
         ],
     )
 
@@ -192,9 +194,10 @@ def _kink(
 
 experiment = Experiment(
     "M-F3",
-    statement="At depth 2 large starts go to the l2 max margin and then along the Q_mu path to l1,"
-    " small ones straight to l1; the start decides among several l1 max margins; and where support"
-    " vectors change, the flow leaves the Q_mu path at its kink.",
+    statement="At depth 2, training from a large start goes to the l2 max margin and then along"
+    " the Q_mu path to l1, and from a small start straight to l1; the start decides"
+    " among several l1 max margins; and where support vectors change, the flow leaves"
+    " the Q_mu path at its kink.",
     place="section 5, Figure 3",
     study=(study, landmarks),
     check=check,

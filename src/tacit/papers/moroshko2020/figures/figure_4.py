@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 A, B = "4a", "4b"
 MARKS = [1.0, 0.2, 0.03, 0.001]
-TITLE = "Depth 3: training leaves the Q path for the l2/3 margin, be it only a local one"
+TITLE = "At depth 3, training leaves the Q path for a global or local ℓ₂/₃ max margin"
 study, landmarks = studies(
     "M-F4",
     [A, B],
@@ -33,7 +33,7 @@ study, landmarks = studies(
 )
 TITLES = {
     A: r"(a) all starts end at the $\ell_{2/3}$ margin, not at $\ell_1$",
-    B: r"(b) small starts are caught by a local minimum at $(0, 0)$",
+    B: r"(b) small starts end at a local minimum at $(0, 0)$",
 }
 PAPER = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
 NAMES: dict[str, dict[str, Any]] = {  # where the values of mu are written
@@ -80,9 +80,9 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         )
         checks += [visit, near, leaves, limit, to_l1, end]
         controls |= {
-            f"{panel}: the ends at l1": end.control(apart(ends[~caught], l1).min()),
+            f"{panel}: endpoints at l1": end.control(apart(ends[~caught], l1).min()),
             f"{panel}: the Q path in place of the ratchet": limit.control(off.max()),
-            f"{panel}: the end of the flow for that of the Q path": to_l1.control(
+            f"{panel}: the endpoint of the flow in place of that of the Q path": to_l1.control(
                 float(apart(ends[-1], l1))
             ),
         }
@@ -94,7 +94,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
                 0.5,
             )
             checks.append(local)
-            controls["(b): alpha >= 0.5 at (0, 0)"] = local.control(
+            controls["(b): runs from alpha >= 0.5 end at (0, 0)"] = local.control(
                 apart(ends[~caught], np.zeros(2)).min()
             )
             places = goal.stationary.dropna("place").values
@@ -134,9 +134,9 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "M-F4",
-    statement="At depth 3 large starts go to the l2 max margin, stay near the Q_mu path and then"
-    " leave it for the l_{2/3} max margin, while the Q_mu path goes on to l1; small starts may be"
-    " caught by a local minimum.",
+    statement="At depth 3, training from a large start goes to the l2 max margin, stays near the"
+    " Q_mu path and then leaves it for the l_{2/3} max margin, while the Q_mu path"
+    " continues to l1; training from a small start may end at a local minimum.",
     place="section 5, Figure 4",
     study=(study, landmarks),
     check=check,

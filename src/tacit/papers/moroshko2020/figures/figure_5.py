@@ -25,7 +25,7 @@ PER_DECADE = 30
 REACH = 3e4  # the level is looked for up to this many alpha^D
 LEVEL = 0.05
 LARGE, SMALL, TINY = (10.0, 1000.0), (0.01, 1.0), (1e-14, 1e-10)  # alpha^D of the fits
-TITLE = "Only extremely small losses come near l1; depth and small starts help"
+TITLE = "Coming near ℓ₁ takes an extremely small loss, less so for deep nets and small starts"
 
 
 def cell(depth: int, start: float, level: float, rtol: float) -> dict[str, float]:
@@ -54,7 +54,7 @@ study = sized(
     labels={
         "depth": "depth D",
         "start": "scale of the predictor at the start, alpha^D",
-        "needed": "smoothed margin from which on the excess l1 norm stays below 5 %",
+        "needed": "smoothed margin beyond which the excess l1 norm stays below 5 %",
     },
     draw={"x": "start", "colour": "needed", "log": True},
     standard={"grid": {"start": {"logspace": [-2.0, 3.0, 11]}}},
@@ -65,7 +65,7 @@ study = sized(
 )
 tiny_starts = sized(
     "M-F5-small",
-    title="The same from starts that are far below one",
+    title="The same from starts far below one",
     function=cell,
     arguments={"level": LEVEL, "rtol": 1e-6},
     grid={"depth": [2, 3, 10], "start": [1e-14, 1e-10, 1e-6]},
@@ -77,7 +77,7 @@ tiny_starts = sized(
 )
 along = study_of(
     "M-F5a",
-    "The excess l1 norm falls with the loss, faster when deep",
+    "The excess ℓ₁ norm falls with the loss, faster at greater depth",
     "excess_l1",
     (-1.0, 5.0),
     points=91,
@@ -126,7 +126,7 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
     )
     last = along.excess_l1.transpose("depth", "scale").values
     deeper = Check(
-        "(a): largest ratio of excess norms at the last loss, a depth over the one before",
+        "(a): largest ratio of excess norms at the last loss, each depth over the previous one",
         (last[1:] / last[:-1]).max(),
         0.9,
         kind="at most",
@@ -147,8 +147,8 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
         checks=[*slopes, *printed, *others],
         corrected=[*slopes, *mended, *others],
         correction="the accuracy needed is proportional to alpha^D for large alpha, and for"
-        " alpha -> 0 again, where the level is reached while the loss is still near 1, but with"
-        " another constant: below alpha^D = 1 it passes from one to the"
+        " alpha -> 0 again, where the level is reached while the loss is still near 1,"
+        " but with another constant: below alpha^D = 1 it changes from one to the"
         " other over three to nine decades, so that the slope there is less than 1 ("
         + ", ".join(f"{a:.2f} at D = {D}" for D, (a, _) in below.items())
         + " between 0.01 and 1)",
@@ -164,8 +164,10 @@ def check(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset)
             )
         },
         controls={
-            "accuracy proportional to alpha, not alpha^D (D = 2)": slopes[0].control(predicted=0.5),
-            "an intercept that does not fall: that of large alpha and of alpha -> 0 at D = 2": (
+            "accuracy proportional to alpha in place of alpha^D (D = 2)": slopes[0].control(
+                predicted=0.5
+            ),
+            "an intercept that does not fall: large alpha against alpha -> 0 at D = 2": (
                 falling.control(tiny[2][1] - large[2][1])
             ),
             "(a) at the first loss, where all are alike": deeper.control(
@@ -203,7 +205,7 @@ def draw(dataset: xarray.Dataset, along: xarray.Dataset, small: xarray.Dataset) 
         va="bottom",
         color=GREY,
     )
-    a.set_title("(a) the excess falls with the loss, faster when deep")
+    a.set_title("(a) the excess falls with the loss, faster at greater depth")
     _needed(b, dataset)
     _constants(c, dataset, small)
     return picture
@@ -226,7 +228,7 @@ def _needed(axes: Axes, dataset: xarray.Dataset) -> None:
     axes.legend(
         loc="upper left", title=r"$\log_{10}\tilde\gamma = a\,\log_{10}\alpha^D + b$ (lines)"
     )
-    axes.set_title(r"(b) $\tilde\gamma \propto \alpha^D$ above 1, but slower below")
+    axes.set_title(r"(b) $\tilde\gamma \propto \alpha^D$ above 1, slower below")
 
 
 def _constants(axes: Axes, dataset: xarray.Dataset, small: xarray.Dataset) -> None:
@@ -239,13 +241,14 @@ def _constants(axes: Axes, dataset: xarray.Dataset, small: xarray.Dataset) -> No
     axes.set(xscale="log", yscale="log", xlabel=r"scale of the start, $\alpha^D$")
     axes.set_ylabel(rf"$\tilde\gamma\,/\,\alpha^D$ needed for {LEVEL:.0%} excess")
     axes.legend(loc="upper right")
-    axes.set_title(r"(c) the constant for $\alpha \to 0$ is another")
+    axes.set_title(r"(c) the constant for $\alpha \to 0$ differs")
 
 
 experiment = Experiment(
     "M-F5",
     statement="The log(1/loss) needed to come within 5 % of the l1 max margin is proportional to"
-    " alpha^D, for large alpha and for small; it is less at greater depth and from smaller starts.",
+    " alpha^D, for large and for small alpha; it is smaller at greater depth and from"
+    " smaller starts.",
     place="section 5, Figure 5",
     study=(study, along, tiny_starts),
     check=check,

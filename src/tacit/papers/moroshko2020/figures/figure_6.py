@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 POWERS = list(range(-6, 15))
-TITLE = "How small the loss must be: at the l2 margin log(1/loss) is about alpha^2"
+TITLE = "When training passes the ℓ₂ max margin, log(1/loss) is about α²"
 study, landmarks = studies(
     "M-F6",
     [B, C, D],
@@ -41,8 +41,8 @@ SHOWN = {  # as many as there is room for
     D: [0.1, 1.0, 100.0],
 }
 TITLES = {
-    B: r"(b) the same support vectors all along",
-    C: r"(c) many $\ell_1$ margins",
+    B: r"(b) the support vectors never change",
+    C: r"(c) many $\ell_1$ max margins",
     D: r"(d) support vectors change",
 }
 BOX = {"boxstyle": "round,pad=0.15", "facecolor": "white"}
@@ -157,7 +157,7 @@ def _numbers(
 
 experiment = Experiment(
     "M-F6",
-    statement="Where a large start visits the l2 max margin, log(1/loss) is alpha^2.",
+    statement="When training from a large start is at the l2 max margin, log(1/loss) is alpha^2.",
     place="appendix H.1, Figure 6",
     study=(study, landmarks),
     check=check,

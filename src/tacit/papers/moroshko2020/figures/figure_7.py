@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SET = "3c"
-TITLE = "Of many l1 margins large starts take the least l2 norm, small ones the largest"
+TITLE = "Of many ℓ₁ margins, large starts choose the least ℓ₂ norm and small starts the largest"
 study, landmarks = studies(
     "M-F7",
     [SET],
@@ -39,9 +39,11 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
     first, last = row.l1.values[[0, -1], 1]
     largest, least = max(first, last), float(least_on_edge(row))
     between = float(ends.excess_l2.sel(alpha=1.0))
-    l1 = Check("largest excess l1 norm of an end", float(np.abs(ends.excess).max()), tolerance=2e-3)
-    low = Check("alpha = 100: excess l2 norm of the end", large, least, tolerance=2e-3)
-    high = Check("alpha = 0.001: excess l2 norm of the end", small, largest, tolerance=2e-3)
+    l1 = Check(
+        "largest excess l1 norm of an endpoint", float(np.abs(ends.excess).max()), tolerance=2e-3
+    )
+    low = Check("alpha = 100: excess l2 norm of the endpoint", large, least, tolerance=2e-3)
+    high = Check("alpha = 0.001: excess l2 norm of the endpoint", small, largest, tolerance=2e-3)
     return Evidence(
         ran=f"exact flows of depth 2 from {ends.sizes['alpha']} alphas on three points whose l1 max"
         " margins are an edge, to log(1/loss) = 1e7 alpha² or beyond",
@@ -51,12 +53,12 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         },
         controls={
             "the l2 max margin itself: its excess l1 norm": l1.control(float(row.l2[0])),
-            "the other end of the edge, for small starts": high.control(min(first, last)),
-            "the end from alpha = 1 as that of large starts": low.control(between),
-            "the end from alpha = 1 as that of small starts": high.control(between),
+            "the other end of the edge for small starts": high.control(min(first, last)),
+            "the endpoint from alpha = 1 in place of that of large starts": low.control(between),
+            "the endpoint from alpha = 1 in place of that of small starts": high.control(between),
         },
         findings=[
-            "excess l2 norms of the ends: "
+            "excess l2 norms of the endpoints: "
             + ", ".join(
                 f"{float(value):.4f} (alpha = {alpha:g})"
                 for alpha, value in zip(ends.alpha.values, ends.excess_l2.values, strict=True)
@@ -94,8 +96,9 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "M-F7",
-    statement="On points with many l1 max margins the one that training ends at has the smallest"
-    " l2 norm from a large start, and the largest from a small one.",
+    statement="On points with many l1 max margins, training from a large start ends at the one"
+    " with the smallest l2 norm, and training from a small start at the one with the"
+    " largest.",
     place="appendix H.2, Figure 7",
     study=(study, landmarks),
     check=check,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TITLE = "Ten dimensions: the start chooses among many local l2/3 margins, unless data are sparse"
+TITLE = "In ten dimensions the start decides among local ℓ₂/₃ margins, unless the data are sparse"
 study, landmarks = studies(
     "M-F8",
     list(SEEDS),
@@ -53,7 +53,7 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
         tolerance=1.0,
     )
     chosen = Check(
-        "(a) random data: different minima that the starts end at",
+        "(a) random data: number of different minima reached",
         len(set(at["uniform"][1].tolist())),
         2,
         kind="at least",
@@ -90,10 +90,10 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
             )
         },
         controls={
-            "the l1 max margin of the random data as an end": stay.control(
+            "the l1 max margin of the random data as an endpoint": stay.control(
                 nearest(l1["uniform"][None], minima["uniform"])[0][0]
             ),
-            "the starts on sparse data: different minima": chosen.control(
+            "sparse data: number of different minima reached": chosen.control(
                 len(set(at["spiked"][1].tolist()))
             ),
             "the second best local minimum on sparse data": best.control(
@@ -104,7 +104,8 @@ def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
             ),
         },
         findings=[
-            "(a): excess l_{2/3} quasi-norm of the ends, from the smallest start to the largest: "
+            "(a): excess l_{2/3} quasi-norm of the endpoints, from the smallest start to the"
+            " largest: "
             + ", ".join(f"{float(v):.3f}" for v in data.excess.sel(curve_set="uniform"))
             + "; degrees from l1: "
             + ", ".join(f"{value:.1f}" for value in spread)
@@ -119,9 +120,9 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
     picture, (a, b, c) = sheet(title, caption, widths=(5.5, 5.5, 5.5), height=5.0)
     colours = plane.shades(dataset.alpha.values.tolist())
     for axes, name, near, text in (
-        (a, "uniform", 12, "(a) random data: each start has its own minimum"),
-        (b, "spiked", 8, "(b) sparse data: all end at the global one"),
-        (c, "spiked", 0, r"(c) closer look at (b): along the $Q_\mu$ path"),
+        (a, "uniform", 12, "(a) random data: each start ends at its own minimum"),
+        (b, "spiked", 8, "(b) sparse data: all end at the global minimum"),
+        (c, "spiked", 0, r"(c) detail of (b): along the $Q_\mu$ path"),
     ):
         lines, row = lines_on(dataset, name), landmarks.sel(curve_set=name)
         draw_excess(axes, lines, row, colours)
@@ -144,9 +145,9 @@ def _view(axes: Axes, curves: Array, row: xarray.Dataset, title: str, near: int)
 
 experiment = Experiment(
     "M-F8",
-    statement="On random data in ten dimensions a depth-3 net ends at different local minima of"
-    " the l_{2/3} margin, from a large start near l1; on sparse data every start ends at the"
-    " global one, which is the l1 max margin.",
+    statement="On random data in ten dimensions training a depth-3 net ends at different local"
+    " minima of the l_{2/3} margin problem, near l1 from a large start; on sparse data"
+    " training from every start ends at the global minimum, which is the l1 max margin.",
     place="appendix H.3, Figure 8",
     study=(study, landmarks),
     check=check,

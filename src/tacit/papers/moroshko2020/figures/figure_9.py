@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-TITLE = "Depth and small starts leave the kernel regime at a larger loss"
+TITLE = "Deeper nets and smaller starts leave the kernel regime at a larger loss"
 LEFT = 0.01  # kernel distance at which the kernel regime is left
 study = study_of("M-F9", TITLE, "departure", (-3.0, 4.0), points=106, finer=321)
 
@@ -37,8 +37,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
     """The loss at which the kernel regime is left, over depths and scales."""
     found = exits(dataset)
     deeper = Check(
-        f"largest ratio of log(1/loss) where the kernel distance is {LEFT:g}, a depth over the one"
-        " before",
+        f"largest ratio of log(1/loss) where the kernel distance is {LEFT:g}, each depth over"
+        " the previous one",
         (found[1:] / found[:-1]).max(),
         0.9,
         kind="at most",
@@ -59,7 +59,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         checks=[deeper, smaller],
         premises={
             "every run begins in the kernel regime (largest distance)": (start < 0.01, start),
-            "and leaves it (least last distance)": (
+            "every run leaves the kernel regime (least last distance)": (
                 bool(late[..., -1].min() > LEFT),
                 float(late[..., -1].min()),
             ),
@@ -94,8 +94,8 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "M-F9",
-    statement="The kernel regime is left at a larger loss when the net is deeper, and when the"
-    " start is smaller.",
+    statement="Training leaves the kernel regime at a larger loss when the net is deeper and"
+    " when the start is smaller.",
     place="appendix H.4, Figure 9",
     study=study,
     check=check,

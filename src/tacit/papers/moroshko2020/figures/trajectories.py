@@ -118,7 +118,7 @@ LABELS = {
     "alpha": "initial scale alpha",
     "azimuth": "azimuth of the predictor at the end, in degrees",
     "pitch": "pitch of the predictor at the end, in degrees",
-    "separating": "least smallest margin on the way, over the norm of the predictor",
+    "separating": "lowest smallest margin during training, over the norm of the predictor",
     "trajectory_smoothed_margin": "smoothed margin log(1/loss)",
     "trajectory_azimuth": "azimuth of the predictor, in degrees",
     "trajectory_pitch": "pitch of the predictor, in degrees",

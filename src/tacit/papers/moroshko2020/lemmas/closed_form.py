@@ -121,7 +121,9 @@ def laws(
         for what, name, key in (("w", names[0], "law"), ("dw/dt", names[1], "speed"))
     )
     controls = {
-        f"the kernel of the start for ever: {what} (least deviation)": check.control(values.min())
+        f"the kernel of the start at all times: {what} (least deviation)": check.control(
+            values.min()
+        )
         for what, check, values in (
             ("w", law, near.law_of_kernel.values),
             ("dw/dt", speed, near.speed_of_kernel.values),
@@ -130,7 +132,7 @@ def laws(
     shown = zip(names, ("law", "speed", "law_wrong"), strict=False)
     series = [Series(name, near.scale, near[key].values, "points") for name, key in shown]
     kernel = Series("the kernel of the start: w", near.scale, near.law_of_kernel.values, "points")
-    title = "largest deviation of training from each law, to loss e^-25"
+    title = "largest deviation of training from each formula, to loss e^-25"
     axes = names[3], "relative deviation", [*series, kernel]
     return law, speed, controls, Plot(title, *axes, x_scale="log", y_scale="log")
 
@@ -149,8 +151,8 @@ def check_sinh(dataset: xarray.Dataset) -> Evidence:
     weight = Check("the same: lowest weight, relative", lowest, 0.0, 1e-5, "at least")
     return Evidence(
         ran=f"{near.sizes['run']} data sets with labels of both signs, alpha² from 0.1 to 100,"
-        " trained in the parameters and in t to loss e^-25 with int r carried along; "
-        f"{far.sizes['run']} with fewer samples than features to loss e^-1000000",
+        " trained in the parameters and in t to loss e^-25 with int r integrated alongside;"
+        f" {far.sizes['run']} with fewer samples than features to loss e^-1000000",
         checks=[law, speed, span, weight],
         controls={
             **controls,
@@ -175,13 +177,13 @@ def check_power(dataset: xarray.Dataset) -> Evidence:
     box = Check("largest argument of h_D", most, 1.0, kind="at most")
     unbounded = float(dataset.most.sel(run="depth 2"))
     return Evidence(
-        ran=f"{near.sizes['run']} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, trained in"
-        " the parameters and in t to loss e^-25 with int r carried along",
+        ran=f"{near.sizes['run']} data sets at depths {DEPTHS}, alpha^D from 0.1 to 100, trained"
+        " in the parameters and in t to loss e^-25 with int r integrated alongside",
         checks=[law, inverse, speed, box],
         controls={
             "h of depth D + 1 (least deviation)": law.control(near.law_wrong.values.min()),
             **controls,
-            "a box at depth 2: the argument of the sinh": box.control(unbounded),
+            "a bound of 1 at depth 2: the argument of the sinh": box.control(unbounded),
         },
         findings=[f"eq. (24) is strict at finite t: the argument comes to {most:.6f}"],
         plots=[plot],
@@ -195,7 +197,7 @@ lemma_10 = Experiment(
     place="appendix C.1, Lemma 10, eqs. (13)-(17)",
     study=sinh,
     check=check_sinh,
-    title="At depth 2 the predictor is a sinh of what the losses have summed up to",
+    title="At depth 2 the predictor is a sinh of the integrated loss weights",
     seconds=1,
 )
 lemma_12 = Experiment(
@@ -205,6 +207,6 @@ lemma_12 = Experiment(
     place="appendix C.2, Lemma 12, eqs. (21)-(26)",
     study=power,
     check=check_power,
-    title="Beyond depth 2 the predictor is a power law of what the losses have summed up to",
+    title="Beyond depth 2 the predictor is a power law of the integrated loss weights",
     seconds=1,
 )

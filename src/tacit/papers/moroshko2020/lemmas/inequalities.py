@@ -178,7 +178,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
                 1e-5,
             ),
         ],
-        premises={"clock and margins of the runs agree": (drift < 1e-5, drift)},
+        premises={"times and margins of the runs agree": (drift < 1e-5, drift)},
         controls={
             "log(1 + support vectors) in place of log N in eq. (10)": ratio.control(
                 runs.above_support.values.max()
@@ -246,21 +246,21 @@ def not_monotone() -> str:
 def when_early(found: xarray.Dataset) -> str:
     margins = found.off_support.dropna("point").values
     return (
-        "appendix E, before eq. (43): replacing x_n w_l2 by theta asks for t >="
-        " N/(2 D² alpha^(2D-2)). On points with margins"
-        f" {listed(margins)} off the support, left over right side is {float(found.early):.3g} at a"
-        f" tenth of that time and {float(found.late):.3g} at ten times it (it must be at most 1);"
-        " the proof may start later"
+        "appendix E, before eq. (43): replacing x_n w_l2 by theta requires t >= N/(2 D²"
+        f" alpha^(2D-2)). On points with margins {listed(margins)} off the support, left over"
+        f" right side is {float(found.early):.3g} at a tenth of that time and"
+        f" {float(found.late):.3g} at ten times it (it must be at most 1); the proof may start"
+        " later"
     )
 
 
 experiment = Experiment(
     "M-I",
-    statement="Along training gamma <= gtilde <= gamma + log N, |w|_2 >= gtilde/x_max and"
-    " |X r|_2 >= gamma_2 |r|_1 hold, and so do h_D' >= 2D/(D-2) and h_D(z)/z -> 2D/(D-2).",
+    statement="During training gamma <= gtilde <= gamma + log N, |w|_2 >= gtilde/x_max and |X"
+    " r|_2 >= gamma_2 |r|_1 hold, and so do h_D' >= 2D/(D-2) and h_D(z)/z -> 2D/(D-2).",
     place="appendix B, eqs. (8)-(12); appendix C, eq. (19)",
     study=study,
     check=check,
-    title="Margin, norm and pull of the loss stay within their bounds along training",
+    title="Margin, norm and gradient of the loss stay within their bounds during training",
     seconds=1,
 )

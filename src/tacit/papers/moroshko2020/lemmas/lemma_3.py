@@ -100,25 +100,25 @@ def check(dataset: xarray.Dataset) -> Evidence:
             Check("the same to loss e^-1000000", far.most.values.max(), 0.0, 1e-8, "at most"),
         ],
         controls={
-            "exp(-2 D² alpha^(2D-2) gamma_2² t), as of the squared loss, one point": short.control(
+            "exp(-2 D² alpha^(2D-2) gamma_2² t), as for the squared loss, one point": short.control(
                 equal.most_as_squared.values.min()
             ),
             "x_max in place of gamma_2, on panel 3b": short.control(float(kernel.most_x_max)),
         },
         findings=[
             "attained when all points are equal, in the kernel regime: one point at alpha = 100"
-            f" has log(bound/loss) at most {-equal.least.values.min():.1e} for"
-            f" D = {', '.join(map(str, DEPTHS))} to loss e^-25. On panel 3b at alpha = 100"
-            f" bound/loss rises to {np.exp(-float(kernel.least)):.4f} and comes back to"
-            f" {np.exp(-float(kernel['last'])):.6f}, for there the weights turn to those of the"
-            " l2 max margin",
+            f" has log(bound/loss) at most {-equal.least.values.min():.1e} for D ="
+            f" {', '.join(map(str, DEPTHS))} to loss e^-25. On panel 3b at alpha = 100 bound/loss"
+            f" rises to {np.exp(-float(kernel.least)):.4f} and returns to"
+            f" {np.exp(-float(kernel['last'])):.6f}, because there the weights turn to those of"
+            " the l2 max margin",
             "loose outside the kernel regime: with log(1/loss) = 1000000 the bound is too large by"
             f" a factor 10^{digits.min():.2f} to 10^{digits.max():.2f}; one point with"
             f" alpha = 0.3: 10^{-float(small['last']) / np.log(10):.2f}",
         ],
         plots=[
             Plot(
-                "how far lemma 3 is above the loss",
+                "ratio of the bound of lemma 3 to the loss",
                 "log(1/loss)",
                 "bound / loss",
                 [
@@ -139,6 +139,6 @@ experiment = Experiment(
     place="section 4, Lemma 3; appendix D, eqs. (30)-(33)",
     study=study,
     check=check,
-    title="The loss falls at least as fast as 1/t, with the l2 margin in the rate",
+    title="The loss falls at least as fast as 1/t, at a rate set by the ℓ₂ margin",
     seconds=2,
 )

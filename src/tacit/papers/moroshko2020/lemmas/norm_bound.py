@@ -103,7 +103,7 @@ def check_depth_2(dataset: xarray.Dataset) -> Evidence:
     )
     shown = [third, dataset.sel(run="far 2")]
     series = [Series(str(run.label.values), run.margin, -run.excess) for run in shown]
-    title = "how far the bound of lemma 11 is above training"
+    title = "ratio of the bound of lemma 11 to training"
     return Evidence(
         ran=f"{near.sizes['run']} data sets in the parameters and in t to loss e^-25,"
         f" {far.sizes['run']} to loss e^-1000000; alpha² from 0.1 to 100, one point with"
@@ -203,7 +203,7 @@ def check_beyond(dataset: xarray.Dataset) -> Evidence:
         )
         for name in ("near 0", "near 1", "far 0", "one point")
     ]
-    title = "how far the bound of lemma 13 is above training while its argument is below 1"
+    title = "ratio of the bound of lemma 13 to training while its argument is below 1"
     return Evidence(
         ran=f"{sizes['near'] + 1} data sets at depths {DEPTHS['near']} in the parameters and in t"
         f" to loss e^-25, {sizes['far']} at depths 3 and 4 to loss e^-1000000; alpha^D from 0.1 to"
@@ -214,8 +214,8 @@ def check_beyond(dataset: xarray.Dataset) -> Evidence:
         " is below 1; beyond, h_D is not defined and Grönwall's inequality bounds nothing",
         counterexample=broken(runs.isel(run=int(left.min("record").values.argmin()))),
         premises={
-            "training passes the argument 1": (crossed > 0, crossed),
-            "training is also seen inside": (share > 0.2, share),
+            "some runs pass the argument 1": (crossed > 0, crossed),
+            "some of training is inside the range of the bound": (share > 0.2, share),
         },
         controls={
             BY_KERNEL: mended.control(float(dataset.least_linear.sel(run="small start"))),
@@ -224,10 +224,10 @@ def check_beyond(dataset: xarray.Dataset) -> Evidence:
             ),
         },
         findings=[
-            f"{crossed} of {runs.sizes['run']} runs pass the argument 1; read as a formula there,"
-            f" h_D is negative for D = 3 (h_3(2) = {h(np.array(2.0), 3):.3g}), falls for D = 4"
-            f" (h_4(2) = {h(np.array(2.0), 4):.3g}) and is not real for D = 5; the proof of"
-            " Theorem 4 uses the lemma only where its argument tends to 0, so that it stands",
+            f"{crossed} of {runs.sizes['run']} runs pass the argument 1; read as a formula"
+            f" there, h_D is negative for D = 3 (h_3(2) = {h(np.array(2.0), 3):.3g}), falls for D"
+            f" = 4 (h_4(2) = {h(np.array(2.0), 4):.3g}) and is not real for D = 5; the proof of"
+            " Theorem 4 uses the lemma only where its argument tends to 0, so the theorem holds",
             "the bound is attained by one point in the kernel regime (alpha = 30, to loss e^-25:"
             f" bound/|w|_inf - 1 at most {float((sharp.bound / sharp.largest - 1).max()):.1e})",
             scale_of_g1(dataset.sel(run="near 0")),
@@ -280,6 +280,6 @@ lemma_13 = Experiment(
     place="appendix C.2, Lemma 13, eqs. (27)-(29); used in appendix G.1",
     study=beyond_depth_2,
     check=check_beyond,
-    title="Beyond depth 2 the bound of the predictor holds until its argument is 1",
+    title="Beyond depth 2 the bound on the predictor holds until its argument reaches 1",
     seconds=2,
 )

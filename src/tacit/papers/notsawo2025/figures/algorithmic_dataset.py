@@ -85,7 +85,7 @@ SMALL = {"modulus": 31, "fraction": 0.6, "width": 32}
 WEAK = (1e-5, 1e-6, 1e-7)
 study = sized(
     "N-F-alg",
-    title="With Adam generalization is delayed by log(1/(step beta)), not by 1/(step beta)",
+    title="With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
     function=cell,
     dims=DIMS,
     labels=LABELS,
@@ -163,7 +163,7 @@ def log_law(delay: float, weaker: float, memory: float = MEMORY) -> Array:
 RIVALS: dict[str, Law] = {
     "t2 - t1 = c/(step beta), as in gradient descent": lambda delay, weaker: delay * weaker,
     "t2 - t1 = c/sqrt(step beta)": lambda delay, weaker: delay * math.sqrt(weaker),
-    "the memory of v, T = 1000, for that of sqrt(v)": lambda delay, weaker: log_law(
+    "the memory of v, T = 1000, in place of that of sqrt(v)": lambda delay, weaker: log_law(
         delay, weaker, MEMORY / 2
     ),
 }
@@ -200,7 +200,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     runs = [run for row in found for run in row.runs.values()]
     wide = [row for row in found if len(row.runs) > 1]
     groks = Check(
-        "runs that tacit.grokking does not call grok",
+        "runs that tacit.grokking does not classify as a grok",
         sum(judged(run).kind != "grok" for run in runs),
         kind="at most",
     )
@@ -234,7 +234,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
         checks=[groks, order, law],
         controls={
             "no penalty": groks.control(float(judged(none).kind != "grok")),
-            "memorization is later as well": order.control(float(ordered(found, memorized).min())),
+            "memorization is delayed as well": order.control(
+                float(ordered(found, memorized).min())
+            ),
             **{
                 name: law.control(min(float(row.errors(rival).max()) for row in wide))
                 for name, rival in RIVALS.items()
@@ -253,9 +255,10 @@ def findings(found: Sequence[Row], none: xarray.Dataset, beside: Sequence[Any]) 
         "a smaller step is not the same as a smaller beta: c is "
         + ", ".join(f"{row.c[0]:.2g} at step {row.step:g}" for row in shared)
         + f" for {NAMES[shared[0].penalty]} at beta {next(iter(shared[0].runs)):g}",
-        "why: after t1 the slope of the loss is gone, but sqrt(v) only falls by e in T steps,"
-        " and until then the penalty moves the parameters by step beta h/sqrt(v) and not by"
-        " step; a decade of beta costs at most T log(10) = 4600 steps at any step",
+        "the reason: after t1 the gradient of the loss vanishes, but sqrt(v) falls only by a"
+        " factor e in T steps, and until then the penalty moves the parameters by step beta"
+        " h/sqrt(v) and not by step; a decade of beta costs at most T log(10) = 4600 steps at any"
+        " step",
         f"without a penalty the validation accuracy is {float(none.test_accuracy[-1]):.3f}"
         f" after {int(none.step[-1])} steps",
     ]
@@ -263,7 +266,7 @@ def findings(found: Sequence[Row], none: xarray.Dataset, beside: Sequence[Any]) 
         paces = np.array([float(run.learning_rate * run.beta) for run in beside])
         delays = np.array([generalized(run) - memorized(run) for run in beside])
         lines.append(
-            "beside the moments, as in AdamW, the delay of squared l2 has the plain exponent"
+            "outside the moments, as in AdamW, the delay of squared l2 has the plain exponent"
             f" {slope(paces, delays):.2f} in step beta: {listed(paces, delays)}"
         )
     return lines
@@ -282,7 +285,7 @@ def described(row: Row) -> str:
     """One row in a line: both exponents, every c, and the delays."""
     clock, plain = exponents(row)
     return (
-        f"{row}: exponent {clock:.2f} in Adam's clock, {plain:.2f} in steps; c = "
+        f"{row}: exponent {clock:.2f} in Adam's time, {plain:.2f} in steps; c = "
         + ", ".join(f"{c:.2g}" for c in row.c)
         + f"; t2 - t1 = {listed(row.paces, row.delays)}"
     )
@@ -302,7 +305,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel=r"step $\times$ strength, $\alpha\beta$")
     times.set(ylabel=r"delay $t_2 - t_1$ in steps of Adam")
     clock.set(ylabel=r"$T\,(e^{(t_2 - t_1)/T} - 1)$")
-    clock.set_title(rf"in the clock of Adam, $T = 2/\log(1/0.999)$ = {MEMORY:.0f} steps")
+    clock.set_title(rf"in Adam's time, $T = 2/\log(1/0.999)$ = {MEMORY:.0f} steps")
     times.set_title("in steps")
     highest = max(float(np.nanmax(row.delays)) for row in rows)
     times.set_ylim(top=40 * highest)  # room for the legend
@@ -332,15 +335,15 @@ def _row(times: Axes, clock: Axes, row: Row, colour: str, marker: str) -> None:
 experiment = Experiment(
     "N-F-alg",
     statement="On modular addition with an l1, squared l2 or nuclear penalty in the gradient of"
-    " Adam a smaller step or beta makes generalization later; at one step, and for every beta so"
-    " small that the delay is longer than T = 2/log(1/0.999) = 1999 steps, the delay is not"
-    " c/(step beta) as in gradient descent but T log(1 + c/(T step beta)) with one c (the law is"
-    " ours: N only names its figures).",
+    " Adam, a smaller step or beta delays generalization; at a fixed step, and for"
+    " every beta so small that the delay is longer than T = 2/log(1/0.999) = 1999"
+    " steps, the delay is not c/(step beta) as in gradient descent but T log(1 + c/(T"
+    " step beta)) with one c (the law is ours: N only names its figures).",
     place="Algorithmic Dataset",
     study=study,
     check=check,
     draw=draw,
-    title="With Adam generalization is delayed by log(1/(step beta)), not by 1/(step beta)",
+    title="With Adam, generalization is delayed by log(1/(step β)), not by 1/(step β)",
     ours="the law, strengths and steps, the start, full batches, p, training share and sizes of"
     " the net",
     seconds=6,

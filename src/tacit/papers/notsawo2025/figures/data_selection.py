@@ -99,18 +99,18 @@ def run_cell(
 
 
 LABELS = {
-    "samples": "number N of entries that are seen",
-    "share": "tau, the share of them that is chosen by coherence; the others are random",
+    "samples": "number N of observed entries",
+    "share": "tau, the share of them chosen by coherence; the others are random",
     "error": "relative error of the interpolator of least nuclear norm",
-    "fewest": "number of entries seen in the row or column with the fewest",
+    "fewest": "number of observed entries in the row or column with the fewest",
     "delay": "(t2 - t1) step beta by the slow phase, with 70 entries; inf: never",
-    "t1": "first step at which the training loss is down to 1e-4",
-    "t2": "step at which the relative error comes down to the level; nan if it does not",
+    "t1": "first step at which the training loss is at most 1e-4",
+    "t2": "step at which the relative error falls to the level; nan if it does not",
     "t2_foreseen": "t1 + tau/(step beta), tau of the slow phase to the level; inf: never",
     "trajectory_relative_error": "|A - A*|_F / |A*|_F",
     "trajectory_loss": "training loss, half the sum of squared residuals",
 }
-TITLE = "Coherent entries: fewer suffice, and sooner; but leave some to chance, or a row starves"
+TITLE = "Fewer coherent entries suffice, and sooner, but every row needs some random ones"
 GIVEN = {"dimension": 10, "rank": 2, "euler": 5e-3, "level": 0.05}
 FINE = {"euler": 1e-3}
 study = sized(
@@ -176,7 +176,7 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Datase
     times = late(dataset.delay.sel(samples=TIMED))
     other_times = late(controls.delay.sel(samples=TIMED))
     gain = Check(
-        "part recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70",
+        "share recovered with tau = 0.5 minus that with tau = 0, N = 60 and 70",
         float(part.sel(share=0.5) - part.sel(share=0.0)),
         0.3,
         kind="at least",
@@ -200,7 +200,7 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Datase
         " 0 to 1, by the exact interpolator of least nuclear norm; the delay by its slow phase to a"
         f" relative error of {given(dataset)['level']:g} with N = {TIMED}, and for one matrix by"
         f" descent with beta {given(runs)['beta']:g}",
-        premises={"descent finds the matrix for two shares": (len(found.share) >= 2, "")},
+        premises={"descent recovers the matrix for two shares": (len(found.share) >= 2, "")},
         checks=[gain, sooner, exact],
         controls={
             "the least coherent entries first": gain.control(
@@ -217,14 +217,18 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Datase
             ),
         },
         findings=[
-            "part recovered with N = 60 and 70 at tau = "
+            "share recovered with N = 60 and 70 at tau = "
             + ", ".join(f"{float(s):g}: {float(part.sel(share=s)):.2f}" for s in part.share)
             + f"; the least coherent half first: {float(others.sel(way=WAYS[1])):.2f}",
             f"median (t2 - t1) step beta with N = {TIMED} at tau = "
             + ", ".join(f"{float(s):g}: {float(times.sel(share=s)):.3g}" for s in times.share),
-            "no chance at all is not safe: tau = 0.5 recovers and tau = 1 does not on"
-            f" {int(harmed.sum())} of {harmed.size} problems"
-            + (f", one of which sees {int(starved)} entries of a line" if harmed.any() else ""),
+            "choosing no entries at random is not safe: tau = 0.5 recovers the matrix and tau ="
+            f" 1 does not on {int(harmed.sum())} of {harmed.size} problems"
+            + (
+                f", one of which has {int(starved)} observed entries in a row or column"
+                if harmed.any()
+                else ""
+            ),
             "the choice needs the singular spaces of the truth, which a learner does not have",
         ],
     )
@@ -234,11 +238,11 @@ def draw(dataset: xarray.Dataset, controls: xarray.Dataset, runs: xarray.Dataset
     """The error over N and tau, the delay over tau, and the runs for some tau."""
     asked = given(runs)
     caption = (
-        f"{caption_of(dataset.attrs)} tau N entries are those of the largest row plus column "
-        "coherence (this needs the truth's singular spaces), the others random. t1: training loss "
-        f"<= {SOLVED:g}; t2: relative error <= {asked['level']:g}; foreseen: t1 plus the "
-        f"slow phase. A row or column with fewer than r = {asked['rank']} entries cannot "
-        "be found."
+        f"{caption_of(dataset.attrs)} tau N entries are those of the largest row plus column"
+        " coherence (this needs the truth's singular spaces), the others random. t1: training"
+        f" loss <= {SOLVED:g}; t2: relative error <= {asked['level']:g}; predicted: t1 plus the"
+        f" slow phase. A row or column with fewer than r = {asked['rank']} entries cannot be"
+        " recovered."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(10.4,), height=8.4)
     whole.remove()
@@ -262,8 +266,10 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset) -> None:
     places = range(0, len(mean), 1 + len(mean) // 8)  # numbers need room
     axes.set_xticks(places, [str(dataset.samples.values[k]) for k in places])
     axes.set_yticks(range(dataset.sizes["share"]), [f"{t:g}" for t in dataset.share.values])
-    axes.set(xlabel="entries seen, $N$", ylabel=r"coherent share $\tau$")
-    axes.set_title(f"mean error; numbers: how many of {dataset.sizes['seed']} matrices are found")
+    axes.set(xlabel="observed entries, $N$", ylabel=r"coherent share $\tau$")
+    axes.set_title(
+        f"mean error; numbers: how many of {dataset.sizes['seed']} matrices are recovered"
+    )
     axes.grid(False)
     axes.figure.colorbar(image, ax=axes, label=r"relative error $\|A - A^*\|_F / \|A^*\|_F$")
 
@@ -307,7 +313,7 @@ def _draw_runs(axes: Axes, runs: xarray.Dataset) -> None:
         if math.isfinite(float(run.t2)):
             axes.plot(float(run.t2), asked["level"], "o", color=colour, markersize=8, zorder=4)
         if math.isfinite(float(run.t2_foreseen)):
-            text = rf"$\tau$ = {share:g}: $t_2$ foreseen at {count(run.t2_foreseen)}"
+            text = rf"$\tau$ = {share:g}: $t_2$ predicted at {count(run.t2_foreseen)}"
             place = float(run.t2_foreseen)
             axes.axvline(place, color=colour, linestyle=":", linewidth=1.8, label=text)
     t1, level = float(runs.t1.max()), asked["level"]
@@ -332,15 +338,16 @@ def _told(share: float, run: xarray.Dataset, rank: int) -> str:
     if math.isfinite(float(run.t2_foreseen)):
         return rf"$\tau$ = {share:g}: $t_2$ not yet"
     fewest = int(run.fewest)
-    why = f", as a row or column shows {fewest} of {rank} entries needed" if fewest < rank else ""
+    why = f": a row or column has {fewest} of the {rank} entries needed" if fewest < rank else ""
     return rf"$\tau$ = {share:g}: never{why}"
 
 
 experiment = Experiment(
     "N-F-data",
-    statement="If the tau N entries of the largest row plus column coherence are seen first and the"
-    " rest at random, the nuclear norm completes a 10 x 10 matrix of rank 2 from fewer entries and"
-    " sooner than from random entries alone (our words: the source only names its figure).",
+    statement="If tau N of the N observed entries are those of the largest row plus column"
+    " coherence and the rest are random, minimising the nuclear norm completes a 10 x"
+    " 10 matrix of rank 2 from fewer entries and sooner than from random entries alone"
+    " (our words: the source only names its figure).",
     place="Data Selection, completion with n = 100, r = 2",
     study=(study, controls, runs),
     check=check,

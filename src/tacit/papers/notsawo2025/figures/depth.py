@@ -64,7 +64,7 @@ def check(
     shown = runs.sel(samples=SHOWN)
     reached_there = shown.end_error.median("seed").values
     exact = Check(
-        "largest |a - argmin Q|/|a*| of descent that has fitted",
+        "largest |a - argmin Q|/|a*| over the runs of descent that fit",
         float(runs.to_bias.where(fitted).max()),
         0.0,
         0.01,
@@ -105,7 +105,7 @@ def check(
         f" {runs.t1.size} runs by descent, step 0.1, up to 1e6 steps, start 1e-2 per layer (1e-6"
         " for depth 1), w+^L - w-^L",
         premises={
-            "some run of every depth has fitted": (
+            "some run of every depth fits the data": (
                 bool(fitted.any(["samples", "seed"]).all()),
                 f"{int(fitted.sum())} of {fitted.size} runs",
             )
@@ -125,8 +125,8 @@ def check(
             f"samples needed for a median error of {level:g}: "
             + ", ".join(f"{n:g} at depth {d + 1}" for d, n in enumerate(counts(medians)))
             + f", {needed(sparse.values, sparse.samples.values, level):g} with the least l1 norm",
-            "noise ends the gain: with a signal-to-noise ratio of 1e8 the fourth layer has the"
-            f" error {float(faint.sel(depth=4, samples=SHOWN)):.1e} at N = 30, that of the"
+            "noise limits the gain: with a signal-to-noise ratio of 1e8 the fourth layer has"
+            f" the error {float(faint.sel(depth=4, samples=SHOWN)):.1e} at N = 30, that of the"
             f" least l1 norm is {float(floor.sel(samples=SHOWN)):.1e}; without noise it is"
             f" {float(medians.sel(depth=4, samples=SHOWN)):.1e}",
             "with N = 10 no depth helps: errors "
@@ -136,7 +136,8 @@ def check(
             + ", ".join(f"{e:.2g}" for e in reached_there)
             + " at N = 30, the minimisers "
             + ", ".join(f"{e:.2g}" for e in shown.end_foreseen.median("seed").values)
-            + f": a fourth layer is slow; {int((~fitted).sum())} of {fitted.size} runs did not fit",
+            + f": descent with a fourth layer is slow; {int((~fitted).sum())} of {fitted.size}"
+            " runs did not fit",
             "a product of layers that all start at 1e-2 is w^L and does not change sign: its errors"
             f" are {', '.join(f'{e:.2f}' for e in ended.end_error.values)} at depths 2, 3; it"
             " needs a second copy (ours) or a start that differs between layers",
@@ -151,11 +152,11 @@ def draw(
     levels = SOLVED, given(runs)["level"]
     one = runs.isel(seed=0)
     caption = (
-        f"{caption_of(dataset.attrs)} Foreseen: the end by the exact minimiser of the bias of a "
-        "net of this depth, the beginning by the growth of the entry with the steepest slope. "
-        f"t1: training loss <= {levels[0]:g}; t2: relative error <= {levels[1]:g}. Runs "
-        f"end at rest (loss {FITTED:g}) or after {count(BUDGET)} steps. Loss and error "
-        "fall together, entry by entry, not one after the other."
+        f"{caption_of(dataset.attrs)} Predicted: the end by the exact minimiser of the implicit"
+        " regularizer at this depth, the beginning by the growth of the entry with the steepest"
+        f" slope. t1: training loss <= {levels[0]:g}; t2: relative error <= {levels[1]:g}. Runs"
+        f" end at convergence (loss {FITTED:g}) or after {count(BUDGET)} steps. Loss and error"
+        " fall together, entry by entry, not one after the other."
     )
     picture, (whole,) = sheet(dataset.attrs["title"], caption, widths=(12.6,), height=6.2)
     whole.remove()
@@ -187,9 +188,9 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset, runs: xarray.Dataset, leve
         linewidth=1.4,
         label=r"least $\ell_1$ norm",
     )
-    axes.plot([], [], "o", color=GREY, markeredgecolor=BLACK, label="descent, at rest")
+    axes.plot([], [], "o", color=GREY, markeredgecolor=BLACK, label="descent, converged")
     axes.plot([], [], "o", color="white", markeredgecolor=BLACK, label="descent, still falling")
-    axes.plot([], [], "_", color=BLACK, markersize=11, label="foreseen for it")
+    axes.plot([], [], "_", color=BLACK, markersize=11, label="predicted for it")
     axes.axhline(level, color=GREY, linewidth=0.9, label=f"level {level:g}")
     axes.set(
         yscale="log",
@@ -198,7 +199,7 @@ def _draw_errors(axes: Axes, dataset: xarray.Dataset, runs: xarray.Dataset, leve
         ylabel=r"relative error $\|a - a^*\|_2 / \|a^*\|_2$",
     )
     axes.set_title(
-        f"lines: foreseen, median of {dataset.sizes['seed']} data sets; marks: one of them"
+        f"lines: predicted, median of {dataset.sizes['seed']} data sets; marks: one of them"
     )
     place: Any = {"loc": "lower center", "bbox_to_anchor": (0.555, 0.0), "fontsize": 8}
     axes.legend(ncols=2, handlelength=1.5, columnspacing=0.8, **place)
@@ -240,8 +241,8 @@ def _draw_run(
 
 
 def _furnish(losses: Axes, tests: Axes, levels: tuple[float, float]) -> None:
-    losses.plot([], [], ":", color=BLACK, linewidth=1.6, label="beginning foreseen")
-    losses.plot([], [], "<", color=BLACK, markersize=8, label="end foreseen (below)")
+    losses.plot([], [], ":", color=BLACK, linewidth=1.6, label="predicted beginning")
+    losses.plot([], [], "<", color=BLACK, markersize=8, label="predicted end (below)")
     losses.plot([], [], "o", color=BLACK, markersize=7, label="$t_1$ (here), $t_2$ (below)")
     losses.axhline(levels[0], color=GREY, linewidth=0.9)
     tests.axhline(levels[1], color=GREY, linewidth=0.9)
@@ -255,15 +256,15 @@ def _furnish(losses: Axes, tests: Axes, levels: tuple[float, float]) -> None:
 experiment = Experiment(
     "N-F-depth",
     statement="Without a penalty, from a small start, a deeper diagonal net recovers a sparse"
-    " vector from fewer samples: descent that fits goes to the minimiser of Q of its depth; with N"
-    " = 30 to 50 of n = 100 every layer up to the fourth at least halves the median error of that"
-    " minimiser, and the samples needed fall up to the third (our words: the source only names its"
-    " figure).",
+    " vector from fewer samples: descent that fits the data ends at the minimiser of Q"
+    " for its depth; with N = 30 to 50 of n = 100 every layer up to the fourth at least"
+    " halves the median error of that minimiser, and the number of samples needed falls"
+    " up to the third (our words: the source only names its figure).",
     place="Overparameterization with Depth: Sparse Recovery",
     study=(study, noise, runs, unsigned),
     check=check,
     draw=draw,
-    title="Depth instead of a penalty: more layers need fewer samples and more steps",
+    title="Depth in place of a penalty: more layers need fewer samples and more steps",
     ours="the seeds, the signed pair w+^L - w-^L, the levels and which runs are shown",
     seconds=5,
 )

@@ -111,15 +111,16 @@ def escape(case: Recovery | Regression, depth: int, start: float) -> float:
 LABELS = {
     "samples": "number N of samples",
     "depth": "number L of layers",
-    "error": "relative error |a - a*|/|a*| of the exact minimiser of the bias of this depth",
+    "error": "relative error |a - a*|/|a*| of the exact minimiser of Q at this depth",
     "large_error": "the same from a start of 1 per layer",
     "sparse_error": "the same for the interpolator of least l1 norm, at all depths",
-    "t1": "step at which the training loss comes down to 1e-4",
-    "t2": "step at which the relative error comes down to the level; nan if it does not",
+    "t1": "step at which the training loss falls to 1e-4",
+    "t2": "step at which the relative error falls to the level; nan if it does not",
     "end_error": "relative error at the end of the run",
     "end_foreseen": "relative error of the exact minimiser on the same problem",
-    "start_foreseen": "step at which the entry with the steepest slope, alone, has grown up",
-    "misfit": "what is left of the labels, as a part of them",
+    "start_foreseen": "step at which the entry with the steepest slope, trained alone, has grown"
+    " to its full size",
+    "misfit": "norm of the residual over that of the labels",
     "trajectory_relative_error": "|a - a*|/|a*|",
     "trajectory_loss": "training loss, half the sum of squared residuals",
 }
@@ -172,7 +173,7 @@ runs = sized(
 )
 unsigned = sized(
     "N-F-depth-unsigned",
-    title="One copy w^L of the layers, which cannot change its sign",
+    title="A single copy w^L of the layers, which cannot change its sign",
     function=run_cell,
     arguments=RUN | {"samples": SHOWN, "signed": False, "most": 100_000},
     grid={"depth": [2, 3]},

@@ -45,7 +45,7 @@ def runs(beta: float, short: int, seeds: int = 1, more: Sequence[dict[str, Any]]
 
 study = sized(
     "N-F1",
-    title="Modular addition: the plateau of the validation accuracy is made of twins",
+    title="Modular addition: the plateau of the validation accuracy consists of mirrored pairs",
     function=cell,
     dims=DIMS,
     labels=LABELS,
@@ -116,17 +116,21 @@ def check(dataset: xarray.Dataset) -> Evidence:
     weak = landmarks(of["weak"][0])
     beyond = min(float(run.step[-1]) / f["t1"] for run, f in zip(printed, found, strict=True))
     late = Check(
-        "largest distance of t2/t1 from the printed 17, in doublings",
+        "largest distance of t2/t1 from the printed 17, in factors of two",
         farthest(found),
         tolerance=1.0,
     )
-    grok = Check("runs not called a grok", sum(judged(run).kind != "grok" for run in printed))
+    grok = Check(
+        "runs not classified as a grok", sum(judged(run).kind != "grok" for run in printed)
+    )
     gaps = [f["plateau"] - float(run.twins) for f, run in zip(found, printed, strict=True)]
     twins = Check(
-        "largest gap of the plateau from the share of twins", max(gaps, key=abs), tolerance=0.03
+        "largest gap of the plateau from the share of mirrored pairs",
+        max(gaps, key=abs),
+        tolerance=0.03,
     )
     novel = Check(
-        "largest accuracy on the plateau without twins",
+        "largest accuracy on the plateau without mirrored pairs",
         max(f["novel_plateau"] for f in found),
         0.05,
         kind="at most",
@@ -137,30 +141,31 @@ def check(dataset: xarray.Dataset) -> Evidence:
     if times:  # a narrower window, which the longer delay of a larger table needs
         tenth = times[1].control(off(weak["t2"], PRINTED["t2"]))
     return Evidence(
-        ran=f"the MLP as the source writes it, embedding and hidden size {int(one.width)},"
-        f" p = {int(one.modulus)}, {float(one.fraction):.0%} of the pairs, Adam at"
+        ran=f"the MLP as the source writes it, embedding and hidden size {int(one.width)}, p ="
+        f" {int(one.modulus)}, {float(one.fraction):.0%} of the pairs, Adam at"
         f" {float(one.learning_rate):g}, beta {float(one.beta):g}, full batches,"
-        f" {int(one.step[-1])} steps, {len(printed)} seed(s); the same without penalty, with a"
-        " tenth of it, and with the net of the authors' code, which tells (a, b) from (b, a)"
+        f" {int(one.step[-1])} steps, {len(printed)} seed(s); the same without penalty, with"
+        " a tenth of it, and with the net of the authors' code, which distinguishes (a, b)"
+        " from (b, a)"
         + ("" if of_source else "; the times of p = 97 are checked at full size only"),
         premises={"the runs are longer than the largest t2 allowed": (beyond > 2 * LATE, beyond)},
         checks=[late, *times, grok, twins, novel],
         controls={
             "no penalty": late.control(farthest([landmarks(bare)])),
             "a tenth of the penalty": tenth,
-            "no penalty as a grok": grok.control(judged(bare).kind != "grok"),
+            "no penalty classified as a grok": grok.control(judged(bare).kind != "grok"),
             "a net that is not symmetric": twins.control(
                 float(ordered.test_accuracy[-1] - ordered.twins)
             ),
-            "all pairs as novel": novel.control(found[0]["plateau"]),
+            "all pairs in place of those without a mirror": novel.control(found[0]["plateau"]),
         },
         findings=[
             f"{listed(found)}; the source reads t1 = {PRINTED['t1']} and t2 = {PRINTED['t2']} off"
             f" its figure for p = 97; with a tenth of the penalty {listed([weak])}",
             *(choices(one, half) for half in of["half"]),
-            f"the plateau at {found[0]['plateau']:.3f} is made of pairs (a, b) whose mirror (b, a)"
-            f" is in training, {float(one.twins):.3f} of the validation pairs: without them the"
-            f" accuracy there is {found[0]['novel_plateau']:.3f}",
+            f"the plateau at {found[0]['plateau']:.3f} consists of pairs (a, b) whose mirror (b,"
+            f" a) is in training, {float(one.twins):.3f} of the validation pairs: without them"
+            f" the accuracy there is {found[0]['novel_plateau']:.3f}",
         ],
     )
 
@@ -169,7 +174,7 @@ def printed_times(found: Sequence[dict[str, float]]) -> list[Check]:
     """The checks of the printed times themselves."""
     return [
         Check(
-            f"largest distance of {name} from the printed {printed}, in doublings",
+            f"largest distance of {name} from the printed {printed}, in factors of two",
             max(off(f[name], printed) for f in found),
             tolerance=math.log2(1.5),
         )
@@ -227,7 +232,7 @@ def _draw_run(axes: list[Axes], run: xarray.Dataset, first: bool) -> None:
 
     curve(accuracy, "train_accuracy", "training", BLUE, "--", 1.6)
     curve(accuracy, "test_accuracy", "validation", RED, "-", 3)
-    curve(accuracy, "novel_accuracy", "validation without twins", ORANGE, "-", 1.8)
+    curve(accuracy, "novel_accuracy", "validation without mirrored pairs", ORANGE, "-", 1.8)
     curve(losses, "loss", "training", BLUE, "--", 1.6)
     curve(losses, "test_loss", "validation", RED, "-", 2)
     curve(norms, "norm_l1", r"$\ell_1$", CYCLE[3], "-", 1.6)
@@ -246,7 +251,7 @@ def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
             text = f"source: {symbol} = {count(PRINTED[name])}"
             mark(axes, PRINTED[name], text, GREY, ":")
     share = float(run.twins)
-    label = f"share of twins: {share:.3f}"
+    label = f"share of mirrored pairs: {share:.3f}"
     axes[0].axhline(share, color=BLACK, lw=1, ls=(0, (5, 3)), zorder=1, label=label)
 
 
@@ -257,22 +262,22 @@ def _line(run: xarray.Dataset) -> str:
         return f"seed {int(run.split)}: training solved at {found['t1']:.0f}, validation not"
     return (
         f"seed {int(run.split)}: $t_1$ = {count(found['t1'])}, $t_2$ = {count(found['t2'])};"
-        f" between them validation {found['plateau']:.3f}, without twins"
-        f" {found['novel_plateau']:.3f}; twins {float(run.twins):.3f}"
+        f" between them validation {found['plateau']:.3f}, without mirrored pairs"
+        f" {found['novel_plateau']:.3f}; mirrored pairs {float(run.twins):.3f}"
     )
 
 
 experiment = Experiment(
     "N-F1",
     statement="An MLP with a small l2^2 penalty, trained by Adam on 40% of the table of addition"
-    " mod 97, answers all training pairs after about 540 steps and the others after about 9150"
-    " (about: within a factor of 1.5, and their ratio of 17 within a factor of 2, because the"
-    " source does not print its start).",
+    " mod 97, fits all training pairs after about 540 steps and the others after about"
+    " 9150 (about means within a factor of 1.5, and their ratio of 17 within a factor"
+    " of 2, because the source does not print its start).",
     place="What is Grokking?, Figure 1",
     study=study,
     check=check,
     draw=draw,
-    title="Modular addition: the plateau of the validation accuracy is made of twins",
+    title="Modular addition: the plateau of the validation accuracy consists of mirrored pairs",
     ours="the start, PyTorch's (the source prints none), full batches, seeds, sizes 64 and 64; at"
     " the smaller sizes also p, training share, learning rate and beta",
     seconds=8,

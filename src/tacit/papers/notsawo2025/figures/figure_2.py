@@ -58,7 +58,7 @@ def shape(dataset: xarray.Dataset) -> list[Check]:
             float(np.sum(bends <= 0)),
         ),
         Check(
-            "largest distance of w_c to the teacher's least norm, in doublings",
+            "largest distance of w_c to the teacher's least norm, in factors of two",
             np.abs(np.log2(SHARES[lows])).max(),
             tolerance=0.3,
         ),
@@ -107,7 +107,7 @@ def sparse_checks(sparse: xarray.Dataset, path: xarray.Dataset) -> list[Check]:
             "at least",
         ),
         Check(
-            "largest distance of the trained ends to the closed form, over |a*|",
+            "largest distance of the trained endpoints to the closed form, over |a*|",
             float(l2.apart.max()),
             tolerance=1e-6,
         ),
@@ -147,7 +147,7 @@ def check(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset)
     dense = sparse.isel(run=int(sparse.nonzero.values.argmax()))
     least = usual.test.min("place")
     keeps = Check(
-        "test loss of the net of w_c rescaled to w > w_c and trained on, over its own",
+        "test loss of the net at w_c rescaled to w > w_c and trained further, over that at w_c",
         float((usual.rescaled.max("place") / least).max()),
         2.0,
         kind="at most",
@@ -161,13 +161,13 @@ def check(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset)
         f" recoveries (n, s, N) = (100, 5, 30); projected descent from a random start at"
         f" {len(SHARES)} held norms, 1/4 to 5.7 times those of the truth; g = half the sum of"
         " squares",
-        premises={"sparse recovery came to rest at every held norm": (fall <= REST, fall)},
+        premises={"sparse recovery converged at every held norm": (fall <= REST, fall)},
         checks=[*first, keeps, *second],
         controls={
             "shuffled labels, least test loss": low.control(mixed.min()),
             "shuffled labels, rise on both sides": up.control(rise(mixed)),
             "shuffled labels, training loss at the same w_c": flat.control(train_mixed[MIDDLE]),
-            "the norm of the teacher with layers out of balance": place.control(
+            "the norm of the teacher with unbalanced layers": place.control(
                 math.log2(held / float(usual.unbalanced_norm[0]))
             ),
             "the ordinary start at 5.7 w_c": keeps.control(
@@ -196,23 +196,24 @@ def findings(
         "w_c is the least norm of the teacher's rescalings: on a grid of 2^(1/4) the test loss is"
         f" least at {', '.join(f'{w:.3g}' for w in norms)}, and that norm is"
         f" {float(usual.least_norm[0]):.3g}",
-        "the right arm is not only what the start computes: at 5.7 w_c it is"
-        f" {first[-1]:.2g} from the ordinary start and {quiet[-1]:.2g} from a symmetric one"
-        " that computes zero",
+        "the rise at large norms does not come from the outputs of the start alone: at 5.7 w_c"
+        f" the test loss is {first[-1]:.2g} from the ordinary start and {quiet[-1]:.2g} from a"
+        " symmetric one that computes zero",
         "the truth of sparse recovery lies on the shell |a|_2 = |a*|_2, but training held there"
         f" ends at |a - a*|^2/|a*|^2 = {float(l2.error[MIDDLE]):.2f}; no l2 norm does better than"
         f" {float(l2.floor):.2f}, at {float(l2.floor_share):.2f} |a*|_2",
-        "the l1 bottom is sharp: at 2^(1/4) times and a 2^(1/4)th of |a*|_1 the error is"
+        "the minimum in the l1 norm is sharp: at 2^(1/4) and 2^(-1/4) times |a*|_1 the error is"
         f" {float(l1.error[MIDDLE + 1]):.2g} and {float(l1.error[MIDDLE - 1]):.2g}",
     ]
     for many in dataset.test.values[dataset.samples.values > base]:
         lines.append(
-            f"the right arm needs few samples: at 4 w_c the test loss is {first[MIDDLE + 8]:.2g}"
-            f" with {base} and {many[MIDDLE + 8]:.2g} with {int(dataset.samples.max())}"
+            "the rise at large norms appears with few samples only: at 4 w_c the test loss is"
+            f" {first[MIDDLE + 8]:.2g} with {base} and {many[MIDDLE + 8]:.2g} with"
+            f" {int(dataset.samples.max())}"
         )
     for noisy in dataset.test.values[dataset.noise.values > 0]:
         lines.append(
-            f"label noise of 0.3 lifts the bottom to {noisy.min():.2g} (ends {noisy[0]:.2g},"
+            f"label noise of 0.3 raises the minimum to {noisy.min():.2g} (ends {noisy[0]:.2g},"
             f" {noisy[-1]:.2g})"
         )
     return lines
@@ -221,10 +222,10 @@ def findings(
 def draw(dataset: xarray.Dataset, sparse: xarray.Dataset, path: xarray.Dataset) -> Figure:
     """Losses of the net over the held norm, and errors of sparse recovery over both norms."""
     caption = (
-        f"{caption_of(dataset.attrs)} Left: median and single teachers relu(<p,x>) - relu(<q,x>), "
-        "losses over those of the zero predictor. Right: the exact curve is that of ridge "
-        "regression and, beyond the norm of least squares, of the part of the start that the data "
-        "do not see."
+        f"{caption_of(dataset.attrs)} Left: median and single teachers relu(<p,x>) -"
+        " relu(<q,x>), losses over those of the zero predictor. Right: the exact curve is that"
+        " of ridge regression and, beyond the norm of least squares, of the part of the start"
+        " that the data do not determine."
     )
     picture, (left, right) = sheet(dataset.title, caption, widths=(5.4, 5.8), height=5.0)
     (mixed,) = dataset.test.values[dataset.labels.values == "shuffled"]
@@ -243,7 +244,7 @@ def _draw_net(axes: Axes, nets: xarray.Dataset, mixed: Array) -> None:
     axes.plot(SHARES, nets.test.median("run"), color=RED, linewidth=3, label="test loss: U")
     axes.plot(SHARES, nets.train.median("run"), "--", color=BLUE, label="training loss: L")
     axes.plot(SHARES, mixed, ":", color=GREY, label="test loss, shuffled labels")
-    text = "test loss, net of $w_c$ rescaled\nto this norm and trained on"
+    text = "test loss, net of $w_c$ rescaled\nto this norm and trained further"
     moved = nets.rescaled.median("run")
     axes.plot(SHARES, moved, "o", color=GREEN, ms=5, markerfacecolor="none", label=text)
     text = "$w_c$ predicted: teacher's least norm"
@@ -278,14 +279,15 @@ def _draw_sparse(axes: Axes, sparse: xarray.Dataset, path: xarray.Dataset) -> No
 experiment = Experiment(
     "N-F2",
     statement="Trained at a held l2 norm w, a net has an L-shaped training loss and a U-shaped"
-    " test loss with its least value at some w_c; but the same function lies at every larger norm,"
-    " where training keeps it, and in sparse recovery no held l2 norm generalizes while the l1"
-    " norm of the truth does.",
+    " test loss with its least value at some w_c; but rescaling gives the same function"
+    " at every larger norm, and training there does not change it; in sparse recovery,"
+    " training at no held l2 norm generalizes, while training at the l1 norm of the"
+    " truth does.",
     place="Goldilocks zone & LU mechanism, Figure 2",
     study=(study, sparse, path),
     check=check,
     draw=draw,
-    title="A net has a Goldilocks zone of norms; sparse recovery has none in l2, only in l1",
+    title="A net has a Goldilocks zone of norms; sparse recovery has none in ℓ₂, only in ℓ₁",
     ours="all but (n, s, N) = (100, 5, 30), which the source uses elsewhere: teacher, student,"
     " starts, held norms and seeds",
     seconds=8,

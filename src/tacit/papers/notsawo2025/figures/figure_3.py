@@ -63,7 +63,7 @@ def runs(plan: Mapping[str, tuple[Sequence[float], int]], none: int) -> list[dic
 SMALL: dict[str, Any] = {"modulus": 31, "fraction": 0.6, "width": 32}
 study = sized(
     "N-F3",
-    title="Every penalty groks, and under l1 the l2 norm rises after generalization",
+    title="The net groks with every penalty, and under ℓ₁ its ℓ₂ norm rises after generalization",
     function=cell,
     dims=DIMS,
     labels=LABELS,
@@ -160,7 +160,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     ends = {name: [change(run, "l2") for run in row] for name, row in found.items()}
     beyond = min(float(run.step[-1]) / generalized(run) for run in everything)
     groks = Check(
-        "runs with a penalty that tacit.grokking does not call grok",
+        "runs with a penalty that tacit.grokking does not classify as a grok",
         missing(everything),
         kind="at most",
     )
@@ -203,7 +203,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         checks=[groks, order, rising, own, stays],
         controls={
             "no penalty": groks.control(missing([none])),
-            "memorization is later as well": order.control(float(apart(found, memorized).min())),
+            "memorization is delayed as well": order.control(float(apart(found, memorized).min())),
             **{
                 f"the l2 norm under {'the ' * (name == 'nuclear')}{NAMES[name]}": rising.control(
                     max(ends[name])
@@ -212,7 +212,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
                 if name != "l1"
             },
             "a rise at once, by 1.2 t2": rising.control(max(map(soon, sparse))),
-            "the l2 norm under l1 as its own": own.control(
+            "the l2 norm under l1 in place of the l1 norm": own.control(
                 max(change(run, "l2") for run in sparse)
             ),
             "no penalty, at the end": stays.control(float(none.test_accuracy[-1])),
@@ -229,8 +229,8 @@ def findings(found: Runs, none: xarray.Dataset) -> list[str]:
         *(described(run) for row in found.values() for run in row),
         "the l2 norm under l1 is not monotone after t2: it goes on falling to "
         + ", ".join(f"{dip(run):.3f}" for run in sparse)
-        + " times its value at t2, and rises"
-        " once the entries that are left grow: (l1/l2)^2, a number of entries, goes from "
+        + " times its value at t2, and rises once the remaining entries grow: (l1/l2)^2, an"
+        " effective number of entries, goes from "
         + ", ".join(f"{spread(run, 0):.0f} to {spread(run, -1):.0f}" for run in sparse),
         f"the l2 norm at the end under l1 is {float(sparse[0].norm_l2[-1]):.4g}; the squared l2"
         f" runs generalize at {last / change(decayed, 'l2'):.4g} and end at {last:.4g}",
@@ -321,7 +321,7 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="Every penalty groks, and under l1 the l2 norm rises after generalization",
+    title="The net groks with every penalty, and under ℓ₁ its ℓ₂ norm rises after generalization",
     ours="strengths within the ranges of the authors' program, the start, full batches, sizes of"
     " the net; at the smaller sizes also p, training share, learning rate and strengths",
     seconds=9,

@@ -82,18 +82,18 @@ def forgotten(case: Recovery, begin: Array) -> float:
     return float(np.log(np.linalg.norm(unseen @ begin) / np.linalg.norm(unseen @ case.truth)))
 
 
-TITLE = "The same late fall twice: with l2 it ends on the floor, only l1 finds the truth"
+TITLE = "The test error falls late with either penalty, but only ℓ₁ recovers the truth"
 LABELS = {
     "penalty": "the penalty h: l2 is beta |a|_2^2, l1 is beta |a|_1",
     "t1": "step from which the training loss is below the level",
     "t2": "step from which the test error is below the level; inf if it is not",
     "left": "test error at the end",
     "plateau": "test error when the late fall begins",
-    "seen": "what tacit.grokking calls the run",
-    "reason": "and why",
-    "floor": "|(I - X^+ X) a*|^2, which no point in the row space of X can pass",
-    "foreseen": "where theory ends the late fall, for l1 by the slow phase",
-    "off": "largest factor between the squared error and the fall of the squared norm to come",
+    "seen": "how tacit.grokking classifies the run",
+    "reason": "the reason for this classification",
+    "floor": "|(I - X^+ X) a*|^2, a lower bound for every point in the row space of X",
+    "foreseen": "predicted end of the late fall, for l1 by the slow phase",
+    "off": "largest factor between the squared error and the remaining fall of the squared norm",
     "trajectory_test_error": "squared distance |a - a*|^2 to the truth",
     "trajectory_loss": "training loss g, half the sum of squared residuals",
 }
@@ -129,7 +129,7 @@ study = sized(
 )
 matrix = sized(
     "N-F-mirage-matrix",
-    title="The same for a matrix: only the nuclear norm finds the truth",
+    title="The same for a matrix: only the nuclear norm recovers the truth",
     function=cell,
     arguments={
         "kind": "completion",
@@ -158,7 +158,7 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
         [one.isel(penalty=place, seed=0) for one in (dataset, matrix)] for place in (0, 1)
     )
     fall = Check(
-        "least fall of the l2 test error after memorization, its plateau over its end",
+        "least fall of the l2 test error after memorization, its plateau over its final value",
         min(float(run.plateau / run.left) for run in shrunk),
         100.0,
         kind="at least",
@@ -169,13 +169,17 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
         tolerance=0.02,
     )
     follows = Check(
-        "largest factor between the l2 error and its end plus the fall of |a|^2 to come",
+        "largest factor between the l2 error and its final value plus the remaining fall of |a|^2",
         max(float(run.off) for run in shrunk),
         2.0,
         kind="at most",
     )
-    mirage = Check("l2 runs not called a mirage", sum(run.seen != "mirage" for run in shrunk))
-    grok = Check("l1 and nuclear runs not called a grok", sum(run.seen != "grok" for run in found))
+    mirage = Check(
+        "l2 runs not classified as a mirage", sum(run.seen != "mirage" for run in shrunk)
+    )
+    grok = Check(
+        "l1 and nuclear runs not classified as a grok", sum(run.seen != "grok" for run in found)
+    )
     end = Check(
         "largest |t2/t2 by the slow phase - 1| of l1 and nuclear runs",
         max(abs(float(run.t2 / run.foreseen) - 1) for run in found),
@@ -191,7 +195,7 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
         },
         checks=[fall, floor, follows, mirage, grok, end],
         controls={
-            "the norm that recovers ends on the floor too": floor.control(
+            "the norm that recovers ends at the lower bound too": floor.control(
                 min(abs(float(run.left / run.floor) - 1) for run in found)
             ),
             "the l2 norm drives the fall with l1 and nuclear norm": follows.control(
@@ -201,13 +205,13 @@ def check(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Evidence:
                 sum(run.seen != "mirage" for run in found)
             ),
             "the l2 runs as groks": grok.control(sum(run.seen != "grok" for run in shrunk)),
-            "the l2 fall foretells t2": end.control(
+            "the fall of the l2 norm predicts t2": end.control(
                 min(abs(float(g.t2 / m.foreseen) - 1) for m, g in zip(shrunk, found, strict=True))
             ),
         },
         findings=[
             f"{run.penalty.item()}: {run.seen.item()}, {run.reason.item()}; end of the fall"
-            f" foreseen at {count(run.foreseen)}"
+            f" predicted at {count(run.foreseen)}"
             for run in (*shrunk, *found)
         ],
     )
@@ -221,11 +225,11 @@ def draw(dataset: xarray.Dataset, matrix: xarray.Dataset) -> Figure:
     ]
     level, floor = given(dataset)["level"], float(runs[0].floor)
     caption = (
-        f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not see, "
-        f"{floor:.3g}. Foreseen: t2 by the slow phase (l1), or "
-        "where the unseen part of the start is as small as that of the truth (l2). Solved: loss or "
-        f"squared error <= {level:g}. "
-        f"Detector on l2: {runs[0].reason.item()}; on l1: {runs[1].reason.item()}."
+        f"{caption_of(dataset.attrs)} Floor: the part of the truth that the data do not"
+        f" determine, {floor:.3g}. Predicted: t2 by the slow phase (l1), or the time when the"
+        " undetermined part of the start is as small as that of the truth (l2). Solved: loss or"
+        f" squared error <= {level:g}. Detector on l2: {runs[0].reason.item()}; on l1:"
+        f" {runs[1].reason.item()}."
     )
     picture, grid = _panels(dataset.attrs["title"], caption)
     for column, run in enumerate(runs):
@@ -263,7 +267,7 @@ def _draw_run(axes: Axes, run: xarray.Dataset, level: float) -> None:
         color=PURPLE,
         linestyle="-.",
         linewidth=1.6,
-        label="floor: what the data\ndo not see of the truth",
+        label="floor: part of the truth\nthat the data do not determine",
     )
     axes.axhline(level, color=GREY, linewidth=0.9, label="solved below this level")
 
@@ -278,7 +282,7 @@ def _marks(axes: list[Axes], run: xarray.Dataset) -> None:
     lines = (
         ("t1", "$t_1$: training solved", BLUE, "-"),
         ("t2", "$t_2$: test solved", RED, "-"),
-        ("foreseen", "end of the fall, foreseen", BLACK, ":"),
+        ("foreseen", "predicted end of the fall", BLACK, ":"),
     )
     for name, text, colour, line in lines:
         if np.isfinite(run[name]):
@@ -311,9 +315,10 @@ def _law(name: str) -> str:
 
 experiment = Experiment(
     "N-F-mirage",
-    statement="From a large start an l2 penalty alone gives an abrupt late fall of the"
-    " generalization error, driven by the l2 norm of the parameters, which does not lead to the"
-    " truth; with the norm that recovers the same fall leads there.",
+    statement="From a large start, an l2 penalty alone gives an abrupt late fall of the"
+    " generalization error that is driven by the l2 norm of the parameters and does not"
+    " lead to the truth; with the norm that recovers the truth, the same fall leads to"
+    " the truth.",
     place="Grokking without understanding, Figure 4",
     study=(study, matrix),
     check=check,

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 CURVES = ("gradient_norm", "penalty_gradient_norm", "loss", "test_error", "norm", "norm_l2")
 TIMES = {
-    "t1": "step at which the training loss comes down to the level",
+    "t1": "step at which the training loss falls to the level",
     "t1_foreseen": "the same without a penalty, in closed form",
     "takeover": "first recorded step with beta |H| >= |G|",
-    "t2": "step at which the squared error |a - a*|^2 comes down to the level",
+    "t2": "step at which the squared error |a - a*|^2 falls to the level",
     "t2_source": "t1_foreseen + |a_hat - a*| / (step beta) in the dual norm, the source's order",
     "t2_exact": "t1_foreseen + tau / (step beta), tau of the slow phase down to the level",
 }
@@ -103,7 +103,7 @@ def _study(
     )
 
 
-TITLE = "The loss leads to memorization at once, then the l1 penalty leads slowly to the truth"
+TITLE = "The loss leads to memorization quickly, then the ℓ₁ penalty leads slowly to the truth"
 MATRIX_TITLE = (
     "Completion: the loss memorizes the entries, then the nuclear norm finds the low rank"
 )
@@ -143,7 +143,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         "largest |G|/(beta |H|) from the takeover to t2", ratio[slow].max(), 1.0, kind="at most"
     )
     soon = Check(
-        "takeover over t2: from memorization on",
+        "takeover over t2: the penalty dominates soon after memorization",
         float(run.takeover) / t2,
         0.02,
         kind="at most",
@@ -164,10 +164,10 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "the norm is that of the truth from memorization on": end.control(
                 np.abs(size[slow] - 1).max()
             ),
-            "the Euclidean norm tells t2": end.control(
+            "the Euclidean norm predicts t2": end.control(
                 np.abs((run.norm_l2 / run.truth_l2).values[slow] - 1).max()
             ),
-            "the source's order with the constant one": foreseen.control(
+            "the source's order with a constant of one": foreseen.control(
                 abs(t2 / float(run.t2_source) - 1)
             ),
         },
@@ -175,8 +175,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
             summary(run),
             "a(t2) = a* holds up to the level only: at the end the squared error is"
             f" {left[-1]:.1e} of the truth's square",
-            "G does not vanish after t1: on average it balances the part of beta H that the data"
-            f" see, and |G|/(beta |H|) ends at {ratio[-1]:.2f}",
+            "G does not vanish after t1: on average it balances the part of beta H in the row"
+            f" space of X, and |G|/(beta |H|) ends at {ratio[-1]:.2f}",
         ],
     )
 
@@ -185,9 +185,9 @@ def summary(run: xarray.Dataset) -> str:
     """t1 and t2, measured and foreseen."""
     told = {name: count(run[name]) if np.isfinite(run[name]) else "never" for name in TIMES}
     return (
-        f"t1 = {told['t1']} (foreseen {told['t1_foreseen']}), the penalty takes over at "
-        f"{told['takeover']}, t2 = {told['t2']} (foreseen {told['t2_exact']} by the slow phase, "
-        f"{told['t2_source']} by the source's order)"
+        f"t1 = {told['t1']} (predicted {told['t1_foreseen']}), the penalty takes over at"
+        f" {told['takeover']}, t2 = {told['t2']} (predicted {told['t2_exact']} by the slow phase,"
+        f" {told['t2_source']} by the source's order)"
     )
 
 
@@ -196,9 +196,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
     asked = given(dataset)
     level, symbols = asked["level"], SYMBOLS[asked["kind"]]
     caption = (
-        f"{caption_of(dataset.attrs)} t1: training loss <= {level:g}; t2: squared error <= "
-        f"{level:g}. After the takeover G does not vanish: on average over many steps it balances "
-        "the part of beta H that the data see."
+        f"{caption_of(dataset.attrs)} t1: training loss <= {level:g}; t2: squared error <="
+        f" {level:g}. After the takeover G does not vanish: on average over many steps it"
+        " balances the part of beta H in the row space of X."
     )
     picture, axes = rows(dataset.attrs["title"], caption, (1.7, 1.9, 1.5), width=10.0)
     whole = one_run(dataset)
@@ -251,9 +251,9 @@ def _marks(axes: list[Axes], run: xarray.Dataset, symbols: Any) -> None:
     """t1 and t2: measured dash-dotted in colour, foreseen dotted and dashed."""
     lines = (
         ("t1", "$t_1$ = ", BLUE, "-."),
-        ("t1_foreseen", "$t_1$ foreseen: ", BLACK, ":"),
+        ("t1_foreseen", "$t_1$ predicted: ", BLACK, ":"),
         ("t2", "$t_2$ = ", RED, "-."),
-        ("t2_exact", r"$t_2$ foreseen, slow phase: ", BLACK, ":"),
+        ("t2_exact", r"$t_2$ predicted, slow phase: ", BLACK, ":"),
         ("t2_source", rf"$t_2$ by ${symbols[4]}/(\alpha\beta)$: ", ORANGE, "--"),
     )
     for name, text, colour, line in lines:
@@ -263,8 +263,9 @@ def _marks(axes: list[Axes], run: xarray.Dataset, symbols: Any) -> None:
 
 
 SAYS = (
-    "G dominates beta H until memorization at t1; from there on beta H dominates and makes the norm"
-    " converge to that of the truth at t2, where the truth is found"
+    "the gradient G of the loss dominates the subgradient beta H of the penalty until"
+    " memorization at t1; from then on beta H dominates and makes the norm converge to that of"
+    " the truth at t2, where the truth is recovered"
 )
 experiment = Experiment(
     "N-F-dominance",

@@ -30,19 +30,19 @@ SYMBOLS = {
 LABELS = {
     "step": "step size (the source's alpha)",
     "beta": "strength of the penalty h",
-    "t1": "step at which descent without a penalty has the loss 1e-4",
-    "t2": "step at which |a - a*| comes down to the level; nan if it does not",
-    "to_truth": "h(a - a*) of the run at rest, mean over its last steps",
+    "t1": "step at which descent without a penalty reaches the loss 1e-4",
+    "t2": "step at which |a - a*| falls to the level; nan if it does not",
+    "to_truth": "h(a - a*) of the converged run, mean over its last steps",
     "point_error": "h(a_beta - a*) of the exact minimiser of loss + beta h(a)",
     "tau": "time of the slow phase down to the level, in step beta steps",
     "gap": "|a_hat - a*| in the dual norm of h, the source's numerator of t2 - t1",
-    "noise_error": "h(a - a*) of the interpolator of least h: what noise leaves at beta 0",
+    "noise_error": "h(a - a*) of the interpolator of least h: the error due to noise at beta 0",
     "of_truth": "h of the truth",
     "pace": "step size times beta",
 }
 sparse = sized(
     "N-F-scaling",
-    title="The time to recover goes like 1/(step beta); the error left goes mostly with beta",
+    title="The time to recover scales like 1/(step β); the remaining error depends mostly on β",
     function=cell,
     arguments=SPARSE | {"noise": 1e-8, "level": 0.01, "relative": False},
     grid={"step": [0.01, 0.03, 0.1], "beta": [1e-4, 3e-4, 1e-3, 1e-2]},
@@ -54,7 +54,7 @@ sparse = sized(
 )
 nuclear = sized(
     "N-F-scaling-nuclear",
-    title="Nuclear norm: the time to recover goes like 1/(step beta), the error left like beta",
+    title="Nuclear norm: the time to recover scales like 1/(step β), the remaining error like β",
     function=cell,
     arguments=LOW_RANK | {"kind": "completion", "noise": 0.0, "level": 0.1, "relative": False},
     grid={"step": [0.1, 0.4, 1.5], "beta": [3e-3, 1e-2, 1e-1]},
@@ -106,7 +106,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
     run = dataset.isel(seed=0)
     fitted = exponents(run)
     law = Check("exponent of t2 - t1 in step beta", fitted["delay"], -1.0, 0.05)
-    by_beta = Check("exponent of the error left in beta", fitted["beta"], 1.0, 0.1)
+    by_beta = Check("exponent of the remaining error in beta", fitted["beta"], 1.0, 0.1)
     by_step, rest = (
         Check(f"exponent of the distance to {goal} in the step", fitted[name], 1.0, 0.1)
         for name, goal in (("step", "the truth"), ("rest", "the minimiser of g + beta h"))
@@ -119,9 +119,10 @@ def check(dataset: xarray.Dataset) -> Evidence:
         f" {float(run.beta.max()):g}, to rest",
         checks=[law, by_beta, by_step],
         corrected=[law, by_beta, rest],
-        correction="The error left is not proportional to step beta: it goes with beta, as that of"
-        " the minimiser of g + beta h, and only the distance to that minimiser is proportional to"
-        " step beta. A small step alone takes longer and ends hardly better.",
+        correction="The remaining error is not proportional to step beta: it scales with beta,"
+        " like that of the minimiser of g + beta h, and only the distance to that"
+        " minimiser is proportional to step beta. A smaller step alone takes longer"
+        " and hardly reduces the error.",
         counterexample="the error over the step beta: "
         + ", ".join(f"{v:.0f}" for v in (run.to_truth / run.pace).isel(beta=0).values)
         + f" at beta = {float(run.beta[0]):g} and steps of "
@@ -133,12 +134,12 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "the time of the memorization": law.control(
                 _slope(np.log(run.pace.values), np.log(run.t1.values))
             ),
-            "the error goes with step beta": rest.control(fitted["step"]),
+            "the error is proportional to step beta": rest.control(fitted["step"]),
         },
         findings=[
             f"(t2 - t1) step beta is {seen.min():.3g} to {seen.max():.3g}; the slow phase gives"
             f" {float(run.tau.max()):.3g}, the source's numerator is {float(run.gap.max()):.3g}",
-            f"{np.isnan(scaled).sum()} runs with a strong penalty never come to the level of t2",
+            f"{np.isnan(scaled).sum()} runs with a strong penalty never reach the level of t2",
         ],
     )
 
@@ -147,10 +148,11 @@ def draw(dataset: xarray.Dataset) -> Figure:
     """t2 - t1 over step beta, and the error left over step beta and over beta."""
     run = dataset.isel(seed=0)
     caption = (
-        f"{caption_of(dataset.attrs)} t1: training loss <= 1e-4; t2: where the error is down to the"
-        " level; strengths too large to come there have no t2. The error is a mean over the last"
-        " steps; its exponents are fitted between three times the noise limit and half the truth's"
-        " norm. The source plots it over step beta, where different steps do not meet."
+        f"{caption_of(dataset.attrs)} t1: training loss <= 1e-4; t2: where the error falls to"
+        " the level; strengths that are too large to reach it have no t2. The error is a mean"
+        " over the last steps; its exponents are fitted between three times the noise limit and"
+        " half the truth's norm. The source plots it over step beta, where the curves of"
+        " different steps do not coincide."
     )
     title = dataset.attrs["title"]
     picture, axes = sheet(title, caption, widths=(4.4, 4.0, 4.0), height=4.9)
@@ -195,14 +197,14 @@ def _draw_errors(
         zorder=1,
         label=rf"exact minimiser of $g + \beta{penalty}$",
     )
-    over_pace.set(xlabel=r"step times strength, $\alpha\beta$", ylabel=f"error left ${left}$")
-    over_beta.set(xlabel=r"strength of the penalty, $\beta$", ylabel=f"error left ${left}$")
+    over_pace.set(xlabel=r"step times strength, $\alpha\beta$", ylabel=f"remaining error ${left}$")
+    over_beta.set(xlabel=r"strength of the penalty, $\beta$", ylabel=f"remaining error ${left}$")
     over_pace.set_title(f"(b) error: exponent in the step {fitted['step']:.2f} (source: 1)")
     over_beta.set_title(rf"(c) error: exponent in $\beta$ {fitted['beta']:.2f} (source: 1)")
     noise = float(run.noise_error.max())
     for one in axes:
         if noise > ROUNDING * float(run.of_truth.max()):
-            text = r"by noise alone, $\beta \to 0$"
+            text = r"from noise alone, $\beta \to 0$"
             one.axhline(noise, color=GREY, linestyle=":", linewidth=1.2, label=text)
         one.set(xscale="log", yscale="log")
     over_beta.legend(loc="upper left")
@@ -234,8 +236,8 @@ experiment = Experiment(
     study=sparse,
     check=check,
     draw=draw,
-    title="The time to recover goes like 1/(step beta); the error left goes mostly with beta",
-    ours="the seed, the grid within the source's ranges and when a run is at rest",
+    title="The time to recover scales like 1/(step β); the remaining error depends mostly on β",
+    ours="the seed, the grid within the source's ranges and when a run has converged",
     seconds=4,
 )
 low_rank = Experiment(
@@ -245,7 +247,7 @@ low_rank = Experiment(
     study=nuclear,
     check=check,
     draw=draw,
-    title="Nuclear norm: the time to recover goes like 1/(step beta), the error left like beta",
-    ours="the seed, the level, the grid within the source's ranges and when a run is at rest",
+    title="Nuclear norm: the time to recover scales like 1/(step β), the remaining error like β",
+    ours="the seed, the level, the grid within the source's ranges and when a run has converged",
     seconds=4,
 )

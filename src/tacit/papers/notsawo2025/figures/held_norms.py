@@ -159,12 +159,12 @@ LABELS = {
     "share": "held norm over that of the truth: the teacher's least norm, |a*|_2 or |a*|_1",
     "train": "training loss of the net trained at the held norm, over the zero predictor's",
     "test": "test loss of the same net, over the zero predictor's",
-    "rescaled": "test loss of the best net, rescaled to the held norm and trained on there",
+    "rescaled": "test loss of the best net, rescaled to the held norm and trained further there",
     "loss": "training loss of sparse recovery at the held norm, over the zero predictor's",
     "error": "|a - a*|^2 / |a*|^2 where training at the held norm ends",
     "fall": "fall of the training loss in the second half of the steps",
     "exact_error": "the error for l2 by the singular values of X",
-    "apart": "largest distance of the ends to the exact ones, over |a*|",
+    "apart": "largest distance of the endpoints to the exact ones, over |a*|",
     "stretched_apart": "the same for X^+ y stretched to the held norms",
     "floor": "the least error that any held l2 norm can leave from this start",
     "floor_share": "the held l2 norm of the least error, over |a*|_2",
@@ -187,7 +187,7 @@ study = sized(
 )
 sparse = sized(
     "N-F2-sparse",
-    title="Sparse recovery has no Goldilocks zone in l2, only in l1",
+    title="Sparse recovery has no Goldilocks zone in ℓ₂, only in ℓ₁",
     function=sparse_cell,
     dims={name: ["place"] for name in ("share", "loss", "error", "fall", "exact_error")},
     labels=LABELS,
@@ -199,7 +199,7 @@ sparse = sized(
 )
 path = sized(
     "N-F2-path",
-    title="Training with an l1 penalty ends on the truth, whatever its l2 norm on the way",
+    title="Training with an ℓ₁ penalty ends at the truth, whatever its ℓ₂ norm during training",
     function=path_cell,
     arguments={**SPARSE, "points": 150},
     grid={"beta": [1e-3]},

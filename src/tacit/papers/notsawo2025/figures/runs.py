@@ -72,10 +72,10 @@ LABELS = {
     "split": "seed of split and start",
     "beta": "strength of the penalty",
     "learning_rate": "learning rate of Adam",
-    "twins": "share of validation pairs whose mirror is in training",
+    "twins": "share of validation pairs (a, b) whose mirror (b, a) is in training",
     f"{TRAJECTORY}train_accuracy": "training accuracy",
     f"{TRAJECTORY}test_accuracy": "validation accuracy",
-    f"{TRAJECTORY}novel_accuracy": "validation accuracy without twins",
+    f"{TRAJECTORY}novel_accuracy": "validation accuracy without mirrored pairs",
 }
 # of every run that says nothing else; `scale` multiplies the embeddings of the start
 USUAL: dict[str, Any] = {"seed": 0, "penalty": "l2^2", "variant": "source", "scale": 1.0}

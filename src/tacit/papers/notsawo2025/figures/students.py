@@ -162,11 +162,11 @@ LABELS = {
     "split": "seed of teacher and start",
     "beta": "strength of the penalty",
     "learning_rate": "step size",
-    "t1": "step from which on the training error stays below the level; NaN if it does not",
-    "t2": "step from which on the test error stays below the level; NaN if it does not",
+    "t1": "step after which the training error stays below the level; NaN if it does not",
+    "t2": "step after which the test error stays below the level; NaN if it does not",
     "left": "test error at the end, over the variance of the labels",
     "best": "least test error, over the variance of the labels",
-    "verdict": "what tacit.grokking calls the run",
+    "verdict": "how tacit.grokking classifies the run",
     f"{TRAJECTORY}test": "test error, mean square over the variance of the labels",
     f"{TRAJECTORY}train": "training error, mean square over the variance of the labels",
 }
@@ -175,7 +175,7 @@ DESCENT = {**GIVEN, **SPARSE, "penalty": "l1", "method": "SGD", "per_decade": 40
 
 study = sized(
     "N-F-ts",
-    title="A student that has memorized its teacher generalizes late: l1 and first derivatives",
+    title="A student that has memorized generalizes late under ℓ₁ or Sobolev penalties",
     draw={"x": "run", "colour": "t2", "log": True},
     **FORM,
     **arguments(penalized([0]), **GIVEN | QUICK),
@@ -184,7 +184,7 @@ study = sized(
 )
 controls = sized(
     "N-F-ts-controls",
-    title="Students without what makes the others generalize",
+    title="Students without the penalty or data that make the others generalize",
     draw={"x": "run", "colour": "left"},
     **FORM,
     **arguments(unhelped([0]), **GIVEN | QUICK),
@@ -194,7 +194,7 @@ controls = sized(
 # the first seed is done at 0.3/(step beta), the slowest of the first five at 0.9/(step beta)
 descent = sized(
     "N-F-ts-descent",
-    title="By subgradient descent t2 goes like 1/(step beta)",
+    title="With subgradient descent, t₂ scales like 1/(step β)",
     draw={"x": "run", "colour": "t2", "log": True},
     **FORM,
     **arguments(descended([0], 0.4, (PAIRS[0], *PAIRS[2:])), **DESCENT),

@@ -76,7 +76,7 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, descent: xarray.Dat
         f" 10 Gaussian units; labels of variance 1, solved at {LEVEL:g} of it; loss (1/2) sum of"
         " squares",
         premises={
-            "training is solved in every run, the controls too": (
+            "training is solved in every run, including the controls": (
                 bool(np.isfinite(values(everyone, "t1")).all()),
                 f"{len(everyone)} runs",
             )
@@ -84,10 +84,10 @@ def check(dataset: xarray.Dataset, controls: xarray.Dataset, descent: xarray.Dat
         checks=[grok, left, slow, law, *found["derivatives"]],
         controls={
             "no penalty": left.control(values(free, "left").min()),
-            "no penalty, groks": grok.control(share_of_groks(free)),
+            "no penalty, share that groks": grok.control(share_of_groks(free)),
             "the squared l2 norm": left.control(values(euclid, "left").min()),
             "l1 and a dense teacher": left.control(values(dense, "left").min()),
-            "memorization is later as well": slow.control(
+            "memorization is delayed as well": slow.control(
                 max(later(row, "t1") for row in rows(of["l1"]))
             ),
             "Adam's exponent in beta": law.control(exponent(rows(of["l1"])[0])),
@@ -104,7 +104,7 @@ def _checks(name: str, runs: Sequence[Any]) -> tuple[Check, Check, Check]:
     teacher = " and a sparse teacher" if name == "l1" else ""
     return (
         Check(
-            f"part of the runs with {short}{teacher} that grok",
+            f"share of the runs with {short}{teacher} that grok",
             share_of_groks(runs),
             1.0,
             kind="at least",
@@ -154,14 +154,14 @@ def findings(
         " derivatives",
         f"with Adam the exponent of t2 in beta is {exponent(first):.2f} with l1 and"
         f" {exponent(told):.2f} with derivatives",
-        "of subgradient descent with l1 t2 step beta is "
+        "for subgradient descent with l1, t2 step beta is "
         + ", ".join(f"{float(run.t2 * run.learning_rate * run.beta):.3f}" for run in paced)
         + " at (step, beta) = "
         + ", ".join(f"({float(run.learning_rate):g}, {float(run.beta):g})" for run in paced)
         + f"; the exponents of the seeds are {', '.join(f'{p:.2f}' for p in powers)}",
-        "from a dense Gaussian teacher as N's l1 has nothing to find: it leaves a test error of"
-        f" {span(dense)}, the verdict is {' or '.join(kinds)}",
-        f"the squared l2 norm leaves {span(euclid)}: it does not see that the units read few"
+        "with a dense Gaussian teacher like N's, l1 has no sparsity to recover: it leaves a"
+        f" test error of {span(dense)}, the verdict is {' or '.join(kinds)}",
+        f"the squared l2 norm leaves {span(euclid)}: it does not exploit that the units read few"
         " inputs",
         f"derivatives at other samples leave {span(misled)}, none at all {span(untold)}",
     ]
@@ -175,8 +175,8 @@ def more(first: Sequence[Any], others: Sequence[Any]) -> list[str]:
         if same and run.learning_rate < first[0].learning_rate:
             power = exponent([first[0], run])
             lines.append(
-                f"with Adam t2 is no function of step beta: at beta {float(run.beta):g} its"
-                f" exponent in the step is {power:.2f}"
+                f"with Adam, t2 does not depend on step beta alone: at beta {float(run.beta):g}"
+                f" its exponent in the step is {power:.2f}"
             )
         elif run.samples == 180 or run.hidden == 500:
             lines.append(
@@ -286,7 +286,7 @@ experiment = Experiment(
     study=(study, controls, descent),
     check=check,
     draw=draw,
-    title="A student that has memorized its teacher generalizes late: l1 and first derivatives",
+    title="A student that has memorized generalizes late under ℓ₁ or Sobolev penalties",
     ours="the whole experiment: sizes, sparse weights of the teacher, start, labels of variance 1,"
     " steps and values of beta",
     seconds=8,

@@ -167,12 +167,14 @@ def draw(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset) 
     picture, (a, b, c, d) = sheet(
         attributes["title"], caption_of(attributes), widths=(5.2, 5.2, 4.4, 4.0), height=5.0
     )
-    _map(picture, a, found, "excess", "(a) excess nuclear norm: none at small scale")
-    _map(picture, b, found, "move", "(b) unseen entries move less, and rest only if wide")
+    _map(picture, a, found, "excess", "(a) excess nuclear norm: zero at small scale")
+    _map(
+        picture, b, found, "move", "(b) unseen entries change less, and stay fixed only for large k"
+    )
     b.text(
         0.95,
         0.5,
-        r"large starts move all, $\propto \alpha^2$",
+        r"large starts change all, $\propto \alpha^2$",
         transform=b.transAxes,
         color="white",
         rotation=90,
@@ -245,8 +247,8 @@ def _map(picture: Figure, axes: Axes, dataset: xarray.Dataset, measure: str, tit
     bar = picture.colorbar(mesh, ax=axes, extend="max", pad=0.01)
     bar.set_label(
         {
-            "excess": r"0: that of $Y^*$, 1: seen entries, zeros elsewhere",
-            "move": "RMS move / RMS of the hidden truth",
+            "excess": r"0: as $Y^*$, 1: seen entries, zeros elsewhere",
+            "move": "RMS change / RMS of the hidden truth",
         }[measure]
     )
     axes.set(xscale="log", yscale="log", xlabel=r"initial scale $\alpha$", ylabel=r"width $k$")

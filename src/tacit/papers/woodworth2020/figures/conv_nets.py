@@ -36,19 +36,19 @@ TRAININGS = ("all", "output", "kernel")
 Labels = NDArray[np.int64]
 THREE = ("airplane", "automobile", "frog")  # of all ten a thousand images teach little
 LABELS = {
-    "alpha": "initial scale alpha, as a factor on He's uniform one",
-    "error": "share of the test images judged wrongly at the end",
-    "train_accuracy": "share of the training images judged rightly at the end",
+    "alpha": "initial scale alpha, as a factor on the uniform He initialization",
+    "error": "share of the test images misclassified at the end",
+    "train_accuracy": "share of the training images classified correctly at the end",
     "turned": "grad distance: 1 - cosine of the tangent features, start to end",
-    "apart": "share of the test images that the net and its linearization judge differently",
+    "apart": "share of the test images that the net and its linearization classify differently",
     "first": "distance of the weights from their start after one epoch, over its norm",
     "rate": "learning rate",
     "labels": "number of classes",
     "instead": "which images stand in for those of the source",
     "trajectory_t": "passes over the training images",
     "trajectory_loss": "mean cross-entropy over the training images",
-    "trajectory_accuracy": "share of the training images judged rightly",
-    "trajectory_error": "share of the test images judged wrongly",
+    "trajectory_accuracy": "share of the training images classified correctly",
+    "trajectory_error": "share of the test images misclassified",
 }
 DIMS = {name: ["time"] for name in LABELS if name.startswith("trajectory_")}
 # arguments of a cell: small digits; a part of CIFAR-10, digits where it is absent; and as printed

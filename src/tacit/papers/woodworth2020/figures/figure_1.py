@@ -24,7 +24,7 @@ PLANTED_TINY = {"dimension": 80, "sparsity": 2}
 ALPHAS = [10.0, 1.0, 0.3, 0.2, 0.1, 0.06, 0.04, 0.02, 0.01, 3e-3, 1e-3, 1e-6]
 training = sized(
     "W-F1",
-    title="Small starts find the sparse predictor, large ones the dense: scale decides",
+    title="Small starts find the sparse predictor, large starts the dense one",
     problem={"is": "sparse_regression", "samples": SAMPLES, **PLANTED},
     model={"is": "DiagonalNet", "depth": 2},
     method={"is": "DualFlow", "rtol": 1e-6},
@@ -46,7 +46,7 @@ training = sized(
 )
 ends = sized(
     "W-F1-ends",
-    title="The predictors of least l1 and of least l2 norm for the same data",
+    title="The predictors of least ℓ₁ and of least ℓ₂ norm for the same data",
     function=recovery.least_norms,
     arguments={"sample_size": SAMPLES, "drawn": SAMPLES, **PLANTED},
     seeds=1,
@@ -55,7 +55,7 @@ ends = sized(
 SIZES = [40, 46, 50, 55, 60, 70, 80, 100, 130, 170]
 scales = recovery.scale_study(
     "W-F1c",
-    "More samples allow larger starts: the largest alpha that still generalizes",
+    "More samples allow larger starts: the largest α that still generalizes",
     arguments={
         "depth": 2,
         "drawn": 170,
@@ -131,12 +131,12 @@ def check(
     fewest, gained, by_power_law = gains(scales)
     l1_needs = recovery.needed(least.l1_error)
     improves = Check(
-        "(a) largest rise of the population error on the way down in alpha, over its whole fall",
+        "(a) largest rise of the population error as alpha decreases, over its total fall",
         max(np.diff(error).max(), 0.0) / fall,
         tolerance=0.01,
     )
     dense = Check(
-        "(a) population error at the largest alpha, over that of the predictor zero",
+        "(a) population error at the largest alpha, over that of the zero predictor",
         error[0],
         0.5,
         kind="at least",
@@ -154,7 +154,7 @@ def check(
         tolerance=0.2,
     )
     easier = Check(
-        "(c) decades of alpha that a third more samples than these gain",
+        "(c) decades of alpha gained by a third more samples than these",
         gained,
         2.0,
         kind="at least",
@@ -168,15 +168,16 @@ def check(
             "(a) generalization improves as alpha grows": improves.control(
                 -np.diff(error).min() / fall
             ),
-            "(a) the same of the smallest alpha": dense.control(error[-1]),
+            "(a) the same at the smallest alpha": dense.control(error[-1]),
             "(b) l2 in place of l1 in the rich limit": rich.control(excess_l1[0]),
             "(b) l1 in place of l2 in the kernel regime": kernel.control(excess_l2[-1]),
-            "(c) N of order d, as l2 needs": edge.control(predicted=float(end.l2_needs) / l1_needs),
-            "(c) alpha a power of N, that of the largest N": easier.control(by_power_law),
+            "(c) N of order d, as for l2": edge.control(predicted=float(end.l2_needs) / l1_needs),
+            "(c) alpha is a power of N, fitted at the largest N": easier.control(by_power_law),
         },
         findings=[
-            f"the l1 predictor needs {l1_needs:g} samples; from {fewest:g} samples on some start"
-            f" recovers, and {gained:.1f} decades larger ones with a third more"
+            f"the l1 predictor needs {l1_needs:g} samples; from {fewest:g} samples on some start "
+            f"recovers the truth, and a third more samples allow starts {gained:.1f} decades "
+            "larger"
         ],
     )
 
@@ -188,7 +189,7 @@ def draw(
     rows, caption = curves(training, ends), caption_of(training.attrs)
     picture, (a, b, c) = sheet(training.attrs["title"], caption, widths=(4.4, 4.4, 4.4), height=4.3)
     a.plot(rows.alpha, rows.test_error, color=BLACK)
-    a.set_title("(a) error falls with the scale")
+    a.set_title("(a) the error falls with the scale")
     a.set(xscale="log", ylim=(0, None), xlabel=r"initial scale $\alpha$")
     a.set_ylabel(r"population error $\|\beta-\beta^*\|_2^2$")
     b.plot(rows.alpha, rows.excess_l1, color=BLUE, label=r"$\ell_1$ norm above the least")
@@ -216,14 +217,15 @@ def _largest_alpha(axes: Axes, scales: xarray.Dataset, l1_needs: float) -> None:
 
 experiment = Experiment(
     "W-F1",
-    statement="The population error falls with the scale of the start, from the predictor of least"
-    " l2 norm, which does not generalize, to that of least l1 norm; near the fewest samples that"
-    " l1 needs the scale must be extremely small, and a few more samples allow a much larger one.",
+    statement="The population error falls as the scale of the start falls: training moves from "
+    "the predictor of least l2 norm, which does not generalize, to that of least l1 "
+    "norm; with close to the fewest samples for l1 the scale must be extremely small, "
+    "and a few more samples allow a much larger one.",
     place="section 4, Figure 1 and 'Generalization'",
     study=(training, ends, scales, least),
     check=check,
     draw=draw,
-    title="Small starts find the sparse predictor, large ones the dense: scale decides",
+    title="Small starts find the sparse predictor, large starts the dense one",
     ours="d, N, r*, the seeds (median in c) and the grids; noise variance 0.01, truth entries"
     " 1/sqrt(r*) and the level 0.025 are the source's",
     seconds=3,

@@ -39,7 +39,7 @@ def cell(regularizer: str, z_max: float, log10_far: list[float], points: int) ->
 
 study = sized(
     "W-F2",
-    title="Implicit and explicit regularizer are alike, but not the same function",
+    title="The implicit and explicit regularizers are alike, but not the same function",
     function=cell,
     arguments={"z_max": 10.0, "log10_far": [-2.0, 6.0], "points": 401},
     grid={"regularizer": list(NAMES)},
@@ -79,7 +79,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
             "q = r, near zero": near[0].control(r[0] / far[0]),
             "r is q of depth 4, up to a factor": rescaled.control(spread(deeper, r)),
             "q becomes linear, as r does": grows.control(np.polyfit(logs, r[last], 1)[0]),
-            "r is logarithmically far from linear, as q is": linear.control(
+            "r approaches linearity logarithmically, as q does": linear.control(
                 slope(far[last], logs / q[last] - 1)
             ),
         },
@@ -114,9 +114,9 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "W-F2",
-    statement="The implicit regularizer q and the explicit r are alike near zero, but are no"
-    " rescalings of each other: r becomes linear, with a gap that is a power of z, and q grows like"
-    " |z| log|z|.",
+    statement="The implicit regularizer q and the explicit r are alike near zero but are not "
+    "rescalings of each other: r becomes linear, with a gap that is a power of z, "
+    "whereas q grows like |z| log|z|.",
     place="section 4, Figure 2 and the text below it",
     study=study,
     check=check,

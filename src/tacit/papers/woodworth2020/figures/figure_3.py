@@ -59,7 +59,7 @@ PLANTED = {"dimension": 300, "sparsity": 5, "noise": 0.1}
 SIZES = [20, 30, 34, 38, 44, 54, 70, 100, 140]
 shapes = sized(
     "W-F3ab",
-    title="Deeper networks: a regularizer that is sooner linear",
+    title="Deeper networks have a regularizer that becomes linear sooner",
     function=curves,
     arguments={"z_max": 10.0, "log10_alphas": [2.0, -6.0], "points": 201, "dimension": 1000},
     grid={"depth": DEPTHS},
@@ -69,7 +69,7 @@ shapes = sized(
 )
 scales = recovery.scale_study(
     "W-F3",
-    "Depth hastens the rich limit: beyond D = 2 a moderate scale is enough",
+    "Depth brings the rich limit closer: for D > 2 a moderate scale suffices",
     arguments={"drawn": 140, **PLANTED, "log10_mu_range": [1.0, -30.0], "per_decade": 3},
     grid={"depth": DEPTHS, "sample_size": [20, 38, 44, 54, 100]},
     seeds=3,
@@ -130,7 +130,7 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
     first = int(np.argmax(log10_mu.notnull().all("depth").values))
     fewest, l1_needs = fewest_samples(log10_mu), recovery.needed(least.l1_error)
     sooner = Check(
-        "(a) q_D(10)/q_D''(0) over that of the depth before, at most",
+        "(a) q_D(10)/q_D''(0) over that of the previous depth, at most",
         (at_10[1:] / at_10[:-1]).max(),
         1.0,
         kind="at most",
@@ -147,7 +147,7 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
     )
     powers = [
         Check(
-            f"(b) D = {D}: exponent in alpha of what is left to 1/sqrt(d) (ours: D - 2)",
+            f"(b) D = {D}: exponent in alpha of the distance to 1/sqrt(d) (ours: D - 2)",
             rates[D],
             D - 2,
             tolerance=0.05,
@@ -182,7 +182,9 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
             "(b) |beta|^(2/D), which a small weight norm would select, at D = 3": rich.control(
                 float(np.abs(shapes.weight_norm / shapes.l1_limit - 1).sel(depth=3))
             ),
-            "(b) D = 2, where the way is exponentially long": powers[0].control(rates[2]),
+            "(b) D = 2, where the approach takes exponentially small scales": powers[0].control(
+                rates[2]
+            ),
             "(c) the next depth after D = 3, in place of the step from 2": striking.control(
                 float(gains.isel(depth=1, sample_size=first))
             ),
@@ -194,7 +196,7 @@ def check(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset)
             ),
         },
         findings=[
-            "what is left to the l1 ratio falls like alpha^(D-2): exponents "
+            "the distance to the l1 ratio falls like alpha^(D-2): exponents "
             + ", ".join(f"{rate:.3f} at D = {D}" for D, rate in rates.items())
             + "; at D = 2 it falls like 1/log(1/alpha)",
             f"at N = {int(log10_mu.sample_size[first])} the largest alpha^D is 10 to the "
@@ -218,13 +220,13 @@ def draw(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) 
         if depth in log10_mu.depth:
             line = log10_mu.sel(depth=depth)
             c.plot(line.sample_size, line, "o-", color=colour, markersize=4, label=label)
-    a.set_title("(a) deeper: sooner linear")
+    a.set_title("(a) deeper nets become linear sooner")
     a.set(xlabel=r"$z = \beta_i/\alpha^D$", ylabel="$q_D(z)/q_D''(0)$")
     a.legend(loc="upper center")
     _ratio_guides(b, shapes)
     recovery.threshold_line(c, recovery.needed(least.l1_error))
     c.legend(loc="lower right")
-    c.set_title("(c) deeper: larger starts recover the truth")
+    c.set_title("(c) deeper nets recover the truth from larger starts")
     recovery.axis_of_powers(c, rf"largest $\alpha^D$ with error $\leq {recovery.LEVEL:g}$")
     return picture
 
@@ -247,14 +249,15 @@ def _ratio_guides(axes: Axes, shapes: xarray.Dataset) -> None:
 
 experiment = Experiment(
     "W-F3",
-    statement="Depth changes neither the l2 nor the l1 end, but hastens the way between them: for"
-    " D > 2 the scale that l1 needs is polynomial and not exponential, so that moderate starts"
-    " recover a sparse truth from near the fewest samples, the deeper the larger.",
+    statement="Depth changes neither the l2 nor the l1 limit, but it shortens the transition "
+    "between them: for D > 2 the scale needed for l1 is polynomial and not "
+    "exponential, so that moderate starts recover a sparse truth from close to the "
+    "fewest possible samples, and deeper nets do so from larger starts.",
     place="section 5, Figure 3 and the text below Theorem 3",
     study=(shapes, scales, least),
     check=check,
     draw=draw,
-    title="Depth hastens the rich limit: beyond D = 2 a moderate scale is enough",
+    title="Depth brings the rich limit closer: for D > 2 a moderate scale suffices",
     ours="d, r*, D, the seeds (median in c) and all grids; (a) has curvature 1 at zero; the"
     " exponent D - 2; 1e-6 for a reasonable scale",
     seconds=4,

@@ -69,7 +69,7 @@ def cell(draws: int) -> dict[str, Any]:
 
 study = sized(
     "W-F4",
-    title="Width without tricks: every input has its own k hidden units",
+    title="For diagonal measurements, every input has its own k hidden units",
     function=cell,
     arguments={"draws": 20},
     dims={**DIMS, "picture": ["draw"], "model": ["draw"], "shared": ["draw"]},
@@ -87,15 +87,14 @@ def check(dataset: xarray.Dataset) -> Evidence:
     )
     weights, parameters = int(dataset.weights), int(dataset.parameters)
     return Evidence(
-        ran=f"the units and connections that are drawn, as a network with d = k = 3, beside"
-        f" Factorization on diagonal measurements, at {len(picture)} random weights and inputs",
+        ran="the units and connections that are drawn, as a network with d = k = 3, compared "
+        f"with Factorization on diagonal measurements, at {len(picture)} random weights and "
+        "inputs",
         checks=[
             same,
             Check("weights drawn, over the parameters of the model", weights / parameters, 1.0),
         ],
-        controls={
-            "hidden units that are shared by the inputs": same.control(distance(shared, model))
-        },
+        controls={"hidden units that several inputs share": same.control(distance(shared, model))},
     )
 
 
@@ -116,5 +115,5 @@ experiment = Experiment(
     study=study,
     check=check,
     draw=draw,
-    title="Width without tricks: every input has its own k hidden units",
+    title="For diagonal measurements, every input has its own k hidden units",
 )

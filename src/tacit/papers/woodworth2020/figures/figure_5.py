@@ -19,13 +19,13 @@ GIVEN = {"dimension": 10, "rank": 1, "samples": 60, "rtol": 1e-4, "loss": 1e-10}
 LABELS = {
     "alpha": "initial scale alpha: standard deviation of the entries of U and V",
     "k": "width k: columns of U and V",
-    "excess": "nuclear norm above that of the truth, over that of the seen entries alone",
+    "excess": "nuclear norm above that of the truth, over that of the observed entries alone",
     "move": "RMS change of the hidden entries in training, over their RMS in the truth",
     "scale": "alpha^2 k",
 }
 study = sized(
     "W-F5",
-    title="The width moves matrix completion into the kernel regime, at alpha^2 k near 1",
+    title="Larger width moves matrix completion into the kernel regime, at α² k near 1",
     function=cell,
     arguments=GIVEN,
     grid={
@@ -53,7 +53,7 @@ study = sized(
 )
 limit = sized(
     "W-F5-infinite",
-    title="The same at infinite width, over alpha sqrt(k)",
+    title="The same at infinite width, against α sqrt(k)",
     function=cell,
     arguments={**GIVEN, "k": None},
     grid={"alpha": {"logspace": [-1.0, 1.5, 12]}},
@@ -76,7 +76,7 @@ small = sized(
         "to_truth": "distance of the truth",
         "to_greedy": "distance of the end of greedy low-rank learning",
         "to_nuclear": "distance of the interpolating matrix of least nuclear norm",
-        "to_frobenius": "distance of the seen entries alone, zero elsewhere",
+        "to_frobenius": "distance of the observed entries alone, zero elsewhere",
         "stages": "rank of the end of greedy low-rank learning",
         "norm": "nuclear norm of the end, over that of the truth",
         "least": "least nuclear norm, over that of the truth",
@@ -102,7 +102,7 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset)
         tolerance=0.5,
     )
     moving = Check(
-        "|log10 alpha^2 k| where the fall of the move is halfway, infinite width",
+        "|log10 alpha^2 k| where the change of the hidden entries has half fallen, infinite width",
         abs(np.log10(float(found.limit_scale.sel(measure="move")))),
         tolerance=0.5,
     )
@@ -112,7 +112,7 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset)
         tolerance=0.05,
     )
     held = Check(
-        "alpha^2 k >= 10: largest median move of the unobserved entries",
+        "alpha^2 k >= 10: largest median change of the unobserved entries",
         float(excess.move.where(dataset.alpha**2 * dataset.k >= 10).max()),
         tolerance=0.1,
     )
@@ -138,13 +138,13 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset)
         )
     )
     floor = Check(
-        "exponent in k of the least move that any alpha gives",
+        "exponent in k of the least change over all alpha",
         slope(k, found.floor.values),
         -0.5,
         tolerance=0.1,
     )
     frozen = Check(
-        "infinite width, alpha^2 k >= 10: largest median move",
+        "infinite width, alpha^2 k >= 10: largest median change",
         float(found.limit_move.where(limit.alpha.rename(alpha="limit_alpha") ** 2 >= 10).max()),
         tolerance=0.1,
     )
@@ -167,18 +167,19 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset)
         " alpha = 1e-4, k = 10",
         checks=[*stands, held, *sharper, nuclear],
         corrected=[*stands, floor, frozen, profile, blunter, low],
-        correction="the transition is at alpha^2 k of order one, but it does not sharpen: as k"
-        " grows its profile tends to one curve in alpha^2 k, that of infinite width, which is"
-        " wider than that of narrow factors, where the start's own product adds to the nuclear"
-        " norm. What grows with k is how still the unobserved entries can be: their least move"
-        " falls as k^-1/2, and beyond it they move as alpha^2, so alpha^2 k >> 1 is not enough"
-        " without alpha^2 sqrt(k) << 1. And small starts end at the truth, which is the matrix of"
-        " least rank and not always the one of least nuclear norm",
+        correction="the transition is at alpha^2 k of order one, but it does not sharpen: as k "
+        "grows its profile tends to one curve in alpha^2 k, that of infinite width, "
+        "which is wider than that of narrow factors, where the start's own product "
+        "adds to the nuclear norm. With growing k the unobserved entries can change "
+        "less: their least change falls as k^-1/2, and for larger alpha it grows as "
+        "alpha^2, so alpha^2 k >> 1 is not enough without alpha^2 sqrt(k) << 1. Small "
+        "starts end at the truth, which is the matrix of least rank and not always "
+        "the one of least nuclear norm",
         counterexample={
             "seeds whose least nuclear norm is below that of the end": dataset_seeds(small),
             "their relative distances to it": small.to_nuclear.values[away(small)],
             "to the truth": small.to_truth.values[away(small)],
-            "move at the largest alpha, k = 10": float(found.move.isel(k=0, alpha=-1)),
+            "change at the largest alpha, k = 10": float(found.move.isel(k=0, alpha=-1)),
         },
         premises={
             "greedy low-rank learning needs one stage": (
@@ -187,16 +188,16 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset)
             ),
         },
         controls={
-            "the transition is at alpha k = const": exponent.control(predicted=-1.0),
-            "at the scale of the product itself, alpha^2 sqrt(k) = const": exponent.control(
+            "the transition lies at alpha k = const": exponent.control(predicted=-1.0),
+            "the transition lies at alpha^2 sqrt(k) = const, the scale of U V^T": exponent.control(
                 predicted=-0.25
             ),
-            "at one alpha": exponent.control(predicted=0.0),
+            "the transition lies at one alpha": exponent.control(predicted=0.0),
             f"k = {k[0]} has the profile of infinite width": profile.control(gaps(found)[0]),
             "the same width of the transition for every k": blunter.control(1.0),
-            "unobserved entries are as still at every width": floor.control(predicted=0.0),
+            "unobserved entries change equally little at every width": floor.control(predicted=0.0),
             "the least nuclear norm is the rich limit": low.control(float(small.to_nuclear.max())),
-            "the seen entries alone are (least Frobenius norm)": low.control(
+            "the observed entries alone are the rich limit (least Frobenius norm)": low.control(
                 float(small.to_frobenius.min())
             ),
         },
@@ -223,7 +224,7 @@ def findings(found: xarray.Dataset, small: xarray.Dataset) -> list[str]:
     return [
         f"decades of alpha from 10 % to 90 % of the excess: {widths},"
         f" {float(found.limit_width.sel(measure='excess')):.2f} at infinite width",
-        f"least move of the unobserved entries, in units of the truth: {floors}",
+        f"least change of the unobserved entries, in units of the truth: {floors}",
         f"from alpha = 1e-4 every one of {small.sizes['seed']} matrices is completed to the truth"
         f" (distances up to {float(small.to_truth.max()):.1g}), and greedy low-rank learning ends"
         f" there too; on seeds {dataset_seeds(small)} the least nuclear norm is lower, by"
@@ -233,16 +234,17 @@ def findings(found: xarray.Dataset, small: xarray.Dataset) -> list[str]:
 
 experiment = Experiment(
     "W-F5",
-    statement="Matrix completion by gradient flow turns from the rich to the kernel regime at"
-    " alpha^2 k of order one, the more sharply the larger the width k is: below it the nuclear"
-    " norm is minimised and the truth recovered, above it the unobserved entries do not move.",
+    statement="Matrix completion by gradient flow passes from the rich to the kernel regime at "
+    "alpha^2 k of order one, more sharply for larger width k: below it training "
+    "minimises the nuclear norm and recovers the truth, above it the unobserved "
+    "entries do not change.",
     place="section 6 and appendix A, Figure 5",
     study=(study, limit, small),
     check=check,
     draw=draw,
-    title="Matrix completion leaves the rich regime near alpha^2 k = 1, at every width k",
-    ours="the grid, the seeds (median), the units: the excess nuclear norm over that of the seen"
-    " entries alone, the move over the RMS of the hidden truth; gradient flow to its end instead"
-    " of steps of 1e-5; infinite width; panels (c) and (d)",
+    title="Matrix completion leaves the rich regime near α² k = 1, at every width k",
+    ours="the grid, the seeds (median), the units: the excess nuclear norm over that of the "
+    "observed entries alone, the change over the RMS of the hidden truth; gradient flow to "
+    "its end instead of steps of 1e-5; infinite width; panels (c) and (d)",
     seconds=6,
 )

@@ -32,9 +32,9 @@ LABELS = {
     "grad_distance": "1 - cosine between the tangent features at the start and at the end",
     "apart": "root mean square over the circle of net minus kernel predictor",
     "steps": "exponential steps taken",
-    "floor": "the loss at which the kernel regime of this start rests",
+    "floor": "the loss at which training in the kernel regime of this start ends",
     "critical": "alpha^D above which steps of 0.01 on the sum of squares are unstable at the start",
-    "rests": "why training ended above its loss, if it did",
+    "rests": "why training ended above its target loss, if it did",
 }
 
 
@@ -73,7 +73,8 @@ def limits(depth: int, seed: int) -> dict[str, float]:
 
 study = sized(
     "W-F6ab",
-    title="Small starts turn the tangent features of ReLU nets, and halve their test error or more",
+    title="From small starts the tangent features of ReLU nets change, and the test error at "
+    "least halves",
     function=cell,
     arguments={"rtol": nets.RTOL, "loss": nets.LOSS},
     grid={"depth": [2, 5], "scale": [RICH, 1.0, 30.0, *LARGE]},
@@ -86,7 +87,7 @@ study = sized(
 )
 kernel = sized(
     "W-F6ab-limits",
-    title="The kernel limit of the same nets, and two that it is not",
+    title="The kernel limit of the same nets, and two controls",
     function=limits,
     grid={"depth": [2, 5]},
     seeds=5,
@@ -126,11 +127,13 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
     unfit, rested = left_out(dataset)
     tried = dataset.sizes["seed"] - len(unfit)
     if runs.sizes["seed"] == 0:
-        raise ValueError("in every draw a run rests above its loss: " + next(iter(rested.values())))
+        raise ValueError(
+            "in every draw a run ends above its target loss: " + next(iter(rested.values()))
+        )
     away = float(kernel.biased.median("seed").max())
     turned = {scale: medians(runs, "grad_distance", scale) for scale in (RICH, *LARGE)}
     still = Check(
-        f"alpha^D = {LARGE[-1]:g}: largest median grad distance of a depth",
+        f"alpha^D = {LARGE[-1]:g}: largest median grad distance over the depths",
         turned[LARGE[-1]].max(),
         tolerance=1e-3,
     )
@@ -142,7 +145,7 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
         tolerance=0.1,
     )
     moved = Check(
-        f"alpha^D = {RICH:g}: least median grad distance of a depth",
+        f"alpha^D = {RICH:g}: least median grad distance over the depths",
         turned[RICH].min(),
         0.3,
         kind="at least",
@@ -164,7 +167,7 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
         " (difference of two nets), gradient flow to loss 1e-9, alpha^D from"
         f" {RICH:g} to {LARGE[-1]:g}",
         premises={
-            "of ten draws at most one has a run that rests above its loss": (
+            "at most one draw in ten has a run that ends above its target loss": (
                 len(rested) <= tried / 10,
                 len(rested),
             ),
@@ -173,12 +176,14 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Evidence:
         controls={
             "the small start": still.control(turned[RICH].min()),
             "without unbiasing, alpha -> infinity": still.control(away),
-            "exponent -1, one kink after another": law.control(predicted=-1.0),
+            "exponent -1, as if units crossed their kinks one after another": law.control(
+                predicted=-1.0
+            ),
             "the large start": moved.control(turned[LARGE[0]].max()),
             "the kernel predictor": better.control(
                 gains(runs, "kernel_error").median("seed").values.min()
             ),
-            "the small start is the kernel predictor": limit.control(
+            "the net from the small start equals the kernel predictor": limit.control(
                 medians(runs, "apart", RICH).min()
             ),
             "the kernel predictor of another start": limit.control(
@@ -198,14 +203,14 @@ def left_out(dataset: xarray.Dataset) -> tuple[dict[int, str], dict[int, str]]:
         said = [text for text in dataset.rests.sel(seed=seed).values.flat if text]
         if row.max() > loss:
             unfit[int(seed)] = (
-                f"draw {seed} is left out: the tangent features of its start do not span its"
-                " labels, and the kernel regime rests at a loss of "
+                f"draw {seed} is left out: the tangent features of its start do not span its "
+                "labels, and training in the kernel regime ends at a loss of "
                 + listed(dataset, row, ".2g")
                 + " however large alpha is"
             )
         elif said:
             rested[int(seed)] = (
-                f"draw {seed} is left out, for it does not reach the loss: {said[0]}"
+                f"draw {seed} is left out because it does not reach the target loss: {said[0]}"
             )
     return unfit, rested
 
@@ -223,21 +228,22 @@ def findings(runs: xarray.Dataset, away: float) -> list[str]:
         return listed(runs, values, form)
 
     return [
-        "the unbiasing that W B.2 does not mention is needed: with an output f(w0) at the start,"
-        " which grows as alpha^D, the residual and the move grow with the start. As alpha ->"
-        f" infinity the median grad distance at depth 2 then stays at {away:.2g} (the net trained"
-        " towards zero), and no start is in the kernel regime",
-        "the grad distance is |move|^2 / 2 relative to the start, so its exponent is -2 in alpha^D"
-        f" at every depth: {told(exponents(runs), '.3f')}; in alpha it is -2 D",
+        "the unbiasing that W B.2 does not mention is needed: with an output f(w0) at the "
+        "start, which grows as alpha^D, the residual and the distance from the start grow with "
+        "the start. As alpha -> infinity the median grad distance at depth 2 then stays at "
+        f"{away:.2g} (the net trained towards zero), and no start is in the kernel regime",
+        "the grad distance is half the squared relative distance from the start, so its "
+        f"exponent is -2 in alpha^D at every depth: {told(exponents(runs), '.3f')}; in alpha it "
+        "is -2 D",
         "test error at the small start over the large one, median: "
         f"{told(gains(runs).median('seed').values, '.2g')}; it is smaller in"
         f" {told((gains(runs) < 1).sum('seed').values, '.0f')} of {runs.sizes['seed']} draws",
-        "at alpha = 1 the nets are about to enter the kernel regime as W says, but on these data"
-        f" their test error is no longer the good one: {told(ones.median('seed').values, '.2f')}"
-        " times that of the kernel predictor",
-        f"W's step {nets.STEP:g} is flow-like only for small starts: on the sum of squares descent"
-        f" is unstable at the start above alpha^D = {told(limits, '.2g')}, and on their mean above"
-        f" {told(limits * 10 ** (depths / (2 * depths - 2)), '.2g')}",
+        "at alpha = 1 the nets are about to enter the kernel regime, as W says, but on these "
+        f"data their test error is no longer low: {told(ones.median('seed').values, '.2f')} "
+        "times that of the kernel predictor",
+        f"W's step {nets.STEP:g} approximates the flow only for small starts: on the sum of "
+        f"squares descent is unstable at the start above alpha^D = {told(limits, '.2g')}, and on "
+        f"their mean above {told(limits * 10 ** (depths / (2 * depths - 2)), '.2g')}",
         "exponential steps per run, median over the draws, at the smallest and largest start: "
         f"{told(medians(runs, 'steps', RICH), '.0f')} and"
         f" {told(medians(runs, 'steps', LARGE[-1]), '.0f')}",
@@ -267,7 +273,7 @@ def draw(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Figure:
     a.plot([], [], "--", color=GREY, linewidth=1.4, label="kernel predictor of the start")
     a.set(
         ylabel="test error / mean square of the teacher",
-        title="(a) test error: that of the kernel once the start is large",
+        title="(a) test error: equal to that of the kernel for large starts",
     )
     large = runs.scale.values[runs.scale.values >= 10]
     top = float(runs.grad_distance.median("seed").sel(scale=large[0]).max())
@@ -275,11 +281,11 @@ def draw(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Figure:
     b.plot(large, law, ":", color=GREY, label=r"slope $-2$ in $\alpha^D$")
     b.set(
         ylabel="grad distance (1 - cosine)",
-        title="(b) tangent features: turned by small starts, fixed by large",
+        title="(b) tangent features: they change from small starts, not from large ones",
     )
     for axes in (a, b):
         axes.set(xscale="log", yscale="log", xlabel=r"depth-adjusted scale of the start $\alpha^D$")
-        axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He's start, $\alpha = 1$")
+        axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He initialization, $\alpha = 1$")
         axes.legend(loc="lower right" if axes is a else "lower left")
     return picture
 
@@ -295,14 +301,15 @@ def _band(
 
 experiment = Experiment(
     "W-F6ab",
-    statement="ReLU nets of depth 2, 3 and 5 on 10 points of the circle stay in the kernel regime"
-    " when the start is large (their tangent features do not turn), leave it as alpha^D becomes"
-    " small, and have a smaller test error there.",
+    statement="ReLU nets of depth 2, 3 and 5 on 10 points of the circle stay in the kernel "
+    "regime when the start is large (their tangent features do not change), leave it "
+    "as alpha^D becomes small, and then have a smaller test error.",
     place="appendix B, Figure 6 (a) and (b)",
     study=(study, kernel),
     check=check,
     draw=draw,
-    title="Small starts turn the tangent features of ReLU nets, and halve their test error or more",
+    title="From small starts the tangent features of ReLU nets change, and the test error at "
+    "least halves",
     ours="the points, the teacher (Gaussian weights, mean square one over the circle), the scales"
     " and the seeds (median, bands from quartile to quartile); the output is zero at the start"
     " (difference of two nets); gradient flow instead of steps of 0.01",

@@ -25,7 +25,7 @@ MORE = {"train": 200, "test": 200, "batch": 20}  # a kernel machine needs more t
 GIVEN = {**DIGITS, **MORE, "even": True, "tangents": True, "epochs": 100}
 study = net_study(
     "W-F6d",
-    "A VGG11-like net errs more from starts above alpha = 1",
+    "A VGG11-like net has a larger test error from starts above α = 1",
     {**GIVEN, "training": "all", "step": 0.03},  # W's step is for a net that is wider
     grid={"alpha": [SMALL, LARGE, LARGER]},
     draw={"x": "alpha", "colour": "error"},
@@ -40,14 +40,14 @@ study = net_study(
 )
 kernel = net_study(
     "W-F6d-kernel",
-    "A VGG11-like net without the outputs of its start: its kernel machine",
+    "The kernel machine of a VGG11-like net: the outputs of its start are subtracted",
     {**GIVEN, "training": "kernel", "alpha": LAZY, "step": 0.3},
     standard={"arguments": {**PART, "epochs": 150}},
     full={"arguments": {**WHOLE, "step": 1e-3, "whole": False}},
 )
 output = net_study(
     "W-F6d-output",
-    "A VGG11-like net of which only the output layer is trained, W's proxy for the kernel",
+    "A VGG11-like net with only the output layer trained, W's proxy for the kernel",
     {**GIVEN, "training": "output", "alpha": SMALL, "step": 0.3},
     standard={"arguments": {**PART, "epochs": 150, "step": 0.03}},
     full={"arguments": {**WHOLE, "step": 1e-3}},
@@ -66,7 +66,7 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Datase
         kind="at most",
     )
     proxy = Check(
-        f"that at alpha = {LARGE:g} over that of the output layer alone",
+        f"mean test error at alpha = {LARGE:g} over that of the output layer alone",
         error["large"] / error["output"],
         BETTER,
         kind="at least",
@@ -88,8 +88,8 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Datase
         tolerance=INSIDE,
     )
     same = Check(
-        "largest share of test images that this net and its linearization at the start"
-        " judge differently",
+        "largest share of test images that this net and its linearization at the start classify "
+        "differently",
         kernel.apart.values.max(),
         tolerance=ALIKE,
     )
@@ -108,10 +108,10 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Datase
         premises={"every net reaches 100% training accuracy": (least == 1.0, least)},
         checks=[better, proxy, moved, still],
         corrected=[better, proxy, moved, machine, same, gain],
-        correction="a large start is in the kernel regime once its own outputs, of size alpha^D,"
-        " are subtracted; as printed they are unlearned first, by moves that turn the tangent"
-        " features as much as those of a small start, however large alpha is. The small start has"
-        " the smaller test error than either",
+        correction="a large start is in the kernel regime once its own outputs, of size alpha^D, "
+        "are subtracted; as printed, training first removes these outputs, which "
+        "changes the tangent features as much as from a small start, however large "
+        "alpha is. The small start has a smaller test error than either",
         counterexample={
             "grad distance as printed, by alpha": {
                 f"{alpha:g}": float(dataset.turned.sel(alpha=alpha).mean())
@@ -120,15 +120,21 @@ def check(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Datase
             "with the outputs subtracted": float(kernel.turned.mean()),
         },
         controls={
-            "two large starts": better.control(error["larger"] / error["large"]),
+            "two large starts compared": better.control(error["larger"] / error["large"]),
             "the small start against the output layer": proxy.control(
                 error["small"] / error["output"]
             ),
-            "a kernel machine has turned": moved.control(machine.measured),
-            "the small start is still": machine.control(moved.measured),
-            f"alpha = {LARGER:g} as printed is still": machine.control(larger.turned.values.min()),
-            "the small start is linear": same.control(small.apart.values.min()),
-            "the large start as printed is linear": same.control(large.apart.values.min()),
+            "the features of a kernel machine change": moved.control(machine.measured),
+            "the features of the small start do not change": machine.control(moved.measured),
+            f"features of alpha = {LARGER:g} as printed do not change": machine.control(
+                larger.turned.values.min()
+            ),
+            "the net from the small start is linear in its parameters": same.control(
+                small.apart.values.min()
+            ),
+            "the net from the large start as printed is linear in its parameters": same.control(
+                large.apart.values.min()
+            ),
             "the output layer alone against the kernel machine": gain.control(
                 error["output"] / error["kernel"]
             ),
@@ -152,8 +158,9 @@ def findings(
         f"mean test error by alpha: {by_alpha('error', '.1%')}; kernel machine"
         f" {error['kernel']:.1%}; output layer alone {error['output']:.1%} with a training accuracy"
         f" of {separated:.1%} (W: 50.38%)",
-        f"of what a large start loses, the kernel machine loses {share:.0%}; the rest comes"
-        " with the outputs of the start, unlearned on the training images and not on the others",
+        "of the larger test error of a large start, the kernel machine accounts for "
+        f"{share:.0%}; the rest comes from the outputs of the start, which training removes on "
+        "the training images and not on the others",
         f"mean grad distance by alpha: {by_alpha('turned', '.2g')}; with outputs subtracted at"
         f" alpha = {LAZY:g}: {float(kernel.turned.mean()):.2g}",
         f"at large alpha cross-entropy acts as a perceptron on f = alpha^{DEPTH} g(w / alpha):"
@@ -169,7 +176,7 @@ def draw(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Dataset
     picture, (a, b) = sheet(attributes["title"], caption, widths=(6.0, 6.0), height=4.9)
     for axes, name in ((a, "error"), (b, "turned")):
         _starts(axes, dataset, name)
-        axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He's start, $\alpha = 1$")
+        axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He initialization, $\alpha = 1$")
         axes.set(xscale="log", xlabel=r"scale of the start $\alpha$")
         axes.set_xticks(dataset.alpha.values, [f"{alpha:g}" for alpha in dataset.alpha.values])
         axes.minorticks_off()
@@ -179,7 +186,7 @@ def draw(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Dataset
         color=RED,
         linestyle="--",
         linewidth=1.6,
-        label=f"output layer alone ({separated:.0%} of the training images right)",
+        label=f"output layer alone ({separated:.0%} of the training images correct)",
     )
     for axes, name in ((a, "error"), (b, "turned")):
         axes.axhline(
@@ -190,12 +197,12 @@ def draw(dataset: xarray.Dataset, kernel: xarray.Dataset, output: xarray.Dataset
             label="kernel machine: start's outputs subtracted",
         )
     about_runs = textwrap.fill(f"(a) test error: {told(dataset)}", 75)
-    a.set(ylabel="share of test images judged wrongly", ylim=(0, None), title=about_runs)
+    a.set(ylabel="share of test images misclassified", ylim=(0, None), title=about_runs)
     b.set(
         ylabel="grad distance (1 - cosine)",
         yscale="log",
-        title="(b) turn of the tangent features: small only\n"
-        "once the start's own outputs are subtracted",
+        title="(b) change of the tangent features: small only\nonce the start's own outputs are "
+        "subtracted",
     )
     a.legend(loc="lower right")
     b.legend(loc="center right")
@@ -219,14 +226,15 @@ def _starts(axes: Any, dataset: xarray.Dataset, name: str) -> None:
 
 experiment = Experiment(
     "W-F6d",
-    statement="A VGG11-like net trained by SGD to 100% training accuracy errs less on the test"
-    " images from a start of alpha = 1 than from a large one; from a large start it stays in the"
-    " kernel regime and is no better than its output layer trained alone.",
+    statement="A VGG11-like net trained by SGD to 100% training accuracy has a smaller test "
+    "error from a start of alpha = 1 than from a large one; from a large start it "
+    "stays in the kernel regime and is no better than its output layer trained alone.",
     place="appendix B.2, Figure 6 (d)",
     study=(study, kernel, output),
     check=check,
     draw=draw,
-    title="A VGG11-like net errs more from starts above alpha = 1, and more than its kernel does",
+    title="From starts above α = 1, a VGG11-like net has a larger test error than its kernel"
+    " machine",
     ours="the alphas, the kernel machine (outputs of the start subtracted, step over alpha^14);"
     " below the full size also fewer channels, classes and images, larger steps that fall as"
     " alpha^-6 above alpha = 1, and an end at 100% training accuracy; at the quick size the images"

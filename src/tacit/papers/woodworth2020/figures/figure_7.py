@@ -38,7 +38,7 @@ LABELS = {
     "to_cubic": "largest distance of the learned function to the natural cubic spline",
     "norm": "sum of |(w, b)| |v| of the net",
     "least_norm": "the least such sum of an interpolating net",
-    "spline_norm": "that of the linear spline",
+    "spline_norm": "the sum for the linear spline",
     "input": "input",
     "learned": "function learned",
     "interpolant": "interpolant with the tangent kernel of the start",
@@ -46,7 +46,7 @@ LABELS = {
 DIMS = {name: ["point"] for name in ("input", "learned", "interpolant")}
 study = sized(
     "W-F7",
-    title="Large starts learn what their kernel says, small ones the linear spline of a zigzag",
+    title="Large starts learn their kernel interpolant, small starts the linear spline of a zigzag",
     function=cell,
     arguments=GIVEN,
     grid={"layers": list(SHARES), "alpha": [0.03, 0.3, 1.0, 30.0]},
@@ -73,7 +73,7 @@ flat = sized(
 BY_LAYERS = ("to_own", "kink_distance", "rescaled", "mean_to_linear", "mean_to_cubic", "c_wide")
 kernel = sized(
     "W-F7-kernel",
-    title="Large starts learn the interpolants of their kernels, which the scaling changes",
+    title="Large starts learn the interpolants of their kernels, which depend on the scaling",
     function=kernel_cell,
     arguments={"width": 150, "rtol": 0.01, "wide": 10_000},
     grid={"alpha": list(LARGE)},
@@ -138,7 +138,7 @@ def check(
         tolerance=0.1,
     )
     kinks = Check(
-        "that distance over what the kinks of a finite width give, furthest from 1",
+        "that distance over the one predicted from the kinks at finite width, furthest from 1",
         ratios[np.abs(ratios - 1).argmax()],
         1.0,
         tolerance=0.05,
@@ -161,10 +161,10 @@ def check(
     zig_norms = [float(runs[n].values.flat[0]) for n in ("least_norm", "spline_norm")]
     count = runs.to_linear.size + len(SHARES) * (1 + len(LARGE))
     return Evidence(
-        ran=f"{count} nets with their subtracted copy, all parameters trained by gradient flow,"
-        f" three scalings; narrower ones by descent from alpha = {spline_survey.ALPHA:g} on"
-        f" {limits['peaks']:.0f} random sets of three points with a peak and on"
-        f" {limits['ways']:.0f} of four points that bend one way",
+        ran=f"{count} nets minus a copy of their start, all parameters trained by gradient flow, "
+        f"three scalings; narrower ones by descent from alpha = {spline_survey.ALPHA:g} on "
+        f"{limits['peaks']:.0f} random sets of three points with a peak and on "
+        f"{limits['ways']:.0f} of four points that bend one way",
         checks=[
             *both,
             Check(
@@ -177,8 +177,8 @@ def check(
         corrected=[
             *both,
             Check(
-                "plateau: least share of the linear spline's norm above the least norm that the"
-                " net has given up",
+                "plateau: least share by which the net has reduced the linear spline's excess "
+                "over the least norm",
                 ((spline - level.norm.values) / (spline - least)).min(),
                 0.5,
                 kind="at least",
@@ -193,10 +193,11 @@ def check(
             ),
             Check(alone, beside, 0.2, kind="at least"),
         ],
-        correction="small starts learn the linear spline of the five points of a zigzag, and of"
-        " three random points with a peak in most draws but not in all; of four points that bend"
-        " one way in few. Neither alternating bends nor the least norm decides: training ends when"
-        " the loss is zero, and the kink of a unit may then still be on its way to a data point",
+        correction="small starts learn the linear spline of the five points of a zigzag, and "
+        "that of three random points with a peak in most draws but not in all, and "
+        "that of four points that bend one way in few. Neither alternating bends nor "
+        "the least norm decides: training ends when the loss is zero, and the kink of "
+        "a unit may then still be on its way to a data point",
         counterexample={
             alone: beside,
             "its norm, and that of the linear spline, the least": [
@@ -215,21 +216,24 @@ def check(
                 zig_norms[1] < zig_norms[0] * (1 + 1e-9),
                 zig_norms[1],
             ),
-            "plateau: it has not": (spline > 1.05 * least, spline / least),
-            "the three points: it has": (
+            "plateau: the linear spline does not have the least norm": (
+                spline > 1.05 * least,
+                spline / least,
+            ),
+            "the three points: the linear spline has the least norm": (
                 steep_norms[1] < steep_norms[0] * (1 + 1e-9),
                 steep_norms[1],
             ),
-            "of twenty random sets at most one is not fitted": (
+            "at most one random set in twenty is not fitted": (
                 limits["fitted"] >= 0.95,
                 limits["fitted"],
             ),
         },
         controls={
-            "the natural cubic spline for the linear one (nearest net)": zig.control(
+            "the natural cubic spline in place of the linear one (nearest net)": zig.control(
                 runs.to_cubic.sel(alpha=small).values.min()
             ),
-            f"alpha = {big}, standard scaling, for a small start": zig.control(coarse[0]),
+            f"alpha = {big}, standard scaling, in place of a small start": zig.control(coarse[0]),
             "the kernel of another scaling (nearest)": own.control(
                 min(float(last.crossed.values[pair]) for pair in pairs)
             ),
@@ -268,9 +272,9 @@ def findings(runs: xarray.Dataset, large: xarray.Dataset, random: xarray.Dataset
         "the interpolant of a finite net jumps at its knots and the net cannot, so their RMS"
         " distance falls as 1/alpha only, with a known prefactor; their largest distance does"
         " not fall at all",
-        "what the kernel limit looks like at width 10000, averaged over starts (largest"
-        f" distances): {likeness}. Only where the outer layer rules the kernel does it resemble a"
-        " cubic spline, and larger c change nothing more",
+        f"the kernel limit at width 10000, averaged over starts (largest distances): {likeness}. "
+        "It resembles a cubic spline only where the outer layer dominates the kernel, and a "
+        "larger c changes nothing more",
         "plateau: the linear spline and the tent have the same total bend, so both have the"
         " least norm if biases do not count; gradient flow counts them",
         *spline_survey.findings(random),
@@ -287,14 +291,15 @@ def _table(what: str, alphas: Sequence[float], rows: Array) -> list[str]:
 
 experiment = Experiment(
     "W-F7",
-    statement="From small starts a wide univariate ReLU net learns the linear spline of its data"
-    " whatever the relative scaling of its layers; from large ones what the tangent kernel of the"
-    " start interpolates, which depends on that scaling.",
+    statement="From small starts a wide univariate ReLU net learns the linear spline of its "
+    "data, whatever the relative scaling of its layers; from large starts it learns "
+    "the interpolant of the tangent kernel at the start, which depends on that scaling.",
     place="appendix B.1, Figure 7",
     study=(study, flat, kernel, random),
     check=check,
     draw=draw,
-    title="Large starts learn what their kernel says, small ones the linear spline, except in (d)",
+    title="Large starts learn their kernel interpolant, small starts the linear spline, except "
+    "in (d)",
     ours="data points, values of alpha and c; panel (d), whose points bend the same way twice;"
     " random points; gradient flow to zero loss",
     seconds=9,

@@ -89,7 +89,7 @@ def cell(network: str, draws: int) -> dict[str, Any]:
 
 study = sized(
     "W-F9",
-    title="Twice the units let the network start at zero and reach both signs",
+    title="With twice the units the network can start at zero and reach both signs",
     function=cell,
     arguments={"draws": 20},
     grid={"network": list(NETWORKS)},
@@ -101,7 +101,7 @@ study = sized(
 def check(dataset: xarray.Dataset) -> Evidence:
     """Each drawn network is the model that is trained."""
     names = {"standard": "sum u v x", "unbiased": "sum (w+^2 - w-^2) x"}
-    wrong = {"standard": "one weight for both layers", "unbiased": "no minus for w-"}
+    wrong = {"standard": "one weight for both layers", "unbiased": "no minus sign for w-"}
     rows = {name: dataset.sel(network=name) for name in NETWORKS}
     same = {
         name: Check(
@@ -112,8 +112,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
         for name, row in rows.items()
     }
     return Evidence(
-        ran="the units and connections that are drawn, as networks with d = 3, beside ProductNet"
-        f" and DiagonalNet of depth 2, at {dataset.sizes['draw']} random weights and inputs",
+        ran="the units and connections that are drawn, as networks with d = 3, compared with "
+        f"ProductNet and DiagonalNet of depth 2, at {dataset.sizes['draw']} random weights "
+        "and inputs",
         checks=[
             *same.values(),
             *(
@@ -151,12 +152,12 @@ def draw(dataset: xarray.Dataset) -> Figure:
 
 experiment = Experiment(
     "W-F9",
-    statement="A diagonal network with one hidden unit an input computes sum u_i v_i x_i; one with"
-    " two units an input, which share their weights and differ in sign, computes"
-    " sum (w_+^2 - w_-^2) x and starts at zero.",
+    statement="A diagonal network with one hidden unit per input computes sum u_i v_i x_i; one "
+    "with two units per input, which share their weights and differ in sign, computes "
+    "sum (w_+^2 - w_-^2) x and starts at zero.",
     place="section 4 and appendix C, Figure 9",
     study=study,
     check=check,
     draw=draw,
-    title="Twice the units let the network start at zero and reach both signs",
+    title="With twice the units the network can start at zero and reach both signs",
 )

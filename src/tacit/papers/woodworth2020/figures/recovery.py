@@ -140,7 +140,7 @@ def scale_study(name: str, title: str, **given: Any) -> Sizes:
 
 def l1_study(name: str, **given: Any) -> Sizes:
     """A study of the predictors of least l1 and l2 norm, over the number of samples."""
-    title = "How many samples the predictor of least l1 norm needs"
+    title = "How many samples the predictor of least ℓ₁ norm needs"
     look = {"x": "sample_size", "colour": "l1_error"}
     return sized(name, title=title, function=least_norms, labels=LABELS, draw=look, **given)
 

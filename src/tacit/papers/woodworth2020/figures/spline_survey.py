@@ -206,17 +206,18 @@ def findings(random: xarray.Dataset) -> list[str]:
     short, losses = peaks.short.values, ", ".join(f"{v:g}" for v in ON_THE_WAY[:-1])
     gaps = ", ".join(f"{v:.2f}" for v in steep.short.values[: len(ON_THE_WAY)])
     return [
-        f"random data: the linear spline is learned of {float(peaks.linear.sum()):.0f} of"
-        f" {there.sum()} sets of three points with a peak, though only"
-        f" {float(peaks.least.sum()):.0f} of these nets have the least norm up to 2%; and of"
-        f" {float(ways.linear.sum()):.0f} of {int(ways.distance.notnull().sum())} sets of four"
-        " points that bend one way",
-        "where a set with a peak is left, the units that face away from 0 turn beside the"
-        f" middle point, on the side of 0, in {(short[away] > 0).sum()} of {away.sum()} sets,"
-        f" by {np.median(short[away]):.2g} at the median",
-        "on the points (-1, 0), (0.7, 1), (1, 0) these kinks come from 0 and are"
-        f" {gaps} before 0.7 at losses {losses} and {ON_THE_WAY[-1]:g}: the loss vanishes before"
-        " they arrive. No rule in the data was found that says which of the two comes first",
+        f"random data: the net learns the linear spline on {float(peaks.linear.sum()):.0f} of "
+        f"{there.sum()} sets of three points with a peak, though only "
+        f"{float(peaks.least.sum()):.0f} of these nets have the least norm up to 2%; and on "
+        f"{float(ways.linear.sum()):.0f} of {int(ways.distance.notnull().sum())} sets of four "
+        "points that bend one way",
+        "where a set with a peak does not end at the linear spline, the units that face away "
+        "from 0 have their kinks beside the middle point, on the side of 0, in "
+        f"{(short[away] > 0).sum()} of {away.sum()} sets, by {np.median(short[away]):.2g} at the "
+        "median",
+        f"on the points (-1, 0), (0.7, 1), (1, 0) these kinks move from 0 and are {gaps} before "
+        f"0.7 at losses {losses} and {ON_THE_WAY[-1]:g}: the loss vanishes before they arrive. "
+        "We found no rule in the data that decides which of the two comes first",
     ]
 
 

@@ -29,11 +29,11 @@ EARLY = 2  # epochs after which runs that may differ in their end are compared
 TRAININGS = ("printed", "unbiased", "kernel", "output")
 INPUTS = 500  # training images whose tangent features are followed
 LABELS = {
-    "alpha": "initial scale alpha, as a factor on He's",
+    "alpha": "initial scale alpha, as a factor on the He initialization",
     "step": "learning rate",
-    "error": "share of the test images judged wrongly",
-    "train_accuracy": "share of the training images judged rightly",
-    "taken": "passes over the training images until all are right",
+    "error": "share of the test images misclassified",
+    "train_accuracy": "share of the training images classified correctly",
+    "taken": "passes over the training images until all are classified correctly",
     "turned": "grad distance: 1 - cosine of the tangent features, start to end",
     "moved": "distance of the weights from their start, over its norm",
     "early": "the same after two epochs",
@@ -208,18 +208,18 @@ def draw(*datasets: xarray.Dataset) -> Figure:
         machines = kernel[name].transpose("alpha", "seed").values
         _curve(axes, kernel.alpha, factor * machines, label, BLUE, "o")
         axes.set(xscale="log", xlabel=r"scale of the start $\alpha$")
-        axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He's start, $\alpha = 1$")
+        axes.axvline(1.0, color=GREY, linewidth=1.0, label=r"He initialization, $\alpha = 1$")
     proxy = 100 * float(output.error.mean())
     a.axhline(proxy, color=BLACK, linestyle="--", linewidth=1.4, label="output layer alone")
     a.set(
         ylabel="test error (% of the test images)",
-        title="(a) test error: large starts lose more than their kernel machine",
+        title="(a) test error: larger for large starts than for their kernel machine",
     )
     a.set_ylim(bottom=0)
     b.set(
         yscale="log",
         ylabel="grad distance (1 - cosine)",
-        title="(b) tangent features: as printed no start keeps them",
+        title="(b) tangent features: they change from every start as printed",
     )
     a.legend(loc="lower right", frameon=True, edgecolor="none")
     b.legend(loc="lower left", frameon=True, edgecolor="none")

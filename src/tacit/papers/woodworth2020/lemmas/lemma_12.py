@@ -86,10 +86,10 @@ def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset) -> Evidence:
         ],
         proof=printed,
         corrected=mended,
-        correction="the gradient of sum r^2 is 4 sum r_n X_n W with the lifted X_n, so the second"
-        " line of (80) needs a factor 4 and sqrt(Lambda) becomes 2 sqrt(2 Lambda); but by (74) the"
-        " misfit falls like exp(-3 mu lambda t), and the two together give 2 sqrt(2)/3 = 0.943 of"
-        " the printed bound: the lemma stands",
+        correction="the gradient of sum r^2 is 4 sum r_n X_n W with the lifted X_n, so the "
+        "second line of (80) needs a factor 4 and sqrt(Lambda) becomes 2 sqrt(2 "
+        "Lambda); but by (74) the misfit falls like exp(-3 mu lambda t), and both "
+        "together give 2 sqrt(2)/3 = 0.943 of the printed bound, so the lemma holds",
         counterexample={
             "|W(T) - W(0)| over the second line of (80)": 4 * straight,
             "int |W'| over the sixth line of (80)": length,
@@ -105,8 +105,8 @@ def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset) -> Evidence:
             "gamma = 0.99 mu": bound.control(float(large_gamma.share.max())),
         },
         findings=[
-            f"slack: training goes {share.max():.3f} of the bound at worst and"
-            f" {np.median(share):.3f} at the median"
+            f"slack: training uses {share.max():.3f} of the bound at worst and "
+            f"{np.median(share):.3f} at the median"
         ],
         plots=[
             Plot(

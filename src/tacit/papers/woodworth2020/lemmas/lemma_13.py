@@ -85,7 +85,7 @@ def check(dataset: xarray.Dataset, large: xarray.Dataset) -> Evidence:
         ],
         plots=[
             Plot(
-                "largest deviation of W W^T from sigma^2 k I seen",
+                "largest observed deviation of W W^T from sigma^2 k I",
                 "k / d",
                 "deviation over sigma^2 sqrt(kd)",
                 [

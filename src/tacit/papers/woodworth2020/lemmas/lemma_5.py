@@ -128,5 +128,5 @@ experiment = Experiment(
     place="appendix E, Lemma 5",
     study=study_of("W-L5", cell),
     check=check,
-    title="Below the bound of Lemma 5, Q is the l1 norm up to a factor",
+    title="Below the bound of Lemma 5, Q is the ℓ₁ norm up to a factor",
 )

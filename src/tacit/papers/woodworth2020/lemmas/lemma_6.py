@@ -102,8 +102,8 @@ def check(dataset: xarray.Dataset) -> Evidence:
         ],
         proof=[Check("eq. (31), worst deviation", float(f.printed.max()), tolerance=1e-10)],
         corrected=[Check("eq. (31) with 1/4", float(f.mended.max()), tolerance=1e-10)],
-        correction="in eq. (31) the last square root holds c²α⁴ + 1/4, not c²α⁴ + 1/2;"
-        " the lemma itself stands",
+        correction="in eq. (31) the last square root holds c²α⁴ + 1/4, not c²α⁴ + 1/2; the lemma "
+        "itself holds",
         counterexample={
             "c alpha^2": float(worst.x),
             "left side of (31) times c alpha^2": float(worst.exact),
@@ -111,13 +111,13 @@ def check(dataset: xarray.Dataset) -> Evidence:
         },
         controls={name: bound.control(float(f[key].median())) for name, key in WRONG.items()},
         findings=[
-            f"slack at the edge: ratio/(1+eps) is {float(f.at_edge.median()):.3f} at the median;"
-            " with 1/4eps for 1/8eps the lemma still holds: (34) then asks for"
-            " 3 (1+eps) d^(-1/2eps) <= eps, which d >= max(e, 12^4eps) gives"
+            f"slack at the edge: ratio/(1+eps) is {float(f.at_edge.median()):.3f} at the median; "
+            "with 1/4eps for 1/8eps the lemma still holds: (34) then requires 3 (1+eps) "
+            "d^(-1/2eps) <= eps, which d >= max(e, 12^4eps) gives"
         ],
         plots=[
             Plot(
-                "how far Q is from proportional to the l1 norm",
+                "how far Q is from being proportional to the l1 norm",
                 "eps",
                 "sqrt(d) Q(e1) / Q(1/sqrt d) / (1+eps)",
                 [
@@ -134,10 +134,10 @@ def check(dataset: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-L6",
-    statement="For alpha >= d^(-1/4 - 1/8eps) and d >= max(e, 12^4eps), Q is not proportional to l1"
-    " up to 1+eps.",
+    statement="For alpha >= d^(-1/4 - 1/8eps) and d >= max(e, 12^4eps), Q is not proportional to "
+    "the l1 norm up to a factor 1+eps.",
     place="appendix E, Lemma 6, eqs. (31), (36), (37)",
     study=study,
     check=check,
-    title="At the edge of Lemma 6, Q is not the l1 norm",
+    title="At the edge of Lemma 6, Q is not proportional to the ℓ₁ norm",
 )

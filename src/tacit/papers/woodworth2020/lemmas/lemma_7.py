@@ -62,5 +62,5 @@ experiment = Experiment(
     place="appendix E, Lemma 7",
     study=study_of("W-L7", cell),
     check=check,
-    title="Above the bound of Lemma 7, Q is the squared l2 norm up to a factor",
+    title="Above the bound of Lemma 7, Q is the squared ℓ₂ norm up to a factor",
 )

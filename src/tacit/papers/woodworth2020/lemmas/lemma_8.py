@@ -54,7 +54,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         ran=f"{dataset.sizes['instance']} problems at depths {DEPTHS}, trained in the parameters",
         checks=[bound, tight],
         controls={
-            "D - 1 for D - 2, the power of the velocity and not of its integral": tight.control(
+            "D - 1 for D - 2, the power of the velocity, not of its integral": tight.control(
                 2 * float(dataset.share_velocity.max())
             ),
             "the bound of one layer less (D >= 4)": tight.control(
@@ -74,7 +74,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
                 [
                     Series("half the printed bound", dataset.depth, 2 * dataset.share, "points"),
                     Series(
-                        "that of one layer less (control)",
+                        "the bound of one layer less (control)",
                         dataset.depth,
                         2 * dataset.share_shallower,
                         "points",
@@ -89,9 +89,9 @@ def check(dataset: xarray.Dataset) -> Evidence:
 
 experiment = Experiment(
     "W-L8",
-    statement="Along the whole path |X^T int r|_inf is at most alpha^(2-D) / (D (D-2)).",
+    statement="During all of training, |X^T int r|_inf is at most alpha^(2-D) / (D (D-2)).",
     place="appendix F, Lemma 8",
     study=study,
     check=check,
-    title="The dual stays in half the box of Lemma 8",
+    title="The dual stays within half the bound of Lemma 8",
 )

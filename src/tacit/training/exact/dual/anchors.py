@@ -133,7 +133,9 @@ class OpenAnchor(Anchor):
     def follows(self, state: Array) -> bool:
         _, up, down = self.moved(state)
         if np.maximum(up, down).max() > self.cap - 2:
-            raise GaveUp("the predictor grew beyond all expectation; use ParameterFlow")
+            raise GaveUp(
+                "the predictor grew more than this form of the flow allows; use ParameterFlow"
+            )
         return True
 
     def far(self, solver: Any) -> bool:
@@ -198,9 +200,9 @@ class BoxAnchor(Anchor):
         closest = float(np.min((form.log_amplitude - form.log_cap()) / form.power))
         if closest < -690:
             raise ValueError(
-                f"DualFlow: at this scale a depth-{form.depth} net comes within "
-                f"10^{closest / np.log(10):.0f} of the wall of its dual box, beyond float64; "
-                "take a larger alpha, or interpolate() for the end of the flow"
+                f"DualFlow: at this scale a depth-{form.depth} net comes within"
+                f" 10^{closest / np.log(10):.0f} of the boundary of its dual box, beyond float64;"
+                " take a larger alpha, or interpolate() for the end of the flow"
             )
         ones = np.ones(form.rows.shape[1])
         return cls(form, 0.0, Place(0 * ones, ones, ones))

@@ -118,8 +118,8 @@ def corner(columns: Array, weight: Array) -> tuple[Array, Array, Array]:
 PATIENCE = 5000  # steps that must bring the time or a weight forward
 STUCK = 25  # anchors in a row from which no step could be taken
 CRAWL = (
-    f"{PATIENCE} steps brought neither the time nor a weight forward, for one weight grows too "
-    "suddenly for float64; take a larger alpha, or interpolate() for the end of the flow"
+    f"{PATIENCE} steps advanced neither the time nor a weight, because one weight grows too"
+    " suddenly for float64; take a larger alpha, or interpolate() for the end of the flow"
 )
 
 
@@ -187,7 +187,9 @@ class DualIntegrator(FitIntegrator):
     def _renew(self, t: float, state: Array) -> None:
         self.failed = self.failed + 1 if t == 0 else 0
         if self.failed > STUCK:
-            raise GaveUp("coordinates crowd the wall of the dual box; use ParameterFlow")
+            raise GaveUp(
+                "coordinates are too close to the boundary of the dual box; use ParameterFlow"
+            )
         anchor = self.anchor.next(t, state)
         self.h = self.h / 10 if self.failed else self.anchor.first_step(t, self.solver)
         self._set(anchor)

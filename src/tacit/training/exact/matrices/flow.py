@@ -143,7 +143,7 @@ def _unit(system: FactorSystem) -> float:
 class PlainSteps(MatrixSteps):
     """Steps of a general adaptive integrator of SciPy."""
 
-    hint = ", maybe because the flow is stiff"
+    hint = ", perhaps because the flow is stiff"
 
     def __init__(
         self, system: System, rtol: float, t_max: float, method: Callable[..., Any]

@@ -243,8 +243,8 @@ def _next(
             return _shortened(end, spaces)
         speed /= 10
     raise GaveUp(
-        f"the flow of rank {wider.shape[1]} comes to no rest in {STEPS} steps; its least loss may"
-        " lie at infinity"
+        f"the flow of rank {wider.shape[1]} does not converge in {STEPS} steps; its least loss"
+        " may lie at infinity"
     )
 
 
