@@ -86,7 +86,7 @@ def test_figure_6d_holds_as_corrected():
     evidence = figure_6d.check(*family())
     assert judge(evidence)[0] == "holds as corrected"
     assert [check.passes for check in evidence.checks] == [True, True, True, False]
-    assert "machine loses 50%" in " ".join(evidence.findings)
+    assert "machine accounts for 50%" in " ".join(evidence.findings)
     assert "10.0% (1), 50.0% (2), 52.0% (4)" in evidence.findings[0]
 
 
