@@ -28,8 +28,8 @@ def flipped(dataset, name):
     ("wrong", "words"),
     [
         (lambda d: d.assign(kind=d.kind * 0), "large starts with decay"),
-        (lambda d: flipped(d, "norm"), "neighbours"),
-        (lambda d: flipped(d, "rate"), "neighbours"),
+        (lambda d: flipped(d, "norm"), "neighbouring"),
+        (lambda d: flipped(d, "rate"), "neighbouring"),
         (lambda d: d.assign(kind=d.kind.where(d.rate > 0, 3)), "without decay"),
         (lambda d: d.assign(kind=d.kind.where(d.norm > 1, 3)), "without decay"),
     ],

@@ -92,7 +92,7 @@ def test_the_picture_of_data_selection_counts_and_says_never(data_of):
     assert told == [found[place] for place in np.ndindex(found.shape)]
     labels = [line.get_label() for panel in axes for line in panel.lines]
     assert r"$\tau$ = 0: never" in labels
-    assert any("as a row or column shows 1 of 2 entries needed" in label for label in labels)
+    assert any("as a row or column has 1 of 2 entries needed" in label for label in labels)
 
 
 # ---- depth ----

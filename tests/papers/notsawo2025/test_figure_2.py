@@ -32,7 +32,7 @@ def test_the_l_and_the_u_are_seen_and_their_absence_too(data):
     cases = {
         "ratio": {"test": nets.test.clip(max=2 * least)},
         "median": {"test": nets.test * bump},
-        "doublings": {"test": nets.test.roll(place=2)},
+        "factors of two": {"test": nets.test.roll(place=2)},
         "w_c/2": {"train": 0.01 * nets.train},
         "w >= w_c": {"train": nets.train.clip(min=0.1)},
     }

@@ -86,7 +86,7 @@ def test_figure_6d_holds_as_corrected():
     evidence = figure_6d.check(*family())
     assert judge(evidence)[0] == "holds as corrected"
     assert [check.passes for check in evidence.checks] == [True, True, True, False]
-    assert "machine loses 50%" in " ".join(evidence.findings)
+    assert "machine accounts for 50%" in " ".join(evidence.findings)
     assert "10.0% (1), 50.0% (2), 52.0% (4)" in evidence.findings[0]
 
 
@@ -310,7 +310,7 @@ def test_the_drawings(module, made):
     np.testing.assert_allclose(a.get_lines()[0].get_ydata(), nets.error.mean("seed"))
     np.testing.assert_allclose(b.get_lines()[0].get_ydata(), nets.turned.mean("seed"))
     labels = [text.get_text() for text in a.get_legend().get_texts()]
-    assert any("80% of the training images right" in label for label in labels)
+    assert any("80% of the training images correct" in label for label in labels)
     assert "digits" in a.get_title(loc="left")
 
 

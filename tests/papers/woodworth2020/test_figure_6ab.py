@@ -75,7 +75,9 @@ def test_runs_that_fail_make_it_inconclusive(datasets, seeds):
         return
     found = evidence_of((at_rest(runs, seeds), limits))
     assert judge(found)[0] == "inconclusive"
-    assert any("draw 2 is left out, for" in line and "2 at rest" in line for line in found.findings)
+    assert any(
+        "draw 2 is left out because" in line and "2 at rest" in line for line in found.findings
+    )
 
 
 def test_one_draw_in_ten_may_come_to_rest(datasets):

@@ -207,7 +207,7 @@ def draw(dataset: xarray.Dataset) -> Figure:
         ylim=(low / 3, 300 * float(dataset.end.isel(inertia=shown).max())),
         xlabel="1 - momentum $m$",
         ylabel="relative distance of the endpoint to the flow's",
-        title=f"does another momentum give the same endpoint? (inertia {inertia[shown]:g})",
+        title=f"same endpoint at another momentum? (inertia {inertia[shown]:g})",
     )
     a.set_xticks(rest, [f"{x:.2g}" for x in rest])
     a.minorticks_off()

@@ -338,7 +338,7 @@ def _told(share: float, run: xarray.Dataset, rank: int) -> str:
     if math.isfinite(float(run.t2_foreseen)):
         return rf"$\tau$ = {share:g}: $t_2$ not yet"
     fewest = int(run.fewest)
-    why = f": a row or column has {fewest} of the {rank} entries needed" if fewest < rank else ""
+    why = f", as a row or column has {fewest} of {rank} entries needed" if fewest < rank else ""
     return rf"$\tau$ = {share:g}: never{why}"
 
 

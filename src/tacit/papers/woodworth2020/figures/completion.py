@@ -168,9 +168,7 @@ def draw(dataset: xarray.Dataset, limit: xarray.Dataset, small: xarray.Dataset) 
         attributes["title"], caption_of(attributes), widths=(5.2, 5.2, 4.4, 4.0), height=5.0
     )
     _map(picture, a, found, "excess", "(a) excess nuclear norm: zero at small scale")
-    _map(
-        picture, b, found, "move", "(b) unseen entries change less, and stay fixed only for large k"
-    )
+    _map(picture, b, found, "move", "(b) unseen entries stay fixed only at large width")
     b.text(
         0.95,
         0.5,

@@ -220,13 +220,13 @@ def draw(shapes: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset) 
         if depth in log10_mu.depth:
             line = log10_mu.sel(depth=depth)
             c.plot(line.sample_size, line, "o-", color=colour, markersize=4, label=label)
-    a.set_title("(a) deeper nets become linear sooner")
+    a.set_title("(a) deeper: linear sooner")
     a.set(xlabel=r"$z = \beta_i/\alpha^D$", ylabel="$q_D(z)/q_D''(0)$")
     a.legend(loc="upper center")
     _ratio_guides(b, shapes)
     recovery.threshold_line(c, recovery.needed(least.l1_error))
     c.legend(loc="lower right")
-    c.set_title("(c) deeper nets recover the truth from larger starts")
+    c.set_title("(c) deeper: recovery from larger starts")
     recovery.axis_of_powers(c, rf"largest $\alpha^D$ with error $\leq {recovery.LEVEL:g}$")
     return picture
 

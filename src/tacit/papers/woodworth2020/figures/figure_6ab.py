@@ -281,7 +281,7 @@ def draw(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Figure:
     b.plot(large, law, ":", color=GREY, label=r"slope $-2$ in $\alpha^D$")
     b.set(
         ylabel="grad distance (1 - cosine)",
-        title="(b) tangent features: they change from small starts, not from large ones",
+        title="(b) tangent features change only from small starts",
     )
     for axes in (a, b):
         axes.set(xscale="log", yscale="log", xlabel=r"depth-adjusted scale of the start $\alpha^D$")

@@ -213,13 +213,13 @@ def draw(*datasets: xarray.Dataset) -> Figure:
     a.axhline(proxy, color=BLACK, linestyle="--", linewidth=1.4, label="output layer alone")
     a.set(
         ylabel="test error (% of the test images)",
-        title="(a) test error: larger for large starts than for their kernel machine",
+        title="(a) test error: large starts exceed their kernel machine",
     )
     a.set_ylim(bottom=0)
     b.set(
         yscale="log",
         ylabel="grad distance (1 - cosine)",
-        title="(b) tangent features: they change from every start as printed",
+        title="(b) as printed, the tangent features always change",
     )
     a.legend(loc="lower right", frameon=True, edgecolor="none")
     b.legend(loc="lower left", frameon=True, edgecolor="none")
