@@ -63,8 +63,8 @@ class PredictedRun(Record):
     --------
     >>> import tacit
     >>> problem, net = tacit.sparse_regression(8, 20, sparsity=2), tacit.DiagonalNet(2, alpha=0.1)
-    >>> run = tacit.predict_run(net, problem, tacit.SGD(0.1), batch=1, stop=tacit.Steps(100))
-    >>> run.fails_at, run.fails_from < 0.1
+    >>> run = tacit.predict_run(net, problem, tacit.SGD(0.02), batch=1, stop=tacit.Steps(100))
+    >>> run.fails_at, run.fails_from < 0.02
     (0, True)
     """
 
