@@ -478,7 +478,7 @@ def test_other_digits_than_the_known_ones_are_refused(monkeypatch):
 
 def test_a_missing_extra_is_named(monkeypatch, packages):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
-    with pytest.raises(ImportError, match=r"inside scikit-learn, .* pip install 'tacit\[data\]'"):
+    with pytest.raises(ImportError, match=r"part of scikit-learn, .* pip install 'tacit\[data\]'"):
         load_images("digits")
     assert status(find("test", "digits")).condition == "absent"
     monkeypatch.setitem(sys.modules, "PIL", None)

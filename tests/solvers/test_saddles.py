@@ -134,7 +134,7 @@ def test_labels_of_zero_leave_training_at_rest():
         (lambda f: tacit.saddles([[1.0]], [1.0, 2.0]), "X has 1 rows but y has 2"),
         (lambda f: tacit.saddles([[1.0]], [1.0], depth=1), "depth must be at least 2"),
         (lambda f: tacit.saddles(tacit.Regression([[1.0]], [1.0]), [1.0]), "leave y out"),
-        (lambda f: f.log_unit(alpha=2.0), "starts below 1"),
+        (lambda f: f.log_unit(alpha=2.0), "from starts with alpha < 1"),
         (lambda f: f.at(-1.0), "tau must not be negative"),
     ],
 )

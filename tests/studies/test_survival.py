@@ -103,7 +103,7 @@ def test_a_full_disk(tmp_path, engine, jobs):
     study = Study(name="greedy", function="study_cells:greedy",
                   grid={"a": {"linspace": [0, 9, 10]}})  # fmt: skip
     with small_disk(tmp_path / "disk") as disk:
-        with pytest.raises(CannotWrite, match=r"No space left on device.*finished is safe"):
+        with pytest.raises(CannotWrite, match=r"No space left on device.*finished cells are safe"):
             run_study(study, disk, engine, jobs)
         finished = list(disk.glob("*/??/*.cell"))
         assert 2 <= len(finished) < 10

@@ -141,7 +141,7 @@ def test_the_functions_take_mappings_too():
     with torch.no_grad():
         f = run(slice(None)).reshape(8, 28).numpy()
     np.testing.assert_allclose(found, f + np.tensordot(K, fit.dual, axes=2), rtol=1e-8, atol=1e-8)
-    assert len(fit.gradients.model.table) == 3
+    assert len(fit.gradients.model.named_inputs) == 3
 
 
 @pytest.mark.parametrize(

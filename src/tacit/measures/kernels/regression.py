@@ -95,12 +95,12 @@ class KernelRegression(Record):
     def predict(self, x: ArrayLike) -> Array:
         """The outputs for every row of `x`, one column per output (flat if there is one)."""
         model: Any = getattr(self.gradients, "model", None)
-        table = getattr(model, "table", None)
+        named = getattr(model, "named_inputs", None)
         rows = alike(WHO, self.x, samples(WHO, "x", x, model))
         step = max(1, int(self.memory / 4 // (8 * self.size * self.dual.shape[1])))
         parts = [self._predict(rows[at : at + step]) for at in range(0, len(rows), step)]
-        if table is not None:
-            model.table = table  # without the rows of now
+        if named is not None:
+            model.named_inputs = named  # without the rows of this call
         found = np.concatenate(parts)
         return found[:, 0] if found.shape[1] == 1 else found
 

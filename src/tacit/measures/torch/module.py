@@ -21,10 +21,10 @@ class TorchFunction:
 
     Parameters without requires_grad are constants, and so are buffers as they were at the
     beginning: no optimizer moves them. With `dtype` all is computed in that precision, and both
-    are those of the beginning. `x` is an array, or the numbers of rows of the `table`.
+    are those of the beginning. `x` is an array, or the numbers of rows of `named_inputs`.
     """
 
-    table: Table | None = None
+    named_inputs: Table | None = None
 
     def __init__(
         self, who: str, module: Any, dtype: Any = None, output: Callable[[Any], Any] | None = None
@@ -81,7 +81,9 @@ class TorchFunction:
     def run(self, params: dict[str, Any], constants: dict[str, Any], x: Any) -> Any:
         """What the module returns, whatever that is."""
         # a copy of x, since the first operation may work in place
-        args, kwargs = ((x.clone(),), {}) if self.table is None else spread(self.table.at(x))
+        args, kwargs = (
+            ((x.clone(),), {}) if self.named_inputs is None else spread(self.named_inputs.at(x))
+        )
         return torch.func.functional_call(self.module, (params, constants), args, kwargs)
 
     def _constants(self) -> dict[str, Any]:
@@ -163,14 +165,14 @@ def count_outputs(function: TorchFunction, name: str, x: Any, asked: str | int |
 def torch_inputs(function: TorchFunction, name: str, x: Any) -> Any:
     """A detached copy of `x` on the device of the parameters; arrays are sent there.
 
-    Of a mapping or a tuple of them it is the numbers of their rows in the table of `function`.
+    Of a mapping or a tuple of them it is the numbers of their rows among its named inputs.
     """
     if not several(x):
         return _tensor(function, name, x)
     given = Table(function.who, name, mapped(x, lambda leaf: _leaf(function, name, leaf)))
-    known = function.table
+    known = function.named_inputs
     first = 0 if known is None else len(known)
-    function.table = given if known is None else _joined(function.who, name, known, given)
+    function.named_inputs = given if known is None else _joined(function.who, name, known, given)
     return torch.arange(first, first + len(given), device=_device(function))
 
 
