@@ -101,10 +101,10 @@ class EffectiveScale(Wrapped):
         model: Any = oracle.objective.model  # type: ignore[attr-defined]
         dual = jnp.zeros_like(model.table(parameters)[0])
         turned = jnp.full(len(parameters), NEVER, "int32")
-        return self.method.memory(oracle, parameters), turned, dual, dual
+        return self.method.memory(oracle, parameters), turned, dual
 
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
-        inner, turned, dual, rounded = memory
+        inner, turned, dual = memory
         moved, inner = self.method.step(oracle, parameters, inner, k)
         objective: Any = oracle.objective
         model, linear = objective.model, dataclasses.replace(objective, model=LinearPredictor())
@@ -113,11 +113,10 @@ class EffectiveScale(Wrapped):
         rate = self.method.rate(parameters, k)
         left = 1 - rate * self.weight_decay
         rate = rate / (left * (1 - getattr(self.plain, "momentum", 0.0)))
-        move = rounded - rate * g  # with what rounding took from the sum so far, as by Kahan
-        after, shrink = dual + move, left ** (2 - (model.homogeneity or 2))
+        shrink = left ** (2 - (model.homogeneity or 2))
         late = jnp.minimum(turned, k.astype(turned.dtype))
         turned = jnp.where(moved * parameters < 0, late, turned)
-        return moved, (inner, turned, after * shrink, (move - (after - dual)) * shrink)
+        return moved, (inner, turned, (dual - rate * g) * shrink)
 
     def note(self, memory: Any) -> str:
         place = int(memory[1].argmin())
@@ -167,7 +166,7 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
         raise ValueError(f"{WHO}: train by EffectiveScale(method) for such a path")
     if path.memory is None:
         raise ValueError(f"{WHO}: the run diverged; take a smaller learning rate")
-    parameters, dual = np.asarray(path.parameters), np.sum(path.memory[-2:], axis=0)
+    parameters, dual = np.asarray(path.parameters), np.asarray(path.memory[-1])
     if description["model"]["model"] == "DiagonalNet":
         plus, minus = np.split(parameters, 2)
         return tilted(description["model"]["depth"], plus, minus, dual)
