@@ -133,3 +133,27 @@ def test_a_scheduled_run_is_predicted():
 def test_what_is_no_schedule_is_refused_in_one_sentence(method, steps, values, words):
     with pytest.raises(ValueError, match=f"Scheduled: .*{words}"):
         tacit.Scheduled(method, steps, values)
+
+
+def test_a_schedule_moves_the_forecast_of_grokking_and_the_run_alike():
+    """Less noise late: the run groks later than at a constant rate, and earlier than a flow."""
+    of = tacit.sparse_regression(4, 8, sparsity=1, noise=0.0, seed=0)
+    net, decay = tacit.DiagonalNet(2, alpha=1.0), 0.03
+    flow = tacit.forecast(net, of, decay, measure=of.population_error).transition
+    sgd = tacit.SGD(3e-3, label_noise=0.5, weight_decay=decay)
+    steps = round(flow / sgd.learning_rate)
+    falling = tacit.Scheduled(sgd, [0, steps], [1.0, 0.2])
+    given = {"batch": 1, "measure": of.population_error}
+    constant, found = (
+        tacit.forecast(net, of, method=method, **given).transition for method in (sgd, falling)
+    )
+    same = tacit.forecast(net, of, method=tacit.Scheduled(sgd, [0], [1.0]), **given).transition
+    assert same == pytest.approx(constant, rel=0.01)
+    stop, record = tacit.Time(1.2 * flow), tacit.LogSpaced(60)
+    path = tacit.train(net, of, falling, batch=1, stop=stop, record=record).dataset
+    grid = np.linspace(0, float(path.t[-1]), 2000)
+    curve = np.interp(grid, path.t.values, path.test_error.values)
+    half = of.population_error(np.linalg.lstsq(of.X, of.y)[0]) / 2
+    measured = float((curve > half).mean() * grid[-1])
+    assert found == pytest.approx(measured, rel=0.1)
+    assert constant < 0.95 * found < 0.95 * flow

@@ -176,7 +176,8 @@ def mean_path(
     for mean, steps in pieces:
         parts = max(1, PIECES // len(pieces))
         for now in _states(who, mean, state, steps, pieces=parts):
-            found.append((begin + now.t, now.seen.beta))
+            if now.t > 0 or not found:  # a piece begins where the last one ended
+                found.append((begin + now.t, now.seen.beta))
         begin, state = begin + now.t, now.state
     times, predictors = zip(*found, strict=True)
     return np.array(times), np.array(predictors)
