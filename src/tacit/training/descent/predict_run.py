@@ -172,7 +172,8 @@ def mean_path(
 ) -> tuple[Array, Array]:
     """Times, and the mean predictors of a run at these times, one row each."""
     pieces, state = _system(who, model, problem, method, stop, batch)
-    begin, found = 0.0, []
+    begin = 0.0
+    found: list[tuple[float, Array]] = []
     for mean, steps in pieces:
         parts = max(1, PIECES // len(pieces))
         for now in _states(who, mean, state, steps, pieces=parts):
