@@ -167,3 +167,24 @@ def test_what_has_no_effective_scale_is_refused():
     with pytest.raises(ValueError, match=r"train by EffectiveScale\(method\)"):
         tacit.predicted_endpoint(plain, PROBLEM)
     assert eval(repr(method), vars(tacit).copy() | {"SGD": tacit.SGD}) == method
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.3])
+def test_scale_and_tilt_are_the_sums_of_the_law(decay):
+    """Summed in NumPy from gradients alone, by the law of one step; no parameter is looked at."""
+    rate, steps = 0.01, 400
+    method = tacit.EffectiveScale(tacit.GradientDescent(rate, weight_decay=decay))
+    path = tacit.train(EVEN, PROBLEM, method, stop=tacit.Steps(steps))
+    log_scale, log_ratio, tilt = np.full(20, 2 * np.log(0.1)), np.zeros(20), np.zeros(20)
+    for _ in range(steps):
+        beta = 2 * np.exp(log_scale) * np.sinh(log_ratio)
+        g = 2 * X.T @ (X @ beta - PROBLEM.y)
+        q = 2 * rate * g / (1 - rate * decay)
+        log_scale = log_scale + 2 * np.log(1 - rate * decay) + np.log1p(-q * q)
+        log_ratio = log_ratio - 2 * np.arctanh(q)
+        tilt = tilt - 2 * (np.arctanh(q) - q)
+    found = tacit.effective_regularizer(path)
+    np.testing.assert_allclose(found.shape, np.exp(log_scale / 2), rtol=1e-11)
+    np.testing.assert_allclose(found.tilt, tilt, atol=1e-11)
+    assert np.abs(tilt).max() > 1e-6  # the control: without a tilt
+    assert np.abs(found.shape / 0.1 - 1).max() > 1e-3  # and with the scale of the start
