@@ -131,8 +131,8 @@ def main() -> None:
 
     from explore_browser import CHROMIUM, served
     from tacit.explore import sphere
-    from tacit.explore.study import study_view
-    from tacit.explore.study_file import read_study
+    from tacit.explore.study.file import read_study
+    from tacit.explore.study.view import study_view
     from tacit.explore.views import theory_views
 
     quick = arguments(__doc__ or "").quick

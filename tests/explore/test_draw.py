@@ -8,9 +8,9 @@ import pytest
 from explore_study import opened, sloped
 from tacit import store
 from tacit.explore.state import State
-from tacit.explore.study import study_view
-from tacit.explore.study_file import read_study
-from tacit.explore.study_grid import MOST_LINES
+from tacit.explore.study.file import read_study
+from tacit.explore.study.grid import MOST_LINES
+from tacit.explore.study.view import study_view
 
 
 def test_the_table_says_what_is_shown_first():

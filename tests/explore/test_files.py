@@ -10,10 +10,10 @@ import xarray
 
 from explore_study import made
 from tacit import store
-from tacit.explore import study_file
 from tacit.explore.claims import ClaimsPage, claims_view, read_claims
 from tacit.explore.state import State, read_state
-from tacit.explore.study_file import read_study
+from tacit.explore.study import file as study_file
+from tacit.explore.study.file import read_study
 from tacit.store import json_checksum
 
 

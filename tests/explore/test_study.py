@@ -9,9 +9,9 @@ import xarray
 from explore_study import ALPHAS, SEEDS, made, opened
 from tacit.explore.picture import Picture
 from tacit.explore.state import State, read_state
-from tacit.explore.study import study_view
-from tacit.explore.study_file import read_study
-from tacit.explore.study_grid import plain
+from tacit.explore.study.file import read_study
+from tacit.explore.study.grid import plain
+from tacit.explore.study.view import study_view
 from tacit.studies.run import run_study
 from tacit.studies.study import Study
 

@@ -28,8 +28,8 @@ def prepared(
     check_binding(host, port, token)
     views, plain = theory_views(), {}
     if study is not None:
-        from tacit.explore.study import study_view
-        from tacit.explore.study_file import read_study
+        from tacit.explore.study.file import read_study
+        from tacit.explore.study.view import study_view
 
         views = {"study": study_view(read_study(study)), **views}
     if verdicts is not None:

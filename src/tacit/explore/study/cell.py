@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from tacit.explore.picture import Cells, Curve, Panel, reach
-from tacit.explore.study_grid import CUT, TIMES, Grid, plain
-from tacit.explore.study_layer import Diagram, logarithmic, span_of
+from tacit.explore.study.grid import CUT, TIMES, Grid, plain
+from tacit.explore.study.layer import Diagram, logarithmic, span_of
 from tacit.plotting.style import BLUE, ORANGE
 
 MOST_TOLD = 12  # values of a cell that are written out

@@ -10,9 +10,9 @@ import numpy as np
 from tacit.explore.controls import WHO, Choice, Control, Number
 from tacit.explore.picture import Cells, Panel, Picture
 from tacit.explore.state import Values, View
-from tacit.explore.study_cell import row, told, trajectory
-from tacit.explore.study_grid import CUT, Grid, grid_of, plain
-from tacit.explore.study_layer import NONE, Diagram, Fixed, diagram
+from tacit.explore.study.cell import row, told, trajectory
+from tacit.explore.study.grid import CUT, Grid, grid_of, plain
+from tacit.explore.study.layer import NONE, Diagram, Fixed, diagram
 from tacit.plotting.study.plan import SEED
 from tacit.studies.compute import OK
 from tacit.studies.gather import MISSING

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.arguments import Array
 from tacit.explore.controls import WHO
 from tacit.explore.picture import Curve, Range, Style
-from tacit.explore.study_grid import CUT, Grid, Wish, plain
+from tacit.explore.study.grid import CUT, Grid, Wish, plain
 from tacit.plotting.study.layer import layer, spans_decades
 from tacit.plotting.study.map import crossings
 from tacit.plotting.study.ruler import Ruler
