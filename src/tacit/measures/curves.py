@@ -86,7 +86,7 @@ class Curve:
         return start + share * (stop - start)
 
     def rising(self, since: float) -> tuple[Array, Array]:
-        """Decades of time from `since` on, and the share of the rise of the isotonic fit by then."""
+        """Decades of time from `since` on, and the share of the isotonic rise by then."""
         from scipy.optimize import isotonic_regression
 
         first = int(np.searchsorted(self.t, since, side="right"))

@@ -57,8 +57,7 @@ class TorchFunction:
         return {name: self._cast(value.detach()) for name, value in trained.items()}
 
     def given(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The trained parameters among `params` (such as a state_dict), as tensors of the
-        module."""
+        """The trained parameters among `params` (such as a state_dict), as tensors."""
         found = {}
         for name, value in self.parameters().items():
             if name not in params:
