@@ -41,7 +41,7 @@ def flips(u: Array, v: Array) -> int:
 
 
 def velocities(p: Instance, u: Array, v: Array) -> tuple[Array, Array, Array]:
-    """d|u|/dt off the trained flow, as eq. (12) prints it, and with its sign and power mended.
+    """d|u|/dt of the trained flow, of eq. (12) as printed, and with its sign and power corrected.
 
     The first is a difference quotient, extrapolated to zero time.
     """

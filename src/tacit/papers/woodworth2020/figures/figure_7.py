@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 LARGE = (100.0, 400.0)  # alphas towards the kernel limit
 MOST = 0.6
 ADDED = 0.05  # width alpha^2 on the plateau: of this order is what the start adds to the norm
-TIGHT = 0.01  # a distance below this is none to the eye: the data span 1.3
+TIGHT = 0.01  # a distance below this is invisible: the data span 1.3
 
 
 GIVEN = {"problem": "zigzag", "width": 150, "rtol": 0.1}
