@@ -1,6 +1,6 @@
-"""HDF5 files that anyone may have made: looked at before anything in them is read.
+"""HDF5 files from anyone, inspected before anything in them is read.
 
-HDF5 holds no code, but it can point to other files, ask for plug-ins, or declare more than fits
+HDF5 holds no code, but it can point to other files, require plug-ins, or declare more than fits
 into memory. All of that is refused, and so is a file that tacit did not write.
 """
 
@@ -63,8 +63,8 @@ def inspect(file: Path, most: int | None = None) -> None:
 def refuse_endless_heaps(content: bytes) -> None:
     """Raise Refusal if HDF5 would not return from one of the heaps that hold texts.
 
-    HDF5 goes from text to text by their sizes, and turns in a circle where one leads it nowhere or
-    back. Every place that it could take for a heap is looked at; none may lie within another.
+    HDF5 goes from text to text by their sizes, and loops forever if one of them leads nowhere or
+    back. Every place that it could take for a heap is inspected; none may lie within another.
     """
     end = 0
     for found in re.finditer(re.escape(HEAP), content):

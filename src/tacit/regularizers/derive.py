@@ -131,7 +131,7 @@ class Derived(Regularizer):
 
     @functools.cached_property
     def unit(self) -> float:
-        """The factor between the clock w'(s) = grad F and the dual.
+        """The factor between s in w'(s) = grad F and the dual.
 
         It is chosen as in W. Where the dual is confined to a box the box is (-1, 1), so that large
         predictors cost |beta| (Theorem 3); where b grows exponentially its rate is one, and they

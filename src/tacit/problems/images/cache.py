@@ -70,8 +70,8 @@ def unwritable(who: str, reason: OSError) -> OSError:
 def write(who: str, images: ImageSet, arrays: Mapping[str, Bytes]) -> Path:
     """Store the arrays of a set under its name and return the file.
 
-    It is written beside its destination and then moved there, so that a crash, a full disk or an
-    interruption leaves an older file as it was and never half a file.
+    It is written next to its destination and then moved there, so that a crash, a full disk or an
+    interruption leaves an older file unchanged and never half a file.
     """
     target = prepared(who) / file_of(images).name
     draft = target.with_name(f".{target.name}.{uuid.uuid4().hex}.part")

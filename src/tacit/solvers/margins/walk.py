@@ -33,7 +33,7 @@ NEARLY = 1e-11  # relative residual that must do where weights differ by many de
 
 @dataclasses.dataclass(frozen=True)
 class Standing(Iterate):
-    """An iterate with the state that resolves A^T nu beyond what nu itself can tell."""
+    """An iterate with the state that resolves A^T nu beyond the digits of nu."""
 
     state: DualState
 

@@ -1,4 +1,4 @@
-"""What a function calls, through the user's modules and tacit's, read off the text of the code.
+"""What a function calls, through the user's modules and tacit's, found in the source text.
 
 From the definitions of the roots every name that they use is followed to its definition, also
 through imports inside functions. A name that is not used changes nothing: neither a caption nor a
@@ -128,8 +128,8 @@ class Module:
     def unwritten(self) -> list[Reference]:
         """What a user's module may use although no definition names it.
 
-        That are modules that it imports and never names, for what they do when they are imported,
-        and the folder around it if it looks code up while it runs.
+        These are modules that it imports and never names, for their effects on import, and the
+        folder around it if it looks code up at run time.
         """
         bound = Text((node for nodes in self.bindings.values() for node in nodes), self.package)
         names = {chain[0] for chain in (*bound.chains, *Text(self.always, self.package).chains)}

@@ -52,7 +52,7 @@ def complete(
 
 
 def _found(cache: CellCache, wanted: Mapping[str, Cell], progress: Progress) -> list[Cell]:
-    """The cells that are still to be computed, after a look at every file."""
+    """The cells that are still to be computed, after checking every file."""
     cache.folder.mkdir(parents=True, exist_ok=True)
     found, aside = survey(cache.folder, wanted, cache.code.version)
     for sentence in aside:
