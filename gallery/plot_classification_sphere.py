@@ -20,7 +20,7 @@ margins = tacit.max_margin_path(X, y, depth=2, mus=np.logspace(4, -8, 121))
 ends = {"l2": tacit.max_margin(X, y, tacit.L2()), "l1": tacit.max_margin(X, y, tacit.L1())}
 
 with styled():
-    title = "Large starts pass through the kernel regime, small ones do not"
+    title = "Only large starts pass through the kernel regime"
     picture, (axes,) = sheet(title, widths=(6.4,), height=4.4)
     for alpha, colour in ((100, BLUE), (0.1, SKY)):
         net, flow = tacit.DiagonalNet(depth=2, alpha=alpha), tacit.DualFlow(rtol=1e-6)
