@@ -23,7 +23,7 @@ GROWTH = 64  # times its own size that a file may declare: results are written u
 MOST_VARIABLES = 3000
 FILTERS = (1, 2, 3)  # deflate, shuffle and fletcher32 are part of HDF5; others are plug-ins
 BLOCK = 16  # texts read at once: the same long text may be pointed to very often
-REFERENCE = 16  # bytes that a file has for each text of any length, beside the text itself
+REFERENCE = 16  # bytes that a file has for each text of any length, in addition to the text
 TYPE = re.compile(r"[<>=|]?U\d{1,8}|[<>=][mM]8\[\w+\]|\|b1")  # that a result may give a variable
 
 

@@ -64,9 +64,9 @@ class Experiment(Record):
     study
         Its cells, at every size; several studies are given to `check` and `draw` in this order.
     check
-        The evidence, read off the datasets of the studies alone.
+        The evidence, computed from the datasets of the studies alone.
     draw
-        The picture, read off the same datasets; without it the plots of the evidence are drawn.
+        The picture of the same datasets; without it the plots of the evidence are drawn.
     title
         What the picture shows, a short sentence; the statement if none is given.
     ours

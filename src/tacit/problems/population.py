@@ -45,8 +45,8 @@ class Population(Record, abc.ABC):
 class MajorityCube(Population):
     """x uniform on {-1, 1}^dimension, labelled by the majority of its first `relevant` signs.
 
-    The signs of `exact` coordinates are enumerated: the relevant ones and those with the largest
-    weights besides. The sum of the others is taken as Gaussian, which errs by at most `error`;
+    The signs of `exact` coordinates are enumerated: the relevant ones, and of the others those with
+    the largest weights. The sum of the others is taken as Gaussian, which errs by at most `error`;
     nothing is left to it where at most `exact` weights matter.
     """
 

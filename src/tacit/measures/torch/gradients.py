@@ -98,7 +98,7 @@ def factored_layers(function: TorchFunction, x: Any) -> list[Layer]:
 def factors(
     function: TorchFunction, layers: list[Layer], params: dict[str, Any], x: Any, asked: int | None
 ) -> list[tuple[Any, Any]]:
-    """(h, delta) of every layer, (n, T, K) and (n, T, C, O), for the outputs asked for."""
+    """(h, delta) of every layer, (n, T, K) and (n, T, C, O), for the requested outputs."""
     if not layers:
         return []
     tap = Tap(layers)

@@ -271,7 +271,7 @@ def draw(dataset: xarray.Dataset, diagram: xarray.Dataset) -> Figure:
         a.plot(row.imbalance, row.foreseen, "--", color=colour, linewidth=1.2)
         b.plot(row.imbalance, row.error, marker, color=colour, markersize=8)
         b.plot(row.imbalance, row.error_balanced, marker, color=colour, fillstyle="none")
-    a.plot([], [], "--", color=BLACK, label="foreseen")
+    a.plot([], [], "--", color=BLACK, label="predicted")
     b.plot([], [], "o", color=BLACK, label="closed form")
     b.plot([], [], "o", color=BLACK, fillstyle="none", label="closed form of balanced layers")
     label = r"imbalance $\lambda$, $U^\top U - V^\top V = \lambda I$"

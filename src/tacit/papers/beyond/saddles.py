@@ -253,7 +253,7 @@ def draw(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) ->
         jumps, label = one.jump.sel(log_alpha=log_alpha), rf"$\alpha = e^{{{log_alpha:g}}}$"
         a.plot(places, jumps, "o^Dsv*"[k % 6], color=CYCLE[k % len(CYCLE)], label=label)
     a.plot(
-        places, one.foreseen.isel(log_alpha=0), "_", color=BLACK, markersize=18, label="foreseen"
+        places, one.foreseen.isel(log_alpha=0), "_", color=BLACK, markersize=18, label="predicted"
     )
     a.set(
         xlabel="number of the jump",

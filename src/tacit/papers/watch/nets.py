@@ -16,7 +16,7 @@ Net = Callable[[Parameters, Any, Any], Any]
 
 HIDDEN = 64  # units of the dense nets
 TOKENS, PIXELS, WIDTH = 8, 8, 16  # of the transformer: a token is a row of the image
-TINY = 1e-5  # beside a variance
+TINY = 1e-5  # added to a variance
 
 
 def dense(p: Parameters, x: Any, base: Any) -> Any:

@@ -112,7 +112,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         " in (11), (13) and the square on the residual in (12), (14) are misprints",
         counterexample=dict(
             zip(
-                ("d|u_1|/dt measured", "eq. (12) as printed", "mended"),
+                ("d|u_1|/dt measured", "eq. (12) as printed", "corrected"),
                 first.velocity.values,
                 strict=True,
             )

@@ -202,7 +202,7 @@ def check(
                 kind="at most",
             ),
         ]
-        for how, label, power in (("printed", "as printed", -0.75), ("mended", "mended", -0.375))
+        for how, label, power in (("printed", "as printed", -0.75), ("mended", "corrected", -0.375))
         for rows in [edge.sel(how=how)]
         for shares in [rows.shares.max([d for d in rows.shares.dims if d != "bound"]).values]
     )

@@ -99,7 +99,7 @@ class Module:
     bindings: dict[str, list[ast.stmt]]  # name -> the statements that bind it
     imports: dict[str, Reference]  # alias -> what it stands for
     stars: list[str]  # modules of `from ... import *`
-    always: list[ast.stmt]  # what runs at import beside bindings and imports
+    always: list[ast.stmt]  # what runs at import, except bindings and imports
     read: dict[str | None, tuple[str, list[Reference]]] = dataclasses.field(
         default_factory=dict, compare=False
     )  # what `definition` has given before: many studies reach the same code

@@ -78,7 +78,7 @@ class Rounds:
         self.lost.update(complete(self.cache, cells, self.engine, self.progress))
 
     def measures(self, cells: Sequence[Cell], name: str) -> list[tuple[float, Result]]:
-        """The value called `name` of every cell, NaN where it failed, beside its whole result."""
+        """The value called `name` of every cell, NaN where it failed, and its whole result."""
         self.complete(cells)
         return [_measure(name, self._result(cell)) for cell in cells]
 

@@ -26,7 +26,7 @@ from tacit.studies.storage.folder import CellCache, Done
 
 TARGET = 0.2  # seconds of work in one portion
 MOST = 200
-COST = 5e-4  # seconds that a cell takes beside its computation
+COST = 5e-4  # seconds that a cell takes in addition to its computation
 
 
 class ChunkSize:

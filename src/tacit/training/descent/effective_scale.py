@@ -144,7 +144,7 @@ def effective_regularizer(path: Path, model: Reparametrized | None = None) -> Q 
     path
         The path of a run by EffectiveScale(method).
     model
-        The Reparametrized model that was trained; a DiagonalNet is read off the path.
+        The Reparametrized model that was trained; a DiagonalNet is taken from the path.
 
     Returns
     -------

@@ -50,7 +50,7 @@ def inside(
     ends: tuple[float, float],
     near: float,
 ) -> Array:
-    """The state in the last step where `clock` is at `goal`: by secants, then by bisection."""
+    """The state in the last step at which `clock` equals `goal`: by secants, then by bisection."""
     curve, low, high = solver.dense_output(), float(solver.t_old), float(solver.t)
     first, last = ends[0] - goal, ends[1] - goal
     for k in range(60):

@@ -259,7 +259,7 @@ def listed(dataset: xarray.Dataset, values: Any, form: str) -> str:
 
 
 def draw(dataset: xarray.Dataset, kernel: xarray.Dataset) -> Figure:
-    """Test error with the kernel predictor beside it, and the grad distance, over alpha^D."""
+    """Test errors of nets and kernel predictors, and the grad distance, over alpha^D."""
     runs, attributes = complete(dataset), dataset.attrs
     picture, (a, b) = sheet(
         attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.9

@@ -100,7 +100,7 @@ random = sized(
 def check(
     dataset: xarray.Dataset, flat: xarray.Dataset, kernel: xarray.Dataset, random: xarray.Dataset
 ) -> Evidence:
-    """Both limits on the zigzag, the plateau and random points beside it."""
+    """Both limits on the zigzag, the plateau, and random points."""
     runs, level = dataset.isel(seed=0), flat.isel(seed=0)
     large = kernel.isel(seed=0).transpose("alpha", "layers", "other")
     last = large.isel(alpha=-1)

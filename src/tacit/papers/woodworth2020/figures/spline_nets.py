@@ -230,7 +230,7 @@ def trained(
 
 
 def kernel_cell(alpha: float, seed: int, *, width: int, rtol: float, wide: int) -> dict[str, Any]:
-    """Nets of all three scalings from one large start beside the interpolants of their kernels.
+    """Nets of all three scalings from one large start, and the interpolants of their kernels.
 
     `crossed[i, j]` is the distance (RMS) of net i to interpolant j, `between[i, j]` that of two
     interpolants, `rescaled[i]` that of interpolant i to the one from a start four times smaller.

@@ -73,7 +73,7 @@ def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset) -> Evidence:
             at_most_one(f"eq. (80), second line, {how}", factor * straight),
             at_most_one(f"eq. (80), sixth line, {how}", root * length),
         ]
-        for factor, root, how in ((4.0, 1.0, "as printed"), (1.0, 1 / np.sqrt(8), "mended"))
+        for factor, root, how in ((4.0, 1.0, "as printed"), (1.0, 1 / np.sqrt(8), "corrected"))
     )
     return Evidence(
         ran=f"{len(share)} random lifted problems that meet the premises, W trained to"
