@@ -1,4 +1,4 @@
-"""Pairs of tokens with a class each: modular addition, and which test pairs training gives away."""
+"""Pairs of tokens with a class each: modular addition, and test pairs implied by training pairs."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class MatrixProblem(Record, abc.ABC):
     @property
     @abc.abstractmethod
     def hidden(self) -> NDArray[np.bool_]:
-        """True for the entries of M that a test error is taken over."""
+        """True for the entries of M over which a test error is computed."""
 
     @property
     def log_factor(self) -> float:

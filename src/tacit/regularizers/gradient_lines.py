@@ -187,7 +187,7 @@ class Orbits:
         risen = self.end(HEIGHT, lines) - self.knots[0, HEIGHT, lines]
         slight = (new.gain <= 1e-15 * np.stack([self.end(CLOCK, lines), risen])).all(axis=0)
         least = arc <= 4 * np.finfo(float).eps * np.abs(point).max(axis=1) + 1e-300
-        # rounding inside the map leaves a roughness that shorter panels do not cure: live with it
+        # rounding inside the map leaves a roughness that shorter panels do not cure: accept it
         stubborn = new.roughness > 0.1 * self.refused_with[lines]
         noisy = stubborn & (new.roughness < NOISE)
         self.tail[lines[noisy]] = 5 * new.roughness[noisy]
