@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Check, Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
@@ -126,23 +126,9 @@ def crossings(dataset: xarray.Dataset, level: float) -> Array:
 def check_time(dataset: xarray.Dataset) -> Evidence:
     """Where the predictor is halfway from the kernel limit to the rich one."""
     half, low, high = (crossings(dataset, level) for level in (0.5, 0.1, 0.9))
-    place = Check(
-        "median of beta t / log|theta(0)| halfway, at the largest start",
-        float(np.median(half[-1])),
-        1.0,
-        0.05,
-    )
-    farthest = Check(
-        "largest distance of it from 1",
-        np.abs(half[-1] - 1).max(),
-        tolerance=0.05,
-    )
-    width = Check(
-        "widest transition from 10 % to 90 % of the path, over that from the smallest start",
-        (high - low)[-1].max() / (high - low)[0].max(),
-        0.5,
-        kind="at most",
-    )
+    place = within(float(np.median(half[-1])), 1.0, 0.05)
+    farthest = within(np.abs(half[-1] - 1).max(), tolerance=0.05)
+    width = at_most((high - low)[-1].max() / (high - low)[0].max(), 0.5)
     largest = float(dataset.log_gamma[-1])
     lines = [
         Series(f"log|theta(0)| = {float(g):g}", SHARES, row[0, 0])
@@ -150,7 +136,12 @@ def check_time(dataset: xarray.Dataset) -> Evidence:
     ]
     return Evidence(
         ran=ran(dataset),
-        checks=[place, farthest, width],
+        checks={
+            "median of beta t / log|theta(0)| halfway, at the largest start": place,
+            "largest distance of it from 1": farthest,
+            "widest transition from 10 % to 90 % of the path, over that"
+            " from the smallest start": width,
+        },
         premises={
             "every run completes the transition": (
                 bool(np.isfinite(high).all()),
@@ -185,28 +176,18 @@ def check_time(dataset: xarray.Dataset) -> Evidence:
 
 def check_margins(dataset: xarray.Dataset) -> Evidence:
     """At (1 + epsilon) t2: the KKT conditions with linear margins, and with those of the net."""
-    printed = Check(
-        "largest KKT residual at 3 t2/2, margins y <w(x), theta> linear in theta",
-        at(dataset, "kkt_linear", LATE).max(),
-        tolerance=0.02,
-    )
-    mended = Check(
-        "largest KKT residual at 3 t2/2, margins y f(theta; x) of the net",
-        at(dataset, "kkt", LATE).max(),
-        tolerance=0.02,
-    )
+    printed = within(at(dataset, "kkt_linear", LATE).max(), tolerance=0.02)
+    mended = within(at(dataset, "kkt", LATE).max(), tolerance=0.02)
     early, late = (dataset.kkt.isel(place=place) for place in (EARLY, LATE))
-    falls = Check(
-        "largest of these residuals over that of the smallest start",
-        float((late.isel(log_gamma=-1) / late.isel(log_gamma=0)).max()),
-        0.5,
-        kind="at most",
-    )
+    falls = at_most(float((late.isel(log_gamma=-1) / late.isel(log_gamma=0)).max()), 0.5)
     names = {"kkt_linear": "linear in theta, as printed", "kkt": "margins of the net, corrected"}
     return Evidence(
         ran=ran(dataset),
-        checks=[printed],
-        corrected=[mended, falls],
+        checks={"largest KKT residual at 3 t2/2, margins y <w(x), theta> linear in theta": printed},
+        corrected={
+            "largest KKT residual at 3 t2/2, margins y f(theta; x) of the net": mended,
+            "largest of these residuals over that of the smallest start": falls,
+        },
         correction="the condition is y f(theta; x) >= 1, in regression f(theta; x) = y, under which"
         " |theta|^2 / 2 is least; by Euler it is y <grad f(theta; x), theta> >= L with the gradient"
         " at theta itself, not a fixed vector of features",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.papers.experiment import Experiment
 from tacit.papers.notsawo2025.figures.diagonal_nets import (
     BUDGET,
@@ -63,39 +63,13 @@ def check(
     fitted = runs.misfit <= level
     shown = runs.sel(samples=SHOWN)
     reached_there = shown.end_error.median("seed").values
-    exact = Check(
-        "largest |a - argmin Q|/|a*| over the runs of descent that fit",
-        float(runs.to_bias.where(fitted).max()),
-        0.0,
-        0.01,
-        "at most",
-    )
-    halves = Check(
-        "largest ratio of the median errors at successive depths, N = 30 to 50",
-        steepest(medians),
-        0.5,
-        kind="at most",
-    )
+    exact = at_most(float(runs.to_bias.where(fitted).max()), tolerance=0.01)
+    halves = at_most(steepest(medians), 0.5)
     faint, floor = (noise[n].median("seed") for n in ("error", "sparse_error"))
     floor = floor.isel(depth=0)
-    noisy = Check(
-        "the same up to depth 3 with a signal-to-noise ratio of 1e8",
-        steepest(faint.sel(depth=[1, 2, 3])),
-        0.5,
-        kind="at most",
-    )
-    fewer = Check(
-        "least fall of the samples needed from a depth to the next, up to 3",
-        least_fall(medians),
-        1.0,
-        kind="at least",
-    )
-    falls = Check(
-        "largest ratio of the errors of descent at successive depths up to 3, N = 30",
-        max(b / a for a, b in itertools.pairwise(reached_there[:3])),
-        0.75,
-        kind="at most",
-    )
+    noisy = at_most(steepest(faint.sel(depth=[1, 2, 3])), 0.5)
+    fewer = at_least(least_fall(medians), 1.0)
+    falls = at_most(max(b / a for a, b in itertools.pairwise(reached_there[:3])), 0.75)
     ended = unsigned.isel(seed=0)
     deep = shown.sel(depth=[2, 3, 4])
     sparse = dataset.sparse_error.isel(depth=0).median("seed")
@@ -110,7 +84,13 @@ def check(
                 f"{int(fitted.sum())} of {fitted.size} runs",
             )
         },
-        checks=[halves, fewer, exact, falls, noisy],
+        checks={
+            "largest ratio of the median errors at successive depths, N = 30 to 50": halves,
+            "least fall of the samples needed from a depth to the next, up to 3": fewer,
+            "largest |a - argmin Q|/|a*| over the runs of descent that fit": exact,
+            "largest ratio of the errors of descent at successive depths up to 3, N = 30": falls,
+            "the same up to depth 3 with a signal-to-noise ratio of 1e8": noisy,
+        },
         controls={
             "a start of 1 per layer": halves.control(steepest(large)),
             "a start of 1 per layer, samples needed": fewer.control(least_fall(large)),
