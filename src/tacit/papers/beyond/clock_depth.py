@@ -11,7 +11,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.models.diagonal import DiagonalNet
 from tacit.models.reparametrized import Reparametrized
 from tacit.papers.experiment import Experiment
@@ -210,27 +210,22 @@ def orders(dataset: xarray.Dataset, name: str) -> Array:
 
 def check(dataset: xarray.Dataset) -> Evidence:
     """The effective start to rounding; the order of its prediction by the flow alone."""
-    exact = Check(
-        "largest relative distance of an endpoint to the minimiser of the regularizer of its"
-        " effective start",
-        float(dataset.to_effective.max()),
-        tolerance=1e-9,
-    )
+    exact = within(float(dataset.to_effective.max()), tolerance=1e-9)
     second, first = (orders(dataset, name) for name in ("to_second", "to_start"))
-    foreseen = Check(
-        "start shifted back along the flow: power of the learning rate in the distance of the"
-        " endpoint",
-        furthest(second, 2),
-        2.0,
-        0.3,
-    )
-    plain = Check("unchanged start: the same power", furthest(first, 1), 1.0, 0.3)
+    foreseen = within(furthest(second, 2), 2.0, 0.3)
+    plain = within(furthest(first, 1), 1.0, 0.3)
     last = dataset.isel(share=-1).mean("seed")
     return Evidence(
         ran=f"{dataset.to_start.size} runs of gradient descent from alpha = {ALPHA:g} on"
         f" {'; '.join(dataset.kind.values)}, with sparse regressions or their signs as"
         " labels, each compared with the integrated flow",
-        checks=[exact, foreseen, plain],
+        checks={
+            "largest relative distance of an endpoint to the minimiser of the regularizer of its"
+            " effective start": exact,
+            "start shifted back along the flow: power of the learning rate in the distance of the"
+            " endpoint": foreseen,
+            "unchanged start: the same power": plain,
+        },
         controls={
             TARGETS["to_scale"]: exact.control(float(dataset.to_scale.min())),
             TARGETS["to_start"]: exact.control(float(dataset.to_start.min())),

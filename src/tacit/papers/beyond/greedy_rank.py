@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.models.factorization import Factorization
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
@@ -156,41 +156,27 @@ def check(
 ) -> Evidence:
     """The times, the point on the way and the end; least norms and fresh starts as controls."""
     last, seen = dataset.isel(alpha=-1), completion.isel(alpha=-1)
-    time = Check(
-        "jump to rank 2: median relative error of the growth of its time with log(1/alpha)",
-        error(dataset, "foreseen"),
-        tolerance=0.03,
-    )
-    end = Check(
-        "completion, smallest start: largest relative distance of an end to greedy rank",
-        float(seen.to_greedy.max()),
-        tolerance=1e-4,
-    )
-    falls = Check(
-        "largest ratio of that distance at the smallest start to that at the largest",
-        fall(completion, "to_greedy"),
-        0.1,
-        kind="at most",
-    )
-    way = Check(
-        "rank 2, smallest start: median least distance of the path to the predicted rank-1 point",
-        float(last.passes_by.median()),
-        tolerance=0.01,
-    )
-    clocks = Check(
-        "diagonal measurements: share of the endpoints within 1% of greedy rank, with separate"
-        " growth for every invariant subspace",
-        float((diagonal.to_greedy < 0.01).mean()),
-        0.75,
-        kind="at least",
-    )
+    time = within(error(dataset, "foreseen"), tolerance=0.03)
+    end = within(float(seen.to_greedy.max()), tolerance=1e-4)
+    falls = at_most(fall(completion, "to_greedy"), 0.1)
+    way = within(float(last.passes_by.median()), tolerance=0.01)
+    clocks = at_least(float((diagonal.to_greedy < 0.01).mean()), 0.75)
     gains = growth(dataset)
     return Evidence(
         ran=f"{dataset.sizes['number']} matrices of rank 2 (d = 6, 22 Gaussian measurements) and"
         f" {completion.sizes['number']} completions (d = 10, rank 1, 60 entries), trained by exact"
         f" flow of two factors of full width from alpha = {float(dataset.alpha[0]):g} to"
         f" {float(dataset.alpha[-1]):g} and {float(completion.alpha[-1]):g}",
-        checks=[time, end, falls, way, clocks],
+        checks={
+            "jump to rank 2: median relative error of the growth of its time with"
+            " log(1/alpha)": time,
+            "completion, smallest start: largest relative distance of an end to greedy rank": end,
+            "largest ratio of that distance at the smallest start to that at the largest": falls,
+            "rank 2, smallest start: median least distance of the path to the predicted"
+            " rank-1 point": way,
+            "diagonal measurements: share of the endpoints within 1% of greedy rank, with separate"
+            " growth for every invariant subspace": clocks,
+        },
         controls={
             "directions restart with size alpha at every point": time.control(
                 error(dataset, "anew")

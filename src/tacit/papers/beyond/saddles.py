@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.models.diagonal import DiagonalNet
 from tacit.papers.experiment import Experiment
 from tacit.plotting.style import BLACK, CYCLE, caption_of, sheet
@@ -180,29 +180,13 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
     least = {"log_alpha": -1}
     last, last_tall, last_deep = (d.isel(least) for d in (dataset, tall, deep))
     inverse, scale = 1 / np.abs(dataset.log_alpha.values), np.exp(deep.log_alpha.values)
-    time = Check(
-        "depth 2, smallest start: median relative error of the predicted jump time",
-        float(errors(dataset)[-1]),
-        tolerance=0.02,
-    )
-    worst = Check(
-        "the same for the worst jump, with fewer and with more samples than features",
-        max(float(apart(d).max()) for d in (last, last_tall)),
-        tolerance=0.05,
-    )
-    power = Check("depth 2: power of 1/log(1/alpha) in that error", order(dataset, inverse), 1, 0.2)
-    deeper = Check("depth 3: power of alpha in that error", order(deep, scale), 1.0, 0.2)
-    end = Check(
-        "largest distance of the last predicted saddle from the least l1 norm, or the least loss",
-        max(float(d.end_l1.max()) for d in (dataset, tall)),
-        tolerance=1e-9,
-    )
+    time = within(float(errors(dataset)[-1]), tolerance=0.02)
+    worst = within(max(float(apart(d).max()) for d in (last, last_tall)), tolerance=0.05)
+    power = within(order(dataset, inverse), 1, 0.2)
+    deeper = within(order(deep, scale), 1.0, 0.2)
+    end = within(max(float(d.end_l1.max()) for d in (dataset, tall)), tolerance=1e-9)
     mean = last_tall.mean_lasso.where(last_tall.monotone == 1)
-    lasso = Check(
-        "monotone problems: largest distance of the mean predictor from the lasso's optimality",
-        float(mean.max()),
-        tolerance=0.02,
-    )
+    lasso = within(float(mean.max()), tolerance=0.02)
     trained = max(float(d.end.max()) for d in (last, last_deep))
     exact = tall.foreseen_lasso.where(tall.monotone == 1).max()
     astray = dataset.foreseen_lasso.where(dataset.monotone == 0)
@@ -215,7 +199,16 @@ def check(dataset: xarray.Dataset, tall: xarray.Dataset, deep: xarray.Dataset) -
             "every run ends at the last predicted saddle": (trained < 1e-2, trained),
             "some problem is monotone": (bool((last_tall.monotone == 1).any()), ""),
         },
-        checks=[time, worst, power, deeper, end, lasso],
+        checks={
+            "depth 2, smallest start: median relative error of the predicted jump time": time,
+            "the same for the worst jump, with fewer and with more samples than features": worst,
+            "depth 2: power of 1/log(1/alpha) in that error": power,
+            "depth 3: power of alpha in that error": deeper,
+            "largest distance of the last predicted saddle from the least l1 norm, or the"
+            " least loss": end,
+            "monotone problems: largest distance of the mean predictor from the lasso's"
+            " optimality": lasso,
+        },
         controls={
             "s restarts after every jump": time.control(float(errors(last, "anew"))),
             "s restarts, the worst jump": worst.control(float(apart(last, "anew").max())),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.measures.forecast import forecast
 from tacit.papers.beyond.clock import net
 from tacit.papers.experiment import Experiment
@@ -79,17 +79,13 @@ study = sized(
 
 def check(dataset: xarray.Dataset) -> Evidence:
     """The mean relative error of the predicted times, for each batch size."""
-    found = Check(
-        "largest mean relative error of the predicted time, over batch sizes",
-        float(errors(dataset, "foreseen").max()),
-        tolerance=0.08,
-    )
+    found = within(float(errors(dataset, "foreseen").max()), tolerance=0.08)
     single = dataset.sel(batch=1)
     later = int((single.measured > single.flow).sum())
     return Evidence(
         ran=f"{dataset.measured.size} runs of depth 2 from alpha = 1 on regressions with 4 samples"
         " of 8 features and a truth of one entry, by SGD with weight decay 0.03, label noise 0.5",
-        checks=[found],
+        checks={"largest mean relative error of the predicted time, over batch sizes": found},
         controls={
             "the prediction without noise": found.control(float(errors(dataset, "flow").min()))
         },

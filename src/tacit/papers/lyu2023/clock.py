@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most, within
 from tacit.evidence.plot import Plot, Series
 from tacit.measures.directions import angle
 from tacit.papers.experiment import Experiment
@@ -98,27 +98,20 @@ def check(dataset: xarray.Dataset, directions: xarray.Dataset) -> Evidence:
     wrong = dataset.isel(seed=0).sel(depth=2)
     turns = directions.turn.transpose("problem", "log_alpha").values
     alone = directions.alone.transpose("problem", "log_alpha").values
-    near = Check(
-        "largest relative distance to argmin Q at rate 1e-5", rows[:, 0].max(), tolerance=1e-3
-    )
-    first = Check(
-        "largest deviation of that distance's exponent in the rate from 1",
-        max((slope(rates, row) - 1 for row in rows), key=abs),
-        tolerance=0.1,
-    )
-    direction = Check(
-        "largest angle to the Q_mu path at rate e^-640 over that at e^-20",
-        (turns[:, -1] / turns[:, 0]).max(),
-        1 / 8,
-        kind="at most",
-    )
+    near = within(rows[:, 0].max(), tolerance=1e-3)
+    first = within(max((slope(rates, row) - 1 for row in rows), key=abs), tolerance=0.1)
+    direction = at_most((turns[:, -1] / turns[:, 0]).max(), 1 / 8)
     starts = ", ".join(f"e^-{a:g}" for a in directions.log_alpha.values)
     return Evidence(
         ran=f"{dataset.sizes['seed']} regressions (4 samples, 9 features, depths 2 and 3) trained"
         f" in the parameters from alpha = e^2 at {len(rates)} rates; {len(turns)} data sets of 4"
         " points in R^8 by the exact flow with rate = 1/alpha, at rate t = log alpha - 2, log"
         " alpha and log alpha + 2",
-        checks=[near, first, direction],
+        checks={
+            "largest relative distance to argmin Q at rate 1e-5": near,
+            "largest deviation of that distance's exponent in the rate from 1": first,
+            "largest angle to the Q_mu path at rate e^-640 over that at e^-20": direction,
+        },
         controls={
             "a scale 10% larger": near.control(float(wrong.larger[0])),
             "the scale of the start at all times": near.control(float(wrong.still[0])),

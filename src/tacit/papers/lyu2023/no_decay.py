@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, within
 from tacit.measures.curves import crossing
 from tacit.papers.experiment import Experiment
 from tacit.papers.instances import slope
@@ -176,32 +176,22 @@ def check(dataset: xarray.Dataset, limit: xarray.Dataset) -> Evidence:
     found = transitions(dataset, limit)
     alphas, times = found.alpha.values, found.measured_log_t.values
     start, end = (found.trajectory_test_accuracy.isel(alpha=-1, time=k) for k in (0, -1))
-    grows = Check(
-        "exponent of log t of the transition in alpha, between the two largest starts",
-        slope(alphas[-2:], times[-2:]),
-        2.0,
-        0.05,
-    )
-    foreseen = Check(
-        "measured over predicted log t of the transition at the largest start",
-        times[-1] / float(found.foreseen_log_t[-1]),
-        1.0,
-        0.02,
-    )
+    grows = within(slope(alphas[-2:], times[-2:]), 2.0, 0.05)
+    foreseen = within(times[-1] / float(found.foreseen_log_t[-1]), 1.0, 0.02)
     large = found.isel(alpha=-2)
-    curve = Check(
-        "largest distance of the test accuracy from that of the limit at equal alpha^2/log(1/loss),"
-        " second largest start",
-        off_limit(large, limit.isel(seed=0), "limit_accuracy"),
-        tolerance=0.01,
-    )
+    curve = within(off_limit(large, limit.isel(seed=0), "limit_accuracy"), tolerance=0.01)
     trained = float(found.trajectory_train_accuracy.min())
     shown = ", ".join(f"{a:g}: {t / np.log(10):.3g}" for a, t in zip(alphas, times, strict=True))
     return Evidence(
         ran=f"{len(alphas)} starts of a diagonal net of depth 2 on corners of a cube with the"
         " majority of three coordinates as label, logistic loss without decay, exact flow to"
         " t = 10^(10^4)",
-        checks=[grows, foreseen, curve],
+        checks={
+            "exponent of log t of the transition in alpha, between the two largest starts": grows,
+            "measured over predicted log t of the transition at the largest start": foreseen,
+            "largest distance of the test accuracy from that of the limit at equal"
+            " alpha^2/log(1/loss), second largest start": curve,
+        },
         controls={
             "log t like log alpha over a rate: it grows with the start itself": grows.control(
                 predicted=1.0

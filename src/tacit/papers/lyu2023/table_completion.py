@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most, within
 from tacit.measures.forecast import forecast
 from tacit.measures.grokking import grokking
 from tacit.models.factorization import DifferenceFactorization
@@ -207,36 +207,17 @@ def check(dataset: xarray.Dataset) -> Evidence:
     quarter = [np.abs(run.t - run.forecast / 4).values.argmin() for run in runs]
     early = [run.isel(time=k) for run, k in zip(runs, quarter, strict=True)]
     last = [run.isel(time=-1) for run in runs]
-    near = Check(
-        "largest distance to the kernel interpolant at a quarter of the forecast",
-        max(float(run.from_kernel) for run in early),
-        2e-3,
-        kind="at most",
-    )
-    least = Check(
-        "nuclear norm at the end over the least that fits, largest deviation from 1",
-        max(abs(float(run.norm_nuclear) - 1) for run in last),
-        tolerance=0.01,
-    )
-    solved = Check(
-        "test error at the end of the smallest decay", last[-1].test_error, 1e-4, kind="at most"
-    )
-    bias = Check(
-        "exponent of the final test error in the decay",
+    near = at_most(max(float(run.from_kernel) for run in early), 2e-3)
+    least = within(max(abs(float(run.norm_nuclear) - 1) for run in last), tolerance=0.01)
+    solved = at_most(last[-1].test_error, 1e-4)
+    bias = within(
         np.log(float(last[0].test_error / last[-1].test_error))
         / np.log(float(last[0].decay / last[-1].decay)),
         1.0,
         0.02,
     )
-    waits = Check(
-        "least number of decades between solving training and solving the test",
-        min(np.log10(float(run.t2 / run.t1)) for run in runs),
-        3.0,
-        kind="at least",
-    )
-    time = Check(
-        "natural logarithm of the predicted time over the time of half of the fall, furthest"
-        " from 0",
+    waits = at_least(min(np.log10(float(run.t2 / run.t1)) for run in runs), 3.0)
+    time = within(
         max((float(np.log(run.forecast / run.jump)) for run in runs), key=abs),
         tolerance=float(np.log(1.25)),
     )
@@ -245,7 +226,15 @@ def check(dataset: xarray.Dataset) -> Evidence:
     return Evidence(
         ran="tables trained in U and V from 10 I at the decays"
         f" {', '.join(f'{float(run.decay):g}' for run in runs)} with the mean squared error",
-        checks=[near, least, solved, bias, waits, time],
+        checks={
+            "largest distance to the kernel interpolant at a quarter of the forecast": near,
+            "nuclear norm at the end over the least that fits, largest deviation from 1": least,
+            "test error at the end of the smallest decay": solved,
+            "exponent of the final test error in the decay": bias,
+            "least number of decades between solving training and solving the test": waits,
+            "natural logarithm of the predicted time over the time of half of the fall, furthest"
+            " from 0": time,
+        },
         premises={
             "the least nuclear norm is certified by its dual": (certified < 1e-8, certified),
             "the observed entries determine the table: the matrix of least nuclear norm has no"

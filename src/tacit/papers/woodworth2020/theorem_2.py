@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_least, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.endpoints import endpoint
 from tacit.papers.experiment import Experiment
@@ -211,50 +211,32 @@ def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
     worst, trained = int(printed.argmax()), int(f.ended_l1.notnull().sum())
     misfit = max(float(f.misfit_l1.max()), float(f.misfit_l2.max()))
     small, large = f.share_l1.values, f.share_l2.values
-    l1 = Check("l1: largest part of the allowed eps that is used", small.max(), 1.0, kind="at most")
-    l2 = Check("l2: largest part of the allowed eps that is used", large.max(), 1.0, kind="at most")
+    l1 = at_most(small.max(), 1.0)
+    l2 = at_most(large.max(), 1.0)
     return Evidence(
         ran=f"{len(small)} problems with alpha at both bounds, endpoints by the certified minimiser"
         f" of Q; {trained} and {int(f.ended_l2.notnull().sum())} of them also by training the"
         f" parameters; {ties.sizes['place']} problems with equal columns for eq. (46)",
-        checks=[
-            l1,
-            l2,
-            Check("the same for l1, trained", float(f.ended_l1.max()), 1.0, kind="at most"),
-            Check("the same for l2, trained", float(f.ended_l2.max()), 1.0, kind="at most"),
-        ],
-        proof=[
-            Check(
-                "eq. (44): share of the problems whose alpha is too large for Lemma 5 at"
-                " (1+2eps)|b*|_1",
-                above_44.mean(),
-                kind="at most",
+        checks={
+            "l1: largest part of the allowed eps that is used": l1,
+            "l2: largest part of the allowed eps that is used": l2,
+            "the same for l1, trained": at_most(float(f.ended_l1.max()), 1.0),
+            "the same for l2, trained": at_most(float(f.ended_l2.max()), 1.0),
+        },
+        proof={
+            "eq. (44): share of the problems whose alpha is too large for Lemma 5 at"
+            " (1+2eps)|b*|_1": at_most(above_44.mean()),
+            "eq. (46): the same at |b*|_1, exp(-d(2+eps)/(2 eps |b*|_1))": at_most(above_46.mean()),
+            "eq. (46), first line: |b|_1 over its right side, at worst": at_most(
+                printed.max(), 1.0
             ),
-            Check(
-                "eq. (46): the same at |b*|_1, exp(-d(2+eps)/(2 eps |b*|_1))",
-                above_46.mean(),
-                kind="at most",
+        },
+        corrected={
+            "corrected: log(1/alpha²) minus what the proof needs, at worst": at_least(spare.min()),
+            "corrected first line of (46): left side over right side, at worst": at_most(
+                mended.max(), 1.0
             ),
-            Check(
-                "eq. (46), first line: |b|_1 over its right side, at worst",
-                printed.max(),
-                1.0,
-                kind="at most",
-            ),
-        ],
-        corrected=[
-            Check(
-                "corrected: log(1/alpha²) minus what the proof needs, at worst",
-                spare.min(),
-                kind="at least",
-            ),
-            Check(
-                "corrected first line of (46): left side over right side, at worst",
-                mended.max(),
-                1.0,
-                kind="at most",
-            ),
-        ],
+        },
         correction="Lemma 5 does not apply where (44) and (46) use it: alpha may be larger than "
         "it requires. Q(b) >= |b|_1 (log(1/alpha²) + log(|b|_1/d) - 1), which follows "
         "from (27) by the entropy of |b|/|b|_1, replaces it; with (25) and the "

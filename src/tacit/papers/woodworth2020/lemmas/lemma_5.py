@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.evidence.evidence import Check, Evidence
+from tacit.evidence.evidence import Evidence, at_most
 from tacit.evidence.plot import Plot, Series
 from tacit.papers.experiment import Experiment
 from tacit.regularizers.q import Q
@@ -87,7 +87,7 @@ def evidence_of(
     `beyond` says in which alphas, and names the check; {median} and {worst} stand in the finding.
     """
     at_bound, further, *others = dataset.share.values.T
-    worst = Check("worst |ratio - 1| / eps at the bound", at_bound.max(), 1.0, kind="at most")
+    worst = at_most(at_bound.max(), 1.0)
     series = [
         Series("at the bound", dataset.eps.values, at_bound, "points"),
         Series("outside it (control)", dataset.eps.values, others[0], "points"),
@@ -95,7 +95,10 @@ def evidence_of(
     title = "how much of the allowed eps is used"
     return Evidence(
         ran=f"{len(at_bound)} vectors of 1 to 50 entries, alpha at the bound and {beyond[0]} it",
-        checks=[worst, Check(beyond[1], further.max(), 1.0, kind="at most")],
+        checks={
+            "worst |ratio - 1| / eps at the bound": worst,
+            beyond[1]: at_most(further.max(), 1.0),
+        },
         controls={n: worst.control(share.max()) for n, share in zip(wrong, others, strict=True)},
         findings=[finding.format(median=np.median(at_bound), worst=at_bound.max())],
         plots=[Plot(title, "eps", label, series, "log", "log")],
