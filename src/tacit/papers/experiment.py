@@ -180,7 +180,7 @@ class Experiment(Record):
 
 
 def _folder(folder: Path | None) -> contextlib.AbstractContextManager[Any]:
-    """The folder for cells, or one that is gone afterwards."""
+    """The folder for cells, or a temporary one."""
     return contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory()
 
 

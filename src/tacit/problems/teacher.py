@@ -67,7 +67,7 @@ class TeacherStudent(Record):
     def share(self, loss: ArrayLike, part: Regression) -> Array:
         """Half a sum of squares over `part` as a mean square in units of the variance.
 
-        0 is perfect, and 1 is what the best constant answer has.
+        0 is perfect, and the best constant answer has 1.
         """
         return np.asarray(2 * np.asarray(loss) / (part.samples * self.variance))
 
