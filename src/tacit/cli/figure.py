@@ -18,9 +18,7 @@ from tacit.studies.sizes import SIZES, Size
 
 @errors_in_one_line
 def figure(
-    ids: Annotated[
-        list[str] | None, typer.Argument(help="Ids of `tacit list`, any case.")
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Argument(help="Ids of `tacit list`, any case.")] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every picture.")] = False,
     size: Annotated[str, typer.Option(help="quick (seconds) or full (the source's size).")] = (
         "quick"

@@ -230,7 +230,7 @@ class Evidence(Record):
 
     @property
     def guarded(self) -> bool:
-        """True if a control, computed or trained, was held to the rule of a deciding check."""
+        """True if a control, computed or trained, was compared by the rule of a deciding check."""
         rules, made = {check.rule for check in self.deciding}, set(self.arithmetic)
         return any(c.rule in rules for name, c in self.controls.items() if name not in made)
 
@@ -275,7 +275,7 @@ def _premise(given: Any) -> Premise:
 
 
 def judge(evidence: Evidence) -> tuple[Status, str]:
-    """The status of a claim and the sentence that justifies it; nothing else decides a status."""
+    """The status of a claim and the sentence that justifies it; every status is decided here."""
     doubt = _doubt(evidence)
     if doubt:
         return "inconclusive", doubt

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """What a run draws at every step, and what its weights lose."""
+    """The batch, label noise and weight decay of a run."""
 
     batch: int | None
     label_noise: float = 0.0
@@ -107,7 +107,7 @@ study = sized(
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """Scale, interval and end below the limit that the prediction gives itself."""
+    """Scale, interval and end below the limit that the prediction states."""
     below = dataset.sel(share=dataset.share < 1)
     beyond = dataset.sel(share=dataset.share > 1)
     drawn = below.sel(kind=DRAWN)

@@ -57,7 +57,7 @@ def cell(
     clocked = EffectiveScale(method)
     path = train(net(alpha), of, clocked, batch=batch, seed=seed, stop=Steps(steps))
     end, q = path.predictor, effective_regularizer(path)
-    own = Regression(of.X, of.X @ end)  # with decay the labels are not met
+    own = Regression(of.X, of.X @ end)  # with decay the labels are not fitted
 
     def far(regularizer: Q) -> float:
         apart = interpolate(own, regularizer).beta - end

@@ -49,7 +49,7 @@ def far(matrix: Array, other: Array) -> float:
 
 
 def cell(kind: str, number: int, alpha: float) -> dict[str, Any]:
-    """Jumps and end of one run beside what greedy rank and two norms foresee."""
+    """Jumps and end of one run, and the predictions of greedy rank and two norms."""
     of = problem(kind, number)
     found = greedy_rank(of)
     model = Factorization(sum(of.shape), alpha=alpha, seed=number)
@@ -142,7 +142,7 @@ def growth(dataset: xarray.Dataset) -> xarray.DataArray:
 
 
 def error(dataset: xarray.Dataset, against: str) -> float:
-    """The median of that gain's relative distance from a foreseen time, over jumps to rank 2."""
+    """The median of that gain's relative distance from a predicted time, over jumps to rank 2."""
     foreseen = dataset[against].isel(alpha=0, jump_number=1)
     return float(np.median(np.abs(growth(dataset).isel(jump_number=1) / foreseen - 1)))
 
@@ -206,7 +206,7 @@ def check(
 
 
 def draw(dataset: xarray.Dataset, completion: xarray.Dataset, diagonal: xarray.Dataset) -> Figure:
-    """Distances of the ends of one completion over alpha; measured over foreseen times."""
+    """Distances of the ends of one completion over alpha; measured over predicted times."""
     attributes = dataset.attrs
     picture, (a, b) = sheet(
         attributes["title"], caption_of(attributes), widths=(6.0, 6.0), height=4.8

@@ -1,4 +1,4 @@
-"""Momentum: which number of a run its end depends on, and its effective scale and tilt."""
+"""Momentum: the one number on which the end of a run depends, and its effective scale and tilt."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def cell(
     assert isinstance(q, Q)
     assert q.shape is not None
     flow, size = momentum_flow(of, alpha, inertia, time), float(np.linalg.norm(end))
-    # velocities live between steps: the run starts from rest half a step before its first
+    # velocities belong to half steps: the run starts from rest half a step before its first step
     foreseen = [flow(float(t)) for t in (path.dataset.step.values + 0.5) * step]
     own = Regression(of.X, of.X @ end)
 

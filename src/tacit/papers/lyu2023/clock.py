@@ -1,4 +1,4 @@
-"""Ours: decay turns W's and M's paths into time, beta(t) is a minimiser of Q."""
+"""Ours: under decay, training passes along W's and M's paths; beta(t) is a minimiser of Q."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def cell(
 ) -> dict[str, float]:
     """Largest distance of a trained regression at rate t = z to argmin Q of the decayed scale.
 
-    `larger` is the same to a scale 10% larger, `still` to the scale of the start for ever.
+    `larger` is the same for a scale 10% larger, `still` for the scale of the start.
     """
     problem, times = sparse_regression(4, 9, sparsity=2, noise=0.0, seed=seed), np.array(z)
     path = in_parameters(problem, log_alpha, rate, times, depth, rtol=1e-10).predictor.values
@@ -51,8 +51,8 @@ def direction_cell(problem: int, log_alpha: float, *, around: Sequence[float]) -
     """Largest angle to M's limit path at mu = alpha^2 e^(-2 rate t) / g, `around` log alpha.
 
     That path is argmin Q_mu with margins >= 1 where no dual weight would have to fall, and the
-    flow's limit with weights that never fall elsewhere: under decay too they only grow. `alone`
-    has mu = alpha^2 e^(-2 rate t), as if the loss had no part in it.
+    flow's limit with weights that never fall elsewhere: under decay too they only grow. `alone` has
+    mu = alpha^2 e^(-2 rate t), as if the loss did not matter.
     """
     data, z = data_set(problem), log_alpha + np.array(around)
     run = exact(data, log_alpha, joint_rate(log_alpha), z)

@@ -93,7 +93,7 @@ study = sized(
 def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
     """One run for every start, the largest first: its curves, and (1/rate) log alpha.
 
-    The latter is when pure decay has taken the start from alpha to 1; NaN up to alpha = 1.
+    The latter is the time in which pure decay takes the start from alpha to 1; NaN up to alpha = 1.
     """
     rate = json.loads(dataset.description)["method"]["weight_decay"]
     named = dataset.isel(seed=0).drop_vars(["train_accuracy", "novel_accuracy", "parameter_norm"])
@@ -108,7 +108,7 @@ def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """The large start is trained long before it understands, the small one is not."""
+    """Only from the large start is training solved long before the test."""
     large, *_, small = runs_of(dataset)
     waits = [math.log10(float(run.late_jump / run.late_t1)) for run in (large, small)]
     half = float(np.interp(float(large.predicted) / 2, large.t.values, large.novel_accuracy.values))

@@ -44,10 +44,10 @@ class Limits:
 
 
 def table(dimension: int, fraction: float, seed: int) -> tuple[Completion, Limits]:
-    """A table with a share of its pairs seen, and both minimisers over symmetric matrices.
+    """A table with a share of its pairs observed, and both minimisers over symmetric matrices.
 
-    Those see (j, i) with (i, j). At U = V = alpha I every entry has a tangent feature of its own,
-    so the kernel interpolant is the one of least Frobenius norm: zero wherever nothing was seen.
+    In these, (i, j) determines (j, i). At U = V = alpha I every entry has its own tangent feature,
+    so the kernel interpolant has the least Frobenius norm: it is zero at unobserved entries.
     """
     seen, both = (
         multiplication_table(dimension, fraction=fraction, seed=seed, mirrored=mirrored)
@@ -87,8 +87,8 @@ def followed(problem: Completion, alpha: float, rate: float, until: float) -> tu
 def conditions(problem: Completion, path: Path, rate: float) -> tuple[float, float]:
     """How far theta is from KKT of min |theta|^2 with f = y, and the certificate's second value.
 
-    KKT asks for theta = sum_n nu_n grad f_n; nu is what the loss pulls with, over the rate. The
-    symmetric matrix of nu has eigenvalues 1 where M lives and, elsewhere, at most 1 in size.
+    KKT requires theta = sum_n nu_n grad f_n; nu is minus the derivative of the loss over the rate.
+    The symmetric matrix of nu has eigenvalues 1 on the range of M and at most 1 in size elsewhere.
     """
     nu = problem.adjoint(-2 * (path.predictions - problem.y) / rate)
     theta: Any = path.parameters

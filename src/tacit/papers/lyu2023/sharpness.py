@@ -1,4 +1,4 @@
-"""Where the jump sits against (1/rate) log alpha, and how sharp it is."""
+"""When the jump happens relative to (1/rate) log alpha, and how sharp it is."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 def cell(
     problem: int, log_alpha: float, *, depth: int, first: float, last: float, log_rate: float | None
 ) -> dict[str, float]:
-    """When (in rate t) the direction has gone 10, 50 and 90% of the way to the rich limit.
+    """The values of rate t at which 10, 50 and 90% of the turn to the rich limit are done.
 
-    The run is read off from `first` to `last` around its forecast; its rate is 1/alpha unless
-    `log_rate` gives another. `left` are the degrees from its end to the rich limit.
+    The run is recorded from `first` to `last` around its forecast; its rate is 1/alpha unless
+    `log_rate` gives another. `left` is the angle in degrees from its end to the rich limit.
     """
     data, rate = data_set(problem), math.exp(-log_alpha if log_rate is None else log_rate)
     expected = forecast(DiagonalNet(depth, log_alpha=log_alpha), data, rate)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-SMALL, LARGE = 1.0, 4.0  # norms that are rich from the beginning, and that leave the kernel
+SMALL, LARGE = 1.0, 4.0  # norms of starts that are rich from the beginning, and kernel at first
 
 
 def cell(
@@ -84,7 +84,7 @@ def run(
 ) -> Path:
     """The exact flow from a start of this norm until every transition has passed."""
     flow = DualFlow(rtol=rtol, weight_decay=rate)
-    # without decay the loss is about 1/t: the clock has to reach beyond t_max
+    # without decay the loss is about 1/t, so log(1/loss) must reach beyond log t_max
     stop: list[Stop] = [Time(t_max)] if rate else [Time(t_max), LogLoss(-2 * math.log(t_max))]
     model = DiagonalNet(depth=2, alpha=norm / math.sqrt(2 * problem.dimension))
     path = train(model, problem, flow, stop=stop, record=LogSpaced(density))
@@ -155,7 +155,7 @@ def ordered(delays: Array) -> float:
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """Every large start with decay groks, later the larger and the slower; no other run does."""
+    """Large starts with decay grok, later if larger or with less decay; no other run does."""
     runs = dataset.transpose("seed", "rate", "norm").sortby("rate", ascending=False)
     grok = runs.kind == KINDS.index("grok")
     large, decayed = runs.norm >= LARGE, runs.rate > 0

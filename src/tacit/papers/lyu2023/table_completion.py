@@ -1,4 +1,4 @@
-"""A multiplication table completed by U U^T - V V^T: memorized at once, understood late."""
+"""A multiplication table completed by U U^T - V V^T: memorized early, completed late."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ CURVES = {
 
 @dataclasses.dataclass(frozen=True)
 class MeanLoss:
-    """The one place where a mean squared error meets our sum of squares.
+    """The conversion between a mean squared error and our sum of squares.
 
     sum = samples * mean, so decay next to the mean is `samples * decay` next to the sum, and
     gradient flow on the mean takes `samples` times as long.
@@ -102,7 +102,7 @@ def cell(
     rtol: float,
     level: float,
 ) -> dict[str, Any]:
-    """One run in the time of the mean loss to t = end/decay, what was foreseen and when it fell."""
+    """One run in the time of the mean loss to t = end/decay, its forecast and when it fell."""
     problem, limits = table(dimension, seen_pairs(fraction), seed)
     model, mean = DifferenceFactorization(alpha=alpha), MeanLoss(problem.samples, decay)
     foreseen = forecast(model, problem, mean.rate)  # before training
@@ -202,7 +202,7 @@ def runs_of(dataset: xarray.Dataset) -> list[xarray.Dataset]:
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """The kernel interpolant first, the least nuclear norm last, at the time foreseen."""
+    """The kernel interpolant first, the least nuclear norm last, at the predicted time."""
     runs = runs_of(dataset)
     quarter = [np.abs(run.t - run.forecast / 4).values.argmin() for run in runs]
     early = [run.isel(time=k) for run, k in zip(runs, quarter, strict=True)]
@@ -295,7 +295,7 @@ def _draw_run(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
 
 
 def _foreseen(axes: Sequence[Axes], run: xarray.Dataset, colour: str) -> None:
-    """What was known before training: the forecast and (1/lambda) log alpha."""
+    """The two predictions before training: the forecast and (1/lambda) log alpha."""
     low, high = float(run.forecast_low), float(run.forecast_high)
     for one in axes:
         one.axvspan(low, high, color=colour, alpha=0.13, linewidth=0, zorder=0)
@@ -327,7 +327,7 @@ def _furnish(axes: Sequence[Axes], runs: list[xarray.Dataset]) -> None:
 
 
 def _summary(run: xarray.Dataset) -> str:
-    """When a run fell, and when it was foreseen to."""
+    """When the error of a run fell, and when that was predicted."""
     decay, jump, forecast = (f"{float(run[name]):.1e}" for name in ("decay", "jump", "forecast"))
     return typeset(f"lambda = {decay}: half of the fall at t = {jump}, predicted {forecast}")
 

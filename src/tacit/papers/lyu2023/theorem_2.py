@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 def kkt_residual(problem: Classification, net: Model, theta: Array) -> float:
     """How far theta, scaled to margin one, is from KKT: stationarity plus complementarity.
 
-    min |theta|^2 with margins >= 1 asks for theta = sum_n nu_n grad f_n with nu >= 0, and nu_n > 0
-    at margin one only. nu is taken proportional to what the logistic loss pulls with, so at a KKT
-    point the margins must lie within 1/margin of each other for the residual to vanish.
+    min |theta|^2 with margins >= 1 requires theta = sum_n nu_n grad f_n with nu >= 0, and nu_n > 0
+    at margin one only. nu is taken proportional to minus the derivatives of the logistic loss, so
+    at a KKT point the margins must lie within 1/margin of each other for the residual to vanish.
     """
     margins = problem.y * net.predict(theta, problem.X)
     least = float(margins.min())

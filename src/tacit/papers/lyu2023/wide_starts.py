@@ -56,7 +56,7 @@ def trained_cell(
 ) -> dict[str, float]:
     """The angle of a net's outputs on new points to its kernel SVM's at (1 - c) of the jump.
 
-    `size` is the mean size of these outputs, `decayed` that of the start's, which decay with it.
+    `size` is the mean size of these outputs, `decayed` that of the outputs of the decayed start.
     """
     (problem, new), net = points(seed), QuadraticUnits(math.exp(log_alpha), seed, width)
     one_of("trained_cell", "start", start, ("wide", "difference"))

@@ -50,8 +50,8 @@ def spread(layers: Array) -> Array:
 def cell(depth: int, seed: int, *, steps: int, unequal: float) -> dict[str, Any]:
     """D separate layers against one shared one; the first layer starts 1 + unequal times as large.
 
-    A shared vector moves D times as fast, so its rate is that of the layers over D; with the same
-    rate it is another run.
+    A shared vector moves D times as fast, so its rate is that of the layers divided by D; the same
+    rate gives a different run.
     """
     data = separable_points(5, 4, margin=0.3, seed=seed)
     rng = np.random.default_rng(seed)

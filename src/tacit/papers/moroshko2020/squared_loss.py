@@ -43,7 +43,7 @@ def followed(model: Model, X: Array, y: Array, times: Array, linear: bool) -> tu
 def cell(net: str, seed: int, alpha: float, *, off: float) -> dict[str, float]:
     """The largest distance of net and twin over all times, and the distance at the end.
 
-    The twin of a start `off` times as large is another theory's.
+    The twin of a start `off` times as large belongs to a wrong theory.
     """
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(4, 6))

@@ -57,9 +57,10 @@ def trained(model: Model, problem: Classification, points: Array, linear: bool =
 def cell(net: str, points: str, alpha: float, *, off: float, linear: bool) -> dict[str, float]:
     """How far a net and its linearized twin are apart at most, and how large the twin is.
 
-    The twin of a start `off` times as large is another theory's; without `linear` it is no twin.
+    The twin of a start `off` times as large belongs to a wrong theory; without `linear` it is no
+    twin.
     """
-    if net == QUADRATIC:  # labels that no linear classifier knows; outputs at new points too
+    if net == QUADRATIC:  # labels that no linear classifier can learn; outputs at new points too
         seed = int(points.split()[1])
         problem = signs_of_products(seed)
         new = np.random.default_rng(seed + 100).standard_normal((20, problem.dimension))

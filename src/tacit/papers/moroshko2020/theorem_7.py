@@ -45,7 +45,7 @@ def cell(run: str, *, norm: str) -> dict[str, float]:
 
 
 def condition_cell(mu: float) -> dict[str, float]:
-    """What training says of condition 5 on panel 3b: below 1 it holds."""
+    """What training says about condition 5 on panel 3b: below 1 it holds."""
     return {"exponent": stops(three_points("3b"), [mu])[0][0]}
 
 

@@ -41,7 +41,7 @@ def flips(u: Array, v: Array) -> int:
 
 
 def velocities(p: Instance, u: Array, v: Array) -> tuple[Array, Array, Array]:
-    """d|u|/dt off the trained flow, as eq. (12) prints it, and with its sign and power mended.
+    """d|u|/dt of the trained flow, of eq. (12) as printed, and with its sign and power corrected.
 
     The first is a difference quotient, extrapolated to zero time.
     """
@@ -109,7 +109,7 @@ def check(dataset: xarray.Dataset) -> Evidence:
         " in (11), (13) and the square on the residual in (12), (14) are misprints",
         counterexample=dict(
             zip(
-                ("d|u_1|/dt measured", "eq. (12) as printed", "mended"),
+                ("d|u_1|/dt measured", "eq. (12) as printed", "corrected"),
                 first.velocity.values,
                 strict=True,
             )

@@ -1,4 +1,4 @@
-"""The regularizer of any separable reparametrization, derived and then trained against."""
+"""The regularizer of any separable reparametrization, derived and compared with training."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ known = sized(
 
 
 def check(dataset: xarray.Dataset, known: xarray.Dataset) -> Evidence:
-    """Training against what was derived from the map alone, and the derived against Q."""
+    """Training compared with the derived regularizer, and that regularizer compared with Q."""
     worst, plain = dataset.far.max("instance"), dataset.far_l2.median("instance")
     names, misfit = dataset.function.values, float(dataset.residual.max())
     end = within(float(worst.max()), tolerance=1e-6)

@@ -51,7 +51,7 @@ def model_of(name: str, shape: Array, scale: float) -> Any:
 
 
 def cell(name: str, alpha: float) -> dict[str, Any]:
-    """Outputs on the way from alpha times the start, beside those of alpha^D f from the start.
+    """Outputs during training from alpha times the start, and those of alpha^D f from the start.
 
     The latter is followed to t/alpha^2; for controls also to t, and with alpha f for alpha^D f.
     """

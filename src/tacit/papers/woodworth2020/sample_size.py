@@ -94,7 +94,7 @@ def needed_samples(dataset: xarray.Dataset, name: str) -> xarray.DataArray:
 
 
 def check(dataset: xarray.Dataset, depths: xarray.Dataset) -> Evidence:
-    """N grows like r* log d, at every depth, where l2 has learnt nothing yet."""
+    """N grows like r* log d at every depth; with as many samples l2 has learned nothing."""
     N = needed_samples(dataset, "l1_error").transpose("dimension", "sparsity")
     d, r = N.dimension, N.sparsity
     constant, sharper = (N / (r * np.log(d))).values, (N / (r * np.log(d / r))).values

@@ -58,7 +58,7 @@ class Case:
         """The endpoint of training, by the certified minimiser of Q."""
         return interpolate(self.X, self.y, Q(2, log_alpha=log_alpha)).beta
 
-    # --- what the proof needs, as printed and mended
+    # --- what the proof needs, as printed and corrected
 
     def needs(self, norm: float) -> float:
         """log alpha_1(eps/(2+eps), norm, d): the alpha up to which Lemma 5 may be used at `norm`.
@@ -75,7 +75,7 @@ class Case:
 
     @property
     def spare(self) -> float:
-        """log(1/alpha^2) less what the mended proof needs; positive whenever eps < d.
+        """log(1/alpha^2) less what the corrected proof needs; positive whenever eps < d.
 
         Write L for log(1/alpha^2), b for |b*|_1 and B for the l1 norm of the endpoint.
         Eq. (25) gives Q(b*) <= b (L + log(b + alpha^2)). Eq. (27) gives Q(endpoint) >= B (L +
@@ -93,7 +93,7 @@ class Case:
         return float(-2 * self.log_small + np.log(self.l1) - spread - rest)
 
     def first_lines(self, beta: Array) -> tuple[float, float]:
-        """|b|_1 over what the first line of (46) allows it, as printed and mended (`spare`)."""
+        """|b|_1 over the bound of the first line of (46), as printed and corrected (`spare`)."""
         norm, value = float(np.abs(beta).sum()), Q(2, log_alpha=self.log_small)(beta)
         printed = (1 - self.eps / (2 + self.eps)) * norm * -2 * self.log_small / value
         return printed, float(norm * (-2 * self.log_small + np.log(norm / self.d) - 1) / value)
@@ -122,7 +122,7 @@ def equal_columns(columns: int, per_norm: float, eps: float) -> Case:
     return Case(np.ones((1, columns)), np.array([norm]), eps, norm, norm / np.sqrt(columns))
 
 
-WRONG = (  # theorems that one could believe, for the l1 solution
+WRONG = (  # plausible wrong theorems for the l1 solution
     "without exp(-d/(eps |b*|_1))",
     "without the power of |b*|_1",
     "with eps = 1 inside",
@@ -201,7 +201,7 @@ ties = sized("W-T2-ties", function=tied, grid={"place": [0, 1, 2, 3]})
 
 
 def check(dataset: xarray.Dataset, ties: xarray.Dataset) -> Evidence:
-    """Both bounds, found and trained; two uses of Lemma 5 in the proof and what mends them."""
+    """Both bounds, computed and trained; two uses of Lemma 5 in the proof and their correction."""
     f = dataset
     above_44, above_46 = (f[name].values.astype(bool) for name in ("above_44", "above_46"))
     printed, mended, spare, y, slack = (

@@ -1,4 +1,4 @@
-"""Theorem 9: how far a wide factorization strays from its start and from its tangent twin."""
+"""Theorem 9: how far a wide factorization moves from its start and from its tangent twin."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ shares = sized(
 
 
 def check(dataset: xarray.Dataset, large_gamma: xarray.Dataset, shares: xarray.Dataset) -> Evidence:
-    """Both bounds and the order of the second, against bounds that one could believe."""
+    """Both bounds and the order of the second, compared with plausible wrong bounds."""
     strays, parts, alone = (
         dataset[name].values for name in ("from_start", "from_twin", "from_twin_first")
     )

@@ -1,4 +1,4 @@
-"""Figure 1, a diagram: the corner of large scale and high accuracy depends on the way into it."""
+"""Figure 1, a diagram: for large scale and high accuracy the order of limits matters."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ ways = sized(
 
 
 def check(dataset: xarray.Dataset, ways: xarray.Dataset) -> Evidence:
-    """Three ways into the corner, trained, and the lines that are drawn."""
+    """Three orders of the limits, trained, and the lines that are drawn."""
     first, last = ways.sel(way="alpha first"), ways.sel(way="loss first")
     both = ways.isel(way=slice(2, None))
     kernel = within(float(first.to_l2), tolerance=0.1)
@@ -138,7 +138,7 @@ def draw(dataset: xarray.Dataset, ways: xarray.Dataset) -> Figure:
 
 
 def _limits(axes: Axes) -> None:
-    """The two edges that are limits, the two ways into the corner and what each one finds."""
+    """The two edges that are limits, the two orders of taking them, and what each one finds."""
     thick: dict[str, Any] = {"linewidth": 7, "solid_capstyle": "butt", "clip_on": False}
     axes.plot([0, 0.97], [1, 1], color=RED, **thick)
     axes.plot([1, 1], [0, 0.97], color=BLUE, **thick)

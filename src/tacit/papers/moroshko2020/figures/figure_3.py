@@ -49,7 +49,7 @@ VIEW = (30.0, 22.0)  # the viewer stands above this azimuth and pitch
 
 
 def check(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Evidence:
-    """What the text says of each panel, in degrees."""
+    """What the text says about each panel, in degrees."""
     b, c, d = (dataset.sel(curve_set=name) for name in (B, C, D))
     goal_b, goal_c, goal_d = (landmarks.sel(curve_set=name) for name in (B, C, D))
     largest = float(dataset.alpha.max())
@@ -154,7 +154,7 @@ def draw(dataset: xarray.Dataset, landmarks: xarray.Dataset) -> Figure:
 def _on_the_sphere(
     axes: Axes, lines: Mapping[float, Array], row: xarray.Dataset, colours: Mapping[float, Any]
 ) -> None:
-    """Panel (a): the same trajectories where they live, and the legend of the whole figure."""
+    """Panel (a): the same trajectories on the sphere, and the legend of the whole figure."""
     view = viewer(*VIEW)
     draw_sphere(axes, row.rows.values, view)
     for alpha, line in sorted(lines.items(), reverse=True):

@@ -34,7 +34,7 @@ DEPTHS, POWERS = (2, 3, 5), (3, 4, 5, 8, 20)
 
 
 def gap(run: Run) -> Array:
-    """gtilde - gamma, which eq. (10) puts between 0 and log N; the loss is that of the margins."""
+    """gtilde - gamma, between 0 and log N by eq. (10); the loss is that of the margins."""
     above = run.margins - run.margins.min(axis=1, keepdims=True)
     return np.asarray(-np.log(np.exp(-above).mean(axis=1)))
 
@@ -140,7 +140,7 @@ study = sized(
 
 
 def check(dataset: xarray.Dataset) -> Evidence:
-    """Every inequality at its worst record, each beside one that a slip of the pen would give."""
+    """Every inequality at its worst record, each with a plausible wrong one."""
     runs = of_kind(dataset, "far", "panel", "crowded")
     drift = runs.drift.values.max()
     ratio = at_most(float(runs.above.max()), 1.0, 1e-8)

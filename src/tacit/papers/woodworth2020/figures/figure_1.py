@@ -105,7 +105,7 @@ def curves(training: xarray.Dataset, ends: xarray.Dataset) -> xarray.Dataset:
 
 
 def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
-    """(fewest N with a scale, decades of alpha that a third more samples gain, by a power law).
+    """(fewest N with a scale, decades of alpha gained by a third more samples, by a power law).
 
     The power law in N is the one that the three largest N show.
     """
@@ -122,7 +122,7 @@ def gains(scales: xarray.Dataset) -> tuple[float, float, float]:
 def check(
     training: xarray.Dataset, ends: xarray.Dataset, scales: xarray.Dataset, least: xarray.Dataset
 ) -> Evidence:
-    """What section 4 says of the error, of both norms and of the largest alpha."""
+    """What section 4 says about the error, both norms and the largest alpha."""
     rows, end = curves(training, ends), ends.isel(seed=0)
     error = rows.test_error.values
     fall = float(np.ptp(error))
