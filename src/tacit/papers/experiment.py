@@ -56,7 +56,7 @@ class Experiment(Record):
     Parameters
     ----------
     id
-        The letter of the paper and the place, for example W-F5.
+        The letter of the paper and the place, for example W-L13.
     statement
         What is claimed, one sentence in our words.
     place
