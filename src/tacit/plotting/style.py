@@ -62,7 +62,7 @@ def sheet(
     figure = Figure(figsize=(sum(widths), height), layout="constrained")
     FigureCanvasAgg(figure)
     grid = figure.add_gridspec(1, len(widths), width_ratios=list(widths))
-    axes = [figure.add_subplot(grid[0, place]) for place in range(len(widths))]
+    axes = [figure.add_subplot(grid[0, column]) for column in range(len(widths))]
     characters = int(sum(widths) * 8.7)
     figure.suptitle(typeset(textwrap.fill(title, characters), bold=True), x=0.01, ha="left")
     if caption:
