@@ -198,7 +198,6 @@ def _png(figure: Figure) -> str:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     stream = io.BytesIO()
-    figure.set_dpi(120)
     FigureCanvasAgg(figure).print_png(stream)  # savefig would draw twice: for the layout, then all
     return base64.b64encode(stream.getvalue()).decode()
 
