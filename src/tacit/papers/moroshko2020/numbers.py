@@ -25,7 +25,7 @@ from tacit.problems.classification import Classification, three_points
 from tacit.regularizers.q import Q
 from tacit.solvers.max_margin import max_margin
 from tacit.studies.sizes import sized
-from tacit.training.descent.methods import NormalizedDescent
+from tacit.training.descent.steepest import NormalizedDescent
 from tacit.training.record import LogSpaced
 from tacit.training.stop import Scale, Steps
 from tacit.training.train import train

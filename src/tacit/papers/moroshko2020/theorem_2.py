@@ -19,7 +19,7 @@ from tacit.papers.moroshko2020.nets import signs_of_products
 from tacit.papers.moroshko2020.stopping import max_margin_of, off_support, rows_at, trained
 from tacit.papers.moroshko2020.theorem_1 import NETS, QUADRATIC, net_named
 from tacit.problems.classification import Classification, separable_points, three_points
-from tacit.regularizers.norms import Lp
+from tacit.regularizers.lp import Lp
 from tacit.solvers.stationary import stationary_points
 from tacit.studies.sizes import sized
 from tacit.training.path import Path
