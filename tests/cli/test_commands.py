@@ -225,8 +225,8 @@ def test_on_a_terminal_the_list_keeps_to_one_line_each():
 def test_show_prints_saved_verdicts_again():
     _, before = tacit_command("verify", "A", "--jobs", 1)
     table = [line for line in before.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
-    for place in ("tacit-report", "tacit-report/verdicts.json"):
-        code, after = tacit_command("show", place)
+    for source in ("tacit-report", "tacit-report/verdicts.json"):
+        code, after = tacit_command("show", source)
         assert code == 0
         assert table == [line for line in after.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
         assert f"tacit {tacit.__version__}, python" in after

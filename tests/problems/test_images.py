@@ -93,9 +93,9 @@ def _written(file, data):
     return file
 
 
-def _downloads(place, name):
+def _downloads(parent, name):
     file, data = fake.PACKAGES[name]
-    return fake.write_folder(place / "downloads", {file: data})
+    return fake.write_folder(parent / "downloads", {file: data})
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -146,9 +146,9 @@ def test_a_package_that_is_cut_short_is_refused(packages, name, share):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_byte_that_changes_is_noticed_or_harmless(packages, name):
     whole = bytearray(packages[name].read_bytes())
-    for place in np.random.default_rng(0).integers(0, len(whole), 25):
+    for offset in np.random.default_rng(0).integers(0, len(whole), 25):
         changed = whole.copy()
-        changed[place] ^= 0x55
+        changed[offset] ^= 0x55
         packages[name].write_bytes(changed)
         try:
             import_images(name, packages[name])

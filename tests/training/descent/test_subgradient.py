@@ -193,8 +193,8 @@ def test_the_ridge_bound_counts_two_betas():
     printed = Subgradient(1.9 / (TOP + beta), check=False)
     path = end(start, PROBLEM, printed, 20_000, beta * L2())
     assert path.outcome.kind is Kind.DIVERGED
-    held = Subgradient(1.98 / (3 * TOP))
-    assert end(LinearPredictor(), PROBLEM, held, 3000, beta * L2()).outcome.ok
+    method = Subgradient(1.98 / (3 * TOP))
+    assert end(LinearPredictor(), PROBLEM, method, 3000, beta * L2()).outcome.ok
 
 
 def test_a_run_that_diverges_keeps_what_it_recorded_and_names_the_step():

@@ -472,8 +472,8 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(model, problem, rate, sto
 def test_a_time_that_is_asked_for_is_recorded_to_the_bit():
     """Also one that differs from an evenly spaced record by less than its logarithm tells."""
     rate = 10**-0.9
-    asked = (np.array([0.1, 1.0]) / rate).tolist()
+    requested = (np.array([0.1, 1.0]) / rate).tolist()
     net, problem = DiagonalNet(2, alpha=1.0), separable_points(3, 6, seed=150)
-    flow, both = ParameterFlow(rtol=1e-6, weight_decay=rate), [LogSpaced(), At(times=asked)]
+    flow, both = ParameterFlow(rtol=1e-6, weight_decay=rate), [LogSpaced(), At(times=requested)]
     path = train(net, problem, flow, stop=Time(5.0 / rate), record=both)
-    assert set(asked) <= set(path.dataset.t.values.tolist())
+    assert set(requested) <= set(path.dataset.t.values.tolist())

@@ -149,8 +149,8 @@ def test_the_error_falls_with_rtol():
 def test_a_run_without_records_ends_there_too_and_the_path_is_whole():
     model, problem = relu_net(2, 5, alpha=0.5, seed=3, unbiased=True), CIRCLE.training
     flow, seen = TangentFlow(), []
-    tell = lambda done, text: seen.append(done)  # noqa: E731
-    path = train(model, problem, flow, record=LogSpaced(4), progress=tell)
+    report = lambda done, text: seen.append(done)  # noqa: E731
+    path = train(model, problem, flow, record=LogSpaced(4), progress=report)
     end = ended(model, problem)
     assert path.outcome.ok
     assert end.outcome.ok
