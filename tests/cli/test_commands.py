@@ -548,26 +548,25 @@ def test_a_verdict_is_kept_for_the_code_that_it_was_found_with(
 
 
 def test_a_claim_whose_code_is_in_no_file_is_never_kept():
-    from tacit.report.finished import circumstances
+    from tacit.report.finished import fingerprint
 
     (claim,) = little_papers.library.select("A-SUM")
-    assert circumstances(claim)["code"]
+    assert fingerprint(claim)["code"]
     made = types.FunctionType(claim.check.__code__, {"__name__": "nowhere"})
-    assert circumstances(dataclasses.replace(claim, check=made)) is None
+    assert fingerprint(dataclasses.replace(claim, check=made)) is None
 
 
 def test_the_code_of_a_claim_is_what_it_uses():
     from tacit.papers.registry import library
-    from tacit.report.finished import circumstances
+    from tacit.report.finished import fingerprint
     from tacit.studies.code.definitions import reached
 
     known = reached(library()["W-T1"].roots).definitions
     assert ("tacit.solvers.interpolate", "interpolate") in known
     assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
-    assert len({circumstances(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
+    assert len({fingerprint(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
     assert (
-        circumstances(library()["W-T1"])["cells"]
-        != circumstances(library()["W-T1"], "full")["cells"]
+        fingerprint(library()["W-T1"])["cells"] != fingerprint(library()["W-T1"], "full")["cells"]
     )
 
 
