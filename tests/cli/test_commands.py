@@ -477,7 +477,7 @@ def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
     assert counted == ["quick", "quick"]
 
 
-def test_a_run_that_broke_off_is_not_kept(monkeypatch):
+def test_a_run_that_broke_off_is_not_stored(monkeypatch):
     code, _ = tacit_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
     assert code == 1
     stored = [path.name for path in Path("tacit-report/verdicts").iterdir()]
@@ -516,7 +516,7 @@ experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, dr
         ("return 7", "return 8", True),
     ],
 )
-def test_a_verdict_is_kept_for_the_code_that_it_was_found_with(
+def test_a_verdict_is_reused_only_for_the_code_that_gave_it(
     old, new, reused, monkeypatch, tmp_path
 ):
     from tacit.papers.experiment import Setting
@@ -547,7 +547,7 @@ def test_a_verdict_is_kept_for_the_code_that_it_was_found_with(
     sys.modules.pop("one_paper")
 
 
-def test_a_claim_whose_code_is_in_no_file_is_never_kept():
+def test_a_claim_whose_code_is_in_no_file_is_never_stored():
     from tacit.report.finished import fingerprint
 
     (claim,) = little_papers.library.select("A-SUM")

@@ -49,7 +49,7 @@ def agrees(triple: tuple[str, str, str]) -> None:
         assert "\n" not in refusal
 
 
-def test_the_page_tells_of_every_triple() -> None:
+def test_the_page_lists_every_triple() -> None:
     assert set(table()) == set(TRIPLES)
 
 

@@ -233,7 +233,7 @@ def test_many_points_in_many_dimensions_are_followed():
         ([[1, 2]], [1], {"mus": [1.0], "shape": [1, 1, 1]}, "3 coordinates"),
     ],
 )
-def test_wrong_input_speaks_at_the_door(X, y, options, words):
+def test_wrong_input_is_refused_at_once(X, y, options, words):
     with pytest.raises(ValueError, match=words):
         ratchet_path(X, y, **options)
 

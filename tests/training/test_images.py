@@ -400,7 +400,7 @@ def test_other_goals_are_met_too(digits, curve):
         assert path.dataset.epoch.values.tolist() == [0, first]
 
 
-def test_a_missed_goal_and_a_divergence_are_told(digits):
+def test_a_missed_goal_and_a_divergence_are_reported(digits):
     stop = [Epochs(2), Accuracy(train=1.0), Loss(1e-5)]
     path = train(NET, digits, SGD(0.5), batch=BATCH, stop=stop)
     assert path.outcome.kind is Kind.BUDGET_SPENT
@@ -429,7 +429,7 @@ def test_the_last_finite_weights_of_a_divergence_are_recorded(digits):
     assert float(wild.dataset.parameter_norm[-1]) == pytest.approx(norm)
 
 
-def test_what_is_recorded_has_names_and_progress_is_told(digits):
+def test_records_have_names_and_progress_is_reported(digits):
     reports = []
     given = {"batch": BATCH, "stop": Epochs(200), "record": At(epochs=[])}
     path = train(NET, digits, SGD(0.1), progress=lambda *x: reports.append(x), **given)

@@ -77,7 +77,7 @@ def test_the_first_step_below_a_loss_is_found(rule: Any) -> None:
     assert path.outcome.kind is Kind.SOLVED
 
 
-def test_a_budget_that_ends_before_the_goal_is_said() -> None:
+def test_a_budget_that_ends_before_the_goal_is_reported() -> None:
     path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10), tacit.Interpolated()])
     assert path.outcome.kind is Kind.BUDGET_SPENT
     assert "10 steps ended" in path.outcome.sentence
@@ -231,7 +231,7 @@ def test_every_epoch_sees_every_sample_once(samples: int, size: int) -> None:
     assert (len(orders) > 1) == (samples > 1)
 
 
-def test_every_epoch_is_shuffled_anew() -> None:
+def test_every_epoch_has_a_new_order() -> None:
     with double_precision():
         orders = [np.asarray(Batches(2, 12).start(3, 6 * epoch)[1]) for epoch in range(3)]
     assert (orders[0] != orders[1]).any()
@@ -352,7 +352,7 @@ def test_runs_that_differ_in_numbers_share_their_compiled_code(
     assert compiled == []
 
 
-def test_descriptions_tell_the_whole_run() -> None:
+def test_descriptions_hold_the_whole_run() -> None:
     rules: dict[str, Any] = {"stop": [Steps(5), Loss(1e-9)], "record": LogSpaced(5)}
     path = train(NET, DATA, SGD(1e-3, momentum=0.5), batch=4, seed=2, **rules)
     description = json.loads(path.dataset.attrs["description"])

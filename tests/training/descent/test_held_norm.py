@@ -347,6 +347,6 @@ def train_held(problem, model=None, **more):
         (lambda p: opposed_units(5, noise=-1.0), "noise must be >= 0"),
     ],
 )
-def test_wrong_input_speaks(call, words):
+def test_wrong_input_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call(sparse_recovery(10, 20, sparsity=2, seed=0))

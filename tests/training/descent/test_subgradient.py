@@ -300,7 +300,7 @@ def test_acceleration_and_plain_steps_are_the_loops_written_by_hand():
     assert np.abs(plain - a).max() > 1e-3
 
 
-def test_linear_models_start_where_they_are_told():
+def test_linear_models_start_at_the_given_point():
     np.testing.assert_array_equal(LinearPredictor().start(3), np.zeros(3))
     np.testing.assert_array_equal(LinearPredictor(0.5).start(3), [0.5] * 3)
     np.testing.assert_array_equal(LinearPredictor([1, 2]).start(2), [1, 2])
@@ -322,7 +322,7 @@ def test_linear_models_have_the_data_as_their_jacobian(model):
     json.dumps(model.describe())
 
 
-def test_wrong_input_speaks():
+def test_wrong_input_is_refused():
     plain = Regression(PROBLEM.X, PROBLEM.y)
 
     def run(method=Subgradient(0.1), **more):  # noqa: B008

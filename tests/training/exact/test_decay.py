@@ -163,7 +163,7 @@ def test_regression_follows_the_q_path_of_the_decayed_start():
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squares"])
-def test_the_times_asked_for_come_back_exactly_and_once(loss):
+def test_requested_times_come_back_exactly_and_once(loss):
     problem = problems(np.random.default_rng(5).standard_normal((4, 7)), loss)
     net = tacit.DiagonalNet(2, alpha=3.0)
     requested = [80.0, 0.1, 80.0, 7.3, 0.1 + 0.2, 99.99]
@@ -263,7 +263,7 @@ def test_data_of_any_size_have_a_kernel_distance(scale):
         ),
     ],
 )
-def test_wrong_input_speaks(make, sentence):
+def test_wrong_input_is_refused(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
 

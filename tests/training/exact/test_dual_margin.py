@@ -290,7 +290,7 @@ def test_only_the_margins_named_are_recorded():
         (lambda: three_points("3bb"), "did you mean"),
     ],
 )
-def test_wrong_input_speaks_at_the_door(make, match):
+def test_wrong_input_is_refused_at_once(make, match):
     with pytest.raises(ValueError, match=match):
         make()
 

@@ -301,7 +301,7 @@ def test_labels_that_exert_no_force_are_named(flow):
 # --- records, budgets, silence --------------------------------------------------------------
 
 
-def test_budgets_are_said_with_the_way_out():
+def test_spent_budgets_are_reported_with_the_way_out():
     net = DiagonalNet(2, alpha=0.1)
     short = train(net, PROBLEM, ParameterFlow(max_steps=20))
     assert short.outcome.kind is Kind.BUDGET_SPENT
@@ -402,7 +402,7 @@ def test_half_of_the_squares_is_the_same_flow_at_half_the_speed(flow):
 
 
 @pytest.mark.parametrize(("method", "stop"), METHODS)
-def test_progress_is_told_rarely_and_rises(method, stop):
+def test_progress_is_reported_rarely_and_rises(method, stop):
     reports = []
     progress = lambda f, m: reports.append((f, m))  # noqa: E731
     train(DiagonalNet(2, alpha=0.5), PROBLEM, method, stop=stop, progress=progress)

@@ -376,7 +376,7 @@ REQUESTED = [3.0, 0.5, 0.02, 3.0, 0.0, 0.5]
     ],
     ids=lambda case: case[1],
 )
-def test_records_are_at_the_times_asked_for_each_once(case):
+def test_records_are_at_the_requested_times_each_once(case):
     flow, name, rate = case
     model, problem = (DeepFactorization(3, 5, alpha=0.6), SMALL) if name == "deep" else CASES[name]
     path = train(model, problem, flow, stop=Time(3.0), record=At(times=REQUESTED))

@@ -206,7 +206,7 @@ def seen_by_first(parameters, X):
     return X[:, 0] * parameters.sum()
 
 
-def test_budgets_are_said():
+def test_spent_budgets_are_reported():
     model, problem = relu_net(2, 5, alpha=0.5, unbiased=True), CIRCLE.training
     few = ended(model, problem, max_steps=3)
     assert few.outcome.kind is Kind.BUDGET_SPENT
@@ -238,12 +238,12 @@ def test_no_sign_error_survives(monkeypatch):
         ({"max_steps": 0}, "max_steps must be at least 1"),
     ],
 )
-def test_wrong_settings_speak(settings, message):
+def test_wrong_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=f"TangentFlow: {message}"):
         TangentFlow(**settings)
 
 
-def test_wrong_problems_speak():
+def test_wrong_problems_are_refused():
     flow, labels = TangentFlow(), Classification(np.eye(2), [1, -1])
     with pytest.raises(ValueError, match=r"must be a Regression, .* use ParameterFlow"):
         train(relu_net(2, 3, alpha=1.0), labels, flow)
