@@ -45,10 +45,10 @@ def directions(predictors: np.ndarray) -> np.ndarray:
 def errors(path: Path, first: float) -> tuple[np.ndarray, np.ndarray]:
     """(smoothed margins, angles to the reference) of the records from `first` on."""
     margins = path.dataset.smoothed_margin.values
-    kept = margins >= first
-    found = directions(path.dataset.predictor.values[kept])
-    apart = np.linalg.norm(found - reference(margins[kept]), axis=1)
-    return margins[kept], 2 * np.arcsin(apart / 2)
+    late = margins >= first
+    found = directions(path.dataset.predictor.values[late])
+    apart = np.linalg.norm(found - reference(margins[late]), axis=1)
+    return margins[late], 2 * np.arcsin(apart / 2)
 
 
 def flow(end: float, first: float, repeats: int) -> float:

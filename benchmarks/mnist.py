@@ -113,8 +113,10 @@ def pictures() -> Any:
             (rng.random((count, 784), dtype=np.float32) * lit, rng.integers(0, 10, count))
             for count in (60000, 1000)
         ]
-        told = "MNIST is not in the cache folder: noise of its size, which takes the same time"
-        return Images("noise", *sets[0], *sets[1], tuple("0123456789"), told, {})
+        description = (
+            "MNIST is not in the cache folder: noise of its size, which takes the same time"
+        )
+        return Images("noise", *sets[0], *sets[1], tuple("0123456789"), description, {})
 
 
 class Ours:

@@ -79,7 +79,7 @@ def run(name: str, flags: list[str]) -> str:
     return f"## {name}\n`{command}` ({took:.0f} s)\n\n{output}\n"
 
 
-def kept() -> dict[str, str]:
+def stored_sections() -> dict[str, str]:
     """The sections of RESULTS.md by the name of their benchmark."""
     file = HERE / "RESULTS.md"
     parts = file.read_text(encoding="utf-8").split("\n## ")[1:] if file.exists() else []
@@ -98,7 +98,7 @@ def main() -> None:
     flags = ["--quick"] if chosen.quick else []
     torch = WITH_TORCH if importlib.util.find_spec("torch") else ()
     sections = {name: run(name, flags) for name in chosen.names or (*SCRIPTS, *torch)}
-    found = kept() | sections
+    found = stored_sections() | sections
     head = f"# Measured\n{processor()}\n\n{versions()}\n"
     print("\n".join(sections.values()))
     if chosen.write:

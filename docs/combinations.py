@@ -88,7 +88,7 @@ def tried(model: str, problem: str, method: str) -> str | None:
     return None
 
 
-def told(refusal: str | None) -> str | None:
+def shown_refusal(refusal: str | None) -> str | None:
     """The sentence without the names of the method, the model and the problem."""
     if refusal is None:
         return None
@@ -115,7 +115,7 @@ def page() -> str:
         for model in MODELS:
             cells = []
             for method in METHODS:
-                refusal = told(tried(model, problem, method))
+                refusal = shown_refusal(tried(model, problem, method))
                 if refusal is not None and refusal not in notes:
                     notes.append(refusal)
                 cells.append("·" if refusal is None else str(notes.index(refusal) + 1))

@@ -44,9 +44,9 @@ def tried(environment: Path, folder: Path) -> None:
     """Run four commands of the installed package in an empty folder and look at what they leave."""
     folder.mkdir()
     tacit, python = environment / "bin" / "tacit", environment / "bin" / "python"
-    place = Path(ran(python, "-c", "import tacit; print(tacit.__file__)", folder=folder).strip())
-    if ROOT in place.parents or environment not in place.parents:
-        raise SystemExit(f"packages: {place} was imported, not the installed package")
+    module = Path(ran(python, "-c", "import tacit; print(tacit.__file__)", folder=folder).strip())
+    if ROOT in module.parents or environment not in module.parents:
+        raise SystemExit(f"packages: {module} was imported, not the installed package")
     if "holds" not in ran(tacit, "verify", "W-L7", folder=folder):
         raise SystemExit("packages: tacit verify W-L7 does not hold")
     ran(tacit, "figure", "W-F9", folder=folder)
@@ -86,8 +86,8 @@ def explored(tacit: Path, folder: Path) -> None:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place).resolve()
+    with tempfile.TemporaryDirectory() as directory:
+        folder = Path(directory).resolve()
         environment, files = folder / "environment", folder / "files"
         ran(sys.executable, "-m", "venv", environment, folder=folder)
         pip = (environment / "bin" / "python", "-m", "pip", "install", "-q")

@@ -225,8 +225,8 @@ def test_on_a_terminal_the_list_keeps_to_one_line_each():
 def test_show_prints_saved_verdicts_again():
     _, before = tacit_command("verify", "A", "--jobs", 1)
     table = [line for line in before.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
-    for place in ("tacit-report", "tacit-report/verdicts.json"):
-        code, after = tacit_command("show", place)
+    for source in ("tacit-report", "tacit-report/verdicts.json"):
+        code, after = tacit_command("show", source)
         assert code == 0
         assert table == [line for line in after.splitlines() if re.match(r" ?A-\w+ +[✓✎]", line)]
         assert f"tacit {tacit.__version__}, python" in after
@@ -477,7 +477,7 @@ def test_a_stale_verdict_is_never_shown(counted, monkeypatch, change, tmp_path):
     assert counted == ["quick", "quick"]
 
 
-def test_a_run_that_broke_off_is_not_kept(monkeypatch):
+def test_a_run_that_broke_off_is_not_stored(monkeypatch):
     code, _ = tacit_command("verify", "B-STOP", "B-FALSE", "--jobs", 1)
     assert code == 1
     stored = [path.name for path in Path("tacit-report/verdicts").iterdir()]
@@ -516,7 +516,7 @@ experiment = Experiment("T-1", "S.", "p", sized("T-1", function=cell), check, dr
         ("return 7", "return 8", True),
     ],
 )
-def test_a_verdict_is_kept_for_the_code_that_it_was_found_with(
+def test_a_verdict_is_reused_only_for_the_code_that_gave_it(
     old, new, reused, monkeypatch, tmp_path
 ):
     from tacit.papers.experiment import Setting
@@ -547,27 +547,26 @@ def test_a_verdict_is_kept_for_the_code_that_it_was_found_with(
     sys.modules.pop("one_paper")
 
 
-def test_a_claim_whose_code_is_in_no_file_is_never_kept():
-    from tacit.report.finished import circumstances
+def test_a_claim_whose_code_is_in_no_file_is_never_stored():
+    from tacit.report.finished import fingerprint
 
     (claim,) = little_papers.library.select("A-SUM")
-    assert circumstances(claim)["code"]
+    assert fingerprint(claim)["code"]
     made = types.FunctionType(claim.check.__code__, {"__name__": "nowhere"})
-    assert circumstances(dataclasses.replace(claim, check=made)) is None
+    assert fingerprint(dataclasses.replace(claim, check=made)) is None
 
 
 def test_the_code_of_a_claim_is_what_it_uses():
     from tacit.papers.registry import library
-    from tacit.report.finished import circumstances
+    from tacit.report.finished import fingerprint
     from tacit.studies.code.definitions import reached
 
     known = reached(library()["W-T1"].roots).definitions
     assert ("tacit.solvers.interpolate", "interpolate") in known
     assert not [module for module, _ in known if "notsawo" in module or "cli" in module]
-    assert len({circumstances(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
+    assert len({fingerprint(library()[id])["code"] for id in ("W-T1", "W-T2", "W-L5")}) == 3
     assert (
-        circumstances(library()["W-T1"])["cells"]
-        != circumstances(library()["W-T1"], "full")["cells"]
+        fingerprint(library()["W-T1"])["cells"] != fingerprint(library()["W-T1"], "full")["cells"]
     )
 
 

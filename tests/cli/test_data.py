@@ -48,7 +48,7 @@ def package(name):
     return file
 
 
-def test_the_list_tells_what_is_there(monkeypatch):
+def test_the_list_shows_what_is_there(monkeypatch):
     monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
     command("cifar10", "--from", package("cifar10"))
     command("mnist", "--from", package("mnist"))
@@ -83,7 +83,7 @@ def test_an_absent_set_comes_with_the_commands_that_get_it(name, lines):
     assert not cache.folder().exists()
 
 
-def test_the_commands_told_are_the_ones_that_work():
+def test_the_printed_commands_work():
     package("mnist")
     _, advice = command("mnist")
     words = next(line for line in advice.splitlines() if "--from" in line).split()
@@ -196,7 +196,7 @@ def test_a_download_that_fails_is_one_line_and_leaves_nothing(body, message):
 
 
 @posix
-def test_a_cache_folder_without_permission_is_told_before_the_download(monkeypatch):
+def test_a_cache_folder_without_permission_is_an_error_before_the_download(monkeypatch):
     manager("npm", "open('ran', 'w')")
     fetching = importlib.import_module("tacit.cli.data")
 

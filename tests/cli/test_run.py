@@ -70,7 +70,7 @@ def test_a_study_runs_and_runs_again():
     assert "6 cells, 0 computed now, 0 failed" in printed
 
 
-def test_failures_are_counted_and_told():
+def test_failures_are_counted_and_printed():
     write("moody", "[0.0, 1.0]", None)
     code, printed = run("sweep.toml", "--engine", "here")
     assert code == 0  # a run that diverges is a result
@@ -120,7 +120,7 @@ def test_wrong_usage_is_one_line(words, sentence, monkeypatch):
     assert not list(Path().rglob("*.nc"))
 
 
-def test_a_misspelled_key_is_told_with_its_file():
+def test_a_misspelled_key_is_named_with_its_file():
     write()
     Path("sweep.toml").write_text(Path("sweep.toml").read_text().replace("seeds", "seds"))
     code, printed = run("sweep.toml")

@@ -302,7 +302,7 @@ def test_verdicts_are_a_sequence_that_prints_as_a_table():
         found["A-SUN"]
 
 
-def test_the_worst_status_speaks_for_all():
+def test_the_worst_status_counts_for_all():
     assert verify(registry=little_papers.library).status == "fails"
     assert verify(["A", "B-VAGUE"], registry=little_papers.library).status == "inconclusive"
     assert not Verdicts(()).ok  # nothing was run, so nothing holds
@@ -446,7 +446,7 @@ def test_an_id_is_given_once_and_with_its_place():
         summed("T-2", "s", " ", print)
 
 
-def test_a_listed_experiment_is_imported_when_it_is_asked_for(tmp_path, monkeypatch):
+def test_a_listed_experiment_is_imported_on_first_use(tmp_path, monkeypatch):
     (tmp_path / "one_of_test.py").write_text(
         "from little_papers import summed\nexperiment = summed('T-1', 's', 'p', print)\n"
     )

@@ -30,7 +30,7 @@ def test_the_table_says_what_is_shown_first():
     ({"range": [1.0, 100.0]}, "product", (1, 100)),
     ({"range": [1.0, 100.0], "log": True}, "log10 of product", (0, 2)),
 ])  # fmt: skip
-def test_colours_are_logarithmic_where_asked_or_where_they_span_decades(more, label, span):
+def test_colours_are_logarithmic_on_request_or_where_they_span_decades(more, label, span):
     cells = opened(study_view(sloped(colour="product", **more))).panels[0].cells
     assert (cells.colour_label, cells.span) == (label, span)
 

@@ -164,7 +164,7 @@ def test_it_listens_on_loopback_only():
     assert visiting(visits, host="localhost") in ("127.0.0.1", "::1")
 
 
-def test_a_taken_port_is_told():
+def test_a_taken_port_is_an_error():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

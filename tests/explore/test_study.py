@@ -85,7 +85,7 @@ def test_a_study_with_one_axis_or_one_cell_is_shown_too():
     assert opened(study_view(point)).panels[0].cells.values.tolist() == [[3.0]]
 
 
-def test_too_many_cells_for_a_browser_are_told():
+def test_too_many_cells_for_a_browser_are_refused():
     big = xarray.Dataset({"status": (("a", "b"), np.full((600, 500), "solved"))},
                          attrs={"study": "big"})  # fmt: skip
     big = big.assign_coords(a=range(600), b=range(500))
@@ -111,7 +111,7 @@ def gathered(folder, **description):
     return study_view(read_study(folder / f"{study.name}.nc"))
 
 
-def test_a_refined_study_is_blank_where_nobody_asked(tmp_path):
+def test_a_refined_study_is_blank_where_nothing_was_computed(tmp_path):
     view = gathered(
         tmp_path, name="circle", function="study_cells:boundary",
         grid={"x": {"linspace": [0, 2, 5]}, "y": {"linspace": [0, 2, 5]}},

@@ -169,7 +169,7 @@ def test_the_viewer_sees_the_near_side_only():
     assert image[len(image) // 2, len(image) // 2] >> 24 == 255
 
 
-def test_grokking_is_foretold_and_measured_as_by_a_finer_run():
+def test_grokking_is_predicted_and_measured_as_by_a_finer_run():
     key = ("majority", 1.0, -2.0)
     problem = tacit.majority(grokking.SAMPLES, grokking.DIMENSION, seed=3)
     shown = grokking.run(*key)
@@ -187,14 +187,14 @@ def test_grokking_is_foretold_and_measured_as_by_a_finer_run():
     assert values["measured"] == pytest.approx(measured.jump, rel=0.02)
 
 
-def test_where_nothing_can_be_foretold_the_run_is_shown_and_the_reason_told():
+def test_without_a_prediction_the_run_and_the_reason_are_shown():
     picture = grokking.picture({"task": "majority", "log10_alpha": 0.0, "log10_decay": -0.5})
     assert "no transition to forecast" in picture.sentence
     assert len(curve(picture, "accuracy", "predicted").x) == 0
     assert len(curve(picture, "accuracy", "new samples").x) > 20
 
 
-def test_a_strong_decay_that_groks_is_foretold():
+def test_grokking_under_a_strong_decay_is_predicted():
     key = {"task": "majority", "log10_alpha": 0.0, "log10_decay": -1.0}
     expected = grokking.predict_transition(*key.values())
     assert expected.low < grokking.picture(key).values["measured"] < expected.high

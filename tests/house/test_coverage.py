@@ -74,8 +74,8 @@ def test_the_words_above_the_table_explain_every_status_in_it():
     words = TABLE.split("<!-- coverage: begin -->")[1].split("\n\n| id")[0]
     seen = [row[2] for row in table()]
     for status in STATUSES:
-        told = f"*{status}* ({seen.count(status)}): {MEANINGS[status]}"
-        assert (told in words) == (status in seen), status
+        line = f"*{status}* ({seen.count(status)}): {MEANINGS[status]}"
+        assert (line in words) == (status in seen), status
 
 
 # --- a table that was edited ---------------------------------------------------------------
@@ -131,12 +131,12 @@ def test_the_script_takes_a_report_and_refuses_what_is_missing(tmp_path, monkeyp
     from tacit.report import write_report
 
     space = SCRIPT["update"].__globals__
-    readme, kept = tmp_path / "papers.md", tmp_path / "coverage.json"
+    readme, rows_file = tmp_path / "papers.md", tmp_path / "coverage.json"
     readme.write_text("above\n<!-- coverage: begin -->\nold\n<!-- coverage: end -->\nbelow\n")
-    kept.write_text(dumps([]))
+    rows_file.write_text(dumps([]))
     for name, value in {
         "TABLE": readme,
-        "ROWS": kept,
+        "ROWS": rows_file,
         "library": lambda: little_papers.library,
     }.items():
         monkeypatch.setitem(space, name, value)
@@ -149,7 +149,7 @@ def test_the_script_takes_a_report_and_refuses_what_is_missing(tmp_path, monkeyp
     text = readme.read_text(encoding="utf-8")
     assert text.startswith("above\n<!-- coverage: begin -->\n2 claims;")
     assert text.endswith("<!-- coverage: end -->\nbelow\n")
-    assert [row.id for row in loads(kept.read_text(encoding="utf-8"))] == ["A-MEAN", "A-SUM"]
+    assert [row.id for row in loads(rows_file.read_text(encoding="utf-8"))] == ["A-MEAN", "A-SUM"]
     readme.write_text(text.replace("5e-05", "5e-06"), encoding="utf-8")
     SCRIPT["update"]([])
     assert readme.read_text(encoding="utf-8") == text

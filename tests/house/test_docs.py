@@ -17,15 +17,17 @@ THEORY = (ROOT / "docs" / "theory.md").read_text()
 PANEL = tacit.three_points("3d")
 
 
-def told(pattern):
+def numbers_in(pattern):
     """The numbers in the one place of the page that matches."""
     (found,) = re.findall(pattern, THEORY)
     return [float(number) for number in (found if isinstance(found, tuple) else (found,))]
 
 
 def test_the_story_of_three_points():
-    (change,) = told(r"reaches the margin at mu = ([\d.]+),")
-    parts = told(r"are ([\d.]+) degrees apart at mu = ([\d.]+) and ([\d.]+) at mu = ([\d.]+)\.")
+    (change,) = numbers_in(r"reaches the margin at mu = ([\d.]+),")
+    parts = numbers_in(
+        r"are ([\d.]+) degrees apart at mu = ([\d.]+) and ([\d.]+) at mu = ([\d.]+)\."
+    )
     angles, mus = parts[::2], parts[1::2]
     path = tacit.max_margin_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
     ratchet = tacit.ratchet_path(PANEL.X, PANEL.y, mus=[1.0, *mus])
@@ -38,7 +40,7 @@ def test_the_story_of_three_points():
 @pytest.mark.slow
 def test_the_counts_of_the_random_data_sets():
     """By the ratchet leaving the Q path; that the flow goes with it is M-open's own check."""
-    sets, changing, followed, left, steady, lost = told(
+    sets, changing, followed, left, steady, lost = numbers_in(
         r"takes (\d+) random data sets: (\d+) have changing support vectors, and the flow follows"
         r" the Q_mu path to the end in (\d+) of them and leaves it in (\d+); of the (\d+) whose"
         r" support vectors stay the same it still leaves (\d+)\."
@@ -80,11 +82,13 @@ def test_the_formulas_of_the_flow(depth, alpha):
         stop=tacit.LogLoss(-60),
         record=[tacit.LogSpaced(), tacit.At(margins=[g - step, g, g + step])],
     ).dataset
-    clock = rows.smoothed_margin.values
-    assert (rows.margin <= clock + 1e-9).all()
-    assert (clock <= rows.margin + np.log(PANEL.samples) + 1e-9).all()
+    smoothed_margin = rows.smoothed_margin.values
+    assert (rows.margin <= smoothed_margin + 1e-9).all()
+    assert (smoothed_margin <= rows.margin + np.log(PANEL.samples) + 1e-9).all()
     assert np.diff(rows.dual.values, axis=0).min() > -1e-15
-    before, now, after = (int(np.abs(clock - at).argmin()) for at in (g - step, g, g + step))
+    before, now, after = (
+        int(np.abs(smoothed_margin - at).argmin()) for at in (g - step, g, g + step)
+    )
     s = rows.dual.values @ Z
     if depth == 2:
         law, slope = 2 * alpha**2 * np.sinh(s), 2 * alpha**2 * np.cosh(s[now])
@@ -93,7 +97,7 @@ def test_the_formulas_of_the_flow(depth, alpha):
         law = alpha**depth * ((1 - s) ** -p - (1 + s) ** -p)
         slope = alpha**depth * p * ((1 - s[now]) ** (-p - 1) + (1 + s[now]) ** (-p - 1))
     np.testing.assert_allclose(rows.predictor, law, rtol=1e-7, atol=1e-9)
-    weights = np.exp(clock[now] - rows.margins.values[now])
+    weights = np.exp(smoothed_margin[now] - rows.margins.values[now])
     v = weights / weights.sum() @ Z
     measured = (s[after] - s[before]) / (2 * step)
     np.testing.assert_allclose(measured, v / (slope @ v**2), rtol=1e-5)

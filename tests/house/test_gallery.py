@@ -59,11 +59,11 @@ def lazy(left):
 
 def predicted(left):
     """The jump is in the interval, which was predicted long before new pairs were learned."""
-    watch, told = left["watch"], left["forecast"]
+    watch, forecast = left["watch"], left["forecast"]
     happened = watch.verdict
     assert happened.kind == "grok", happened
-    assert left["early"] < told.low < happened.jump < told.high, (told, happened)
-    assert told.step == pytest.approx(happened.jump, rel=0.25)
+    assert left["early"] < forecast.low < happened.jump < forecast.high, (forecast, happened)
+    assert forecast.step == pytest.approx(happened.jump, rel=0.25)
     before = watch.dataset.test_acc.values[watch.dataset.call_step.values <= left["early"]]
     assert before.max() < 0.2
 
@@ -86,7 +86,7 @@ def spoiled(left):
     return left | {"panels": left.get("panels", [])[::-1]}
 
 
-SAYS = {  # what docs/theory.md says about these pictures
+STATEMENTS = {  # what docs/theory.md says about these pictures
     "plot_is_my_network_lazy": lazy,
     "plot_when_will_it_grok": predicted,
     "plot_what_does_alpha_do": scaled,
@@ -97,13 +97,15 @@ SAYS = {  # what docs/theory.md says about these pictures
 def test_a_script_draws_one_picture(script, tmp_path, monkeypatch):
     if script.stem == "plot_what_does_alpha_do":
         monkeypatch.setattr(tacit, "load_images", instead_of_clothes)
-    if script.stem not in SAYS:  # that it runs and draws does not depend on how long it trains
+    if (
+        script.stem not in STATEMENTS
+    ):  # that it runs and draws does not depend on how long it trains
         monkeypatch.setattr(tacit, "Steps", lambda count: Steps(min(count, 300)))
     left = drawn(script, tmp_path, monkeypatch)
-    if script.stem in SAYS:
-        SAYS[script.stem](left)
+    if script.stem in STATEMENTS:
+        STATEMENTS[script.stem](left)
         with pytest.raises(AssertionError):
-            SAYS[script.stem](spoiled(left))
+            STATEMENTS[script.stem](spoiled(left))
 
 
 def test_without_the_images_a_script_ends_with_the_way_to_get_them(tmp_path, monkeypatch):

@@ -43,8 +43,8 @@ def homes():
 
 
 def exists(module):
-    place = SOURCE.joinpath(*module.split(".")[1:])
-    return place.with_suffix(".py").is_file() or (place / "__init__.py").is_file()
+    target = SOURCE.joinpath(*module.split(".")[1:])
+    return target.with_suffix(".py").is_file() or (target / "__init__.py").is_file()
 
 
 def package_of(file):

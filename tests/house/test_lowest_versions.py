@@ -40,11 +40,11 @@ def test_the_pins_cover_every_requirement():
 def test_every_pin_satisfies_its_requirement_and_no_floor_is_above_what_is_installed():
     for line in requirements(EXTRAS):
         name, lowest = floor(line)
-        asked = Requirement(line)
-        assert asked.name == Requirement(name).name
-        assert lowest in asked.specifier, line
+        requirement = Requirement(line)
+        assert requirement.name == Requirement(name).name
+        assert lowest in requirement.specifier, line
         try:
-            installed = importlib.metadata.version(asked.name)
+            installed = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
             continue  # an extra that is not installed here
         assert Version(lowest) <= Version(installed), line

@@ -51,13 +51,13 @@ def test_the_example_runs(name):
     assert section(document(name), "Examples").startswith(">>> "), f"{name} shows no example"
     finder = doctest.DocTestFinder(recurse=False)
     (example,) = finder.find(getattr(tacit, name), name, module=False, globs={})
-    said: list[str] = []
+    output: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.FAIL_FAST)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        runner.run(example, out=said.append)
+        runner.run(example, out=output.append)
     assert example.examples
-    assert runner.failures == 0, "".join(said)
+    assert runner.failures == 0, "".join(output)
 
 
 @pytest.mark.parametrize("name", tacit.__all__)
@@ -218,8 +218,8 @@ def texts(tree):
 
 def named(text):
     """Names that look like code, without the one that complains, as in 'Name.method: must be'."""
-    told = re.sub(r"^[A-Z]\w+(\.\w+)?: ", "", text)
-    return {one or other for one, other in CODE.findall(told)} - OTHERS
+    message = re.sub(r"^[A-Z]\w+(\.\w+)?: ", "", text)
+    return {one or other for one, other in CODE.findall(message)} - OTHERS
 
 
 def test_error_texts_recommend_public_names_only():

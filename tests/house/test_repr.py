@@ -265,10 +265,10 @@ def test_a_result_prints_as_a_table(name):
     text, page = str(result(name)), result(name)._repr_html_()
     assert page.startswith("<table>")
     assert not ADDRESS.search(text + page)
-    for row, told in result(name).rows():
+    for row, shown in result(name).rows():
         assert row in html.unescape(page)
         assert row in text or name == "Derived"  # whose str is the call
-        assert told[:20].split("\n")[0] in html.unescape(page)
+        assert shown[:20].split("\n")[0] in html.unescape(page)
 
 
 @pytest.mark.parametrize("name", RESULTS)

@@ -176,10 +176,10 @@ def test_a_failure_while_writing_leaves_what_was_there(reason, older, tmp_path, 
 
 def test_no_flipped_byte_gives_other_values(tmp_path):
     rng = np.random.default_rng(5)
-    kept = xarray.Dataset(
+    dataset = xarray.Dataset(
         {"x": ("a", rng.normal(size=500)), "word": ("b", ["left", "right"])}, attrs={"note": "n"}
     )
-    file = save(kept, tmp_path / "x.nc")
+    file = save(dataset, tmp_path / "x.nc")
     content = file.read_bytes()
     refused = 0
     for at in rng.integers(0, len(content), 150):
@@ -191,7 +191,7 @@ def test_no_flipped_byte_gives_other_values(tmp_path):
         except ValueError:
             refused += 1
         else:
-            assert back.identical(kept), at  # a byte that means nothing
+            assert back.identical(dataset), at  # a byte that means nothing
     assert refused > 50
     content = content.replace(b"right", b"wrong")
     file.write_bytes(content)
@@ -284,9 +284,9 @@ def attribute(name, text):
 )
 def test_a_forged_file_is_refused_before_it_is_read(tmp_path, change, reason):
     file = forged(tmp_path, change)
-    with pytest.raises(ValueError, match=reason) as told:
+    with pytest.raises(ValueError, match=reason) as raised:
         load(file)
-    assert str(file) in str(told.value)
+    assert str(file) in str(raised.value)
 
 
 def sealed(content):
@@ -314,9 +314,9 @@ def test_texts_whose_sizes_lead_nowhere_are_refused(tmp_path):
         struct.pack_into("<HHIQ", content, content.index(b"GCOL") + 16, index, 0, 0, size)
         files[-1].write_bytes(sealed(bytes(content)))
     command = [sys.executable, "-c", LOAD, *map(str, files)]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=30).stdout
+    output = subprocess.run(command, capture_output=True, text=True, timeout=30).stdout
     for way in sizes:
-        assert f"{way}.nc is cut short or damaged: the sizes of its texts lead nowhere" in told
+        assert f"{way}.nc is cut short or damaged: the sizes of its texts lead nowhere" in output
 
 
 def test_a_heap_within_a_heap_is_refused(tmp_path):
@@ -327,5 +327,5 @@ def test_a_heap_within_a_heap_is_refused(tmp_path):
     begin = HEAP + bytes(3) + (16 + 32 * count).to_bytes(8, "little")
     with pytest.raises(Refusal, match="lie within other texts"):
         refuse_endless_heaps(begin + count * (ENTRY.pack(1, 0, 0, 16) + begin))
-    kept = xarray.Dataset({"word": ("a", ["GCOL", "GCOL1", "x" * 5000] * 40)})
-    assert load(save(kept, tmp_path / "f.nc")).identical(kept)
+    dataset = xarray.Dataset({"word": ("a", ["GCOL", "GCOL1", "x" * 5000] * 40)})
+    assert load(save(dataset, tmp_path / "f.nc")).identical(dataset)

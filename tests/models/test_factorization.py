@@ -80,7 +80,7 @@ def test_the_matrix_is_a_part_of_the_lifted_one(name):
     np.testing.assert_allclose(np.sum(S * (W @ W.T)), 2 * model.predict(parameters, X)[0])
 
 
-def test_the_start_has_the_scale_that_was_asked_for():
+def test_the_start_has_the_requested_scale():
     for make in (Factorization, SymmetricFactorization):
         start = make(400, alpha=0.1, seed=3).start(100)
         assert abs(start.std() / 0.1 - 1) < 0.05

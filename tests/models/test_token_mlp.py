@@ -196,18 +196,18 @@ def test_only_a_symmetric_net_sees_mirrored_pairs_as_one():
 
 def test_the_incidence_lists_every_pair_at_both_tokens():
     pairs = np.array([[0, 1], [2, 2], [1, 3], [1, 0]])
-    places, others = incidence(pairs, 5)
+    positions, others = incidence(pairs, 5)
     found = [{(int(k), int(o)) for k, o in zip(row.flat, other.flat, strict=True) if o < 5}
-             for row, other in zip(places.T, others.T, strict=True)]  # fmt: skip
+             for row, other in zip(positions.T, others.T, strict=True)]  # fmt: skip
     assert found == [{(0, 1), (3, 1)}, {(0, 0), (2, 3), (3, 0)}, {(1, 2)}, {(2, 1)}, set()]
     assert (others[..., 2] == 2).sum() == 2
 
 
 def test_a_token_with_many_pairs_has_them_in_several_blocks():
     pairs = np.column_stack([np.zeros(100, int), np.arange(100)])
-    places, others = incidence(pairs, 100)
-    assert places.shape == others.shape == (17, 6, 100)  # (0, 0) counts twice
-    assert sorted(places[..., 0][others[..., 0] < 100]) == sorted([0, *range(100)])
+    positions, others = incidence(pairs, 100)
+    assert positions.shape == others.shape == (17, 6, 100)  # (0, 0) counts twice
+    assert sorted(positions[..., 0][others[..., 0] < 100]) == sorted([0, *range(100)])
 
 
 def test_batches_visit_every_pair_once_per_epoch_in_a_new_order():

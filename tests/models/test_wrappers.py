@@ -237,7 +237,7 @@ def test_descriptions_are_json_and_survive_pickling(model):
     assert type(model).__name__ in str(model)
 
 
-def test_descriptions_tell_starts_apart():
+def test_descriptions_of_different_starts_differ():
     long = [FunctionModel(cube, np.full(5000, c)).describe() for c in (1.0, 2.0, 1.0)]
     assert long[0] != long[1]
     assert long[0] == long[2]

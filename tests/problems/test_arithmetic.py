@@ -334,7 +334,7 @@ def test_steps_of_several_sizes_are_recorded_in_time_and_resume_to_the_bit(train
 
 
 @pytest.mark.parametrize("scaled", [None, 1e40])
-def test_a_step_beyond_stability_is_told_as_divergence(scaled):
+def test_a_step_beyond_stability_is_reported_as_divergence(scaled):
     net = TwoTokenNet(32, alpha=1e10, seed=0)
     path = descend(net, TINY, 1e15, 1e17, scaled=scaled)
     assert path.outcome.kind is Kind.DIVERGED
@@ -343,7 +343,7 @@ def test_a_step_beyond_stability_is_told_as_divergence(scaled):
     assert path.dataset.attrs["outcome"] == "diverged"
 
 
-def test_a_step_that_kills_every_unit_is_told():
+def test_a_step_that_kills_every_unit_is_reported():
     path = descend(TwoTokenNet(32, alpha=1.0), TINY, 1e5, 1e7)
     assert path.outcome.kind is Kind.STALLED
     assert "no hidden unit is active" in path.outcome.sentence

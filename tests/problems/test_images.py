@@ -93,9 +93,9 @@ def _written(file, data):
     return file
 
 
-def _downloads(place, name):
+def _downloads(parent, name):
     file, data = fake.PACKAGES[name]
-    return fake.write_folder(place / "downloads", {file: data})
+    return fake.write_folder(parent / "downloads", {file: data})
 
 
 @pytest.mark.parametrize("kind", SOURCES)
@@ -131,7 +131,7 @@ def test_the_right_bytes_in_another_shape_are_refused(tmp_path):
     refused("mnist", fake.write_folder(tmp_path / "raw", files), r"the shape \(40, 14, 56, 1\)")
 
 
-def test_two_sets_with_the_same_file_names_are_told_apart(packages):
+def test_two_sets_with_the_same_file_names_are_distinguished(packages):
     refused("mnist", packages["fashion-mnist"], "these are the images of fashion-mnist")
 
 
@@ -146,9 +146,9 @@ def test_a_package_that_is_cut_short_is_refused(packages, name, share):
 @pytest.mark.parametrize("name", NAMES)
 def test_every_byte_that_changes_is_noticed_or_harmless(packages, name):
     whole = bytearray(packages[name].read_bytes())
-    for place in np.random.default_rng(0).integers(0, len(whole), 25):
+    for offset in np.random.default_rng(0).integers(0, len(whole), 25):
         changed = whole.copy()
-        changed[place] ^= 0x55
+        changed[offset] ^= 0x55
         packages[name].write_bytes(changed)
         try:
             import_images(name, packages[name])
@@ -260,7 +260,7 @@ def test_an_interrupted_writer_leaves_what_was_there(packages, monkeypatch, fail
         assert_loads("mnist")
 
 
-def test_a_cache_folder_that_cannot_be_made_is_told(packages, monkeypatch, tmp_path):
+def test_a_cache_folder_that_cannot_be_made_is_an_error(packages, monkeypatch, tmp_path):
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("TACIT_CACHE", str(tmp_path / "file" / "cache"))
     with pytest.raises(OSError, match=r"^import_images: cannot write to .*set TACIT_CACHE"):
@@ -417,7 +417,7 @@ def test_drawn_images_keep_their_labels():
 
 
 @pytest.mark.usefixtures("stored")
-def test_classes_by_name_are_numbered_anew():
+def test_classes_by_name_are_renumbered():
     pair = load_images("cifar10", classes=("dog", 3))
     _, y, _, test_y = _of("cifar10")
     assert pair.classes == ("dog", "cat")

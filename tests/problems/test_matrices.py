@@ -49,7 +49,7 @@ def test_the_same_data_as_regression(name):
     assert regression.dimension == problem.dimension
 
 
-def test_the_truth_has_the_rank_that_was_asked_for():
+def test_the_truth_has_the_requested_rank():
     for rank in (1, 3):
         for problem in (
             low_rank_completion(samples=9, dimension=6, rank=rank, seed=1),
@@ -102,7 +102,7 @@ def test_the_test_error_is_over_hidden_entries_only():
     assert abs(sensing.test_error(sensing.truth + 2) - 2) < 1e-14
 
 
-def test_an_entry_seen_twice_with_one_value_is_kept_once():
+def test_an_entry_seen_twice_with_one_value_counts_once():
     problem = Completion((2, 2), [[1, 1], [0, 1], [1, 1]], [3.0, 4.0, 3.0])
     np.testing.assert_array_equal(problem.entries, [[1, 1], [0, 1]])
     np.testing.assert_array_equal(problem.y, [3.0, 4.0])

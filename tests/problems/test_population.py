@@ -185,7 +185,7 @@ def test_the_l1_margin_is_right_on_the_cube_and_the_l2_margin_at_a_wide_gap():
         assert other < 0.9
 
 
-test_wrong_input_is_told = refusals(
+test_wrong_input_is_an_error = refusals(
     (lambda: MajorityCube(10, 2), "relevant must be odd, got 2"),
     (lambda: MajorityCube(3, 5), "relevant must be at most dimension=3, got 5"),
     (lambda: MajorityCube(30, 3, 21), "exact must be between relevant=3 and 20, got 21"),

@@ -91,7 +91,7 @@ def test_the_support_is_a_random_set():
 
 
 @pytest.mark.parametrize("snr", [1.0, 1e4])
-def test_the_noise_has_the_power_asked_for(snr):
+def test_the_noise_has_the_requested_power(snr):
     problem = sparse_recovery(4000, 10, sparsity=3, seed=1, snr=snr)
     signal = problem.X @ problem.truth
     noise = problem.y - signal

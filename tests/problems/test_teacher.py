@@ -173,7 +173,7 @@ def test_the_loss_of_held_out_samples_is_recorded_and_changes_nothing(method, mo
     assert description["samples"] == 12
 
 
-def test_test_samples_without_a_recipe_are_kept():
+def test_test_samples_without_a_recipe_are_stored():
     rng = np.random.default_rng(0)
     half = {"loss": "half squares"}
     seen, test = (Regression(rng.standard_normal((n, 3)), np.ones(n), **half) for n in (5, 4))

@@ -185,7 +185,7 @@ def test_a_user_s_penalty_is_differentiated_unless_it_brings_a_subgradient():
         ),
     ],
 )
-def test_wrong_penalties_speak(call, words):
+def test_wrong_penalties_are_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call()
     with pytest.raises(TypeError, match="unsupported operand"):
@@ -284,7 +284,7 @@ def test_weight_decay_is_half_its_rate_times_l2():
     assert L2().curvature == L2([1.0, 0.3]).curvature == Frobenius().curvature == 2
 
 
-def test_what_is_smooth_is_said():
+def test_smooth_penalties_are_marked():
     assert [h.smooth for h in (L1(), L2(), L2(squared=False), Lp(1.5), Lp(1), Q(alpha=1.0))] == [
         False, True, False, True, False, True]  # fmt: skip
     assert not Nuclear().smooth

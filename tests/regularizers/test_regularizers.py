@@ -50,8 +50,8 @@ def test_gradient_is_the_derivative_of_the_value(reg, beta):
 def test_inverse_gradient_inverts(reg, beta):
     s = reg.gradient(beta)
     # 1 - |s| is all that is left of a deep net's slack: digits below it cannot come back
-    kept = 1e-9 if np.abs(s).max() < 0.999 or not isinstance(reg, Q | R) else 1e-4
-    np.testing.assert_allclose(reg.inverse_gradient(s), beta, rtol=kept)
+    rtol = 1e-9 if np.abs(s).max() < 0.999 or not isinstance(reg, Q | R) else 1e-4
+    np.testing.assert_allclose(reg.inverse_gradient(s), beta, rtol=rtol)
 
 
 @smooth

@@ -159,8 +159,8 @@ def test_the_derivative_of_the_matrix(law, shape):
 @pytest.mark.parametrize("shape", [(4, 4), (3, 6)])
 def test_the_barrier_s_hessian_for_single_entries(shape):
     rng = np.random.default_rng(0)
-    places = rng.permutation(shape[0] * shape[1])[:9]
-    entries = np.stack(np.unravel_index(places, shape), axis=1)
+    positions = rng.permutation(shape[0] * shape[1])[:9]
+    entries = np.stack(np.unravel_index(positions, shape), axis=1)
     at = measurements(Completion(shape, entries, rng.normal(size=9)))
     nu = rng.normal(size=9)
     state = State(at, Power(1.0), -2.0, 0.9 * nu / np.linalg.norm(at.adjoint(nu), 2))

@@ -134,7 +134,7 @@ def test_a_contour_lies_where_the_power_law_crosses():
     assert crossings(x, y, alone, 1.5) == []
 
 
-def test_cells_that_nobody_asked_for_stay_blank():
+def test_cells_that_were_not_computed_stay_blank():
     def ring(x, y):
         return {"distance": np.hypot(x, y) - 1} if abs(np.hypot(x, y) - 1) < 0.8 else None
 

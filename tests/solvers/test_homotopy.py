@@ -193,7 +193,7 @@ def test_targets_just_inside_the_range_are_reached():
     assert 0 < margin(Bounded(), X, y) < 0.01
 
 
-def test_the_budget_is_kept_and_named(monkeypatch):
+def test_the_budget_is_obeyed_and_named(monkeypatch):
     monkeypatch.setattr(homotopy, "NEWTON_STEPS", 5)
     X, y = problem(5, 20, seed=7)
     _, _, steps, outcome = homotopy.solve(Q(depth=3, alpha=1e-3), X, y)

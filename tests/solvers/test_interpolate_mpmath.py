@@ -53,7 +53,7 @@ def test_interpolate_agrees_with_mpmath(depth, log_alpha):
     assert solution.kkt < 1e-9
 
 
-def test_a_scale_one_part_in_a_million_away_is_told_apart():
+def test_a_scale_one_part_in_a_million_away_is_distinguished():
     """The control: the comparison above would see a wrong scale, shape or depth."""
     X, y, shape = random_problem(1)
     reference = oracle.solve(X, y, 3, -1.5, shape)

@@ -43,9 +43,9 @@ def seen(shape, rank, samples, seed):
     """Random entries of a matrix of this rank."""
     rng = np.random.default_rng(seed)
     truth = rng.normal(size=(shape[0], rank)) @ rng.normal(size=(rank, shape[1]))
-    places = rng.permutation(truth.size)[:samples]
-    entries = np.stack(np.unravel_index(places, shape), axis=1)
-    return Completion(shape, entries, truth.ravel()[places])
+    positions = rng.permutation(truth.size)[:samples]
+    entries = np.stack(np.unravel_index(positions, shape), axis=1)
+    return Completion(shape, entries, truth.ravel()[positions])
 
 
 def least_nuclear_norm(problem):

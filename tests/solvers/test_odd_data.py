@@ -76,7 +76,7 @@ def test_data_of_any_size_are_solved(regularizer, rows, targets):
 
 @pytest.mark.parametrize("regularizer", [*EVERY, Q(3, alpha=0.1, shape=[1.0, 2.0])], ids=str)
 @pytest.mark.parametrize(("rows", "targets"), [(1e-310, 1.0), (1e-10, 1e300)])
-def test_a_predictor_that_float64_does_not_hold_is_said(regularizer, rows, targets):
+def test_a_predictor_beyond_float64_is_reported(regularizer, rows, targets):
     X, y = rows * np.array([[1.0, 2.0]]), [targets]
     with pytest.raises(NumericalError, match=r"out of range: .* 1e\+310.* rescale X or y"):
         interpolate(X, y, regularizer)

@@ -80,12 +80,12 @@ def flowed(Z, depth, scale, tau):
     def slope(s):
         return 2 * np.cosh(s) if depth == 2 else p * ((1 - s) ** (-p - 1) + (1 + s) ** (-p - 1))
 
-    def velocity(clock, state):
+    def velocity(log_tau, state):
         gaps = state[N:] - state[N:].min()
         weight = np.exp(-gaps) / np.exp(-gaps).sum()
         gain = Z @ (slope(state[:N] @ Z) * (weight @ Z))
-        pace = np.exp(clock) / (weight @ gain)
-        return np.concatenate([pace * weight / scale, pace * gain - np.exp(clock)])
+        rate = np.exp(log_tau) / (weight @ gain)
+        return np.concatenate([rate * weight / scale, rate * gain - np.exp(log_tau)])
 
     span = (0, np.log1p(scale * tau))
     run = solve_ivp(velocity, span, np.zeros(2 * N), method="LSODA", rtol=1e-9,
@@ -120,8 +120,10 @@ def test_the_dual_flow_agrees_at_other_depths_and_shapes(depth, shape):
         stop=Scale(mus[-1]),
         record=[LogSpaced(1), At(margins=[1e6 / mu for mu in mus])],
     )
-    clock = path.dataset.smoothed_margin.values
-    trained = path.dataset.predictor.values[[np.abs(clock * mu - 1e6).argmin() for mu in mus]]
+    smoothed_margin = path.dataset.smoothed_margin.values
+    trained = path.dataset.predictor.values[
+        [np.abs(smoothed_margin * mu - 1e6).argmin() for mu in mus]
+    ]
     found = ratchet_path(problem.X, problem.y, depth, mus=mus, shape=shape)
     assert angle(trained, found.beta).max() < 1e-3
     wrong = ratchet_path(problem.X, problem.y, depth + 1, mus=mus, shape=shape)
@@ -231,7 +233,7 @@ def test_many_points_in_many_dimensions_are_followed():
         ([[1, 2]], [1], {"mus": [1.0], "shape": [1, 1, 1]}, "3 coordinates"),
     ],
 )
-def test_wrong_input_speaks_at_the_door(X, y, options, words):
+def test_wrong_input_is_refused_at_once(X, y, options, words):
     with pytest.raises(ValueError, match=words):
         ratchet_path(X, y, **options)
 

@@ -190,7 +190,7 @@ def test_a_least_norm_over_16_decades_has_no_shorter_rival():
         assert np.linalg.norm(found.beta) <= bound * (1 + 1e-9)
 
 
-def test_inseparable_is_not_said_of_separable_points(monkeypatch):
+def test_separable_points_are_not_called_inseparable(monkeypatch):
     """Where the solver errs, a linear program and exact arithmetic have the last word."""
 
     def errs(rows, softness):
@@ -219,7 +219,7 @@ def test_proofs_of_existence_are_exact():
     assert independent(integers)
 
 
-def test_no_beta_fits_is_not_said_of_rows_that_differ_in_their_last_bit():
+def test_rows_that_differ_in_their_last_bit_are_not_called_inconsistent():
     X = np.random.default_rng(0).normal(size=(5, 8))
     X[4] = X[3]
     X[4, 0] = np.nextafter(X[4, 0], np.inf)

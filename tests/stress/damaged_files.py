@@ -169,17 +169,17 @@ def verdicts(folder: Path, count: int) -> Found:
         text = saved.dumps(gather([little_papers.library.experiments()[0]], jobs=1))
     file.write_text(text, encoding="utf-8")
     found = of_file(file, count - count // 4, lambda file: saved.dumps(read_verdicts(file)), SHOW)
-    for place, number in chosen(itertools.product(places(text), range(len(ODD))), count // 4):
+    for key_path, number in chosen(itertools.product(key_paths(text), range(len(ODD))), count // 4):
         content = json.loads(text)
-        inner = functools.reduce(lambda part, key: part[key], place[:-1], content)
-        inner[place[-1]] = ODD[number]
+        inner = functools.reduce(lambda part, key: part[key], key_path[:-1], content)
+        inner[key_path[-1]] = ODD[number]
         content["checksum"] = store.json_checksum(content)
         file.write_text(json.dumps(content), encoding="utf-8")
-        found.append((f"verdicts.json: {place} = odd {number}", of_command(file, SHOW)))
+        found.append((f"verdicts.json: {key_path} = odd {number}", of_command(file, SHOW)))
     return found
 
 
-def places(text: str) -> Iterable[tuple[Any, ...]]:
+def key_paths(text: str) -> Iterable[tuple[Any, ...]]:
     """The entries of a verdict file, each by the keys that lead to it."""
     content = json.loads(text)
     first = content["verdicts"][0]

@@ -39,17 +39,17 @@ PARTS = (
 def cells(folder: Path, count: int) -> Found:
     """Two of three are damaged, and one of three is forged with a right checksum."""
     files.write_cell(folder, CELL, "code", RESULT)
-    place = Path(files.file_of(folder, CELL.name))
+    file = Path(files.file_of(folder, CELL.name))
 
     def read() -> Any:
         done, messages = survey(folder, {CELL.name}, "code")
         if messages:
             raise ValueError(messages[0])
-        return done, files.read_cell(str(place))[2]
+        return done, files.read_cell(str(file))[2]
 
     found = []
-    for name, copy in damaged(place.read_bytes(), count - count // 3):
-        place.write_bytes(copy)
+    for name, copy in damaged(file.read_bytes(), count - count // 3):
+        file.write_bytes(copy)
         found.append((f"cell: {name}", fault(read, as_written)))
     return found + going_on(folder / "study", count // 3)
 
@@ -66,10 +66,10 @@ def going_on(folder: Path, count: int) -> Found:
     study = Study(name="plain", function="study_cells:plain", grid={"a": [1.0, 2.0]})
     folder.mkdir()
     run_study(study, folder)
-    place = min(folder.glob("plain.cells/??/*.cell"))
+    file = min(folder.glob("plain.cells/??/*.cell"))
     found = []
-    for name, copy in chosen(forged(place.read_bytes()), count):
-        place.write_bytes(copy)
+    for name, copy in chosen(forged(file.read_bytes()), count):
+        file.write_bytes(copy)
         wrong = fault(lambda: run_study(study, folder), lambda dataset: True)
         wrong = wrong or command_fault("show", str(folder / "plain.nc"))
         found.append((f"forged cell: {name}", wrong))

@@ -137,9 +137,9 @@ def names() -> list[str]:
 
 def texts() -> Iterator[tuple[str, str]]:
     """Studies that name what does not compute, in every place that takes a table."""
-    for name, place in itertools.product((*names(), *STRANGERS), PLACES):
+    for name, position in itertools.product((*names(), *STRANGERS), TABLES):
         table = f'{{is = "{name}", {BAIT.get(name, "")}}}'.replace(", }", "}")
-        yield f"{name[:40]} in {place}", placed(place, table)
+        yield f"{name[:40]} in {position}", placed(position, table)
     for function, line in itertools.product(FUNCTIONS, FUNCTION_LINES):
         head = line.replace("FUNCTION", function)
         yield f"function {head[:50]}", head + "\n" + placed("stop", "1.0")
@@ -152,7 +152,7 @@ def texts() -> Iterator[tuple[str, str]]:
         )
 
 
-PLACES = (
+TABLES = (
     "problem",
     "model",
     "method",
@@ -174,22 +174,22 @@ FUNCTION_LINES = (
 )
 
 
-def placed(place: str, table: str) -> str:
+def placed(position: str, table: str) -> str:
     """A study with a table at a place."""
     parts = dict(BASE)
-    part, _, key = place.partition(".")
+    part, _, key = position.partition(".")
     head = ""
-    if place == "grid":
+    if position == "grid":
         head = f'grid = {{"method.rtol" = [{table}]}}\n'
-    elif place == "probes.theft":
+    elif position == "probes.theft":
         head = f"probes.theft = {table}\n"
         del parts["probes.end"]
-    elif place == "probes.theft.list":
+    elif position == "probes.theft.list":
         parts["probes.end"] = f'is = "angle"\na = [[{table}]]\nb = "$problem.truth"'
     elif not key:
         head = f"{part} = {table}\n"
         parts.pop(part, None)
-    elif place == "stop.list":
+    elif position == "stop.list":
         head = f"stop = [[{table}]]\n"
     else:
         parts[part] = parts.get(part, 'is = "Time"\nt = 1.0') + f"\n{key} = {table}"

@@ -145,13 +145,13 @@ MARGINS: dict[str, Callable[[Any, Any], Any]] = {
 
 def odd_arrays(folder: Path, count: int) -> Found:
     every = [
-        (f"{name}: {place} {odd}", call, place, odd, y)
+        (f"{name}: {argument} {odd}", call, argument, odd, y)
         for calls, y in ((FITS, TARGETS), (MARGINS, LABELS))
-        for (name, call), place, odd in itertools.product(calls.items(), "Xy", ODD)
+        for (name, call), argument, odd in itertools.product(calls.items(), "Xy", ODD)
     ]
     found = []
-    for name, call, place, odd, y in chosen(every, count):
-        given = (ODD[odd](X), y) if place == "X" else (X, ODD[odd](y))
+    for name, call, argument, odd, y in chosen(every, count):
+        given = (ODD[odd](X), y) if argument == "X" else (X, ODD[odd](y))
         found.append((name, call_fault(lambda call=call, given=given: call(*given))))
     return found
 

@@ -59,22 +59,22 @@ def test_values_come_back_as_they_went_in(value, tmp_path_factory):
 
 
 def test_a_file_cut_anywhere_is_refused(folder):
-    place = Path(file_of(folder, CELL.name))
-    whole = place.read_bytes()
+    file = Path(file_of(folder, CELL.name))
+    whole = file.read_bytes()
     assert read_named(folder, CELL.name, CODE) == RESULT
     for size in range(len(whole) - 1):  # the last byte is a line end that says nothing
-        place.write_bytes(whole[:size])
+        file.write_bytes(whole[:size])
         with pytest.raises(NotACell):
             read_named(folder, CELL.name, CODE)
 
 
 def test_one_changed_byte_is_refused(folder):
-    place = Path(file_of(folder, CELL.name))
-    whole = place.read_bytes()
+    file = Path(file_of(folder, CELL.name))
+    whole = file.read_bytes()
     for at in range(0, len(whole) - 1, 7):
         changed = bytearray(whole)
         changed[at] ^= 1
-        place.write_bytes(bytes(changed))
+        file.write_bytes(bytes(changed))
         with pytest.raises(NotACell):
             read_named(folder, CELL.name, CODE)
 
@@ -109,24 +109,24 @@ def body(**changes):
     ],
 )  # fmt: skip
 def test_a_foreign_or_older_file_is_named_and_set_aside(folder, content, reason):
-    place = Path(file_of(folder, CELL.name))
-    place.write_bytes(content)
+    file = Path(file_of(folder, CELL.name))
+    file.write_bytes(content)
     assert finished(folder, {CELL.name}, CODE) == {}
-    assert place.exists()  # looking alone moves nothing
+    assert file.exists()  # looking alone moves nothing
     done, messages = survey(folder, {CELL.name}, CODE)
     assert done == {}
     (sentence,) = messages
-    assert place.name in sentence
+    assert file.name in sentence
     with pytest.raises(NotACell, match=reason):
         raise NotACell(sentence)
-    assert (folder / "aside" / place.name).read_bytes() == content
-    assert not place.exists()
+    assert (folder / "aside" / file.name).read_bytes() == content
+    assert not file.exists()
 
 
 def test_files_set_aside_do_not_replace_each_other(folder):
-    place = Path(file_of(folder, CELL.name))
+    file = Path(file_of(folder, CELL.name))
     for text in ("first", "second"):
-        place.write_text(text)
+        file.write_text(text)
         survey(folder, {CELL.name}, CODE)
     assert [p.read_text() for p in sorted((folder / "aside").iterdir())] == ["first", "second"]
 
@@ -153,9 +153,9 @@ def test_an_unknown_file_is_set_aside_and_an_older_cell_stays(folder):
 
 
 def test_a_pipe_among_the_cells_is_set_aside_unread(folder):
-    place = Path(file_of(folder, CELL.name))
-    place.unlink()
-    os.mkfifo(place)
+    file = Path(file_of(folder, CELL.name))
+    file.unlink()
+    os.mkfifo(file)
     done, messages = survey(folder, {CELL.name}, CODE)
     assert done == {}
     assert "is not a plain file" in messages[0]

@@ -271,7 +271,7 @@ def test_wrong_engines_are_refused():
         run_study(study, engine="processes", jobs=0)
 
 
-def test_another_study_of_the_same_name_is_kept(tmp_path):
+def test_another_study_of_the_same_name_is_renamed(tmp_path):
     one, other = (
         Study(name="twin", function=f"study_cells:{f}", grid={"a": [1.0, 2.0]})
         for f in ("plain", "product")

@@ -82,10 +82,10 @@ def test_two_runs_at_once(tmp_path, undisturbed):
 
 
 @contextlib.contextmanager
-def small_disk(place):
+def small_disk(directory):
     """A file system of one megabyte, where one can be mounted."""
-    place.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
+    directory.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(directory)]
     try:
         done = subprocess.run(mount, capture_output=True, check=False).returncode
     except FileNotFoundError:
@@ -93,9 +93,9 @@ def small_disk(place):
     if done != 0:
         pytest.skip("no file system can be mounted here; see the injected ENOSPC of the files")
     try:
-        yield place
+        yield directory
     finally:
-        subprocess.run(["umount", str(place)], check=True)
+        subprocess.run(["umount", str(directory)], check=True)
 
 
 @pytest.mark.parametrize(("engine", "jobs"), [("here", 1), ("processes", 2)])

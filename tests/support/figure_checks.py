@@ -91,6 +91,6 @@ def assert_can_be_read(picture):
 def covered(axes):
     """The share of the points of the curves that lie behind the legend."""
     box, inside = axes.get_legend().get_window_extent(), axes.get_window_extent()
-    places = [line.get_transform().transform(line.get_xydata()) for line in axes.lines]
-    points = [p for rows in places for p in rows if np.isfinite(p).all() and inside.contains(*p)]
+    lines = [line.get_transform().transform(line.get_xydata()) for line in axes.lines]
+    points = [p for rows in lines for p in rows if np.isfinite(p).all() and inside.contains(*p)]
     return np.mean([box.contains(*p) for p in points])

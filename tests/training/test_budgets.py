@@ -7,7 +7,7 @@ import pytest
 
 import tacit
 from tacit.records import Kind
-from tacit.training.exact.dual.integrator import PATIENCE, crawls
+from tacit.training.exact.dual.integrator import PATIENCE, is_stuck
 from tacit.training.exact.task import Moment
 
 SPARSE = tacit.sparse_regression(8, 20, sparsity=2, seed=0)
@@ -97,9 +97,9 @@ def test_a_weight_that_grows_while_time_stands_still_is_progress():
     before = Moment(1.0, zero, log_growth=np.array([[3.0, 1.0], [-3.0, -1.0]]))
     grown = Moment(1.0, zero, log_growth=np.array([[9.0, 1.0], [-9.0, -1.0]]))
     later = before._replace(t=1.1)
-    assert crawls(before, before)
-    assert not crawls(before, grown)
-    assert not crawls(before, later)
+    assert is_stuck(before, before)
+    assert not is_stuck(before, grown)
+    assert not is_stuck(before, later)
 
 
 def test_decayed_training_beyond_the_end_of_all_motion_is_refused():

@@ -254,10 +254,10 @@ def test_weights_at_black_pixels_stay_and_count_in_tests(dark, digits):
     assert path.memory[0].shape == (16 * math.ceil(seen / 16), 12)
     assert seen < 16 * math.ceil(seen / 16) < len(first)  # some black pixels are left out, not all
     hand = ByHand(net.start(dark), unbiased=True)
-    told = float(path.dataset.test_loss[-1])
+    recorded = float(path.dataset.test_loss[-1])
     for images, same in ((dark, True), (digits, False)):  # without the pixel: the control
         found = hand.outputs(list(path.parameters.values()), images.test_images.reshape(60, -1))
-        apart = abs(losses(found, digits.test_labels).mean() - told)
+        apart = abs(losses(found, digits.test_labels).mean() - recorded)
         assert (apart < 1e-6) == same
     decayed = train(net, dark, SGD(0.1, weight_decay=0.3), **given)
     np.testing.assert_allclose(decayed.parameters["layer 1"][pixel], 0.97**9 * start[pixel])
@@ -397,7 +397,7 @@ def test_other_goals_are_met_too(digits, curve):
         assert path.dataset.epoch.values.tolist() == [0, first]
 
 
-def test_a_missed_goal_and_a_divergence_are_told(digits):
+def test_a_missed_goal_and_a_divergence_are_reported(digits):
     stop = [Epochs(2), Accuracy(train=1.0), Loss(1e-5)]
     path = train(NET, digits, SGD(0.5), batch=BATCH, stop=stop)
     assert path.outcome.kind is Kind.BUDGET_SPENT
@@ -426,12 +426,12 @@ def test_the_last_finite_weights_of_a_divergence_are_recorded(digits):
     assert float(wild.dataset.parameter_norm[-1]) == pytest.approx(norm)
 
 
-def test_what_is_recorded_has_names_and_progress_is_told(digits):
-    told = []
+def test_records_have_names_and_progress_is_reported(digits):
+    reports = []
     given = {"batch": BATCH, "stop": Epochs(200), "record": At(epochs=[])}
-    path = train(NET, digits, SGD(0.1), progress=lambda *x: told.append(x), **given)
+    path = train(NET, digits, SGD(0.1), progress=lambda *x: reports.append(x), **given)
     assert all({"units", "long_name"} <= v.attrs.keys() for v in path.dataset.variables.values())
-    shares = [share for share, _ in told]
+    shares = [share for share, _ in reports]
     assert shares == sorted(shares)
     assert 40 <= len(shares) < 100  # also between two looks, and rarely, as a flow tells it
     assert shares[-1] == 1

@@ -78,7 +78,7 @@ def test_the_first_step_below_a_loss_is_found(rule: Any) -> None:
     assert path.outcome.kind is Kind.SOLVED
 
 
-def test_a_budget_that_ends_before_the_goal_is_said() -> None:
+def test_a_budget_that_ends_before_the_goal_is_reported() -> None:
     path = train(NET, DATA, GradientDescent(1e-3), stop=[Steps(10), tacit.Interpolated()])
     assert path.outcome.kind is Kind.BUDGET_SPENT
     assert "10 steps ended" in path.outcome.sentence
@@ -232,7 +232,7 @@ def test_every_epoch_sees_every_sample_once(samples: int, size: int) -> None:
     assert (len(orders) > 1) == (samples > 1)
 
 
-def test_every_epoch_is_shuffled_anew() -> None:
+def test_every_epoch_has_a_new_order() -> None:
     with double_precision():
         orders = [np.asarray(Batches(2, 12).start(3, 6 * epoch)[1]) for epoch in range(3)]
     assert (orders[0] != orders[1]).any()
@@ -250,8 +250,8 @@ def test_batches_estimate_the_gradient_without_bias() -> None:
 
 
 def test_rules_stop_at_an_accuracy_a_number_and_a_direction() -> None:
-    held = tacit.separable_points(30, 5, margin=0.3, seed=1)
-    problem = dataclasses.replace(LABELS, test=held)
+    held_out = tacit.separable_points(30, 5, margin=0.3, seed=1)
+    problem = dataclasses.replace(LABELS, test=held_out)
     path = train(NET, problem, GradientDescent(0.1), stop=[Steps(10**4), Accuracy(train=1.0)])
     assert path.dataset.train_accuracy.values[-1] == 1.0
     assert {"test_loss", "test_accuracy"} <= set(path.dataset.data_vars)
@@ -353,15 +353,15 @@ def test_runs_that_differ_in_numbers_share_their_compiled_code(
     assert compiled == []
 
 
-def test_descriptions_tell_the_whole_run() -> None:
+def test_descriptions_hold_the_whole_run() -> None:
     rules: dict[str, Any] = {"stop": [Steps(5), Loss(1e-9)], "record": LogSpaced(5)}
     path = train(NET, DATA, SGD(1e-3, momentum=0.5), batch=4, seed=2, **rules)
-    told = json.loads(path.dataset.attrs["description"])
-    assert told["method"]["momentum"] == 0.5
-    assert told["stop"] == [{"rule": "Steps", "count": 5}, {"rule": "Loss", "value": 1e-9}]
-    assert told["record"] == [{"rule": "LogSpaced", "per_decade": 5}]
-    assert (told["batch"], told["seed"]) == (4, 2)
-    assert told["problem"]["loss"] == "squares"
+    description = json.loads(path.dataset.attrs["description"])
+    assert description["method"]["momentum"] == 0.5
+    assert description["stop"] == [{"rule": "Steps", "count": 5}, {"rule": "Loss", "value": 1e-9}]
+    assert description["record"] == [{"rule": "LogSpaced", "per_decade": 5}]
+    assert (description["batch"], description["seed"]) == (4, 2)
+    assert description["problem"]["loss"] == "squares"
 
 
 def test_a_path_and_several_paths_are_drawn() -> None:

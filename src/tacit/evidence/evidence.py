@@ -276,7 +276,7 @@ def _premise(given: Any) -> Premise:
 
 def judge(evidence: Evidence) -> tuple[Status, str]:
     """The status of a claim and the sentence that justifies it; every status is decided here."""
-    doubt = _doubt(evidence)
+    doubt = _why_inconclusive(evidence)
     if doubt:
         return "inconclusive", doubt
     for check in evidence.deciding:
@@ -295,7 +295,7 @@ def judge(evidence: Evidence) -> tuple[Status, str]:
     return "holds", "every check passes and every control misses"
 
 
-def _doubt(evidence: Evidence) -> str | None:
+def _why_inconclusive(evidence: Evidence) -> str | None:
     """Why this evidence cannot decide anything, or None."""
     for name, premise in evidence.premises.items():
         if not premise.holds:

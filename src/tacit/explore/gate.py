@@ -143,10 +143,12 @@ class Gate(Router):
             raise Refused(403, f"explore: the origin {cut(origin)!r} may not connect")
 
     def _has_token(self, request: HTTPServerRequest) -> bool:
-        brought = [value for key, value in parse_qsl(request.query) if key == "token"]
+        from_query = [value for key, value in parse_qsl(request.query) if key == "token"]
         from_cookie = parse_cookie(request.headers.get("Cookie", "")).get(COOKIE, "")
         wanted = str(self.token).encode()
-        return any(hmac.compare_digest(word.encode(), wanted) for word in [*brought, from_cookie])
+        return any(
+            hmac.compare_digest(word.encode(), wanted) for word in [*from_query, from_cookie]
+        )
 
     def _brings_token(self, request: HTTPServerRequest) -> bool:
         return self.token is not None and request.path == "/" and "token" in request.arguments

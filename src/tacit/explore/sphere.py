@@ -13,7 +13,7 @@ from tacit.explore.picture import Curve, Panel, Picture, Range, Style, reach
 from tacit.explore.state import Values, View
 from tacit.measures.directions import angle
 from tacit.papers.moroshko2020.figures.trajectories import angles, follow, l1_ends, rising_margins
-from tacit.plotting.sphere import directions, lit_ball, seen_by, viewer
+from tacit.plotting.sphere import directions, seen_by, shaded_ball, viewer
 from tacit.plotting.style import BLACK, BLUE, GREEN, ORANGE
 from tacit.problems.classification import three_points
 from tacit.regularizers.norms import L2
@@ -69,7 +69,7 @@ def marks(points: str) -> tuple[Array, Array, Array]:
 @lru_cache(maxsize=64)
 def ball(points: str, azimuth: float, pitch: float) -> NDArray[np.uint32]:
     """The lit sphere as RGBA; darker where a direction separates the points."""
-    light, inside = lit_ball(three_points(points).signed_rows, viewer(azimuth, pitch), PIXELS)
+    light, inside = shaded_ball(three_points(points).signed_rows, viewer(azimuth, pitch), PIXELS)
     shade = (255 * light).astype(np.uint8)
     opaque = np.where(inside, 255, 0).astype(np.uint8)
     colours = np.stack([shade, shade, shade, opaque], axis=-1)

@@ -26,7 +26,7 @@ from tacit.problems.regression import Regression
 from tacit.records import Outcome
 from tacit.regularizers.q import Q
 from tacit.solvers.constraints import reduce
-from tacit.solvers.continuation import Failed, Walker
+from tacit.solvers.continuation import Continuation, Failed
 from tacit.solvers.margins.active_set import Unbounded
 from tacit.solvers.margins.rows import scaled_rows
 from tacit.solvers.margins.walk import MarginWalk
@@ -122,13 +122,13 @@ def _stages(model: Any, problem: Problem) -> Iterator[tuple[float, Array]] | Non
 
 
 def _vectors(q: Q, problem: Regression | Classification) -> Iterator[tuple[float, Array]]:
-    walk: Walker | MarginWalk
+    walk: Continuation | MarginWalk
     if isinstance(problem, Classification):
         rows = scaled_rows(problem.signed_rows)
         walk, scale = MarginWalk(q, rows), rows.scale
     else:
         fit = reduce("forecast", problem.X, problem.y)
-        walk, scale = Walker(q, fit.X, fit.y), fit.scale
+        walk, scale = Continuation(q, fit.X, fit.y), fit.scale
     first = walk.m + q.depth * BEFORE
     for k in itertools.count():
         m = first - q.depth * STRIDE * k

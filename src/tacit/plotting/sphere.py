@@ -32,7 +32,7 @@ def directions(angles: Array) -> Array:
     return np.stack([flat * np.cos(azimuth), flat * np.sin(azimuth), np.sin(pitch)], axis=-1)
 
 
-def lit_ball(rows: Array, view: Array, pixels: int) -> tuple[Array, NDArray[np.bool_]]:
+def shaded_ball(rows: Array, view: Array, pixels: int) -> tuple[Array, NDArray[np.bool_]]:
     """(brightness, where the ball is) over [-1, 1]^2; in the shadow where every product with `rows`
     is positive.
     """
@@ -54,7 +54,7 @@ def seen_by(angles: Array, view: Array) -> tuple[Array, Array]:
 
 def draw_sphere(axes: Axes, rows: Array, view: Array) -> None:
     """The lit ball with its graticule; grey where every product with `rows` is positive."""
-    shade, inside = lit_ball(rows, view, PIXELS)
+    shade, inside = shaded_ball(rows, view, PIXELS)
     colour = np.repeat(shade[..., None], 4, axis=-1)
     colour[..., 3] = inside
     axes.imshow(colour, extent=(-1, 1, -1, 1), origin="lower", interpolation="bilinear", zorder=0)

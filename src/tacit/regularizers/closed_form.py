@@ -164,13 +164,13 @@ class Search:
         right = self.agrees(formula, self.beta, self.samples, self.one.terms(self.samples))
         return formula if right else None
 
-    def unit(self, road_unit: Unit) -> Any:
+    def unit(self, formula_unit: Unit) -> Any:
         """The unit of s as a formula where one agrees with the number, else the number."""
         import sympy
 
         number = self.derived.unit
-        if road_unit is not None and self.derived.starts.alike:
-            formula = road_unit(self.plus)
+        if formula_unit is not None and self.derived.starts.alike:
+            formula = formula_unit(self.plus)
             if abs(complex(formula.subs(self.numbers).evalf()) - number) <= AGREES * number:
                 return formula
         exact = sympy.nsimplify(number, rational=True, tolerance=1e-12)

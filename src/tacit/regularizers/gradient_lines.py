@@ -192,11 +192,11 @@ class Orbits:
         slight = (new.gain <= 1e-15 * np.stack([self.end(DUAL, lines), risen])).all(axis=0)
         least = arc <= 4 * np.finfo(float).eps * np.abs(point).max(axis=1) + 1e-300
         # rounding inside the map leaves a roughness that shorter panels do not cure: accept it
-        stubborn = new.roughness > 0.1 * self.refused_with[lines]
-        noisy = stubborn & (new.roughness < NOISE)
+        unimproved = new.roughness > 0.1 * self.refused_with[lines]
+        noisy = unimproved & (new.roughness < NOISE)
         self.tail[lines[noisy]] = 5 * new.roughness[noisy]
         good = (new.roughness < self.tail[lines]) | (new.finite & slight)
-        self.fruitless[lines] += ~good & (least | (stubborn & (new.roughness < 100 * NOISE)))
+        self.fruitless[lines] += ~good & (least | (unimproved & (new.roughness < 100 * NOISE)))
         lost = self.fruitless[lines] > PATIENCE
         taken = good | (new.finite & least & ~lost)
         if taken.any():

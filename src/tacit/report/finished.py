@@ -18,7 +18,7 @@ from tacit.studies.sizes import Size
 from tacit.versions import versions
 
 JUDGES = [("tacit.papers.experiment", "Experiment"), ("tacit.evidence.evidence", "judge")]
-Circumstances = dict[str, str] | None
+Fingerprint = dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -30,14 +30,14 @@ class Finished:
 
     folder: Path
     size: Size
-    begun: dict[str, Circumstances] = field(default_factory=dict)  # what there was before the run
+    begun: dict[str, Fingerprint] = field(default_factory=dict)  # what there was before the run
 
     def read(self, claims: Iterable[Experiment], fresh: bool = False) -> dict[str, Verdict]:
         """Claim id -> the verdict that running the claim again would give; none if `fresh`."""
         files: dict[str, Module | None] = {}
         found: dict[str, Verdict] = {}
         for claim in claims:
-            self.begun[claim.id] = circumstances(claim, self.size, files)
+            self.begun[claim.id] = fingerprint(claim, self.size, files)
             verdict = None if fresh else self._read(claim)
             found |= {claim.id: verdict} if verdict else {}
         return found
@@ -60,7 +60,7 @@ class Finished:
 
         A verdict is not stored either if the code changed during the run.
         """
-        found_with = circumstances(claim, self.size)
+        found_with = fingerprint(claim, self.size)
         changed = self.begun.get(claim.id, found_with) != found_with
         if found_with is None or changed or broke_off(verdict.evidence):
             return
@@ -71,9 +71,9 @@ class Finished:
         return self.folder / f"{re.sub(r'[^A-Za-z0-9-]', '_', id)}.{self.size}.json"
 
 
-def circumstances(
+def fingerprint(
     claim: Experiment, size: Size = "quick", files: dict[str, Module | None] | None = None
-) -> Circumstances:
+) -> Fingerprint:
     """What a verdict and its picture depend on; None if the code of the claim is in no file.
 
     Several claims may share the files that were read.

@@ -77,10 +77,10 @@ def follow(
     if not y.any():
         yield from (nothing_to_fit(pair, X, m) for m in targets)
         return
-    walker = Walker(pair, X, y)
+    continuation = Continuation(pair, X, y)
     for m in targets:
         try:
-            yield walker.at(m)
+            yield continuation.at(m)
         except Failed as reason:
             yield Outcome(Kind.STALLED, f"no solution at log mu = {m:.6g}: {reason}")
 
@@ -95,7 +95,7 @@ def nothing_to_fit(pair: SignedPair, X: Array, m: float) -> Point | Outcome:
     return Point(beta, nu, steps) if outcome.ok else outcome
 
 
-class Walker:
+class Continuation:
     """Walks down in m = log mu, keeping the last state and its tangents for the next step."""
 
     def __init__(self, pair: SignedPair, X: Array, y: Array):
@@ -114,7 +114,7 @@ class Walker:
         self.m = self.reach - float(np.log(0.3))
 
     def stand(self, pair: SignedPair, X: Array, y: Array) -> None:
-        """Sets the attributes that every walker has, before it has a state."""
+        """Sets the attributes that every continuation has, before it has a state."""
         self.pair, self.X, self.y = pair, X, y
         self.back: Array | None = None  # from the present basis of nu to the rows of X as given
         self.curl = 1 / pair.power  # slacks scale like e^(m/p); 0 for depth 2
@@ -125,12 +125,14 @@ class Walker:
         self.longest = 8 * pair.power
 
     @classmethod
-    def resumed(cls, pair: SignedPair, X: Array, y: Array, m: float, state: DualState) -> Walker:
-        """A walker at a state near the solution at m; `newton` moves it to the solution."""
-        walker = cls.__new__(cls)
-        walker.stand(pair, X, y)
-        walker.m, walker.state = m, state
-        return walker
+    def resumed(
+        cls, pair: SignedPair, X: Array, y: Array, m: float, state: DualState
+    ) -> Continuation:
+        """A continuation at a state near the solution at m; `newton` moves it to the solution."""
+        continuation = cls.__new__(cls)
+        continuation.stand(pair, X, y)
+        continuation.m, continuation.state = m, state
+        return continuation
 
     def at(self, m: float) -> Point:
         """The solution at m, which must not lie above the last one."""

@@ -222,15 +222,15 @@ def by_interpolation(regularizer: Regularizer, rows: Rows) -> Found:
         if not active.size:
             return Iterate(nu, regularizer.primal_of(np.zeros_like(at.b)) / rows.scale)
         system = reduce("max_margin", rows.A[active], rows.scale * rows.c[active])
-        found = interpolate.solve(regularizer, system)
-        if not found.outcome.ok:
-            raise Failed(found.outcome.sentence)
-        nu[active] = found.dual
-        return Iterate(nu, found.beta / rows.scale)
+        solution = interpolate.solve(regularizer, system)
+        if not solution.outcome.ok:
+            raise Failed(solution.outcome.sentence)
+        nu[active] = solution.dual
+        return Iterate(nu, solution.beta / rows.scale)
 
     start = Iterate(np.zeros(len(rows.c)), np.zeros(rows.A.shape[1]))
-    _, found, steps = settle(rows, on, np.empty(0, dtype=np.intp), start)
-    beta, unit = rows.scale * found.b, 0.0
+    _, end, steps = settle(rows, on, np.empty(0, dtype=np.intp), start)
+    beta, unit = rows.scale * end.b, 0.0
     if isinstance(regularizer, Lp):  # `interpolate` gives the dual of the norm, which has no unit
         unit = (regularizer.p - 1) * power_norm.log_norm(regularizer.p, beta)
-    return Found(beta, rows.factors * found.nu, steps, SOLVED, unit)
+    return Found(beta, rows.factors * end.nu, steps, SOLVED, unit)

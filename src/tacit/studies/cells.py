@@ -215,11 +215,11 @@ def placed(table: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[st
 
 def _seeded(spec: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """The same with the seed given to every part that takes one and does not set its own."""
-    takers: dict[str, Any] = {
+    with_seed: dict[str, Any] = {
         part: {**spec[part], "seed": seed}
         for part in PARTS
         if takes_seed("study", part, spec[part])
     }
     if "batch" in spec:  # which is drawn from the seed
-        takers["seed"] = seed
-    return {**spec, **takers}
+        with_seed["seed"] = seed
+    return {**spec, **with_seed}

@@ -134,14 +134,14 @@ def _probed(name: str, probe: Mapping[str, Any], scope: Mapping[str, Any]) -> di
     arguments = {
         key: resolved(f"probes.{name}", value, scope) for key, value in probe.items() if key != IS
     }
-    found = named("study", f"probes.{name}", probe[IS])(**arguments)
-    if dataclasses.is_dataclass(found):
-        found = {f.name: getattr(found, f.name) for f in dataclasses.fields(found) if f.repr}
-    if not isinstance(found, Mapping):
-        return {name: _value(name, found, None)}
+    result = named("study", f"probes.{name}", probe[IS])(**arguments)
+    if dataclasses.is_dataclass(result):
+        result = {f.name: getattr(result, f.name) for f in dataclasses.fields(result) if f.repr}
+    if not isinstance(result, Mapping):
+        return {name: _value(name, result, None)}
     return {
         f"{name}_{key}": _value(f"{name}_{key}", value, None)
-        for key, value in found.items()
+        for key, value in result.items()
         if _storable(value)
     }
 

@@ -48,13 +48,13 @@ class Pairs(NamedTuple):
     """Training pairs and their answers as one-hot rows, one row per pair.
 
     Where equivalent pairs are merged, `weights` are their shares of all training pairs; for the MLP
-    with one embedding, `places` and `partners` are the `incidence` of the tokens.
+    with one embedding, `positions` and `partners` are the `incidence` of the tokens.
     """
 
     pairs: Any
     answers: Any
     weights: Any = None
-    places: Any = None
+    positions: Any = None
     partners: Any = None
 
 
@@ -108,9 +108,9 @@ class TokenLoss(Objective):
 
     def _joined(self, data: Pairs, tensors: Tensors) -> Any:
         assert isinstance(self.net, TokenMLP)
-        if data.places is None:
+        if data.positions is None:
             return self.net.joined(tensors, data.pairs)
-        return _product()(tensors.embedding, data.pairs, data.places, data.partners)
+        return _product()(tensors.embedding, data.pairs, data.positions, data.partners)
 
 
 @functools.lru_cache(maxsize=8)
@@ -130,8 +130,8 @@ def _judged(net: TokenMLP) -> Callable[[Tensors, Any, Pairs], Any]:
     def forward(layers: Tensors, codes: Any, data: Pairs) -> tuple[Any, Any]:
         return judged(layers, codes, data), (layers, codes, data)
 
-    def backward(kept: Any, slope: Any) -> tuple[Tensors, Any, None]:
-        layers, codes, data = kept
+    def backward(saved: Any, slope: Any) -> tuple[Tensors, Any, None]:
+        layers, codes, data = saved
         hidden, others = net.hidden_units(layers, codes), _against_the_first(layers)
         logits = net.scores(others, hidden)
         top = jnp.maximum(jnp.max(logits, axis=1), 0)  # the first class has the logit 0
@@ -192,19 +192,19 @@ def distinct(net: TokenNet, problem: TokenPairs) -> tuple[Integers, Integers, Ar
 def _product() -> Callable[[Any, Any, Any, Any], Any]:
     """E_a o E_b of all pairs, as a function of E, the pairs and their incidence.
 
-    Its derivative adds up rows at repeated places, which is slow element by element. The pairs of
-    each token are fixed, so their rows are gathered and summed instead.
+    Its derivative adds up rows at repeated positions, which is slow element by element. The pairs
+    of each token are fixed, so their rows are gathered and summed instead.
     """
 
     @jax.custom_vjp
-    def product(embedding: Any, pairs: Any, places: Any, partners: Any) -> Any:
+    def product(embedding: Any, pairs: Any, positions: Any, partners: Any) -> Any:
         return _rows(embedding, pairs[:, 0]) * _rows(embedding, pairs[:, 1])
 
-    def forward(embedding: Any, pairs: Any, places: Any, partners: Any) -> tuple[Any, Any]:
-        return product(embedding, pairs, places, partners), (embedding, places, partners)
+    def forward(embedding: Any, pairs: Any, positions: Any, partners: Any) -> tuple[Any, Any]:
+        return product(embedding, pairs, positions, partners), (embedding, positions, partners)
 
-    def backward(kept: Any, slope: Any) -> tuple[Any, None, None, None]:
-        embedding, *tables = kept
+    def backward(saved: Any, slope: Any) -> tuple[Any, None, None, None]:
+        embedding, *tables = saved
         padded = jnp.concatenate([embedding, jnp.zeros_like(embedding[:1])])
 
         def add(total: Any, block: Any) -> tuple[Any, None]:
@@ -224,7 +224,7 @@ def _rows(matrix: Any, numbers: Any) -> Any:
 
 
 def incidence(pairs: Integers, tokens: int) -> tuple[Integers, Integers]:
-    """For every token the indices of its pairs, and its partners in them, as (block, place, token).
+    """For every token the indices of its pairs, and its partners in them, as (block, slot, token).
 
     Tokens with fewer pairs than others are padded with the partner `tokens`, which is no token. A
     pair (a, a) counts twice, as its derivative does.
@@ -234,10 +234,10 @@ def incidence(pairs: Integers, tokens: int) -> tuple[Integers, Integers]:
     order = np.argsort(own, kind="stable")
     own, others, numbers = own[order], others[order], numbers[order]
     degrees = np.bincount(own, minlength=tokens)
-    place = np.arange(len(own)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
+    slot = np.arange(len(own)) - np.repeat(np.cumsum(degrees) - degrees, degrees)
     blocks = -(-degrees.max() // BLOCK)
     shape = blocks, -(-degrees.max() // blocks), tokens
-    places, partners = np.zeros(shape, np.int64), np.full(shape, tokens)
-    block, place = np.divmod(place, shape[1])
-    places[block, place, own], partners[block, place, own] = numbers, others
-    return places, partners
+    positions, partners = np.zeros(shape, np.int64), np.full(shape, tokens)
+    block, slot = np.divmod(slot, shape[1])
+    positions[block, slot, own], partners[block, slot, own] = numbers, others
+    return positions, partners

@@ -78,17 +78,17 @@ def _structure(tree: Any, arrays: list[Any]) -> Any:
     return {"array": len(arrays) - 1}
 
 
-def _rebuilt(told: Any, arrays: list[Any]) -> Any:
-    if told is None:
+def _rebuilt(structure: Any, arrays: list[Any]) -> Any:
+    if structure is None:
         return None
-    if "array" in told:
-        return arrays[told["array"]]
-    if "dict" in told:
-        return {key: _rebuilt(part, arrays) for key, part in told["dict"].items()}
-    if "named" in told:
-        fields = {name: _rebuilt(part, arrays) for name, part in told["fields"].items()}
-        return _named(told["named"], tuple(fields))(**fields)
-    (kind, parts), *_ = told.items()
+    if "array" in structure:
+        return arrays[structure["array"]]
+    if "dict" in structure:
+        return {key: _rebuilt(part, arrays) for key, part in structure["dict"].items()}
+    if "named" in structure:
+        fields = {name: _rebuilt(part, arrays) for name, part in structure["fields"].items()}
+        return _named(structure["named"], tuple(fields))(**fields)
+    (kind, parts), *_ = structure.items()
     return {"tuple": tuple, "list": list}[kind](_rebuilt(part, arrays) for part in parts)
 
 
@@ -219,7 +219,7 @@ def load_path(file: str | os.PathLike[str]) -> Path:
 SAME = ("problem", "model", "method", "penalty", "batch", "seed")
 
 
-def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[Any, Any, int]:
+def resumed(who: str, before: Path, description: dict[str, Any], last: int) -> tuple[Any, Any, int]:
     """Parameters, memory and steps of `before`, if the run differs only in stop and record."""
     if not isinstance(before, Path):
         raise ValueError(
@@ -229,7 +229,7 @@ def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[An
         raise ValueError(f"{who}: resume must be a path of steps that did not diverge")
     earlier = json.loads(before.dataset.attrs["description"])
     for part in SAME:
-        old, new = earlier.get(part), told[part]
+        old, new = earlier.get(part), description[part]
         if old != new:
             name = part
             if isinstance(old, dict) and isinstance(new, dict):
@@ -247,11 +247,11 @@ def resumed(who: str, before: Path, told: dict[str, Any], last: int) -> tuple[An
     return before.parameters, before.memory, before.steps
 
 
-def joined(before: Path, kept: Any, dataset: Any) -> Any:
+def joined(before: Path, belongs: Any, dataset: Any) -> Any:
     import xarray
 
     old = before.dataset.drop_vars("epoch", errors="ignore")
-    parts = [old.isel(time=np.flatnonzero(kept)), dataset.isel(time=slice(1, None))]
+    parts = [old.isel(time=np.flatnonzero(belongs)), dataset.isel(time=slice(1, None))]
     how: Any = {
         "data_vars": "minimal",
         "coords": "minimal",

@@ -137,14 +137,14 @@ def steps_to_record(who: str, given: Sequence[Rule], last: int, epoch: int | Non
             found |= set(log_spaced(last, rule.per_decade))
             continue
         assert isinstance(rule, At)
-        asked = rule.moments(who, "steps", *(["epochs"] if epoch else []))
+        requested = rule.moments(who, "steps", *(["epochs"] if epoch else []))
         unit = epoch or 1 if rule.kind == "epochs" else 1
-        if asked and asked[-1] * unit > last:
+        if requested and requested[-1] * unit > last:
             raise ValueError(
                 f"{who}: At({rule.kind}=...) must stay within the {last // unit} {rule.kind} of "
-                f"this run, got {asked[-1]}"
+                f"this run, got {requested[-1]}"
             )
-        found |= {k * unit for k in asked}
+        found |= {k * unit for k in requested}
     return sorted(found)
 
 

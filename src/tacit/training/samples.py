@@ -99,8 +99,8 @@ class SampleTask(Task):
 
     def refuse_overflow(self, who: str) -> None:
         with np.errstate(over="ignore", under="ignore"):
-            held = finite(self.flow.loss, self.predictions)
-        if not held:
+            is_finite = finite(self.flow.loss, self.predictions)
+        if not is_finite:
             raise ValueError(
                 f"{who}: the gradients of this start are beyond float64 (its largest prediction "
                 f"is {np.abs(self.predictions).max():.3g}); take a smaller start"

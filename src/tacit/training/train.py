@@ -27,7 +27,7 @@ from tacit.training.descent.compiled import batches
 from tacit.training.descent.driver import Run, follow
 from tacit.training.descent.method import Descent
 from tacit.training.descent.plan import Plan, plan
-from tacit.training.exact.flow import Course, Flow, run_flow
+from tacit.training.exact.flow import Flow, RunSettings, run_flow
 from tacit.training.images import ImageTask
 from tacit.training.path import Path, joined, resumed
 from tacit.training.samples import SampleTask, describe
@@ -99,10 +99,12 @@ def train(
         for name, given in {"batch": batch, "resume": resume}.items():
             if given is not None:
                 raise ValueError(f"{who}: an exact flow has no {name}; leave it out")
-        course = Course(stops, records, progress=progress)
-        followed = run_flow(method, model, problem, penalty, course)
-        told = _told(describe(model, problem), **arguments, penalty=penalty, batch=None, seed=None)
-        return _path(followed.dataset, followed.outcome, told, followed.parameters)
+        settings = RunSettings(stops, records, progress=progress)
+        followed = run_flow(method, model, problem, penalty, settings)
+        description = _description(
+            describe(model, problem), **arguments, penalty=penalty, batch=None, seed=None
+        )
+        return _path(followed.dataset, followed.outcome, description, followed.parameters)
     if not isinstance(method, Descent):
         raise ValueError(f"train: the method must be one such as GradientDescent(0.01), got {who}")
     stopping.understood_by_steps(who, stops)
@@ -120,10 +122,12 @@ def train(
     if seed >= 2**63:
         raise ValueError(f"{who}: seed must be below 2^63, got {seed}")
     _stable(who, method, task, penalty, full=size.size is None)
-    told = _told(task.describe(), **arguments, penalty=penalty, batch=batch, seed=seed)
+    description = _description(
+        task.describe(), **arguments, penalty=penalty, batch=batch, seed=seed
+    )
     with double_precision():
         run = Run(who, task, method, penalty, size, seed)
-        return _stepped(run, plan(run, stops, records), told, resume, progress)
+        return _stepped(run, plan(run, stops, records), description, resume, progress)
 
 
 def task_of(who: str, model: Any, problem: Any, still: bool = False) -> Task:
@@ -208,35 +212,39 @@ def _stable(who: str, method: Descent, task: Task, penalty: Any, full: bool) -> 
         )
 
 
-def _told(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
+def _description(about: dict[str, Any], **arguments: Any) -> dict[str, Any]:
     def plain(thing: Any) -> Any:
         if isinstance(thing, tuple):
             return [plain(part) for part in thing]
         return thing.describe() if hasattr(thing, "describe") else thing
 
-    told = about | {name: plain(given) for name, given in arguments.items()}
-    found: dict[str, Any] = json.loads(json.dumps(told | {"versions": versions()}))
+    description = about | {name: plain(given) for name, given in arguments.items()}
+    found: dict[str, Any] = json.loads(json.dumps(description | {"versions": versions()}))
     return found
 
 
 def _stepped(
-    run: Run, todo: Plan, told: dict[str, Any], before: Path | None, progress: Progress | None
+    run: Run,
+    todo: Plan,
+    description: dict[str, Any],
+    before: Path | None,
+    progress: Progress | None,
 ) -> Path:
     meter, state = run.meter, run.begin()
     moment = run.moment(state)
     meter.keep(moment, meter.look(moment))
     if before is not None:
-        state = run.again(state, *resumed("train", before, told, todo.last))
+        state = run.again(state, *resumed("train", before, description, todo.last))
         moment = run.moment(state)
     outcome = todo.goals.met(moment, meter.look(moment))
     if outcome is not None and before is not None:
         return before
-    kept = None if before is None else todo.kept(before, run.rate(state))
-    if kept is not None and kept[-1]:
+    belongs = None if before is None else todo.belonging(before, run.rate(state))
+    if belongs is not None and belongs[-1]:
         meter.last = moment.step
     if outcome is None:
         state, outcome = follow(run, state, todo, progress)
-    dataset = meter.dataset() if before is None else joined(before, kept, meter.dataset())
+    dataset = meter.dataset() if before is None else joined(before, belongs, meter.dataset())
     if run.batches.epoch is not None:
         about = {"units": "epochs", "long_name": "number of passes over the samples"}
         epochs = dataset.step.values / run.batches.epoch
@@ -245,22 +253,24 @@ def _stepped(
     memory = tuple(np.asarray(leaf) for leaf in jax.tree.leaves(state.memory))
     outcome = Outcome(outcome.kind, outcome.sentence + run.method.note(state.memory))
     lost = outcome.kind is Kind.DIVERGED  # it cannot be resumed
-    return _path(dataset, outcome, told, parameters, None if lost else memory)
+    return _path(dataset, outcome, description, parameters, None if lost else memory)
 
 
 def _rarely(progress: Progress) -> Progress:
-    told = -1.0
+    last_share = -1.0
 
     def called(share: float, text: str) -> None:
-        nonlocal told
-        if share >= min(told + 0.02, 1.0):
-            told = share
+        nonlocal last_share
+        if share >= min(last_share + 0.02, 1.0):
+            last_share = share
             progress(share, text)
 
     return called
 
 
-def _path(dataset: Any, outcome: Outcome, told: Any, parameters: Any, memory: Any = None) -> Path:
-    about = {"description": json.dumps(told), "outcome": outcome.kind.value}
+def _path(
+    dataset: Any, outcome: Outcome, description: Any, parameters: Any, memory: Any = None
+) -> Path:
+    about = {"description": json.dumps(description), "outcome": outcome.kind.value}
     dataset.attrs = about | {"sentence": outcome.sentence}
     return Path(outcome, dataset, parameters, memory)

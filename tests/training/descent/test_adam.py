@@ -124,7 +124,7 @@ def test_a_penalty_in_adam_is_coupled_and_weight_decay_is_not():
     [("SGD", SGD(0.02, momentum=0.9)), ("SGD", SGD(0.02, momentum=0.9, nesterov=True))],
     ids=["momentum", "nesterov"],
 )
-def test_momentum_tells_a_penalty_from_weight_decay(kind, method):
+def test_momentum_distinguishes_a_penalty_from_weight_decay(kind, method):
     """PyTorch's SGD puts its decay into the velocity, as a penalty is; weight_decay is not."""
     settings = {"momentum": 0.9, "nesterov": method.nesterov}
     inside = train(LINE, SMALL, method, penalty=0.5 * 0.4 * L2(), stop=Steps(100)).parameters
@@ -239,7 +239,7 @@ def run(method=SGD(0.1), **more):  # noqa: B008
     return train(LINE, PROBLEM, method, stop=Steps(1), **more)
 
 
-def test_wrong_input_speaks():
+def test_wrong_input_is_refused():
     cases = [
         (lambda: Adam(0.1, mean_decay=1.0), r"mean_decay must be in \[0, 1\), got 1"),
         (lambda: Adam(0.1, epsilon=-1), "epsilon must be >= 0"),

@@ -93,10 +93,12 @@ def nearest_by_faces(point, size):
     for signs in itertools.product((-1.0, 1.0), repeat=len(point)):
         turned = point * signs
         for free in itertools.product((False, True), repeat=len(point)):
-            kept = np.array(free)
-            if not kept.any():
+            free_entries = np.array(free)
+            if not free_entries.any():
                 continue
-            on = np.where(kept, turned + (size - turned[kept].sum()) / kept.sum(), 0.0)
+            on = np.where(
+                free_entries, turned + (size - turned[free_entries].sum()) / free_entries.sum(), 0.0
+            )
             if (on >= 0).all():
                 best = min(best, float(np.linalg.norm(on - turned)))
     return best
@@ -192,8 +194,8 @@ def test_the_norm_is_held_and_the_loss_never_rises():
     for norm, size in (("l2", 3.0), ("l1", 9.0)):
         method = HeldNorm(1e6, size=size, norm=norm)
         path = train(model, case.training, method, stop=Steps(60), record=At(range(61)))
-        held = np.linalg.norm(path.dataset.parameters, 1 if norm == "l1" else 2, axis=1)
-        np.testing.assert_allclose(held, size, rtol=1e-12)
+        norms = np.linalg.norm(path.dataset.parameters, 1 if norm == "l1" else 2, axis=1)
+        np.testing.assert_allclose(norms, size, rtol=1e-12)
         loss = path.dataset.loss.values
         assert (np.diff(loss) <= 1e-12 * loss[0]).all()
         assert loss[-1] < 0.9 * loss[0]
@@ -203,11 +205,11 @@ def test_the_norm_is_held_and_the_loss_never_rises():
 
 def test_a_sweep_is_the_single_runs():
     case, model = opposed_units(30, 5, seed=1, test=10), two_layer(8, alpha=1.0)
-    held = np.array([0.5, 2.0, 5.0])
-    sweep = held_sweep(model, case.training, held, learning_rate=0.01, steps=150)
+    norms = np.array([0.5, 2.0, 5.0])
+    sweep = held_sweep(model, case.training, norms, learning_rate=0.01, steps=150)
     scale = np.sum(case.training.y**2) / 2
     assert case.training.loss == "half squares"
-    for k, size in enumerate(held):
+    for k, size in enumerate(norms):
         path = train(model, case.training, HeldNorm(0.01, size=size), stop=Steps(150))
         np.testing.assert_allclose(sweep.parameters[k], path.parameters, rtol=1e-7, atol=1e-9)
         assert sweep.loss[k] == pytest.approx(math.exp(path.log_loss) / scale, rel=1e-7)
@@ -315,7 +317,7 @@ def test_the_opposed_units_are_what_they_say():
 # --- wrong input
 
 
-def held(problem, model=None, **more):
+def train_held(problem, model=None, **more):
     model = model or LinearPredictor(1.0)
     return train(model, problem, HeldNorm(), **{"stop": Steps(1), **more})
 
@@ -326,10 +328,13 @@ def held(problem, model=None, **more):
         (lambda p: HeldNorm(size=-1.0), "size must be > 0"),
         (lambda p: HeldNorm(norm="l3"), "unknown norm"),
         (lambda p: HeldNorm(weight_decay=0.1), "has no weight decay"),
-        (lambda p: held(p, stop=[Steps(1), Below("margin", 1)]), "margin, which is not recorded"),
-        (lambda p: held(p, penalty=0.1 * L1()), "takes no penalty"),
-        (lambda p: held(p, batch=2), "works on all samples at once"),
-        (lambda p: held(p, LinearPredictor()), "start must not be zero"),
+        (
+            lambda p: train_held(p, stop=[Steps(1), Below("margin", 1)]),
+            "margin, which is not recorded",
+        ),
+        (lambda p: train_held(p, penalty=0.1 * L1()), "takes no penalty"),
+        (lambda p: train_held(p, batch=2), "works on all samples at once"),
+        (lambda p: train_held(p, LinearPredictor()), "start must not be zero"),
         (lambda p: held_sweep(LinearPredictor(1.0), p, [1.0, 0.0]), "sizes must be > 0"),
         (lambda p: held_sweep(LinearPredictor(1.0), p, [1.0], "max"), "unknown norm"),
         (lambda p: held_sweep(LinearPredictor(1.0), p, [1.0], start=[1.0]), "20 parameters"),
@@ -343,6 +348,6 @@ def held(problem, model=None, **more):
         (lambda p: opposed_units(5, noise=-1.0), "noise must be >= 0"),
     ],
 )
-def test_wrong_input_speaks(call, words):
+def test_wrong_input_is_refused(call, words):
     with pytest.raises(ValueError, match=words):
         call(sparse_recovery(10, 20, sparsity=2, seed=0))

@@ -182,7 +182,7 @@ def test_a_rule_that_is_never_met_ends_with_an_outcome():
         assert "100 steps ended" in path.outcome.sentence
 
 
-def test_divergence_is_said_and_never_recorded():
+def test_divergence_is_reported_and_never_recorded():
     net = DiagonalNet(5, alpha=10.0)
     path = run(1e3, 1000, model=net)
     assert path.outcome.kind is Kind.DIVERGED

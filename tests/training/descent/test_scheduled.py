@@ -102,14 +102,14 @@ def test_a_scheduled_run_is_predicted():
     """The scales of ten seeds lie in the interval; those of the constant rate do not."""
     plain, stop = tacit.SGD(0.004, label_noise=0.2), tacit.Steps(6000)
     method = tacit.Scheduled(plain, [0, 1000, 6000], [0.0, 1.0, 0.0])
-    foreseen = tacit.predict_run(NET, PROBLEM, method, batch=2, stop=stop)
+    predicted = tacit.predict_run(NET, PROBLEM, method, batch=2, stop=stop)
     constant = tacit.predict_run(NET, PROBLEM, plain, batch=2, stop=stop)
     clocked = tacit.EffectiveScale(method)
     shares = []
     for seed in range(10):
         path = tacit.train(NET, PROBLEM, clocked, batch=2, stop=stop, seed=seed)
         scale = tacit.effective_regularizer(path).shape
-        inside = [((run.low < scale) & (scale < run.high)).mean() for run in (foreseen, constant)]
+        inside = [((run.low < scale) & (scale < run.high)).mean() for run in (predicted, constant)]
         shares.append(inside)
     covered, control = np.mean(shares, axis=0)
     assert covered > 0.8

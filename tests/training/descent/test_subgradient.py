@@ -195,8 +195,8 @@ def test_the_ridge_bound_counts_two_betas():
     printed = Subgradient(1.9 / (TOP + beta), check=False)
     path = end(start, PROBLEM, printed, 20_000, beta * L2())
     assert path.outcome.kind is Kind.DIVERGED
-    held = Subgradient(1.98 / (3 * TOP))
-    assert end(LinearPredictor(), PROBLEM, held, 3000, beta * L2()).outcome.ok
+    method = Subgradient(1.98 / (3 * TOP))
+    assert end(LinearPredictor(), PROBLEM, method, 3000, beta * L2()).outcome.ok
 
 
 def test_a_run_that_diverges_keeps_what_it_recorded_and_names_the_step():
@@ -302,7 +302,7 @@ def test_acceleration_and_plain_steps_are_the_loops_written_by_hand():
     assert np.abs(plain - a).max() > 1e-3
 
 
-def test_linear_models_start_where_they_are_told():
+def test_linear_models_start_at_the_given_point():
     np.testing.assert_array_equal(LinearPredictor().start(3), np.zeros(3))
     np.testing.assert_array_equal(LinearPredictor(0.5).start(3), [0.5] * 3)
     np.testing.assert_array_equal(LinearPredictor([1, 2]).start(2), [1, 2])
@@ -324,7 +324,7 @@ def test_linear_models_have_the_data_as_their_jacobian(model):
     json.dumps(model.describe())
 
 
-def test_wrong_input_speaks():
+def test_wrong_input_is_refused():
     plain = Regression(PROBLEM.X, PROBLEM.y)
 
     def run(method=Subgradient(0.1), **more):  # noqa: B008

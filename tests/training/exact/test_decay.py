@@ -163,14 +163,14 @@ def test_regression_follows_the_q_path_of_the_decayed_start():
 
 
 @pytest.mark.parametrize("loss", ["logistic", "squares"])
-def test_the_times_asked_for_come_back_exactly_and_once(loss):
+def test_requested_times_come_back_exactly_and_once(loss):
     problem = problems(np.random.default_rng(5).standard_normal((4, 7)), loss)
     net = tacit.DiagonalNet(2, alpha=3.0)
-    asked = [80.0, 0.1, 80.0, 7.3, 0.1 + 0.2, 99.99]
+    requested = [80.0, 0.1, 80.0, 7.3, 0.1 + 0.2, 99.99]
     flow = tacit.DualFlow(rtol=1e-6, weight_decay=0.01)
-    dataset = tacit.train(net, problem, flow, record=tacit.At(times=asked)).dataset
-    np.testing.assert_array_equal(dataset.t.values, [0.0, *sorted(set(asked))])
-    np.testing.assert_array_equal(dataset.log_t.values[1:], np.log(sorted(set(asked))))
+    dataset = tacit.train(net, problem, flow, record=tacit.At(times=requested)).dataset
+    np.testing.assert_array_equal(dataset.t.values, [0.0, *sorted(set(requested))])
+    np.testing.assert_array_equal(dataset.log_t.values[1:], np.log(sorted(set(requested))))
     # without At the record is fit for tacit.grokking and ends at Time itself
     for t_max in (80.0, 1000.0, 123.456):
         t = tacit.train(net, problem, flow, stop=tacit.Time(t_max)).dataset.t.values
@@ -263,7 +263,7 @@ def test_data_of_any_size_have_a_kernel_distance(scale):
         ),
     ],
 )
-def test_wrong_input_speaks(make, sentence):
+def test_wrong_input_is_refused(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
 

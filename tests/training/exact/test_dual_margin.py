@@ -271,8 +271,8 @@ def test_only_the_margins_named_are_recorded():
         assert named.predictor.values[row] == pytest.approx(alone, rel=1e-7)
     assert mixed.sizes["time"] > 8
     for row in range(1, 4):
-        place = int(np.abs((mixed.smoothed_margin - named.smoothed_margin[row]).values).argmin())
-        np.testing.assert_array_equal(mixed.predictor[place], named.predictor[row])
+        nearest = int(np.abs((mixed.smoothed_margin - named.smoothed_margin[row]).values).argmin())
+        np.testing.assert_array_equal(mixed.predictor[nearest], named.predictor[row])
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_only_the_margins_named_are_recorded():
         (lambda: three_points("3bb"), "did you mean"),
     ],
 )
-def test_wrong_input_speaks_at_the_door(make, match):
+def test_wrong_input_is_refused_at_once(make, match):
     with pytest.raises(ValueError, match=match):
         make()
 

@@ -301,7 +301,7 @@ def test_labels_that_exert_no_force_are_named(flow):
 # --- records, budgets, silence --------------------------------------------------------------
 
 
-def test_budgets_are_said_with_the_way_out():
+def test_spent_budgets_are_reported_with_the_way_out():
     net = DiagonalNet(2, alpha=0.1)
     short = train(net, PROBLEM, ParameterFlow(max_steps=20))
     assert short.outcome.kind is Kind.BUDGET_SPENT
@@ -330,10 +330,14 @@ def test_a_path_is_labelled_and_can_be_repeated(flow, stop, capsys):
     np.testing.assert_allclose(dataset.norm_l2**2, (dataset.predictor**2).sum("feature"))
     np.testing.assert_allclose(dataset.test_error[0], 1)
 
-    said = json.loads(dataset.attrs["description"])
-    recipe, model, settings_ = said["problem"]["recipe"], said["model"], said["method"]
+    description = json.loads(dataset.attrs["description"])
+    recipe, model, settings_ = (
+        description["problem"]["recipe"],
+        description["model"],
+        description["method"],
+    )
     assert recipe["seed"] == 1
-    assert "numpy" in said["versions"]
+    assert "numpy" in description["versions"]
     recipe.pop("generator"), model.pop("model"), settings_.pop("method")
     problem = sparse_regression(**recipe)
     again = train(DiagonalNet(**model), problem, type(flow)(**settings_), stop=stop)
@@ -398,12 +402,12 @@ def test_half_of_the_squares_is_the_same_flow_at_half_the_speed(flow):
 
 
 @pytest.mark.parametrize(("method", "stop"), METHODS)
-def test_progress_is_told_rarely_and_rises(method, stop):
-    heard = []
-    progress = lambda f, m: heard.append((f, m))  # noqa: E731
+def test_progress_is_reported_rarely_and_rises(method, stop):
+    reports = []
+    progress = lambda f, m: reports.append((f, m))  # noqa: E731
     train(DiagonalNet(2, alpha=0.5), PROBLEM, method, stop=stop, progress=progress)
-    fractions = [fraction for fraction, _ in heard]
-    assert 3 < len(heard) < 100
+    fractions = [fraction for fraction, _ in reports]
+    assert 3 < len(reports) < 100
     assert fractions == sorted(fractions)
     assert 0 <= fractions[0] < fractions[-1] <= 1
 

@@ -119,13 +119,13 @@ def test_the_times_are_those_of_a_plain_integration():
     """The growth of the time of a jump with log(1/alpha), so that what does not grow cancels."""
     problem = tacit.gaussian_sensing(samples=22, dimension=6, rank=2, seed=3)
     found = tacit.greedy_rank(problem)
-    anew = 1 / found.rates[0] + 1 / found.rates[1]
+    restarted = 1 / found.rates[0] + 1 / found.rates[1]
     level = math.sqrt(found.loss[0] * found.loss[1]), 0.1 * found.loss[1]
     alphas = 1e-6, 1e-10
     for tau, loss, rtol in zip(found.tau[1:], level, (0.02, 0.01), strict=True):
         early, late = (jump(problem, alpha, loss) for alpha in alphas)
         np.testing.assert_allclose((late - early) / math.log(1e4), tau, rtol=rtol)
-    assert anew > 1.5 * found.tau[2]  # a control: what grows begins anew at every point
+    assert restarted > 1.5 * found.tau[2]  # a control: what grows begins anew at every point
 
 
 @settings(max_examples=10, deadline=None)

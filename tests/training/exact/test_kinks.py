@@ -61,7 +61,7 @@ def test_a_flow_that_stops_at_a_kink_says_so_and_what_it_recommends_works(kind, 
     assert near[0] == pytest.approx(near[1], abs=0.02)
 
 
-def test_a_smooth_net_that_gives_up_is_not_told_of_kinks():
+def test_the_error_of_a_smooth_net_does_not_mention_kinks():
     """Control: the last step of a net without kinks is no jump of its gradient."""
     net = tacit.FunctionModel(smooth, np.random.default_rng(0).normal(size=80))
     flow = tacit.ParameterFlow(rtol=1e-6, weight_decay=RATE)

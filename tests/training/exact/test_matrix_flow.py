@@ -296,9 +296,9 @@ def test_labels_and_records():
     np.testing.assert_allclose(data.test_error[-1], problem.test_error(data.predictor[-1].values))
     assert all(v.attrs["units"] and v.attrs["long_name"] for v in data.variables.values())
     given_data = Completion((5, 5), problem.entries, problem.y)
-    kept = train(model, given_data, MatrixFlow(), stop=Time(0.1)).dataset
-    np.testing.assert_array_equal(kept.y, problem.y)
-    assert "test_error" not in kept
+    dataset = train(model, given_data, MatrixFlow(), stop=Time(0.1)).dataset
+    np.testing.assert_array_equal(dataset.y, problem.y)
+    assert "test_error" not in dataset
 
 
 ZERO = Factorization(factors=(np.zeros((5, 2)), np.zeros((5, 2))))
@@ -364,7 +364,7 @@ def test_bad_input_gets_one_sentence(run, words):
 
 # --- records --------------------------------------------------------------------------------
 
-ASKED = [3.0, 0.5, 0.02, 3.0, 0.0, 0.5]
+REQUESTED = [3.0, 0.5, 0.02, 3.0, 0.0, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -377,10 +377,10 @@ ASKED = [3.0, 0.5, 0.02, 3.0, 0.0, 0.5]
     ],
     ids=lambda case: case[1],
 )
-def test_records_are_at_the_times_asked_for_each_once(case):
+def test_records_are_at_the_requested_times_each_once(case):
     flow, name, rate = case
     model, problem = (DeepFactorization(3, 5, alpha=0.6), SMALL) if name == "deep" else CASES[name]
-    path = train(model, problem, flow, stop=Time(3.0), record=At(times=ASKED))
+    path = train(model, problem, flow, stop=Time(3.0), record=At(times=REQUESTED))
     assert path.dataset.t.values.tolist() == [0.0, 0.02, 0.5, 3.0]
     for t, matrix in zip(path.dataset.t.values[1:], path.dataset.predictor.values[1:], strict=True):
         exact = model.matrix(general(model, problem, float(t), rate))

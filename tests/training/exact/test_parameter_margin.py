@@ -197,7 +197,7 @@ def test_a_start_that_predicts_already_sets_the_clock(loss):
 # --- rests and rules ------------------------------------------------------------------------
 
 
-def test_a_saddle_start_and_a_model_that_cannot_go_on_are_said():
+def test_a_saddle_start_and_a_model_that_cannot_go_on_are_reported():
     problem = Classification([[1.0, -2.0], [-0.5, -1.0], [0.2, -1.0]], np.ones(3))
     flat = Reparametrized(lambda w: w**2 - 1, 0.0, signed=False)
     path = train(flat, problem, ParameterFlow(), stop=LogLoss(-10))

@@ -409,7 +409,7 @@ def test_the_path_of_a_matrix_model_holds_its_matrices():
     assert data.norm_nuclear.values[-1] != pytest.approx(data.norm_l2.values[-1], rel=0.05)
 
 
-def test_many_parameters_are_kept_at_the_end_only():
+def test_many_parameters_are_recorded_at_the_end_only():
     model = DifferenceFactorization(alpha=2.0, width=300, seed=0)
     path = train(model, COMPLETION, ParameterFlow(rtol=1e-5, weight_decay=0.1), stop=Time(1.0))
     assert "parameters" not in path.dataset
@@ -422,7 +422,7 @@ def test_a_turn_is_an_angle():
     assert np.isnan(turn(np.zeros(2), np.ones(2)))
 
 
-def test_training_without_decay_stops_where_it_is_told():
+def test_training_without_decay_stops_where_its_rules_say():
     problem = separable_points(8, 3, seed=1)
     path = train(tanh_net(), problem, ParameterFlow(rtol=1e-6), stop=LogLoss(-6.0))
     assert path.outcome.kind is Kind.SOLVED
@@ -470,11 +470,11 @@ def test_what_cannot_be_run_is_refused_in_one_sentence(model, problem, rate, sto
     assert "\n" not in str(refused.value)
 
 
-def test_a_time_that_is_asked_for_is_recorded_to_the_bit():
+def test_a_requested_time_is_recorded_to_the_bit():
     """Also one that differs from an evenly spaced record by less than its logarithm tells."""
     rate = 10**-0.9
-    asked = (np.array([0.1, 1.0]) / rate).tolist()
+    requested = (np.array([0.1, 1.0]) / rate).tolist()
     net, problem = DiagonalNet(2, alpha=1.0), separable_points(3, 6, seed=150)
-    flow, both = ParameterFlow(rtol=1e-6, weight_decay=rate), [LogSpaced(), At(times=asked)]
+    flow, both = ParameterFlow(rtol=1e-6, weight_decay=rate), [LogSpaced(), At(times=requested)]
     path = train(net, problem, flow, stop=Time(5.0 / rate), record=both)
-    assert set(asked) <= set(path.dataset.t.values.tolist())
+    assert set(requested) <= set(path.dataset.t.values.tolist())

@@ -150,8 +150,8 @@ def test_the_error_falls_with_rtol():
 def test_a_run_without_records_ends_there_too_and_the_path_is_whole():
     model, problem = relu_net(2, 5, alpha=0.5, seed=3, unbiased=True), CIRCLE.training
     flow, seen = TangentFlow(), []
-    tell = lambda done, text: seen.append(done)  # noqa: E731
-    path = train(model, problem, flow, record=LogSpaced(4), progress=tell)
+    report = lambda done, text: seen.append(done)  # noqa: E731
+    path = train(model, problem, flow, record=LogSpaced(4), progress=report)
     end = ended(model, problem)
     assert path.outcome.ok
     assert end.outcome.ok
@@ -207,7 +207,7 @@ def seen_by_first(parameters, X):
     return X[:, 0] * parameters.sum()
 
 
-def test_budgets_are_said():
+def test_spent_budgets_are_reported():
     model, problem = relu_net(2, 5, alpha=0.5, unbiased=True), CIRCLE.training
     few = ended(model, problem, max_steps=3)
     assert few.outcome.kind is Kind.BUDGET_SPENT
@@ -239,12 +239,12 @@ def test_no_sign_error_survives(monkeypatch):
         ({"max_steps": 0}, "max_steps must be at least 1"),
     ],
 )
-def test_wrong_settings_speak(settings, message):
+def test_wrong_settings_are_refused(settings, message):
     with pytest.raises(ValueError, match=f"TangentFlow: {message}"):
         TangentFlow(**settings)
 
 
-def test_wrong_problems_speak():
+def test_wrong_problems_are_refused():
     flow, labels = TangentFlow(), Classification(np.eye(2), [1, -1])
     with pytest.raises(ValueError, match=r"must be a Regression, .* use ParameterFlow"):
         train(relu_net(2, 3, alpha=1.0), labels, flow)

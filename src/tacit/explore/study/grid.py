@@ -107,11 +107,11 @@ def grid_of(dataset: xarray.Dataset) -> Grid:
     """The parts of a study with its table [draw], or with the reason why that is ignored."""
     bare = dataset.assign_attrs(description="{}")
     try:
-        return _wished(dataset)
+        return _with_plan(dataset)
     except UNREADABLE as reason:
         remark = f"Its table [draw] is ignored ({plain(reason, 200)})."
     try:
-        found = _wished(bare)
+        found = _with_plan(bare)
     except UNREADABLE:  # there is no number in it: its status is shown
         return Grid(Study(bare).data, Requested())
     has_table = bool(_table(dataset))
@@ -133,7 +133,7 @@ def _table(dataset: xarray.Dataset) -> Any:
         return "unreadable"
 
 
-def _wished(dataset: xarray.Dataset) -> Grid:
+def _with_plan(dataset: xarray.Dataset) -> Grid:
     study = Study(dataset)
     plan = plan_of(study)
     y = plan.y or plan.lines or plan.panels

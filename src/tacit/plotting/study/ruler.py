@@ -54,7 +54,7 @@ class Ruler:
         axis = axes.xaxis if side == "x" else axes.yaxis
         if self.kind == "log":
             getattr(axes, f"set_{side}scale")("log")
-        if self.kind == "places" or (len(self.at) <= FEW and self._roomy):
+        if self.kind == "places" or (len(self.at) <= FEW and self._well_spaced):
             every = -(-len(self.at) // 16)
             axis.set_ticks(self.at[::every], self.texts[::every])
             axis.set_ticks([], minor=True)
@@ -62,7 +62,7 @@ class Ruler:
         getattr(axes, f"set_{side}label")(typeset(self.label))
 
     @property
-    def _roomy(self) -> bool:
+    def _well_spaced(self) -> bool:
         """Whether no two values are so close that their ticks would touch."""
         steps = np.diff(self.even)
         return not steps.size or bool(steps.min() > 0.5 * steps.mean())

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.arguments import Array
-from tacit.solvers.continuation import Failed, Walker
+from tacit.solvers.continuation import Continuation, Failed
 from tacit.solvers.dual_state import shifted
 from tacit.solvers.margins.active_set import dependence, negative
-from tacit.solvers.margins.walk import MarginWalk, solved, standing
+from tacit.solvers.margins.walk import MarginWalk, solved, walk_state
 
 SAME = 1e-12  # a root is known to this in log mu
 BESIDE = 1e-7  # how far below a tie in log mu the new active set is looked for
@@ -24,29 +24,31 @@ ROOT_STEPS = 50
 class Slacks:
     """What must stay nonnegative at one m, with its slope in m."""
 
-    walker: Walker
+    continuation: Continuation
     values: Array
     slopes: Array
     broken: NDArray[np.bool_]  # negative by more than rounding
 
     @property
     def m(self) -> float:
-        return self.walker.m
+        return self.continuation.m
 
 
-def slacks(walk: MarginWalk, walker: Walker) -> Slacks:
-    """The slacks where a walker stands that takes the active rows of the walk as equations."""
-    assert walker.state is not None
+def slacks(walk: MarginWalk, continuation: Continuation) -> Slacks:
+    """The slacks of a continuation that takes the active rows of the walk as equations."""
+    assert continuation.state is not None
     rows, active = walk.rows, walk.active
-    b, slope = walker.state.evaluate(walker.m)
-    tangent = walker.tangents[-1][1]
+    b, slope = continuation.state.evaluate(continuation.m)
+    tangent = continuation.tangents[-1][1]
     values = rows.A @ b - rows.c
-    slopes = rows.A @ (b + slope * (tangent @ walker.X))  # b is proportional to e^m at fixed s
+    slopes = rows.A @ (
+        b + slope * (tangent @ continuation.X)
+    )  # b is proportional to e^m at fixed s
     broken = rows.lacking(b) > 0
-    nu = walker.original(walker.state.nu)
-    values[active], slopes[active] = nu, walker.original(tangent)
+    nu = continuation.original(continuation.state.nu)
+    values[active], slopes[active] = nu, continuation.original(tangent)
     broken[active] = negative(nu)
-    return Slacks(walker, values, slopes, broken)
+    return Slacks(continuation, values, slopes, broken)
 
 
 class Tracker:
@@ -55,10 +57,10 @@ class Tracker:
     def __init__(self) -> None:
         self.changes: list[tuple[float, int, bool]] = []  # (m, sample, enters)
 
-    def __call__(self, walk: MarginWalk, m: float, end: Walker) -> int:
+    def __call__(self, walk: MarginWalk, m: float, end: Continuation) -> int:
         """Moves the walk to the first change on the way to m and past it; the Hessians built."""
-        assert walk.walker is not None
-        high, low, built = slacks(walk, walk.walker), slacks(walk, end), 0
+        assert walk.continuation is not None
+        high, low, built = slacks(walk, walk.continuation), slacks(walk, end), 0
         for _ in range(len(high.values)):
             broken = np.flatnonzero(low.broken).tolist()
             sample = min(broken, key=functools.partial(crossing, high, low))
@@ -66,30 +68,30 @@ class Tracker:
             built += used
             low.broken[sample] = False
             if not low.broken.any():
-                return built + self.passed(walk, m, low.walker, sample)
+                return built + self.passed(walk, m, low.continuation, sample)
         return built + self.tied(walk, m, low.m)
 
-    def passed(self, walk: MarginWalk, m: float, at: Walker, sample: int) -> int:
+    def passed(self, walk: MarginWalk, m: float, at: Continuation, sample: int) -> int:
         """Exchanges the sample at its root, where that is all it takes."""
         enters = sample not in walk.active
         rows = walk.rows.by_columns
         if enters and dependence(rows[walk.active], rows[sample]) is not None:
             return self.tied(walk, m, at.m)
-        here = standing(at, walk.active, len(walk.rows.c))
+        here = walk_state(at, walk.active, len(walk.rows.c))
         here.nu[sample] = 0.0
         before, active = walk.active, np.append(walk.active, sample)
         if not enters:
             active = before[before != sample]
-        walker, built = walk.on_rows(active, at.m, here)
+        continuation, built = walk.on_rows(active, at.m, here)
         walk.active = active
-        after = slacks(walk, walker)
+        after = slacks(walk, continuation)
         # going down in m the new slack of the sample must grow, and no other may be broken
         after.broken[sample] = after.slopes[sample] >= 0
         if after.broken.any():
             walk.active = before
             return built + self.tied(walk, m, at.m)
-        walk.m, walk.walker = at.m, walker
-        walk.here = standing(walker, active, len(walk.rows.c))
+        walk.m, walk.continuation = at.m, continuation
+        walk.here = walk_state(continuation, active, len(walk.rows.c))
         np.maximum(walk.here.nu, 0.0, out=walk.here.nu)
         self.changes.append((at.m, sample, enters))
         return built
@@ -125,9 +127,9 @@ def root(walk: MarginWalk, sample: int, high: Slacks, low: Slacks) -> tuple[Slac
         part = crossing(high, low, sample)
         m = high.m + part * (low.m - high.m)
         nearest = high if part < 0.5 else low
-        walker, used = carried(nearest.walker, m)
+        continuation, used = carried(nearest.continuation, m)
         built += used
-        here = slacks(walk, walker)
+        here = slacks(walk, continuation)
         left = abs(here.values[sample] / (here.slopes[sample] or 1.0))
         if left <= SAME or high.m - low.m <= SAME:
             return here, built
@@ -138,9 +140,9 @@ def root(walk: MarginWalk, sample: int, high: Slacks, low: Slacks) -> tuple[Slac
     raise Failed(f"the scale at which sample {sample} changes was not found")
 
 
-def carried(walker: Walker, m: float) -> tuple[Walker, int]:
-    """A copy of a walker taken to a nearby m along its tangent, and the Hessians built."""
-    assert walker.state is not None
-    dnu = walker.stretch(m - walker.m) * walker.tangents[-1][1]
-    copied = copy.copy(walker)
-    return copied, solved(copied, m, shifted(walker.state, dnu, walker.X))
+def carried(continuation: Continuation, m: float) -> tuple[Continuation, int]:
+    """A copy of a continuation taken to a nearby m along its tangent, and the Hessians built."""
+    assert continuation.state is not None
+    dnu = continuation.stretch(m - continuation.m) * continuation.tangents[-1][1]
+    copied = copy.copy(continuation)
+    return copied, solved(copied, m, shifted(continuation.state, dnu, continuation.X))

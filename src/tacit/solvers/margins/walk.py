@@ -14,8 +14,8 @@ from tacit.solvers.continuation import (
     EXACT,
     FACTORIZATIONS,
     KERNEL,
+    Continuation,
     Failed,
-    Walker,
     settled_level,
 )
 from tacit.solvers.dual_state import DualState, begin, mixed, tilt_in_parts, with_tilt
@@ -32,45 +32,45 @@ NEARLY = 1e-11  # relative residual that must do where weights differ by many de
 
 
 @dataclasses.dataclass(frozen=True)
-class Standing(Iterate):
+class WalkState(Iterate):
     """An iterate with the state that resolves A^T nu beyond the digits of nu."""
 
     state: DualState
 
 
-def solved(walker: Walker, m: float, guess: DualState) -> int:
-    """Hessians built to bring the walker to m; in a better basis where the rows are a poor one."""
+def solved(continuation: Continuation, m: float, guess: DualState) -> int:
+    """Hessians built on the way to m, in a better basis where the rows are a poor one."""
     try:
-        return walker.newton(m, guess, EXACT)
+        return continuation.newton(m, guess, EXACT)
     except Failed:
-        if walker.back is None:
-            walker.state = guess
-            walker.rebase()
-            guess = walker.state
+        if continuation.back is None:
+            continuation.state = guess
+            continuation.rebase()
+            guess = continuation.state
     try:
-        return 12 + walker.newton(m, guess, EXACT)
+        return 12 + continuation.newton(m, guess, EXACT)
     except Failed:
-        return 24 + walker.newton(m, guess, NEARLY)
+        return 24 + continuation.newton(m, guess, NEARLY)
 
 
-def standing(walker: Walker, active: Index, count: int) -> Standing:
+def walk_state(continuation: Continuation, active: Index, count: int) -> WalkState:
     """The present state, with its dual vector spread over all rows."""
-    assert walker.state is not None
+    assert continuation.state is not None
     nu = np.zeros(count)
-    nu[active] = walker.original(walker.state.nu)
-    b, _ = walker.state.evaluate(walker.m)
-    return Standing(nu, b, walker.state)
+    nu[active] = continuation.original(continuation.state.nu)
+    b, _ = continuation.state.evaluate(continuation.m)
+    return WalkState(nu, b, continuation.state)
 
 
 class MarginWalk:
     """Walks down in m = log mu; `active`, `here` and `m` say where it stands.
 
     `exchange`, where it is set, is called instead of `settled` when the active set of the last
-    step no longer serves: with the walk, the m that was aimed at and the walker there. It moves
-    the walk some way towards m and returns the number of Hessians that took.
+    step no longer serves: with the walk, the m that was aimed at and the continuation there. It
+    moves the walk some way towards m and returns the number of Hessians that took.
     """
 
-    exchange: Callable[[MarginWalk, float, Walker], int] | None = None
+    exchange: Callable[[MarginWalk, float, Continuation], int] | None = None
     longest = np.inf  # step in m
 
     def __init__(self, pair: SignedPair, rows: Rows):
@@ -83,8 +83,8 @@ class MarginWalk:
         self.s0 = self.nu0 @ rows.A
         self.reach = float(np.log(np.abs(pair.kappa * self.s0).max()))  # log max|s| + m
         self.m = self.reach - float(np.log(0.3))
-        self.here: Standing | None = None
-        self.walker: Walker | None = None
+        self.here: WalkState | None = None
+        self.continuation: Continuation | None = None
         self.stride = 1.0
         self.upright = pair.tilt is not None  # until the tilt is added, at the first scale
 
@@ -126,13 +126,13 @@ class MarginWalk:
         assert self.here is not None
         here = self.here
         state = with_tilt(here.state, tilt, np.zeros_like(here.state.nu), self.rows.A[self.active])
-        return self.settled(self.m, Standing(here.nu, here.b, state))
+        return self.settled(self.m, WalkState(here.nu, here.b, state))
 
     def start(self, top: float) -> int:
         shrink = np.exp(-top)
         nu = self.nu0 * shrink
         state = begin(self.pair, self.rows.A.shape[1], nu[self.active], self.s0 * shrink)
-        return self.settled(top, Standing(nu, self.b0, state))
+        return self.settled(top, WalkState(nu, self.b0, state))
 
     def try_step(self, m: float) -> int:
         """Hessians spent on a step towards m, which may fail and shorten the next one."""
@@ -149,27 +149,27 @@ class MarginWalk:
     def step(self, m: float) -> int:
         """Moves to m; the Hessians built."""
         assert self.here is not None
-        length, walker, built = self.m - m, *self.predicted(m)
-        goal = standing(walker, self.active, len(self.rows.c))
+        length, continuation, built = self.m - m, *self.predicted(m)
+        goal = walk_state(continuation, self.active, len(self.rows.c))
         if self.optimal(goal):
-            self.m, self.here, self.walker = m, goal, walker
+            self.m, self.here, self.continuation = m, goal, continuation
         elif self.exchange is not None:
-            return built + self.exchange(self, m, walker)
+            return built + self.exchange(self, m, continuation)
         else:
             built += self.settled(m, self.here, goal)
         if built <= 2 and length > 0.7 * self.stride:
-            self.stride = min(2 * self.stride, walker.longest, self.longest)
+            self.stride = min(2 * self.stride, continuation.longest, self.longest)
         elif built > 12:
             self.stride = 0.7 * length
         return built
 
-    def predicted(self, m: float) -> tuple[Walker, int]:
-        """A walker at the solution for m with the active rows as equations, and its Hessians."""
-        walker = copy.copy(self.walker)
-        assert walker is not None
-        return walker, solved(walker, m, walker.predicted(self.m - m))
+    def predicted(self, m: float) -> tuple[Continuation, int]:
+        """The continuation at m with the active rows as equations, and its Hessians."""
+        continuation = copy.copy(self.continuation)
+        assert continuation is not None
+        return continuation, solved(continuation, m, continuation.predicted(self.m - m))
 
-    def optimal(self, goal: Standing) -> bool:
+    def optimal(self, goal: WalkState) -> bool:
         """Whether no dual weight is negative and no margin is missed."""
         if negative(goal.nu).any():
             return False
@@ -177,24 +177,26 @@ class MarginWalk:
         lacking[self.active] = 0.0
         return not lacking.any()
 
-    def settled(self, m: float, start: Standing, goal: Standing | None = None) -> int:
+    def settled(self, m: float, start: WalkState, goal: WalkState | None = None) -> int:
         """Moves to m by exchanging rows; the Hessians built."""
-        used: list[tuple[Walker, int]] = []
+        used: list[tuple[Continuation, int]] = []
 
-        def on(active: Index, at: Standing) -> Standing:
+        def on(active: Index, at: WalkState) -> WalkState:
             used.append(self.on_rows(active, m, at))
-            return standing(used[-1][0], active, len(self.rows.c))
+            return walk_state(used[-1][0], active, len(self.rows.c))
 
-        def between(at: Standing, end: Standing, part: float) -> Standing:
+        def between(at: WalkState, end: WalkState, part: float) -> WalkState:
             nu = (1 - part) * at.nu + part * end.nu
-            return Standing(nu, at.b, mixed(at.state, end.state, part))
+            return WalkState(nu, at.b, mixed(at.state, end.state, part))
 
         self.active, self.here, _ = settle(self.rows, on, self.active, start, goal, between)
-        self.m, self.walker = m, used[-1][0]
+        self.m, self.continuation = m, used[-1][0]
         return sum(built for _, built in used)
 
-    def on_rows(self, active: Index, m: float, here: Standing) -> tuple[Walker, int]:
-        """A walker at m with these rows as equations, from the place `here`, and its Hessians."""
+    def on_rows(self, active: Index, m: float, here: WalkState) -> tuple[Continuation, int]:
+        """A continuation at m with these rows as equations, from `here`, and its Hessians."""
         state = dataclasses.replace(here.state, nu=here.nu[active])
-        walker = Walker.resumed(self.pair, self.rows.A[active], self.rows.c[active], m, state)
-        return walker, solved(walker, m, state)
+        continuation = Continuation.resumed(
+            self.pair, self.rows.A[active], self.rows.c[active], m, state
+        )
+        return continuation, solved(continuation, m, state)

@@ -43,7 +43,7 @@ def run_on_scheduler(address: str, cache: CellCache, cells: Sequence[Cell]) -> E
         ) from None
     with _quiet_logs(), client:
         _await_worker(client, address)
-        with _telling_of_a_loss(f"the dask scheduler at {address}"):
+        with _explained_loss(f"the dask scheduler at {address}"):
             yield from _run(client, cache, cells)
 
 
@@ -65,7 +65,7 @@ def _quiet_logs() -> Iterator[None]:
 
 
 @contextmanager
-def _telling_of_a_loss(scheduler: str) -> Iterator[None]:
+def _explained_loss(scheduler: str) -> Iterator[None]:
     """Raise one clear error if the connection to a scheduler breaks."""
     from concurrent.futures import CancelledError
 

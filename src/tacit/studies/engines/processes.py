@@ -139,7 +139,7 @@ class _Pool:
         """The next ends of cells; none if a worker only reported that it is ready."""
         worker, message = self.inbox.get()
         if message is None:
-            return self._bury(worker)
+            return self._replace_dead(worker)
         if "stop" in message:
             raise _error(*message["stop"])
         worker.ready, self.failed_starts = True, 0
@@ -149,7 +149,7 @@ class _Pool:
             self.chunks.took(done.seconds)
         return ended
 
-    def _bury(self, worker: Worker) -> list[Done]:
+    def _replace_dead(self, worker: Worker) -> list[Done]:
         """What a dead worker finished; the rest goes to a new one, unless it killed two."""
         self.workers.remove(worker)
         worker.stop()

@@ -55,12 +55,12 @@ class Batches:
     def draw(self, k: Any, carried: Any) -> tuple[Any, Any, Any]:
         """The samples of step `k`, which of them count, and the new state of the draws."""
         key, order = carried
-        epoch, place = divmod(k, self.epoch)
-        order = jax.lax.cond(place == 0, lambda: self._order(key, epoch), lambda: order)
-        rows = jax.lax.dynamic_slice_in_dim(order, place * self.size, self.size)
+        epoch, batch_index = divmod(k, self.epoch)
+        order = jax.lax.cond(batch_index == 0, lambda: self._order(key, epoch), lambda: order)
+        rows = jax.lax.dynamic_slice_in_dim(order, batch_index * self.size, self.size)
         share = None
         if self.samples % self.size:
-            share = place * self.size + jnp.arange(self.size) < self.samples
+            share = batch_index * self.size + jnp.arange(self.size) < self.samples
         return rows, share, (key, order)
 
     def noise(self, k: Any, carried: Any, labels: Any) -> Any:
@@ -129,7 +129,7 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
         return code.method.with_numbers(numbers).memory(code.oracle(weights, data), parameters)
 
     def one(weights: Any, numbers: Any, data: Any, k: Any, carried: Any) -> Any:
-        parameters, held, draws = carried
+        parameters, state, draws = carried
         method, share = code.method.with_numbers(numbers), None
         if code.batches.size is not None:
             rows, share, draws = code.batches.draw(k, draws)
@@ -137,10 +137,10 @@ def functions(code: Code) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if code.batches.noisy:
             inputs, labels = data
             data = inputs, labels + method.label_noise * code.batches.noise(k, draws, labels)
-        moved, held = method.step(code.oracle(weights, data, share), parameters, held, k)
+        moved, state = method.step(code.oracle(weights, data, share), parameters, state, k)
         if code.method.weight_decay:
             moved = plus(moved, -method.rate(parameters, k) * method.weight_decay, parameters)
-        return moved, held, draws
+        return moved, state, draws
 
     def loop(weights: Any, numbers: Any, data: Any, begin: Any, end: Any, *carried: Any) -> Any:
         def step(k: Any, now: Any) -> Any:

@@ -57,8 +57,8 @@ class Run:
         """The state in which an earlier run from `start` ended."""
         leaves = jax.tree.leaves(self.task.trained(parameters)), memory
         trained, carried = (
-            jax.tree.unflatten(jax.tree.structure(like), [jnp.asarray(leaf) for leaf in held])
-            for like, held in zip((start.parameters, start.memory), leaves, strict=True)
+            jax.tree.unflatten(jax.tree.structure(like), [jnp.asarray(leaf) for leaf in stored])
+            for like, stored in zip((start.parameters, start.memory), leaves, strict=True)
         )
         return State(trained, carried, self.batches.start(self.seed, taken), taken)
 
@@ -115,8 +115,8 @@ def follow(run: Run, state: State, plan: Plan, progress: Progress | None) -> tup
         if not finite(state.parameters):
             return before, _diverged(run, before, state.taken)
         moment = run.moment(state)
-        if look not in records and _hopeless(meter, goals, moment):
-            _tell(progress, plan, moment)
+        if look not in records and _far_from_goals(meter, goals, moment):
+            _report(progress, plan, moment)
             continue
         numbers = meter.look(moment)
         if goals.located(moment, numbers):  # it lies between two measurements: find the step
@@ -129,7 +129,7 @@ def follow(run: Run, state: State, plan: Plan, progress: Progress | None) -> tup
         end = goals.met(moment, numbers) or _stalled(run, moment, numbers)
         if look in records or end is not None:
             meter.keep(moment, numbers)
-        _tell(progress, plan, moment)
+        _report(progress, plan, moment)
         if end is not None:
             return state, end
     return state, goals.ended(run.moment(state), numbers)
@@ -141,16 +141,16 @@ def _advanced(run: Run, state: State, look: Any, plan: Plan, progress: Progress 
     piece = plan.last if progress is None else max(1, plan.last // PROGRESS)
     while look - state.taken > piece:
         state = run.advance(state, state.taken + piece)
-        _tell(progress, plan, run.moment(state))
+        _report(progress, plan, run.moment(state))
     return run.advance(state, look)
 
 
-def _tell(progress: Progress | None, plan: Plan, moment: Moment) -> None:
+def _report(progress: Progress | None, plan: Plan, moment: Moment) -> None:
     if progress is not None:
         progress(plan.done(moment), f"step {moment.step}")
 
 
-def _hopeless(meter: Meter, goals: Goals, moment: Moment) -> bool:
+def _far_from_goals(meter: Meter, goals: Goals, moment: Moment) -> bool:
     return any(goals.met(moment, bound) is None for bound in meter.bounds(moment))
 
 

@@ -119,8 +119,8 @@ class EffectiveScale(Wrapped):
         return moved, (inner, turned, (dual - rate * g) * shrink)
 
     def note(self, memory: Any) -> str:
-        place = int(memory[1].argmin())
-        step, coordinate = int(memory[1][place]), place % len(memory[2])
+        index = int(memory[1].argmin())
+        step, coordinate = int(memory[1][index]), index % len(memory[2])
         if step == NEVER:
             return ""
         return (

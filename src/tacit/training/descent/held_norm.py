@@ -134,8 +134,8 @@ class HeldNorm(Descent):
         after = oracle.value(point)
         good = after <= value + fall  # false for a nan
         taken = point, (after, oracle.loss_gradient(point), GROWTH * rate)
-        kept = parameters, (value, gradient, SHRINK * rate)
-        moved: tuple[Any, Any] = jax.tree.map(lambda a, b: jnp.where(good, a, b), taken, kept)
+        rejected = parameters, (value, gradient, SHRINK * rate)
+        moved: tuple[Any, Any] = jax.tree.map(lambda a, b: jnp.where(good, a, b), taken, rejected)
         return moved
 
     def time(self, memory: Any, k: int) -> float:
@@ -255,20 +255,20 @@ def held_sweep(
     task = SampleTask(WHO, model, problem)
     task.refuse_overflow(WHO)
     one_of(WHO, "norm", norm, SPHERES)
-    held = finite_array(WHO, "sizes", sizes, ndim=1)
-    if held.min() <= 0:
-        raise ValueError(f"{WHO}: sizes must be > 0, got {held.min():g}")
+    norms = finite_array(WHO, "sizes", sizes, ndim=1)
+    if norms.min() <= 0:
+        raise ValueError(f"{WHO}: sizes must be > 0, got {norms.min():g}")
     rate = positive(WHO, "learning_rate", learning_rate)
     steps = integer(WHO, "steps", steps, least=2)
-    begins = _starts(task.start, start, norm, held)
+    begins = _starts(task.start, start, norm, norms)
     with double_precision():
         run = _compiled(task.objective, norm)
-        ends = run(task.data, held, begins, rate, steps // 2, steps)
+        ends = run(task.data, norms, begins, rate, steps // 2, steps)
     parameters, loss, halfway = (np.asarray(part) for part in ends)
     scale = 1.0 if isinstance(problem, Classification) else float(np.exp(task.log_unit()))
     loss, fall = loss / scale, (halfway - loss) / scale
     outcomes = tuple(_outcome(*pair, tolerance) for pair in zip(loss, fall, strict=True))
-    return HeldSweep(norm, held, loss, fall, parameters, outcomes)
+    return HeldSweep(norm, norms, loss, fall, parameters, outcomes)
 
 
 def _starts(own: Array, start: ArrayLike | None, norm: str, sizes: Array) -> Array:

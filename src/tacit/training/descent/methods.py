@@ -241,7 +241,7 @@ class Adam(Descent):
         square = jax.tree.map(lambda v, g: b * v + (1 - b) * g * g, memory[1], gradient)
         # 1 - a^k without the cancellation of small k in float32
         count = (k + 1).astype(jax.tree.leaves(mean)[0].dtype)
-        first, second = (-jnp.expm1(count * jnp.log(kept)) for kept in (a, b))
+        first, second = (-jnp.expm1(count * jnp.log(share)) for share in (a, b))
 
         def move(w: Any, m: Any, v: Any) -> Any:
             root = jnp.sqrt(v / second)

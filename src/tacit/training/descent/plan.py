@@ -77,17 +77,17 @@ class Goals:
 
     def met(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome | None:
         """The outcome if a goal is met, or the time of a method of variable steps is over."""
-        found = self._passed(moment, numbers)
+        reason = self._passed(moment, numbers)
         for rule in self.others:
             if rule.missed(numbers) is None:
                 seen = {name: f"{numbers[name]:.4g}" for name in rule.levels}
-                found = f"reached {listed(seen)}"
-        if found is None:
+                reason = f"reached {listed(seen)}"
+        if reason is None:
             return None
-        if self.goals and found.startswith("reached t = "):
+        if self.goals and reason.startswith("reached t = "):
             return self.ended(moment, numbers)
         loss = f"log loss {numbers['log_loss']:.6g}"
-        return Outcome(Kind.SOLVED, f"{found} after {moment.step} steps with {loss}")
+        return Outcome(Kind.SOLVED, f"{reason} after {moment.step} steps with {loss}")
 
     def ended(self, moment: Moment, numbers: Mapping[str, float]) -> Outcome:
         loss = f"loss {numbers['loss']:.3g}"
@@ -122,7 +122,7 @@ class Plan(NamedTuple):
         share = moment.step / self.last
         return min(1.0, max(share, moment.t / self.looks[-1])) if self.timed else share
 
-    def kept(self, path: Path, rate: float) -> Any:
+    def belonging(self, path: Path, rate: float) -> Any:
         """Which records of an earlier part of the same run belong to it."""
         if not self.timed:
             return np.isin(path.dataset.step.values, self.records)

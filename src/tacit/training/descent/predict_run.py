@@ -329,12 +329,12 @@ def _powers(old: Array, new: Array) -> tuple[float, float]:
 
 def _worse(worst: Worst, mean: MeanSteps, gains: Gains, step: int) -> Worst:
     """The worse of `worst` and the present state."""
-    strain, place = mean.strain(), int(gains.largest.argmax())
-    largest = float(gains.largest[place])
+    strain, coordinate = mean.strain(), int(gains.largest.argmax())
+    largest = float(gains.largest[coordinate])
     share = max(worst.share, strain, largest)
     if worst.fails_at is not None or max(strain, largest) < 1:
         return worst._replace(share=share)
     reason = f"steps are {strain / 2:.2g} of those that diverge"
     if largest >= 1:
-        reason = f"2 learning_rate |gradient| comes to {largest:.2g} in coordinate {place}"
+        reason = f"2 learning_rate |gradient| comes to {largest:.2g} in coordinate {coordinate}"
     return Worst(share, step, reason)

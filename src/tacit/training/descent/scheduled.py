@@ -133,7 +133,7 @@ class Scheduled(Wrapped):
 def _apart(steps: Sequence[int]) -> Array:
     """The steps, where equal ones are moved apart so that the later value holds at the step."""
     found = np.array(steps, dtype=float)
-    for place in range(len(found) - 1, 0, -1):
-        if found[place - 1] >= found[place]:
-            found[place - 1] = found[place] - 1e-6
+    for index in range(len(found) - 1, 0, -1):
+        if found[index - 1] >= found[index]:
+            found[index - 1] = found[index] - 1e-6
     return found

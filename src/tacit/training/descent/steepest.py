@@ -83,8 +83,8 @@ class SteepestDescent(Descent):
     def step(self, oracle: Oracle, parameters: Any, memory: Any, k: Any) -> tuple[Any, Any]:
         mean = oracle.gradient(parameters)
         if self._remembers:
-            kept = self.momentum
-            mean = jax.tree.map(lambda m, g: kept * m + (1 - kept) * g, memory, mean)
+            momentum = self.momentum
+            mean = jax.tree.map(lambda m, g: momentum * m + (1 - momentum) * g, memory, mean)
         rate = self.learning_rate
         if not self.normalized:
             rate = rate * self.norm.dual_norm.value(mean)

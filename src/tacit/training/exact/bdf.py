@@ -266,13 +266,13 @@ class Backward:
     def _newton(self, ahead: Array, weights: Array) -> Array | None:
         if self._tangent is not None and (found := self._iterate(ahead, weights)) is not None:
             return found
-        found = self._afresh(ahead, weights)
+        found = self._with_new_tangent(ahead, weights)
         if found is None and not self.curved:
             self.curved = True
-            found = self._afresh(ahead, weights)
+            found = self._with_new_tangent(ahead, weights)
         return found
 
-    def _afresh(self, ahead: Array, weights: Array) -> Array | None:
+    def _with_new_tangent(self, ahead: Array, weights: Array) -> Array | None:
         new = self.system.curved if self.curved else self.system.tangent
         self._tangent, self._solver = new(self.t + self.h, ahead), None
         return self._iterate(ahead, weights)

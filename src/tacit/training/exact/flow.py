@@ -30,7 +30,7 @@ class Followed(NamedTuple):
     parameters: Any
 
 
-class Course(NamedTuple):
+class RunSettings(NamedTuple):
     """The settings of a run: when to stop, what to record, and how the parameters decay."""
 
     stops: tuple[stopping.Stop, ...] = ()
@@ -59,7 +59,7 @@ class Course(NamedTuple):
         """Records in a factor of ten of the time, where some are log-spaced."""
         return recording.density(self.records)
 
-    def asked(self, who: str, *kinds: str) -> tuple[float, ...] | None:
+    def requested_moments(self, who: str, *kinds: str) -> tuple[float, ...] | None:
         """The moments that At names, which must be of these kinds; None without At."""
         rules = [rule for rule in self.records if isinstance(rule, recording.At)]
         found = {moment for rule in rules for moment in rule.moments(who, *kinds)}
@@ -95,7 +95,7 @@ class Flow(Record, abc.ABC):
         object.__setattr__(self, "weight_decay", decay)
 
     @abc.abstractmethod
-    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
+    def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         """Follows the flow of `model` on `problem`, whose loss is not "half squares"."""
 
     def describe(self) -> dict[str, Any]:
@@ -110,27 +110,27 @@ MOST = 400  # log-spaced records: a start of 1e300 begins at a time of 1e-600
 SAME = 1e-9  # two times closer than this, relatively, are equal up to rounding
 
 
-def asked_times(who: str, course: Course) -> tuple[float, ...]:
-    """The times that the course names, all of them > 0 and within its Time."""
-    times = tuple(t for t in course.asked(who, "times") or () if t > 0)
-    if course.t_max is not None and times and times[-1] > course.t_max:
+def requested_times(who: str, settings: RunSettings) -> tuple[float, ...]:
+    """The times that the settings name, all of them > 0 and within its Time."""
+    times = tuple(t for t in settings.requested_moments(who, "times") or () if t > 0)
+    if settings.t_max is not None and times and times[-1] > settings.t_max:
         raise ValueError(
-            f"{who}: At(times=...) must stay within Time({course.t_max:g}), got {times[-1]:g}"
+            f"{who}: At(times=...) must stay within Time({settings.t_max:g}), got {times[-1]:g}"
         )
     return times
 
 
-def named(t: Array, course: Course) -> Array:
+def named(t: Array, settings: RunSettings) -> Array:
     """The times, where those equal to a requested one up to rounding are replaced by it."""
-    names = [rule.times for rule in course.records if isinstance(rule, At)]
-    for asked in (*(s for times in names for s in times or ()), course.t_max):
-        if asked is not None:
-            t = np.where(np.abs(t - asked) <= SAME * asked, asked, t)
+    names = [rule.times for rule in settings.records if isinstance(rule, At)]
+    for requested in (*(s for times in names for s in times or ()), settings.t_max):
+        if requested is not None:
+            t = np.where(np.abs(t - requested) <= SAME * requested, requested, t)
     return t
 
 
 def times_to_record(
-    first: float, per_decade: int | None, asked: Sequence[float], t_max: float = math.inf
+    first: float, per_decade: int | None, requested: Sequence[float], t_max: float = math.inf
 ) -> Iterator[float]:
     """Log-spaced times from `first` on, if any, and the requested ones, in order."""
     spaced: Iterator[float] = iter(())
@@ -138,7 +138,7 @@ def times_to_record(
         spaced = (first * 10 ** (k / per_decade) for k in itertools.count())
         # a time as near to the end as this would record the end twice
         spaced = itertools.takewhile(lambda t: t < t_max * (1 - SAME), spaced)
-    return (t for t, _ in itertools.groupby(heapq.merge(spaced, asked)))
+    return (t for t, _ in itertools.groupby(heapq.merge(spaced, requested)))
 
 
 def own_time(t: float, log_unit: float) -> float:
@@ -185,35 +185,37 @@ def _spaced(log_first: float, t_max: float, per_decade: int) -> Times:
     return Times(t[order], logs[order])
 
 
-def decay_times(who: str, course: Course, log_first: float, t_max: float) -> Times:
+def decay_times(who: str, settings: RunSettings, log_first: float, t_max: float) -> Times:
     """The times to record up to t_max under weight decay."""
-    asked = np.array([t for t in asked_times(who, course) if t < t_max])
-    if course.per_decade is None:
-        t = np.append(asked, t_max)
+    requested = np.array([t for t in requested_times(who, settings) if t < t_max])
+    if settings.per_decade is None:
+        t = np.append(requested, t_max)
         return Times(t, np.log(t))
-    spaced = _spaced(log_first, t_max, course.per_decade)
-    if not len(asked):
+    spaced = _spaced(log_first, t_max, settings.per_decade)
+    if not len(requested):
         return spaced
     # of two times with one logarithm, the requested one is recorded, to the bit
-    logs, first = np.unique(np.concatenate([np.log(asked), spaced.log]), return_index=True)
-    return Times(np.concatenate([asked, spaced.t])[first], logs)
+    logs, first = np.unique(np.concatenate([np.log(requested), spaced.log]), return_index=True)
+    return Times(np.concatenate([requested, spaced.t])[first], logs)
 
 
 WHOLE = "in units of the whole sum of squares: half the time, twice the loss"
 
 
-def run_flow(method: Flow, model: Any, problem: Any, penalty: Any, course: Course) -> Followed:
+def run_flow(
+    method: Flow, model: Any, problem: Any, penalty: Any, settings: RunSettings
+) -> Followed:
     """The integrated flow, in the units of the problem."""
     who = type(method).__name__
     decay = method.weight_decay + _decay(who, penalty)
-    course = course._replace(weight_decay=decay)
+    settings = settings._replace(weight_decay=decay)
     half = getattr(problem, "loss", None) == "half squares"
     try:
         with np.errstate(over="raise", divide="raise", invalid="raise"):
             if not half:
-                return method.follow(model, problem, course)
+                return method.follow(model, problem, settings)
             whole = dataclasses.replace(problem, loss="squares")
-            return _halved(method.follow(model, whole, _doubled(course)))
+            return _halved(method.follow(model, whole, _doubled(settings)))
     except (FloatingPointError, OverflowError):
         sizes = [
             f"|{name}| up to {np.abs(getattr(problem, name)).max():.3g}"
@@ -241,20 +243,20 @@ def _decay(who: str, penalty: Any) -> float:
     return float(sum(2 * weight for weight, _ in terms))
 
 
-def _doubled(course: Course) -> Course:
+def _doubled(settings: RunSettings) -> RunSettings:
     twice: dict[type, Any] = {
         stopping.Time: lambda rule: stopping.Time(rule.t / 2),
         stopping.Loss: lambda rule: stopping.Loss(2 * rule.value),
         stopping.LogLoss: lambda rule: stopping.LogLoss(rule.value + math.log(2)),
     }
-    stops = [twice.get(type(rule), lambda rule: rule)(rule) for rule in course.stops]
+    stops = [twice.get(type(rule), lambda rule: rule)(rule) for rule in settings.stops]
     records: list[recording.Rule] = []
-    for given in course.records:
+    for given in settings.records:
         if isinstance(given, recording.At) and given.times is not None:
             given = recording.At(times=[t / 2 for t in given.times])
         records.append(given)
-    decay = 2 * course.weight_decay
-    return Course(tuple(stops), tuple(records), decay, course.progress)
+    decay = 2 * settings.weight_decay
+    return RunSettings(tuple(stops), tuple(records), decay, settings.progress)
 
 
 def _halved(followed: Followed) -> Followed:

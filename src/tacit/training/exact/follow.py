@@ -13,7 +13,7 @@ from tacit.problems.regression import Regression
 from tacit.records import Kind, Outcome
 from tacit.solvers.constraints import reduce
 from tacit.training import stop as stopping
-from tacit.training.exact.flow import Course, Flow, asked_times, own_time, times_to_record
+from tacit.training.exact.flow import Flow, RunSettings, own_time, requested_times, times_to_record
 from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.solver import GaveUp, crossing, quiet
 from tacit.training.exact.task import Moment
@@ -55,33 +55,33 @@ class Plan(NamedTuple):
 
 def log_level(
     who: str,
-    course: Course,
+    settings: RunSettings,
     model: object,
     log_unit: float,
     why: str,
     fitted: float = stopping.Interpolated().relative,
 ) -> float:
     """The log loss of values to stop at; without a goal where they are `fitted`."""
-    stopping.understood(who, course.stops, STOPS, why)
-    fitted = fitted if course.t_max is None else ROUNDING
-    return course.log_level(who, model, log_unit, fitted)
+    stopping.understood(who, settings.stops, STOPS, why)
+    fitted = fitted if settings.t_max is None else ROUNDING
+    return settings.log_level(who, model, log_unit, fitted)
 
 
 def planned(
     who: str,
     flow: Flow,
-    course: Course,
+    settings: RunSettings,
     unit: float,
     first: float,
     level: float,
     log_unit: float = 0.0,
 ) -> Plan:
     """The plan of a run in training time over exp(log_unit), with records from `first` on."""
-    t_max = math.inf if course.t_max is None else own_time(course.t_max, log_unit)
-    asked = [own_time(t, log_unit) for t in asked_times(who, course)]
-    times = times_to_record(first, course.per_decade, asked, t_max)
-    bare = not course.goals and course.t_max is not None
-    return Plan(times, flow.max_steps, t_max, level, bare, unit, progress=course.progress)
+    t_max = math.inf if settings.t_max is None else own_time(settings.t_max, log_unit)
+    requested = [own_time(t, log_unit) for t in requested_times(who, settings)]
+    times = times_to_record(first, settings.per_decade, requested, t_max)
+    bare = not settings.goals and settings.t_max is not None
+    return Plan(times, flow.max_steps, t_max, level, bare, unit, progress=settings.progress)
 
 
 class Integrator(abc.ABC):
@@ -111,14 +111,14 @@ class Integrator(abc.ABC):
         """The log loss that rounding leaves, where that ends the flow."""
         return -math.inf
 
-    def clock(self, t: float) -> str:
+    def time_text(self, t: float) -> str:
         return f"t={t:.4g}"
 
     def level(self, now: Moment) -> str:
         return f" with loss {math.exp(self.log_loss(now)):.3g}"
 
-    def place(self, now: Moment) -> str:
-        return f"{self.clock(now.t)}{self.level(now)}"
+    def state_text(self, now: Moment) -> str:
+        return f"{self.time_text(now.t)}{self.level(now)}"
 
     def still(self, before: Moment, now: Moment) -> bool:
         """True if no variable moved."""
@@ -126,7 +126,7 @@ class Integrator(abc.ABC):
 
     def at_rest(self, now: Moment, plan: Plan) -> Outcome:
         """The outcome of a flow that a decade of time has not moved."""
-        where = f"at rest since {self.clock(now.t / 10)}{self.level(now)}"
+        where = f"at rest since {self.time_text(now.t / 10)}{self.level(now)}"
         if plan.bare:
             return Outcome(Kind.SOLVED, where)
         return Outcome(Kind.STALLED, f"{where}: {self.why(now, plan)}")
@@ -136,12 +136,12 @@ class Integrator(abc.ABC):
 
     def reached(self, now: Moment, plan: Plan) -> Outcome:
         if plan.bare:
-            return Outcome(Kind.SOLVED, f"followed to {self.place(now)}")
+            return Outcome(Kind.SOLVED, f"followed to {self.state_text(now)}")
         return self.spent(now, plan, "Time; allow more time")
 
     def spent(self, now: Moment, plan: Plan, by: str) -> Outcome:
         goal = f" > {math.exp(plan.log_level):.3g}" if plan.log_level > -math.inf else ""
-        return Outcome(Kind.BUDGET_SPENT, f"stopped at {self.place(now)}{goal} by {by}")
+        return Outcome(Kind.BUDGET_SPENT, f"stopped at {self.state_text(now)}{goal} by {by}")
 
 
 def follow(flow: Integrator, plan: Plan, begin: Moment) -> tuple[list[Moment], Outcome]:
@@ -162,7 +162,7 @@ def go_on(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
         except GaveUp as reason:
             now = flow.at(flow.t)
             now = _end(records, now) if np.isfinite(now.state).all() else records[-1]
-            sentence = f"the integrator gave up at {flow.place(now)}: {reason}"
+            sentence = f"the integrator gave up at {flow.state_text(now)}: {reason}"
             return Outcome(Kind.STALLED, sentence)
 
 
@@ -182,11 +182,11 @@ def _steps(flow: Integrator, plan: Plan, records: list[Moment]) -> Outcome:
             return met[1](_end(records, flow.at(t)))
         if t < plan.t_max and _passes(flow, plan, 1.1 * last.t):
             if not plan.looks:
-                meter.tell(t)
+                meter.report(t)
             continue
         last = now = records[-1] if records[-1].t == t else flow.at(t)
         loss = flow.log_loss(now) if plan.looks else -math.inf
-        meter.tell(t, loss)
+        meter.report(t, loss)
         end = _ended(flow, plan, checkpoint, now, loss)
         if end is not None:
             _end(records, now)
@@ -206,9 +206,9 @@ def _ended(
     flow: Integrator, plan: Plan, before: Moment, now: Moment, loss: float
 ) -> Outcome | None:
     if not loss < math.inf:
-        return Outcome(Kind.DIVERGED, f"not finite at {flow.clock(now.t)}")
+        return Outcome(Kind.DIVERGED, f"not finite at {flow.time_text(now.t)}")
     if plan.log_level > -math.inf and (met := _met(flow, plan, now, loss)) is not None:
-        return Outcome(Kind.SOLVED, f"the target is met at {flow.place(now)}{met}")
+        return Outcome(Kind.SOLVED, f"the target is met at {flow.state_text(now)}{met}")
     if now.t >= plan.t_max:
         return flow.reached(now, plan)
     if flow.steps >= plan.max_steps:
@@ -252,10 +252,10 @@ class _Meter:
         self.by_loss = plan.t_max == math.inf
         self.first = flow.log_loss(begin) if self.by_loss else 0.0
 
-    def tell(self, t: float, loss: float = math.nan) -> None:
+    def report(self, t: float, loss: float = math.nan) -> None:
         if self.plan.progress is None:
             return
-        self.plan.progress(min(max(self._share(t, loss), 0.0), 1.0), self.flow.clock(t))
+        self.plan.progress(min(max(self._share(t, loss), 0.0), 1.0), self.flow.time_text(t))
 
     def _share(self, t: float, loss: float) -> float:
         if not self.by_loss:
@@ -267,7 +267,7 @@ class _Meter:
 def planned_fit(
     who: str,
     flow: Flow,
-    course: Course,
+    settings: RunSettings,
     model: object,
     problem: Regression,
     unit: float,
@@ -276,8 +276,8 @@ def planned_fit(
     """The plan of a run on values, in units of exp(log_unit) of the training time."""
     log_scale = float(log_sum_of_squares(problem.y)) if problem.y.any() else 0.0
     why = "where a linear predictor learns values"
-    level = log_level(who, course, model, log_scale, why)
-    return planned(who, flow, course, unit, 0.01 * unit, level, log_unit)._replace(look=LOOK)
+    level = log_level(who, settings, model, log_scale, why)
+    return planned(who, flow, settings, unit, 0.01 * unit, level, log_unit)._replace(look=LOOK)
 
 
 class FitIntegrator(Integrator):

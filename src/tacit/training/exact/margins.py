@@ -12,7 +12,7 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.records import Kind, Outcome
 from tacit.training import stop as stopping
-from tacit.training.exact.flow import Course, Flow
+from tacit.training.exact.flow import Flow, RunSettings
 from tacit.training.exact.follow import SADDLE, STOPS, Goal, Integrator, Plan, go_on
 from tacit.training.exact.solver import GaveUp, inside, try_step
 from tacit.training.exact.task import Moment
@@ -22,8 +22,8 @@ from tacit.training.stop import Stop
 from tacit.training.task import Progress
 
 LOOSER = (1e-8, 1e-6)  # tolerances to fall back to
-AFRESH = 5  # so many steps between two failures are progress
-PATIENCE, CRAWL = 2000, 0.5  # so many steps must advance tau this far
+RECOVERED = 5  # so many steps between two failures are progress
+PATIENCE, LEAST_ADVANCE = 2000, 0.5  # so many steps must advance tau this far
 NEAR = 1e-13  # of tau at a record
 HIGHEST = 700.0  # a trial step beyond e^HIGHEST would overflow
 STIFF = "the flow is stiffer there than float64 can follow"
@@ -95,10 +95,10 @@ class MarginSteps(Integrator):
     def log_loss(self, now: Moment) -> float:
         return -float(now.smoothed_margin)
 
-    def clock(self, t: float) -> str:
+    def time_text(self, t: float) -> str:
         return f"smoothed margin {self.system.g(t):.3g}"
 
-    def place(self, now: Moment) -> str:
+    def state_text(self, now: Moment) -> str:
         return f"smoothed margin {now.smoothed_margin:.6g}"
 
     def reached(self, now: Moment, plan: Plan) -> Outcome:
@@ -132,18 +132,18 @@ class MarginIntegrator(MarginSteps):
             if self.steps:
                 since = self.system.g(self.t)
                 self.loosened += f"; rtol {rtol:g} from smoothed margin {since:.3g} on"
-            taken, crawls = -AFRESH - 1, False
+            taken, stuck = -RECOVERED - 1, False
             # a support vector may enter within a step that is lost in the rounding of a large tau;
             # the equations do not depend on tau, so after a failure tau first restarts at zero
-            while self.steps > taken + AFRESH and not crawls:
+            while self.steps > taken + RECOVERED and not stuck:
                 self.solver, taken, mark = self._make(rtol), self.steps, 0.0
-                while not crawls and try_step(self.solver):
+                while not stuck and try_step(self.solver):
                     self.steps += 1
                     self.was, self.state = float(self.state[-1]), self.solver.y.copy()
                     self.t = min(float(self.state[-1]), self.end)
                     yield self.steps
                     if (self.steps - taken) % PATIENCE == 0:
-                        crawls, mark = self.solver.t < mark + CRAWL, self.solver.t
+                        stuck, mark = self.solver.t < mark + LEAST_ADVANCE, self.solver.t
 
     def _make(self, rtol: float) -> Any:
         from scipy.integrate import LSODA
@@ -241,8 +241,8 @@ class MarginPlan(NamedTuple):
             # tau is already logarithmic in g except in its first unit
             spaced = list(np.arange(step, part.end, step))
         system = part.system
-        asked = [system.sigma(g) for g in self.margins if g > system.begin_g]
-        return iter(sorted({*spaced, *(sigma for sigma in asked if sigma <= part.end)}))
+        requested = [system.sigma(g) for g in self.margins if g > system.begin_g]
+        return iter(sorted({*spaced, *(sigma for sigma in requested if sigma <= part.end)}))
 
     def _time_left(self, now: Moment) -> float:
         return self.log_t_max - float(now.log_t)
@@ -262,24 +262,24 @@ def _direction(rule: stopping.Stop) -> Goal:
 
 
 def planned_margin(
-    who: str, flow: Flow, course: Course, model: Any, start_margin: float
+    who: str, flow: Flow, settings: RunSettings, model: Any, start_margin: float
 ) -> MarginPlan:
     """The plan of a run on labels, or the reason why there is none."""
-    stopping.understood(who, course.stops, GOALS)
-    fitted = stopping.Interpolated().relative if course.t_max is None else None
-    end = -course.log_level(who, model, -start_margin, fitted)
+    stopping.understood(who, settings.stops, GOALS)
+    fitted = stopping.Interpolated().relative if settings.t_max is None else None
+    end = -settings.log_level(who, model, -start_margin, fitted)
     met = not end > start_margin
     end = END if end == math.inf else end  # only a direction or a time to reach
-    log_t_max = math.inf if course.t_max is None else math.log(course.t_max)
-    asked = tuple(g for g in course.asked(who, "margins") or () if g > 0)
-    settings = asked, course.per_decade, flow.rtol, flow.max_steps, course.progress
-    return MarginPlan(end, course.goals, log_t_max, *settings, met)
+    log_t_max = math.inf if settings.t_max is None else math.log(settings.t_max)
+    requested = tuple(g for g in settings.requested_moments(who, "margins") or () if g > 0)
+    fields = requested, settings.per_decade, flow.rtol, flow.max_steps, settings.progress
+    return MarginPlan(end, settings.goals, log_t_max, *fields, met)
 
 
 def follow_margin(
     system: MarginSystem, plan: MarginPlan, opening: Any = None
 ) -> tuple[list[Moment], Outcome]:
-    """Moments at log-spaced smoothed margins, at those asked for and at the end; the outcome.
+    """Moments at log-spaced smoothed margins, at the requested ones and at the end; the outcome.
 
     An `opening`, MarginSteps by other means, goes first; its `successor` is the system from there.
     """

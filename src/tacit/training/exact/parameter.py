@@ -13,7 +13,7 @@ from tacit.models.model import Model, Separable
 from tacit.problems.classification import Classification
 from tacit.problems.regression import Regression
 from tacit.solvers.separation import require_separable
-from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.flow import Flow, Followed, RunSettings
 from tacit.training.exact.follow import FitIntegrator, follow, planned_fit
 from tacit.training.exact.loss import log_mean_loss, tail
 from tacit.training.exact.margins import MarginSystem, follow_margin, margin_records, planned_margin
@@ -62,11 +62,13 @@ class MarginParameters(MarginSystem):
         # themselves would lose its digits. A small start is left far behind
         self.lazy = largest > 10 * move
         self.base = self.initial if self.lazy else np.zeros_like(self.initial)
-        self.clock = self.unit * pull.ratio**2 / square
-        self.risen = self.begin_g, self.begin_g + math.log(self.clock)
+        self.first_scaled_time = self.unit * pull.ratio**2 / square
+        self.risen = self.begin_g, self.begin_g + math.log(self.first_scaled_time)
         self.units = np.ones(self.count + len(gaps) + 1)
-        self.units[: self.count], self.units[-1] = min(move, largest), self.clock
-        self.start = np.concatenate([self.initial - self.base, gaps, [self.clock]]) / self.units
+        self.units[: self.count], self.units[-1] = min(move, largest), self.first_scaled_time
+        self.start = (
+            np.concatenate([self.initial - self.base, gaps, [self.first_scaled_time]]) / self.units
+        )
 
     def atol(self, rtol: float) -> Array:
         """Displacements count against the largest of them, weights each against itself."""
@@ -83,25 +85,25 @@ class MarginParameters(MarginSystem):
         return state[: self.count], state[self.count : -1], float(state[-1])
 
     def velocity(self, sigma: float, state: Array) -> Array:
-        held, gaps, clock = self._split(state)
-        self._must_rise(self.g(sigma), clock)
+        moved, gaps, scaled_time = self._split(state)
+        self._must_rise(self.g(sigma), scaled_time)
         pull = tail(self.loss, self.g(sigma), gaps)
-        slopes = self.model.slopes(self.base + held)
+        slopes = self.model.slopes(self.base + moved)
         v = (slopes * (pull.weights @ self.rows)).ravel()
         square = v @ v
         ahead = pull.ratio * v / square
         rise = self.rows @ (slopes * self.model.table(ahead)).sum(axis=0)
         # the drift is zero but for rounding, which it keeps from adding up
-        rates = [ahead, rise - 1 + pull.drift, [pull.ratio**2 / square - clock]]
+        rates = [ahead, rise - 1 + pull.drift, [pull.ratio**2 / square - scaled_time]]
         return self.stretch(sigma) * np.concatenate(rates) / self.units
 
-    def _must_rise(self, g: float, clock: float) -> None:
+    def _must_rise(self, g: float, scaled_time: float) -> None:
         """Fail the step where time passes but the smoothed margin does not rise.
 
         A flow leaves a saddle within a few times the time it took to arrive. Rounding errors would
         also leave points where the flow ends, such as a weight that falls to zero.
         """
-        now = g + math.log(max(clock, self.clock * 1e-300))
+        now = g + math.log(max(scaled_time, self.first_scaled_time * 1e-300))
         if abs(g - self.risen[0]) > 1e-9 * (1 + abs(g)):
             self.risen = g, now
         self.still = now > self.risen[1] + REST
@@ -109,8 +111,8 @@ class MarginParameters(MarginSystem):
             raise ValueError(f"{WHO}: the smoothed margin does not rise")
 
     def jacobian(self, sigma: float, state: Array) -> Array:
-        held, gaps, _ = self._split(state)
-        parameters, n = self.base + held, self.count
+        moved, gaps, _ = self._split(state)
+        parameters, n = self.base + moved, self.count
         q, ratio, bend, _ = tail(self.loss, self.g(sigma), gaps)
         J = self.model.jacobian(parameters, self.rows)
         v = J.T @ q
@@ -126,21 +128,21 @@ class MarginParameters(MarginSystem):
         bent = (self.model.bends(parameters) * self.model.table(ratio * v / square)).sum(axis=1)
         d_gaps[:, :n] += np.concatenate([self.rows * row for row in bent], axis=1)
         d_gaps[:, n:] -= q / ratio
-        d_clock = -(ratio**2) / square * d_log_square
-        d_clock[n:] += 2 * ratio / square * d_ratio
+        d_scaled_time = -(ratio**2) / square * d_log_square
+        d_scaled_time[n:] += 2 * ratio / square * d_ratio
         whole = np.zeros((len(state), len(state)))
         whole[:-1, :-1] = np.concatenate([d_ahead, d_gaps])
-        whole[-1, :-1], whole[-1, -1] = d_clock, -1
+        whole[-1, :-1], whole[-1, -1] = d_scaled_time, -1
         return self.stretch(sigma) * whole * self.units / self.units[:, None]
 
     def moment(self, sigma: float, state: Array) -> Moment:
-        held, gaps, clock = self._split(state)
-        g, parameters = self.g(sigma), self.base + held
+        moved, gaps, scaled_time = self._split(state)
+        g, parameters = self.g(sigma), self.base + moved
         beta = self.model.predictor(parameters)
         if self.lazy:
-            beta = self.beta + self.model.change(self.initial, held)
+            beta = self.beta + self.model.change(self.initial, moved)
         squares = (self.model.slopes(parameters) ** 2).sum(axis=0)
-        elapsed = max(clock - self.clock * math.exp(self.begin_g - g), 0.0)
+        elapsed = max(scaled_time - self.first_scaled_time * math.exp(self.begin_g - g), 0.0)
         with np.errstate(divide="ignore"):
             return Moment(
                 sigma,
@@ -191,26 +193,28 @@ class ParameterFlow(Flow):
     rtol: float = 1e-11
     max_steps: int = 300_000
 
-    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
+    def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         linear_model = isinstance(model, Separable) or not isinstance(model, Model)
-        if course.weight_decay or not linear_model:
-            return follow_stiff(self, model, problem, course)
+        if settings.weight_decay or not linear_model:
+            return follow_stiff(self, model, problem, settings)
         model, problem = separable(WHO, model, problem)
         if isinstance(problem, Classification):
-            return self._classify(model, problem, course)
-        return self._regress(model, problem, course)
+            return self._classify(model, problem, settings)
+        return self._regress(model, problem, settings)
 
-    def _classify(self, model: Separable, problem: Classification, course: Course) -> Followed:
+    def _classify(
+        self, model: Separable, problem: Classification, settings: RunSettings
+    ) -> Followed:
         require_separable(WHO, problem.signed_rows)
         system = MarginParameters(model, problem)
-        plan = planned_margin(WHO, self, course, model, system.begin_g)
+        plan = planned_margin(WHO, self, settings, model, system.begin_g)
         moments, outcome = follow_margin(system, plan)
         final = moments[-1].parameters
         return Followed(linear(problem, margin_records(moments), final), outcome, final)
 
-    def _regress(self, model: Separable, problem: Regression, course: Course) -> Followed:
+    def _regress(self, model: Separable, problem: Regression, settings: RunSettings) -> Followed:
         flow = _Descent(model, problem)
-        plan = planned_fit(WHO, self, course, model, problem, flow.unit)
+        plan = planned_fit(WHO, self, settings, model, problem, flow.unit)
         if not flow.stuck:
             flow.start_solver(self.rtol, plan.t_max)
         moments, outcome = follow(flow, plan, flow.moment(0.0, flow.start - flow.origin))

@@ -45,19 +45,19 @@ def state_at(solver: Any, t: float) -> Array:
 
 def inside(
     solver: Any,
-    clock: Callable[[Array], float],
+    quantity: Callable[[Array], float],
     goal: float,
     ends: tuple[float, float],
     near: float,
 ) -> Array:
-    """The state in the last step at which `clock` equals `goal`: by secants, then by bisection."""
+    """The state in the last step at which `quantity` equals `goal`, by secants and bisection."""
     curve, low, high = solver.dense_output(), float(solver.t_old), float(solver.t)
     first, last = ends[0] - goal, ends[1] - goal
     for k in range(60):
         share = first / (first - last) if near > 0 and k < 8 and first < 0 < last else 0.5
         middle = low + min(max(share, 0.001), 0.999) * (high - low)
         state = curve(middle)
-        gap = clock(state) - goal
+        gap = quantity(state) - goal
         if abs(gap) <= near * max(1.0, abs(goal)):
             return np.asarray(state)
         if not low < middle < high:

@@ -17,7 +17,7 @@ from tacit.models.model import Separable
 from tacit.problems.classification import Classification
 from tacit.training import stop as stopping
 from tacit.training.exact.bdf import LAZY, Backward, Decayed, Displaced, GaussNewton
-from tacit.training.exact.flow import Course, Flow, Followed, decay_times, last_time
+from tacit.training.exact.flow import Flow, Followed, RunSettings, decay_times, last_time
 from tacit.training.exact.follow import ROUNDING, STOPS, Integrator, Plan, follow, planned
 from tacit.training.exact.loss import finite
 from tacit.training.exact.solver import GaveUp
@@ -113,45 +113,50 @@ class StiffIntegrator(Integrator):
         return float(self.loss.log_loss(now.predictions))
 
 
-def follow_stiff(flow: Flow, model: object, problem: object, course: Course) -> Followed:
+def follow_stiff(flow: Flow, model: object, problem: object, settings: RunSettings) -> Followed:
     """theta' = -grad L - rate theta of any model, with the settings of `flow`."""
-    who, rate = type(flow).__name__, course.weight_decay
+    who, rate = type(flow).__name__, settings.weight_decay
     job = task(who, model, problem)
     if rate:
-        _check_decay(who, job, course)
-    level = -math.inf if rate else _log_level(who, job, course)
-    t_max = math.inf if course.t_max is None else course.t_max
+        _check_decay(who, job, settings)
+    level = -math.inf if rate else _log_level(who, job, settings)
+    t_max = math.inf if settings.t_max is None else settings.t_max
     system = StiffIntegrator(who, job, rate, flow.rtol, t_max)
     first = 0.02 * system.unit
     if rate:
-        times = decay_times(who, course, math.log(min(first, 0.1 * t_max)), t_max).t
-        ends: Any = {"bare": True, "unit": system.unit, "rests": False, "progress": course.progress}
+        times = decay_times(who, settings, math.log(min(first, 0.1 * t_max)), t_max).t
+        ends: Any = {
+            "bare": True,
+            "unit": system.unit,
+            "rests": False,
+            "progress": settings.progress,
+        }
         plan = Plan(iter(times.tolist()), flow.max_steps, t_max, **ends)
     else:
-        plan = planned(who, flow, course, system.unit, first, level)
+        plan = planned(who, flow, settings, system.unit, first, level)
     moments, outcome = follow(system, plan, system.begin)
     return Followed(dataset(job, rate, moments), outcome, moments[-1].state)
 
 
-def _check_decay(who: str, job: Task, course: Course) -> None:
-    rate = course.weight_decay
+def _check_decay(who: str, job: Task, settings: RunSettings) -> None:
+    rate = settings.weight_decay
     why = "under weight decay, where time alone ends training"
-    stopping.understood(who, course.stops, (stopping.Time,), why)
-    if course.t_max is None:
+    stopping.understood(who, settings.stops, (stopping.Time,), why)
+    if settings.t_max is None:
         raise ValueError(
             f"{who}: training with weight decay never ends by itself; give stop=Time(t), some "
             f"multiples of 1/weight_decay = {1 / rate:.4g}"
         )
     largest = float(np.abs(job.start).max())
-    last_time(who, rate, math.log(largest) if largest else 0.0, course.t_max)
+    last_time(who, rate, math.log(largest) if largest else 0.0, settings.t_max)
 
 
-def _log_level(who: str, job: Task, course: Course) -> float:
+def _log_level(who: str, job: Task, settings: RunSettings) -> float:
     labels = isinstance(job.problem, Classification)
     why = f"where {type(job.model).__name__} learns {'labels' if labels else 'values'}"
-    stopping.understood(who, course.stops, (*STOPS, stopping.Scale) if labels else STOPS, why)
+    stopping.understood(who, settings.stops, (*STOPS, stopping.Scale) if labels else STOPS, why)
     fitted: float | None = stopping.Interpolated().relative
-    if course.t_max is not None:
+    if settings.t_max is not None:
         fitted = None if labels else ROUNDING
     unit = job.loss.log_unit(job.samples.predict(job.start))
-    return course.log_level(who, job.model, unit, fitted)
+    return settings.log_level(who, job.model, unit, fitted)

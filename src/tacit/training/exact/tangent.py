@@ -20,7 +20,7 @@ from tacit.models.function import FunctionModel
 from tacit.models.model import Model
 from tacit.precision import double_precision
 from tacit.problems.regression import Regression
-from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.flow import Flow, Followed, RunSettings
 from tacit.training.exact.follow import Integrator, follow, log_level, planned
 from tacit.training.exact.solver import SHORT, GaveUp
 from tacit.training.exact.task import Moment, Task, task
@@ -136,8 +136,8 @@ def advanced(function: Any, X: Any, y: Any, state: State, limits: Limits) -> Sta
     step = jnp.where(taken & cut, jnp.maximum(step, state.step), step)
     t, residual = jnp.where(cut, limits.t, state.t + now.step), function(ended, X) - y
     after = State(t, ended, step, residual, there, state.tried, state.taken)
-    kept = jax.tree.map(functools.partial(jnp.where, taken), after, state)
-    return kept._replace(step=step, tried=state.tried + 1, taken=state.taken + taken)
+    chosen = jax.tree.map(functools.partial(jnp.where, taken), after, state)
+    return chosen._replace(step=step, tried=state.tried + 1, taken=state.taken + taken)
 
 
 def unreachable(state: State) -> Any:
@@ -225,10 +225,10 @@ class TangentFlow(Flow):
     rtol: float = 1e-3
     max_steps: int = 100_000
 
-    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
-        if course.weight_decay:
+    def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
+        if settings.weight_decay:
             raise ValueError(
-                f"{WHO}: has no weight decay, got a rate of {course.weight_decay:g}; use "
+                f"{WHO}: has no weight decay, got a rate of {settings.weight_decay:g}; use "
                 "ParameterFlow"
             )
         if not isinstance(problem, Regression):
@@ -238,11 +238,11 @@ class TangentFlow(Flow):
             )
         job = task(WHO, model, problem)
         log_unit = job.loss.log_unit(job.start)
-        level = log_level(WHO, course, job.model, log_unit, "to a tangent flow", fitted=1e-9)
+        level = log_level(WHO, settings, job.model, log_unit, "to a tangent flow", fitted=1e-9)
         flow = _Steps(self, job, math.exp(level), math.exp(log_unit))
         # the logarithm of what the compiled steps compare with, to the bit
         level = math.log(flow.target)
-        plan = planned(WHO, self, course, flow.first, flow.first, level)._replace(rests=False)
+        plan = planned(WHO, self, settings, flow.first, flow.first, level)._replace(rests=False)
         moments, outcome = follow(flow, plan, flow.at(0.0))
         steps = {"integrator_steps": np.array([flow.taken[moment.t] for moment in moments])}
         return Followed(dataset(job, 0.0, moments, steps), outcome, moments[-1].state)

@@ -231,16 +231,17 @@ class DecayDual(abc.ABC):
         x = log_t + self.log_rate
         return math.exp(min(x, 0.0)) / (1 + math.exp(-abs(x))) + self.law.rate * math.exp(log_t)
 
-    def _log_pace(self, log_t: float) -> float:
+    def _log_time_slope(self, log_t: float) -> float:
+        """log dt/dtau."""
         log_fast = -float(np.logaddexp(-self.log_rate, log_t))
         return -float(np.logaddexp(log_fast, math.log(self.law.rate)))
 
     def _moment(self, tau: float) -> tuple[Moment, float, float]:
         """The scales of the law at tau, log of what multiplies q, and -d log sigma / d tau."""
         log_t = self.log_time(tau)
-        now, log_pace = self.law.at(math.exp(log_t)), self._log_pace(log_t)
-        log_push = log_pace + now.log_sigma + now.log_drive
-        return now, log_push, math.exp(log_pace) * self.law.depth * self.law.rate * now.share
+        now, log_slope = self.law.at(math.exp(log_t)), self._log_time_slope(log_t)
+        log_push = log_slope + now.log_sigma + now.log_drive
+        return now, log_push, math.exp(log_slope) * self.law.depth * self.law.rate * now.share
 
     def velocity(self, tau: float, x: Array) -> Array:
         now, log_push, fade = self._moment(tau)

@@ -90,7 +90,7 @@ class DecaySteps(Integrator):
             return Moment(t, self.dual.lazy(t), log_t=log_t)
         return Moment(t, self.solver.dense_output()(t), log_t=log_t)
 
-    def clock(self, t: float) -> str:
+    def time_text(self, t: float) -> str:
         return f"t={self.dual.time(t):.6g}"
 
     def level(self, now: Moment) -> str:

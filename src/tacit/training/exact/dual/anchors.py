@@ -160,7 +160,7 @@ STEEPEST = 1e8  # cap on the preference for some coordinates, to keep the basis 
 MIDDLE = 0.5  # below this |s| itself is kept to relative accuracy, above it the slacks are
 
 
-class Place(NamedTuple):
+class BoxPoint(NamedTuple):
     """s, 1 - s and 1 + s of every coordinate."""
 
     s: Array
@@ -176,20 +176,20 @@ class BoxAnchor(Anchor):
     """Depth D > 2, where the dual stays inside the box |s_i| < 1 (W Lemma 8).
 
     Coordinates come closer to the wall than nu is rounded. So the state is z = log((1+s)/(1-s)) of
-    a basis, the closest ones; the slacks of the others follow by increments from this place.
+    a basis, the closest ones; the slacks of the others follow by increments from this point.
     """
 
     newton = 1e-2
 
-    def __init__(self, form: DualForm, t: float, place: Place) -> None:
-        self.place = place
+    def __init__(self, form: DualForm, t: float, point: BoxPoint) -> None:
+        self.point = point
         # the basis holds the coordinates whose beta responds most to s: near the wall, or large
         large = 2 * form.power * np.exp(np.minimum(form.log_amplitude, 50.0)) / form.size
-        weight = np.minimum(np.maximum(1 / place.near, large), STEEPEST)
+        weight = np.minimum(np.maximum(1 / point.near, large), STEEPEST)
         self.basis, self.corner, self.combine = corner(form.scaled, weight)
-        super().__init__(form, t, 2 * self.angle(place)[self.basis])
+        super().__init__(form, t, 2 * self.angle(point)[self.basis])
         self.sharpness = 1 / np.maximum(large[self.basis], 1.0)  # of z, for equal errors in beta
-        self.limit = np.minimum(place.near, CLOSE) / 10
+        self.limit = np.minimum(point.near, CLOSE) / 10
         self.limit[self.basis] = 0.0
         # no trial step may come closer to the wall than this
         floor = np.exp((form.log_amplitude - form.log_cap()) / form.power)
@@ -205,59 +205,59 @@ class BoxAnchor(Anchor):
                 " take a larger alpha, or interpolate() for the end of the flow"
             )
         ones = np.ones(form.rows.shape[1])
-        return cls(form, 0.0, Place(0 * ones, ones, ones))
+        return cls(form, 0.0, BoxPoint(0 * ones, ones, ones))
 
-    def angle(self, place: Place) -> Array:
-        inner = np.arctanh(np.clip(place.s, -MIDDLE, MIDDLE))
-        outer = np.log(place.above / place.below) / 2
-        return np.where(np.abs(place.s) < MIDDLE, inner, outer)
+    def angle(self, point: BoxPoint) -> Array:
+        inner = np.arctanh(np.clip(point.s, -MIDDLE, MIDDLE))
+        outer = np.log(point.above / point.below) / 2
+        return np.where(np.abs(point.s) < MIDDLE, inner, outer)
 
-    def at(self, z: Array) -> Place:
+    def at(self, z: Array) -> BoxPoint:
         s, below, above = np.tanh(z / 2), 2 / (1 + np.exp(z)), 2 / (1 + np.exp(-z))
-        start = Place(*(values[self.basis] for values in self.place))
+        start = BoxPoint(*(values[self.basis] for values in self.point))
         outer = np.where(z > 0, start.below - below, above - start.above)
         moved = np.where(np.abs(s) < MIDDLE, s - start.s, outer) @ self.combine
-        place = Place(self.place.s + moved, self.place.below - moved, self.place.above + moved)
-        for values, exact in zip(place, (s, below, above), strict=True):
+        point = BoxPoint(self.point.s + moved, self.point.below - moved, self.point.above + moved)
+        for values, exact in zip(point, (s, below, above), strict=True):
             values[self.basis] = exact
-        return place
+        return point
 
-    def held(self, z: Array) -> Place:
+    def clipped(self, z: Array) -> BoxPoint:
         """`at`, kept off the wall: a trial step beyond it must fail, not be NaN."""
         s, below, above = self.at(z)
-        return Place(s, np.maximum(below, self.floor), np.maximum(above, self.floor))
+        return BoxPoint(s, np.maximum(below, self.floor), np.maximum(above, self.floor))
 
-    def predictor(self, place: Place) -> Array:
+    def predictor(self, point: BoxPoint) -> Array:
         """a h(s) = 2 a (1 - s^2)^(-p/2) sinh(p atanh s), which does not cancel at small s."""
-        p, angle = self.form.power, self.angle(place)
+        p, angle = self.form.power, self.angle(point)
         size = p * np.abs(angle)
-        log_size = self.form.log_amplitude + size - p / 2 * np.log(place.below * place.above)
+        log_size = self.form.log_amplitude + size - p / 2 * np.log(point.below * point.above)
         return np.sign(angle) * np.exp(log_size) * -np.expm1(-2 * size)
 
-    def slope(self, place: Place) -> Array:
+    def slope(self, point: BoxPoint) -> Array:
         p, log_a = self.form.power, self.form.log_amplitude
-        low, high = np.log(place.below), np.log(place.above)
+        low, high = np.log(point.below), np.log(point.above)
         return p * (np.exp(log_a - (p + 1) * low) + np.exp(log_a - (p + 1) * high))
 
-    def residual(self, place: Place) -> Array:
-        return self.form.rows @ self.predictor(place) - self.form.y
+    def residual(self, point: BoxPoint) -> Array:
+        return self.form.rows @ self.predictor(point) - self.form.y
 
     def velocity(self, _: float, z: Array) -> Array:
-        place = self.held(z)
-        gain = 2 / (place.below * place.above)[self.basis]  # dz/ds = 2 / (1 - s^2)
-        return -gain * (self.residual(place) @ self.corner)
+        point = self.clipped(z)
+        gain = 2 / (point.below * point.above)[self.basis]  # dz/ds = 2 / (1 - s^2)
+        return -gain * (self.residual(point) @ self.corner)
 
     def jacobian(self, _: float, z: Array) -> Array:
-        place = self.held(z)
-        product = (place.below * place.above)[self.basis]
-        force = self.residual(place) @ self.corner
-        pull = self.corner.T @ (self.form.rows * self.slope(place)) @ self.combine.T
+        point = self.clipped(z)
+        product = (point.below * point.above)[self.basis]
+        force = self.residual(point) @ self.corner
+        pull = self.corner.T @ (self.form.rows * self.slope(point)) @ self.combine.T
         jacobian = -pull * product / product[:, None]
-        jacobian[np.diag_indices(len(z))] -= 2 * place.s[self.basis] / product * force
+        jacobian[np.diag_indices(len(z))] -= 2 * point.s[self.basis] / product * force
         return jacobian
 
     def atol(self, rtol: float, state: Array) -> Array:
-        return tolerance(rtol, self.residual(self.held(state)), self.form.y) * self.sharpness
+        return tolerance(rtol, self.residual(self.clipped(state)), self.form.y) * self.sharpness
 
     def follows(self, state: Array) -> bool:
         return not (self.at(state).near <= self.floor).any()
@@ -274,8 +274,8 @@ class BoxAnchor(Anchor):
         return max(solver.step_size or 0.0, 1e-8 * t)
 
     def moment(self, t: float, state: Array) -> Moment:
-        place = self.held(state)
-        nu = np.linalg.solve(self.corner.T, place.s[self.basis])
-        growth = np.log([place.below, place.above]) / (2 - self.form.depth)  # W eq. 56
-        predictor, dual = self.predictor(place), nu @ self.form.basis.T
+        point = self.clipped(state)
+        nu = np.linalg.solve(self.corner.T, point.s[self.basis])
+        growth = np.log([point.below, point.above]) / (2 - self.form.depth)  # W eq. 56
+        predictor, dual = self.predictor(point), nu @ self.form.basis.T
         return Moment(t, nu, predictor=predictor, dual=dual, log_growth=growth)

@@ -26,7 +26,7 @@ from tacit.training.exact.solver import GaveUp, inside, try_step
 from tacit.training.exact.task import Moment
 
 SEPARATED = 10.0  # log(1/loss) beyond log N: no saddle is left, and gaps can be held
-AFRESH = 1e8  # a step shorter than 1/AFRESH of tau restarts tau at zero
+RESTART = 1e8  # a step shorter than 1/RESTART of tau restarts tau at zero
 
 
 def opening(system: MarginDual, plan: MarginPlan) -> Escape | None:
@@ -49,7 +49,7 @@ class Escape(MarginSteps):
 
     def advance(self, limit: float) -> None:
         short = self.solver is None or (
-            (self.solver.t - self.solver.t_old) * AFRESH < self.solver.t
+            (self.solver.t - self.solver.t_old) * RESTART < self.solver.t
         )
         if short:
             self.solver = self._make()

@@ -22,13 +22,13 @@ from tacit.training.exact.dual.escape import opening
 from tacit.training.exact.dual.integrator import Anchor, DualIntegrator, dual_form
 from tacit.training.exact.dual.margin import MarginDual
 from tacit.training.exact.flow import (
-    Course,
     Flow,
     Followed,
-    asked_times,
+    RunSettings,
     decay_times,
     last_time,
     named,
+    requested_times,
 )
 from tacit.training.exact.follow import follow, planned_fit
 from tacit.training.exact.margins import follow_margin, margin_records, planned_margin
@@ -72,15 +72,15 @@ class DualFlow(Flow):
     True
     """
 
-    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
+    def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         net, problem = _equal_starts(model, problem)
-        if course.weight_decay:
-            return self._decay(net, problem, course)
+        if settings.weight_decay:
+            return self._decay(net, problem, settings)
         if isinstance(problem, Classification):
-            return self._classify(net, problem, course)
-        return self._regress(net, problem, course)
+            return self._classify(net, problem, settings)
+        return self._regress(net, problem, settings)
 
-    def _regress(self, net: DiagonalNet, problem: Regression, course: Course) -> Followed:
+    def _regress(self, net: DiagonalNet, problem: Regression, settings: RunSettings) -> Followed:
         form, log_unit = dual_form(net, problem), 0.0
         if not form.y.any():
             moments, outcome = _unmoved(problem)
@@ -93,39 +93,41 @@ class DualFlow(Flow):
             else:
                 anchor = OpenAnchor.first(form) if form.depth == 2 else BoxAnchor.first(form)
             log_unit = (log_size if lazy else 0.0) - form.log_rate
-            plan = planned_fit(WHO, self, course, net, problem, anchor.unit(), log_unit)
+            plan = planned_fit(WHO, self, settings, net, problem, anchor.unit(), log_unit)
             flow = DualIntegrator(problem, anchor, self.rtol, plan, log_unit)
             moments, outcome = follow(flow, plan, flow.begin)
         with np.errstate(divide="ignore", over="ignore", under="ignore"):
             log_t = np.log([moment.t for moment in moments]) + log_unit
-            found = {"t": named(np.exp(log_t), course), "log_t": log_t}
+            found = {"t": named(np.exp(log_t), settings), "log_t": log_t}
         final = _parameters(net, problem.dimension, moments[-1])
         found |= columns(moments, "predictor", "dual")
         return Followed(linear(problem, found, final), outcome, final)
 
-    def _classify(self, net: DiagonalNet, problem: Classification, course: Course) -> Followed:
+    def _classify(
+        self, net: DiagonalNet, problem: Classification, settings: RunSettings
+    ) -> Followed:
         require_separable(WHO, problem.signed_rows)
         system = MarginDual(net, problem)
-        plan = planned_margin(WHO, self, course, net, system.g0)
+        plan = planned_margin(WHO, self, settings, net, system.g0)
         moments, outcome = follow_margin(system, plan, opening(system, plan))
         final = _parameters(net, problem.dimension, moments[-1])
         return Followed(linear(problem, margin_records(moments), final), outcome, final)
 
-    def _decay(self, net: DiagonalNet, problem: Problem, course: Course) -> Followed:
-        why, rate = "under weight decay, where time alone ends training", course.weight_decay
-        stopping.understood(WHO, course.stops, (stopping.Time,), why)
+    def _decay(self, net: DiagonalNet, problem: Problem, settings: RunSettings) -> Followed:
+        why, rate = "under weight decay, where time alone ends training", settings.weight_decay
+        stopping.understood(WHO, settings.stops, (stopping.Time,), why)
         dual: MarginDecay | SquareDecay
         if isinstance(problem, Classification):
             dual = MarginDecay(net, problem, rate)
         else:
             dual = SquareDecay(net, problem, rate)
-        asked = course.t_max
-        if asked is None and course.per_decade is None:
-            asked = max(asked_times(WHO, course), default=None)
-        t_max = last_time(WHO, rate, dual.law.log_alpha + dual.law.top, asked)
+        requested = settings.t_max
+        if requested is None and settings.per_decade is None:
+            requested = max(requested_times(WHO, settings), default=None)
+        t_max = last_time(WHO, rate, dual.law.log_alpha + dual.law.top, requested)
         log_first = min(-dual.log_rate, math.log(t_max)) - math.log(1000.0)
-        times = decay_times(WHO, course, log_first, t_max)
-        moments, outcome = follow_decay(dual, times, self, course.progress)
+        times = decay_times(WHO, settings, log_first, t_max)
+        moments, outcome = follow_decay(dual, times, self, settings.progress)
         return Followed(linear(problem, recorded(dual, times, moments)), outcome, None)
 
 

@@ -117,7 +117,7 @@ def corner(columns: Array, weight: Array) -> tuple[Array, Array, Array]:
 
 PATIENCE = 5000  # the most steps in a row that change neither the time nor a weight
 STUCK = 25  # anchors in a row from which no step could be taken
-CRAWL = (
+NO_ADVANCE = (
     f"{PATIENCE} steps advanced neither the time nor a weight, because one weight grows too"
     " suddenly for float64; take a larger alpha, or interpolate() for the end of the flow"
 )
@@ -204,8 +204,8 @@ class DualIntegrator(FitIntegrator):
             self.t = self.t_max
         if self.steps % PATIENCE == 0:
             now = self.at(self.t)
-            if crawls(self.marked, now):
-                raise GaveUp(CRAWL)
+            if is_stuck(self.marked, now):
+                raise GaveUp(NO_ADVANCE)
             self.marked = now
 
     def _stepped(self) -> bool:
@@ -223,7 +223,7 @@ class DualIntegrator(FitIntegrator):
         state = solver.y.copy() if t == self.t else solver.dense_output()(local)
         return self.anchor.moment(t, state)
 
-    def clock(self, t: float) -> str:
+    def time_text(self, t: float) -> str:
         """Training time in words, also beyond float64."""
         if t == 0:
             return "t=0"
@@ -231,7 +231,7 @@ class DualIntegrator(FitIntegrator):
         return f"t={10**log_t:.4g}" if abs(log_t) < 300 else f"t=10^{log_t:.1f}"
 
 
-def crawls(before: Moment, now: Moment) -> bool:
+def is_stuck(before: Moment, now: Moment) -> bool:
     """True if steps change nothing but rounding: the time and every weight stand still.
 
     Near a saddle the time stands still in float64 while weights grow by many orders of magnitude,

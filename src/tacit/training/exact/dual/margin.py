@@ -190,11 +190,13 @@ class MarginDual(MarginSystem):
         self.past = math.log(kappa0 / self.first_rate) - self.begin_g if kappa0 else -math.inf
         self.start = np.concatenate([x, rho, gaps, [0.0]])
         response = self.law.response(self._x(self.start))
-        self.log_brake = math.log(float(response.slope @ mean**2)) + response.log_unit
+        self.log_weighted_square = math.log(float(response.slope @ mean**2)) + response.log_unit
 
     def log_elapsed(self, sigma: float, time: float) -> float:
         """log of T in units of its first gain; at the start what one unit of g takes."""
-        first = math.log(self.unit) if self.past == -math.inf else self.past + self.log_brake
+        first = (
+            math.log(self.unit) if self.past == -math.inf else self.past + self.log_weighted_square
+        )
         first += self.begin_g - self.g(sigma)
         if time <= 0:
             return first
@@ -205,10 +207,12 @@ class MarginDual(MarginSystem):
         """Absolute tolerances of x and rho, of the gaps, and of the time."""
         response = self.law.response(self._x(self.start))
         mean = self.Z.mean(axis=0)
-        brake = float(response.slope @ mean**2)
+        weighted_square = float(response.slope @ mean**2)
         # x is tiny where the start is huge: its scale is what one unit of margin moves it
-        own = np.full(self.own, rtol * min(1.0, float(np.abs(response.gain * mean).max()) / brake))
-        rho = np.full(self.samples, rtol * min(1.0, math.exp(-response.log_unit) / brake))
+        own = np.full(
+            self.own, rtol * min(1.0, float(np.abs(response.gain * mean).max()) / weighted_square)
+        )
+        rho = np.full(self.samples, rtol * min(1.0, math.exp(-response.log_unit) / weighted_square))
         gaps = np.full(self.samples, max(rtol, 1e-9))  # only differences of gaps pull
         return np.concatenate([own, rho, gaps, [1e-30]])
 
@@ -238,20 +242,20 @@ class MarginDual(MarginSystem):
         return rates
 
     def _time_gain(self, pull: Tail, speed: float, response: Response) -> float:
-        """K^2 / brake, what one unit of g adds to T."""
-        log_gain = math.log(speed * pull.ratio) - response.log_unit + self.log_brake
+        """K^2 / weighted_square, what one unit of g adds to T."""
+        log_gain = math.log(speed * pull.ratio) - response.log_unit + self.log_weighted_square
         return math.exp(min(log_gain, HIGHEST))  # a wild trial step may exceed it
 
     def jacobian(self, sigma: float, state: Array) -> Array:
         pull = tail(self.loss, self.g(sigma), self._split(state)[2])
         response = self.law.response(self._x(state))
         v = pull.weights @ self.Z
-        brake = float((response.slope * v) @ v)
-        gain = self._time_gain(pull, pull.ratio / brake, response)
+        weighted_square = float((response.slope * v) @ v)
+        gain = self._time_gain(pull, pull.ratio / weighted_square, response)
         J = np.zeros((len(state), len(state)))
         end = len(state) - 1
-        J[:, end - self.samples : end] = self._by_gaps(pull, response, v, brake, gain)
-        by_x = self._by_x(pull, response, v, brake, gain)
+        J[:, end - self.samples : end] = self._by_gaps(pull, response, v, weighted_square, gain)
+        by_x = self._by_x(pull, response, v, weighted_square, gain)
         if self.own:
             J[:, : self.own] = by_x
         else:
@@ -260,14 +264,14 @@ class MarginDual(MarginSystem):
         return self.stretch(sigma) * J
 
     def _by_gaps(
-        self, pull: Tail, response: Response, v: Array, brake: float, time_gain: float
+        self, pull: Tail, response: Response, v: Array, weighted_square: float, time_gain: float
     ) -> Array:
-        q, speed = pull.weights, pull.ratio / brake
+        q, speed = pull.weights, pull.ratio / weighted_square
         moved = self.Z @ (response.slope * v)
         dq = np.outer(q, q * pull.bend) - np.diag(q * pull.bend)
         dv = self.Z.T @ dq
         d_log_ratio = q * (pull.bend - 1 / pull.ratio)
-        d_log_speed = d_log_ratio - 2 * (moved @ dq) / brake
+        d_log_speed = d_log_ratio - 2 * (moved @ dq) / weighted_square
         small = math.exp(-response.log_unit)
         own = np.outer(response.gain * v, d_log_speed) + response.gain[:, None] * dv
         rho = small * (np.outer(q, d_log_speed) + dq)
@@ -278,10 +282,10 @@ class MarginDual(MarginSystem):
         )
 
     def _by_x(
-        self, pull: Tail, response: Response, v: Array, brake: float, time_gain: float
+        self, pull: Tail, response: Response, v: Array, weighted_square: float, time_gain: float
     ) -> Array:
-        q, speed = pull.weights, pull.ratio / brake
-        d_log_speed = -response.bend * v * v / brake
+        q, speed = pull.weights, pull.ratio / weighted_square
+        d_log_speed = -response.bend * v * v / weighted_square
         own = np.outer(response.gain * v, d_log_speed) + np.diag(response.twist * v)
         rho = math.exp(-response.log_unit) * np.outer(q, d_log_speed)
         gaps = np.outer(self.Z @ (response.slope * v), d_log_speed)
@@ -297,7 +301,7 @@ class MarginDual(MarginSystem):
     def moment(self, sigma: float, state: Array) -> Moment:
         _, rho, gaps, time = self._split(state)
         x, g = self._x(state), self.g(sigma)
-        log_time = math.log(time) - self.log_brake if time > 0 else -math.inf
+        log_time = math.log(time) - self.log_weighted_square if time > 0 else -math.inf
         log_time = float(np.logaddexp(log_time, self.past - (g - self.begin_g)))
         with np.errstate(over="ignore", under="ignore"):
             return Moment(

@@ -15,7 +15,7 @@ from tacit.models.matrix import MatrixModel
 from tacit.models.tangent import turn
 from tacit.problems.matrix_problem import Completion, MatrixProblem
 from tacit.records import Kind, Outcome
-from tacit.training.exact.flow import Course, Flow, Followed
+from tacit.training.exact.flow import Flow, Followed, RunSettings
 from tacit.training.exact.follow import SETTLED, Integrator, Plan, follow, log_level, planned
 from tacit.training.exact.loss import log_sum_of_squares
 from tacit.training.exact.matrices.system import (
@@ -206,24 +206,24 @@ class MatrixFlow(Flow):
         super().__post_init__()
         one_of(WHO, "form", self.form, FORMS)
 
-    def follow(self, model: Any, problem: Any, course: Course) -> Followed:
+    def follow(self, model: Any, problem: Any, settings: RunSettings) -> Followed:
         from scipy.integrate import DOP853, LSODA
 
         model, problem = _checked(model, problem)
-        system = self._system(model, problem, course.weight_decay)
+        system = self._system(model, problem, settings.weight_decay)
         # a norm of y that is zero would make every loss too large
         log_unit = math.log(float(problem.y @ problem.y) or 1.0)
-        level = log_level(WHO, course, model, log_unit, "to a matrix flow")
-        if course.weight_decay and not course.goals:
+        level = log_level(WHO, settings, model, log_unit, "to a matrix flow")
+        if settings.weight_decay and not settings.goals:
             level = -math.inf
-        t_max = math.inf if course.t_max is None else course.t_max
+        t_max = math.inf if settings.t_max is None else settings.t_max
         steps: FactorSteps | PlainSteps
         if isinstance(system, FactorSystem):
             steps = FactorSteps(system, self.rtol, level)
         else:  # the lifted matrix is small, and stiff from a small start
             method = LSODA if isinstance(system, LiftedSystem) else DOP853
             steps = PlainSteps(system, self.rtol, t_max, method)
-        plan = planned(WHO, self, course, steps.first, steps.first, level)
+        plan = planned(WHO, self, settings, steps.first, steps.first, level)
         moments, outcome = follow(steps, plan, Moment(0.0, system.start))
         last = system.parameters(moments[-1].state)
         return Followed(assembled(problem, _recorded(system, moments), last), outcome, last)

@@ -100,13 +100,13 @@ class SparseKernel:
         left = np.repeat(np.arange(len(first)), count)
         offset = np.arange(len(left)) - np.repeat(np.cumsum(count) - count, count)
         right = order[np.repeat(low, count) + offset]
-        self.place = owner[left] * problem.samples + owner[right]
+        self.pair_index = owner[left] * problem.samples + owner[right]
         self.source = second[left] * side + first[right]
         self.weight = weight[left] * weight[right]
 
     def at(self, P: Array) -> Array:
         values = self.weight * P.ravel()[self.source]
-        kernel = np.bincount(self.place, values, self.samples**2).reshape(self.samples, -1)
+        kernel = np.bincount(self.pair_index, values, self.samples**2).reshape(self.samples, -1)
         return (kernel + kernel.T) / 2
 
 
