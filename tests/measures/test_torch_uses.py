@@ -20,6 +20,7 @@ from tacit.measures.torch.gradients import TorchGradients  # noqa: E402
 from tacit.measures.torch.module import TorchFunction, torch_inputs  # noqa: E402
 from tacit.measures.torch.quiet import plain_attention  # noqa: E402
 
+pytestmark = pytest.mark.filterwarnings("ignore:Using padding='same' with even kernel")
 FEW = settings(deadline=None, derandomize=True, max_examples=15)
 
 
@@ -178,6 +179,11 @@ CASES = {
         lambda: Net(lambda m, x: read(torch.relu_(m.b(torch.relu_(m.a(x))))),
                     a=nn.Conv2d(2, 3, 3, 2, 1), b=nn.Conv2d(3, 2, (2, 1), bias=False, dilation=2)),
         normal(5, 2, 7, 6), [],
+    ),
+    "convolution in groups": (
+        lambda: Net(lambda m, x: read(m.b(torch.tanh(m.a(x)))), a=nn.Conv2d(4, 6, 3, groups=2),
+                    b=nn.Conv2d(6, 6, 2, padding="same", groups=6, dilation=(1, 2))),
+        normal(5, 4, 6, 5), [],
     ),
     "frozen": (
         lambda: frozen(Net(lambda m, x: read(m.norm(m.a(x))), norm=nn.LayerNorm(4),

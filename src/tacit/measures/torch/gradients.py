@@ -131,8 +131,9 @@ class TorchGradients(Gradients):
         slopes, copies = self._slopes(done)
         for name, uses in self.plan.uses.items():
             shape, (place, weighs), single = self.params[name].shape, uses[0], len(uses) == 1
-            if single and weighs and self.plan.steps[place].kind.pays(slopes[place], shape):
-                layers[name] = as_numbers(done.tape.input(place)), as_numbers(slopes[place])
+            h = done.tape.input(place) if weighs else None
+            if single and weighs and self.plan.steps[place].kind.pays(h, slopes[place], shape):
+                layers[name] = as_numbers(h), as_numbers(slopes[place])
             else:
                 rows[name] = as_numbers(self._summed(done, uses, slopes, shape))
         for name, parts in copies.items():
