@@ -118,7 +118,7 @@ def embedded(table):
     return Net(lambda m, x: read(m.table(x)), table=table)
 
 
-# name: (module, inputs, parameters that are left to torch.func)
+# name: (module, inputs, parameters whose gradients torch.func computes)
 CASES = {
     "linear": (lambda: nn.Linear(5, 3), normal(6, 5), []),
     "linear of sequences": (
@@ -253,7 +253,7 @@ def test_every_parameter_has_the_kernel_of_its_jacobian(name):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_is_left_to_torch_func(name):
+def test_which_gradients_torch_func_computes(name):
     build, draw, left = CASES[name]
     gradients, x = gradients_of(build(), draw())
     assert gradients.rest == left

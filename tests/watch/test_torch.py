@@ -212,7 +212,7 @@ def test_operations_in_place_leave_the_probe_inputs_alone():
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_which_parameters_are_left_to_torch_func(name):
+def test_which_gradients_torch_func_computes(name):
     """Only one that depends on a branch."""
     build, draw = CASES[name]
     backend = TorchBackend(build(), draw(), Look())
