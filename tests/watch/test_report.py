@@ -32,7 +32,7 @@ class Linear:
     """A backend in plain NumPy: f = x w^2, whose kernel turns as w does."""
 
     names, out_axis, notes = ("inner", "outer"), -1, ("the model is a toy",)
-    count, projected, digest = 1, False, "toy"
+    count, projected, digest, groups = 1, False, "toy", (0, 1)
     x = np.random.default_rng(0).standard_normal((5, 12))
     first = np.ones(12)
 
@@ -46,9 +46,9 @@ class Linear:
     def outputs(self, params):
         return (self.x @ params**2)[:, None]
 
-    def kernel(self, params):
+    def kernels(self, params):
         rows = 2 * self.x * params
-        return rows @ rows.T
+        return np.stack([part @ part.T for part in (rows[:, :8], rows[:, 8:])])
 
     def linearized(self, params):
         return (self.x @ (self.first**2 + 2 * self.first * (params - self.first)))[:, None]
@@ -405,7 +405,7 @@ def expected(dataset):
             table = dataset[name].to_dataframe().dropna()
             for row in table.itertuples():
                 found[f"{prefix}{name}", getattr(row, step)] = getattr(row, name)
-    for name in ("layer_l1", "layer_l2", "layer_nuclear"):
+    for name in ("layer_l1", "layer_l2", "layer_nuclear", "layer_moved", "layer_distance"):
         for row in dataset[name].to_dataframe().dropna().reset_index().itertuples():
             found[f"watch/{name}/{row.layer}", row.step] = getattr(row, name)
     return found

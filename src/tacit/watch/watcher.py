@@ -228,7 +228,7 @@ class Watch:
         self.labels = found
         self._notes = optimizer_notes(self.optimizer, backend)
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
-        self.start = Start(arrays, outputs, backend.kernel(parameters))
+        self.start = Start(arrays, outputs, backend.kernels(parameters))
         backend.linearized(parameters)  # once for the compiler: the next time tells the cost
         self.glances.spacing = glance_spacing(self.start.parameters)
         loud, self._failures.raising = self._failures.raising, True
