@@ -26,7 +26,7 @@ BESIDES = {  # a script that shows the user's own model needs the library it is 
     "plot_is_my_network_lazy": {"torch"},
     "plot_when_will_it_grok": {"jax"},
     "plot_watch_a_lightning_run": {
-        *("torch", "torch.utils.data", "lightning", "tacit.watch.lightning"),
+        *("torch", "torch.nn", "torch.utils.data", "lightning", "tacit.watch.lightning"),
     },
 }
 LIGHTNING = ROOT / "gallery" / "plot_watch_a_lightning_run.py"
@@ -89,16 +89,16 @@ def reported(left):
     rows = {axes.get_ylabel(): axes for axes in left["picture"].axes}
     assert rows["accuracy"].get_lines()[0].get_ydata()[-1] > 0.9
     named = [text.get_text() for text in left["picture"].axes[-1].get_yticklabels()]
-    assert named == ["eye", "middle", "head"]
-    assert left["watching"].watch.regime.kind in ("leaving", "rich")
-    assert not left["watching"].watch.failures
+    assert named == ["0", "2", "4"]
+    assert left["call"].watch.regime.kind in ("leaving", "rich")
+    assert not left["call"].watch.failures
 
 
 def spoiled(left):
     """The same globals with the message of the picture turned round."""
     if "moved" in left:
         left["moved"].get_legend().get_texts()[0].set_text("start × 10: rich")
-    if "watching" in left:
+    if "call" in left:
         left["picture"].axes[0].get_lines()[0].set_ydata([0.1] * 2)
     if "foreseen" in left:
         left["foreseen"] = dataclasses.replace(left["foreseen"], high=left["foreseen"].low)

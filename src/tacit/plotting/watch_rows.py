@@ -60,7 +60,7 @@ def draw_modules(axes: Axes, step: Any, names: Sequence[str], moved: Any) -> Non
 
     after = step > 0
     if not after.any():
-        axes.set(yticks=[], ylabel="moved")
+        axes.set(yticks=[], ylabel="layer")
         return
     edges, count = _edges(step[after]), len(names)
     values = moved[after].T
@@ -74,7 +74,7 @@ def draw_modules(axes: Axes, step: Any, names: Sequence[str], moved: Any) -> Non
     shown = range(0, count, every)
     axes.set_yticks([number + 0.5 for number in shown], [_short(names[n]) for n in shown])
     axes.tick_params(axis="y", labelsize=LETTERS, length=2 if every > 1 else 0)
-    axes.set(ylim=(count, 0))
+    axes.set(ylim=(count, 0), ylabel="layer")
     bar = axes.inset_axes((1.02, 0.0, 0.018, 1.0))
     axes.figure.colorbar(mesh, cax=bar)
     bar.set_ylabel("distance from start,\nover the norm there", fontsize=8)

@@ -32,10 +32,10 @@ class Watch:
     """Call it as watch(step, train_loss=..., ...), for a JAX function watch(step, parameters, ...).
 
     Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as
-    the budget allows (see tacit.watch.schedule). Norm and direction of the parameters, which
-    forecasts are made of, are taken at steps that do not depend on the time. A call returns nothing and raises nothing:
-    what goes wrong is one sentence in `failures`, unless the watch was made with
-    raise_errors=True. `tacit.watch` makes one.
+    the budget allows (see tacit.watch.schedule). Norm and direction of the parameters, from which
+    forecasts are made, are taken at steps that do not depend on the time. A call returns nothing
+    and raises nothing: what goes wrong is one sentence in `failures`, unless the watch was made
+    with raise_errors=True. `tacit.watch` makes one.
 
     Parameters
     ----------
@@ -161,7 +161,13 @@ class Watch:
 
     @property
     def regime(self) -> Regime:
-        """Kernel, leaving, rich or unknown, with the evidence."""
+        """Kernel, leaving, rich or unknown, with the evidence of the latest look.
+
+        If the budget has allowed no look since the start, one is taken now: a short run would end
+        with nothing known.
+        """
+        if len(self.log.rows) == 1:
+            self.look()
         return regime(self.dataset)
 
     @property
