@@ -126,8 +126,11 @@ class Watch:
             self.budget.seen()
 
     def __repr__(self) -> str:
-        looks, calls = len(self.log.rows), len(self.log.steps)
-        return f"<Watch of {self.start.parameters} parameters: {looks} looks, {calls} calls>"
+        looks, calls = (
+            f"{len(counted)} {name}{'' if len(counted) == 1 else 's'}"
+            for counted, name in ((self.log.rows, "look"), (self.log.steps, "call"))
+        )
+        return f"<Watch of {self.start.parameters} parameters: {looks}, {calls}>"
 
     @property
     def failures(self) -> tuple[Failure, ...]:
