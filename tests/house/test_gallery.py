@@ -1,7 +1,6 @@
 """Every gallery script runs and draws; the docs show each picture and nothing that is not built."""
 
 import ast
-import dataclasses
 import re
 import runpy
 import subprocess
@@ -64,15 +63,20 @@ def lazy(left):
     assert abs(large[-1] - small[-1]) < 0.03
 
 
-def foreseen(left):
-    """The jump is in the interval, which was told long before, when new pairs were unknown."""
-    watch, told = left["watch"], left["foreseen"]
-    happened = watch.verdict
-    assert happened.kind == "grok", happened
-    assert left["early"] < told.low < happened.jump < told.high, (told, happened)
-    assert told.step == pytest.approx(happened.jump, rel=0.25)
-    before = watch.dataset.test_acc.values[watch.dataset.call_step.values <= left["early"]]
-    assert before.max() < 0.2
+def forecast(left):
+    """Every forecast holds the jump, the first ones long before, when new pairs were unknown."""
+    seen, jump = left["seen"], left["jump"]
+    assert left["watch"].verdict.kind == "grok"
+    ahead = seen.forecast_step.notnull() & (seen.step < jump)
+    low, step, high = (
+        seen[f"forecast_{end}"].values[ahead.values] for end in ("low", "step", "high")
+    )
+    assert len(step) > 8
+    assert float(seen.step.values[ahead.values][0]) < jump / 20
+    assert (low < jump).all()
+    assert (jump < high).all()
+    assert np.abs(step / jump - 1).max() < 0.25
+    assert seen.test_acc.values[seen.call_step.values < jump / 5].max() < 0.2
 
 
 def scaled(left):
@@ -100,14 +104,14 @@ def spoiled(left):
         left["moved"].get_legend().get_texts()[0].set_text("start × 10: rich")
     if "call" in left:
         left["picture"].axes[0].get_lines()[0].set_ydata([0.1] * 2)
-    if "foreseen" in left:
-        left["foreseen"] = dataclasses.replace(left["foreseen"], high=left["foreseen"].low)
+    if "jump" in left:
+        left["jump"] /= 2
     return left | {"panels": left.get("panels", [])[::-1]}
 
 
 SAYS = {  # what docs/theory.md says about these pictures
     "plot_is_my_network_lazy": lazy,
-    "plot_when_will_it_grok": foreseen,
+    "plot_when_will_it_grok": forecast,
     "plot_what_does_alpha_do": scaled,
     "plot_watch_a_lightning_run": reported,
 }
