@@ -180,7 +180,7 @@ def test_random_sums_stand_for_many_outputs_with_the_error_they_state():
         watch = tacit.watch(module, x, projections=count, labels=torch.arange(10), **ALWAYS)
         assert watch.start.outputs.shape == (10, count)
         (note,) = watch.dataset.attrs["notes"]
-        assert f"returns 1080 numbers per sample (12 x 90), for which {count} random sums" in note
+        assert f"returns 1080 numbers per sample (12 x 90), which {count} random sums" in note
         stated.append(float(re.search(r"standard error of ([\d.e-]+)", note)[1]))
         apart = np.linalg.norm(watch.start.kernel - exact.kernel)
         seen.append(apart / np.linalg.norm(exact.kernel))

@@ -158,7 +158,7 @@ def test_many_logits_are_summed_at_random():
     watch = tacit.watch(net, long, output="logits", budget=None, raise_errors=True)
     assert watch.start.outputs.shape == (4, 32)
     note = watch.dataset.attrs["notes"][-1]
-    assert "returns 600 numbers per sample (6 x 100), for which 32 random sums" in note
+    assert "returns 600 numbers per sample (6 x 100), which 32 random sums" in note
 
 
 def test_a_linearized_model_is_trained_as_it_is():
