@@ -2,8 +2,8 @@
 When will it grok?
 ==================
 
-Your own net, in your own JAX loop, learns addition mod 17 under weight decay: the training pairs at
-once, new ones much later. At every look `tacit.watch` forecasts when, and keeps what it forecast.
+Your own net, in your own JAX loop, learns addition mod 17 under weight decay: the training pairs
+early, new ones much later. `tacit.watch` forecasts when at every look, and records its forecasts.
 """
 
 import sys
@@ -19,7 +19,7 @@ x, y, train = np.eye(17)[problem.pairs], np.eye(17)[problem.labels], problem.tra
 weights = {"embed": np.random.default_rng(0).normal(size=(17, 128)), "read": np.zeros((128, 17))}
 
 
-def net(w, x):  # (a, b) and (b, a) look alike to it; of `novel` pairs neither is in training
+def net(w, x):  # it cannot distinguish (a, b) and (b, a); of `novel` pairs neither is in training
     return (x[:, 0] @ w["embed"] * (x[:, 1] @ w["embed"])) @ w["read"]
 
 
