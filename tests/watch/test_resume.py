@@ -15,6 +15,7 @@ from torch.nn import functional  # noqa: E402
 import tacit  # noqa: E402
 from tacit.watch import record  # noqa: E402
 from tacit.watch.metrics import unread  # noqa: E402
+from tacit.watch.regime import regime  # noqa: E402
 
 ALWAYS = {"budget": None, "raise_errors": True}
 STEPS, HALF = 60, 30
@@ -297,6 +298,22 @@ def test_metrics_of_jax_are_not_waited_for():
     assert not log.pending
 
 
+def test_the_regime_of_a_run_without_looks_is_that_of_a_look_now():
+    """The budget allows none, and is exceeded once."""
+    module = perceptron()
+    optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+    watch = tacit.watch(module, data()[0][:12], budget=1e-9)
+    assert watch.regime.kind == "unknown"  # before the first call there is nothing to look at
+    assert watch.dataset.step.values.tolist() == [0]
+    run(module, optimizer, watch, range(1, 278))
+    assert regime(watch.dataset).kind == "unknown"
+    assert watch.regime.kind == "rich"
+    assert watch.dataset.step.values.tolist() == [0, 277]
+    run(module, optimizer, watch, range(278, 300))
+    assert watch.regime.evidence.startswith("at step 277 ")  # from now on the budget counts
+    assert watch.dataset.step.values.tolist() == [0, 277]
+
+
 def test_a_report_takes_a_last_look(capsys):
     """A budget that allows no look at all: without the last one the regime is not known."""
     module = perceptron()
@@ -304,7 +321,7 @@ def test_a_report_takes_a_last_look(capsys):
     watch = tacit.watch(module, data()[0][:12], budget=1e-9)
     run(module, optimizer, watch, range(1, 278))
     assert watch.dataset.step.values.tolist() == [0]
-    assert watch.regime.kind == "unknown"
+    assert regime(watch.dataset).kind == "unknown"
     found = watch.report()
     assert watch.dataset.step.values.tolist() == [0, 277]
     assert found.regime.kind == "rich"

@@ -183,7 +183,7 @@ def test_kernel_and_linearized_model_by_a_second_route(name):
     backend, J0, theta0 = TorchBackend(module, x, Look()), jacobian(module, x), flat(module)
     count = J0.shape[1]
     K0 = np.einsum("ncp,mcp->nm", J0, J0) / count
-    np.testing.assert_allclose(backend.kernel(), K0, atol=low * np.abs(K0).max())
+    np.testing.assert_allclose(backend.kernels().sum(0), K0, atol=low * np.abs(K0).max())
     f0 = backend.outputs()
     change(module, 0.02)
     tangent = f0 + J0 @ (flat(module) - theta0)
@@ -194,7 +194,7 @@ def test_kernel_and_linearized_model_by_a_second_route(name):
     one = TorchBackend(module, x, Look(count - 1))
     J1 = jacobian(module, x)
     K1 = np.einsum("np,mp->nm", J1[:, -1], J1[:, -1])
-    np.testing.assert_allclose(one.kernel(), K1, atol=low * np.abs(K1).max())
+    np.testing.assert_allclose(one.kernels().sum(0), K1, atol=low * np.abs(K1).max())
     assert np.abs(K1 - K0).max() > 10 * low * np.abs(K1).max()  # the check can fail
 
 
@@ -204,7 +204,9 @@ def test_operations_in_place_leave_the_probe_inputs_alone():
                            nn.Linear(9, 2))  # fmt: skip
     backend = TorchBackend(module, x, Look())
     J = jacobian(module, x.clone())
-    np.testing.assert_allclose(backend.kernel(), np.einsum("ncp,mcp->nm", J, J) / 2, rtol=1e-4)
+    np.testing.assert_allclose(
+        backend.kernels().sum(0), np.einsum("ncp,mcp->nm", J, J) / 2, rtol=1e-4
+    )
     assert torch.equal(backend.x, x)
     assert (x < 0).any()
 
@@ -235,7 +237,7 @@ def test_gradients_too_large_to_hold_go_output_by_output(monkeypatch):
     monkeypatch.setattr("tacit.watch.torch_backend.MEMORY", 60_000)
     parts = TorchBackend(module, x, Look())
     assert (whole.parts, parts.parts) == ([None], [0, 1, 2])
-    np.testing.assert_allclose(parts.kernel(), whole.kernel(), rtol=1e-5)
+    np.testing.assert_allclose(parts.kernels().sum(0), whole.kernels().sum(0), rtol=1e-5)
 
 
 # torch and JAX
@@ -267,19 +269,19 @@ def test_torch_and_jax_give_the_same_kernel_distance(kind, dtype):
         apply = convolutional_twin
     ours = TorchBackend(module, x, Look())
     theirs = JaxBackend(apply, arrays(module), x.numpy(), Look())
-    first = ours.kernel(), theirs.kernel(arrays(module))
+    first = ours.kernels().sum(0), theirs.kernels(arrays(module)).sum(0)
     for size in (1e-3, 0.1, 1.0):
         change(module, size)
         found = [
-            kernel_distance(first[0], ours.kernel()),
-            kernel_distance(first[1], theirs.kernel(arrays(module))),
+            kernel_distance(first[0], ours.kernels().sum(0)),
+            kernel_distance(first[1], theirs.kernels(arrays(module)).sum(0)),
         ]
         assert found[0] == pytest.approx(found[1], abs=1e-6)
         np.testing.assert_allclose(
             ours.linearized(), theirs.linearized(arrays(module)), rtol=1e-3, atol=1e-3
         )
     assert found[0] > 1e-3
-    mixed = kernel_distance(first[0], ours.kernel() + 1e-2 * np.ones((12, 12)))
+    mixed = kernel_distance(first[0], ours.kernels().sum(0) + 1e-2 * np.ones((12, 12)))
     assert mixed != pytest.approx(found[1], abs=1e-6)  # the tolerance can fail
 
 
@@ -402,7 +404,7 @@ def test_training_is_the_same_to_the_last_bit(where):
 )
 def test_calls_in_other_modes(mode):
     module, x = perceptron(), torch.randn(8, 6)
-    kernel = TorchBackend(module, x, Look()).kernel()
+    kernel = TorchBackend(module, x, Look()).kernels().sum(0)
     with mode():
         seen = watch(module, x, **ALWAYS)
         seen(1, loss=module(x).mean())
@@ -412,9 +414,11 @@ def test_calls_in_other_modes(mode):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of torch.compile itself
 def test_wrapped_modules_are_looked_into():
     module, x = perceptron(), torch.randn(8, 6)
-    kernel = TorchBackend(module, x, Look()).kernel()
+    kernel = TorchBackend(module, x, Look()).kernels().sum(0)
     for wrapped in (nn.DataParallel(module), torch.compile(module)):
-        np.testing.assert_allclose(TorchBackend(wrapped, x, Look()).kernel(), kernel, rtol=1e-6)
+        np.testing.assert_allclose(
+            TorchBackend(wrapped, x, Look()).kernels().sum(0), kernel, rtol=1e-6
+        )
 
 
 def test_frozen_layers_are_constants():

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from tacit.arguments import Array, integer
+from tacit.measures.kernels.layers import layer_groups
 from tacit.measures.kernels.outputs import MANY
 
 WHO = "watch"
+ROOM = 2**26  # bytes of the kernels of single layers
 
 
 class ChangedModel(ValueError):
@@ -67,6 +69,24 @@ def projection_note(shape: tuple[int, ...], count: int, error: float) -> str:
     )
 
 
+def layers_of(names: tuple[str, ...], samples: int) -> tuple[int, ...]:
+    """The number of the group of every array, from 0 on: as many kernels as there is room for."""
+    found = layer_groups(names, max(1, ROOM // (8 * samples**2)))
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(found))}
+    return tuple(numbers[name] for name in found)
+
+
+def groups_note(names: tuple[str, ...], groups: tuple[int, ...]) -> tuple[str, ...]:
+    """What is said in a report about layers that have no kernel of their own."""
+    count = max(groups) + 1
+    if count == len(names):
+        return ()
+    return (
+        f"the {len(names)} parameter arrays are in {count} groups by their modules, and those of a "
+        "group have one layer_distance, since a kernel of every array would take too much memory",
+    )
+
+
 class Backend(Protocol):
     """A model on fixed probe inputs; it keeps the parameters that it was made with, the start.
 
@@ -75,6 +95,7 @@ class Backend(Protocol):
     """
 
     names: tuple[str, ...]  # of the trained parameter arrays, shared ones once
+    groups: tuple[int, ...]  # for every name the number of its kernel among `kernels`
     out_axis: int  # of arrays with more than two axes, the one that counts the outputs of a layer
     notes: tuple[str, ...]  # what the caller should know about how the model is looked at
     count: int  # numbers that the model returns per sample
@@ -96,8 +117,10 @@ class Backend(Protocol):
     def outputs(self, params: Any) -> Array:
         """f on the probe inputs, (samples, outputs)."""
 
-    def kernel(self, params: Any) -> Array:
-        """The tangent kernel on the probe inputs, (samples, samples)."""
+    def kernels(self, params: Any) -> Array:
+        """The tangent kernel on the probe inputs by groups of parameters, whose sum it is,
+        (groups, samples, samples).
+        """
 
     def linearized(self, params: Any) -> Array:
         """f0 + J0 (theta - theta0), the prediction of the model linearized at the start."""

@@ -31,7 +31,7 @@ def state_of(watch: Watch) -> dict[str, Any]:
             "start": {
                 "arrays": start.arrays,
                 "outputs": start.outputs,
-                "kernel": start.kernel,
+                "kernels": start.kernels,
                 "state": backend.state(),
             },
             "log": _of_log(watch.log),
@@ -53,7 +53,7 @@ def restore(watch: Watch, state: Mapping[str, Any]) -> None:
     origin = held["start"]
     _require_same(watch, held, origin["arrays"])
     watch.backend.restore(origin["arrays"], origin["state"])
-    watch.start = Start(origin["arrays"], origin["outputs"], origin["kernel"])
+    watch.start = Start(origin["arrays"], origin["outputs"], origin["kernels"])
     watch.first, watch.weight_decay = held["first"], held["weight_decay"]
     watch.log = _to_log(watch.log.names, held["log"])
     for steps, ahead in zip((watch.looks, watch.glances), held["schedule"], strict=True):

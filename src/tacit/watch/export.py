@@ -111,12 +111,13 @@ def curves(dataset: Any) -> Iterator[Curve]:
 
 
 def findings(dataset: Any) -> dict[str, str]:
-    """Regime, verdict and forecast as texts."""
-    where, what = regime(dataset), verdict(dataset)
+    """Regime, verdict and forecast as texts, each of which says its step."""
+    where, what, then = regime(dataset), verdict(dataset), forecast_jump(dataset)
+    step = float(max(dataset[name].values.max(initial=0.0) for name in ("call_step", "step")))
     return {
         "regime": f"{where.kind}: {where.evidence}",
         "verdict": f"{what.kind}: {what.sentence}",
-        "forecast": forecast_jump(dataset).sentence,
+        "forecast": f"{then.state} (asked at step {step:g}): {then.sentence}",
     }
 
 

@@ -11,14 +11,14 @@ import numpy as np
 
 from tacit.arguments import Array
 from tacit.lazy import jax
-from tacit.measures.kernels.blocks import blocked_kernel
+from tacit.measures.kernels.blocks import blocked_kernel, grouped_kernels
 from tacit.measures.kernels.gradients import FunctionGradients
 from tacit.measures.kernels.inputs import Table, digest, several
 from tacit.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
 from tacit.measures.kernels.tangent import MEMORY, asked_for, samples
 from tacit.precision import double_precision
-from tacit.watch.backend import WHO, ChangedModel, Look, projection_note
-from tacit.watch.jax_models import FunctionModel, JaxModel, readable
+from tacit.watch.backend import WHO, ChangedModel, Look, groups_note, layers_of, projection_note
+from tacit.watch.jax_models import FunctionModel, JaxModel
 from tacit.watch.state import State, state_note, warmed
 
 
@@ -52,7 +52,8 @@ class JaxBackend:
             self.output.projection = Projection(self.output.shape, sums, np.asarray)
         self._compile(params)
         self.tree: Any = jax.tree.structure(params)
-        self.names = self._names(params)
+        self.names = tuple(self.gradients.names.values())
+        self.groups = layers_of(self.names, len(self.x))
         self.notes = self._notes()
         self.start = [array.copy() for array in self._trained(given)]
 
@@ -104,9 +105,10 @@ class JaxBackend:
             found = np.asarray(self._values(self._trained(params)), dtype=np.float64)
         return found.reshape(len(self.x), -1)
 
-    def kernel(self, params: Any) -> Array:
+    def kernels(self, params: Any) -> Array:
         self.gradients.move(self.model.trained(params))
-        return blocked_kernel(WHO, self.gradients, self.x, None, False, MEMORY)
+        groups = dict(zip(self.gradients.names, self.groups, strict=True))
+        return grouped_kernels(WHO, self.gradients, self.x, None, False, MEMORY, groups)
 
     def linearized(self, params: Any) -> Array:
         change = [now - old for now, old in zip(self._trained(params), self.start, strict=True)]
@@ -126,10 +128,6 @@ class JaxBackend:
         x = self.x if self.x.dtype.kind != "f" else self.x.astype(self._dtype)
         return self.apply(jax.tree.unflatten(self.tree, leaves), x)
 
-    def _names(self, params: Any) -> tuple[str, ...]:
-        paths = [path for path, _ in jax.tree_util.tree_flatten_with_path(params)[0]]
-        return tuple(readable(paths[i]) for i in self.gradients.learned)
-
     def _warmed(self, given: Any) -> State:
         batch, model = self.how.warm_batch, self.model
         return warmed(lambda state: model.passed(state, given, batch), model.state())
@@ -141,7 +139,7 @@ class JaxBackend:
         if sums := self.how.sums(self.count):
             some = blocked_kernel(WHO, self.gradients, self.x[:SAMPLES], None, True, MEMORY)
             found.append(projection_note(self.output.shape, sums, projection_error(some)))
-        return tuple(found)
+        return (*found, *groups_note(self.names, self.groups))
 
     @property
     def _dtype(self) -> Any:

@@ -22,6 +22,7 @@ import numpy as np
 
 from tacit.lazy import jax
 from tacit.measures.kernels.inputs import several, spread
+from tacit.measures.kernels.layers import readable
 from tacit.watch.backend import WHO
 from tacit.watch.state import State
 
@@ -227,14 +228,6 @@ def with_floats(tree: Any, arrays: State) -> Any:
         for path, leaf in pairs
     ]
     return jax.tree.unflatten(structure, leaves)
-
-
-def readable(path: Any) -> str:
-    """['layer']['w'][0] as layer.w.0."""
-    bare = jax.tree_util.keystr(path)
-    for old, new in (("['", "."), ("']", ""), ("[", "."), ("]", ""), (".value", "")):
-        bare = bare.replace(old, new)
-    return bare.strip(".") or "params"
 
 
 def _arguments(x: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

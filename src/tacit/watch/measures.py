@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -33,7 +34,12 @@ class Start:
 
     arrays: Arrays
     outputs: Array
-    kernel: Array
+    kernels: Array  # by groups of parameters
+
+    @functools.cached_property
+    def kernel(self) -> Array:
+        """The whole tangent kernel."""
+        return np.asarray(self.kernels.sum(axis=0))
 
     @property
     def parameters(self) -> int:
@@ -104,8 +110,10 @@ def look_row(
                 linear = backend.linearized(parameters)
                 row |= linearized_row(start, outputs, linear) | {"linearized_output": linear}
         with kept("tangent kernel"):
-            kernel = backend.kernel(parameters)
+            kernels = backend.kernels(parameters)
+            kernel = kernels.sum(axis=0)
             row |= kernel_row(start, kernel, labels)
+            row |= layer_row(start, kernels, backend.groups)
             if "output" in row:
                 row |= gain_row(start, row["output"], kernel)
     return row
@@ -120,6 +128,13 @@ def kernel_row(start: Start, kernel: Array, labels: Labels | None) -> dict[str, 
     if labels is not None and len(labels.values) > 1 and np.ptp(labels.values, axis=0).any():
         row["kernel_alignment"] = kernel_alignment(kernel, labels.values, centred=True)
     return row
+
+
+def layer_row(start: Start, kernels: Array, groups: tuple[int, ...]) -> dict[str, Any]:
+    """For every parameter array, how far the kernel of its group moved from the start."""
+    pairs = zip(start.kernels, kernels, strict=True)
+    found = np.array([centred_distance(before, now) for before, now in pairs])
+    return {"layer_distance": found[list(groups)]}
 
 
 def centred_distance(first: Array, second: Array) -> float:
@@ -208,9 +223,13 @@ def left_out_error(kernel: Array, values: Array) -> float:
     return float(np.linalg.norm(errors)) / size
 
 
-def move_row(start: Start, arrays: Arrays) -> dict[str, float]:
-    """Norm of all parameters, the angle to the start in degrees, and the relative move."""
-    size, origin, apart = _lengths(arrays, start.arrays)
+def move_row(start: Start, arrays: Arrays) -> dict[str, Any]:
+    """Norm of all parameters, the angle to the start in degrees, and the relative move.
+
+    The move is also given for every array, NaN for one that began at zero.
+    """
+    squares = _squares(arrays, start.arrays)
+    size, origin, apart = (float(value) for value in np.sqrt(squares.sum(axis=0)))
     if not math.isfinite(size):
         raise ValueError(f"{WHO}: the parameters are not finite any more; training has diverged")
     both = size > 0 and origin > 0
@@ -218,19 +237,19 @@ def move_row(start: Start, arrays: Arrays) -> dict[str, float]:
         "norm_l2": size,
         "direction_change": math.degrees(_angle(size, origin, apart)) if both else math.nan,
         "relative_move": apart / origin if origin > 0 else math.nan,
+        "layer_moved": np.sqrt(squares[:, 2] / np.where(squares[:, 1] > 0, squares[:, 1], np.nan)),
     }
 
 
-def _lengths(arrays: Arrays, others: Arrays) -> tuple[float, float, float]:
-    """(|a|, |b|, |a - b|) over all arrays, summed in float64 without copying them."""
-    squares = np.zeros(3)
-    for name, array in arrays.items():
+def _squares(arrays: Arrays, others: Arrays) -> Array:
+    """|a|^2, |b|^2 and |a - b|^2 of every array, summed in float64 without copying it."""
+    squares = np.zeros((len(arrays), 3))
+    for place, (name, array) in enumerate(arrays.items()):
         first, second = array.reshape(-1), others[name].reshape(-1)
         for at in range(0, first.size, CHUNK):
             a, b = (v[at : at + CHUNK].astype(np.float64) for v in (first, second))
-            squares += a @ a, b @ b, (a - b) @ (a - b)
-    size, origin, apart = np.sqrt(squares)
-    return float(size), float(origin), float(apart)
+            squares[place] += a @ a, b @ b, (a - b) @ (a - b)
+    return squares
 
 
 def _angle(size: float, origin: float, apart: float) -> float:

@@ -103,7 +103,7 @@ def verdict(dataset: Any) -> Verdict:
     short = ""
     if found.ceiling != float(not curves.error):
         short = f"; the best test value is taken to be {found.ceiling:.3g}"
-    sentence = f"{found.reason} (by {curves.source}{short})"
+    sentence = f"{found.reason} (by {curves.source} up to step {curves.t[-1]:g}{short})"
     return Verdict(found.kind, sentence, found.t1, found.t2, found.jump)
 
 

@@ -46,6 +46,8 @@ LAYERS = {
     "layer_l1": "sum of absolute entries",
     "layer_l2": "Euclidean norm",
     "layer_nuclear": "sum of singular values",
+    "layer_moved": "distance from the start over the norm of the start",
+    "layer_distance": "kernel_distance of the gradients in this layer alone",
 }
 OUTPUTS = {
     "output": "the outputs of the model on the probe inputs",

@@ -12,10 +12,13 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from tacit.records import Record
 from tacit.store import whole
 from tacit.watch.backend import WHO
-from tacit.watch.export import Tracker, tracker_for
+from tacit.watch.export import Tracker, findings, tracker_for
+from tacit.watch.modules import module_moves
 from tacit.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict
 from tacit.watch.record import save
 from tacit.watch.regime import DISTANCE, Regime, regime, regimes
@@ -30,6 +33,7 @@ HEADLINES = {
     "rich": "Rich regime",
     "unknown": "Regime not known yet",
 }
+EVENTS = {"test accuracy": "jump of the test accuracy", "weights": "end of the kernel regime"}
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -46,49 +50,48 @@ class Report(Record):
     def headline(self) -> str:
         """Regime, verdict and forecast in one line, the title of the figure."""
         parts = [HEADLINES[self.regime.kind], _grokking(self.verdict)]
-        if self.ahead:
+        if self.forecast.ahead:
             low, high = (_count(step) for step in (self.forecast.low, self.forecast.high))
-            parts.append(f"transition forecast for steps {low} to {high}")
+            parts.append(f"{EVENTS[self.forecast.event]} forecast for steps {low} to {high}")
         return ", ".join(part for part in parts if part)
-
-    @property
-    def ahead(self) -> bool:
-        """Whether there is a forecast of something that has not happened yet."""
-        seen = self.dataset["glance_step"].values
-        return self.forecast.known and self.forecast.step > float(seen.max(initial=0.0))
 
     def rows(self) -> list[tuple[str, str]]:
         """(name, sentence) of every finding, and what the watch cost."""
-        told = [
-            ("regime", f"{self.regime.kind}: {self.regime.evidence}"),
-            ("verdict", f"{self.verdict.kind}: {self.verdict.sentence}"),
-            ("forecast", self.forecast.sentence),
-            ("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])),
-        ]
+        told = list(findings(self.dataset).items())
+        if said := _made(self.dataset, self.forecast):
+            told.append(("forecasts", said))
+        told.append(("overhead", _overhead(self.dataset.attrs, self.dataset.sizes["time"])))
         told += [("note", note) for note in self.dataset.attrs["notes"]]
         told += [("failure", _failure(*failure)) for failure in self.dataset.attrs["failures"]]
         return told + [("written", str(file)) for file in self.files]
 
     def print(self, console: Any = None) -> None:
-        """Prints a table of the looks and all sentences; `console` is one of rich."""
+        """Prints the looks, the layers and all sentences; `console` is one of rich."""
         from tacit.plotting.watch_table import print_watch
 
-        print_watch(self.dataset, regimes(self.dataset), self.rows(), console)
+        layers = module_moves(self.dataset).last
+        print_watch(self.dataset, regimes(self.dataset), layers, self.rows(), console)
 
     def figure(self) -> Any:
-        """The matplotlib figure: curves, regimes in time, norms, and the interval forecast."""
+        """The matplotlib figure: curves, forecasts, regimes in time, norms, and what moved."""
         from tacit.plotting.watch import draw_watch
 
-        marks = [(self.verdict.t1, "training solved"), (self.verdict.t2, "test solved")]
+        verdict, f, moves = self.verdict, self.forecast, module_moves(self.dataset)
+        marks = [
+            (verdict.t1, "training solved"),
+            (verdict.t2, "test solved"),
+            (verdict.jump, "half of the jump"),
+        ]
         first = float(self.dataset["call_step"].values.min(initial=math.inf))
-        f = self.forecast
         return draw_watch(
             self.dataset,
             self.headline,
             regimes(self.dataset),
             DISTANCE,
             [(step, text) for step, text in marks if math.isfinite(step) and step > first],
-            (f.low, f.step, f.high) if f.known else None,
+            (f.low, f.step, f.high) if f.ahead else None,
+            f.step if f.state == "happened" else math.nan,
+            (moves.names, moves.moved),
         )
 
     def _repr_html_(self) -> str:
@@ -179,6 +182,26 @@ def _grokking(found: Verdict) -> str:
         "none": "no grokking so far",
     }
     return told.get(found.kind, "")
+
+
+def _made(dataset: Any, now: JumpForecast) -> str:
+    """What became of the forecasts that were made at the looks, if there were any."""
+    made = dataset.isel(time=np.flatnonzero(np.isfinite(dataset["forecast_step"].values)))
+    asked, step, low, high = (
+        made[name].values for name in ("step", "forecast_step", "forecast_low", "forecast_high")
+    )
+    if not len(asked):
+        return ""
+    text = f"{len(asked)} made from step {_count(asked[0])} to step {_count(asked[-1])}"
+    if now.state != "happened":
+        ends = f"{_count(step.min())} to {_count(step.max())}"
+        return f"{text}, for steps {ends}; the {EVENTS[now.event]} has not been seen"
+    held = int(np.count_nonzero((low <= now.step) & (now.step <= high)))
+    error = float(np.mean(np.abs(step - now.step)) / (now.step - dataset.attrs["start_step"]))
+    return (
+        f"{text}; the {EVENTS[now.event]} came at step {_count(now.step)}, which {held} of the "
+        f"{len(asked)} intervals contain (mean error {error:.0%})"
+    )
 
 
 def _overhead(attributes: dict[str, Any], looks: int) -> str:

@@ -7,14 +7,14 @@ from typing import Any
 
 from tacit.arguments import Array
 from tacit.lazy import torch
-from tacit.measures.kernels.blocks import blocked_kernel
+from tacit.measures.kernels.blocks import blocked_kernel, grouped_kernels
 from tacit.measures.kernels.inputs import digest
 from tacit.measures.kernels.outputs import SAMPLES, Output, Projection, projection_error
 from tacit.measures.kernels.tangent import MEMORY
 from tacit.measures.torch.gradients import TorchGradients, as_numbers
 from tacit.measures.torch.module import TorchFunction, as_array, count_outputs, torch_inputs
 from tacit.measures.torch.quiet import quiet
-from tacit.watch.backend import WHO, ChangedModel, Look, projection_note
+from tacit.watch.backend import WHO, ChangedModel, Look, groups_note, layers_of, projection_note
 from tacit.watch.state import state_note, warmed
 
 
@@ -33,6 +33,7 @@ class TorchBackend:
         self.count = count_outputs(self.function, "probe_inputs", self.x, how.asked)
         if how.warm_batch is not None:
             self._warm(how.warm_batch)
+        self.groups = layers_of(self.names, len(self.x))
         self.notes = self._notes(how.warm_batch is not None)
         with self.function.quiet():
             self.start = {n: value.clone() for n, value in self.function.parameters().items()}
@@ -97,11 +98,11 @@ class TorchBackend:
         with self.function.quiet(), torch.no_grad():
             return self._run(self.function.parameters())
 
-    def kernel(self, params: Any = None) -> Array:
+    def kernels(self, params: Any = None) -> Array:
         self.gradients.move(None)
-        found = self._kernel(self.parts[0])
+        found = self._kernels(self.parts[0])
         for part in self.parts[1:]:
-            found += self._kernel(part)
+            found += self._kernels(part)
         return found / len(self.parts)
 
     def linearized(self, params: Any = None) -> Array:
@@ -111,10 +112,11 @@ class TorchBackend:
             f0, slope = self._slope(change)
         return as_array(f0).reshape(len(self.x), -1) + as_array(slope).reshape(len(self.x), -1)
 
-    def _kernel(self, part: int | None) -> Array:
+    def _kernels(self, part: int | None) -> Array:
         if part != self.gradients.asked:
             self.gradients.ask(part)
-        return blocked_kernel(WHO, self.gradients, self.x, None, False, MEMORY)
+        groups = dict(zip(self.names, self.groups, strict=True))
+        return grouped_kernels(WHO, self.gradients, self.x, None, False, MEMORY, groups)
 
     def _slope(self, change: dict[str, Any]) -> tuple[Any, Any]:
         """f and its derivative along `change`, at the start."""
@@ -193,4 +195,4 @@ class TorchBackend:
         ]
         if averages:
             found.append(state_note(averages, warm))
-        return tuple(found)
+        return (*found, *groups_note(self.names, self.groups))

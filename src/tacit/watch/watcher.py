@@ -32,10 +32,10 @@ class Watch:
     """Call it as watch(step, train_loss=..., ...), for a JAX function watch(step, parameters, ...).
 
     Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as
-    the budget allows (see tacit.watch.schedule). Norm and direction of the parameters, which
-    forecasts are made of, are taken at steps that do not depend on the time. A call returns
-    nothing and raises nothing: what goes wrong is one sentence in `failures`, unless the watch
-    was made with raise_errors=True. `tacit.watch` makes one.
+    the budget allows (see tacit.watch.schedule). Norm and direction of the parameters, from which
+    forecasts are made, are taken at steps that do not depend on the time. A call returns nothing
+    and raises nothing: what goes wrong is one sentence in `failures`, unless the watch was made
+    with raise_errors=True. `tacit.watch` makes one.
 
     Parameters
     ----------
@@ -130,8 +130,11 @@ class Watch:
             self.budget.seen()
 
     def __repr__(self) -> str:
-        looks, calls = len(self.log.rows), len(self.log.steps)
-        return f"<Watch of {self.start.parameters} parameters: {looks} looks, {calls} calls>"
+        looks, calls = (
+            f"{len(counted)} {name}{'' if len(counted) == 1 else 's'}"
+            for counted, name in ((self.log.rows, "look"), (self.log.steps, "call"))
+        )
+        return f"<Watch of {self.start.parameters} parameters: {looks}, {calls}>"
 
     @property
     def failures(self) -> tuple[Failure, ...]:
@@ -165,7 +168,13 @@ class Watch:
 
     @property
     def regime(self) -> Regime:
-        """Kernel, leaving, rich or unknown, with the evidence."""
+        """Kernel, leaving, rich or unknown, with the evidence of the latest look.
+
+        If the budget has allowed no look since the start, one is taken now: a short run would end
+        with nothing known.
+        """
+        if len(self.log.rows) == 1:
+            self.look()
         return regime(self.dataset)
 
     @property
@@ -232,7 +241,7 @@ class Watch:
         self.labels = found
         self._notes = optimizer_notes(self.optimizer, backend)
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
-        self.start = Start(arrays, outputs, backend.kernel(parameters))
+        self.start = Start(arrays, outputs, backend.kernels(parameters))
         backend.linearized(parameters)  # once for the compiler: the next time tells the cost
         self.glances.spacing = glance_spacing(self.start.parameters)
         loud, self._failures.raising = self._failures.raising, True

@@ -126,6 +126,31 @@ def test_model_outputs_and_masks_go_in_as_they_are():
     np.testing.assert_allclose(default.start.kernel, watch.start.kernel, rtol=1e-6)
 
 
+def test_after_a_head_is_replaced_the_regime_is_not_what_it_was():
+    net = transformers.GPT2ForSequenceClassification(
+        transformers.GPT2Config(
+            n_layer=1, n_embd=16, n_head=2, vocab_size=VOCABULARY, n_positions=PLACES,
+            bos_token_id=0, eos_token_id=0, pad_token_id=0,
+        )
+    ).eval()  # fmt: skip
+    for value in net.transformer.parameters():
+        value.requires_grad_(False)
+    watch = tacit.watch(net, {"input_ids": tokens()[:8]}, budget=None)
+    with torch.no_grad():
+        net.score.weight += torch.randn(2, 16)
+    watch(1)
+    assert watch.regime.kind == "kernel"  # a last layer alone is a linear model
+    net.score = torch.nn.Linear(16, 2, bias=False)
+    watch(2)
+    assert watch.regime.kind == "unknown"
+    assert "score.weight is not the tensor of the start" in watch.regime.evidence
+    for value in net.transformer.h.parameters():
+        value.requires_grad_(True)
+    again = tacit.watch(net, {"input_ids": tokens()[:8]}, budget=None, raise_errors=True)
+    assert again.start.parameters > watch.start.parameters
+    assert again.regime.kind == "unknown"  # nothing has moved since
+
+
 def test_many_logits_are_summed_at_random():
     net = model().eval()
     long = {"input_ids": tokens().repeat(1, 3)[:4, :PLACES]}

@@ -185,6 +185,7 @@ class TorchGradients(Gradients):
         self.function, self.every = function, outputs
         self.model = function
         self.params = function.parameters()
+        self.names = {name: name for name in function.names}
         self.layers = []
         if factored:
             with function.quiet():
@@ -222,18 +223,20 @@ class TorchGradients(Gradients):
             return self._factors(x)
 
     def _factors(self, x: Any) -> Factors:
-        rows = [as_numbers(row) for row in self._whole(x)] if self.rest else []
-        layers = []
+        rows = {}
+        if self.rest:
+            rows = {n: as_numbers(row) for n, row in zip(self.rest, self._whole(x), strict=True)}
+        layers = {}
         found = factors(self.function, self.layers, self.params, x, self.asked)
         for layer, (h, slopes) in zip(self.layers, found, strict=True):
             if layer.bias is not None:
-                rows.append(as_numbers(slopes.sum(dim=1)))
+                rows[layer.bias] = as_numbers(slopes.sum(dim=1))
             if layer.weight is None:
                 continue
             if Use(h.shape[1], h.shape[2], slopes.shape[-1]).pays(self.outputs):
-                layers.append((as_numbers(h), as_numbers(slopes)))
+                layers[layer.weight] = as_numbers(h), as_numbers(slopes)
             else:
-                rows.append(as_numbers(_products(h, slopes)))
+                rows[layer.weight] = as_numbers(_products(h, slopes))
         return Factors(rows, layers)
 
     def _whole(self, x: Any) -> list[Any]:
@@ -270,9 +273,9 @@ class TorchGradients(Gradients):
 
     def _measure(self) -> None:
         one = self.block(self.sample, 1)
-        arrays = [*one.rows, *(array for layer in one.layers for array in layer)]
+        arrays = [*one.rows.values(), *(a for layer in one.layers.values() for a in layer)]
         self.held = sum(array.nbytes for array in arrays)
-        self.times = max((h.shape[1] for h, _ in one.layers), default=1)
+        self.times = max((h.shape[1] for h, _ in one.layers.values()), default=1)
         with self.function.quiet():
             found = factors(self.function, self.layers, self.params, self.sample, self.asked)
         self.spread = sum(part.numel() * part.element_size() for pair in found for part in pair)
