@@ -136,8 +136,12 @@ def losses(train: Metric, test: Metric, memorized: float) -> Losses | None:
     highest = max(
         float(later.score[test.t >= memorized].max(initial=-math.inf)), later.at(memorized)
     )
-    values = (first.at(memorized), later.at(now), highest)
-    return Losses(*(math.exp(value) for value in values), slope)
+    return Losses(
+        memorized=math.exp(first.at(memorized)),
+        test=math.exp(later.at(now)),
+        highest=math.exp(highest),
+        slope=slope,
+    )
 
 
 def _log_curve(seen: Metric) -> Curve:
