@@ -25,6 +25,7 @@ SMALL = 128
 CHUNK = 2**15  # entries turned to float64 at a time, which stay in the cache
 FEWEST = 3  # probe inputs of which a centred kernel has a direction that can turn
 STILL = 1e-9  # outputs that changed by a smaller share of their size have not moved
+ROUNDED = 16  # nor have those that changed by so many times the precision of the parameters
 RIDGE = 0.01  # of a kernel machine on the probe inputs, in units of the mean eigenvalue
 
 
@@ -44,6 +45,12 @@ class Start:
     @property
     def parameters(self) -> int:
         return sum(array.size for array in self.arrays.values())
+
+    def moved(self, change: Array) -> bool:
+        """Whether a change of the outputs is more than rounding."""
+        precision = max(float(np.finfo(array.dtype).eps) for array in self.arrays.values())
+        least = max(STILL, ROUNDED * precision) * float(np.linalg.norm(self.outputs))
+        return float(np.linalg.norm(change)) > least
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,11 +178,10 @@ def linearized_row(start: Start, outputs: Array, linearized: Array) -> dict[str,
     """
     row = {"linearized_error": math.nan, "learned_share": math.nan}
     change = outputs - start.outputs
-    moved = float(np.linalg.norm(change))
-    if not moved > STILL * float(np.linalg.norm(start.outputs)):
+    if not start.moved(change):
         return row
     learned = _rejected(change, start.outputs)
-    row["learned_share"] = float(np.linalg.norm(learned)) / moved
+    row["learned_share"] = float(np.linalg.norm(learned) / np.linalg.norm(change))
     if row["learned_share"] > STILL and change.size >= FEWEST:  # two directions are taken out
         missed = _rejected(learned, _rejected(linearized - start.outputs, start.outputs))
         row["linearized_error"] = float(np.linalg.norm(missed) / np.linalg.norm(learned))
@@ -197,7 +203,7 @@ def gain_row(start: Start, outputs: Array, kernel: Array) -> dict[str, float]:
     Each predicts the change of the outputs at every probe input from that at all others.
     """
     change = outputs - start.outputs
-    if not float(np.linalg.norm(change)) > STILL * float(np.linalg.norm(start.outputs)):
+    if not start.moved(change):
         return {"kernel_gain": math.nan}
     before, now = (left_out_error(of, change) for of in (start.kernel, kernel))
     return {"kernel_gain": 1 - now / before if before > 0 else math.nan}

@@ -95,9 +95,11 @@ class Report(Record):
         )
 
     def _repr_html_(self) -> str:
-        held = io.BytesIO()
-        _draw(self.figure(), held, "png")
-        return f"<img src='data:image/png;base64,{base64.b64encode(held.getvalue()).decode()}'>"
+        held, figure = io.BytesIO(), self.figure()
+        _draw(figure, held, "png")
+        data = base64.b64encode(held.getvalue()).decode()
+        wide = round(100 * figure.get_figwidth())  # pixels; the picture has twice as many
+        return f"<img src='data:image/png;base64,{data}' style='width: {wide}px; max-width: 100%'>"
 
 
 def read(dataset: Any, files: Iterable[Path] = ()) -> Report:
