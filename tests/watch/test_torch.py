@@ -389,7 +389,7 @@ def test_training_is_the_same_to_the_last_bit(where):
     assert seen.dataset.train_loss.values.tolist() == plain
     assert seen.dataset.sizes["time"] > 5
     assert seen.dataset.kernel_distance[-1] > 0
-    assert "has dropout (7); it is looked at in eval mode" in seen.dataset.attrs["notes"][0]
+    assert "has dropout (7); looks are taken in eval mode" in seen.dataset.attrs["notes"][0]
 
 
 @pytest.mark.parametrize(

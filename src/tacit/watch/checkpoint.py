@@ -1,4 +1,4 @@
-"""A watch as a dict of numbers, texts and arrays, and back: a resumed run keeps its origin."""
+"""A watch as a dict of numbers, texts and arrays, and back; a resumed run keeps its start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from tacit.watch.backend import WHO
 from tacit.watch.failures import Failure
 from tacit.watch.measures import Start
-from tacit.watch.record import Log
+from tacit.watch.record import GLANCES, Log
 
 if TYPE_CHECKING:
     from tacit.watch.watcher import Watch
@@ -20,7 +20,7 @@ FORMAT = 2
 
 
 def state_of(watch: Watch) -> dict[str, Any]:
-    """Start, record, schedule and costs; arrays are tensors if the model is one of torch's."""
+    """Start, record, schedule and costs; arrays are tensors if the model is a torch module."""
     start, backend = watch.start, watch.backend
     return _converted(
         {
@@ -48,7 +48,9 @@ def state_of(watch: Watch) -> dict[str, Any]:
 def restore(watch: Watch, state: Mapping[str, Any]) -> None:
     """Makes `watch` the one that `state` was taken from."""
     if not isinstance(state, Mapping) or state.get("format") != FORMAT:
-        raise ValueError(f"{WHO}: this is no state of a watch; give what state_dict() returned")
+        raise ValueError(
+            f"{WHO}: this is not the state of a watch; give what state_dict() returned"
+        )
     held = _converted(dict(state), np.asarray)
     origin = held["start"]
     _require_same(watch, held, origin["arrays"])
@@ -67,19 +69,19 @@ def restore(watch: Watch, state: Mapping[str, Any]) -> None:
 
 
 def _require_same(watch: Watch, held: dict[str, Any], arrays: dict[str, Any]) -> None:
-    """Complains unless the state is of this model on these probe inputs."""
+    """Raises an error unless the state belongs to this model and these probe inputs."""
     known = {name: value.shape for name, value in watch.start.arrays.items()}
     given = {name: value.shape for name, value in arrays.items()}
     if known != given:
         names = [n for n in {**known, **given} if known.get(n) != given.get(n)]
         raise ValueError(
-            f"{WHO}: the state is that of another model (different: {', '.join(names[:3])}); start "
+            f"{WHO}: the state belongs to another model (different: {', '.join(names[:3])}); start "
             "a new watch"
         )
     if held["probe_inputs"] != watch.backend.digest:
         raise ValueError(
-            f"{WHO}: the probe inputs are not those of the state, so its kernel cannot be compared "
-            "with; make the watch with the same probe inputs"
+            f"{WHO}: the probe inputs are not those of the state, so the kernels cannot be compared"
+            "; make the watch with the same probe inputs"
         )
 
 
@@ -91,7 +93,7 @@ def _of_log(log: Log) -> dict[str, Any]:
         {k: v if isinstance(v, np.ndarray) else float(v) for k, v in row.items()}
         for row in log.rows
     ]
-    glances = np.array(log.glances, dtype=np.float64).reshape(-1, 3)
+    glances = np.array(log.glances, dtype=np.float64).reshape(-1, 1 + len(GLANCES))
     return {"steps": np.array(log.steps), "metrics": metrics, "rows": rows, "glances": glances}
 
 
@@ -102,12 +104,12 @@ def _to_log(names: tuple[str, ...], held: dict[str, Any]) -> Log:
         pair = array.array("q", places.tolist()), array.array("d", values.tolist())
         log.metrics[name] = pair
     log.rows = [dict(row) for row in held["rows"]]
-    log.glances = [(step, norm, turn) for step, norm, turn in held["glances"].tolist()]
+    log.glances = [(*row,) for row in held["glances"].tolist()]
     return log
 
 
 def _tensors(backend: Any) -> Any:
-    """How arrays are written: as tensors, which torch.load reads without trust, or as they are."""
+    """How arrays are stored: as tensors, which torch.load reads with weights_only, or as arrays."""
     if not hasattr(backend, "function"):
         return np.array
     import torch

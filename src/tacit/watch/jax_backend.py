@@ -1,4 +1,4 @@
-"""A model of a JAX library under watch: all is compiled once and looked at in its precision."""
+"""A model of a JAX library under watch: compiled once, computed in its own precision."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from tacit.watch.state import State, state_note, warmed
 
 
 class JaxBackend:
-    """A model at the parameters of each call; all is compiled once, at the first use.
+    """A model at the parameters of each call, compiled once, at the first use.
 
     It computes in float64 if some parameter is float64 and in float32 otherwise; lower
-    precisions are raised to float32. Leaves that are no floating-point arrays are constants.
+    precisions are raised to float32. Leaves that are not floating-point arrays are constants.
     """
 
     out_axis = -1
@@ -60,12 +60,12 @@ class JaxBackend:
 
     def _compile(self, params: Any) -> None:
         bare = type(self.model) is FunctionModel and self.packed is None and self.output.untouched
-        # a bare function shares what was compiled of it before
+        # a bare function reuses what was compiled for it before
         function = cast(FunctionModel, self.model).apply if bare else self.apply
         asked = asked_for(WHO, self.how.asked)
         self.gradients = FunctionGradients(WHO, function, params, self.x, outputs=asked)
         self.frozen = list(self.gradients.leaves)
-        # new functions, since compiled ones hold the state of their time
+        # new functions, since compiled ones contain the state of the time of compilation
         self._values = jax.jit(lambda trained: self._run(trained))
         self._slope = jax.jit(lambda start, change: jax.jvp(self._run, (start,), (change,)))
 
@@ -146,7 +146,7 @@ class JaxBackend:
 
 
 def _require_alike(name: str, now: Any, before: Any) -> None:
-    """Complains unless a parameter has numbers, and as many as at the start."""
+    """Raises an error unless a parameter has numbers, and as many as at the start."""
     if isinstance(now, jax.core.Tracer):
         raise ValueError(
             f"{WHO}: parameter {name} has no numbers at this call, which was traced (inside "
@@ -164,7 +164,7 @@ def _require_alike(name: str, now: Any, before: Any) -> None:
         )
     kind = np.dtype(getattr(now, "dtype", float))
     if kind.kind in "iub":
-        raise ValueError(f"{WHO}: parameter {name} has dtype {kind}, and was a real at the start")
+        raise ValueError(f"{WHO}: parameter {name} has dtype {kind}, and was real at the start")
 
 
 def _require_rows(

@@ -1,35 +1,58 @@
-"""Learning rate and weight decay as the optimizer has them now."""
+"""Learning rate, weight decay and the decay in one step, as the optimizer has them now."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from tacit.arguments import real
+from tacit.arguments import positive, real
 from tacit.watch.backend import WHO
 
-PLACES = ("opt_state", "inner_opt_state", "inner_state")  # where wrappers keep what they wrap
+DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style that say nothing
+PLACES = ("opt_state", "inner_opt_state", "inner_state")  # attributes with a wrapped state
 
 
 class Rates(NamedTuple):
-    """Of the group with most parameters; NaN where the optimizer does not say."""
+    """The rates of the group with most parameters; NaN if the optimizer does not have them."""
 
     learning_rate: float
     weight_decay: float
 
 
 def rates_of(optimizer: Any) -> Rates:
-    """What a torch optimizer says in its groups, or optax in the state of inject_hyperparams."""
+    """The rates in the groups of a torch optimizer, or in an optax state of inject_hyperparams."""
     if groups := getattr(optimizer, "param_groups", None):
-        largest = max(groups, key=lambda group: sum(p.numel() for p in group["params"]))
+        largest = _largest(groups)
         return Rates(_number(largest, "lr"), _number(largest, "weight_decay"))
     for held in _hyperparams(optimizer):
         return Rates(_number(held, "learning_rate"), _number(held, "weight_decay"))
     raise ValueError(
-        f"{WHO}: a {type(optimizer).__name__} does not say its weight decay; give a torch "
+        f"{WHO}: a {type(optimizer).__name__} does not have a weight decay to read; give a torch "
         "optimizer, or the state of optax.inject_hyperparams(...), or weight_decay= instead"
     )
+
+
+def decay_rate(optimizer: Any) -> float:
+    """The share of the parameters that weight decay takes in one step; NaN where that is unknown.
+
+    It is learning rate times weight decay where the decay is decoupled (AdamW). Where the decay is
+    a part of the gradient, momentum m adds it up to 1/(1 - m) times as much, and for Adam, which
+    divides by the size of the gradient, there is no such number.
+    """
+    rate, decay = rates_of(optimizer)
+    groups = getattr(optimizer, "param_groups", None)
+    if not groups:  # of optax, only optimizers with decoupled decay have it as a hyperparameter
+        return rate * decay
+    group = _largest(groups)
+    kinds = {kind.__name__ for kind in type(optimizer).__mro__}
+    if group.get("decoupled_weight_decay") or kinds & set(DECOUPLED):
+        return rate * decay
+    if "SGD" in kinds:
+        momentum = _number(group, "momentum")
+        taken = 1 - _number(group, "dampening") if momentum > 0 else 1.0
+        return rate * decay * taken / (1 - momentum)
+    return 0.0 if decay == 0 else math.nan
 
 
 def weight_decay_of(given: float | None, optimizer: Any) -> float:
@@ -50,8 +73,23 @@ def weight_decay_of(given: float | None, optimizer: Any) -> float:
     return found
 
 
+def learning_rate_of(given: Any, optimizer: Any) -> Callable[[float], float] | None:
+    """The learning rate that was given, as a function of the step."""
+    if given is None:
+        return None
+    if optimizer is not None:
+        raise ValueError(
+            f"{WHO}: the learning rate is read from the optimizer at every look; leave "
+            "learning_rate= out"
+        )
+    if callable(given):
+        return lambda step: real(WHO, "learning_rate", float(given(step)))
+    rate = positive(WHO, "learning_rate", given)
+    return lambda step: rate
+
+
 def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
-    """Groups of a torch optimizer that differ, and trained parameters that are in none of them."""
+    """Notes on groups of a torch optimizer that differ, and on parameters that are in no group."""
     groups, function = getattr(optimizer, "param_groups", None), getattr(backend, "function", None)
     if not groups or function is None:
         return []
@@ -60,7 +98,7 @@ def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
     if len(set(decays)) > 1:
         text = ", ".join(f"{decay:g}" for decay in decays)
         found.append(
-            f"the groups of the optimizer have weight decays {text}; that of the group with most "
+            f"the groups of the optimizer have weight decays {text}; the group with most "
             "parameters counts"
         )
     known = {id(value) for group in groups for value in group["params"]}
@@ -71,6 +109,10 @@ def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
             "optimizer: nothing moves them"
         )
     return found
+
+
+def _largest(groups: Any) -> Any:
+    return max(groups, key=lambda group: sum(p.numel() for p in group["params"]))
 
 
 def _hyperparams(state: Any) -> Iterator[Any]:

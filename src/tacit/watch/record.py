@@ -1,4 +1,4 @@
-"""What a watch has seen: kept while the run goes on, labelled once, written whole or not at all."""
+"""The record of a watch: collected during the run, labelled once, written completely or not."""
 
 from __future__ import annotations
 
@@ -34,9 +34,12 @@ NUMBERS = {
     "output_change": "root mean square change of the outputs since the start",
     "linearized_error": "share of what was learned that the model linearized at the start misses",
     "learned_share": "share of the output change that is no multiple of the outputs at the start",
-    "kernel_gain": "1 - error of the kernel machine now over that of the start, probes left out",
+    "kernel_gain": "1 - leave-one-out error of the kernel now over that of the kernel at the start",
     "optimizer_rate": "learning rate of the optimizer",
     "optimizer_decay": "weight decay of the optimizer",
+    "forecast_step": "step at which the jump was expected at this look",
+    "forecast_low": "lower end of the interval of that forecast",
+    "forecast_high": "upper end of the interval of that forecast",
     "look_seconds": "time that the look took",
 }
 LAYERS = {
@@ -50,7 +53,11 @@ OUTPUTS = {
     "output": "the outputs of the model on the probe inputs",
     "linearized_output": "those of the model linearized at the start, at the same parameters",
 }
-GLANCES = {"glance_norm": NUMBERS["norm_l2"], "glance_turn": NUMBERS["direction_change"]}
+GLANCES = {
+    "glance_norm": NUMBERS["norm_l2"],
+    "glance_turn": NUMBERS["direction_change"],
+    "glance_rate": "share of the parameters that weight decay takes in one step",
+}
 ATTRIBUTES = (
     "weight_decay",
     "start_step",
@@ -72,15 +79,15 @@ Guard = Callable[[str, float], contextlib.AbstractContextManager[Any]]
 
 
 class Log:
-    """Metrics of all calls, rows of all looks and glances, in the order of their steps."""
+    """The metrics of all calls and the rows of all looks and glances, in the order of the steps."""
 
     def __init__(self, names: tuple[str, ...]):
         self.names = names
         self.steps = array.array("d")
         self.metrics: dict[str, tuple[array.array[int], array.array[float]]] = {}
         self.rows: list[dict[str, Any]] = []
-        self.glances: list[tuple[float, float, float]] = []
-        self.pending: list[tuple[str, int, Any]] = []  # metrics that stay on their device
+        self.glances: list[tuple[float, float, float, float]] = []
+        self.pending: list[tuple[str, int, Any]] = []  # metrics that are still on their device
 
     def call(self, step: float) -> None:
         """Opens the call at `step`; a second call at the same step adds to the first."""
@@ -93,7 +100,7 @@ class Log:
             self.steps.append(step)
 
     def metric(self, name: str, value: Any) -> None:
-        """Keeps one number under `name` at the open call; one on a device stays there for now."""
+        """Records a number under `name` at the open call; it may stay on its device for now."""
         if name in TAKEN:
             raise ValueError(f"{WHO}: the watch records {name} itself; give it another name")
         self.pending.append((name, len(self.steps) - 1, unread(name, value)))
@@ -103,7 +110,7 @@ class Log:
         return len(self.pending) >= PENDING
 
     def read(self, kept: Guard = lambda kind, step: contextlib.nullcontext()) -> None:
-        """Reads the metrics that are still on their devices; failures go into a guard `kept`."""
+        """Reads the metrics that are still on their devices; `kept` is a guard against errors."""
         pending, self.pending = self.pending, []
         for name, place, value in pending:
             try:
@@ -116,10 +123,9 @@ class Log:
             places.append(place)
             values.append(found)
 
-    def glance(self, step: float, row: dict[str, Any]) -> None:
-        """Keeps norm and direction, where they are known."""
-        if "norm_l2" in row:
-            self.glances.append((step, row["norm_l2"], row["direction_change"]))
+    def glance(self, step: float, row: dict[str, Any], rate: float) -> None:
+        """Records norm, direction and the rate of weight decay."""
+        self.glances.append((step, row["norm_l2"], row["direction_change"], rate))
 
     def curve(self, name: str) -> Array:
         """A metric at every call, NaN where it was not given."""
@@ -143,7 +149,7 @@ class Log:
         for name, text in OUTPUTS.items():
             stacked = self._stacked(name, self.rows[0]["output"].shape)
             variables[name] = (("time", "sample", "component"), stacked, {"long_name": text})
-        glances = np.array(self.glances, dtype=np.float64).reshape(-1, 3)
+        glances = np.array(self.glances, dtype=np.float64).reshape(-1, 1 + len(GLANCES))
         for place, (name, text) in enumerate(GLANCES.items(), start=1):
             variables[name] = ("glance", glances[:, place].copy(), {"long_name": text})
         coordinates = {
@@ -185,12 +191,14 @@ def load(file: str | os.PathLike[str]) -> Any:
         what = ", ".join(missing[:3]) or "looks"
         raise ValueError(f"{WHO}: {target} is an incomplete record (without {what})")
     if odd := _odd_entries(dataset):
-        raise ValueError(f"{WHO}: {target} is no record of a watch: its {odd[0]} cannot be so")
+        raise ValueError(
+            f"{WHO}: {target} is not the record of a watch: its {odd[0]} is impossible"
+        )
     return dataset
 
 
 def _odd_entries(dataset: Any) -> list[str]:
-    """The names of what no watch writes: other axes, texts for numbers, numbers for texts."""
+    """The names of entries that no watch writes: other axes, or texts in place of numbers."""
     dims = {
         **dict.fromkeys([*NUMBERS, "step"], ("time",)),
         "call_step": ("call",),
@@ -203,13 +211,15 @@ def _odd_entries(dataset: Any) -> list[str]:
         for name, axes in dims.items()
         if dataset[name].dims != axes or dataset[name].dtype.kind != "f"
     ]
-    told = dataset.attrs
-    odd += [name for name in ATTRIBUTES[:6] if not _is_number(told[name])]
-    odd += [name for name in ("budget", "level") if not _is_number(told[name], none=True)]
-    odd += [] if isinstance(told["changed"], str) else ["changed"]
-    if not isinstance(told["notes"], list) or not all(isinstance(n, str) for n in told["notes"]):
+    stated = dataset.attrs
+    odd += [name for name in ATTRIBUTES[:6] if not _is_number(stated[name])]
+    odd += [name for name in ("budget", "level") if not _is_number(stated[name], none=True)]
+    odd += [] if isinstance(stated["changed"], str) else ["changed"]
+    if not isinstance(stated["notes"], list) or not all(
+        isinstance(n, str) for n in stated["notes"]
+    ):
         odd.append("notes")
-    if not isinstance(told["failures"], list) or not all(map(_is_failure, told["failures"])):
+    if not isinstance(stated["failures"], list) or not all(map(_is_failure, stated["failures"])):
         odd.append("failures")
     return odd
 
@@ -230,7 +240,7 @@ def _is_failure(value: Any) -> bool:
 
 
 def _listed(dataset: Any) -> dict[str, Any]:
-    """The dataset as plain lists, with the dtypes and shapes that lists do not tell."""
+    """The dataset as plain lists, with the dtypes and shapes, which lists do not have."""
     parts = {
         str(name): {
             "dims": list(variable.dims),
@@ -276,7 +286,7 @@ def _variable(part: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _plain(value: Any) -> Any:
-    """The same with null for NaN and words for infinities, which JSON does not have."""
+    """The same value with null for NaN and words for infinities, which JSON does not have."""
     if isinstance(value, dict):
         return {str(key): _plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""A live torch.nn.Module under watch: looked at in eval mode, and left as it was found."""
+"""A live torch.nn.Module under watch: looked at in eval mode, and left unchanged."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tacit.watch.state import state_note, warmed
 
 
 class TorchBackend:
-    """The module at its parameters of the moment, in their own precision."""
+    """The module with its present parameters, in their own precision."""
 
     out_axis = 0
 
@@ -167,8 +167,8 @@ class TorchBackend:
         found, module = [], self.function.module
         if dropouts := self.function.dropouts():
             found.append(
-                f"the model has dropout ({', '.join(dropouts[:3])}); it is looked at in eval mode, "
-                "without dropout, and its training flags are put back"
+                f"the model has dropout ({', '.join(dropouts[:3])}); looks are taken in eval mode, "
+                "without dropout, and the training flags are restored"
             )
         total = sum(1 for _ in module.parameters())
         if total > len(self.names):

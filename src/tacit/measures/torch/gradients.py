@@ -193,7 +193,7 @@ class TorchGradients(Gradients):
                 jacobian = torch.func.vmap(torch.func.jacrev(self._one), in_dims=(None, 0))
                 found = jacobian(inner, x)
             except (RuntimeError, NotImplementedError, ValueError):
-                self.together = False  # control flow on data, or an unsupported operation
+                self.together = False  # control flow on data, or an operation it does not know
         if found is None:
             found = self._one_by_one(inner, x)
         shape = (len(x), self.outputs, -1)
