@@ -140,10 +140,10 @@ def expected_jump(seen: Progress) -> Expected:
     if not begun and seen.losses and seen.losses.late(share):
         raise ValueError("the test loss does not fall, as it does by this time in runs that grok")
     low, high = RISING if begun else _spread(share, seen.losses is None)
+    middle = max(expected, OVERDUE[0] * seen.z)
+    least = OVERDUE[1] * seen.z if share > LATE and not begun else 0.0
     return Expected(
-        max(expected, OVERDUE[0] * seen.z),
-        max(expected * math.exp(low), seen.z),
-        max(expected * math.exp(high), OVERDUE[1] * seen.z if share > LATE else 0.0),
+        middle, max(expected * math.exp(low), seen.z), max(middle * math.exp(high), least)
     )
 
 
