@@ -11,7 +11,8 @@ import numpy as np
 from tacit.arguments import Array
 from tacit.models.tangent import kernel_distance
 from tacit.papers.watch.nets import NETS, start
-from tacit.papers.watch.twins import OPTIMIZERS, Data, Rates, Reals, kernel_of, seen, train, twin
+from tacit.papers.watch.optimizers import OPTIMIZERS, Rates
+from tacit.papers.watch.twins import Data, Reals, kernel_of, seen, train, twin
 from tacit.problems.images.load import load_images
 
 
@@ -110,12 +111,12 @@ def digits(inputs: str, seed: int, samples: int, probes: int) -> Data:
     return Data(x[:samples], y[:samples], x[samples:], y[samples:])
 
 
-def addition(seed: int, probes: int) -> Data:
-    """Sums modulo MODULUS of two numbers, both one-hot."""
-    a, b = (part.ravel() for part in np.indices((MODULUS, MODULUS)))
+def addition(seed: int, probes: int, modulus: int = MODULUS, share: float = SHARE) -> Data:
+    """Sums of two numbers, both one-hot; a share of the pairs to train on."""
+    a, b = (part.ravel() for part in np.indices((modulus, modulus)))
     order = np.random.default_rng([seed, 11]).permutation(len(a))
-    one = np.eye(MODULUS, dtype=np.float32)
-    x, y = np.hstack([one[a], one[b]])[order], one[(a + b) % MODULUS][order]
-    count = round(SHARE * len(a))
+    one = np.eye(modulus, dtype=np.float32)
+    x, y = np.hstack([one[a], one[b]])[order], one[(a + b) % modulus][order]
+    count = round(share * len(a))
     last = count + probes
     return Data(x[:count], y[:count], x[count:last], y[count:last])
