@@ -283,7 +283,7 @@ def test_a_forecast_is_drawn_and_told():
 def test_a_transition_that_was_seen_is_told_as_seen():
     found = read(decaying(400).dataset)
     assert not found.ahead
-    assert "the transition has happened" in found.forecast.sentence
+    assert "the weights have left the kernel regime" in found.forecast.sentence
     assert found.forecast.step == pytest.approx(math.log(1000) / 0.03, rel=0.03)
     assert found.forecast.low == pytest.approx(math.log(250) / 0.03, rel=0.03)
     assert found.forecast.high == pytest.approx(math.log(4000) / 0.03, rel=0.03)

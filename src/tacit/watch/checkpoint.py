@@ -11,12 +11,12 @@ import numpy as np
 from tacit.watch.backend import WHO
 from tacit.watch.failures import Failure
 from tacit.watch.measures import Start
-from tacit.watch.record import Log
+from tacit.watch.record import GLANCES, Log
 
 if TYPE_CHECKING:
     from tacit.watch.watcher import Watch
 
-FORMAT = 1
+FORMAT = 2
 
 
 def state_of(watch: Watch) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _of_log(log: Log) -> dict[str, Any]:
         {k: v if isinstance(v, np.ndarray) else float(v) for k, v in row.items()}
         for row in log.rows
     ]
-    glances = np.array(log.glances, dtype=np.float64).reshape(-1, 3)
+    glances = np.array(log.glances, dtype=np.float64).reshape(-1, 1 + len(GLANCES))
     return {"steps": np.array(log.steps), "metrics": metrics, "rows": rows, "glances": glances}
 
 
@@ -102,7 +102,7 @@ def _to_log(names: tuple[str, ...], held: dict[str, Any]) -> Log:
         pair = array.array("q", places.tolist()), array.array("d", values.tolist())
         log.metrics[name] = pair
     log.rows = [dict(row) for row in held["rows"]]
-    log.glances = [(step, norm, turn) for step, norm, turn in held["glances"].tolist()]
+    log.glances = [(*row,) for row in held["glances"].tolist()]
     return log
 
 

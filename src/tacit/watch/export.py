@@ -18,7 +18,7 @@ import numpy as np
 
 from tacit.arguments import Array, one_of
 from tacit.watch.backend import WHO
-from tacit.watch.prediction import transition, verdict
+from tacit.watch.prediction import forecast_jump, verdict
 from tacit.watch.regime import regime
 
 PREFIX = "watch"
@@ -116,7 +116,7 @@ def findings(dataset: Any) -> dict[str, str]:
     return {
         "regime": f"{where.kind}: {where.evidence}",
         "verdict": f"{what.kind}: {what.sentence}",
-        "forecast": transition(dataset).sentence,
+        "forecast": forecast_jump(dataset).sentence,
     }
 
 

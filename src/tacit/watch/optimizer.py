@@ -1,4 +1,4 @@
-"""Learning rate and weight decay as the optimizer has them now."""
+"""Learning rate, weight decay and what both do in one step, as the optimizer has them now."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from tacit.arguments import real
 from tacit.watch.backend import WHO
 
+DECOUPLED = ("AdamW", "Muon", "Adafactor", "Lion")  # optimizers of torch style that say nothing
 PLACES = ("opt_state", "inner_opt_state", "inner_state")  # where wrappers keep what they wrap
 
 
@@ -22,7 +23,7 @@ class Rates(NamedTuple):
 def rates_of(optimizer: Any) -> Rates:
     """What a torch optimizer says in its groups, or optax in the state of inject_hyperparams."""
     if groups := getattr(optimizer, "param_groups", None):
-        largest = max(groups, key=lambda group: sum(p.numel() for p in group["params"]))
+        largest = _largest(groups)
         return Rates(_number(largest, "lr"), _number(largest, "weight_decay"))
     for held in _hyperparams(optimizer):
         return Rates(_number(held, "learning_rate"), _number(held, "weight_decay"))
@@ -30,6 +31,28 @@ def rates_of(optimizer: Any) -> Rates:
         f"{WHO}: a {type(optimizer).__name__} does not say its weight decay; give a torch "
         "optimizer, or the state of optax.inject_hyperparams(...), or weight_decay= instead"
     )
+
+
+def decay_rate(optimizer: Any) -> float:
+    """The share of the parameters that weight decay takes in one step; NaN where that is unknown.
+
+    It is learning rate times weight decay where the decay is decoupled (AdamW). Where the decay is
+    a part of the gradient, momentum m adds it up to 1/(1 - m) times as much, and for Adam, which
+    divides by the size of the gradient, there is no such number.
+    """
+    rate, decay = rates_of(optimizer)
+    groups = getattr(optimizer, "param_groups", None)
+    if not groups:  # of optax, only optimizers with decoupled decay have it as a hyperparameter
+        return rate * decay
+    group = _largest(groups)
+    kinds = {kind.__name__ for kind in type(optimizer).__mro__}
+    if group.get("decoupled_weight_decay") or kinds & set(DECOUPLED):
+        return rate * decay
+    if "SGD" in kinds:
+        momentum = _number(group, "momentum")
+        taken = 1 - _number(group, "dampening") if momentum > 0 else 1.0
+        return rate * decay * taken / (1 - momentum)
+    return 0.0 if decay == 0 else math.nan
 
 
 def weight_decay_of(given: float | None, optimizer: Any) -> float:
@@ -71,6 +94,10 @@ def optimizer_notes(optimizer: Any, backend: Any) -> list[str]:
             "optimizer: nothing moves them"
         )
     return found
+
+
+def _largest(groups: Any) -> Any:
+    return max(groups, key=lambda group: sum(p.numel() for p in group["params"]))
 
 
 def _hyperparams(state: Any) -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""What the curves of a record say: grokked or not, and when the transition is to be expected."""
+"""What the curves of a record say: grokked or not, and when the test accuracy will jump."""
 
 from __future__ import annotations
 
@@ -9,26 +9,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tacit.arguments import Array
-from tacit.measures.forecast import Forecast, forecast_run
 from tacit.measures.grokking import grokking
+from tacit.measures.jump import JumpForecast, no_forecast
 from tacit.records import Record
+from tacit.watch.weights_turn import forecast_turn
 
 TRAIN = ("train", "training")
 TEST = ("test", "val", "valid", "validation", "eval")
 ACCURACIES = ("accuracy", "acc")
 ERRORS = ("error", "err", "loss", "mse")
 SOLVED = 0.05  # an error that counts as none; of losses, this share of the first training loss
-# forecast_run extends the kernel phase by a straight line, and runs come later: the margin falls
-# on the way and the features begin to grow. In units of 1/rate the delay was 0.5 to 1.3 for ReLU
-# and diagonal nets of degree 2 to 4 (1.6 at degree 5), and near the end it is at most 0.6 times
-# log(decayed start / displacement). Asked 261 times during 23 runs (descent, SGD, AdamW), the
-# interval missed the truth 8 times, that of forecast_run 105 times; 6 and 38 of 79 on the runs
-# that had no part in choosing these numbers, all 6 early: of degree 5, or AdamW at 5%.
-LATER = (0.75, 1.5)  # expected and at most
-NEARER = (0.3, 0.7)
-DRIFT = 2.0  # a forecast that moved since half of the record may move so many times as far again
-SEEN = 0.1  # of the norm: before, the parameters turn because they fit the data
-TURNS = (14.04, 45.0, 75.96)  # degrees at which the displacement is 1/4, 1 and 4 decayed starts
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -44,24 +34,6 @@ class Verdict(Record):
     t1: float = math.nan
     t2: float = math.nan
     jump: float = math.nan
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Transition(Record):
-    """The step at which the run leaves the kernel regime, between `low` and `high`; or why not.
-
-    All three are NaN where there is no forecast; `rate` is the decay of the norm per step.
-    """
-
-    step: float
-    low: float
-    high: float
-    rate: float
-    sentence: str
-
-    @property
-    def known(self) -> bool:
-        return math.isfinite(self.step)
 
 
 class Curves(NamedTuple):
@@ -115,76 +87,21 @@ def verdict(dataset: Any) -> Verdict:
     return Verdict(found.kind, sentence, found.t1, found.t2, found.jump)
 
 
-def transition(dataset: Any) -> Transition:
-    """When the run leaves the kernel regime under weight decay, from its norms and directions."""
-    decay = dataset.attrs["weight_decay"]
-    if not decay > 0:
-        return _unknown(
+def forecast_jump(dataset: Any) -> JumpForecast:
+    """When the test accuracy of the run will have risen half way; see `tacit.measures.jump`.
+
+    It reads `glance_step`, `glance_norm`, `glance_turn` and `glance_rate` (the share of the
+    parameters that weight decay takes in a step, NaN where that is not known), `call_step` with
+    the metrics, and the attributes `weight_decay`, `start_step` and `level`. A record that is cut
+    at a step gives the forecast that was made at that step.
+    """
+    if not dataset.attrs["weight_decay"] > 0:
+        return no_forecast(
+            "none",
             "there is no weight decay (weight_decay=0), so the norm of the start does not shrink "
-            "and no transition is due at a known time"
+            "and no jump is due at a known time",
         )
-    start = dataset.attrs["start_step"]
-    t = dataset["glance_step"].values - start
-    norm, turn = dataset["glance_norm"].values, dataset["glance_turn"].values
-    known = np.isfinite(norm) & np.isfinite(turn)
-    if np.count_nonzero(known) < 2:
-        return _unknown("the record is too short for a forecast; record more of the run")
-    t, norm, turn = t[known], norm[known], turn[known]
-    if turn.max() >= TURNS[1]:
-        return _happened(t, norm, turn, start)
-    try:
-        found = forecast_run(t, norm, turn)
-    except ValueError as reason:
-        return _unknown(str(reason))
-    taken = -math.expm1(-found.weight_decay * float(t[-1]))
-    if taken < SEEN:
-        return _unknown(
-            f"it is too early for a forecast: weight decay has taken {taken:.2%} of the norm, and "
-            f"until about {SEEN:.0%} the parameters turn because they fit the data"
-        )
-    half = t <= t[-1] / 2
-    try:
-        before = forecast_run(t[half], norm[half], turn[half])
-    except ValueError:
-        return _unknown(
-            "it is too early for a forecast: half of the record gives none to compare with"
-        )
-    drift = max(found.transition - before.transition, 0.0)
-    return _later(found, drift, float(t[-1]), float(turn[-1]), start)
-
-
-def _later(found: Forecast, drift: float, now: float, turn: float, start: float) -> Transition:
-    """The forecast with the delay that runs have on it; what is not past 45 degrees is ahead."""
-    short = -math.log(math.tan(math.radians(turn)))
-    expected, most = (
-        found.transition + min(later, nearer * short) / found.weight_decay
-        for later, nearer in zip(LATER, NEARER, strict=True)
-    )
-    high = max(most, found.high) + DRIFT * drift
-    step, low, high = (start + max(value, now) for value in (expected, found.low, high))
-    sentence = (
-        f"the norm decays at {found.weight_decay:.4g} per step; the transition is expected at step "
-        f"{step:.4g}, between {low:.4g} and {high:.4g}"
-    )
-    return Transition(step, low, high, found.weight_decay, sentence)
-
-
-def _happened(t: Array, norm: Array, turn: Array, start: float) -> Transition:
-    """What was seen of a transition: the parameters have turned by 45 degrees."""
-    highest = np.maximum.accumulate(turn)
-    low, step, high = (float(np.interp(angle, highest, t)) for angle in TURNS)
-    if not np.interp(step, t, norm) < (1 - SEEN) * norm[0]:
-        return _unknown(
-            f"the parameters had turned by {TURNS[1]:.0f} degrees at step {start + step:.4g}, when "
-            f"weight decay had not taken {SEEN:.0%} of their norm: learning turned them, and there "
-            "is no kernel phase that weight decay would end"
-        )
-    sentence = (
-        f"the transition has happened: the parameters had turned from the start by {TURNS[0]:.0f} "
-        f"degrees at step {start + low:.4g}, by {TURNS[1]:.0f} at {start + step:.4g}, and by "
-        f"{min(highest[-1], TURNS[2]):.0f} at {start + high:.4g}"
-    )
-    return Transition(start + step, start + low, start + high, math.nan, sentence)
+    return forecast_turn(dataset)
 
 
 def find_curves(dataset: Any) -> Curves:
@@ -227,7 +144,3 @@ def _norms(dataset: Any, t: Array) -> Array | None:
     if np.count_nonzero(known) < 2:
         return None
     return np.exp(np.interp(t, steps[known], np.log(norms[known])))
-
-
-def _unknown(sentence: str) -> Transition:
-    return Transition(math.nan, math.nan, math.nan, math.nan, sentence)

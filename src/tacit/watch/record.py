@@ -37,6 +37,9 @@ NUMBERS = {
     "kernel_gain": "1 - error of the kernel machine now over that of the start, probes left out",
     "optimizer_rate": "learning rate of the optimizer",
     "optimizer_decay": "weight decay of the optimizer",
+    "forecast_step": "step at which the jump was expected at this look",
+    "forecast_low": "lower end of the interval of that forecast",
+    "forecast_high": "upper end of the interval of that forecast",
     "look_seconds": "time that the look took",
 }
 LAYERS = {
@@ -48,7 +51,11 @@ OUTPUTS = {
     "output": "the outputs of the model on the probe inputs",
     "linearized_output": "those of the model linearized at the start, at the same parameters",
 }
-GLANCES = {"glance_norm": NUMBERS["norm_l2"], "glance_turn": NUMBERS["direction_change"]}
+GLANCES = {
+    "glance_norm": NUMBERS["norm_l2"],
+    "glance_turn": NUMBERS["direction_change"],
+    "glance_rate": "share of the parameters that weight decay takes in one step",
+}
 ATTRIBUTES = (
     "weight_decay",
     "start_step",
@@ -77,7 +84,7 @@ class Log:
         self.steps = array.array("d")
         self.metrics: dict[str, tuple[array.array[int], array.array[float]]] = {}
         self.rows: list[dict[str, Any]] = []
-        self.glances: list[tuple[float, float, float]] = []
+        self.glances: list[tuple[float, float, float, float]] = []
         self.pending: list[tuple[str, int, Any]] = []  # metrics that stay on their device
 
     def call(self, step: float) -> None:
@@ -114,10 +121,9 @@ class Log:
             places.append(place)
             values.append(found)
 
-    def glance(self, step: float, row: dict[str, Any]) -> None:
-        """Keeps norm and direction, where they are known."""
-        if "norm_l2" in row:
-            self.glances.append((step, row["norm_l2"], row["direction_change"]))
+    def glance(self, step: float, row: dict[str, Any], rate: float) -> None:
+        """Keeps norm, direction and the rate of weight decay."""
+        self.glances.append((step, row["norm_l2"], row["direction_change"], rate))
 
     def curve(self, name: str) -> Array:
         """A metric at every call, NaN where it was not given."""
@@ -141,7 +147,7 @@ class Log:
         for name, text in OUTPUTS.items():
             stacked = self._stacked(name, self.rows[0]["output"].shape)
             variables[name] = (("time", "sample", "component"), stacked, {"long_name": text})
-        glances = np.array(self.glances, dtype=np.float64).reshape(-1, 3)
+        glances = np.array(self.glances, dtype=np.float64).reshape(-1, 1 + len(GLANCES))
         for place, (name, text) in enumerate(GLANCES.items(), start=1):
             variables[name] = ("glance", glances[:, place].copy(), {"long_name": text})
         coordinates = {

@@ -16,7 +16,7 @@ from tacit.records import Record
 from tacit.store import whole
 from tacit.watch.backend import WHO
 from tacit.watch.export import Tracker, tracker_for
-from tacit.watch.prediction import Transition, Verdict, transition, verdict
+from tacit.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict
 from tacit.watch.record import save
 from tacit.watch.regime import DISTANCE, Regime, regime, regimes
 
@@ -38,7 +38,7 @@ class Report(Record):
 
     regime: Regime
     verdict: Verdict
-    forecast: Transition
+    forecast: JumpForecast
     files: tuple[Path, ...] = ()
     dataset: Any = dataclasses.field(default=None, repr=False)
 
@@ -99,7 +99,7 @@ class Report(Record):
 
 def read(dataset: Any, files: Iterable[Path] = ()) -> Report:
     """The report of a record, silent."""
-    return Report(regime(dataset), verdict(dataset), transition(dataset), tuple(files), dataset)
+    return Report(regime(dataset), verdict(dataset), forecast_jump(dataset), tuple(files), dataset)
 
 
 def report(dataset: Any, *files: str | os.PathLike[str], to: str | None = None) -> Report:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import os
 import time
 from collections.abc import Callable, Iterable
@@ -17,12 +18,12 @@ from tacit.watch.export import Tracker
 from tacit.watch.failures import Failure, Failures
 from tacit.watch.measures import Labels, Start, look_row, move_row, nuclear_row
 from tacit.watch.metrics import number
-from tacit.watch.optimizer import optimizer_notes, rates_of
-from tacit.watch.prediction import Transition, Verdict, transition, verdict
+from tacit.watch.optimizer import decay_rate, optimizer_notes, rates_of
+from tacit.watch.prediction import JumpForecast, Verdict, forecast_jump, verdict
 from tacit.watch.record import Log, save
 from tacit.watch.regime import Regime, regime
 from tacit.watch.reporting import Report, deliver, read
-from tacit.watch.schedule import Budget, Steps
+from tacit.watch.schedule import Budget, Steps, glance_spacing
 
 GLANCES = 32  # per decade: norm and direction alone, as many as the forecast needs
 
@@ -31,7 +32,8 @@ class Watch:
     """Call it as watch(step, train_loss=..., ...), for a JAX function watch(step, parameters, ...).
 
     Metrics are kept at every call. Looks at the model are taken at log-spaced steps as far as
-    the budget allows (see tacit.watch.schedule). A call returns nothing and raises nothing:
+    the budget allows (see tacit.watch.schedule). Norm and direction of the parameters, which
+    forecasts are made of, are taken at steps that do not depend on the time. A call returns nothing and raises nothing:
     what goes wrong is one sentence in `failures`, unless the watch was made with
     raise_errors=True. `tacit.watch` makes one.
 
@@ -94,7 +96,7 @@ class Watch:
         self._changed, self._latest = "", parameters
         self._failures, self.log = Failures(raise_errors), Log(backend.names)
         self.looks = Steps(step, points_per_decade)
-        self.glances = Steps(step, max(points_per_decade, GLANCES))
+        self.glances = Steps(step, GLANCES)
         self.budget = Budget(budget, clock)
         self._begin(parameters, labels)
         self.setup_seconds = clock() - begun
@@ -168,9 +170,9 @@ class Watch:
         return verdict(self.dataset)
 
     @property
-    def forecast(self) -> Transition:
-        """When the run leaves the kernel regime, if weight decay makes it."""
-        return transition(self.dataset)
+    def forecast(self) -> JumpForecast:
+        """When the test accuracy will have risen half way, as far as the run so far says it."""
+        return forecast_jump(self.dataset)
 
     def report(self, *files: str | os.PathLike[str], to: str | None = None) -> Report:
         """Prints table and verdicts, writes them to `files`, hands them on; returns the report.
@@ -228,10 +230,10 @@ class Watch:
         arrays = {name: array.copy() for name, array in backend.arrays(parameters).items()}
         self.start = Start(arrays, outputs, backend.kernel(parameters))
         backend.linearized(parameters)  # once for the compiler: the next time tells the cost
+        self.glances.spacing = glance_spacing(self.start.parameters)
         loud, self._failures.raising = self._failures.raising, True
+        self._glance(self.first, parameters)
         self._look(self.first, parameters)
-        with self.budget.charged("glance"):
-            move_row(self.start, backend.arrays(parameters))
         self._failures.raising = loud
 
     def _open(self, step: Any) -> float:
@@ -245,14 +247,18 @@ class Watch:
 
     def _look_if_due(self, step: float, parameters: Any) -> None:
         self.budget.seen()
-        if self.looks.due(step) and self.budget.allows("look"):
+        glance = self.glances.due(step)
+        look = self.looks.due(step) and self.budget.allows("look")
+        if glance or look:
+            self._check(parameters)
+        if glance:
+            with self._failures.kept("glance", step):
+                self._glance(step, parameters)
+        if look:
             self._look(step, parameters)
-        elif self.glances.due(step) and self.budget.allows("glance"):
-            self._glance(step, parameters)
 
     def _look(self, step: float, parameters: Any) -> None:
         self.looks.taken(step)
-        self.glances.taken(step)
         self.log.read(self._failures.kept)  # waits for the training of a device, which is no look
         begun = self.budget.clock()
         with self.budget.charged("look"):
@@ -263,8 +269,8 @@ class Watch:
             row |= self._extra(step, parameters)
             seconds = self.budget.clock() - begun
             self.log.rows.append({"step": step, **row, "look_seconds": seconds})
-            self.log.glance(step, row)
-            self._send(step)
+            if step > self.first:
+                self._tell(step)
 
     def _check(self, parameters: Any) -> None:
         """Complains about a model that is not that of the start, and remembers it."""
@@ -275,14 +281,18 @@ class Watch:
             self._changed = str(reason).removeprefix(f"{WHO}: ")
             raise
 
-    def _send(self, step: float) -> None:
-        """Hands the look to the trackers; the look of the set-up goes with the next one."""
-        if self.trackers and step > self.first:
-            with self.budget.charged("live"):
-                dataset = self.dataset
-                for tracker in self.trackers.values():
-                    with self._failures.kept("tracker", step):
-                        tracker.send(dataset)
+    def _tell(self, step: float) -> None:
+        """Records what is forecast now, and hands the look to the trackers.
+
+        The look of the set-up goes with the next one.
+        """
+        with self.budget.charged("live"):
+            with self._failures.kept("forecast", step):
+                self.log.rows[-1] |= self.forecast.row
+            dataset = self.dataset if self.trackers else None
+            for tracker in self.trackers.values():
+                with self._failures.kept("tracker", step):
+                    tracker.send(dataset)
 
     def _extra(self, step: float, parameters: Any) -> dict[str, Any]:
         """What the optimizer says, and nuclear norms where they fit into the budget."""
@@ -299,8 +309,12 @@ class Watch:
     def _glance(self, step: float, parameters: Any) -> None:
         self.glances.taken(step)
         with self.budget.charged("glance"):
-            self._check(parameters)
-            self.log.glance(step, move_row(self.start, self.backend.arrays(parameters)))
+            row = move_row(self.start, self.backend.arrays(parameters))
+            rate = math.nan
+            if self.optimizer is not None:
+                with self._failures.kept("optimizer", step):
+                    rate = decay_rate(self.optimizer)
+            self.log.glance(step, row, rate)
 
 
 def _shown(step: Any) -> float:
