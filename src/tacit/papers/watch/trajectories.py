@@ -90,8 +90,10 @@ class Run(NamedTuple):
         return found | {"e": (0.5 * self.p**0.5 * found["e"]).astype(np.float32)}
 
     def rates(self, steps: Array) -> Array:
-        """The learning rate of each step."""
-        return self.learning_rate * np.asarray(factor(self.schedule, steps, self.steps))
+        """The learning rate of the step that ended at each; for 0, that of the first."""
+        last = np.maximum(steps - 1, 0)
+        part = np.asarray(factor(self.schedule, last, self.steps), dtype=np.float64)
+        return self.learning_rate * part
 
 
 def factor(schedule: str, k: Any, steps: int) -> Any:
