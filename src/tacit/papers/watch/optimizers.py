@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Optimizer(NamedTuple):
-    """All of them are one rule: an average of gradients over the root of one of squares, or not."""
+    """One rule for all: mean gradients, divided or not by the root of mean squares."""
 
     memory: float = 0.0
     squares: float = 0.0
