@@ -139,7 +139,7 @@ def norm_separation(recorded: Recorded, now: float) -> Said:
     """t_mem + log(|theta_mem|^2 / |theta_post|^2) / (learning rate * decay), arXiv 2603.13331.
 
     theta_post is not known before the run groks: here the rule is told the norm that this very run
-    has at t2, or at its end where there is no t2.
+    has at t2, or at its end where there is no t2. If that norm is larger, the formula gives no time.
     """
     t_mem, t2 = recorded.moments.t_mem, recorded.moments.t2
     steps, norms = recorded.curves["step"], recorded.curves["norm"]
@@ -147,7 +147,7 @@ def norm_separation(recorded: Recorded, now: float) -> Said:
     if not rate > 0 or math.isnan(t_mem):
         return Said()
     before, after = np.interp([t_mem, t2 if math.isfinite(t2) else steps[-1]], steps, norms)
-    return Said(t_mem + max(2 * math.log(before / after), 0.0) / rate)
+    return Said(t_mem + 2 * math.log(before / after) / rate) if after < before else Said()
 
 
 def naive_clock(recorded: Recorded, now: float) -> Said:
