@@ -13,7 +13,7 @@ from pathlib import Path
 from tacit.papers.experiment import Setting
 from tacit.papers.registry import library
 from tacit.papers.watch.forecast_rules import Score
-from tacit.papers.watch.forecasts import scores
+from tacit.papers.watch.forecasts import recorded, scores
 from tacit.papers.watch.regimes import held_out
 from tacit.papers.watch.rules import BANDS, RULES, called
 from tacit.report.write import write_whole
@@ -48,11 +48,11 @@ def regimes(dataset) -> str:
 
 def forecasts(dataset) -> str:
     """A row for every rule and every time at which it is asked."""
-    head = ["rule", "asked at t_mem times", "mean error", "median error", "intervals that contain"]
+    head = ["rule", "asked at t_mem times", "mean error", "median error", "jump in the interval"]
     head += ["forecasts", "false alarms"]
     rows = [
         [name, f"{factor:g}", *shown(found)]
-        for name, by in scores(dataset).items()
+        for name, by in scores(recorded(dataset)).items()
         for factor, found in by.items()
     ]
     return lines(head, *rows)
@@ -60,7 +60,7 @@ def forecasts(dataset) -> str:
 
 def shown(found: Score) -> list[str]:
     shares = (found.error, found.median, found.coverage)
-    counts = (len(found.pairs), len(found.pairs) + found.refused), (found.alarms, found.quiet)
+    counts = (len(found.pairs), found.asked), (found.alarms, found.quiet)
     texts = ["" if math.isnan(share) else f"{share:.0%}" for share in shares]
     return [*texts, *(f"{part} of {whole}" for part, whole in counts)]
 

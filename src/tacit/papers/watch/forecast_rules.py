@@ -138,8 +138,8 @@ def norm_rule(recorded: Recorded, now: float) -> Said:
 def norm_separation(recorded: Recorded, now: float) -> Said:
     """t_mem + log(|theta_mem|^2 / |theta_post|^2) / (learning rate * decay), arXiv 2603.13331.
 
-    theta_post is not known before the run groks: here the rule is told the norm that this very run
-    has at t2, or at its end where there is no t2. If that norm is larger, the formula gives no time.
+    theta_post is not known before the run groks: here the rule is given the norm that this very
+    run has at t2, or at its end where there is no t2. If it is larger, there is no forecast.
     """
     t_mem, t2 = recorded.moments.t_mem, recorded.moments.t2
     steps, norms = recorded.curves["step"], recorded.curves["norm"]
@@ -194,14 +194,19 @@ class Score:
 
     @property
     def coverage(self) -> float:
-        """The share of the intervals that contain t_half; NaN for a rule without intervals."""
-        inside = [s.low <= truth <= s.high for s, truth in self.pairs if math.isfinite(s.high)]
-        return float(np.mean(inside)) if inside else math.nan
+        """The share of the runs with t_half in the interval; NaN for a rule without intervals.
+
+        A run without a forecast counts as one whose interval misses.
+        """
+        inside = [s.low <= truth <= s.high for s, truth in self.pairs]
+        if self.pairs and all(math.isnan(said.high) for said, _ in self.pairs):
+            return math.nan
+        return sum(inside) / self.asked if self.asked else math.nan
 
     @property
-    def answered(self) -> float:
-        """The share of the runs for which it said something."""
-        return len(self.pairs) / max(len(self.pairs) + self.refused, 1)
+    def asked(self) -> int:
+        """The number of runs that had not grokked."""
+        return len(self.pairs) + self.refused
 
 
 def score(runs: list[Recorded], rule: Rule, factor: float) -> Score:

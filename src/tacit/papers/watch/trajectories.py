@@ -167,8 +167,9 @@ def _curves(
         slope = jax.grad(lambda p: errors(net(p, data.x, data.x), data.y))(state[0])
         return stepped(how, rate * factor(schedule, k, total), decay, k, state, slope)
 
-    def record(state: Any, steps: Any) -> Any:
-        state = jax.lax.fori_loop(*steps, step, state)
+    def record(state: Any, ends: Any) -> Any:
+        begin, end = ends
+        state = jax.lax.fori_loop(begin, end, step, state)
         return state, curves(state[0])
 
     def curves(p: Any) -> dict[str, Any]:
@@ -182,7 +183,7 @@ def _curves(
     def geometry(p: Any) -> dict[str, Any]:
         layers = jnp.stack([jnp.linalg.norm(leaf) for leaf in jax.tree.leaves(p)])
         norm = jnp.linalg.norm(layers)
-        here, there = tree(lambda w: w / norm, p), tree(lambda w: w / begin, first)
+        here, there = tree(lambda w: w / norm, p), tree(lambda w: w / size, first)
         apart, both = (length(tree(f, here, there)) for f in (jnp.subtract, jnp.add))
         return {
             "norm": norm,
@@ -194,7 +195,7 @@ def _curves(
     def length(p: Any) -> Any:
         return jnp.linalg.norm(jnp.stack([jnp.linalg.norm(leaf) for leaf in jax.tree.leaves(p)]))
 
-    begin = length(first)
+    size = length(first)
     zeros = tree(jnp.zeros_like, first)
     pairs = (jnp.concatenate([at[:1], at[:-1]]), at)
     return jax.lax.scan(record, (first, zeros, zeros), pairs)[1]
